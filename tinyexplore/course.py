@@ -85,7 +85,7 @@ def _kernels_of(program: Any) -> int:
     return len(explore(program, repeat=1).trace.kernels)
 
 
-def _near(result: Any, expected: list[float]) -> bool:
+def _are_near(result: Any, expected: list[float]) -> bool:
     """Whether two lists have equal numbers, up to rounding. Works without NumPy, like part 1 of the course."""
     return len(result) == len(expected) and all(isclose(*pair, rel_tol=1e-4) for pair in zip(result, expected))
 
@@ -219,7 +219,7 @@ def _spread(answer: Any) -> str:
     result.realize()
     count = GlobalCounters.kernel_count - before
     expected = [(max(row) - min(row)) / (sum(row) / 70) for row in values]
-    is_equal = result.shape == (30,) and _near(result.tolist(), expected)
+    is_equal = result.shape == (30,) and _are_near(result.tolist(), expected)
     _require(is_equal, "The numbers differ from those of slow_spread.")
     _require(count == 1, f"It runs {count} kernels. Which values need no memory?")
     return "One kernel has all three reductions, and nothing is stored in between."
@@ -261,7 +261,7 @@ def _two_kernels(answer: Any) -> str:
     hint = "The result is the variance of each of the 64 rows."
     _require(result.shape == (64,) and result.min().item() >= 0, hint)
     if x is not None and x.shape[:1] == (64,):
-        _require(_near(result.tolist(), x.var(1, correction=0).tolist()), hint)
+        _require(_are_near(result.tolist(), x.var(1, correction=0).tolist()), hint)
     return "contiguous() is a cut that you write."
 
 
@@ -279,7 +279,7 @@ def _row_maxima(answer: Any) -> str:
     if maxima is ...:
         raise NotYet("The function returns a list with one number for each row of a.")
     expected = [max(sum(x * y for x, y in zip(row, column)) for column in zip(*b)) for row in a]
-    _require(_near(maxima, expected), "The numbers differ. All sums may be negative: begin with -inf.")
+    _require(_are_near(maxima, expected), "The numbers differ. All sums may be negative: begin with -inf.")
     return "No matrix is in memory: each sum is used once."
 
 

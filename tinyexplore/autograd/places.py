@@ -13,7 +13,7 @@ from tinyexplore.uop import Ops
 from tinyexplore.uop.symbolic import product as elements_of
 
 
-def _wide(dtype: DType) -> DType:
+def accumulation_dtype(dtype: DType) -> DType:
     """Returns the dtype in which long sums of `dtype` are accumulated."""
     return dtypes.float32 if dtypes.is_float(dtype) and dtype.itemsize < 4 else dtype
 
@@ -31,7 +31,7 @@ def taken(table: LazyBuffer, axis: int, index: LazyBuffer) -> LazyBuffer:
 def taken_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = the elements at the indices: each element gets the sum of the g at its index"""
     (table,), (axis, index) = step.sources, step.arg
-    values = g.cast(_wide(g.dtype))
+    values = g.cast(accumulation_dtype(g.dtype))
     return (constant(0, values, table.shape).scatter(Ops.ADD, axis, index, values).cast(g.dtype),)
 
 
@@ -63,7 +63,7 @@ def picked_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     order = (*outer, *repeated, *inner)
     indices = index.reshape(named).expand(tuple(1 if axis in inner else g.shape[axis] for axis in range(rank)))
     indices = indices.permute(order).reshape((batch, count, 1)).expand((batch, count, width))
-    values = g.permute(order).reshape((batch, count, width)).cast(_wide(g.dtype))
+    values = g.permute(order).reshape((batch, count, width)).cast(accumulation_dtype(g.dtype))
     scattered = constant(0, values, (batch, length, width)).scatter(Ops.ADD, 1, indices, values).cast(g.dtype)
     separated = scattered.reshape((*(g.shape[axis] for axis in outer), length, *(g.shape[axis] for axis in inner)))
     permutation = [*outer, rank, *inner]
@@ -109,7 +109,7 @@ def scatter_add_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 def scatter_extremum_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = the largest (or least) of x and all v at a position: g is shared equally by all that equal y"""
     (x, v), (_, axis, index) = step.sources, step.arg
-    wide = _wide(g.dtype)
+    wide = accumulation_dtype(g.dtype)
     is_x = x.alu(Ops.CMPEQ, step.result).cast(wide)
     is_v = v.alu(Ops.CMPEQ, taken(step.result, axis, index)).cast(wide)
     share = g.cast(wide).alu(Ops.FDIV, is_x.scatter(Ops.ADD, axis, index, is_v)).contiguous()

@@ -391,7 +391,7 @@ def _product_from_both_sides(x: LazyBuffer, axis: int) -> LazyBuffer:
     def product_before(x: LazyBuffer) -> LazyBuffer:
         earlier = x.shrink([(0, count - 1 if dim == axis else size) for dim, size in enumerate(x.shape)])
         bounds = [(1, 0) if dim == axis else (0, 0) for dim in range(len(x.shape))]
-        return _or_ones(earlier.pad(bounds), axis, 0, 1).scan(Ops.MUL, axis)
+        return _add_one_where_zero(earlier.pad(bounds), axis, 0, 1).scan(Ops.MUL, axis)
 
     return product_before(x).alu(Ops.MUL, product_before(x.flip((axis,))).flip((axis,)))
 
@@ -409,7 +409,7 @@ def _product_in_columns(line: LazyBuffer) -> LazyBuffer:
         columns *= 2
     rows = -(-count // columns)
     rest = rows * columns - count
-    whole = _or_ones(line.pad([(0, 0)] * last + [(0, rest)]), last, count, count + rest) if rest else line
+    whole = _add_one_where_zero(line.pad([(0, 0)] * last + [(0, rest)]), last, count, count + rest) if rest else line
     grid = whole.reshape((*outer, rows, columns))
     totals = grid.reduce(Ops.MUL, (last,)).reshape((*outer, columns))
     others = product_of_others(totals, (last,)).reshape((*outer, 1, columns)).expand(grid.shape)
@@ -417,7 +417,7 @@ def _product_in_columns(line: LazyBuffer) -> LazyBuffer:
     return gradient.shrink([*[(0, size) for size in outer], (0, count)])
 
 
-def _or_ones(x: LazyBuffer, axis: int, start: int, end: int) -> LazyBuffer:
+def _add_one_where_zero(x: LazyBuffer, axis: int, start: int, end: int) -> LazyBuffer:
     """Adds 1 to the positions `start` to `end` of `axis`, where `x` is 0."""
     size = x.shape[axis]
     ones = constant(1.0, x, tuple(end - start if dim == axis else n for dim, n in enumerate(x.shape)))

@@ -16,26 +16,26 @@ def cumsum_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     return (g.flip((axis,)).scan(Ops.ADD, axis).flip((axis,)),)
 
 
-def _part(x: LazyBuffer, axis: int, start: int, left_out: int) -> LazyBuffer:
+def _without_ends(x: LazyBuffer, axis: int, start: int, left_out: int) -> LazyBuffer:
     """Removes the first `start` and the last `left_out` positions of `axis`."""
     return x.shrink([(start, size - left_out) if dim == axis else (0, size) for dim, size in enumerate(x.shape)])
 
 
-def _extended(x: LazyBuffer, axis: int, before: int, after: int) -> LazyBuffer:
+def _pad_axis(x: LazyBuffer, axis: int, before: int, after: int) -> LazyBuffer:
     return x.pad([(before, after) if dim == axis else (0, 0) for dim in range(len(x.shape))])
 
 
 def _recurrence_from_the_end(g: LazyBuffer, factor: LazyBuffer, axis: int) -> LazyBuffer:
     """Returns r(j) = g(j) + factor(j) · r(j + 1). The last element needs no factor."""
-    factors = _extended(factor, axis, 0, 1)
+    factors = _pad_axis(factor, axis, 0, 1)
     return g.flip((axis,)).recurrence(factors.flip((axis,)), axis).flip((axis,))
 
 
 def recurrence_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y(i) = y(i - 1) · f(i) + x(i): dx(j) = r(j) = g(j) + f(j + 1) · r(j + 1), and df(j) = y(j - 1) · r(j)"""
     (_, factor), axis = step.sources, step.arg
-    dx = _recurrence_from_the_end(g, _part(factor, axis, 1, 0), axis)
-    before = _extended(_part(step.result, axis, 0, 1), axis, 1, 0)
+    dx = _recurrence_from_the_end(g, _without_ends(factor, axis, 1, 0), axis)
+    before = _pad_axis(_without_ends(step.result, axis, 0, 1), axis, 1, 0)
     return dx, before.alu(Ops.MUL, dx) if step.needs(1) else None
 
 
@@ -44,9 +44,9 @@ def cumprod_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     zeros"""
     (x,), axis = step.sources, step.arg
     first = constant(1.0, x, tuple(1 if dim == axis else n for dim, n in enumerate(x.shape)))
-    is_first = _extended(first.cast(dtypes.bool), axis, 0, x.shape[axis] - 1)
-    before = is_first.alu(Ops.WHERE, constant(1.0, x), _extended(_part(step.result, axis, 0, 1), axis, 1, 0))
-    return (before.alu(Ops.MUL, _recurrence_from_the_end(g, _part(x, axis, 1, 0), axis)),)
+    is_first = _pad_axis(first.cast(dtypes.bool), axis, 0, x.shape[axis] - 1)
+    before = is_first.alu(Ops.WHERE, constant(1.0, x), _pad_axis(_without_ends(step.result, axis, 0, 1), axis, 1, 0))
+    return (before.alu(Ops.MUL, _recurrence_from_the_end(g, _without_ends(x, axis, 1, 0), axis)),)
 
 
 def logcumsumexp_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
@@ -55,7 +55,7 @@ def logcumsumexp_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     y never decreases, so no exponent is positive.
     """
     (x,), y, axis = step.sources, step.result, step.arg
-    first, after = _part(y, axis, 0, 1), _part(y, axis, 1, 0)
+    first, after = _without_ends(y, axis, 0, 1), _without_ends(y, axis, 1, 0)
     change = after.alu(Ops.CMPEQ, first).alu(Ops.WHERE, constant(0.0, first), first.alu(Ops.ADD, after.alu(Ops.NEG)))
     weight = x.alu(Ops.ADD, y.alu(Ops.NEG)).alu(Ops.EXP)
     return (weight.alu(Ops.MUL, _recurrence_from_the_end(g, change.alu(Ops.EXP), axis)),)

@@ -41,7 +41,7 @@ class GradientWalk:
                 gradient = rebuilt[id(tensor)] = TapedBuffer(value, gradient._ctx)
             if step is None:
                 continue
-            for source, part in zip(step.inputs, step.rule(_on_tape(tensor, step), cast(LazyBuffer, gradient))):
+            for source, part in zip(step.inputs, step.rule(_record_step(tensor, step), cast(LazyBuffer, gradient))):
                 if part is None or not source.requires_grad:
                     continue
                 new, before = gradient.beside(part), rebuilt.get(id(source))
@@ -49,7 +49,7 @@ class GradientWalk:
         return rebuilt
 
 
-def _on_tape(result: Taped, step: TapeEntry) -> TapeEntry:
+def _record_step(result: Taped, step: TapeEntry) -> TapeEntry:
     """Returns `step`, which made `result`, with all values on the tape."""
     sources: Any = tuple([TapedBuffer.of(tensor, value) for tensor, value in zip(step.inputs, step.sources)])
     value: Any = TapedBuffer.of(result, step.result)

@@ -49,7 +49,7 @@ class TapedBuffer(Findable):
         """Returns `value`, which has no gradient, as a TapedBuffer."""
         return value if isinstance(value, TapedBuffer) else TapedBuffer(value)
 
-    def _made(
+    def _wrap(
         self, lazydata: LazyBuffer, rule: GradientRule | None, others: tuple[Any, ...] = (), arg: Any = None
     ) -> TapedBuffer:
         """Wraps `lazydata`, which `rule` differentiates with respect to this and `others`. Returns this if nothing
@@ -78,44 +78,44 @@ class TapedBuffer(Findable):
         return self.lazydata.device
 
     def alu(self, op: Ops, *others: Any) -> TapedBuffer:
-        return self._made(self.lazydata.alu(op, *[plain(other) for other in others]), GRADIENTS.get(op), others)
+        return self._wrap(self.lazydata.alu(op, *[plain(other) for other in others]), GRADIENTS.get(op), others)
 
     def cast(self, dtype: DType) -> TapedBuffer:
-        return self._made(self.lazydata.cast(dtype), GRADIENTS[Ops.CAST])
+        return self._wrap(self.lazydata.cast(dtype), GRADIENTS[Ops.CAST])
 
     def reduce(self, op: Ops, axes: Sequence[int]) -> TapedBuffer:
-        return self._made(self.lazydata.reduce(op, axes), REDUCE_GRADIENTS[op], (), tuple(axes))
+        return self._wrap(self.lazydata.reduce(op, axes), REDUCE_GRADIENTS[op], (), tuple(axes))
 
     def scan(self, op: Ops, axis: int) -> TapedBuffer:
         rule = {Ops.ADD: cumsum_gradient, Ops.MUL: cumprod_gradient}[op]
-        return self._made(self.lazydata.scan(op, axis), rule, (), axis)
+        return self._wrap(self.lazydata.scan(op, axis), rule, (), axis)
 
     def recurrence(self, factor: Any, axis: int) -> TapedBuffer:
-        return self._made(self.lazydata.recurrence(plain(factor), axis), recurrence_gradient, (factor,), axis)
+        return self._wrap(self.lazydata.recurrence(plain(factor), axis), recurrence_gradient, (factor,), axis)
 
     def gather(self, index: Any) -> TapedBuffer:
-        return self._made(self.lazydata.gather(plain(index)), GRADIENTS[Ops.GATHER], (), plain(index))
+        return self._wrap(self.lazydata.gather(plain(index)), GRADIENTS[Ops.GATHER], (), plain(index))
 
     def taken(self, axis: int, index: Any) -> TapedBuffer:
         """Calls `places.taken` as one step, whose gradient is a scatter."""
         indices = plain(index)
-        return self._made(taken(self.lazydata, axis, indices), taken_gradient, (), (axis, indices))
+        return self._wrap(taken(self.lazydata, axis, indices), taken_gradient, (), (axis, indices))
 
     def scatter(self, op: Ops | None, axis: int, index: Any, values: Any) -> TapedBuffer:
         indices = plain(index)
         scattered = self.lazydata.scatter(op, axis, indices, plain(values))
-        return self._made(scattered, GRADIENTS[Ops.SCATTER], (values,), (op, axis, indices))
+        return self._wrap(scattered, GRADIENTS[Ops.SCATTER], (values,), (op, axis, indices))
 
     def contiguous(self) -> TapedBuffer:
-        return self._made(self.lazydata.contiguous(), GRADIENTS[Ops.CONTIGUOUS])
+        return self._wrap(self.lazydata.contiguous(), GRADIENTS[Ops.CONTIGUOUS])
 
     def copy_to_device(self, device: str) -> TapedBuffer:
-        return self._made(self.lazydata.copy_to_device(device), GRADIENTS[Ops.COPY])
+        return self._wrap(self.lazydata.copy_to_device(device), GRADIENTS[Ops.COPY])
 
     # *** movements ***
 
     def _moved(self, op: Ops, lazydata: LazyBuffer) -> TapedBuffer:
-        return self._made(lazydata, GRADIENTS[op], (), lazydata.arg)
+        return self._wrap(lazydata, GRADIENTS[op], (), lazydata.arg)
 
     def reshape(self, shape: Shape) -> TapedBuffer:
         return self._moved(Ops.RESHAPE, self.lazydata.reshape(shape))

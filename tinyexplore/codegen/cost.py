@@ -23,13 +23,13 @@ def flop_count(ast: UOp, weight: Callable[[Ops], int] = lambda op: 1) -> sint:
     for node in ast.toposort():
         if node.op in (Ops.REDUCE, Ops.SCAN):
             if not _is_index(node):
-                total = total + _steps(node.ranges | set(node.src[node.value_count :]))
+                total = total + step_count(node.ranges | set(node.src[node.value_count :]))
         elif node.op in OpGroups.ALU - FREE and not _is_index(node):
-            total = total + weight(node.op) * _steps(node.ranges)
+            total = total + weight(node.op) * step_count(node.ranges)
     return simplified(total)
 
 
-def _steps(axes: Iterable[UOp]) -> sint:
+def step_count(axes: Iterable[UOp]) -> sint:
     return prod([axis.size if axis.is_static else axis.src[0] for axis in axes])
 
 
@@ -48,7 +48,7 @@ def bytes_moved(ast: UOp) -> sint:
     written = {store.src[0].src[0] for store in ast.src}
     for node in nodes:
         if node.op is Ops.INDEX:
-            pointer, steps = node.src[0], simplified(_steps(node.src[1].ranges))
+            pointer, steps = node.src[0], simplified(step_count(node.src[1].ranges))
             if pointer not in written and pointer in reached:
                 steps = simplified(reached[pointer] + steps)
             if greatest(steps) > greatest(reached.get(pointer, 0)):

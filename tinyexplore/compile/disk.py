@@ -108,7 +108,7 @@ def lowering_key(device: str, ast: UOp) -> str | None:
     renderer = Device[device].renderer
     if settings.CACHELEVEL < 1 or settings.BEAM or renderer.language in NOT_KEPT or Device[device].target.has_local:
         return None
-    parts = [FORMAT, device, _plain_target(Device[device].target), renderer.compiler, thread_count()]
+    parts = [FORMAT, device, _target_text(Device[device].target), renderer.compiler, thread_count()]
     try:
         text = json.dumps([*parts, settings.values, to_plain([ast])])
     except TypeError:  # an arg cannot be converted to plain data
@@ -117,7 +117,7 @@ def lowering_key(device: str, ast: UOp) -> str | None:
 
 
 @cache
-def _plain_target(target: Target) -> list[str]:
+def _target_text(target: Target) -> list[str]:
     """Returns all fields of a target as text, sets in an order that is the same in every process."""
     values = [getattr(target, field.name) for field in fields(target)]
     return [str(sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)) for value in values]
@@ -183,7 +183,7 @@ def is_as_written() -> bool:
                 spaces = [module, *(value for value in vars(module).values() if _is_class_of(value, name))]
                 definitions = _written[name] = [(space, dict(vars(space))) for space in spaces]
                 _foreign.update(name for value in vars(module).values() if not _is_our_own(value))
-            if any(vars(space) != names and _differ(vars(space), names) for space, names in definitions):
+            if any(vars(space) != names and _has_changed(vars(space), names) for space, names in definitions):
                 return False
     rules = tuple(step.table.rules for step in PASSES if isinstance(step, Rewrite))
     return not _foreign and rules == _tables.setdefault("rules", rules)
@@ -206,7 +206,7 @@ def _is_our_own(value: Any) -> bool:
     return package == __name__.split(".")[0] or package in sys.stdlib_module_names
 
 
-def _differ(now: Mapping[str, Any], before: dict[str, Any]) -> bool:
+def _has_changed(now: Mapping[str, Any], before: dict[str, Any]) -> bool:
     """Whether anything was replaced, added or removed.
 
     Modules, which are imported on demand, counters (numbers whose names are not those of constants), and Python's

@@ -30,7 +30,7 @@ R = TypeVar("R")
 _programs: WeakValueDictionary[tuple[str, str], CompiledProgram] = WeakValueDictionary()
 
 
-def compiled_again(device: str, ast: UOp, original: UOp, start: UOp, applied: tuple[Opt, ...]) -> Runner:
+def recompile(device: str, ast: UOp, original: UOp, start: UOp, applied: tuple[Opt, ...]) -> Runner:
     """Returns the Runner of a kernel that was pickled."""
     return compile_optimized(device, Kernel(ast, Device[device].target, original, start, applied))
 
@@ -72,9 +72,9 @@ class Recipe:
 
     def stored(self, spec: ProgramSpec) -> StoredSpec:
         """Returns `spec`, the kernel's program, in a form whose text can be dropped and rebuilt."""
-        return StoredSpec.of(spec, self._lowered_again)
+        return StoredSpec.of(spec, self._lower_again)
 
-    def _lowered_again(self) -> ProgramSpec:
+    def _lower_again(self) -> ProgramSpec:
         return _without_recorder(self.settings, lambda: lowered(self.device, self._rebuild(), self.passes))
 
 
@@ -131,7 +131,7 @@ class Prepared:
             self.bytes_moved,
             self.operations,
             seconds,
-            compiled_again,
+            recompile,
         )
 
 

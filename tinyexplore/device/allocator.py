@@ -302,9 +302,9 @@ class HostAllocator:
                 mapped.madvise(mmap.MADV_HUGEPAGE)
             except OSError:
                 pass  # a kernel without huge pages: small pages work, but are slower
-        return Block(self._begin(memory_address(memoryview(mapped))), size, mapped)
+        return Block(self._block_start(memory_address(memoryview(mapped))), size, mapped)
 
-    def _begin(self, address: int) -> int:
+    def _block_start(self, address: int) -> int:
         """Returns the address of a new block in the huge pages from `address` on. The page offsets of blocks differ."""
         self._mapped_count += 1
         start = -(-address // HUGE_PAGE) * HUGE_PAGE

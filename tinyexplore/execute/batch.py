@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from tinyexplore.execute.execitem import ExecItem
-from tinyexplore.execute.graph import in_graphs
+from tinyexplore.execute.graph import graph_functions
 from tinyexplore.execute.group import group_native, native_call
 from tinyexplore.execute.instances import (
     divide_among_instances,
@@ -58,7 +58,7 @@ def _run_in_sequence(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
     calls: list[Callable[[], None]] = []
     for is_call, neighbors in groupby(steps, key=lambda step: not isinstance(step, ExecItem)):
         neighboring_items: list[Any] = list(neighbors)
-        calls += neighboring_items if is_call else in_graphs(neighboring_items)
+        calls += neighboring_items if is_call else graph_functions(neighboring_items)
     return calls
 
 

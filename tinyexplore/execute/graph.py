@@ -38,7 +38,7 @@ class GraphLaunch:
         self.graph.launch(kernels)
 
 
-def in_graphs(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
+def graph_functions(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
     """Returns functions that run `items` in order. Neighboring kernels of a device with graphs become one function."""
     steps: list[Callable[[], None]] = []
     for device, neighbors in groupby(items, key=_device_with_graphs):
@@ -79,4 +79,4 @@ def _device_with_graphs(item: ExecItem) -> str | None:
     return name if item.runner is not None and Device[name].graphs is not None else None
 
 
-__all__ = ["GraphLaunch", "in_graphs", "record_launches"]
+__all__ = ["GraphLaunch", "graph_functions", "record_launches"]

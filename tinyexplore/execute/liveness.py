@@ -40,7 +40,7 @@ def _references_among(nodes: Iterable[LazyBuffer]) -> Iterator[LazyBuffer]:
         yield from node_sources
 
 
-def unseen_writes(
+def in_place_writes(
     number: Mapping[LazyBuffer, int], slots: Mapping[Buffer, int], outputs: Sequence[LazyBuffer]
 ) -> Writes:
     """Decides which WRITEs of a graph may be done in place.

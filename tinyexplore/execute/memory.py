@@ -85,14 +85,14 @@ def lower_bound(lives: Iterable[LiveRange]) -> int:
 
 def place_live_ranges(lives: Sequence[LiveRange]) -> MemoryPlan:
     """Returns offsets for all of `lives`, placed by size. If that wastes memory, also tries to place them by time."""
-    plan = MemoryPlan(tuple(lives), _placed(lives, lambda number: (-lives[number].nbytes, lives[number].first)))
+    plan = MemoryPlan(tuple(lives), _place_all(lives, lambda number: (-lives[number].nbytes, lives[number].first)))
     if plan.peak_bytes == plan.bound_bytes:
         return plan
-    other = MemoryPlan(tuple(lives), _placed(lives, lambda number: (lives[number].first, -lives[number].nbytes)))
+    other = MemoryPlan(tuple(lives), _place_all(lives, lambda number: (lives[number].first, -lives[number].nbytes)))
     return min(plan, other, key=lambda candidate: candidate.peak_bytes)
 
 
-def _placed(lives: Sequence[LiveRange], order: Callable[[int], tuple[int, int]]) -> tuple[int, ...]:
+def _place_all(lives: Sequence[LiveRange], order: Callable[[int], tuple[int, int]]) -> tuple[int, ...]:
     offsets = [0] * len(lives)
     done: list[int] = []  # sorted by offset
     for number in sorted(range(len(lives)), key=order):

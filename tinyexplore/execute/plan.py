@@ -23,7 +23,7 @@ from tinyexplore.execute.instances import (
     instance_of,
     run_side_by_side,
 )
-from tinyexplore.execute.liveness import Chosen, needed_later, reference_counts, unseen_writes
+from tinyexplore.execute.liveness import Chosen, in_place_writes, needed_later, reference_counts
 from tinyexplore.execute.runner import Runner
 from tinyexplore.lazy import LazyBuffer, Since, first_number, note_since
 from tinyexplore.schedule import NO_WRITES, Requirement, ScheduleItem, Writes
@@ -61,13 +61,13 @@ class NumberedGraph:
 
 def walk(outputs: Sequence[LazyBuffer]) -> NumberedGraph | None:
     """Returns the numbered graph behind `outputs`; None if it is too large for a cached plan."""
-    graph = _read_off(outputs)
+    graph = _number_graph(outputs)
     if graph is None:
         return None
     key, number, slots, has_writes, first = graph
     writes = NO_WRITES
     if has_writes:
-        writes = unseen_writes(number, slots, outputs)
+        writes = in_place_writes(number, slots, outputs)
         key.append(tuple([number[node] for node in number if node in writes.in_place]))
     key.append(tuple([number[node] for node in outputs]))
     key.append(config().token)
@@ -77,7 +77,7 @@ def walk(outputs: Sequence[LazyBuffer]) -> NumberedGraph | None:
     return NumberedGraph(unbound(whole), list(number), list(slots), bindings(whole), first, writes)
 
 
-def _read_off(
+def _number_graph(
     outputs: Sequence[LazyBuffer],
 ) -> tuple[list[Any], dict[LazyBuffer, int], dict[Buffer, int], bool, int] | None:
     """Numbers the graph behind `outputs`; None if it is too large.

@@ -122,10 +122,10 @@ class Sampling:
         waiting, self.waiting = self.waiting, []
         self.held.clear()
         began = self.clock()
-        saved = _saved(waiting, just_ran)
+        saved = _save_overwritten(waiting, just_ran)
         try:
             rounds = self._first_runs(waiting, saved)
-            self._quiet_rounds(rounds, saved)
+            self._undisturbed_rounds(rounds, saved)
             if self.waited is not None:
                 self._single_samples(rounds, saved)
         finally:
@@ -170,7 +170,7 @@ class Sampling:
         allowed_s = min(LAUNCH_S, max(0.0, TOTAL_S - planned_s))
         return min(self.count, max(LEAST, int(allowed_s / sample_s)))
 
-    def _quiet_rounds(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
+    def _undisturbed_rounds(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
         """Takes the samples. If threads waited for a core, replaces disturbed samples by undisturbed ones.
 
         A launch that gets none within CLEAN_S keeps the disturbed ones.
@@ -289,16 +289,16 @@ def seconds_waited() -> float | None:
     return total / 1e9
 
 
-def _saved(waiting: list[_Waiting], just_ran: bool) -> dict[Buffer, bytes]:
+def _save_overwritten(waiting: list[_Waiting], just_ran: bool) -> dict[Buffer, bytes]:
     """Returns the content of the buffers that further runs overwrite."""
     written: set[Buffer] = set()
     for entry in waiting:
         is_fresh = just_ran and entry is waiting[-1]
-        written.update(overwritten_inputs(entry.launch) if is_fresh else _written(entry.launch))
+        written.update(overwritten_inputs(entry.launch) if is_fresh else _written_buffers(entry.launch))
     return {buffer: buffer.copyout() for buffer in written}
 
 
-def _written(launch: TimedItem) -> list[Buffer]:
+def _written_buffers(launch: TimedItem) -> list[Buffer]:
     written_slots = {0} if launch.runner is None else launch.runner.spec.writes
     return [buffer for number, buffer in enumerate(launch.buffers) if number in written_slots]
 

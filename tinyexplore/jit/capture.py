@@ -119,7 +119,7 @@ def _capture_call(
     before = {id(tensor): (tensor, tensor.lazydata) for tensor in live_tensors()}
     _make_private([*tensors, *argument_tensors], before)
     notes = Notes(about_to_change=partial(_bring_into_memory, before=before, executed=executed))
-    executed.given = _overwritable(in_part, before, notes)
+    executed.given = _copy_to_own_memory(in_part, before, notes)
     conditions: list[UOp] = []
     run = partial(
         _call_and_realize, executed, notes, before, lambda: guarded(conditions, partial(fxn, *args, **kwargs))
@@ -315,7 +315,9 @@ def _bring_into_memory(tensor: Base, before: dict[int, tuple[Tensor, LazyBuffer]
         engine.capturing(ExecutionCapture(), lambda: engine.realize_apart([value]))
 
 
-def _overwritable(in_part: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]], notes: Notes) -> set[Buffer]:
+def _copy_to_own_memory(
+    in_part: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]], notes: Notes
+) -> set[Buffer]:
     """Copies the tensors `in_part` to new memory, to which nothing else refers. Returns that memory.
 
     Their old values are stored in `notes`.

@@ -16,11 +16,11 @@ def prune(call: CapturedCall) -> set[Buffer]:
     They ran when the call was captured, and their results remain. Assignments to the tensors that they read are no
     longer followed: such an assignment requires a new capture. The memory of a result is written in every call.
     """
-    changing = _changing(call)
-    remaining = [item for item in call.items if _depends(item, changing)]
+    changing = _changing_buffers(call)
+    remaining = [item for item in call.items if _depends_on(item, changing)]
     if not remaining or len(remaining) == len(call.items):
         return set()
-    unchanging_items = [item for item in call.items if not _depends(item, changing)]
+    unchanging_items = [item for item in call.items if not _depends_on(item, changing)]
     read = read_by(unchanging_items)
     call.items = remaining
     baked = {id(tensor) for tensor, _ in call.baked}
@@ -30,7 +30,7 @@ def prune(call: CapturedCall) -> set[Buffer]:
     return written_by(unchanging_items)
 
 
-def _changing(call: CapturedCall) -> set[Buffer]:
+def _changing_buffers(call: CapturedCall) -> set[Buffer]:
     """Returns the buffers that may have another content, or be another buffer, in another call."""
     changing = set(call.keys)
     for state in call.states:
@@ -44,11 +44,11 @@ def _changing(call: CapturedCall) -> set[Buffer]:
     while count != len(changing):
         count = len(changing)
         for item in call.items:
-            if _depends(item, changing):
+            if _depends_on(item, changing):
                 changing |= written_by((item,))
     return changing
 
 
-def _depends(item: ExecItem, changing: Iterable[Buffer]) -> bool:
+def _depends_on(item: ExecItem, changing: Iterable[Buffer]) -> bool:
     has_variables = bool(item.item.asked or item.item.bound)
     return has_variables or any(buffer in changing for buffer in item.buffers)

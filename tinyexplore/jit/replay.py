@@ -16,9 +16,9 @@ from tinyexplore.jit.arguments import Arguments, JitError, Leaf, buffers_of, ins
 from tinyexplore.jit.slots import (
     BufferUses,
     Slot,
+    allocate_like,
     copy_bytes,
     describe,
-    in_new_buffers,
     is_alike,
     mark_sources_unknown,
 )
@@ -51,7 +51,7 @@ class State:
             )
         self.tensor, self.before = tensor, own_buffers(before)
         self.stays = own_buffers(after) == self.before
-        other = after if self.stays else in_new_buffers(after)
+        other = after if self.stays else allocate_like(after)
         self.values = (after, other)  # (buffers read in turn 0, buffers read in turn 1)
         self.buffers = (own_buffers(after), own_buffers(other))
 
@@ -178,14 +178,16 @@ class CallReplay:
         self._bind_arguments(all_items)
         self._plan_state_exchange()
         self._free_arguments(all_items)
-        self.watched, self.fixed = self._watched(all_items)
+        self.watched, self.fixed = self._find_watched(all_items)
         self._classify_call()
 
     def _bind_kernels(self) -> None:
         """Builds the list of kernels for each turn, its launch steps and its costs."""
         self.at = [0]  # the number of the next turn
         self.moves = any(not state.stays for state in self.states)
-        self.turns = [_exchanged(self.captured.items, self.states, turn) for turn in ((0, 1) if self.moves else (0,))]
+        self.turns = [
+            _exchange_buffers(self.captured.items, self.states, turn) for turn in ((0, 1) if self.moves else (0,))
+        ]
         self.steps: list[list[Callable[[], None]]] = [prepare_batch(items) for items in self.turns]
         with engine.console():
             engine.record_launches(self.turns[0])
@@ -303,7 +305,9 @@ class CallReplay:
             if len(requirements) < len(item.item.requires):
                 item.item = replace(item.item, requires=requirements)
 
-    def _watched(self, all_items: list[ExecItem]) -> tuple[list[tuple[Tensor, Slot]], list[tuple[Tensor, LazyBuffer]]]:
+    def _find_watched(
+        self, all_items: list[ExecItem]
+    ) -> tuple[list[tuple[Tensor, Slot]], list[tuple[Tensor, LazyBuffer]]]:
         """Finds the tensors that kernels read but that are neither arguments nor state.
 
         Returns those that may get another buffer between calls, each with its slot, and those that may not, with their
@@ -489,7 +493,7 @@ class CallReplay:
             self.epoch = epoch_after
 
     def _run_giving(self, arguments: list[Tensor], exchange: Exchange) -> None:
-        new_values = [in_new_buffers(value) for _, value, _ in self.new]
+        new_values = [allocate_like(value) for _, value, _ in self.new]
         assigned = [arguments[number] for number, _ in self.assigned]
         values_alive = [tensor.lazydata for tensor in assigned]  # keeps the values alive until the exchange is complete
         calls, tensors, name, values = exchange
@@ -504,10 +508,10 @@ class CallReplay:
             self._run((calls, [*tensors, *assigned], name, [*values, *results]), self.overwritten[self.at[0]] + lent)
         finally:
             for _, slot in self.in_place:
-                slot.places[0].withdraw()
+                slot.places[0].return_buffer()
             for _, _, all_uses in self.new:
                 for uses in all_uses:
-                    uses.withdraw()
+                    uses.return_buffer()
         del values_alive
 
     def _check_changed(self, arguments: list[Tensor]) -> None:
@@ -529,7 +533,7 @@ class CallReplay:
     def hand_over(self, arguments: list[Tensor], values: Mapping[UOp, int]) -> None:
         """Gives arguments that the captured call assigned to copies of their new values, in separate memory."""
         for number, value in self.assigned:
-            copy = in_new_buffers(value)
+            copy = allocate_like(value)
             for to, source in zip(own_buffers(copy), own_buffers(value)):
                 copy_bytes(to, source)
             arguments[number].lazydata = rebound_shape(copy, values)
@@ -542,7 +546,7 @@ def _replay_again(captured: CapturedCall, training: bool, turn: int) -> CallRepl
     return replay
 
 
-def _exchanged(items: list[ExecItem], states: list[State], turn: int) -> list[ExecItem]:
+def _exchange_buffers(items: list[ExecItem], states: list[State], turn: int) -> list[ExecItem]:
     """Returns `items` that read the state from its buffer `turn` and write it to the other one."""
     other: dict[Buffer, Buffer] = {}
     for state in states:

@@ -57,7 +57,7 @@ class Slot:
         """Restores the buffers that the kernels read when they were captured."""
         self.last = None
         for uses in self.places:
-            uses.withdraw()
+            uses.return_buffer()
 
     def lend(self, tensor: Tensor) -> None:
         """Lets the kernels write to the memory of `tensor` if nothing else refers to it, else to a copy that
@@ -126,7 +126,7 @@ class BufferUses:
             item.bound = None
         self.buffer = buffer
 
-    def withdraw(self) -> None:
+    def return_buffer(self) -> None:
         """Gives the buffer back to the caller, which then is its only owner again."""
         self.put(self.like)
 
@@ -138,7 +138,7 @@ def copy_bytes(to: Buffer, source: Buffer) -> None:
     ctypes.memmove(to.address, source.address, min(to.nbytes, source.nbytes))
 
 
-def in_new_buffers(value: LazyBuffer) -> LazyBuffer:
+def allocate_like(value: LazyBuffer) -> LazyBuffer:
     """Returns a value like this one in newly allocated memory."""
     parts = []
     for part in parts_of(value):

@@ -17,7 +17,7 @@ def bounds_of(sizes: Sequence[int]) -> list[tuple[int, int]]:
     return [(end - size, end) for end, size in zip(ends, sizes)]
 
 
-def along(shape: Sequence[int], axis: int, bounds: tuple[int, int]) -> list[tuple[int, int]]:
+def axis_bounds(shape: Sequence[int], axis: int, bounds: tuple[int, int]) -> list[tuple[int, int]]:
     """Returns the bounds of a shrink of one axis."""
     return [bounds if number == axis else (0, size) for number, size in enumerate(shape)]
 
@@ -30,7 +30,7 @@ def as_bits(value: LazyBuffer) -> LazyBuffer:
     return value.bitcast(bits)
 
 
-def joined(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
+def concatenate(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
     """Concatenates values on one device along `axis`."""
     if len(parts) == 1:
         return parts[0]
@@ -39,7 +39,7 @@ def joined(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
     for part, (start, stop) in zip(parts, bounds):
         amounts = [(start, bounds[-1][1] - stop) if number == axis else (0, 0) for number in range(len(part.shape))]
         padded.append(as_bits(part).pad(amounts))
-    total = _combined(Ops.ADD, padded)
+    total = _combine(Ops.ADD, padded)
     return total if total.dtype is parts[0].dtype else total.bitcast(parts[0].dtype)
 
 
@@ -48,19 +48,19 @@ def all_reduce(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
     assert op in OpGroups.ALU
     if len(parts) < 3 or parts[0].size < RING_FROM:
         return [
-            _combined(op, [part.contiguous().copy_to_device(own_part.device) for part in parts]) for own_part in parts
+            _combine(op, [part.contiguous().copy_to_device(own_part.device) for part in parts]) for own_part in parts
         ]
-    return _ring(op, parts)
+    return _ring_all_reduce(op, parts)
 
 
-def _combined(op: Ops, values: Sequence[LazyBuffer]) -> LazyBuffer:
+def _combine(op: Ops, values: Sequence[LazyBuffer]) -> LazyBuffer:
     first, *rest = values
     for other in rest:
         first = first.alu(op, other)
     return first
 
 
-def _ring(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
+def _ring_all_reduce(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
     """Ring all-reduce. Each device combines one piece, which passes around the ring; a second round copies the results.
 
     Each link carries 2 · (n - 1) / n of the value, for any number of devices n (Patarasuk and Yuan, 2009).
@@ -82,4 +82,4 @@ def _ring(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
             pieces[device_number].append(done)
             device_number = (device_number + 1) % count
             done = done.copy_to_device(parts[device_number].device)
-    return [joined(device_pieces, 0).reshape(parts[0].shape) for device_pieces in pieces]
+    return [concatenate(device_pieces, 0).reshape(parts[0].shape) for device_pieces in pieces]

@@ -279,11 +279,11 @@ class LazyBuffer:
     @staticmethod
     def from_buffer(buffer: Buffer, shape: Shape) -> LazyBuffer:
         """Returns the value in `buffer`, row-major. A symbolic shape starts at the beginning of the buffer."""
-        shape = normal(shape)
+        shape = normalize_sizes(shape)
         fits = value_of(product(shape)) <= buffer.size if is_symbolic(shape) else prod(shape) == buffer.size
         if not fits:
             raise ShapeError(f"a buffer of {buffer.size} elements cannot have shape {shape}")
-        return kind_on(buffer.device)(Ops.BUFFER, buffer.dtype, shape, (), None, buffer.device, buffer=buffer)
+        return buffer_class_for(buffer.device)(Ops.BUFFER, buffer.dtype, shape, (), None, buffer.device, buffer=buffer)
 
     # *** properties ***
 
@@ -496,7 +496,7 @@ class LazyBuffer:
             return self
         if Device.is_group(device):
             return cast(LazyBuffer, LazyBuffer.sharded.of(self, device, None))
-        return self._copied(kind_on(device)(Ops.COPY, self.dtype, self.shape, (self,), self.device, device))
+        return self._copied(buffer_class_for(device)(Ops.COPY, self.dtype, self.shape, (self,), self.device, device))
 
     def _copied(self, copy: LazyBuffer) -> LazyBuffer:
         """Adds a note to `copy`, a copy of this node, if this node is data. Returns it."""
@@ -525,7 +525,7 @@ class LazyBuffer:
         size_before: Any = prod(self.shape)
         new_size: Any = prod(shape)
         if type(size_before) is not int or type(new_size) is not int:
-            return self._reshape_symbolic(normal(shape))
+            return self._reshape_symbolic(normalize_sizes(shape))
         if size_before != new_size:
             raise ShapeError(f"reshape {self.shape} to {shape}: {size_before} elements are not {new_size}")
         return self._view(Ops.RESHAPE, shape, shape)
@@ -562,7 +562,7 @@ class LazyBuffer:
 
     def pad(self, amounts: Sequence[tuple[Any, Any]]) -> LazyBuffer:
         """Adds zeros (False) before and after each axis: `amounts[axis] = (before, after)`, none negative."""
-        amounts = tuple([normal((before, after)) for before, after in amounts])
+        amounts = tuple([normalize_sizes((before, after)) for before, after in amounts])
         if len(amounts) != len(self.shape) or not all([holds(a >= 0) and holds(b >= 0) for a, b in amounts]):
             raise ShapeError(f"pad {self.shape} by {amounts}: need one pair of non-negative amounts per axis")
         if all([pair == (0, 0) for pair in amounts]):
@@ -578,12 +578,12 @@ class LazyBuffer:
             if type(start) is int and type(stop) is int and type(size) is int:
                 fits = fits and 0 <= start <= stop <= size
             else:
-                bounds = tuple([normal(pair) for pair in bounds])
-                fits = fits and all([holds(part) for part in _inside(self.shape, bounds)])
+                bounds = tuple([normalize_sizes(pair) for pair in bounds])
+                fits = fits and all([holds(part) for part in _bounds_conditions(self.shape, bounds)])
                 break
         if not fits:
             raise ShapeError(f"shrink {self.shape} to {bounds}: need 0 ≤ start ≤ stop ≤ size for every axis")
-        shape = normal(tuple([stop - start for start, stop in bounds]))
+        shape = normalize_sizes(tuple([stop - start for start, stop in bounds]))
         if shape == self.shape:
             return self
         return self._view(Ops.SHRINK, shape, bounds)
@@ -639,7 +639,7 @@ class LazyBuffer:
             source_size, own_size = product(shape), product(self.shape)
             conditions = [] if source_size == own_size else [as_size(source_size).eq(own_size)]
         elif self.op is Ops.SHRINK:
-            conditions = _inside(shape, self.arg)
+            conditions = _bounds_conditions(shape, self.arg)
         elif self.op is Ops.PAD:
             conditions = [n >= 0 for pair in self.arg for n in pair]
         elif self.op is Ops.WINDOW:
@@ -674,12 +674,12 @@ def moved_like(source: Movable, step: LazyBuffer) -> Movable:
     raise ValueError(f"{step.op.name} is not a movement")
 
 
-def kind_on(device: str) -> type[LazyBuffer]:
+def buffer_class_for(device: str) -> type[LazyBuffer]:
     """Returns the class of nodes on `device`. Values in a file or a NumPy array can only be viewed and copied."""
     return LazyBuffer.stored if Device.is_storage(device) else LazyBuffer
 
 
-def normal(sizes: Shape) -> Shape:
+def normalize_sizes(sizes: Shape) -> Shape:
     """Returns the sizes in normal form. Plain ints already are."""
     return tuple([simplified(size) for size in sizes]) if UOp in map(type, sizes) else sizes
 
@@ -692,7 +692,7 @@ def check_sizes(shape: Shape) -> Shape:
         if total >> 63 or min(shape, default=0) < 0:
             raise ShapeError(f"shape {shape}: sizes cannot be negative, nor the elements more than 2**63 - 1")
         return shape
-    shape = normal(shape)
+    shape = normalize_sizes(shape)
     if bad := [size for size in shape if not holds(size >= 0)]:
         raise ShapeError(f"shape {shape}: sizes cannot be negative, which {bad[0]} is")
     product(shape)  # raises if the product exceeds 64 bits
@@ -710,7 +710,7 @@ def need_dtype_for(size: Any, dtype: DType) -> None:
         )
 
 
-def _inside(shape: Shape, bounds: Sequence[tuple[Any, Any]]) -> list[Any]:
+def _bounds_conditions(shape: Shape, bounds: Sequence[tuple[Any, Any]]) -> list[Any]:
     """Returns the conditions on the bounds of a shrink, as single comparisons."""
     conditions: list[Any] = []
     for (start, stop), size in zip(bounds, shape):

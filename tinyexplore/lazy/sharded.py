@@ -24,7 +24,7 @@ from typing import Any, cast
 
 from tinyexplore.device import Device
 from tinyexplore.dtype import ConstType, DType, dtypes
-from tinyexplore.lazy.collective import all_reduce, along, as_bits, bounds_of, joined
+from tinyexplore.lazy.collective import all_reduce, as_bits, axis_bounds, bounds_of, concatenate
 from tinyexplore.lazy.lazybuffer import Copied, Gathered, LazyBuffer, Origin, Shape, ShapeError, numbers
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.identity import reduce_identity
@@ -100,7 +100,7 @@ class ShardedBuffer(LazyBuffer):
                 f"{detail}shard axis {axis} of shape {whole.shape} on {len(devices)} devices in parts of {sizes}: "
                 f"need {len(devices)} parts of 1 at least that add up to {size}"
             )
-        cuts = [whole.shrink(along(whole.shape, axis, bounds)) for bounds in bounds_of(sizes)]
+        cuts = [whole.shrink(axis_bounds(whole.shape, axis, bounds)) for bounds in bounds_of(sizes)]
         return ShardedBuffer(
             [part.copy_to_device(target) for part, target in zip(cuts, devices)], axis, Ops.COPY, (whole,)
         )
@@ -167,7 +167,7 @@ class ShardedBuffer(LazyBuffer):
             parts = [self._range_on(device, pair) for device, pair in zip(self.devices, bounds)]
             return ShardedBuffer(parts, axis, Ops.COPY, (self,))
         whole = self.whole()
-        cuts = [part.shrink(along(part.shape, axis, pair)) for part, pair in zip(whole.parts, bounds)]
+        cuts = [part.shrink(axis_bounds(part.shape, axis, pair)) for part, pair in zip(whole.parts, bounds)]
         return ShardedBuffer(cuts, axis, Ops.COPY, (self,))
 
     def whole(self) -> ShardedBuffer:
@@ -185,12 +185,12 @@ class ShardedBuffer(LazyBuffer):
         for part, (start, stop) in zip(self.parts, self.bounds):
             first, last = max(start, bounds[0]) - start, min(stop, bounds[1]) - start
             if first < last:
-                piece = part.shrink(along(part.shape, self.axis, (first, last)))
+                piece = part.shrink(axis_bounds(part.shape, self.axis, (first, last)))
                 pieces.append(piece if part.device == device else piece.contiguous().copy_to_device(device))
         if not pieces:
             shape = (*self.shape[: self.axis], 0, *self.shape[self.axis + 1 :])
             return LazyBuffer.const(0, self.dtype, device, shape)
-        return joined(pieces, self.axis)
+        return concatenate(pieces, self.axis)
 
     def alu(self, op: Ops, *others: LazyBuffer) -> LazyBuffer:
         src = self._on_same_devices(op.name, others)

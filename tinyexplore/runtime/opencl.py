@@ -273,7 +273,7 @@ class SharedMemory(HostAllocator):
             allocation = cl.SVMAllocation(self._opencl.context, span, ALIGNMENT, flags, queue=self._opencl.queue)
         except cl.Error as error:
             raise MemoryError(f"{self._opencl.device.name}: {error}") from error
-        return Block(self._begin(allocation.svm_ptr) if is_large else allocation.svm_ptr, size, allocation)
+        return Block(self._block_start(allocation.svm_ptr) if is_large else allocation.svm_ptr, size, allocation)
 
 
 @cache

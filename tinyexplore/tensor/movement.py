@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tinyexplore.autograd import OwnRule, cat_gradient
 from tinyexplore.dtype import ConstType, dtypes, least_upper_dtype
 from tinyexplore.lazy import LazyBuffer, as_bits
-from tinyexplore.lazy.lazybuffer import ShapeError, normal
+from tinyexplore.lazy.lazybuffer import ShapeError, normalize_sizes
 from tinyexplore.tensor.base import Base, Shape
 from tinyexplore.tensor.checks import need_int, need_tensor, shown
 from tinyexplore.tensor.errors import ArgumentError
@@ -46,7 +46,7 @@ def _checked_sizes(sizes: Sequence[Any], default: Shape | int) -> Shape:
             kind = ValueError if isinstance(size, (tuple, list)) else TypeError  # f((2, 3), 4) mixes both forms
             raise kind(f"a shape or an order is made of ints; found {size!r} ({type(size).__name__}) in {sizes}")
         checked.append(size)
-    return normal(tuple(checked))
+    return normalize_sizes(tuple(checked))
 
 
 def _require_tensors(tensors: Sequence[T], what: str) -> Sequence[T]:
@@ -87,7 +87,7 @@ def _joined(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
     padded: list[LazyBuffer] = []
     for part in parts:
         stop = start + part.shape[axis]
-        amounts = normal((start, total - stop))
+        amounts = normalize_sizes((start, total - stop))
         padded.append(part.pad([amounts if dim == axis else (0, 0) for dim in range(len(part.shape))]))
         start = stop
     joined = padded[0]
@@ -374,7 +374,7 @@ class Movement(Operators):
             raise TypeError(f"pad {self.shape} by {tuple(arg)}: need ints, or one (before, after) or None per axis")
         if len(arg) != self.ndim:
             raise ShapeError(f"pad {self.shape} by {tuple(arg)}: need one (before, after) or None per axis")
-        return tuple((0, 0) if pair is None else normal((pair[0], pair[1])) for pair in arg)
+        return tuple((0, 0) if pair is None else normalize_sizes((pair[0], pair[1])) for pair in arg)
 
     def pad2d(self, padding: Sequence[int], value: ConstType = 0.0) -> Self:
         """Pads the last two axes by (left, right, top, bottom)."""

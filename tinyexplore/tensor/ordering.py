@@ -12,7 +12,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.checks import need_int, shown
 from tinyexplore.tensor.indexing import Indexing
-from tinyexplore.tensor.radix import comparable, first_indices, in_order, is_search_cheaper, sorted_indices
+from tinyexplore.tensor.radix import comparable, first_indices, is_search_cheaper, sort_rows, sorted_indices
 from tinyexplore.tensor.selection import is_selected, selected_indices
 from tinyexplore.uop import Ops
 
@@ -78,7 +78,7 @@ class Ordering(Indexing):
         x = self.transpose(axis, -1)
         rows = x.reshape((-1, x.shape[-1]))
         numbers = indices.transpose(axis, -1).reshape(rows.shape).lazydata
-        ordered = in_order(rows._value(), descending)
+        ordered = sort_rows(rows._value(), descending)
         values = rows._by_own_rule(ordered.lazydata, taken_gradient, (rows,), (1, numbers))
         return values.reshape(x.shape).transpose(axis, -1), indices
 

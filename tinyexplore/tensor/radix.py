@@ -110,7 +110,7 @@ def _least_elements(packed: T, count: int) -> T:
     return first.cat(*others, dim=1)
 
 
-def in_order(x: T, descending: bool) -> T:
+def sort_rows(x: T, descending: bool) -> T:
     """Sorts each row of `x` (rows, length), without indices. All NaNs become the same NaN.
 
     Equal elements need no order, so an element of 32 bits is not packed with its index.

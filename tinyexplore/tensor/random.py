@@ -191,10 +191,10 @@ def between(drawn: T, low: float, high: float, target: DType) -> T:
         u = drawn.cast(wide)
         scaled = (u * high + (1.0 - u) * low).cast(target)
         last = to_dtype_range(to_dtype_range(LAST * high + (1 - LAST) * low, wide), target)
-    return scaled.minimum(below(end, target)) if low < high and math.isfinite(end) and last >= end else scaled
+    return scaled.minimum(next_below(end, target)) if low < high and math.isfinite(end) and last >= end else scaled
 
 
-def below(x: float, dtype: DType) -> float:
+def next_below(x: float, dtype: DType) -> float:
     """Returns the next smaller number of a float dtype."""
     bits, sign = to_bits(x, dtype), 1 << (dtype.bits - 1)
     if x == 0:

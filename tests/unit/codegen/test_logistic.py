@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.numpy_uops import evaluate_in_numpy
-from tinyexplore.codegen.transforms.logistic import one_plus_exp_fused
+from tinyexplore.codegen.transforms.logistic import fuse_one_plus_exp
 from tinyexplore.dtype import dtypes
 from tinyexplore.uop import Axis, AxisKind, OpGroups, Ops, UOp, graph_rewrite
 from tinyexplore.uop.transcendental import TRANSCENDENTAL
@@ -46,7 +46,7 @@ def slope(x):
 
 
 def fused(sink, target=None):
-    while (after := one_plus_exp_fused(sink, target)) is not None:
+    while (after := fuse_one_plus_exp(sink, target)) is not None:
         sink = after
     return sink
 

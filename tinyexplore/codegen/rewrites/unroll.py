@@ -28,7 +28,7 @@ def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> li
         return steps_by_axes[part_axes]
 
     @cache
-    def picked(part_axes: tuple[UOp, ...], inner: tuple[UOp, ...]) -> list[int]:
+    def steps_within(part_axes: tuple[UOp, ...], inner: tuple[UOp, ...]) -> list[int]:
         """Returns for each step of `part_axes` the number of the step of `inner`, a subset of the same axes."""
         number_of = {step: number for number, step in enumerate(steps_of(inner))}
         positions = [part_axes.index(axis) for axis in inner]
@@ -61,7 +61,7 @@ def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> li
                 columns.append(theirs[1])
             else:
                 values = theirs[1]
-                columns.append([values[position] for position in picked(own, theirs[0])])
+                columns.append([values[position] for position in steps_within(own, theirs[0])])
         op, dtype, arg = part.op, part.dtype, part.arg
         new_nodes = [make_uop(op, dtype, sources, arg) for sources in zip(*columns)]
         if recorder is not None:
@@ -69,10 +69,10 @@ def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> li
                 recorder.record(derived((part, copy, how)))
         copied[part] = own, new_nodes
     own, new_nodes = copied[node]
-    return [new_nodes[position] for position in picked(tuple(axes), own)]
+    return [new_nodes[position] for position in steps_within(tuple(axes), own)]
 
 
-def moved_by(first: UOp, offsets: list[int]) -> list[UOp]:
+def add_offsets(first: UOp, offsets: list[int]) -> list[UOp]:
     """Returns the index `first` plus each of these numbers, with one constant at the end."""
     constant = 0
     if first.op is Ops.CONST:
@@ -83,7 +83,7 @@ def moved_by(first: UOp, offsets: list[int]) -> list[UOp]:
     return [make_uop(Ops.ADD, first.dtype, (first, wrapped_index(offset))) if offset else first for offset in sums]
 
 
-def written_out(node: UOp, kind: AxisKind) -> list[UOp]:
+def unrolled_axes(node: UOp, kind: AxisKind) -> list[UOp]:
     """Returns the axes of that kind, the axis that was split off first last.
 
     The steps of that axis are then adjacent in the program, so a value that they share is loaded, used and dead before
@@ -95,7 +95,7 @@ def written_out(node: UOp, kind: AxisKind) -> list[UOp]:
 @rule(UPat.of(Ops.STORE, name="store"))
 def store_each(store: UOp) -> UOp | None:
     """A store in an upcast axis becomes one store for each step. Equal parts of the copies are the same node."""
-    axes = written_out(store, AxisKind.UPCAST)
+    axes = unrolled_axes(store, AxisKind.UPCAST)
     return UOp.sink(*copies(store, axes)) if axes else None
 
 
@@ -136,13 +136,13 @@ def reduce_each(reduce: UOp, value: UOp) -> UOp | None:
     loops = tuple(axis for axis in reduce.src[1:] if axis.arg.kind is not AxisKind.UNROLL)
     parts = copies(value, axes)
     if value.op is Ops.WMMA:
-        parts = [chained(parts)]
+        parts = [chain_products(parts)]
     if loops:
         parts = [UOp(Ops.REDUCE, reduce.dtype, (part, *loops), reduce.arg) for part in parts]
-    return combined(reduce.arg, parts)
+    return combine_parts(reduce.arg, parts)
 
 
-def chained(parts: list[UOp]) -> UOp:
+def chain_products(parts: list[UOp]) -> UOp:
     """Chains products of a tensor core: each becomes the addend of the next, so one set of registers is enough."""
     first, *others = parts
     for part in others:
@@ -150,7 +150,7 @@ def chained(parts: list[UOp]) -> UOp:
     return first
 
 
-def combined(op: Ops, parts: list[UOp]) -> UOp:
+def combine_parts(op: Ops, parts: list[UOp]) -> UOp:
     """Combines all parts by `op`, as a balanced tree."""
     while len(parts) > 1:
         paired = [a.alu(op, b) for a, b in zip(parts[::2], parts[1::2])]
@@ -163,4 +163,4 @@ UNROLL_TILES = PatternMatcher(
 )
 UNROLL_REDUCTIONS = PatternMatcher((reduce_each,), within=axes_mask((AxisKind.UNROLL,)))
 
-__all__ = ["UNROLL_REDUCTIONS", "UNROLL_TILES", "copies", "flatten_barrier", "flatten_sink", "moved_by"]
+__all__ = ["UNROLL_REDUCTIONS", "UNROLL_TILES", "copies", "flatten_barrier", "flatten_sink", "add_offsets"]

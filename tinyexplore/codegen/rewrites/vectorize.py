@@ -7,7 +7,7 @@ loads and stores. Then the axis itself becomes the vector 0, 1, 2, … and all v
 from __future__ import annotations
 
 from tinyexplore.codegen.rewrites.simplify import simplified
-from tinyexplore.codegen.rewrites.unroll import copies, flatten_barrier, flatten_sink, moved_by
+from tinyexplore.codegen.rewrites.unroll import add_offsets, copies, flatten_barrier, flatten_sink
 from tinyexplore.dtype import LANES_BIT, DType, dtypes
 from tinyexplore.uop import AxisKind, OpGroups, Ops, PatternMatcher, UOp, UPat, index_const, rule, var
 from tinyexplore.uop.divmod import linear_form
@@ -45,7 +45,7 @@ def places_of(index: UOp, axis: UOp, stride: int | None) -> list[UOp]:
     if stride is None:
         return lanes_of(index, axis)
     pointer, idx, *valid = index.src
-    indices = moved_by(first_lane(idx, axis), [step * stride for step in range(axis.size)])
+    indices = add_offsets(first_lane(idx, axis), [step * stride for step in range(axis.size)])
     parts = [indices, *(lanes_of(part, axis) for part in valid)]
     return [UOp(Ops.INDEX, index.dtype, (pointer, *lane)) for lane in zip(*parts)]
 

@@ -24,7 +24,7 @@ def fuse_argmax(sink: UOp, lowering: Lowering) -> UOp:
     if not argextremes:
         return sink
     extremes = {argextreme.extreme: register_of(argextreme.extreme, lowering) for argextreme in argextremes}
-    changes = {extreme: changed_in(extreme, best, value) for extreme, (best, value) in extremes.items()}
+    changes = {extreme: value_after_loops(extreme, best, value) for extreme, (best, value) in extremes.items()}
     index_of = {argextreme.place: index_found(argextreme, extremes, changes, lowering) for argextreme in argextremes}
     recorder = active_recorder()
     if recorder is not None:
@@ -37,7 +37,7 @@ def register_of(extreme: UOp, lowering: Lowering) -> tuple[UOp, UOp]:
     """Returns the register of an extreme, and the value that a step assigns to it."""
     value = extreme.src[0]
     best = UOp(Ops.DEFINE_ACC, value.dtype, (reduce_identity(extreme.arg, value.dtype),), next(lowering.numbers))
-    return best, goes_beyond(value, best, extreme.arg).where(value, best)
+    return best, is_new_extreme(value, best, extreme.arg).where(value, best)
 
 
 def index_found(
@@ -48,7 +48,7 @@ def index_found(
     first = at_step.substitute(dict.fromkeys(argextreme.loops, index_const(0)))
     index_register = UOp(Ops.DEFINE_ACC, at_step.dtype, (first,), next(lowering.numbers))
     is_better = extremes[argextreme.extreme][1].src[0]
-    index = changed_in(
+    index = value_after_loops(
         argextreme.extreme, index_register, is_better.where(at_step.substitute(argextreme.loops), index_register)
     )
     extreme = changes[argextreme.extreme]
@@ -58,13 +58,13 @@ def index_found(
     return counts.where(index, none)
 
 
-def changed_in(reduce: UOp, register: UOp, changed: UOp) -> UOp:
+def value_after_loops(reduce: UOp, register: UOp, changed: UOp) -> UOp:
     """Returns the value of a register after the loops of `reduce`."""
     assigned = UOp(Ops.ASSIGN, register.dtype, (register, changed))
     return UOp(Ops.RESULT, register.dtype, (register, assigned, *reduce.src[1:]))
 
 
-def goes_beyond(value: UOp, best: UOp, op: Ops) -> UOp:
+def is_new_extreme(value: UOp, best: UOp, op: Ops) -> UOp:
     """Returns whether `value` is greater (less, for MIN) than `best`, or the first NaN."""
     smaller, larger = (best, value) if op is Ops.MAX else (value, best)
     if not dtypes.is_float(value.dtype):

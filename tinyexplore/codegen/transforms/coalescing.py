@@ -44,15 +44,15 @@ def load_neighbors_together(sink: UOp) -> UOp:
         if node.src[0] is node.src[-1]:
             continue
         places = [place_of(load, sums) for load in node.src]
-        if in_stretches(places):
-            changes[node] = stretches_joined(node.src, [offset for _, offset in places])
+        if reads_stretches(places):
+            changes[node] = join_stretches(node.src, [offset for _, offset in places])
             continue
         for place, load in zip(places, node.src):
             if place is not None:
                 gathered.setdefault(place[0], {})[place[1]] = load
                 widest = max(widest, node.dtype.count)
     for loads in gathered.values():
-        changes.update(loaded_together(loads, widest))
+        changes.update(load_neighbors(loads, widest))
     return sink.substitute(changes, how="loaded with its neighbors") if changes else sink
 
 
@@ -78,7 +78,7 @@ def place_of(load: UOp, sums: dict[UOp, Sum]) -> tuple[Place, int] | None:
     return (pointer, terms), offset
 
 
-def in_stretches(places: list[tuple[Place, int] | None]) -> TypeGuard[list[tuple[Place, int]]]:
+def reads_stretches(places: list[tuple[Place, int] | None]) -> TypeGuard[list[tuple[Place, int]]]:
     """Whether the lanes read a few stretches of neighbors, in ascending order."""
     first = places[0]
     if first is None or any(place is None or place[0] != first[0] for place in places):
@@ -87,7 +87,7 @@ def in_stretches(places: list[tuple[Place, int] | None]) -> TypeGuard[list[tuple
     return min(steps) >= 1 and sum(step > 1 for step in steps) < MOST_STRETCHES
 
 
-def stretches_joined(loads: Sequence[UOp], offsets: list[int]) -> UOp:
+def join_stretches(loads: Sequence[UOp], offsets: list[int]) -> UOp:
     """Returns the vector, combined from one vector per stretch that has its elements in their final lanes."""
     starts = [offset - lane for lane, offset in enumerate(offsets)]
     joined = vector_at(loads[0], 0, len(loads))
@@ -106,7 +106,7 @@ def vector_at(load: UOp, distance: int, count: int) -> UOp:
     return UOp(Ops.LOAD, load.dtype.vec(count), (index, *load.src[1:]))
 
 
-def loaded_together(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
+def load_neighbors(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
     """Returns lanes of vectors of `count` neighbors that replace the loads at these offsets, with the fewest
     vectors."""
     changes: dict[UOp, UOp] = {}
@@ -142,7 +142,7 @@ def store_neighbors_together(sink: UOp) -> UOp:
         for run in runs_of(stores):
             if len(run) >= WORTH_A_VECTOR:
                 joined.update(dict.fromkeys(run))
-                joined[run[0]] = stored_together(run)
+                joined[run[0]] = store_run(run)
     if not joined:
         return sink
     new_stores = [joined.get(store, store) for store in sink.src]
@@ -166,7 +166,7 @@ def neighbors_from(offsets: list[int]) -> int:
     return 1 << count.bit_length() - 1
 
 
-def stored_together(run: list[UOp]) -> UOp:
+def store_run(run: list[UOp]) -> UOp:
     """Returns one store of the values of all these stores, in order. It waits for everything that they wait for."""
     dtype = run[0].src[1].dtype
     assert isinstance(dtype, DType)

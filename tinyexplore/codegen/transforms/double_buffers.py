@@ -22,11 +22,11 @@ def load_next_block(program: tuple[UOp, ...], lowering: Lowering) -> tuple[UOp, 
     if not lowering.target.has_local:
         return program
     for loop in [node for node in program if node.op is Ops.RANGE and node.arg.ahead]:
-        program = with_loads_ahead(program, loop, lowering)
+        program = load_one_step_ahead(program, loop, lowering)
     return program
 
 
-def with_loads_ahead(program: tuple[UOp, ...], loop: UOp, lowering: Lowering) -> tuple[UOp, ...]:
+def load_one_step_ahead(program: tuple[UOp, ...], loop: UOp, lowering: Lowering) -> tuple[UOp, ...]:
     """Rewrites `loop`: it stores the current part of each tile, then loads the next step's part into registers."""
     start = program.index(loop)
     filled = start + last_barrier(program[start:])
@@ -34,7 +34,10 @@ def with_loads_ahead(program: tuple[UOp, ...], loop: UOp, lowering: Lowering) ->
     staged = {node for store in filling if fills_tile(store) for node in store.src[1].toposort()}
     before, ahead, replacements = dict.fromkeys(program[:start]), dict[UOp, None](), dict[UOp, UOp]()
     for load in [node for node in filling if node in staged and is_from_memory(node)]:
-        first, later = at_step(load, loop, index_const(0)), at_step(load, loop, loop + 1, loop < loop.size - 1)
+        first, later = (
+            value_in_step(load, loop, index_const(0)),
+            value_in_step(load, loop, loop + 1, loop < loop.size - 1),
+        )
         replacements[load] = register = UOp(Ops.DEFINE_ACC, load.dtype, (first,), next(lowering.numbers))
         assigned = UOp(Ops.ASSIGN, load.dtype, (register, later))
         before.update(dict.fromkeys(register.toposort()))
@@ -51,7 +54,7 @@ def with_loads_ahead(program: tuple[UOp, ...], loop: UOp, lowering: Lowering) ->
         *ahead,
         *map(replacements.__getitem__, computing),
     )
-    return without_unused(tuple(dict.fromkeys(changed)))
+    return remove_unused_loads(tuple(dict.fromkeys(changed)))
 
 
 def last_barrier(program: Sequence[UOp]) -> int:
@@ -74,7 +77,7 @@ def is_from_memory(node: UOp) -> bool:
     return node.op is Ops.LOAD and node.src[0].src[0].op is Ops.DEFINE_GLOBAL
 
 
-def at_step(load: UOp, loop: UOp, step: UOp, condition: UOp | None = None) -> UOp:
+def value_in_step(load: UOp, loop: UOp, step: UOp, condition: UOp | None = None) -> UOp:
     """Returns the value of `load` in another step of `loop`, if `condition` holds."""
     pointer, *rest = load.src[0].src
     index, *valid = [simplified(node.substitute({loop: step})) for node in rest]
@@ -83,7 +86,7 @@ def at_step(load: UOp, loop: UOp, step: UOp, condition: UOp | None = None) -> UO
     return load.replace(src=(pointer.index(index, *valid),))
 
 
-def without_unused(program: tuple[UOp, ...]) -> tuple[UOp, ...]:
+def remove_unused_loads(program: tuple[UOp, ...]) -> tuple[UOp, ...]:
     """Returns the program without unused loads and the addresses of these."""
     needed: set[UOp] = set()
     used = []

@@ -43,7 +43,7 @@ def vectorize_early(sink: UOp, lowering: Lowering) -> UOp:
         if op is Ops.LOAD or op is Ops.STORE:
             axis = vector_axis(node.src[0])
             if axis in walks:
-                after = in_lanes(after, axis)
+                after = vectorize_access(after, axis)
         elif op is Ops.BARRIER:
             after = after.replace(src=tuple([source for source in after.src if source not in walks]))
         elif after is not node and op in WIDENED:
@@ -55,12 +55,12 @@ def vectorize_early(sink: UOp, lowering: Lowering) -> UOp:
     return vectorized[sink]
 
 
-def in_lanes(node: UOp, axis: UOp) -> UOp:
+def vectorize_access(node: UOp, axis: UOp) -> UOp:
     """Returns a LOAD or STORE for all steps of `axis` at the same time."""
     index, *rest = node.src
     pointer, idx, *valid = index.src
     if node.op is Ops.LOAD and stride_along(idx, axis) != 1:
-        return columns(node, axis)
+        return column_vector(node, axis)
     start = UOp(Ops.INDEX, index.dtype, (pointer, first_lane(idx, axis), *valid))
     if node.op is Ops.LOAD:
         assert isinstance(node.dtype, DType)
@@ -69,7 +69,7 @@ def in_lanes(node: UOp, axis: UOp) -> UOp:
     return UOp(Ops.STORE, dtypes.void, (start, value.broadcast(axis.size), *after))
 
 
-def columns(load: UOp, axis: UOp) -> UOp:
+def column_vector(load: UOp, axis: UOp) -> UOp:
     """Returns a vector with one lane from each row: the lane that the axis along the rows selects."""
     index = load.src[0]
     along = next(other for other in index.ranges if has_unit_stride_rows(index, axis, other))

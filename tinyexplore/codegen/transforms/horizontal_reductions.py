@@ -38,7 +38,7 @@ def join_horizontal_reductions(sink: UOp, lowering: Lowering) -> UOp:
             size = neighbors_from(offsets)
             rows, offsets = [stores[offset] for offset in offsets[:size]], offsets[size:]
             of_these: dict[UOp, UOp] = {}
-            value = _lifted([store.src[1] for store in rows], sums, of_these) if len(rows) > 1 else None
+            value = _lift_to_vector([store.src[1] for store in rows], sums, of_these) if len(rows) > 1 else None
             if value is not None and of_these:
                 ends |= of_these
                 joined |= dict.fromkeys(rows)
@@ -51,7 +51,7 @@ def join_horizontal_reductions(sink: UOp, lowering: Lowering) -> UOp:
     )
 
 
-def _lifted(values: list[UOp], sums: dict[UOp, Sum], ends: dict[UOp, UOp]) -> UOp | None:
+def _lift_to_vector(values: list[UOp], sums: dict[UOp, Sum], ends: dict[UOp, UOp]) -> UOp | None:
     """Returns one vector of all these scalars, or None. `ends` gives the combined lanes of each row in it."""
     first, count = values[0], len(values)
     if all(value is first for value in values):
@@ -60,7 +60,7 @@ def _lifted(values: list[UOp], sums: dict[UOp, Sum], ends: dict[UOp, UOp]) -> UO
     if dtype.count > 1 or dtypes.is_bool(dtype) or any(value.op is not first.op for value in values):
         return None
     if first.op is Ops.HREDUCE:
-        return _combined_at_once(values, ends)
+        return _combine_rows(values, ends)
     if first.op is Ops.LOAD:
         places = [place_of(value, sums) for value in values]
         steps = [place and (place[0], place[1] - step) for step, place in enumerate(places)]
@@ -70,14 +70,14 @@ def _lifted(values: list[UOp], sums: dict[UOp, Sum], ends: dict[UOp, UOp]) -> UO
         return None
     parts = []
     for sources in zip(*[value.src for value in values]):
-        part = _lifted(list(sources), sums, ends)
+        part = _lift_to_vector(list(sources), sums, ends)
         if part is None or part.dtype.scalar is not first.src[len(parts)].dtype:
             return None
         parts.append(part)
     return UOp(first.op, dtype.vec(count), tuple(parts), first.arg)
 
 
-def _combined_at_once(values: list[UOp], ends: dict[UOp, UOp]) -> UOp | None:
+def _combine_rows(values: list[UOp], ends: dict[UOp, UOp]) -> UOp | None:
     """Returns the combined lanes of all rows in one vector; None if they depend on combined lanes themselves."""
     vectors = tuple([value.src[0] for value in values])
     kind = vectors[0].dtype

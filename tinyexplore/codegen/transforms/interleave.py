@@ -33,7 +33,7 @@ def interleave(uops: Sequence[UOp], lowering: Lowering) -> tuple[UOp, ...]:
             out += body or ()
             body = []
         elif node.op is Ops.ENDRANGE:
-            out += _ordered(body, target) if body else ()
+            out += _interleave_copies(body, target) if body else ()
             body = None
         if body is None or node.op is Ops.RANGE:
             out.append(node)
@@ -42,19 +42,19 @@ def interleave(uops: Sequence[UOp], lowering: Lowering) -> tuple[UOp, ...]:
     return tuple(out)
 
 
-def _ordered(body: list[UOp], target: Target) -> list[UOp]:
+def _interleave_copies(body: list[UOp], target: Target) -> list[UOp]:
     """Returns `body` with its copies interleaved; unchanged if it has no copies, or no registers for two of them."""
     stores = [node for node in body if node.op is Ops.STORE]
     if len(stores) < 2 or len(body) < len(stores) * LONG or not _may_reorder(body, stores):
         return body
-    owner = _owners(body)
-    chains = [[node for node in body if owner[node] is store and _moves(node)] for store in stores]
+    owner = _only_stores(body)
+    chains = [[node for node in body if owner[node] is store and _moves_to_front(node)] for store in stores]
     if not _are_copies(chains) or _needs_several_registers(chains[0], target):
         return body
     group_size = _copies_that_fit(chains[0], target.vector_registers)
     if group_size < 2:
         return body
-    out = [node for node in body if owner[node] is None or not _moves(node)]
+    out = [node for node in body if owner[node] is None or not _moves_to_front(node)]
     for first in range(0, len(chains), group_size):
         for step in zip(*chains[first : first + group_size], strict=True):
             out += step
@@ -70,7 +70,7 @@ def _may_reorder(body: Sequence[UOp], stores: Sequence[UOp]) -> bool:
     return all(len(load.src) == 1 and load.src[0].src[0] not in written for load in loads)
 
 
-def _owners(body: Sequence[UOp]) -> dict[UOp, UOp | None]:
+def _only_stores(body: Sequence[UOp]) -> dict[UOp, UOp | None]:
     """Returns for each node the only store that needs it; None if several do."""
     owner: dict[UOp, UOp | None] = {}
     for node in reversed(body):
@@ -112,6 +112,6 @@ def _is_vector(node: UOp) -> bool:
     return isinstance(node.dtype, DType) and node.dtype.count > 1
 
 
-def _moves(node: UOp) -> bool:
+def _moves_to_front(node: UOp) -> bool:
     """Whether `node` is an index or a constant that moves to the front. None of these depends on vectors."""
     return node.op is Ops.STORE or (_is_vector(node) and node.op is not Ops.CONST)

@@ -262,7 +262,9 @@ class _Blocks:
         ]
         units += [(key[loop], loop) for loop in loops]
         if late and any(loop[-1].arg.kind is AxisKind.REDUCE for loop in loops):
-            units += [(position[node], self.prefetch_of(node)) for node in plain if node in late and self.is_far(node)]
+            units += [
+                (position[node], self.prefetch_of(node)) for node in plain if node in late and self.is_beyond_l2(node)
+            ]
         units.sort(key=itemgetter(0))
         return units
 
@@ -306,7 +308,7 @@ class _Blocks:
                 continue
             while ready and ready[0][0] < number:
                 emit_unit(heappop(ready)[1])
-            missing = self.missing(name, waiting, emitted)
+            missing = self.missing_dependences(name, waiting, emitted)
             if not missing:
                 emit_unit(name)
                 continue
@@ -327,7 +329,11 @@ class _Blocks:
         if any(loop.arg.kind is AxisKind.SCAN for loop in path):
             return set()  # its stores are in order
         last = max(self.key[loop] for loop in loops)
-        loads = {node for node in plain if node.op is Ops.LOAD and self.place[node] < last and self.is_fixed(node)}
+        loads = {
+            node
+            for node in plain
+            if node.op is Ops.LOAD and self.place[node] < last and self.reads_constant_memory(node)
+        }
         if not loads:
             return loads
         after: set[UOp] = set()
@@ -344,11 +350,11 @@ class _Blocks:
                 loads.add(node)
         return loads
 
-    def is_fixed(self, load: UOp) -> bool:
+    def reads_constant_memory(self, load: UOp) -> bool:
         """Whether a load reads memory that the program does not write."""
         return load.src[0].src[0] not in self.written and all(src.op is Ops.PREFETCH for src in load.src[1:])
 
-    def is_far(self, node: UOp) -> bool:
+    def is_beyond_l2(self, node: UOp) -> bool:
         """Whether this is a vector load from memory that may have left the L2 cache."""
         if node.op is not Ops.LOAD or node.dtype.count == 1 or len(node.src) > 1 or len(node.src[0].src) > 2:
             return False
@@ -362,7 +368,9 @@ class _Blocks:
             self.recorder.record(Derived(load, prefetch, "requested before the loop"))
         return prefetch
 
-    def missing(self, name: UOp | Path, waiting: Mapping[UOp | Path, int], emitted: Set[UOp | Path]) -> set[UOp | Path]:
+    def missing_dependences(
+        self, name: UOp | Path, waiting: Mapping[UOp | Path, int], emitted: Set[UOp | Path]
+    ) -> set[UOp | Path]:
         """Returns the dependences of a unit that have not been emitted. A node's own sources have come up before it."""
         if isinstance(name, tuple):
             return self.needs[name] - emitted

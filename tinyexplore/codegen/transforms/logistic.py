@@ -39,12 +39,12 @@ def fuse_logistic(sink: UOp, lowering: Lowering) -> UOp:
     1 - tanh(x)² is then exp(-2x) s² with s = 1 + tanh(x). If nothing else reads the sum, y (1 + tanh(x)) is y / h(-2x),
     and half of it is y / (1 + exp(-2x)). The rewrite applies only if no tanh, and no exp, would remain beside it.
     """
-    while (fused := one_plus_exp_fused(sink, lowering.function_target)) is not None:
+    while (fused := fuse_one_plus_exp(sink, lowering.function_target)) is not None:
         sink = fused
     return sink
 
 
-def one_plus_exp_fused(sink: UOp, ctx: Any) -> UOp | None:
+def fuse_one_plus_exp(sink: UOp, ctx: Any) -> UOp | None:
     """Takes one step of the rewrite; None if nothing changes. `ctx`: the target, or an object with its attributes."""
     if not sink.mask & FUNCTIONS:
         return None
@@ -62,7 +62,7 @@ def one_plus_exp_fused(sink: UOp, ctx: Any) -> UOp | None:
         elif node.op is Ops.FDIV and _is_one_plus_exp(node.src[1], users):
             (exp,) = (src for src in node.src[1].src if src.op is Ops.EXP)
             half_exp = half_of_exp(exp.src[0], 1.0, changes, ctx)
-            changes[node] = _changed(node.src[0], changes) * 0.5 / (half_exp + 0.5)
+            changes[node] = _apply_changes(node.src[0], changes) * 0.5 / (half_exp + 0.5)
     return sink.substitute(changes, how="by exp alone") if changes else None
 
 
@@ -79,9 +79,9 @@ def half_of_exp(x: UOp, factor: float, changes: Changes, ctx: Any, *, whole: boo
         if not SMALLEST_FACTOR <= abs(factor * more) <= LARGEST_FACTOR:
             break
         x, factor = rest, factor * more
-    x = _changed(x, changes)
+    x = _apply_changes(x, changes)
     by_table = scales(ctx, x.dtype)
-    if by_table and (power := _times(x, factor / LN2)) is not None:
+    if by_table and (power := _multiply_into(x, factor / LN2)) is not None:
         return exp2_by_table(power.maximum(-FAR_POWER).minimum(FAR_POWER), 1.0 if whole else 0.5)
     ends = (-FAR, FAR) if by_table else (LEAST - whole * LN2, GREATEST - whole * LN2)
     low, high = sorted(end / factor for end in ends)
@@ -111,9 +111,9 @@ def _without_tanh(tanh: UOp, users: Users, changes: Changes, ctx: Any) -> Change
             halved = _constant_factor(other[0])
             if halved is not None and halved[1] == 0.5:
                 whole = half_of_exp(tanh.src[0], -2.0, changes, ctx, whole=True) + 1.0
-                return {product: _changed(halved[0], changes) / whole}
+                return {product: _apply_changes(halved[0], changes) / whole}
             half = half_of_exp(tanh.src[0], -2.0, changes, ctx) + 0.5
-            return {product: _changed(other[0], changes) / half}
+            return {product: _apply_changes(other[0], changes) / half}
     half_exp = half_of_exp(tanh.src[0], -2.0, changes, ctx)
     half = half_exp + 0.5
     half_reciprocal = UOp.const(tanh.dtype, 1.0) / half
@@ -147,7 +147,7 @@ def _constant_factor(x: UOp) -> tuple[UOp, float] | None:
     return None
 
 
-def _times(x: UOp, factor: float) -> UOp | None:
+def _multiply_into(x: UOp, factor: float) -> UOp | None:
     """Returns x times `factor` without an additional operation, if x is y (a + b z²) with constants a, b of one sign.
 
     A sum that may cancel is excluded: the rounding of its constants would exceed that of the sum.
@@ -166,8 +166,8 @@ def _times(x: UOp, factor: float) -> UOp | None:
     return None
 
 
-def _changed(x: UOp, changes: Changes) -> UOp:
+def _apply_changes(x: UOp, changes: Changes) -> UOp:
     return x.substitute(changes) if changes and x.mask & FUNCTIONS else x
 
 
-__all__ = ["fuse_logistic", "one_plus_exp_fused"]
+__all__ = ["fuse_logistic", "fuse_one_plus_exp"]

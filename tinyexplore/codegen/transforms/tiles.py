@@ -43,15 +43,15 @@ def lower_tiles(sink: UOp, lowering: Lowering) -> UOp:
         if any(source in replaced for source in node.src):
             after = node.replace(src=tuple([replaced.get(source, source) for source in node.src]))
         if node.op is Ops.TILE and is_native(node, nodes, lowering):
-            after = loaded(after, numbers)
+            after = load_tile(after, numbers)
         elif node.op is Ops.GEP and len(node.src) == 3:
             tile = after.src[0]
             if tile.find(Ops.TILE):
-                after = summed(after, next(free_id))
+                after = sum_of_dots(after, next(free_id))
             else:
                 if tile not in stored:
                     stored[tile] = scratch_for(tile, numbers)
-                after = element(after, stored[tile])
+                after = tile_element(after, stored[tile])
         if after is not node:
             replaced[node] = after
             if recorder is not None:
@@ -83,7 +83,7 @@ def start_of(tile: UOp) -> UOp:
     return row_major(written_out_axes(tile)) * index_const(tile.dtype.count)
 
 
-def loaded(tile: UOp, numbers: count[int]) -> UOp:
+def load_tile(tile: UOp, numbers: count[int]) -> UOp:
     """Returns a tile of words as one load: from memory in tile order, or from scratch memory that is filled first."""
     value, rows, columns = tile.src
     if value.op is Ops.LOAD and len(value.src[0].src) == 2:
@@ -100,7 +100,7 @@ def loaded(tile: UOp, numbers: count[int]) -> UOp:
     return UOp(Ops.LOAD, tile.dtype, (scratch.index(start), filled))
 
 
-def element(node: UOp, scratch: UOp) -> UOp:
+def tile_element(node: UOp, scratch: UOp) -> UOp:
     """Returns an element of a tile, read from scratch memory to which the tile is stored first."""
     tile, row, column = node.src
     start = start_of(tile)
@@ -115,7 +115,7 @@ def product_of(tile: UOp) -> UOp:
     return tile if tile.op is Ops.WMMA else tile.src[0]
 
 
-def summed(node: UOp, free_id: int) -> UOp:
+def sum_of_dots(node: UOp, free_id: int) -> UOp:
     """Returns an element of a tile as a sum of dot products of the words that would fill A and B."""
     tile, row, column = node.src
     product = product_of(tile)

@@ -50,8 +50,8 @@ def find_argextremes(reduces: Iterable[UOp]) -> Iterator[ArgExtreme]:
         if reduce.arg is not Ops.MIN or not dtypes.is_int(reduce.dtype) or reduce.src[0].op is not Ops.WHERE:
             continue
         holds, position, none = reduce.src[0].src
-        sides, index_loops = compared(holds), reduce.src[1:]
-        if sides is None or bounds(position)[1] > bounds(none)[0] or not grows(position, index_loops):
+        sides, index_loops = match_equality(holds), reduce.src[1:]
+        if sides is None or bounds(position)[1] > bounds(none)[0] or not is_increasing(position, index_loops):
             continue
         value, whole = sides
         if not value.ranges.issuperset(sequential_loops(index_loops)):
@@ -64,7 +64,7 @@ def find_argextremes(reduces: Iterable[UOp]) -> Iterator[ArgExtreme]:
                 (
                     candidate
                     for candidate in by_value.get(value.substitute(loops), ())
-                    if is_among(candidate, whole, value)
+                    if is_part_of_extreme(candidate, whole, value)
                 ),
                 None,
             )
@@ -73,7 +73,7 @@ def find_argextremes(reduces: Iterable[UOp]) -> Iterator[ArgExtreme]:
                 break
 
 
-def compared(holds: UOp) -> tuple[UOp, UOp] | None:
+def match_equality(holds: UOp) -> tuple[UOp, UOp] | None:
     """Returns (x, m) if `holds` means `x == m`, or `x == m or x is NaN`; else None."""
     if holds.op is Ops.OR:
         holds, is_nan = holds.src
@@ -91,7 +91,7 @@ def same_loops(loops: Sequence[UOp], others: Sequence[UOp]) -> dict[UOp, UOp] | 
     return pairs if alike else None
 
 
-def is_among(extreme: UOp, whole: UOp, value: UOp) -> bool:
+def is_part_of_extreme(extreme: UOp, whole: UOp, value: UOp) -> bool:
     """Whether `whole` is an extreme of which `extreme` is one part, as a scalar or in all lanes.
 
     If `value` is cast from a small float to a wider one, `extreme` may be cast back in between: rounding keeps the
@@ -115,7 +115,7 @@ def is_among(extreme: UOp, whole: UOp, value: UOp) -> bool:
     return False
 
 
-def grows(position: UOp, loops: Sequence[UOp]) -> bool:
+def is_increasing(position: UOp, loops: Sequence[UOp]) -> bool:
     """Whether every later step of `loops` has a greater index `position`."""
     factors = factors_of(position, frozenset(loops))
     if factors is None:

@@ -22,7 +22,7 @@ PACKING_ORDER = {
 }
 
 
-def filling(kernel: Kernel) -> list[UOp]:
+def copy_barriers(kernel: Kernel) -> list[UOp]:
     """Returns every BARRIER of the kernel. Loads of scratch memory wait for it."""
     return kernel.find(Ops.BARRIER)
 
@@ -32,9 +32,9 @@ def is_after_copy(kernel: Kernel, axis: UOp) -> bool:
     return any(axis not in barrier.ranges for barrier in kernel.result_copies)
 
 
-def kept_along(kernel: Kernel, axis: UOp) -> list[UOp]:
+def barriers_along(kernel: Kernel, axis: UOp) -> list[UOp]:
     """Returns the BARRIERs of scratch memory with a separate content for each step of `axis`."""
-    return [barrier for barrier in filling(kernel) if keeps_row(barrier) and axis in barrier.ranges]
+    return [barrier for barrier in copy_barriers(kernel) if keeps_row(barrier) and axis in barrier.ranges]
 
 
 def row_major(axes: list[UOp]) -> UOp:

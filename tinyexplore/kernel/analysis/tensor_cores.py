@@ -89,7 +89,11 @@ def fit_of(kernel: Kernel, steps: UOp, amount: int) -> Fit | str:
         return "it does not sum products of two factors"
     all_fits = list(fits(kernel, reduce, steps, amount))
     along = (lambda fit: fit.columns.arg.id) if not target.has_local else lambda fit: 0  # C is stored row by row
-    return max(all_fits, key=lambda fit: (-fit.work_done, along(fit))) if all_fits else no_fit(kernel, reduce, amount)
+    return (
+        max(all_fits, key=lambda fit: (-fit.work_done, along(fit)))
+        if all_fits
+        else reason_against_cores(kernel, reduce, amount)
+    )
 
 
 def fits(kernel: Kernel, reduce: UOp, steps: UOp, amount: int) -> Iterator[Fit]:
@@ -101,7 +105,7 @@ def fits(kernel: Kernel, reduce: UOp, steps: UOp, amount: int) -> Iterator[Fit]:
     for left, right in ((first, second), (second, first)):
         rows = [axis for axis in axes if axis in left.ranges and axis not in right.ranges]
         columns = [axis for axis in axes if axis in right.ranges and axis not in left.ranges]
-        for core in usable_cores(kernel.target, read_as(left, right), reduce.dtype):
+        for core in usable_cores(kernel.target, factor_dtype(left, right), reduce.dtype):
             a, b = (factor if core.factor is reduce.dtype else factor.src[0] for factor in (left, right))
             if core.tiles and not a.op is b.op is Ops.LOAD:
                 continue
@@ -109,7 +113,7 @@ def fits(kernel: Kernel, reduce: UOp, steps: UOp, amount: int) -> Iterator[Fit]:
                 yield from (Fit(core, reduce, a, b, row, column, steps) for row in rows for column in columns)
 
 
-def read_as(first: UOp, second: UOp) -> DType:
+def factor_dtype(first: UOp, second: UOp) -> DType:
     """Returns the dtype of two factors before their conversion for the product; if they differ, the dtype of the
     product."""
     if first.op is Ops.CAST and second.op is Ops.CAST and first.src[0].dtype is second.src[0].dtype:
@@ -119,9 +123,9 @@ def read_as(first: UOp, second: UOp) -> DType:
     return wide
 
 
-def no_fit(kernel: Kernel, reduce: UOp, amount: int) -> str:
+def reason_against_cores(kernel: Kernel, reduce: UOp, amount: int) -> str:
     """Returns the reason why no core of the target computes this sum `amount` steps at a time."""
-    factor, accumulator = read_as(*reduce.src[0].src), reduce.dtype
+    factor, accumulator = factor_dtype(*reduce.src[0].src), reduce.dtype
     cores = cores_of(kernel.target)
     alike = [core for core in cores if core.factor is factor and core.accumulator is accumulator]
     if not alike:

@@ -10,10 +10,10 @@ from math import prod
 
 from tinyexplore.kernel.analysis.memory import (
     LOOPS,
+    axes_read_by_step,
     buffer_bytes,
     comes_from_memory,
     footprint_bytes,
-    inside,
     is_read_once,
     step_bytes,
 )
@@ -131,7 +131,7 @@ def row_read_again(kernel: Kernel, loads: list[IndexStrides]) -> tuple[UOp, int]
             is_long = exceeds("bytes of that row, against a part of L2", row, kernel.target.l2_bytes // 16)
             if not is_long and row <= 2 * step_bytes(load, axis):
                 steps = max(steps, -(-2 * page // row))
-                walks.setdefault(load.node.src[0], set()).add(inside(load, axis))
+                walks.setdefault(load.node.src[0], set()).add(axes_read_by_step(load, axis))
         if axis.arg.kind in LOOPS and any(len(jumps) > 1 for jumps in walks.values()):
             return axis, steps
     return None
@@ -197,7 +197,7 @@ def jumping_walk(kernel: Kernel, load: IndexStrides) -> tuple[UOp, int] | None:
     itemsize = int(load.node.src[0].dtype.base.itemsize)
     jump_prefetch = (jumping, min(target.ahead_bytes // step, jumping.size // MOST_STEPS))
     is_reduced = jumping.arg.kind is AxisKind.REDUCE and (comes_from_memory(load, target) or step >= long_step)
-    stretch = prod(axis.size for axis in inside(load, jumping) if axis.arg.kind is not AxisKind.UNROLL)
+    stretch = prod(axis.size for axis in axes_read_by_step(load, jumping) if axis.arg.kind is not AxisKind.UNROLL)
     is_only = len(kernel.plain_reduces) == 1  # several reductions down the rows share the prefetch of the next column
     is_long = is_only and is_reduced and reaches(f"pages that {jumping.arg.name} passes", jumping.size, MANY_PAGES)
     if is_long and reaches("bytes read of each of them", stretch * itemsize, 4 * target.line_bytes):

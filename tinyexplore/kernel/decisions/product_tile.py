@@ -133,7 +133,7 @@ def lane_cost(product: Product, axis: UOp, tile: Tile) -> float:
     vectors = product.along(axis)
     rows = prod(row.size for row in product.rows_of(vectors))
     shared = min(SHARED_BY, max(1, rows))
-    packings = 1 if axis.size > tile.wide * kernel.lanes else parts(kernel)
+    packings = 1 if axis.size > tile.wide * kernel.lanes else part_count(kernel)
     cost = 1.0 + LOAD / SHARED_BY * (len(product.loads) - len(vectors))
     for load in vectors:
         stride = load.stride(axis)
@@ -151,7 +151,7 @@ def lane_cost(product: Product, axis: UOp, tile: Tile) -> float:
     return cost * tile.cost
 
 
-def parts(kernel: Kernel) -> int:
+def part_count(kernel: Kernel) -> int:
     """Returns into how many parts the threads divide a loop. Each part is a call that packs its own panels."""
     return 4 * kernel.target.threads
 
@@ -242,7 +242,7 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
         tiles.append(with_rows(product, Tile(waste, wide, 1, None), rows, loads))
     plain = min(tiles, key=lambda tile: tile.cost)
     weigh(f"{TILE_COST} {lanes.arg.name}", {str(tile): tile.cost for tile in tiles}, str(plain), least=True)
-    outer = row_above(product, lanes, vectors)
+    outer = mergeable_row(product, lanes, vectors)
     if outer is None:
         return plain
     for merged in range(2, min(outer.size, widest * product.kernel.lanes // lanes.size) + 1):
@@ -348,7 +348,7 @@ def waste_of(size: int, block: int) -> float:
     return -(-size // block) * block / size
 
 
-def row_above(product: Product, lanes: UOp, vectors: list[IndexStrides]) -> UOp | None:
+def mergeable_row(product: Product, lanes: UOp, vectors: list[IndexStrides]) -> UOp | None:
     """Returns the axis outside `lanes` that can be merged with it; None if there is none.
 
     The rows of `lanes` must be adjacent in the result, and use the same operands.
@@ -421,7 +421,7 @@ def pack_panels(kernel: Kernel) -> Tiling:
         kernel = yield Proposal(Opt(OptOps.SWAP, first.arg.id, row_id), reason)
     other = product.along(first)
     if len(rows) == len(columns) == len(other) == 1 and is_strided(product, other[0]):
-        if is_far(product, other[0]):
+        if misses_caches(product, other[0]):
             row_id = yield from packed_rows(kernel, min(axis.arg.id for axis in columns + rows), row_id)
     reason = "the panel is packed once and then read sequentially from a cache"
     kernel = yield Proposal(Opt(OptOps.STAGE, row_id), reason)
@@ -434,17 +434,17 @@ def is_worth_packing(product: Product, panel: IndexStrides, lanes: UOp, rows: li
     Its panel must fit in a cache.
     """
     kernel = product.kernel
-    repeats = prod(axis.size for axis in rows) // (1 if columns else parts(kernel))
+    repeats = prod(axis.size for axis in rows) // (1 if columns else part_count(kernel))
     transposed = not 1 <= (panel.stride(lanes) or 0) <= SHUFFLED_STRIDE
     most_rows = MANY_ROWS_OF_LARGE if buffer_bytes(panel) > kernel.target.l2_bytes else MANY_ROWS
-    large = is_far(product, panel) and is_strided(product, panel) and repeats >= most_rows
+    large = misses_caches(product, panel) and is_strided(product, panel) and repeats >= most_rows
     panel_bytes = itemsize(panel) * prod(axis.size for axis in panel.node.ranges if axis.arg.kind in PACKING_ORDER)
     wide = panel_bytes // (product.steps * kernel.lanes * itemsize(panel))
     in_words = bool(words_in(product.reduce.src[0])) and repeats >= MANY_ROWS
     return not is_masked(panel) and panel_fits(product, panel, wide) and (transposed or large or in_words)
 
 
-def is_far(product: Product, load: IndexStrides) -> bool:
+def misses_caches(product: Product, load: IndexStrides) -> bool:
     """Whether an operand takes a third of the L2 cache, or the L1 cache cannot hold the lines that a reduction
     reads."""
     return 3 * buffer_bytes(load) >= product.kernel.target.l2_bytes or lies_in_one_set(product, load)

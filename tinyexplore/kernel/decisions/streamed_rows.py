@@ -66,16 +66,16 @@ def rows_side_by_side(kernel: Kernel, rows: UOp, along: UOp, streams: Sequence[I
         yield next_rows
         return
     inner = kernel.next_id()
-    kernel = yield in_blocks(along)
+    kernel = yield group_long_row(along)
     if kernel.target.streams * step_bytes(streams[0], rows) > kernel.target.l2_bytes // 2:
         yield Proposal(
-            Opt(OptOps.PREFETCH, inner, ahead_in(kernel)), "the next part of each row is prefetched meanwhile"
+            Opt(OptOps.PREFETCH, inner, prefetch_distance(kernel)), "the next part of each row is prefetched meanwhile"
         )
     else:
         yield next_rows
 
 
-def in_blocks(along: UOp) -> Proposal:
+def group_long_row(along: UOp) -> Proposal:
     """Returns GROUP of a long row into blocks, if possible without a remainder."""
     reason = "in blocks, numbers are added to smaller sums and lose fewer of their last bits"
     sizes = range(VECTORS_IN_BLOCK, VECTORS_IN_BLOCK // 2, -1)
@@ -98,11 +98,13 @@ def pieces_side_by_side(
     inner = along.arg.id
     if along.size > 2 * VECTORS_IN_BLOCK:
         inner = kernel.next_id()
-        yield in_blocks(along)
-    yield Proposal(Opt(OptOps.PREFETCH, inner, ahead_in(kernel)), "the next part of each piece is prefetched meanwhile")
+        yield group_long_row(along)
+    yield Proposal(
+        Opt(OptOps.PREFETCH, inner, prefetch_distance(kernel)), "the next part of each piece is prefetched meanwhile"
+    )
 
 
-def ahead_in(kernel: Kernel) -> int:
+def prefetch_distance(kernel: Kernel) -> int:
     """Returns the distance in vectors to prefetch ahead in a row that is too long to prefetch the next row."""
     return 2 * kernel.target.lines_in_flight
 

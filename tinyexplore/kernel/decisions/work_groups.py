@@ -31,7 +31,7 @@ def power_below(most: int) -> int:
     return 1 << max(0, most.bit_length() - 1)
 
 
-def sharers(steps: int, least: int, most: int) -> int:
+def sharing_items(steps: int, least: int, most: int) -> int:
     """Returns how many work-items share a reduction: the power of two with the fewest steps per work-item.
 
     These steps are: its part, the remainder, which each computes alone, and one per part to combine the parts.
@@ -54,7 +54,7 @@ def share_reductions(kernel: Kernel) -> Proposals:
         return
     if not reaches("steps of the longest reduction", longest, LONG_REDUCTION):
         return
-    amount = sharers(longest, kernel.target.warp, min(MOST_ITEMS, kernel.target.group_items))
+    amount = sharing_items(longest, kernel.target.warp, min(MOST_ITEMS, kernel.target.group_items))
     for loop in loops:
         if loop.size >= amount:
             reason = f"{items} work-items in the grid, and {loop.size} steps for each: {amount} of a group share them"

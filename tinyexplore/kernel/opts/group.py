@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tinyexplore.kernel.analysis.work_groups import group_axis_of, grouped_reductions
 from tinyexplore.kernel.opts.kind import BLOCKS, ITEMS, Law, OptKind
 from tinyexplore.kernel.opts.legality import block_error, reduction_error, scatter_order_error
-from tinyexplore.kernel.transforms.split import in_blocks
+from tinyexplore.kernel.transforms.split import split_into_blocks
 from tinyexplore.uop import AxisKind, UOp
 from tinyexplore.uop.symbolic import text
 
@@ -58,7 +58,7 @@ def group_reduction_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    return in_blocks(kernel, axis, opt, AxisKind.GROUP)
+    return split_into_blocks(kernel, axis, opt, AxisKind.GROUP)
 
 
 KIND = OptKind((LAW, GPU), legality_error, apply, amounts=BLOCKS, items=ITEMS)

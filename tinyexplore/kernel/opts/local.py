@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import BLOCKS, ITEMS, Law, OptKind
 from tinyexplore.kernel.opts.legality import block_error, output_loop_error, scatter_order_error
-from tinyexplore.kernel.transforms.split import in_blocks
+from tinyexplore.kernel.transforms.split import split_into_blocks
 from tinyexplore.uop import AxisKind, UOp
 from tinyexplore.uop.symbolic import text
 
@@ -47,7 +47,7 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    return in_blocks(kernel, axis, opt, AxisKind.LOCAL)
+    return split_into_blocks(kernel, axis, opt, AxisKind.LOCAL)
 
 
 KIND = OptKind((LAW, GPU), legality_error, apply, amounts=BLOCKS, on_cores=True, items=ITEMS)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel.analysis.barriers import keeps_row, scratch_of
-from tinyexplore.kernel.analysis.scratch import filling
+from tinyexplore.kernel.analysis.scratch import copy_barriers
 from tinyexplore.kernel.opts import double_buffer
 from tinyexplore.kernel.opts.kind import Law, OptKind
 from tinyexplore.kernel.transforms.substitute import record_derived, substitute_recorded
@@ -72,7 +72,7 @@ def legality_error(kernel: Kernel, axis: UOp, steps: int) -> str | None:
 
 def find_pipelined(kernel: Kernel, axis: UOp) -> Piped | str:
     """Returns the parts of the kernel that PIPELINE along `axis` changes, or why it is illegal, as text."""
-    rows = filling(kernel)
+    rows = copy_barriers(kernel)
     if len(kernel.ast.src) != 1 or len(rows) != 1 or not keeps_row(rows[0]) or kernel.result_copies:
         return "PIPELINE needs a kernel with one result that keeps one row, and nothing else, in scratch memory"
     (store,), (filled,) = kernel.ast.src, rows

@@ -101,12 +101,12 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     changes: dict[UOp, UOp] = {}
     for count, load in enumerate(shared_reads(kernel, axis), number):
         in_block = load.substitute({axis: position})
-        changes[in_block] = from_shared(kernel, in_block, tile_axes(in_block, axis), count, first, str(opt))
+        changes[in_block] = load_from_shared(kernel, in_block, tile_axes(in_block, axis), count, first, str(opt))
         first += len(load.ranges) + 1
     return substitute_recorded(ast, changes, str(opt))
 
 
-def from_shared(kernel: Kernel, load: UOp, axes: list[UOp], number: int, first: int, how: str) -> UOp:
+def load_from_shared(kernel: Kernel, load: UOp, axes: list[UOp], number: int, first: int, how: str) -> UOp:
     """Returns the load from shared memory that replaces `load`. It waits for the copy, which reads memory in address
     order."""
     strides = strides_of(load.src[0].src[1])

@@ -13,8 +13,8 @@ from tinyexplore.kernel.analysis.tensor_cores import fit_of
 from tinyexplore.kernel.opts.kind import Law, OptKind
 from tinyexplore.kernel.opts.legality import prefetch_error
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
-from tinyexplore.kernel.transforms.tensor_cores import on_cores
-from tinyexplore.kernel.transforms.tiles import on_tiles, word_of
+from tinyexplore.kernel.transforms.tensor_cores import compute_on_cores
+from tinyexplore.kernel.transforms.tiles import compute_on_tiles, word_of
 from tinyexplore.target import AMX, TENSOR_CORES
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 
@@ -89,9 +89,9 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     register.
     """
     if kernel.target.has_local:
-        return on_cores(kernel, axis, opt)
+        return compute_on_cores(kernel, axis, opt)
     if opt.amount in TILE_STEPS:
-        return on_tiles(kernel, axis, opt)
+        return compute_on_tiles(kernel, axis, opt)
     amount, first = opt.amount, kernel.next_id()
     words, remainder = divmod(axis.size, amount)
     changes: dict[UOp, UOp] = {}

@@ -60,21 +60,21 @@ def collected_stores(kernel: Kernel) -> dict[UOp, UOp]:
             copies[axis] = UOp.range(axis.size, Axis(next_id + len(copies), AxisKind.COPY))
         next_id += len(copies)
         elements = {}
-        for value in accumulated(store):
+        for value in direct_reductions(store):
             name = f"tile{numbers.setdefault(value, len(numbers))}"
-            elements[value] = collected(name, value, copies)
+            elements[value] = load_collected(name, value, copies)
         changes[store] = store.substitute({**elements, **copies}, how="TRANSPOSE_STORE")
     return changes
 
 
-def accumulated(store: UOp) -> list[UOp]:
+def direct_reductions(store: UOp) -> list[UOp]:
     """Returns the reductions that differ within a tile and that the stored value reads directly; if none, the value
     itself."""
-    reduces = [node for node in outside(store, ()) if node.op is Ops.REDUCE and tile_axes(node)]
+    reduces = [node for node in nodes_outside(store, ()) if node.op is Ops.REDUCE and tile_axes(node)]
     return reduces or [store.src[1]]
 
 
-def outside(store: UOp, values: Collection[UOp]) -> list[UOp]:
+def nodes_outside(store: UOp, values: Collection[UOp]) -> list[UOp]:
     """Returns the nodes of a stored value, without sources of `values` or of reductions that differ within a tile."""
     outer_nodes: dict[UOp, None] = {}
     waiting = [store.src[1]]
@@ -90,9 +90,9 @@ def outside(store: UOp, values: Collection[UOp]) -> list[UOp]:
 
 def filled_twice(store: UOp) -> bool:
     """Whether both the collected values and the operations on them read scratch memory that differs within a tile."""
-    values = accumulated(store)
+    values = direct_reductions(store)
     inner = {node for value in values for node in value.toposort() if node.op is Ops.BARRIER and tile_axes(node)}
-    return any(node in inner for node in outside(store, values))
+    return any(node in inner for node in nodes_outside(store, values))
 
 
 def tile_axes(value: UOp) -> list[UOp]:
@@ -100,7 +100,7 @@ def tile_axes(value: UOp) -> list[UOp]:
     return sorted(axes, key=lambda axis: (PACKING_ORDER[axis.arg.kind], axis.arg.id))
 
 
-def collected(name: str, value: UOp, copies: dict[UOp, UOp]) -> UOp:
+def load_collected(name: str, value: UOp, copies: dict[UOp, UOp]) -> UOp:
     """Returns the load of one element of `value` from scratch memory with a tile of values. `copies` give its index."""
     axes, dtype = tile_axes(value), value.dtype
     assert isinstance(dtype, DType)

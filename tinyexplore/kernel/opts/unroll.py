@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import BLOCKS, Law, OptKind
 from tinyexplore.kernel.opts.legality import block_error, reduction_error
-from tinyexplore.kernel.transforms.split import in_blocks
+from tinyexplore.kernel.transforms.split import split_into_blocks
 from tinyexplore.uop import AxisKind, UOp
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    return in_blocks(kernel, axis, opt, AxisKind.UNROLL)
+    return split_into_blocks(kernel, axis, opt, AxisKind.UNROLL)
 
 
 KIND = OptKind((LAW,), legality_error, apply, amounts=BLOCKS, on_cores=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.kernel.analysis.scratch import kept_along
+from tinyexplore.kernel.analysis.scratch import barriers_along
 from tinyexplore.kernel.opts.kind import BLOCKS, Law, OptKind
 from tinyexplore.kernel.opts.legality import LOOP_KINDS, block_error, remainder_scatter_error
-from tinyexplore.kernel.transforms.split import in_blocks
+from tinyexplore.kernel.transforms.split import split_into_blocks
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def lanes_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if amount & (amount - 1) or amount > max(1, kernel.lanes):
         lanes_text = f"a vector of {kernel.target.name} has {kernel.lanes} lanes of {kernel.vector_dtype.name}"
         return f"{lanes_text}; choose a power of two up to that"
-    if kept_along(kernel, axis):
+    if barriers_along(kernel, axis):
         return "along this axis each step fills the same row buffer: lanes would need all at once"
     if axis in kernel.gathered_along:
         return "along this axis addresses depend on loaded values: each lane would need its own load"
@@ -84,7 +84,7 @@ def second_lanes_error(kernel: Kernel, axis: UOp) -> str | None:
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    return in_blocks(kernel, axis, opt, AxisKind.VECTOR)
+    return split_into_blocks(kernel, axis, opt, AxisKind.VECTOR)
 
 
 KIND = OptKind((PLAIN, SCANNED), legality_error, apply, amounts=BLOCKS, machine="cpu")

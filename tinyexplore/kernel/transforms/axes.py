@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tinyexplore.kernel.analysis.scratch import is_after_copy, kept_along
+from tinyexplore.kernel.analysis.scratch import barriers_along, is_after_copy
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, OpGroups, Ops, UOp, graph_rewrite, index_const
 from tinyexplore.uop.algebra import SIMPLIFY
@@ -77,7 +77,7 @@ def staying_inside(kernel: Kernel, axis: UOp) -> list[UOp]:
     row.
     """
     inner_loops = [loop for loop in kernel.output_axes if loop.arg.id > axis.arg.id]
-    rows = kept_along(kernel, axis)
+    rows = barriers_along(kernel, axis)
     first = [
         loop.arg.id
         for loop in inner_loops
@@ -128,10 +128,10 @@ def neighbors(kernel: Kernel) -> list[tuple[UOp, UOp]]:
     for reduce in kernel.reduces:
         loops = sorted(reduce.src[1:], key=lambda axis: axis.arg.id)
         pairs.extend(zip(loops, loops[1:]))
-    return [pair for pair in pairs if always_together(kernel, *pair)]
+    return [pair for pair in pairs if occur_together(kernel, *pair)]
 
 
-def always_together(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
+def occur_together(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
     """Whether every store and every reduction has either both axes or neither of them."""
     for node in (*kernel.ast.src, *kernel.reduces):
         open_here = node.ranges
@@ -155,7 +155,7 @@ def can_collapse(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
             return False
     addresses = set().union(*[_address_parts(node.src[1]) for node in indices])
     pair = frozenset((outer, inner))
-    return not any(_counts_with(node, pair, addresses) for node in kernel.nodes if node not in addresses)
+    return not any(_computes_with(node, pair, addresses) for node in kernel.nodes if node not in addresses)
 
 
 def _address_parts(address: UOp) -> list[UOp]:
@@ -164,7 +164,7 @@ def _address_parts(address: UOp) -> list[UOp]:
     return [node for node in parts if node.op in ARITHMETIC]
 
 
-def _counts_with(node: UOp, pair: frozenset[UOp], addresses: set[UOp]) -> bool:
+def _computes_with(node: UOp, pair: frozenset[UOp], addresses: set[UOp]) -> bool:
     """Whether `node` computes with the index of a step, or stores it. (A REDUCE only names its loops.)"""
     if node.op in (Ops.INDEX, Ops.LOAD, Ops.SINK):
         return False

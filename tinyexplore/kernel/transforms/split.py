@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel.analysis.barriers import copies_result, scratch_of
-from tinyexplore.kernel.analysis.scratch import kept_along
+from tinyexplore.kernel.analysis.scratch import barriers_along
 from tinyexplore.kernel.transforms.substitute import record_derived, substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.bounds import bounds
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 REDUCE_KINDS = (AxisKind.REDUCE, AxisKind.GROUP)
 
 
-def in_blocks(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
+def split_into_blocks(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
     """Splits `axis` into blocks of `opt.amount` steps, which become an axis of this `kind`. Returns the AST."""
     if axis.arg.kind in REDUCE_KINDS:
         return split_reduce(kernel, axis, opt, kind)
@@ -30,7 +30,7 @@ def in_blocks(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
     if axis.arg.kind is AxisKind.SCAN:
         return split_scan(kernel, axis, opt)
     changes = split_output(kernel, axis, opt, kind)
-    ast = with_edge(kernel, axis, opt, kind)
+    ast = mask_edge(kernel, axis, opt, kind)
     if kind is AxisKind.UPCAST:
         ast = substitute_recorded(ast, more_rows(kernel, axis, opt), str(opt))
     return substitute_recorded(ast, changes, str(opt))
@@ -40,7 +40,7 @@ def split_output(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> dict[UO
     """Returns the index that replaces `axis`: outer * amount + inner. The last block ends at the end of the axis.
 
     The last block may overlap the block before it. If `axis` counts such blocks already, it is split into groups of
-    blocks, and only the last group overlaps. On a GPU the last block is masked instead (`with_edge`), because two
+    blocks, and only the last group overlaps. On a GPU the last block is masked instead (`mask_edge`), because two
     work-items must not store to one address.
     """
     if kernel.target.has_local:
@@ -69,7 +69,7 @@ def split_symbolic(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
     """Returns the index that replaces an axis of symbolic size after the split.
 
     If the size may be less than the amount, the last block cannot start earlier. Then steps of a tile past the end stay
-    at the last index, and lanes past the end are masked (`with_edge`).
+    at the last index, and lanes past the end are masked (`mask_edge`).
     """
     end, amount = simplified(axis.src[0]), opt.amount
     inner = UOp.range(amount, Axis(kernel.next_id(), kind))
@@ -92,7 +92,7 @@ def split_scan(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     inner = UOp.range(opt.amount, Axis(kernel.next_id(), AxisKind.VECTOR))
     outer = UOp.range(blocks, axis.arg) if blocks != 1 else None
     position = inner if outer is None else outer * index_const(opt.amount) + inner
-    ast = with_edge(kernel, axis, opt, AxisKind.VECTOR)
+    ast = mask_edge(kernel, axis, opt, AxisKind.VECTOR)
     (scan,) = [node for node in ast.toposort() if node.op is Ops.SCAN]
     value = substitute_recorded(scan.src[0], {axis: position}, str(opt))
     loops = (inner,) if outer is None else (outer, inner)
@@ -101,7 +101,7 @@ def split_scan(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return substitute_recorded(ast, {scan: after, axis: position}, str(opt))
 
 
-def with_edge(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
+def mask_edge(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
     """Masks lanes past the end of `axis` (a symbolic axis, or the axis of a scan). Returns the AST.
 
     Contiguous accesses are masked. If each lane has its own load, lanes past the end load the last element again. On a
@@ -182,7 +182,7 @@ def split_row(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
     If a symbolic end leaves no room for that, lanes past it are masked.
     """
     changes = split_output(kernel, axis, opt, kind)
-    ast = with_edge(kernel, axis, opt, kind)
+    ast = mask_edge(kernel, axis, opt, kind)
     new_axes = {loop for position in changes.values() for loop in position.ranges}
     new_loops = tuple(sorted(new_axes, key=lambda loop: loop.arg.id))
     for barrier in [node for node in ast.toposort() if node.op is Ops.BARRIER]:
@@ -200,7 +200,7 @@ def more_rows(kernel: Kernel, axis: UOp, opt: Opt) -> dict[UOp, UOp]:
     """
     step = UOp.range(opt.amount, Axis(kernel.next_id(), AxisKind.UPCAST))
     enlarged: dict[UOp, UOp] = {}
-    for barrier in kept_along(kernel, axis):
+    for barrier in barriers_along(kernel, axis):
         if copies_result(barrier):
             continue
         scratch = scratch_of(barrier)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.analysis.tensor_cores import Fit, fit_of
-from tinyexplore.kernel.transforms.split import with_edge
+from tinyexplore.kernel.transforms.split import mask_edge
 from tinyexplore.kernel.transforms.substitute import record_derived
 from tinyexplore.target import FragmentLayout
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 
-def on_cores(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+def compute_on_cores(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     """Computes the sum of products on the core that takes `opt.amount` steps of `axis` at a time. Returns the AST.
 
     If the last block of rows, columns or steps is incomplete, missing elements are read as zero and not stored.
@@ -25,7 +25,7 @@ def on_cores(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     fit = fit_of(kernel, axis, opt.amount)
     assert isinstance(fit, Fit)
     for loop, amount in fit.axes:
-        kernel = replace(kernel, ast=with_edge(kernel, loop, replace(opt, amount=amount), AxisKind.WARP))
+        kernel = replace(kernel, ast=mask_edge(kernel, loop, replace(opt, amount=amount), AxisKind.WARP))
     masked = fit_of(kernel, axis, opt.amount)
     assert isinstance(masked, Fit)
     return _rewritten(kernel, masked, str(opt))
@@ -37,21 +37,24 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
     starts = {loop: block(loop, amount) for loop, amount in fit.axes}
     record_derived([(loop, start) for loop, start in starts.items()], how)
 
-    def at(layout: FragmentLayout, register: int, rows: UOp, columns: UOp) -> dict[UOp, UOp]:
+    def element_indices(layout: FragmentLayout, register: int, rows: UOp, columns: UOp) -> dict[UOp, UOp]:
         """Returns the indices of two axes for the element that a lane holds in a register."""
         bits = zip((rows, columns), (layout.rows, layout.columns))
         return {loop: starts[loop] + coordinate(names, lane, register) for loop, names in bits}
 
-    def held(factor: UOp, layout: FragmentLayout, rows: UOp, columns: UOp) -> UOp:
+    def register_elements(factor: UOp, layout: FragmentLayout, rows: UOp, columns: UOp) -> UOp:
         """Returns the elements of a factor in the registers of a lane."""
-        masked_factor = inside(factor, fit)
+        masked_factor = zero_past_end(factor, fit)
         parts = [
-            masked_factor.substitute(at(layout, register, rows, columns), how=how)
+            masked_factor.substitute(element_indices(layout, register, rows, columns), how=how)
             for register in range(layout.registers)
         ]
         return UOp(Ops.VECTORIZE, core.factor.vec(layout.registers), tuple(parts))
 
-    a, b = held(fit.a, core.a, fit.rows, fit.steps), held(fit.b, core.b, fit.steps, fit.columns)
+    a, b = (
+        register_elements(fit.a, core.a, fit.rows, fit.steps),
+        register_elements(fit.b, core.b, fit.steps, fit.columns),
+    )
     kind = core.accumulator.vec(core.c.registers)
     tile = UOp(Ops.WMMA, kind, (a, b, UOp.const(kind, 0)), core.name)
     others = [loop for loop in fit.reduce.src[1:] if loop is not fit.steps]
@@ -62,7 +65,7 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
     for store in kernel.ast.src:
         for register in range(core.c.registers):
             result = UOp(Ops.GEP, core.accumulator, (summed,), register)
-            coordinates = at(core.c, register, fit.rows, fit.columns)
+            coordinates = element_indices(core.c, register, fit.rows, fit.columns)
             stores.append(store.substitute({fit.reduce: result, **coordinates}, how=how))
     return UOp.sink(*stores)
 
@@ -97,11 +100,11 @@ def coordinate(bits: tuple[str, ...], lane: UOp, register: int) -> UOp:
     return total + constant if constant else total
 
 
-def inside(factor: UOp, fit: Fit) -> UOp:
+def zero_past_end(factor: UOp, fit: Fit) -> UOp:
     """Returns `factor`, with zeros past the end of the sum. A loaded factor already is zero there."""
     if factor.op is Ops.LOAD or fit.steps.size % fit.core.dims[2] == 0:
         return factor
     return (fit.steps < fit.steps.src[0]).where(factor, UOp.const(factor.dtype, 0))
 
 
-__all__ = ["on_cores"]
+__all__ = ["compute_on_cores"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.analysis.tensor_cores import Fit, fit_of
-from tinyexplore.kernel.transforms.split import with_edge
+from tinyexplore.kernel.transforms.split import mask_edge
 from tinyexplore.kernel.transforms.substitute import record_derived
 from tinyexplore.kernel.transforms.tensor_cores import block
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 
-def on_tiles(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+def compute_on_tiles(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     """Computes the sum of products on the tiles that take `opt.amount` steps of `axis` at a time. Returns the AST.
 
     If the last block of rows, columns or steps is incomplete, missing elements are read as zero and not stored.
@@ -26,7 +26,7 @@ def on_tiles(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     fit = fit_of(kernel, axis, opt.amount)
     assert isinstance(fit, Fit)
     for loop, amount in fit.axes:
-        kernel = replace(kernel, ast=with_edge(kernel, loop, replace(opt, amount=amount), AxisKind.TILE))
+        kernel = replace(kernel, ast=mask_edge(kernel, loop, replace(opt, amount=amount), AxisKind.TILE))
     masked = fit_of(kernel, axis, opt.amount)
     assert isinstance(masked, Fit)
     return _rewritten(kernel, masked, str(opt))
@@ -81,4 +81,4 @@ def word_of(load: UOp, axis: UOp, start: UOp, amount: int) -> UOp:
     return word
 
 
-__all__ = ["on_tiles", "word_of"]
+__all__ = ["compute_on_tiles", "word_of"]

@@ -7,7 +7,7 @@ import pytest
 from tests.graphs import matmul, softmax
 from tests.support.kernels import kernel_of, unread
 from tinyexplore.kernel import hand_coded
-from tinyexplore.kernel.decisions.work_groups import sharers
+from tinyexplore.kernel.decisions.work_groups import sharing_items
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.runtime.gpu import gpu_target
 from tinyexplore.target import GPUS
@@ -18,7 +18,7 @@ TARGET = gpu_target("TEST", GPUS["opencl"], "opencl", "opencl")
 
 def test_as_many_share_a_reduction_as_do_the_fewest_steps() -> None:
     """Their own part, what is left over, and one for each part when they meet."""
-    assert [sharers(steps, 32, 256) for steps in (64, 512, 4096, 4097, 15625)] == [32, 32, 64, 64, 128]
+    assert [sharing_items(steps, 32, 256) for steps in (64, 512, 4096, 4097, 15625)] == [32, 32, 64, 64, 128]
 
 
 @pytest.mark.parametrize(

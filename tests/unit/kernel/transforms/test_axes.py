@@ -8,7 +8,7 @@ from tests.support.kernels import MACHINE, kernel_of, unread
 from tinyexplore import Tensor
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel import Kernel
-from tinyexplore.kernel.analysis.scratch import filling
+from tinyexplore.kernel.analysis.scratch import copy_barriers
 from tinyexplore.kernel.transforms.axes import with_split_axes
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
@@ -55,6 +55,6 @@ def test_a_row_is_kept_outside_the_loop_that_reads_it_again(heads: int, keys: in
     kernel = with_split_axes(kernel_of(q.scaled_dot_product_attention(*repeated).lazydata))
     *outside, columns = kernel.output_axes
     assert columns.size == 64 and heads // keys in [loop.size for loop in outside]
-    assert filling(kernel)
-    for row in filling(kernel):
+    assert copy_barriers(kernel)
+    for row in copy_barriers(kernel):
         assert columns not in row.ranges and row.ranges.issuperset(outside)
