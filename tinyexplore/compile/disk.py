@@ -101,8 +101,8 @@ class ProgramFacts:
 def lowering_key(device: str, ast: UOp) -> str | None:
     """Returns the key under which the lowering of `ast` is stored; None if it is not stored.
 
-    It is not stored without a disk cache, with measured opts, which are stored separately, and for a device that
-    executes the UOps, or needs them to launch its programs.
+    It is not stored without a disk cache, nor with measured opts, which are stored separately. Nor is it stored for a
+    device that executes the UOps or needs them to launch its programs.
     """
     settings = config()
     renderer = Device[device].renderer

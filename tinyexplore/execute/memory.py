@@ -1,9 +1,8 @@
 """The memory planner: intermediates whose live ranges do not overlap share memory.
 
 A buffer is live from the item that writes it first to the last item that uses it. Assigning memory is the problem of
-packing rectangles (lifetime × size) into a strip of minimal height. The rule that works well in practice, largest first
-and each as low as it fits, is from Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference"
-(2020).
+packing rectangles (lifetime × size) into a strip of minimal height. Largest first, each as low as it fits, works well
+in practice (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020).
 """
 
 from __future__ import annotations

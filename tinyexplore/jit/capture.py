@@ -211,8 +211,9 @@ def _call_and_realize(
 ) -> tuple[Any, list[tuple[str, Tensor]], list[tuple[Tensor, LazyBuffer]], dict[int, LazyBuffer]]:
     """Calls the function and realizes its result and the tensors that it changed.
 
-    Returns its result, the tensors in the result with their names, the changed tensors with their values before the
-    call, and the values of new tensors by `id`.
+    Returns:
+        The result, the tensors in it with their names, the changed tensors with their values before the call, and the
+        values of new tensors by `id`.
     """
     result = call()
     names: list[tuple[str, Tensor]] = []
@@ -340,7 +341,7 @@ def _why_not_state(
 ) -> str | None:
     """Returns the reason why this capture cannot be replayed, or None.
 
-    The captured call assigned to `tensor`. A replay finds the reads of its old value by their memory, so that value
+    The captured call assigned to `tensor`. A replay finds the reads of its old value by their memory. So that value
     needs memory before the call, and no other tensor may use the same memory.
     """
     if not is_packed(old) or not written.isdisjoint(own_buffers(old)):

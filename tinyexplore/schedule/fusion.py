@@ -376,8 +376,8 @@ class Fusion:
         """Returns the reason to give `node` a separate kernel instead of adding it to the reductions of `plan`; None to
         fuse it.
 
-        A large product needs its own register tile and panels. It shares a kernel only with a reduction that it reads
-        or that reads it (attention), or that is computed from the same values (a softmax's weights and their sum).
+        A large product needs its own register tile and panels. It shares a kernel only with related reductions: one
+        reads the other (attention), or both read the same values (a softmax's weights and their sum).
         """
         work = node.src[0].size
         is_product = self.is_product(node, work)

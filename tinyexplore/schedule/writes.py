@@ -1,7 +1,8 @@
 """Decides how to write a part of a buffer: in place if nothing reads the old value later, else in a copy.
 
-`assign` is functional: references to the old value keep it. So a WRITE may store into the memory of its target only if
-all readers of the target are computed before, and nothing outside the graph can read the old value later.
+`assign` is functional: references to the old value keep it. So a WRITE may store into the memory of its target only
+under two conditions: all readers of the target are computed before, and nothing outside the graph can read the old
+value later.
 """
 
 from __future__ import annotations

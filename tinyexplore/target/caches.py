@@ -1,8 +1,8 @@
 """Cache sizes of the CPUs that TARGET can name, as their vendors publish them: data.
 
-Each entry has the bytes of the L1 and L2 cache of one core, and of the last-level cache if it is the same in every CPU
-of the name (else 0). If chip vendors may choose the size (Arm's cores), it is the most common one. If a few cores share
-a cache, it is a core's part. Source: the vendors' optimization and technical reference manuals. Levels such as
+Each entry has the bytes of the L1 and the L2 cache of one core, and of the last-level cache. The last is 0 if CPUs of
+the name differ in it. If chip vendors may choose the size (Arm's cores), it is the most common one. If a few cores
+share a cache, it is a core's part. Source: the vendors' optimization and technical reference manuals. Levels such as
 x86-64-v3 are not machines and are missing here.
 """
 

@@ -48,8 +48,8 @@ class Processing(Convolvable, Loss):
     ) -> Self:
         """Cross-correlates (batch, in, *spatial) with weights (out, in / groups, *kernel), for any number of axes.
 
-        Multiplies windows (batch, group, 1, *positions, in, *kernel) by weights (group, out / groups, in, *kernel) and
-        sums over the last axes in `acc_dtype` (`dtype` is its later name). `padding` may be "valid" (none) or "same":
+        Multiplies windows (batch, group, 1, *positions, in, *kernel) by weights (group, out / groups, in, *kernel).
+        Sums over the last axes in `acc_dtype` (`dtype` is its later name). `padding` may be "valid" (none) or "same":
         with stride 1 the result is as large as the input; the end gets the larger half of an odd amount. With WINO=1,
         kernels of size 3 on each axis, with stride 1 and dilation 1, use Winograd's minimal filters if these save more
         than their transforms cost: on two axes from about 40 channels on.

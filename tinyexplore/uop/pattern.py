@@ -476,8 +476,8 @@ class PatternMatcher:
     def candidates(self, node: UOp) -> Candidates:
         """Returns the rules whose pattern allows the operation and the dtype of `node`, with their compiled matchers.
 
-        If there are many, they are also filtered by the operations of the sources, and by the value of the second
-        source if it is a constant that some rule names.
+        If there are many, they are also filtered by the operations of the sources. If the second source is a constant
+        that some rule names, they are filtered by its value, too.
         """
         op = node.op
         if op in self._crowded:

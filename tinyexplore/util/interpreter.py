@@ -2,7 +2,7 @@
 such code.
 
 Each trick makes something faster, or saves memory, and has an alternative that `INTERPRETER_TRICKS=0` selects. Then
-every object counts as referenced, tensors are listed when they are made, no object is read by its address, and no
+every object counts as referenced, and tensors are listed when they are made. No object is read by its address, and no
 setting of the whole process is changed. Results are the same.
 """
 

@@ -15,8 +15,10 @@ import traitlets
 class PicturedWidget(anywidget.AnyWidget):
     """A widget with a static picture (an SVG, or a function that makes one).
 
-    It displays two outputs: the picture, as an image in HTML that nbconvert, GitHub and the sanitiser of an untrusted
-    notebook keep, and the widget, which hides the picture while it is alive. `picture` names it in the page.
+    It displays two outputs: the picture and the widget, which hides the picture while it is alive. The picture is an
+    image in HTML that nbconvert, GitHub and the sanitiser of an untrusted notebook keep.
+
+    picture: its name in the page.
     """
 
     picture = traitlets.Unicode().tag(sync=True)

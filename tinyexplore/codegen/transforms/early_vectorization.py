@@ -24,8 +24,8 @@ def vectorize_early(sink: UOp, lowering: Lowering) -> UOp:
 
         for j in vector(8): out[8*i + j] = x[8*i + j] * 2  →  out[8*i : 8*i + 8] = x[8*i : 8*i + 8] * 2
 
-    A copy that reads its source across the lanes, and with stride 1 along an UPCAST axis with as many steps as lanes,
-    loads vectors along that axis. Lane j of a vector goes to lane i of copy j: a transposition in registers.
+    A copy may read its source across the lanes, and with stride 1 along an UPCAST axis with as many steps as lanes.
+    It then loads vectors along that axis. Lane j of a vector goes to lane i of copy j: a transposition in registers.
     """
     if not sink.mask & LANES_AXES:
         return sink

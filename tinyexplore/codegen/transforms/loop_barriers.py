@@ -49,8 +49,8 @@ def fills_again(program: Sequence[UOp], number: int) -> bool:
 def remove_early_barriers(program: Sequence[UOp]) -> tuple[UOp, ...]:
     """Returns the program without redundant barriers.
 
-    A barrier is redundant if the program up to the next barrier only stores to shared memory that has not been accessed
-    since the barrier before it. Such a wait cannot be observed, and the next barrier waits as well.
+    The program between a redundant barrier and the next one only stores to shared memory, and only where nothing was
+    accessed since the barrier before. Such a wait cannot be observed, and the next barrier waits as well.
     """
     replacements: dict[UOp, UOp] = {}
     early_barriers: list[UOp] = []  # removed barriers before the next one

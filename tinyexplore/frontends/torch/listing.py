@@ -1,7 +1,7 @@
 """Source positions of a graph's operations: lines of the user's Python, and the graph as text, one operation per line.
 
-An operation is computed below a stack frame whose code is at its line, so that tracebacks, profilers and the explorer
-show that line as they show Python's. Around it are frames of its modules.
+An operation is computed below a stack frame whose code is at its line. Tracebacks, profilers and the explorer therefore
+show that line like a line of Python. Around it are frames of its modules.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ each.
 
 Measured on a Zen 4 (`docs/performance.md`): this takes half to three quarters of the time of reading one row after the
 other. The presumed reason is that more lines are in flight. Lines prefetched into L2 do not count among the few misses
-that a core's L1 cache can have outstanding, and hardware prefetchers follow each row alone, within a page.
+that a core's L1 cache can have outstanding. Hardware prefetchers follow each row alone, within a page.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ BLOCKS_OF_A_CORE = (
 def use_tiles(kernel: Kernel) -> Proposals:
     """Proposes TC for a sum of products whose factors fit the CPU's tile registers without conversion.
 
-    UPCAST follows, so that each tile of a factor serves several products, and STAGE, so that both factors are packed
-    once as tiles in the order in which they are loaded.
+    UPCAST follows, so that each tile of a factor serves several products. Then STAGE packs both factors once, as tiles
+    in the order in which they are loaded.
 
     TC_OPT=0: only if tiles compute little more than is needed. TC_OPT=1: also otherwise.
     """
