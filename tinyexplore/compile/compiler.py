@@ -74,7 +74,7 @@ def compile_many(items: Sequence[ScheduleItem]) -> list[ExecItem]:
 
 
 def record_known(number: int, key: RunnerKey, scope: ReuseScope) -> None:
-    """If a recorder is attached to a step-by-step run: records whether the cache would have had the kernel."""
+    """Records whether the cache would have had the kernel, if a recorder is attached to a step-by-step run."""
     if (recorder := active_recorder()) and scope.plans is None:
         lowering = lowering_key(key[0], key[1])
         if runners.find(key) is not None:

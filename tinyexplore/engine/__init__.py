@@ -158,7 +158,7 @@ def _make_plan(unrealized: Sequence[LazyBuffer], graph: NumberedGraph) -> Plan:
 
 
 def _compute_each(unrealized: Sequence[LazyBuffer]) -> None:
-    """Schedules, compiles and runs kernel by kernel: for recorders, captures, and graphs too large for a plan."""
+    """Computes `unrealized` kernel by kernel: for recorders, captures, and graphs too large for a plan."""
     first = smallest_number_behind(unrealized) if active_capture() is None else 0
     with console():
         items = list(create_schedule(unrealized, writes_now(unrealized)))

@@ -52,8 +52,7 @@ def graph_functions(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
 
 
 def record_launches(items: Sequence[ExecItem]) -> None:
-    """Records, if a recorder is attached, which of `items` are launched together on devices with graphs, and which
-    are not."""
+    """Records which of `items` are launched together on devices with graphs, if a recorder is attached."""
     recorder = active_recorder()
     if recorder is None:
         return

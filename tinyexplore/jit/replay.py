@@ -217,7 +217,7 @@ class CallReplay:
         }
 
     def _plan_state_exchange(self) -> None:
-        """Prepares, for each turn, the calls and values that advance the state after its kernels have run."""
+        """Prepares the calls and values that advance the state after the kernels of each turn have run."""
         self.changes = bool(self.states or self.assigned or self.in_place)
         self.tensors = [state.tensor for state in self.states]
         self.seen: list[int] = []  # the epoch before and after the last change of state

@@ -61,7 +61,9 @@ def _combine(op: Ops, values: Sequence[LazyBuffer]) -> LazyBuffer:
 
 
 def _ring_all_reduce(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
-    """Ring all-reduce. Each device combines one piece, which passes around the ring; a second round copies the results.
+    """Combines `parts`, one per device, by `op`. Returns the result on each device (ring all-reduce).
+
+    Each device combines one piece, which passes around the ring. A second round copies the results.
 
     Each link carries 2 · (n - 1) / n of the value, for any number of devices n (Patarasuk and Yuan, 2009).
     """

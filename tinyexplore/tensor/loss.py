@@ -24,7 +24,7 @@ class Loss(Creation):
     __slots__ = ()
 
     def dropout(self, p: float = 0.5) -> Self:
-        """During training, sets each element to 0 with probability p and scales the others by 1 / (1 - p)."""
+        """Sets each element to 0 with probability p during training, and scales the others by 1 / (1 - p)."""
         need_number(p, "dropout: p")
         if not 0 <= p <= 1:
             raise ValueError(f"dropout with p={p}: need a probability, 0 ≤ p ≤ 1")

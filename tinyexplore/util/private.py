@@ -85,7 +85,7 @@ _warned: set[str] = set()
 
 
 def warn_once(message: str) -> None:
-    """Warns, but only the first time in this process."""
+    """Warns with `message`, but only the first time in this process."""
     if message not in _warned:
         _warned.add(message)
         warnings.warn(message, RuntimeWarning, stacklevel=2)

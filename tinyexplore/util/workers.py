@@ -48,7 +48,7 @@ class Job(Generic[R]):
             pass
 
     def result(self) -> R:
-        """Waits. Returns the result of the work, or raises its exception."""
+        """Waits for the work, then returns its result or raises its exception."""
         self.wait()
         if self._error is not None:
             raise self._error

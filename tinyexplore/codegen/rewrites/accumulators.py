@@ -33,7 +33,7 @@ def carry(scan: UOp, value: UOp, ctx: Lowering) -> UOp:
 
 
 def scan_lanes(scan: UOp, value: UOp, ctx: Lowering) -> UOp:
-    """A scan along lanes becomes a prefix scan of one vector of n lanes, then a carry-in from the previous step.
+    """Computes a scan along lanes: a prefix scan of one vector of n lanes, then a carry-in from the previous step.
 
     The prefix scan takes log2(n) rounds (Sklansky, "Conditional-sum addition logic", 1960). In round k, of each two
     neighboring blocks of 2^k lanes, each lane of the second is combined with the last lane of the first. The rounds do
