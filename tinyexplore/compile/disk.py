@@ -206,17 +206,17 @@ def _is_our_own(value: Any) -> bool:
     return package == __name__.split(".")[0] or package in sys.stdlib_module_names
 
 
-def _has_changed(now: Mapping[str, Any], before: dict[str, Any]) -> bool:
+def _has_changed(current: Mapping[str, Any], before: dict[str, Any]) -> bool:
     """Whether anything was replaced, added or removed.
 
     Modules, which are imported on demand, counters (numbers whose names are not those of constants), and Python's
     registry of warnings do not count.
     """
-    for name in (now.keys() | before.keys()) - {"__warningregistry__"}:
-        old, new = before.get(name), now.get(name)
+    for name in (current.keys() | before.keys()) - {"__warningregistry__"}:
+        old, new = before.get(name), current.get(name)
         if old is not new and not isinstance(new, ModuleType) and (name.isupper() or not isinstance(new, int)):
             return True
-    before.update(now)
+    before.update(current)
     return False
 
 

@@ -119,7 +119,7 @@ def _idx(whole: Tensor, name: str) -> Tensor:
         raise FormatError(f"{name} is not an idx file of uint8: it begins with {head.hex(' ') or 'nothing'}")
     start = 4 + 4 * head[3]
     sizes = bytes(whole[4:start].tolist())
-    shape = [int.from_bytes(sizes[at : at + 4], "big") for at in range(0, len(sizes), 4)]
+    shape = [int.from_bytes(sizes[offset : offset + 4], "big") for offset in range(0, len(sizes), 4)]
     data = whole[start:]
     if len(sizes) != 4 * head[3] or prod(shape) != data.numel():
         raise FormatError(f"{name} has {data.numel()} bytes of data, not those of shape {tuple(shape)}")

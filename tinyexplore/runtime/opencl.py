@@ -176,12 +176,12 @@ class _Hosts:
     """Host memory that the device accesses through a buffer of its own.
 
     memory: the host memory.
-    there: the device's buffer.
+    device_memory: the device's buffer.
     is_written: whether the kernel writes it.
     """
 
     memory: Memory
-    there: Any
+    device_memory: Any
     is_written: bool
 
 
@@ -245,15 +245,15 @@ class _BoundOpenCL:
         cl, shares = self.opencl.cl, self.opencl.shares_memory
         if not shares:
             for host in self.hosts:
-                cl.enqueue_copy(queue, host.there, host.memory.view(), is_blocking=False)
+                cl.enqueue_copy(queue, host.device_memory, host.memory.view(), is_blocking=False)
         event = cl.enqueue_nd_range_kernel(queue, self.kernel, self.items, self.group)
         for host in self.hosts:
             if host.is_written and shares:
                 mapping = (cl.map_flags.READ, 0, host.memory.nbytes, "uint8")
-                mapped, _ = cl.enqueue_map_buffer(queue, host.there, *mapping, is_blocking=False)
+                mapped, _ = cl.enqueue_map_buffer(queue, host.device_memory, *mapping, is_blocking=False)
                 mapped.base.release(queue)
             elif host.is_written:
-                cl.enqueue_copy(queue, host.memory.view(), host.there, is_blocking=False)
+                cl.enqueue_copy(queue, host.memory.view(), host.device_memory, is_blocking=False)
         queue.flush()  # starts the kernel now, not at the first wait
         return event
 

@@ -179,12 +179,12 @@ class WebGPUProgram:
 
     def _bound(self, memories: Sequence[Memory], values: Sequence[int]) -> _Call:
         usage = self.webgpu.wgpu.BufferUsage
-        device_buffers: list[_There] = []
+        device_buffers: list[_MirroredMemory] = []
         for slot, (memory, kind) in enumerate(zip(memories, self.types)):
             assert isinstance(kind, PtrDType)
             factor = WORD if kind.base is dtypes.bool else 1
             how = usage.STORAGE | usage.COPY_DST | (usage.COPY_SRC if slot in self.spec.writes else 0)
-            device_buffers.append(_There(self.webgpu.new_buffer(memory.nbytes * factor, how), memory, factor))
+            device_buffers.append(_MirroredMemory(self.webgpu.new_buffer(memory.nbytes * factor, how), memory, factor))
         uniforms = []
         for value in values:
             uniforms.append(self.webgpu.new_buffer(WORD, usage.UNIFORM | usage.COPY_DST))
@@ -192,16 +192,16 @@ class WebGPUProgram:
         return self.webgpu.callable_for(_BoundWebGPU(self, device_buffers, uniforms, group_counts(self.launch, values)))
 
 
-class _There:
+class _MirroredMemory:
     """Memory of the device that mirrors host memory. Each byte of the host has `factor` bytes there."""
 
-    def __init__(self, memory: Any, here: Memory, factor: int) -> None:
-        self.memory, self.here, self.factor = memory, here, factor
+    def __init__(self, memory: Any, host_memory: Memory, factor: int) -> None:
+        self.memory, self.host_memory, self.factor = memory, host_memory, factor
 
     def content_to_send(self) -> Any:
         """Returns the content to copy to the device."""
-        self.here.check_backed()
-        view = self.here.view()
+        self.host_memory.check_backed()
+        view = self.host_memory.view()
         if self.factor == 1:
             return view
         wide = bytearray(len(view) * self.factor)
@@ -210,16 +210,25 @@ class _There:
 
     def store_content(self, data: memoryview) -> None:
         """Stores the content copied from the device."""
-        self.here.view()[:] = data if self.factor == 1 else bytes(data)[:: self.factor]
+        self.host_memory.view()[:] = data if self.factor == 1 else bytes(data)[:: self.factor]
 
 
 class _BoundWebGPU:
     """A program with its buffers. `counts`: the number of groups, by dimension."""
 
     def __init__(
-        self, program: WebGPUProgram, device_buffers: Sequence[_There], uniforms: Sequence[Any], counts: Sequence[int]
+        self,
+        program: WebGPUProgram,
+        device_buffers: Sequence[_MirroredMemory],
+        uniforms: Sequence[Any],
+        counts: Sequence[int],
     ) -> None:
-        self.webgpu, self.program, self.there, self.counts = program.webgpu, program, device_buffers, tuple(counts)
+        self.webgpu, self.program, self.device_buffers, self.counts = (
+            program.webgpu,
+            program,
+            device_buffers,
+            tuple(counts),
+        )
         self.seconds = 0.0
         if 0 in self.counts:
             return
@@ -229,7 +238,9 @@ class _BoundWebGPU:
         entries = [{"binding": slot, "resource": resource} for slot, resource in enumerate(resources)]
         self.group = device.create_bind_group(layout=program.layout, entries=entries)
         self.written = [
-            buffer for slot, buffer in enumerate(device_buffers) if slot in program.spec.writes and buffer.here.nbytes
+            buffer
+            for slot, buffer in enumerate(device_buffers)
+            if slot in program.spec.writes and buffer.host_memory.nbytes
         ]
         # timestamps and results are in one buffer, timestamps first, so that one wait is for all of them
         size = sum([buffer.memory.size for buffer in self.written], TICKS)
@@ -243,8 +254,8 @@ class _BoundWebGPU:
 
     def run(self) -> None:
         device = self.webgpu.device
-        for buffer in self.there:
-            if buffer.here.nbytes:
+        for buffer in self.device_buffers:
+            if buffer.host_memory.nbytes:
                 device.queue.write_buffer(buffer.memory, 0, buffer.content_to_send())
         encoder = device.create_command_encoder()
         work = encoder.begin_compute_pass(**self.marks)
@@ -269,7 +280,7 @@ class _BoundWebGPU:
     def _receive(self, data: memoryview) -> None:
         offset = TICKS
         for buffer in self.written:
-            buffer.store_content(data[offset : offset + buffer.here.nbytes * buffer.factor])
+            buffer.store_content(data[offset : offset + buffer.host_memory.nbytes * buffer.factor])
             offset += buffer.memory.size
         if self.marks:
             began, ended = memoryview(bytes(data[:TICKS])).cast("Q")

@@ -261,16 +261,18 @@ class Processing(Convolvable, Loss):
         if not all([taps for _, _, taps in chosen]):
             return self._const(0, shape=(self.shape[0], channels, *counts, *size))
         bounds = [side for first, count, taps in chosen for side in ((0, taps), (first, first + count))]
-        part = split.shrink([(0, have) for have in split.shape[:3]] + bounds)
+        part = split.shrink([(0, extent) for extent in split.shape[:3]] + bounds)
         tap_axes, phase_axes = tuple(range(3, 3 + 2 * number, 2)), tuple(range(4, 4 + 2 * number, 2))
         filters = part.flip(tap_axes).permute((0, 2, *phase_axes, 1, *tap_axes))
         taps = [count for _, _, count in chosen]
         filters = filters.reshape((-1, split.shape[1], *taps))
-        have = tuple(most - max(split.shape[3 + 2 * axis] - n, 0) for axis, (most, n) in enumerate(zip(size, taps)))
-        bounds_inside = [(max_ - n, max_ - n + h + n - 1) for max_, n, h in zip(split.shape[3::2], taps, have)]
+        kept_sizes = tuple(
+            most - max(split.shape[3 + 2 * axis] - n, 0) for axis, (most, n) in enumerate(zip(size, taps))
+        )
+        bounds_inside = [(max_ - n, max_ - n + h + n - 1) for max_, n, h in zip(split.shape[3::2], taps, kept_sizes)]
         result = self.shrink([(0, side) for side in self.shape[:2]] + bounds_inside).conv2d(filters, None, groups)
-        unmerged = result.contiguous().reshape((self.shape[0], channels, *counts, *have))
-        return unmerged.pad([(0, 0)] * (2 + number) + [(0, most - n) for most, n in zip(size, have)])
+        unmerged = result.contiguous().reshape((self.shape[0], channels, *counts, *kept_sizes))
+        return unmerged.pad([(0, 0)] * (2 + number) + [(0, most - n) for most, n in zip(size, kept_sizes)])
 
     def _insert_zeros(self, axis: int, distance: int) -> Self:
         """Inserts `distance - 1` zeros between neighbors along `axis`."""

@@ -66,7 +66,7 @@ def _have_outside_references(objects: list[Any]) -> list[bool]:
     objects: a list that only the caller references.
     """
     counts = references(objects)
-    tuples = [sum([type(referrer) is tuple for referrer in referrers(each)]) for each in objects]
+    tuples = [sum([type(referrer) is tuple for referrer in referrers(value)]) for value in objects]
     return [count - tape_count > ASKING for count, tape_count in zip(counts, tuples)]
 
 

@@ -48,28 +48,28 @@ def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> li
     for part in toposort((node,), open_sources):
         if part in copied:
             continue
-        own = owned.get(part.ranges)
-        if own is None:
-            own = owned[part.ranges] = tuple([axis for axis in axes if axis in part.ranges])
-        count = len(steps_of(own))
+        own_axes = owned.get(part.ranges)
+        if own_axes is None:
+            own_axes = owned[part.ranges] = tuple([axis for axis in axes if axis in part.ranges])
+        count = len(steps_of(own_axes))
         columns = []
         for src in part.src:
-            theirs = copied.get(src)
-            if theirs is None:
+            source_copies = copied.get(src)
+            if source_copies is None:
                 columns.append([src] * count)
-            elif theirs[0] == own:
-                columns.append(theirs[1])
+            elif source_copies[0] == own_axes:
+                columns.append(source_copies[1])
             else:
-                values = theirs[1]
-                columns.append([values[position] for position in steps_within(own, theirs[0])])
+                values = source_copies[1]
+                columns.append([values[position] for position in steps_within(own_axes, source_copies[0])])
         op, dtype, arg = part.op, part.dtype, part.arg
         new_nodes = [make_uop(op, dtype, sources, arg) for sources in zip(*columns)]
         if recorder is not None:
             for copy in new_nodes:
                 recorder.record(derived((part, copy, how)))
-        copied[part] = own, new_nodes
-    own, new_nodes = copied[node]
-    return [new_nodes[position] for position in steps_within(tuple(axes), own)]
+        copied[part] = own_axes, new_nodes
+    own_axes, new_nodes = copied[node]
+    return [new_nodes[position] for position in steps_within(tuple(axes), own_axes)]
 
 
 def add_offsets(first: UOp, offsets: list[int]) -> list[UOp]:

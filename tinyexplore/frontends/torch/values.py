@@ -72,7 +72,9 @@ class StridedLayout:
 def layout_of(tensor: Any) -> StridedLayout | None:
     """Returns the layout of a PyTorch tensor; None if it has gaps, so that it must be copied first."""
     shape, strides = tuple(tensor.shape), tensor.stride()
-    order = sorted([axis for axis, size in enumerate(shape) if size > 1 and strides[axis]], key=lambda at: -strides[at])
+    order = sorted(
+        [axis for axis, size in enumerate(shape) if size > 1 and strides[axis]], key=lambda dim: -strides[dim]
+    )
     step = 1
     for axis in reversed(order):
         if strides[axis] != step:

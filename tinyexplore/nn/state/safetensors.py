@@ -37,7 +37,7 @@ _OF_NAME: dict[str, str] = {
     "F8_E5M2": "fp8e5m2",
 }
 _FIELDS = dtypes.fields()
-_NAMES: dict[str, DType] = {name: _FIELDS[own] for name, own in _OF_NAME.items() if own in _FIELDS}
+_NAMES: dict[str, DType] = {name: _FIELDS[field] for name, field in _OF_NAME.items() if field in _FIELDS}
 _CODES = {dtype: name for name, dtype in _NAMES.items()}
 _LOADED: dict[str, DType | ByteFloat] = {  # dtypes that this module reads but does not write
     **_NAMES,

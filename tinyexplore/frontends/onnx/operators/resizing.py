@@ -155,17 +155,23 @@ def _grid_sample(node: OnnxNode) -> Tensor:
     positions = []
     for axis, size in enumerate(sizes):
         unit = wide[..., len(sizes) - 1 - axis]  # the grid has the last axis first
-        at = (unit + 1) / 2 * (size - 1) if aligned else ((unit + 1) * size - 1) / 2
-        positions.append(at)
+        points = (unit + 1) / 2 * (size - 1) if aligned else ((unit + 1) * size - 1) / 2
+        positions.append(points)
     choices: list[list[tuple[Tensor, Tensor | None]]]
     if mode == "nearest":
-        choices = [[(at.round(), None)] for at in (_inside(p, n, padding, aligned) for p, n in zip(positions, sizes))]
+        choices = [
+            [(points.round(), None)] for points in (_inside(p, n, padding, aligned) for p, n in zip(positions, sizes))
+        ]
     elif mode == "linear":
         fixed = [_inside(p, n, padding, aligned) for p, n in zip(positions, sizes)]
-        choices = [[(at.floor(), 1 - (at - at.floor())), (at.floor() + 1, at - at.floor())] for at in fixed]
+        choices = [
+            [(points.floor(), 1 - (points - points.floor())), (points.floor() + 1, points - points.floor())]
+            for points in fixed
+        ]
     elif mode == "cubic":
         choices = [
-            [(at.floor() + k, _cubic_tensor((at - at.floor() - k).abs())) for k in range(-1, 3)] for at in positions
+            [(points.floor() + k, _cubic_tensor((points - points.floor() - k).abs())) for k in range(-1, 3)]
+            for points in positions
         ]
     else:
         raise node.unsupported(f"the mode {mode!r}")

@@ -141,9 +141,9 @@ def index_put(
         number = index_tensor.cast(dtypes.int64)
         number = (number < 0).where(number + a.shape[axis], number) * strides[axis]
         flat = flat + number.reshape((*[1] * (len(sizes) - number.ndim), *number.shape, *[1] * len(others)))
-    for at, axis in enumerate(others):
+    for position, axis in enumerate(others):
         steps = Tensor.arange(a.shape[axis]).cast(dtypes.int64) * strides[axis]
-        flat = flat + steps.reshape(tuple([a.shape[axis] if at == other else 1 for other in range(len(others))]))
+        flat = flat + steps.reshape(tuple([a.shape[axis] if position == other else 1 for other in range(len(others))]))
     shape = (*sizes, *[a.shape[axis] for axis in others])
     flat = flat.expand(shape)
     is_together = axes == list(range(axes[0], axes[-1] + 1))
