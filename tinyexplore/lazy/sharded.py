@@ -204,13 +204,14 @@ class ShardedBuffer(LazyBuffer):
         parts = [first.alu(op, *rest) for first, *rest in zip(*(operand.parts for operand in aligned))]
         return ShardedBuffer(parts, model.axis, op, tuple(src))
 
-    def _on_same_devices(self, what: str, others: Sequence[LazyBuffer]) -> list[ShardedBuffer]:
+    def _on_same_devices(self, operation: str, others: Sequence[LazyBuffer]) -> list[ShardedBuffer]:
         """Returns this value and `others`. Raises unless all are on the same devices."""
         src: list[ShardedBuffer] = [self]
         for other in others:
             if not isinstance(other, ShardedBuffer) or other.devices != self.devices:
                 raise ValueError(
-                    f"{what} of tensors on {', '.join(self.devices)} and {other.device}: shard both on the same devices"
+                    f"{operation} of tensors on {', '.join(self.devices)} and {other.device}: "
+                    "shard both on the same devices"
                 )
             src.append(other)
         return src

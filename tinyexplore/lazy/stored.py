@@ -32,9 +32,11 @@ class StoredBuffer(LazyBuffer):
 
     # *** unsupported operations ***
 
-    def refuse(self, what: str) -> NoReturn:
+    def refuse(self, operation: str) -> NoReturn:
         """Raises StorageError. Every computation ends here."""
-        raise StorageError(f'{what} on {self.device}: storage is only viewed and copied; move it first: .to("LLVM")')
+        raise StorageError(
+            f'{operation} on {self.device}: storage is only viewed and copied; move it first: .to("LLVM")'
+        )
 
     def alu(self, op: Ops, *others: LazyBuffer) -> LazyBuffer:
         self.refuse(op.name)

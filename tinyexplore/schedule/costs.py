@@ -19,8 +19,8 @@ OP_IN_READS = 0.25  # the time of an operation, relative to reading a value from
 WRITE_IN_READS = 2  # a write first reads the cache line
 
 
-def is_over(what: str, value: float, bound: float) -> bool:
-    """Whether `value` of `what` is more than `bound`."""
+def is_over(quantity: str, value: float, bound: float) -> bool:
+    """Whether `value` of `quantity` is more than `bound`."""
     return value > bound
 
 

@@ -110,17 +110,17 @@ class Fusion:
             compared = tuple(self.compared.values())
             self.recorder.record(Decided(self.original_of(node), decision, reason, compared, legality_error))
 
-    def exceeds(self, what: str, value: float, bound: float) -> bool:
+    def exceeds(self, quantity: str, value: float, bound: float) -> bool:
         """Whether `value` is greater than `bound`. The comparison is recorded with the decision."""
-        return self.record_comparison(what, value, bound, value > bound)
+        return self.record_comparison(quantity, value, bound, value > bound)
 
-    def reaches(self, what: str, value: float, bound: float) -> bool:
+    def reaches(self, quantity: str, value: float, bound: float) -> bool:
         """Whether `value` is at least `bound`. The comparison is recorded with the decision."""
-        return self.record_comparison(what, value, bound, value >= bound)
+        return self.record_comparison(quantity, value, bound, value >= bound)
 
-    def record_comparison(self, what: str, value: float, bound: float, over: bool) -> bool:
+    def record_comparison(self, quantity: str, value: float, bound: float, over: bool) -> bool:
         if self.recorder is not None:
-            self.compared[what] = NumberCompared(what, value, bound, over)
+            self.compared[quantity] = NumberCompared(quantity, value, bound, over)
         return over
 
     def place(self, node: LazyBuffer) -> None:

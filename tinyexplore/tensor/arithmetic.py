@@ -25,7 +25,7 @@ Operand: TypeAlias = Base | ConstType | UOp
 
 
 @lru_cache(1024)
-def broadcast_shape(what: str, *shapes: Shape) -> Shape:
+def broadcast_shape(operation: str, *shapes: Shape) -> Shape:
     """Returns the shape that all of `shapes` expand to, by NumPy's rule: aligned at the last axis, size 1 expands to
     any size."""
     rank = max(len(shape) for shape in shapes)
@@ -35,7 +35,7 @@ def broadcast_shape(what: str, *shapes: Shape) -> Shape:
         sizes = {shape[axis] for shape in aligned} - {1}
         if len(sizes) > 1:
             raise ShapeError(
-                f"{what}: shapes {' and '.join(str(shape) for shape in shapes)} do not broadcast: "
+                f"{operation}: shapes {' and '.join(str(shape) for shape in shapes)} do not broadcast: "
                 f"axis {axis - rank} has sizes {' and '.join(str(shape[axis]) for shape in aligned)}; "
                 "each must be equal or 1"
             )
@@ -57,7 +57,7 @@ class Arithmetic(Base):
 
     # *** making operands agree ***
 
-    def _as_tensor(self, other: Any, what: str) -> Self:
+    def _as_tensor(self, other: Any, operation: str) -> Self:
         """Converts `other`, a number, array or tensor, to a tensor that can be combined with this one."""
         if self._is_tensor(other):
             return other
@@ -67,14 +67,14 @@ class Arithmetic(Base):
         if hasattr(other, "__array_interface__"):
             return type(self)(other, device=self.lazydata.device)
         if isinstance(other, (int, float)):
-            return self._as_tensor(float(other) if isinstance(other, float) else int(other), what)
-        raise OperandError(f"{what} of a Tensor and {shown(other)}: need a Tensor, a number or an array")
+            return self._as_tensor(float(other) if isinstance(other, float) else int(other), operation)
+        raise OperandError(f"{operation} of a Tensor and {shown(other)}: need a Tensor, a number or an array")
 
     def _number(self, value: ConstType | UOp, dtype: DType, shape: Shape | None = None) -> Self:
         """Returns the number `value` as a constant tensor. Raises OverflowError if `dtype` cannot represent it."""
         return self._const(checked(value, dtype) if type(value) is int else value, dtype, shape)
 
-    def _matched(self, other: Any, what: str, reverse: bool = False) -> tuple[Self, Self]:
+    def _matched(self, other: Any, operation: str, reverse: bool = False) -> tuple[Self, Self]:
         """Brings both operands to one shape and dtype. Returns them in the order of the operation."""
         x = self
         kind = type(other)
@@ -84,9 +84,9 @@ class Arithmetic(Base):
                 dtype = least_upper_dtype(a.dtype, b.dtype)
                 x, other = x.cast(dtype), other.cast(dtype)
             if a.device != b.device:
-                raise ValueError(f"{what} of tensors on {a.device} and {b.device}: move one with .to()")
+                raise ValueError(f"{operation} of tensors on {a.device} and {b.device}: move one with .to()")
             if a.shape != b.shape:
-                shape = broadcast_shape(what, *((b.shape, a.shape) if reverse else (a.shape, b.shape)))
+                shape = broadcast_shape(operation, *((b.shape, a.shape) if reverse else (a.shape, b.shape)))
                 x, other = x._broadcast_to(shape), other._broadcast_to(shape)
             return (other, x) if reverse else (x, other)
         if kind is int or kind is float or kind is bool or kind is UOp:
@@ -94,14 +94,14 @@ class Arithmetic(Base):
             x = x.cast(dtype)
             y = self._number(other, dtype)
             return (y, x) if reverse else (x, y)
-        return self._matched(self._as_tensor(other, what), what, reverse)
+        return self._matched(self._as_tensor(other, operation), operation, reverse)
 
-    def _binary(self, op: Ops, other: Any, what: str, reverse: bool = False) -> Self:
+    def _binary(self, op: Ops, other: Any, operation: str, reverse: bool = False) -> Self:
         if type(other) is type(self):
             a, b = self.lazydata, other.lazydata
             if a.shape == b.shape and a.dtype is b.dtype and not reverse:
                 return self._alu(op, other)
-        x, y = self._matched(other, what, reverse)
+        x, y = self._matched(other, operation, reverse)
         return x._alu(op, y)
 
     def _float(self) -> Self:
@@ -111,21 +111,21 @@ class Arithmetic(Base):
             return self
         return self.cast(least_upper_float(dtype))
 
-    def _matched_floats(self, other: Any, what: str, reverse: bool = False) -> tuple[Self, Self]:
+    def _matched_floats(self, other: Any, operation: str, reverse: bool = False) -> tuple[Self, Self]:
         """Returns `_matched`, with both operands as floats. A Python number keeps its value, even if the tensor's ints
         cannot represent it."""
         if isinstance(other, (int, UOp)):
-            return self._float()._matched(other, what, reverse)
-        x, y = self._matched(other, what, reverse)
+            return self._float()._matched(other, operation, reverse)
+        x, y = self._matched(other, operation, reverse)
         return x._float(), y._float()
 
-    def _no_bool(self, what: str, instead: str) -> None:
+    def _no_bool(self, operation: str, instead: str) -> None:
         if self.lazydata.dtype is dtypes.bool:
-            raise OperandError(f"{what} of bool tensors is undefined; use {instead}, or cast to a number first")
+            raise OperandError(f"{operation} of bool tensors is undefined; use {instead}, or cast to a number first")
 
-    def _no_float(self, what: str) -> None:
+    def _no_float(self, operation: str) -> None:
         if dtypes.is_float(self.lazydata.dtype):
-            raise OperandError(f"{what} of {self.dtype.name} tensors: bits are for ints and bools; cast first")
+            raise OperandError(f"{operation} of {self.dtype.name} tensors: bits are for ints and bools; cast first")
 
     # *** sums, products, powers ***
 
@@ -206,9 +206,9 @@ class Arithmetic(Base):
 
     # *** bits ***
 
-    def _bits(self, op: Ops, x: Any, what: str, reverse: bool) -> Self:
-        a, b = self._matched(x, what, reverse)
-        a._no_float(what)
+    def _bits(self, op: Ops, x: Any, operation: str, reverse: bool) -> Self:
+        a, b = self._matched(x, operation, reverse)
+        a._no_float(operation)
         return a._alu(op, b)
 
     def bitwise_and(self, x: Operand, reverse: bool = False) -> Self:
@@ -234,14 +234,14 @@ class Arithmetic(Base):
         """Returns True where the element is 0, else False."""
         return self._alu(Ops.CMPEQ, self._const(0))
 
-    def _shifted(self, op: Ops, x: Any, what: str, reverse: bool) -> Self:
+    def _shifted(self, op: Ops, x: Any, operation: str, reverse: bool) -> Self:
         if type(x) is int and not reverse:
             if x < 0:
-                raise ValueError(f"{what} by {x}: cannot shift by a negative count")
+                raise ValueError(f"{operation} by {x}: cannot shift by a negative count")
             x = min(x, self.dtype.bits)
-        a, b = self._matched(x, what, reverse)
-        a._no_float(what)
-        a._no_bool(what, "* or &")
+        a, b = self._matched(x, operation, reverse)
+        a._no_float(operation)
+        a._no_bool(operation, "* or &")
         if type(x) is int and not reverse and x < a.dtype.bits:
             return a._alu(op, b)
         # a negative count becomes a large unsigned one

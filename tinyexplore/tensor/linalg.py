@@ -34,7 +34,7 @@ T = TypeVar("T", bound="LinearAlgebra")
 class LinearAlgebra(Creation, Products):
     __slots__ = ()
 
-    def _matrices(self, what: str) -> tuple[Self, Self]:
+    def _matrices(self, operation: str) -> tuple[Self, Self]:
         """Scales this tensor, in the dtype to compute in, by powers of 2, so that squares neither overflow nor
         underflow.
 
@@ -42,7 +42,7 @@ class LinearAlgebra(Creation, Products):
             The scaled matrices (…, m, n), and the powers of 2 that they were divided by, (…, 1, 1).
         """
         if self.ndim < 2 or 0 in self.shape:
-            raise ShapeError(f"{what} of a tensor of shape {self.shape}: need non-empty matrices (…, m, n)")
+            raise ShapeError(f"{operation} of a tensor of shape {self.shape}: need non-empty matrices (…, m, n)")
         x = self._float()
         x = x.cast(sum_dtype(x.dtype))
         peak = x.detach().abs().max((-2, -1), keepdim=True).clip(SMALLEST[x.dtype])

@@ -49,18 +49,18 @@ def _checked_sizes(sizes: Sequence[Any], default: Shape | int) -> Shape:
     return normalize_sizes(tuple(checked))
 
 
-def _require_tensors(tensors: Sequence[T], what: str) -> Sequence[T]:
+def _require_tensors(tensors: Sequence[T], operation: str) -> Sequence[T]:
     """Returns the tensors to join. Raises if there are none. A method has its own tensor first."""
     if not tensors:
-        raise TypeError(f"{what} of no tensors: need one at least, {what}(a, b) or {what}([a, b])")
+        raise TypeError(f"{operation} of no tensors: need one at least, {operation}(a, b) or {operation}([a, b])")
     return tensors
 
 
-def _first_of(tensors: Sequence[T], what: str) -> T:
+def _first_of(tensors: Sequence[T], operation: str) -> T:
     """Returns the first of the tensors to join. Raises if there are none."""
     if not tensors:
-        raise ArgumentError(f"{what} of an empty list: need one tensor at least")
-    need_tensor(tensors[0], f"{what}: the first")
+        raise ArgumentError(f"{operation} of an empty list: need one tensor at least")
+    need_tensor(tensors[0], f"{operation}: the first")
     return tensors[0]
 
 
@@ -452,10 +452,12 @@ class Movement(Operators):
 
     # *** several tensors ***
 
-    def _with_others(self, others: Sequence[Any], what: str) -> list[Self]:
+    def _with_others(self, others: Sequence[Any], operation: str) -> list[Self]:
         for other in others:
             if not isinstance(other, Base):
-                raise TypeError(f"{what} of a Tensor and {type(other).__name__} {other!r}: need Tensors, one by one")
+                raise TypeError(
+                    f"{operation} of a Tensor and {type(other).__name__} {other!r}: need Tensors, one by one"
+                )
         return [self, *others]
 
     def cat(*tensors: Self, dim: int = 0) -> Self:

@@ -144,8 +144,8 @@ class Operators(Signs, Assignment):
         wide = dtypes.float64 if y.dtype is dtypes.float32 else dtypes.float32
         return (self.cast(wide) / y.cast(wide)).trunc().cast(y.dtype)
 
-    def _number_operands(self, x: Any, what: str, reverse: bool) -> tuple[Self, Self]:
-        a, b = self._matched(x, what, reverse)
+    def _number_operands(self, x: Any, operation: str, reverse: bool) -> tuple[Self, Self]:
+        a, b = self._matched(x, operation, reverse)
         if a.dtype is dtypes.bool:
             return a.cast(dtypes.int8), b.cast(dtypes.int8)
         return a, b

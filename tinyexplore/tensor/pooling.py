@@ -21,11 +21,11 @@ Pairs = tuple[tuple[int, int], ...]
 Sizes = int | Sequence[int]
 
 
-def per_axis(value: Sizes, count: int, what: str) -> Shape:
+def per_axis(value: Sizes, count: int, subject: str) -> Shape:
     """Returns one value for each of `count` spatial axes. A single int is used for all."""
     values = (value,) * count if isinstance(value, int) else tuple(value)
     if len(values) != count:
-        raise ValueError(f"{what} {value}: need one int, or one for each of {count} spatial axes")
+        raise ValueError(f"{subject} {value}: need one int, or one for each of {count} spatial axes")
     return values
 
 

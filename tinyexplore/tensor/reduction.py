@@ -50,12 +50,12 @@ def index_dtype(dtype: DType) -> DType:
 class Reduction(Movement, Functions):
     __slots__ = ()
 
-    def _reduce(self, op: Ops, axis: Axes, keepdim: bool, identity: ConstType | None, what: str) -> Self:
+    def _reduce(self, op: Ops, axis: Axes, keepdim: bool, identity: ConstType | None, operation: str) -> Self:
         axes = self._axes(axis)
         if 0 in self.shape and any(self.shape[i] == 0 for i in axes):
             if identity is None:
                 raise ValueError(
-                    f"{what} over axes {axes} of shape {self.shape}: {what} of zero elements is undefined; "
+                    f"{operation} over axes {axes} of shape {self.shape}: {operation} of zero elements is undefined; "
                     "leave out empty tensors, or cat() a neutral element first"
                 )
             kept_shape = tuple(1 if i in axes else size for i, size in enumerate(self.shape))

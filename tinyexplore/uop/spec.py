@@ -81,9 +81,9 @@ def _prefetch(node: UOp) -> bool:
     return node.dtype is dtypes.void and [src.op for src in node.src] == [Ops.INDEX] and len(node.src[0].src) == 2
 
 
-def _comes_after(what: tuple[UOp, ...]) -> bool:
+def _comes_after(dependences: tuple[UOp, ...]) -> bool:
     """Whether further sources of a store are valid: none, a BARRIER, or a BARRIER and the RANGE of a loop."""
-    return [src.op for src in what] in ([], [Ops.BARRIER], [Ops.BARRIER, Ops.RANGE])
+    return [src.op for src in dependences] in ([], [Ops.BARRIER], [Ops.BARRIER, Ops.RANGE])
 
 
 def _store(node: UOp) -> bool:

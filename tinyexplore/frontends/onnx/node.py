@@ -119,9 +119,9 @@ class OnnxNode:
         """Returns the attribute `axis`, counted from the front. Raises OnnxError if it is out of range."""
         return axis_in(self.attribute("axis", default), rank)
 
-    def unsupported(self, what: str) -> UnsupportedOperator:
+    def unsupported(self, feature: str) -> UnsupportedOperator:
         """Returns an error to raise for an unsupported mode of this operator."""
-        return UnsupportedOperator(f"{self.operator}: {what} is not supported", self.operator)
+        return UnsupportedOperator(f"{self.operator}: {feature} is not supported", self.operator)
 
 
 Operator = Callable[[OnnxNode], "Value | tuple[Value, ...]"]

@@ -53,36 +53,36 @@ class Heuristic:
         return self.choose.__name__
 
 
-def exceeds(what: str, value: float, bound: float) -> bool:
-    """Whether `value` is greater than `bound`. Records the comparison under the name `what`."""
-    return _record_comparison(what, value, bound, value > bound)
+def exceeds(quantity: str, value: float, bound: float) -> bool:
+    """Whether `value` is greater than `bound`. Records the comparison under the name `quantity`."""
+    return _record_comparison(quantity, value, bound, value > bound)
 
 
-def reaches(what: str, value: float, bound: float) -> bool:
-    """Whether `value` is at least `bound`. Records the comparison under the name `what`."""
-    return _record_comparison(what, value, bound, value >= bound)
+def reaches(quantity: str, value: float, bound: float) -> bool:
+    """Whether `value` is at least `bound`. Records the comparison under the name `quantity`."""
+    return _record_comparison(quantity, value, bound, value >= bound)
 
 
-def _record_comparison(what: str, value: float, bound: float, over: bool) -> bool:
+def _record_comparison(quantity: str, value: float, bound: float, over: bool) -> bool:
     recorder = active_recorder()
     if recorder is not None:
-        recorder.record(NumberCompared(what, value, bound, over))
+        recorder.record(NumberCompared(quantity, value, bound, over))
     return over
 
 
-def weigh(what: str, options: Mapping[str, float], chosen: str, *, least: bool = False) -> None:
+def weigh(quantity: str, options: Mapping[str, float], chosen: str, *, least: bool = False) -> None:
     """Records the options of a heuristic with their scores, and the chosen option."""
     recorder = active_recorder()
     if recorder is not None and options:
-        recorder.record(OptionsScored(what, tuple(options.items()), chosen, least))
+        recorder.record(OptionsScored(quantity, tuple(options.items()), chosen, least))
 
 
-def block_of(what: str, size: int, most: int, limit: int) -> int:
+def block_of(steps: str, size: int, most: int, limit: int) -> int:
     """Returns `best_block`. Records the ratio of work done to work needed for each block size."""
     size_of_block = best_block(size, most, limit)
     recorder = active_recorder()
     if recorder is not None:
-        title = f"{what} at a time: work done over work wanted, the largest that wastes little"
+        title = f"{steps} at a time: work done over work wanted, the largest that wastes little"
         work = [(str(block), -(-size // block) * block / size) for block in range(min(most, limit, size), 1, -1)]
         if work:
             recorder.record(OptionsScored(title, tuple(work), str(size_of_block), True))

@@ -87,9 +87,9 @@ class TensorFile:
     def nbytes(self) -> int:
         return self.buffer.nbytes
 
-    def error(self, what: str, why: str) -> FormatError:
-        """Returns the error for a file that was read as `what` and is invalid because of `why`."""
-        return FormatError(f"{self.name} is not {what}: {why}")
+    def error(self, expected: str, why: str) -> FormatError:
+        """Returns the error for a file that was read as `expected` and is invalid because of `why`."""
+        return FormatError(f"{self.name} is not {expected}: {why}")
 
     def stream(self) -> io.RawIOBase:
         """Returns the bytes as an open file."""

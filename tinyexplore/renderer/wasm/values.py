@@ -122,9 +122,9 @@ def low_halves(first: str, second: str, half: int = 8) -> str:
     return shuffled(first, second, (byte_numbers * (REGISTER_BYTES // len(byte_numbers)))[:REGISTER_BYTES])
 
 
-def unsupported_error(what: str) -> RenderError:
+def unsupported_error(operation: str) -> RenderError:
     """Returns the error for an operation that this renderer does not support."""
     return RenderError(
-        f"{what}: WebAssembly has no such operation, and it is not written out in arithmetic; cast to float32, where "
-        "all are, or compute this on another device, x.to('LLVM')"
+        f"{operation}: WebAssembly has no such operation, and it is not written out in arithmetic; cast to float32, "
+        "where all are, or compute this on another device, x.to('LLVM')"
     )
