@@ -211,12 +211,14 @@ class BoundKernel:
     def __init__(self, program: CUDAProgram, memories: Sequence[Memory], values: Sequence[int]) -> None:
         self.program, self.cuda = program, program.cuda
         allocator = self.cuda.allocator
-        self.here = [memory if is_managed(memory) else allocator.allocate(memory.nbytes) for memory in memories]
-        self.blocks = list(dict.fromkeys([memory.root.owner for memory in self.here]))
-        pairs = enumerate(zip(memories, self.here))
+        self.device_memories = [
+            memory if is_managed(memory) else allocator.allocate(memory.nbytes) for memory in memories
+        ]
+        self.blocks = list(dict.fromkeys([memory.root.owner for memory in self.device_memories]))
+        pairs = enumerate(zip(memories, self.device_memories))
         self.copied = [(*pair, number in program.spec.writes) for number, pair in pairs if pair[0] is not pair[1]]
         # the driver takes the addresses of the arguments
-        arguments = [ctypes.c_uint64(memory.address) for memory in self.here] + [
+        arguments = [ctypes.c_uint64(memory.address) for memory in self.device_memories] + [
             ctypes.c_int64(value) for value in values
         ]
         self.given = arguments

@@ -36,14 +36,14 @@ class DivergenceError(RuntimeError):
 
 
 class Items:
-    """The work-items of a launch, by number. `now` is the running one."""
+    """The work-items of a launch, by number. `current` is the running one."""
 
     def __init__(self, kernel: str, grid: tuple[int, ...], group: tuple[int, ...] | None) -> None:
         self.kernel = kernel
         self.grid = grid
         self.group = group
         self.size = prod(group or ())
-        self.now = 0
+        self.current = 0
 
     def name(self, number: int) -> str:
         """Returns the name of a work-item: its indices in the program."""
@@ -70,7 +70,7 @@ class Watched:
         self.read.clear()
 
     def __getitem__(self, index: int) -> Any:
-        item = self.items.now
+        item = self.items.current
         writer = self.stored.get(index, item)
         if writer != item:
             raise self.race(index, "reads", "stored", writer)
@@ -79,7 +79,7 @@ class Watched:
         return self.view[index]
 
     def __setitem__(self, index: int, value: Any) -> None:
-        item = self.items.now
+        item = self.items.current
         writer = self.stored.setdefault(index, item)
         if writer != item:
             raise self.race(index, "stores to", "stored to", writer)
@@ -94,7 +94,7 @@ class Watched:
         other = "others have" if earlier_item == SEVERAL else f"work-item {name(earlier_item)} has"
         place_text = f"{self.name}[{index}]"
         return RaceError(
-            f"kernel {self.items.kernel}: work-item {name(self.items.now)} {action} {place_text}, which {other} "
+            f"kernel {self.items.kernel}: work-item {name(self.items.current)} {action} {place_text}, which {other} "
             f"{earlier_action}; no barrier is between the two"
         )
 
@@ -121,12 +121,12 @@ class EmulatedGroups:
             shared = [Watched(new_shared_memory(dtype), name, items) for name, dtype in self.shared]
             at_work: dict[int, WorkItem] = {}
             for inner, local in enumerate(places_of(group or ())):
-                items.now = number * items.size + inner
+                items.current = number * items.size + inner
                 index_values = {f"{'idx' if group is None else 'gidx'}{d}": step for d, step in enumerate(coordinates)}
                 index_values |= {f"lidx{d}": step for d, step in enumerate(local)}
                 started = self.function(*buffers, *values, *shared, *[index_values[name] for name in self.specials])
                 if self.stops:
-                    at_work[items.now] = started
+                    at_work[items.current] = started
             while at_work:
                 at_work = step_to_barrier(items, at_work, self.lanes)
                 for memory in shared:
@@ -165,7 +165,7 @@ def run_past_cores(items: Items, warp: dict[int, WorkItem], lanes: int) -> dict[
     while True:
         stops: dict[int, Stop] = {}
         for number, item in warp.items():
-            items.now = number
+            items.current = number
             try:
                 stops[number] = item.send(products[number])
             except StopIteration:

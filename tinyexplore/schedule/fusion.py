@@ -98,7 +98,7 @@ class Fusion:
         self.users = Counter(src for node in self.order if node.buffer is None for src in set(node.src))
         self.dot_factors = {factor for node in self.order for factor in self.factors_of_dots(node)}
         self.needed = needed_in_memory(self.order)
-        self.forced = must_be_realized(self.order, outputs, overrides) | writes.first
+        self.forced = must_be_realized(self.order, outputs, overrides) | writes.computed_first
         self.decisions: dict[LazyBuffer, tuple[str, str, str]] = {}
         self.descendants: dict[LazyBuffer, set[LazyBuffer]] = {}  # pairs of reductions: all are compared
         for node in reversed(self.order):
@@ -193,7 +193,7 @@ class Fusion:
         """Creates the kernel of a WRITE. It loops over the value and stores nothing else."""
         target, indices, _ = node.src
         self.realized.add(node)
-        write_reason = self.writes.why.get(node, "")
+        write_reason = self.writes.reasons.get(node, "")
         must = "a write is to memory"
         if node in self.writes.in_place:
             self.decide(node, "realize", f"stored into the memory of what it changes: {write_reason}", must)
@@ -217,7 +217,7 @@ class Fusion:
         """
         must = "copied, gathered from or written to, and so needed in memory" if node in self.needed else ""
         must = "an output of the program" if node in self.outputs else must
-        if node in self.writes.first:
+        if node in self.writes.computed_first:
             return (must := "read later, and what it is made from will be overwritten by then"), must
         reason = must
         if node.op is Ops.CONTIGUOUS and node not in self.outputs:
@@ -237,7 +237,7 @@ class Fusion:
             return "MULTIOUTPUT=0 gives each output its own kernel", None
         if node in self.copied:
             return "the copy reads it as well", None
-        if node in self.writes.apart:
+        if node in self.writes.stored_separately:
             return "its kernel must run before memory that it reads is written to", None
         if len(uses) != 1:
             return "several kernels or places read it" if uses else "no kernel here reads it", None

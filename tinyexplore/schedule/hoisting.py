@@ -67,7 +67,7 @@ def hoist_invariants(
     if not any([node.op is Ops.REDUCE_AXIS and node.buffer is None for node in order]):
         return Rewritten(outputs, writes)
     dependence = Dependence()
-    fixed = {*outputs, *writes.first, *stops}
+    fixed = {*outputs, *writes.computed_first, *stops}
     rebuilt: dict[LazyBuffer, LazyBuffer] = {}
     original: dict[LazyBuffer, LazyBuffer] = {}
     in_memory: set[LazyBuffer] = set()

@@ -65,9 +65,9 @@ def rewritten_writes(writes: Writes, rebuilt: Mapping[LazyBuffer, LazyBuffer]) -
 
     return Writes(
         each(writes.in_place),
-        {rebuilt[node]: reason for node, reason in writes.why.items()},
-        each(writes.first),
-        each(writes.apart),
+        {rebuilt[node]: reason for node, reason in writes.reasons.items()},
+        each(writes.computed_first),
+        each(writes.stored_separately),
     )
 
 

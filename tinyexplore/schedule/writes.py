@@ -23,15 +23,15 @@ class Writes:
     """The decisions on the WRITEs of one graph.
 
     in_place: the WRITEs that store into the memory of their target. The others store into a copy of it.
-    why: the reason for each decision.
-    first: nodes that read an old value for later nodes. They are computed into memory before the value is overwritten.
-    apart: nodes that a separate kernel stores, because that kernel must run before some write.
+    reasons: the reason for each decision.
+    computed_first: nodes that read an old value for later nodes. They are stored before the value is overwritten.
+    stored_separately: nodes that a separate kernel stores, because that kernel must run before some write.
     """
 
     in_place: frozenset[LazyBuffer] = frozenset()
-    why: Mapping[LazyBuffer, str] = field(default_factory=dict)
-    first: frozenset[LazyBuffer] = frozenset()
-    apart: frozenset[LazyBuffer] = frozenset()
+    reasons: Mapping[LazyBuffer, str] = field(default_factory=dict)
+    computed_first: frozenset[LazyBuffer] = frozenset()
+    stored_separately: frozenset[LazyBuffer] = frozenset()
 
 
 NO_WRITES = Writes()

@@ -181,9 +181,9 @@ def kept_graph(scheduled: Scheduled, numbers: Mapping[Any, int]) -> CapturedGrap
         rows,
         tuple([number_of[node] for node in scheduled.outputs]),
         numbers_of(writes.in_place),
-        {number_of[node]: why for node, why in writes.why.items()},
-        numbers_of(writes.first),
-        numbers_of(writes.apart),
+        {number_of[node]: why for node, why in writes.reasons.items()},
+        numbers_of(writes.computed_first),
+        numbers_of(writes.stored_separately),
     )
 
 

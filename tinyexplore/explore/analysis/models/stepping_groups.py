@@ -71,7 +71,7 @@ class NotedMemory(Watched):
         self.notes = notes
 
     def __setitem__(self, index: int, value: Any) -> None:
-        if self.items.now == self.followed:
+        if self.items.current == self.followed:
             super().__setitem__(index, value)
             return
         before = self.view[index]
@@ -135,7 +135,7 @@ class _WorkGroup:
         warp = first + (self.followed - first) // self.program.lanes * self.program.lanes
         lanes = range(warp, warp + self.program.lanes)
         while True:
-            self.items.now = self.followed
+            self.items.current = self.followed
             try:
                 event = own.send(sent)
             except StopIteration:
@@ -152,7 +152,7 @@ class _WorkGroup:
                 yield event[0], f"with {count_text(len(others), 'other')}", self._noted_now()
             else:
                 results = self._multiply(event, {number: others[number] for number in lanes if number in others}, lanes)
-                self.items.now = self.followed
+                self.items.current = self.followed
                 line_number, value = own.send(results[lanes.index(self.followed)])
                 yield line_number, value, self._noted_now()
 
@@ -180,7 +180,7 @@ class _WorkGroup:
         """
         if sent is None and number in self.ahead:
             return self.ahead.pop(number)
-        self.items.now = number
+        self.items.current = number
         try:
             return item.send(sent)
         except StopIteration:
