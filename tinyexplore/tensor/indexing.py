@@ -197,7 +197,7 @@ class Indexing(Reduction):
 
     def _gathered(self, numbers: Sequence[Self], axes: Sequence[int], position: int) -> Self:
         """Gathers the elements whose coordinates on `axes` are `numbers`, broadcast together. Their axes are put at
-        position `position`."""
+        `position`."""
         flat_index = self._flatten_indices(numbers, axes)
         shape, total = flat_index.shape, product([self.shape[axis] for axis in axes])
         others = [axis for axis in range(self.ndim) if axis not in axes]

@@ -496,7 +496,11 @@ class PatternMatcher:
         return self._find(*form) if entry is None else entry
 
     def _find(self, op: Ops, dtype: Any, value: Any = None, *below: Ops) -> Candidates:
-        """Returns `candidates` for the form of a node."""
+        """Computes `candidates` for nodes of one form, and stores them for the next such node.
+
+        value: the constant that is the second source, if rules are filtered by it.
+        below: the operations of the sources, if rules are filtered by them.
+        """
         if len(self._found) > MOST_FORMS:  # each size of a buffer is a separate type
             self._found.clear()
             self._allowed.clear()

@@ -86,7 +86,7 @@ def group_long_row(along: UOp) -> Proposal:
 def pieces_side_by_side(
     kernel: Kernel, outer_loop: UOp, along: UOp, streams: Sequence[IndexStrides], count: int
 ) -> Proposals:
-    """Proposes to read `count` pieces of a row at the same time, or half of that.
+    """Proposes UNROLL of `outer_loop` by `count`, or half of it, so that as many pieces of a row are read together.
 
     Such a row has a piece in each of several stretches of memory. Example: a channel that is summed over all images.
     """

@@ -132,8 +132,8 @@ def own_cores(kernel: Kernel, fit: Fit) -> int:
 def rows_of_a_block(kernel: Kernel, fit: Fit, count: int, tall: int) -> int:
     """Returns how many of `count` tiles of rows are packed at a time.
 
-    Limited by half of the L2 cache, and by a core's share if no outer loop is divided among the cores. Large enough to
-    make packing the columns pay.
+    They fit half of the L2 cache, and are at most a core's share if no outer loop is divided among the cores. There are
+    enough of them to make packing the columns pay.
     """
     rows = tall * fit.core.dims[0]
     most = kernel.target.matrix_bytes // (rows * packed_row_bytes(fit))

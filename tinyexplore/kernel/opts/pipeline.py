@@ -100,7 +100,11 @@ def find_pipelined(kernel: Kernel, axis: UOp) -> Piped | str:
 
 
 def illegal_loops(axis: UOp, row_loops: frozenset[UOp], inner_loops: frozenset[UOp]) -> str | None:
-    """Returns the legality error of PIPELINE for the loops `row_loops` each row and `inner_loops` it, or None."""
+    """Returns the legality error of PIPELINE along `axis`, or None.
+
+    row_loops: the loops around each row.
+    inner_loops: the loops inside a row.
+    """
     if axis.arg.kind not in OUTER or axis not in row_loops or not axis.is_static:
         return f"the axis is {axis.arg.kind.value}, and only output loops of a fixed size work that fill a row a step"
     if any(loop.arg.kind in FIXED for loop in row_loops) or max(loop.arg.id for loop in row_loops) != axis.arg.id:

@@ -351,8 +351,8 @@ class InstructionWriter:
         """Writes MAX or MIN of two vectors of `bits` bits with AVX-512: `vmaxps`, then `vfixupimmps`.
 
         `vmaxps` returns the second operand if one of them is NaN. `vfixupimmps` puts the first operand where it is
-        NaN. LLVM's `llvm.maximum` takes a compare to a mask and a masked move instead: maxima of rows of 4096 x 4096
-        from memory take 0.89 of that time so, from L2 0.79 (Zen 5).
+        NaN. LLVM's `llvm.maximum` takes a compare to a mask and a masked move instead. Maxima of rows of 4096 x 4096
+        from memory take 0.89 of the time of `llvm.maximum`, from L2 0.79 (Zen 5).
         """
         kind, flags = register_type(dtype), register_type(dtypes.bool.vec(dtype.count))
         is_first = self.value(f"fcmp {'ogt' if op is Ops.MAX else 'olt'} {kind} {values[0]}, {values[1]}", "cmp")

@@ -616,8 +616,10 @@ class FunctionWriter(InstructionWriter):
         return self.value(f"bitcast {floats} {fence} to {kind}", "mix")
 
     def horizontal(self, node: UOp) -> str:
-        """Combines lane i with lane i + half, until one is left. An odd lane waits for the next round. Bools are one
-        number."""
+        """Combines all lanes of a vector: lane i with lane i + half, until one is left.
+
+        The last lane of an odd number waits for the next round. Bools are combined as the bits of one number.
+        """
         source = node.src[0].dtype
         assert isinstance(source, DType)
         if len(node.src) > 1:
