@@ -25,7 +25,7 @@ def sum_of_two() -> Explorer:
     return captured(lambda: a + b * 2)
 
 
-def divide_among_instances(rosetta: Rosetta, *targets: str) -> list[tuple[str, ...]]:
+def side_by_side(rosetta: Rosetta, *targets: str) -> list[tuple[str, ...]]:
     """What a row is aligned by, and its first line in each text, "-" for none."""
     columns = [rosetta[target].lines for target in targets]
     return [
@@ -41,12 +41,12 @@ def test_an_elementwise_kernel_on_two_gpus_and_webassembly(sum_of_two):
     rosetta = sum_of_two.kernels[0].translate(["cuda:sm_90", "metal", "wasm"])
     assert rosetta.targets == ("cuda:sm_90", "metal", "wasm")
     assert rosetta["cuda"].machine == "sm_90" and rosetta["cuda"].opts == ("LOCAL(0, 256)",)
-    rows = divide_among_instances(rosetta, "cuda", "metal")
+    rows = side_by_side(rosetta, "cuda", "metal")
     start = next(number for number, row in enumerate(rows) if row[0] == "kernel")
     assert [row[0] for row in rows[start:]] == ["kernel", "g1", "LOAD", "LOAD", "MUL", "ADD", "STORE", ""]
     assert rows[start + 1][1:] == ("int gidx0 = blockIdx.x; /* 16 */", "int gidx0 = group.x; /* 16 */")
     assert rows[-2] == ("STORE", "data0[v0] = v4;", "data0[v0] = v4;")
-    first = {row[0]: row for row in reversed(divide_among_instances(rosetta, "cuda", "wasm"))}
+    first = {row[0]: row for row in reversed(side_by_side(rosetta, "cuda", "wasm"))}
     assert first["MUL"][1:] == (
         "float v3 = v2 * 2.0f;",
         "(local.set $v3 (f32x4.mul (local.get $v2) (v128.const f32x4 2 2 2 2)))",

@@ -282,7 +282,8 @@ def further_lines(product: Product, load: IndexStrides, lanes: UOp) -> float:
     """Returns the mean number of further cache lines that a vector along `lanes` needs: 0 if vectors are aligned, as
     those of a packed panel are.
 
-    A convolution's vectors start at each element: those of 64 bytes always cross, those of 32 bytes every second time.
+    It is 0 if vectors are aligned, as in a packed panel. A convolution's vectors start at each element: with 64 bytes,
+    all of them cross into another line; with 32 bytes, half of them do.
     """
     target = product.kernel.target
     starts = [(load.stride(axis) or 0) * itemsize(load) for axis in load.node.ranges if axis is not lanes]
