@@ -56,6 +56,7 @@ def test_threads_compile_at_once_what_one_compiles() -> None:
 
 def test_code_is_made_while_another_thread_has_llvmlites_lock() -> None:
     from llvmlite.binding import ffi
+
     from tinyexplore.runtime.side_by_side import emit_object
 
     compiler = shared_compiler()
