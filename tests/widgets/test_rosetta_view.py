@@ -84,7 +84,7 @@ def test_python_is_asked_and_gaps_lead_to_counterparts(browser: Any, view: Explo
     assert tab.eval_on_selector_all(".rosetta select", "found => found.map((one) => one.value)") == [
         "c",
         "cuda",
-        "wasm",
+        "llvm",
     ]
     assert tab.locator(".rosetta .fold button").first.inner_text().endswith("lines before the function")
     tab.click(".rosetta .fold button >> nth=0")

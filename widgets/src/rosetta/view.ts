@@ -10,7 +10,7 @@ import { tokenize } from "../tokens";
 import { type RosettaLine, type Row, aligned } from "./align";
 import type { RosettaData, TranslationData } from "../requests";
 
-const FIRST = ["c", "cuda", "wasm"];
+const FIRST = ["c", "cuda", "llvm"];
 const WIDE = 1000; // pixels; from this width on there are three columns
 const FOLDED = 3; // lines before the function; more are folded
 

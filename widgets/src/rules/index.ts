@@ -77,6 +77,7 @@ export class RulesView implements View {
       this.says,
       h("div", { class: "rules-columns" }, left, h("div", { class: "rules-right" }, this.here, this.body)),
     );
+    if (this.whatIf.send === null) this.chosen = this.rows[0]?.name ?? ""; // nothing to write: the most frequent rule
     this.known = this.branches.length;
     this.branch = this.branches.at(-1)?.id ?? null;
     this.draw();
@@ -224,7 +225,8 @@ export class RulesView implements View {
     const tried = this.branches;
     replaceChildren(
       this.body,
-      ...(row === undefined ? [this.invitation()] : this.about(row)),
+      row === undefined || this.whatIf.send === null ? this.invitation() : null,
+      ...(row === undefined ? [] : this.about(row)),
       tried.length === 0 ? null : h("h5", {}, "Tried"),
       ...tried.flatMap((branch) => [
         this.triedRow(branch),
