@@ -98,8 +98,8 @@ export class RosettaView implements View {
   private columns({ translations }: RosettaData): TranslationData[] {
     const most = this.element.clientWidth >= WIDE ? 3 : 2;
     const shown = translations.filter(({ refusal }) => refusal === "");
-    const first = [...FIRST.flatMap((name) => shown.filter(({ target }) => target === name)), ...shown].slice(0, most);
-    this.chosen ??= [...new Set(first)].map(({ target }) => target);
+    const first = new Set([...FIRST.flatMap((name) => shown.filter(({ target }) => target === name)), ...shown]);
+    this.chosen ??= [...first].slice(0, most).map(({ target }) => target);
     const chosen = this.chosen.flatMap((name) => translations.filter(({ target }) => target === name));
     return chosen.length > 0 ? chosen : translations.slice(0, most);
   }
