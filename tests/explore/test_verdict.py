@@ -237,7 +237,7 @@ def test_all_figures_of_a_disturbed_kernel_are_those_of_the_median() -> None:
     assert one.share_of_limit == other.share_of_limit == pytest.approx(901 / 2000, abs=1e-3)
     numbers = {row.name: row.value for row in one.evidence}
     assert numbers["fastest sample"] == "1.00 ms"
-    same = {row.name: row.value for row in other.evidence if row.name not in ("cycles an iteration",)}
+    same = {row.name: row.value for row in other.evidence if row.name not in ("cycles per iteration",)}
     assert {name: numbers[name] for name in same} == same
     assert "4.00 of 8.89 GB/s" in numbers["bytes"] and "4.00 GB/s of 8.89" in one.text and "45 %" in one.text
     program = program_verdict("two", [one, verdict_of(replace(BASE, kernel=7))], [1, 1])

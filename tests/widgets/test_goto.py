@@ -37,6 +37,16 @@ def take(tab: Any, query: str) -> None:
     tab.wait_for_selector(".goto", state="detached")
 
 
+def test_words_for_sharing_and_comparing_have_entries(open_page: Open) -> None:
+    tab = open_page(busy=False)
+    assert ask(tab, "share")[0] == "This page is a file: send it"
+    tab.keyboard.press("Enter")
+    wait_until(tab, "/cop/i.test(document.querySelector('.goto-status').textContent)")
+    assert "file:" in tab.inner_text(".goto-status")
+    tab.keyboard.press("Escape")
+    assert ask(tab, "compare")[0] == "Compare two captures"
+
+
 def test_it_goes_to_panels_kernels_passes_and_rules_by_name(open_page: Open) -> None:
     tab = open_page(busy=False)
     take(tab, "roofl")

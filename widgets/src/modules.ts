@@ -4,6 +4,8 @@ import { isTensor } from "./dialect";
 import type { ModuleCost, Trace } from "./model";
 
 export const OUTSIDE = "(outside of modules)";
+export const OWN = "(own operations)";
+const LEAST_OWN = 0.002; // share of the whole time from which a module's own operations have a row
 
 export interface Module {
   cost: ModuleCost;
@@ -34,5 +36,23 @@ export function moduleTree(trace: Trace): Module | null {
   for (const module of [...modules].reverse()) {
     module.nodes = [...module.nodes, ...module.children.flatMap(({ nodes }) => nodes)].sort((a, b) => a - b);
   }
-  return modules[0] ?? null;
+  const whole = modules[0]?.cost.time_us ?? 0;
+  for (const module of modules) addOwn(trace, module, LEAST_OWN * whole);
+  const root = modules[0] ?? null;
+  // the row of a trace repeats its only module: `Sequential` in `Sequential`
+  return root?.children.length === 1 && root.children[0].name === root.name ? root.children[0] : root;
+}
+
+/** Adds a row for what a module computes outside the modules inside it, so that the times of its rows add up. */
+function addOwn(trace: Trace, module: Module, least: number): void {
+  const { cost, children } = module;
+  const inside = new Set(children.flatMap(({ nodes }) => nodes));
+  const rest = (of: "time_us" | "backward_us" | "result_bytes" | "parameter_bytes"): number =>
+    children.reduce((sum, child) => sum - child.cost[of], cost[of]);
+  if (children.length === 0 || rest("time_us") <= least) return;
+  const nodes = module.nodes.filter((id) => !inside.has(id));
+  const kernels = trace.kernels.filter((kernel) => kernel.nodes.some((id) => nodes.includes(id))).map(({ id }) => id);
+  const own = { ...cost, time_us: rest("time_us"), backward_us: Math.max(0, rest("backward_us")) };
+  const sizes = { parameter_bytes: rest("parameter_bytes"), result_bytes: rest("result_bytes"), kernels };
+  children.push({ cost: { ...own, ...sizes }, name: OWN, kind: OWN, nodes, children: [] });
 }

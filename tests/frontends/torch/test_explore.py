@@ -149,7 +149,7 @@ def test_each_kernel_has_the_operations_that_it_computes() -> None:
     ops = {view.trace.nodes[node].op for node in softmax.nodes}
     assert "EXP" in ops and all(view.trace.nodes[node].kind == "lazybuffer" for node in softmax.nodes)
     (norm,) = [line for line in lines if "aten.native_layer_norm(" in line.text]
-    assert ", block.norm, " in norm.text
+    assert "# block.norm: LayerNorm, " in norm.text
     of_softmax = next(kernel for kernel in view.kernels if "_softmax = " in "".join(kernel.listing("aten")))
     assert "aten" in of_softmax.languages and of_softmax.languages[0] == "uops"
     assert {line.text for line in lines} > set(of_softmax.listing("aten").splitlines()) > {softmax.text}
@@ -296,3 +296,13 @@ def test_the_part_of_a_line_has_an_opening_bracket_for_each_closing_one(line: st
     start = line.index(marked)
     begin, end = listing._balanced(line, start, start + len(marked))
     assert line[begin:end] == part
+
+
+def test_the_text_of_a_graph_names_modules_and_every_module_has_a_row() -> None:
+    view = explore.torch(torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU()), torch.randn(2, 8), repeat=2)
+    text = view.trace.sources[0].text
+    assert "# 0: Linear, " in text and "# 1: ReLU, " in text
+    assert [kernel.title for kernel in view.trace.kernels] == ["0: Linear, 1: ReLU"]
+    (whole,) = view.trace.modules().children
+    assert [module.name for module in whole.children] == ["0", "1"]
+    assert sum(module.time_us for module in whole.children) == pytest.approx(whole.time_us)

@@ -103,7 +103,9 @@ class Scopes:
         return is_known_method or any(_code_of(attribute) is code for attribute in attributes_of(value).values())
 
     def holds_tensors(self, value: Any) -> bool:
-        """Whether an object has a Tensor somewhere in its attributes."""
+        """Whether an object has a Tensor somewhere in its attributes, or stands for another framework's module."""
+        if hasattr(type(value), "stands_for_a_module"):
+            return True
         if value is None or issubclass(type(value), (Tensor, LazyBuffer, *SKIPPED)):
             return False
         has_tensors = self.is_module.get(id(value))

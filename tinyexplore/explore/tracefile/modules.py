@@ -123,6 +123,9 @@ def modules(trace: TraceTables) -> Module:
     inner: dict[int | None, list[int]] = {}
     for row in trace.scopes:
         inner.setdefault(row.parent, []).append(row.id)
+    for ids in inner.values():
+        if all(trace.scopes[scope].name.isdecimal() for scope in ids):  # `0`, `1`, `2` in a Sequential
+            ids.sort(key=lambda scope: int(trace.scopes[scope].name))
 
     def module(scope: int) -> Module:
         row = trace.scopes[scope]

@@ -15,6 +15,7 @@ MOST_LETTERS = 48  # most characters of one expression
 _QUOTE = '"'
 _ATTRIBUTES = re.compile(r" <[^<>]*> \(")
 _PATH = re.compile(r'"[^"\s]*?([^"/\s]+)"')
+GRAPH_TEXT = "<ATen "  # begins the name of a source that is the text of a graph, not the user's Python
 SILENT = frozenset(("movement", "const", "buffer"))  # groups of nodes that compute nothing
 
 
@@ -124,6 +125,8 @@ def _text(tables: _TitleTables, part: _Part) -> str:
     module = part.nodes[0].scope
     if module is not None and tables.scopes[module].kind == part.call:
         return _scope_name(tables.scopes, module)
+    if module is not None and tables.sources[part.frame.source].name.startswith(GRAPH_TEXT):
+        return _module_text(tables.scopes, module)
     written, call = _source_text(tables.sources, part.frame), call_text(part.call)
     if written.startswith(".") or not written or part.frame.span is None:
         names = _inputs(tables.nodes, part)
@@ -189,6 +192,12 @@ def _scope_name(scopes: Sequence[Scope], number: int) -> str:
         names.append(scopes[at].name)
         at = scopes[at].parent
     return ".".join(reversed(names))
+
+
+def _module_text(scopes: Sequence[Scope], number: int) -> str:
+    """Return the path of a module below the outermost one, and its class: "layers.0: Linear"."""
+    path = _scope_name(scopes, number).partition(".")[2]
+    return f"{path}: {scopes[number].kind}" if path else scopes[number].kind
 
 
 def _apart(tables: _TitleTables, kernel: KernelInfo, title: str) -> str:

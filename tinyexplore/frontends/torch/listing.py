@@ -173,19 +173,28 @@ def place_gradients(graph: Any) -> None:
 
 
 def _metadata_of(node: Any) -> str:
-    """Returns PyTorch's metadata of a node: its type, the operation that it is a part of, its module, the user's
-    line."""
+    """Returns PyTorch's metadata of a node: its module ("0: Linear"), its type, the operation that it is a part of,
+    the user's line."""
     original = _operation(node.meta.get("original_aten") or "")
-    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
-    path = ".".join(steps_of(list(stack.values())[-1][0])[1:]) if stack else ""
     parts = [
+        _module_text(node),
         _type_text(node.meta.get("val")),
-        f"of {original}" if original not in ("", _operation(node.target)) else "",
+        f"part of {original}" if original not in ("", _operation(node.target)) else "",
         "gradient" if is_gradient(node) else "",
-        path,
         str(place_of(node) or ""),
     ]
     return ", ".join(filter(None, parts))
+
+
+def _module_text(node: Any) -> str:
+    """Returns the path of a node's module below the outermost one, and its class: "layers.0: Linear"; "" without."""
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
+    if not stack:
+        return ""
+    path, kind = list(stack.values())[-1]
+    name = kind if isinstance(kind, str) else kind.__name__
+    steps = ".".join(steps_of(path)[1:])
+    return f"{steps}: {name.rpartition('.')[2]}" if steps else ""
 
 
 def _operation(target: Any) -> str:
@@ -234,6 +243,8 @@ def steps_of(path: str) -> list[str]:
 
 class TorchModule:
     """A user's module in the explorer's tree. Parts and parameters are attributes."""
+
+    stands_for_a_module = True  # the explorer lists it, although a ReLU holds no Tensor
 
 
 class Modules:

@@ -1,11 +1,12 @@
 // The box "Go to", which finds places by name: matches are listed, the best first; Enter opens one.
 
+import { copyText } from "../clipboard";
 import { h, replaceChildren } from "../dom";
 import { count } from "../format";
 import { parseQuery } from "../search";
 import { Graphs } from "../shown";
 import { type Entry, type Explain, KINDS, type Reach, entriesOf } from "./entries";
-import { matchOf } from "./ranking";
+import { WORD, matchOf } from "./ranking";
 
 const MOST = 50; // rows; further matches are counted
 let boxes = 0;
@@ -16,6 +17,7 @@ interface Row {
   says: string;
   marked: readonly number[];
   key?: string;
+  copies?: string;
   go: () => void;
 }
 
@@ -24,7 +26,10 @@ export function answersTo(query: string, entries: readonly Entry[], most = MOST)
   const isEmpty = query.trim() === "";
   const offered = isEmpty ? entries.filter(({ kind }) => kind === "panel" || kind === "action") : entries;
   const found = offered.flatMap((entry, at) => {
-    const match = matchOf(query, entry.name, `${entry.kind} ${entry.says}`);
+    const typed = query.trim().toLowerCase();
+    const isNamed = typed.length > 2 && entry.words?.some((word) => word.startsWith(typed));
+    const found = matchOf(query, entry.name, `${entry.kind} ${entry.says}`);
+    const match = isNamed && (found === null || found.score < WORD) ? { score: WORD, marked: [] } : found;
     return match === null ? [] : [{ ...match, entry, at }];
   });
   if (!isEmpty)
@@ -208,6 +213,15 @@ class Box {
   private take(at: number): void {
     const row = this.rows[at];
     if (row === undefined) return;
+    if (row.copies !== undefined) {
+      this.at = at;
+      this.mark();
+      void copyText(row.copies).then((isDone) => {
+        this.status.textContent = `${isDone ? "Copied" : "To copy"}: ${row.copies!.replace("\n", "; ")}`;
+        this.field.focus({ preventScroll: true });
+      });
+      return;
+    }
     this.close();
     this.reach.root.focus({ preventScroll: true });
     void this.reach.work().then(row.go);

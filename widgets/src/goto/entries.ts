@@ -21,6 +21,7 @@ import { PANEL_SAYS } from "./panel_says";
 /** The kinds in the order in which equally good matches are listed. */
 export const KINDS = [
   "question",
+  "how-to",
   "panel",
   "action",
   "kernel",
@@ -41,6 +42,10 @@ export interface Entry {
   says: string;
   /** The shortcut key for the same action. */
   key?: string;
+  /** Further words that find it. */
+  words?: readonly string[];
+  /** The text that it copies instead of going anywhere. */
+  copies?: string;
   /** Goes there; the workbench is open before. */
   go: () => void;
 }
@@ -84,6 +89,7 @@ const WITH_OPCODES = /^(asm|ptx|amdgcn|llvm.*)$/;
 export function entriesOf(reach: Reach, explain: Explain): Entry[] {
   return [
     ...questions(reach),
+    ...howTos(reach),
     ...panels(reach),
     ...actions(reach),
     ...kernels(reach),
@@ -106,6 +112,30 @@ function questions({ store }: Reach): Entry[] {
   const says = whole?.text ?? `kernel ${kernel} takes longest: ${duration(slowest.median_us)}`;
   const names = ["Why is it slow?", "Is this fast?", "Which kernel is slowest?", "What is the bottleneck?"];
   return names.map((name) => ({ kind: "question", name, says, go: () => store.go({ panel: "timing", kernel }) }));
+}
+
+/** Returns what only Python does, as code to copy; a saved page is already the file to send. */
+function howTos({ root }: Reach): Entry[] {
+  const entry = (name: string, says: string, copies: string, words: string): Entry => ({
+    kind: "how-to",
+    name,
+    says,
+    copies,
+    words: words.split(" "),
+    go: () => undefined,
+  });
+  const toShare = "save share send export html download page file publish";
+  const compared = "from tinyexplore.explore import compare\ncompare(a, b)";
+  const code = (text: string): string => `in Python: ${text}`;
+  return [
+    ...(root.dataset.page === "true"
+      ? [entry("This page is a file: send it", location.href, location.href, toShare)]
+      : [
+          entry("Save a page to share", code('view.to_html("page.html")'), 'view.to_html("page.html")', toShare),
+          entry("Save the trace", code('view.save("trace.json.gz")'), 'view.save("trace.json.gz")', `${toShare} json`),
+        ]),
+    entry("Compare two captures", code("compare(a, b)"), compared, "compare diff difference versus against"),
+  ];
 }
 
 function panels({ store }: Reach): Entry[] {

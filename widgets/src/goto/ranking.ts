@@ -10,7 +10,7 @@ export interface Match {
 
 const WHOLE = 100;
 const BEGINNING = 80;
-const WORD = 60;
+export const WORD = 60;
 const INSIDE = 40;
 const IN_ORDER = 20;
 const BESIDE = 10;

@@ -91,7 +91,9 @@ export function cutsOf(index: TraceIndex, graph: OpGraph): Cut[] {
 function numberOf({ compared }: Decision): string {
   const over =
     compared.find((one) => one.over && /times/.test(one.what)) ?? compared.find((one) => /times/.test(one.what));
-  return over === undefined ? "" : `${plain(over.value)}× computed${over.over ? `, limit ${plain(over.bound)}` : ""}`;
+  return over === undefined
+    ? ""
+    : `computed ${plain(over.value)} times${over.over ? `, limit ${plain(over.bound)}` : ""}`;
 }
 
 /** "393", "1.5", "4". */

@@ -116,14 +116,25 @@ export function expressionsOf({ trace }: TraceIndex): Expression[] {
       const frame = trace.frames[node.user];
       const text = frame.span === null ? call || textOf(trace, frame) : textOf(trace, frame);
       const full = scope === "" ? text : `${GRADIENT}${scope}`;
-      one = { id: found.size, frame, call, text: full, short: full, nodes: [] };
+      const module = scope === "" ? moduleOf(trace, node, frame) : "";
+      one = { id: found.size, frame, call, text: full, short: module || full, nodes: [] };
       found.set(key, one);
     }
     one.nodes.push(node.id);
   }
   const all = [...found.values()];
-  for (const one of all) one.short = shortOf(one, all);
+  for (const one of all) if (one.short === one.text) one.short = shortOf(one, all);
+  const times = new Map<string, number>();
+  for (const { short } of all) times.set(short, (times.get(short) ?? 0) + 1);
+  for (const one of all) if (times.get(one.short)! > 1 && one.call !== "") one.short = `${one.short} · ${one.call}`;
   return all;
+}
+
+/** Returns "layers.0: Linear" for an operation in the text of a graph, which is not the user's Python; else "". */
+function moduleOf(trace: Trace, { scope }: Node, { source }: Frame): string {
+  if (scope === null || !trace.sources[source].name.startsWith("<ATen ")) return "";
+  const path = scopeName(trace, scope).split(".").slice(1).join(".");
+  return path === "" ? "" : `${path}: ${trace.scopes[scope].kind}`;
 }
 
 function scopeName(trace: Trace, id: number): string {

@@ -259,7 +259,7 @@ class CodePane {
       this.bar,
       tabList(PANES[this.key].label, ...tabs),
       h("span", { class: "space" }),
-      ["a", "all"].includes(this.key) ? button(`bands: ${mode}`, bandsTitle, this.cycleBands, "quiet bands") : null,
+      ["a", "all"].includes(this.key) ? button(`colors: ${mode}`, bandsTitle, this.cycleBands, "quiet bands") : null,
       entry === null ? null : copyButton("Copy this listing", () => this.listing?.text ?? ""),
     );
     this.rows = [];

@@ -272,7 +272,8 @@ export class StepperView implements View {
         this.skipRebuilds = rebuilds.checked;
         this.drawStep();
       });
-      const rebuildsTitle = "Steps that only rebuild nodes with changed sources are skipped";
+      const rebuildsTitle =
+        "Skip the steps in which no rule fires: a node is only built again because its sources changed";
       replaceChildren(
         this.scrub,
         ...this.arrows(),
@@ -281,7 +282,7 @@ export class StepperView implements View {
         endStatus(),
         button("next on this node", "The next firing in the history of the selected node (N)", () => this.nextOnNode()),
         button("next of this rule", "The next firing of this rule (R)", () => this.nextOfRule()),
-        h("label", { title: rebuildsTitle }, h("span", {}, "skip rebuilds"), rebuilds),
+        h("label", { title: rebuildsTitle }, h("span", {}, "rule firings only"), rebuilds),
       );
       this.scrub.dataset.stage = String(stage.id);
     }

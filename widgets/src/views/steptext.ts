@@ -27,7 +27,8 @@ export function ruleText(store: Store, rule: RuleInfo, stage: Stage, step: Step)
     h(
       "p",
       { class: "place" },
-      `${place}firing ${nth} of ${firings} here · ${duration(Math.max(0, took))} to the next step`,
+      ...breakable(place),
+      `firing ${nth} of ${firings} here · ${duration(Math.max(0, took))} to the next step`,
     ),
     rule.text === "" ? null : codeBlock(rule.text),
   ];
@@ -53,7 +54,7 @@ export function transformText(index: TraceIndex, stage: Stage): Detail {
     ...paragraphs(transform.law).map(({ text, formula }) =>
       formula ? h("div", { class: "law" }, text) : h("p", {}, text),
     ),
-    h("p", { class: "place" }, [place, did, time].filter((part) => part !== "").join(" · ")),
+    h("p", { class: "place" }, ...breakable([place, did, time].filter((part) => part !== "").join(" · "))),
     transform.text === "" ? null : codeBlock(transform.text),
   ];
 }
@@ -102,6 +103,11 @@ export function passText(index: TraceIndex, stage: Stage, open: (step: number) =
     h("p", {}, `${count(index.firings(stage), "firing")} of ${count(counts.size, "rule")}${time}`),
     ...rows,
   ];
+}
+
+/** Returns a text whose paths may break after a slash, and so not inside a name. */
+function breakable(text: string): (string | Element)[] {
+  return text.split(/(?<=\/)/).flatMap((part) => [part, h("wbr", {})]);
 }
 
 /** Returns highlighted Python. */

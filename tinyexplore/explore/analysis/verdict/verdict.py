@@ -381,7 +381,7 @@ def _evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
         if facts.stack:
             evidence.append(Evidence("stack accesses", f"{facts.stack} of {facts.instructions}", "code"))
     if facts.has_model:
-        evidence.append(Evidence("cycles an iteration", _cycles(facts), "throughput"))
+        evidence.append(Evidence("cycles per iteration", _cycles(facts), "throughput"))
     if measured.waited is not None:
         evidence.append(Evidence("waited for a core", f"each thread {_waited(measured)} of the time", "timing"))
     return evidence
@@ -395,7 +395,8 @@ def _of_threads(facts: KernelFacts) -> str:
 
 
 def _cycles(facts: KernelFacts) -> str:
-    return f"{facts.measured_cycles:.3g} measured, {facts.cycles:.3g} modeled, {facts.busiest:.3g} without waiting"
+    model = f"the model says {facts.cycles:.3g}, or {facts.busiest:.3g} if no instruction waits"
+    return f"{facts.measured_cycles:.3g} measured; {model}"
 
 
 # *** programs ***
