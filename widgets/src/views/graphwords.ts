@@ -29,7 +29,8 @@ export function frameTitle(index: TraceIndex, id: number, verdict?: VerdictRow):
     ...(run === null ? [] : [run.warm ? `median ${duration(run.median_us)}` : duration(run.median_us)]),
   ].join(" · ");
   const name = humanName(kernel);
-  const code = verdict?.kind ?? (name === kernel.name ? "" : truncate(kernel.name, MAX_FACTS - facts.length - 3));
+  const program = name === kernel.name ? "" : truncate(kernel.name, MAX_FACTS - facts.length - 3);
+  const code = verdict === undefined ? program : kindWord(verdict);
   return [`kernel ${id} · ${truncate(name, 28)}`, code === "" ? facts : `${code} · ${facts}`];
 }
 
@@ -78,13 +79,18 @@ export function drawProduct({ product, left, top, width, height }: Frame, title:
   ];
 }
 
+/** Returns the kind of a verdict as a word; for noisy samples the likely kind with a question mark. */
+function kindWord({ kind, likely }: VerdictRow): string {
+  return kind === likely || likely === "unexplained" ? kind : `${likely}?`;
+}
+
 /** Returns the verdict as one colored word; a click on it opens its numbers. */
 function word(verdict: VerdictRow | undefined, right: number, top: number): SVGElement[] {
   if (verdict === undefined) return [];
-  const { kind, tone, text, kernel } = verdict;
+  const { tone, text, kernel } = verdict;
   const says = s("title", {}, `${text}\nA click shows the numbers behind it.`);
   const place = { class: `verdict-word tone-${tone}`, x: right, y: top + 18, "data-verdict": kernel ?? 0 };
-  return [s("text", place, says, kind)];
+  return [s("text", place, says, kindWord(verdict))];
 }
 
 /** Returns the legend of the verdicts' colors. */
