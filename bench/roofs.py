@@ -15,7 +15,7 @@ from bench.cliffs.programs import PROGRAMS, Program
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.analysis.machine.roofs import with_ceilings
-from tinyexplore.explore.analysis.machine.table import ceilings, improve
+from tinyexplore.explore.analysis.machine.table import ceilings, improve_ceilings
 
 NAMES = ("x @ w", "grad of gelu(x @ w + b)", "causal attention", "grad of conv", "softmax of columns")
 
@@ -55,7 +55,7 @@ def captured(program: Program) -> Explorer:
 
 def shares(view: Explorer) -> Iterator[Share]:
     """Yield the share of each sampled kernel that has a roof."""
-    trace = with_ceilings(view.trace, ceilings(), improve)
+    trace = with_ceilings(view.trace, ceilings(), improve_ceilings)
     roofs = {roof.kernel: roof for roof in trace.roofs}
     kernels = {kernel.id: kernel for kernel in trace.kernels}
     for run in trace.runs:

@@ -106,7 +106,7 @@ def test_streams_are_what_the_interpreter_touches(chunk: int, monkeypatch: pytes
         stream = AddressStream(uops, unit=16, contents=contents_of(random, uops))
         if stream.is_data_dependent:
             continue
-        told = list(stream._interpreted())
+        told = list(stream._interpret_program())
         monkeypatch.setattr(streams, "CHUNK", chunk)
         accesses, pieces = stream.whole()
         monkeypatch.undo()

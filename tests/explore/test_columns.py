@@ -11,8 +11,8 @@ import pytest
 from tests.explore.test_codec import full_trace
 from tests.widgets.sample_traces import big_trace, sample_trace, unrolled_trace
 from tinyexplore.explore.tracefile.codec import trace_to_bytes, trace_to_json
-from tinyexplore.explore.tracefile.columns import TableRows, packed
-from tinyexplore.explore.tracefile.columns import unpacked as lazily_unpacked
+from tinyexplore.explore.tracefile.columns import TableRows, pack_tables
+from tinyexplore.explore.tracefile.columns import unpack_tables as lazily_unpacked
 from tinyexplore.explore.tracefile.trace import Trace, trace_from_bytes, trace_from_json
 from tinyexplore.explore.tracefile.valid import TraceFormatError
 
@@ -38,7 +38,7 @@ def test_what_travels_is_the_trace(name: str) -> None:
 @pytest.mark.parametrize("name", TRACES)
 def test_columns_are_the_rows_as_json_has_them(name: str) -> None:
     rows = json.loads(trace_to_json(TRACES[name]))
-    columns = packed(Trace, rows)
+    columns = pack_tables(Trace, rows)
     assert unpacked(Trace, json.loads(json.dumps(columns))) == rows
     assert unpacked(Trace, rows) == rows == json.loads(trace_to_json(TRACES[name]))  # rows are read as ever
 
@@ -53,8 +53,8 @@ def test_ids_are_differences_and_sources_distances() -> None:
     links = [{"src": 5, "dst": 7, "how": "a", "stage": 3}, {"src": 6, "dst": 7, "how": "a", "stage": None}]
     links += [{"src": 4, "dst": 7, "how": "b", "stage": 3}, {"src": 4, "dst": 8, "how": "b", "stage": 2}]
     wanted = {"src": [5, 1, -2, 0], "dst": [7, 0, 0, 1], "how": ["a", "a", "b", "b"], "stage": [3, None, 0, -1]}
-    assert packed(Trace, {"links": links}) == {"links": {"rows": 4, "columns": wanted}}
-    assert packed(Trace, {"links": links[:3]}) == {"links": links[:3]}  # few rows stay rows
+    assert pack_tables(Trace, {"links": links}) == {"links": {"rows": 4, "columns": wanted}}
+    assert pack_tables(Trace, {"links": links[:3]}) == {"links": links[:3]}  # few rows stay rows
     nodes = {"rows": 3, "columns": {"id": [0, 1, 1], "src": [[], [1], [1, 2]]}}
     found = [{"id": 0, "src": []}, {"id": 1, "src": [0]}, {"id": 2, "src": [1, 0]}]
     assert unpacked(Trace, {"nodes": nodes}) == {"nodes": found}
@@ -69,7 +69,7 @@ def programs_of(texts: list[str], nodes: list[list[int]]) -> dict[str, Any]:
 
 def test_texts_of_lines_are_kept_once_and_their_nodes_are_differences() -> None:
     rows = programs_of(["a", "}", "b", "}"], [[7, 9], [], [8], [8, 3, 4]])
-    columns = packed(Trace, rows)
+    columns = pack_tables(Trace, rows)
     assert columns["texts"] == {"forms": ["a", "}", "b"], "form": [0, 1, 2], "numbers": []}
     first, second = (program["lines"] for program in columns["programs"])
     assert first == second
@@ -119,7 +119,7 @@ def test_what_makes_no_table_is_refused_with_its_place(words: str) -> None:
 
 def test_ids_out_of_their_table_are_refused_in_columns_too() -> None:
     data = json.loads(trace_to_json(sample_trace()))
-    columns = packed(Trace, data)
+    columns = pack_tables(Trace, data)
     columns["links"]["columns"]["src"][0] = 10**6
     with pytest.raises(TraceFormatError, match=r"links\[0\].src: 1000000"):
         trace_from_json(json.dumps(columns))
@@ -127,7 +127,7 @@ def test_ids_out_of_their_table_are_refused_in_columns_too() -> None:
 
 def test_the_numbers_of_texts_are_differences_from_the_last_text_of_the_form() -> None:
     texts = ["%a9 = %b10", "x 007", "%a10 = %b12", "no", "9999999999999999", "-3 1e5", "%a0 = %b00", "٣ 4"]
-    packed_texts = packed(Trace, programs_of(texts, [[] for _ in texts]))["texts"]
+    packed_texts = pack_tables(Trace, programs_of(texts, [[] for _ in texts]))["texts"]
     forms = ["%a\x01 = %b\x01", "x 007", "no", "9999999999999999", "-\x01 \x01e\x01", "%a\x01 = %b00", "٣ \x01"]
     assert packed_texts == {
         "forms": forms,
@@ -136,7 +136,7 @@ def test_the_numbers_of_texts_are_differences_from_the_last_text_of_the_form() -
     }
     for tried in (texts, [*texts, "with \x01"], [*texts, ""]):
         rows = programs_of(tried, [[] for _ in tried])
-        assert unpacked(Trace, json.loads(json.dumps(packed(Trace, rows)))) == rows
+        assert unpacked(Trace, json.loads(json.dumps(pack_tables(Trace, rows)))) == rows
 
 
 FORMS: dict[str, Any] = {"forms": ["%a\x01", "b"], "form": [0, 1, 0], "numbers": [3, 4]}
@@ -159,7 +159,7 @@ FORMS: dict[str, Any] = {"forms": ["%a\x01", "b"], "form": [0, 1, 0], "numbers":
     ],
 )
 def test_what_makes_no_texts_is_refused(wrong: dict[str, Any]) -> None:
-    columns = packed(Trace, programs_of(["a", "}", "b", "}"], [[]] * 4))
+    columns = pack_tables(Trace, programs_of(["a", "}", "b", "}"], [[]] * 4))
     with pytest.raises(TraceFormatError, match="texts: expected forms|characters"):
         lazily_unpacked(Trace, {**columns, "texts": {**FORMS, **wrong}}, memory=20 << 20)
 
@@ -167,9 +167,9 @@ def test_what_makes_no_texts_is_refused(wrong: dict[str, Any]) -> None:
 def test_times_are_differences_where_all_are_whole() -> None:
     steps = [{"rule": None, "before": 0, "after": 0, "at_us": at} for at in (3.0, 5.0, 5.0, 104.0)]
     stage = {"id": 0, "steps": steps}
-    table = packed(Trace, {"stages": [stage]})["stages"][0]["steps"]
+    table = pack_tables(Trace, {"stages": [stage]})["stages"][0]["steps"]
     assert table["columns"]["at_us"] == [3, 2, 0, 99] and table["differences"] == ["at_us"]
     assert unpacked(Trace, {"stages": [{"id": 0, "steps": table}]}) == {"stages": [stage]}
     steps[1]["at_us"] = 4.5
-    table = packed(Trace, {"stages": [stage]})["stages"][0]["steps"]
+    table = pack_tables(Trace, {"stages": [stage]})["stages"][0]["steps"]
     assert table["columns"]["at_us"] == [3.0, 4.5, 5.0, 104.0] and "differences" not in table

@@ -267,7 +267,7 @@ def test_a_crash_of_the_compiled_ir_is_told_as_well(view):
 def test_what_a_system_cannot_guard_is_said(monkeypatch):
     assert faults.unprotected() == ()
     monkeypatch.setattr(faults, "resource", None)
-    assert faults.unprotected() == ("no limit of memory",) and faults.limit(1, 1.0) == 0
+    assert faults.unprotected() == ("no limit of memory",) and faults.limit_resources(1, 1.0) == 0
     monkeypatch.setattr(faults, "protect", lambda: None)
     assert faults.unprotected()[1].startswith("no guard pages")
     monkeypatch.delattr(os, "fork")
@@ -280,7 +280,7 @@ def test_without_guards_known_bytes_still_find_what_was_written_beside_a_buffer(
     monkeypatch.setattr(guard_pages, "protect", lambda: None)
     names, contents = [("data0", dtypes.float32)], [bytes(400)]
     for at_start in (False, True):
-        with guard_pages.fenced(names, contents, frozenset({0}), frozenset(), at_start=at_start) as (one,):
+        with guard_pages.fenced_buffers(names, contents, frozenset({0}), frozenset(), at_start=at_start) as (one,):
             assert one.overrun() == "" and one.content() == bytes(400)
             place = one.start + 400 if at_start else one.start - 8
             (guard_pages.ctypes.c_uint32 * 1).from_address(place)[0] = 7

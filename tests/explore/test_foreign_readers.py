@@ -13,7 +13,7 @@ import pytest
 from tests.support.foreign_counts import DUMPS, FOLDER, PAGE, counts, dump, is_placed, traced, with_table
 from tinyexplore.explore.foreign import READERS, ForeignError, reader_of, tinygrad_versions
 from tinyexplore.explore.foreign.dump import DUMP_LIMITS, Budget
-from tinyexplore.explore.foreign.jax import hlo, jaxpr
+from tinyexplore.explore.foreign.jax import read_hlo, read_jaxpr
 from tinyexplore.explore.foreign.mlir import operations, sections
 from tinyexplore.explore.foreign.tinygrad_versions import Tracking
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
@@ -344,7 +344,7 @@ def test_the_type_of_an_operation_of_mlir_ends_where_its_text_closes() -> None:
     assert not any(re.search("[){}]$", node.dtype) for name in named("triton") for node in traced(name).nodes)
 
 
-@pytest.mark.parametrize("parse", [lambda text: list(hlo(text)), lambda text: list(jaxpr(text))])
+@pytest.mark.parametrize("parse", [lambda text: list(read_hlo(text)), lambda text: list(read_jaxpr(text))])
 def test_parsers_keep_the_text_of_what_they_do_not_know(parse: Callable[[str], list[object]]) -> None:
     parse("HloModule m\n\n%f (a: f32[]) -> f32[] {\n  what is this\n}\n")
     parse("{ lambda ; a:f32[] . let\n    ?? = !!\n  in () }")

@@ -24,16 +24,16 @@ from tinyexplore.explore import Explorer, Trace
 from tinyexplore.explore.analysis.models.kernel_analyses import Stored
 from tinyexplore.explore.exports.live_pages import precompiled as precompiled_module
 from tinyexplore.explore.exports.live_pages import pyodide
-from tinyexplore.explore.exports.live_pages.bytecode import as_bytecode, with_bytecode
+from tinyexplore.explore.exports.live_pages.bytecode import add_bytecode, to_bytecode
 from tinyexplore.explore.exports.live_pages.carried import Carried, carried_of, target_from_data, target_to_data
 from tinyexplore.explore.exports.live_pages.graphs import graph_from_data, graph_to_data, is_plain
 from tinyexplore.explore.exports.live_pages.packing import OF_NO_USE, PACKAGE, packed_engine, slim_stdlib
-from tinyexplore.explore.exports.live_pages.precompiled import precompiled
+from tinyexplore.explore.exports.live_pages.precompiled import with_first_bytecode
 from tinyexplore.explore.exports.live_pages.pyodide import PYODIDE_VERSION, PyodideMissing, find_pyodide
 from tinyexplore.explore.live.serving import Serving
 from tinyexplore.explore.notebook.requests import Answers
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
-from tinyexplore.explore.whatif.editing.verdict import compared, compared_one_by_one
+from tinyexplore.explore.whatif.editing.verdict import compare_outputs, compare_without_numpy
 from tinyexplore.util import Context, private
 
 
@@ -223,7 +223,9 @@ def test_results_are_compared_without_numpy_as_with_it() -> None:
     names = [("data0", dtypes.float32)]
     for other in ([1, 2, np.nan, 4], [1, 2.0000002, np.nan, 4], [1, 2, 3, 4], [1, 5, np.nan, np.inf]):
         found = {0: np.array(other, np.float32).tobytes()}
-        assert compared_one_by_one(names, found, {0: one.tobytes()}) == compared(names, found, {0: one.tobytes()})
+        assert compare_without_numpy(names, found, {0: one.tobytes()}) == compare_outputs(
+            names, found, {0: one.tobytes()}
+        )
 
 
 # *** bytecode ***
@@ -241,8 +243,8 @@ def test_bytecode_is_imported_in_the_place_of_sources_or_beside_them(tmp_path: P
     given = archive_of(alone='"""Words."""\nvalue = 7\n', inside__deep="value = __file__\n")
     stdlib, engine = str(tmp_path / "stdlib.zip"), str(tmp_path / "engine")
     loaded = [f"{stdlib}/alone.py", f"{engine}/inside/deep.py"]
-    (tmp_path / "stdlib.zip").write_bytes(as_bytecode(given, stdlib, loaded))
-    with zipfile.ZipFile(io.BytesIO(with_bytecode(given, engine, loaded))) as archive:
+    (tmp_path / "stdlib.zip").write_bytes(to_bytecode(given, stdlib, loaded))
+    with zipfile.ZipFile(io.BytesIO(add_bytecode(given, engine, loaded))) as archive:
         archive.extractall(tmp_path / "engine")
     (cached,) = (tmp_path / "engine" / "inside" / "__pycache__").iterdir()
     (tmp_path / "engine" / "inside" / "deep.py").write_text("value = 'compiled anew'\n")
@@ -259,7 +261,7 @@ def test_bytecode_is_imported_in_the_place_of_sources_or_beside_them(tmp_path: P
 
 def test_without_node_a_page_carries_sources(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("PATH", "")
-    assert precompiled(tmp_path, b"one", b"two") == (b"one", b"two")
+    assert with_first_bytecode(tmp_path, b"one", b"two") == (b"one", b"two")
 
 
 # *** where Pyodide comes from ***
@@ -307,11 +309,11 @@ def test_bytecode_that_others_may_have_put_there_is_made_anew(tmp_path: Path, mo
         precompiled_module, "_compile_archives", lambda *given: made.append(given) or (b"stdlib", b"engine")
     )
     for _ in range(2):
-        assert precompiled(tmp_path, b"one", b"two") == (b"stdlib", b"engine")
+        assert with_first_bytecode(tmp_path, b"one", b"two") == (b"stdlib", b"engine")
     assert len(made) == 1
     first, second = sorted((tmp_path / "cache" / "tinyexplore").glob("live-*"))
     first.write_bytes(second.read_bytes())
-    assert precompiled(tmp_path, b"one", b"two") == (b"stdlib", b"engine") and len(made) == 2
+    assert with_first_bytecode(tmp_path, b"one", b"two") == (b"stdlib", b"engine") and len(made) == 2
 
 
 def test_what_is_no_pyodide_is_refused_with_what_would_do(tmp_path: Path) -> None:
@@ -331,10 +333,10 @@ def test_without_a_way_to_fetch_it_the_error_says_how_to_bring_it(tmp_path: Path
 
 
 def test_a_package_that_is_another_than_the_one_published_is_not_kept(package: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(pyodide, "_by_npm", package.read_bytes)
-    monkeypatch.setattr(pyodide, "_by_https", package.read_bytes)
+    monkeypatch.setattr(pyodide, "_fetch_by_npm", package.read_bytes)
+    monkeypatch.setattr(pyodide, "_fetch_by_https", package.read_bytes)
     with pytest.raises(PyodideMissing, match="not the package"):
-        pyodide._fetched()
+        pyodide._fetch_package()
 
 
 def test_the_version_is_the_one_that_the_front_end_is_tested_with(repository: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyexplore import Tensor, capture, explore, nn
-from tinyexplore.explore.recording.names import assigned_names, names_in
+from tinyexplore.explore.recording.names import assigned_names, names_of_variables
 from tinyexplore.explore.tracefile.pictures.svg import pipeline_svg
 from tinyexplore.explore.tracefile.trace import Trace
 
@@ -49,7 +49,7 @@ def test_what_a_variable_holds_at_the_end_is_named_and_a_kernels_result_by_its_m
 def test_parameters_of_a_model_go_by_the_way_to_them() -> None:
     model = nn.Linear(8, 4)
     layers = [Tensor.rand(3), {"scale": Tensor.rand(4)}]
-    names = names_in({"model": model, "layers": layers, "_hidden": Tensor.rand(2)})
+    names = names_of_variables({"model": model, "layers": layers, "_hidden": Tensor.rand(2)})
     found = {names.get(one.lazydata.number) for one in (model.weight, layers[0], layers[1]["scale"])}
     assert found == {"model.weight", "layers[0]", "layers[1]['scale']"}
     assert "_hidden" not in names.values()
@@ -62,7 +62,7 @@ def test_names_keep_no_tensor_alive_and_survive_odd_objects() -> None:
 
     ring: list[object] = []
     ring.append(ring)
-    assert names_in({"p": Proxy(), "ring": ring, "n": 3, "text": "x"}) == {}
+    assert names_of_variables({"p": Proxy(), "ring": ring, "n": 3, "text": "x"}) == {}
 
 
 def test_a_line_assigns_one_name_or_none() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tinyexplore.explore.analysis.models.occupancy import held
+from tinyexplore.explore.analysis.models.occupancy import resident_groups
 from tinyexplore.target import GPUS
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "occupancy"
@@ -44,7 +44,7 @@ def test_limits_are_those_that_are_published(name: str) -> None:
 def test_groups_are_as_many_as_nvidias_calculator_says(name: str) -> None:
     rows = [[int(cell) for cell in row[1:]] for row in TABLE if row[0] == name]
     assert len(rows) == 75
-    found = [held(GPUS[name], *row[:3]).groups for row in rows]
+    found = [resident_groups(GPUS[name], *row[:3]).groups for row in rows]
     assert found == [row[3] for row in rows]
 
 
@@ -65,7 +65,9 @@ def test_nvidias_calculator_says_so_still(tmp_path: Path) -> None:
         asked.append((number // 10, number % 10, gpu.resident_items, gpu.resident_shared_bytes, *kernel))
     rows = "\n".join(" ".join(map(str, row)) for row in asked)
     done = subprocess.run([program], input=rows, capture_output=True, text=True, check=True)
-    assert [held(GPUS[name], *kernel).groups for name, *kernel in kernels] == [*map(int, done.stdout.split())]
+    assert [resident_groups(GPUS[name], *kernel).groups for name, *kernel in kernels] == [
+        *map(int, done.stdout.split())
+    ]
 
 
 @pytest.mark.parametrize("name", WAVES)
@@ -75,7 +77,7 @@ def test_waves_of_amd_are_as_many_as_its_tables_say(name: str) -> None:
     below = 1
     for most, waves in WAVES[name].items():
         for registers in (below, most):
-            found = held(gpu, 4 * gpu.warp, registers, 0)
+            found = resident_groups(gpu, 4 * gpu.warp, registers, 0)
             assert found.limits[0][3] == waves or found.limits[0][3] > waves == gpu.resident_items // gpu.warp // 4
             assert found.share == waves * 4 * gpu.warp / gpu.resident_items
         below = most + 1
@@ -83,11 +85,17 @@ def test_waves_of_amd_are_as_many_as_its_tables_say(name: str) -> None:
 
 def test_groups_of_one_wave_take_no_barrier() -> None:
     """LLVM, getMaxWorkGroupsPerCU: a compute unit has 16 barriers, which a group of one wave does not need."""
-    assert (held(GPUS["gfx90a"], 64, 8, 0).groups, held(GPUS["gfx90a"], 128, 8, 0).groups) == (32, 16)
-    assert (held(GPUS["gfx1100"], 32, 8, 0).groups, held(GPUS["gfx1100"], 64, 8, 0).groups) == (64, 32)
+    assert (resident_groups(GPUS["gfx90a"], 64, 8, 0).groups, resident_groups(GPUS["gfx90a"], 128, 8, 0).groups) == (
+        32,
+        16,
+    )
+    assert (resident_groups(GPUS["gfx1100"], 32, 8, 0).groups, resident_groups(GPUS["gfx1100"], 64, 8, 0).groups) == (
+        64,
+        32,
+    )
 
 
 def test_what_keeps_a_multiprocessor_from_holding_more_is_said_with_what_to_do() -> None:
-    full, few = held(GPUS["sm_80"], 256, 32, 0), held(GPUS["sm_80"], 256, 88, 0)
+    full, few = resident_groups(GPUS["sm_80"], 256, 32, 0), resident_groups(GPUS["sm_80"], 256, 88, 0)
     assert (full.share, full.advice) == (1.0, "")
     assert few.limit == "registers" and few.share == 0.25 and few.advice.startswith("a smaller tile")

@@ -14,7 +14,7 @@ from tinyexplore import Tensor, Trace
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.analysis.why.rules import explainer
 from tinyexplore.explore.live import playing  # noqa: F401  it registers a request, too
-from tinyexplore.explore.notebook.requests import GONE, REQUESTS, Answers, answer, canonical, from_data
+from tinyexplore.explore.notebook.requests import GONE, REQUESTS, Answers, answer, from_data, request_key
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_the_canonical_form_leaves_defaults_out_and_sorts_names():
     ]
     for data, key in pairs:
         request = from_data(data)
-        assert canonical(request) == key and from_data(json.loads(key)) == request
+        assert request_key(request) == key and from_data(json.loads(key)) == request
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore import Device, Tensor, explore
 from tinyexplore.explore import Explorer, trace_from_json, trace_to_json
-from tinyexplore.explore.analysis.machine.probes import better, disturbed, slow_arithmetic
-from tinyexplore.explore.analysis.machine.roofs import beaten, with_ceilings
+from tinyexplore.explore.analysis.machine.probes import disturbed_rows, merge_better, slow_arithmetic_rows
+from tinyexplore.explore.analysis.machine.roofs import exceeded_ceilings, with_ceilings
 from tinyexplore.explore.analysis.machine.table import Ceilings, ceilings
 from tinyexplore.explore.tracefile.model import Ceiling, Run
 from tinyexplore.explore.tracefile.pictures.rooflines import roofline, roofline_picture
@@ -84,7 +84,7 @@ def test_a_kernel_that_beats_its_roof_has_its_own_working_set_measured() -> None
     kernel = replace(trace.kernels[0], flops=10, bytes_moved=1 << 20, bytes_written=0, arithmetic=("float32",))
     run = Run(0, 0, (10.0, 10.0), 10.0, 10.0, 10.0, warm=True)  # 105 GB/s
     trace = replace(trace, kernels=(kernel,), runs=(run,))
-    assert beaten(trace, rates(read=96.0)) == []  # within 10 %
+    assert exceeded_ceilings(trace, rates(read=96.0)) == []  # within 10 %
     asked: list[list[Ceiling]] = []
 
     def improve(known: Ceilings, wanted: list[Ceiling]) -> Ceilings:
@@ -94,7 +94,9 @@ def test_a_kernel_that_beats_its_roof_has_its_own_working_set_measured() -> None
     found = with_ceilings(trace, rates(read=90.0), improve)
     assert [(one.what, one.holds, one.threads) for one in asked[0]] == [("read", 1 << 20, 2)]
     assert found.roofs[0].gb_per_s == 110.0
-    assert beaten(replace(trace, runs=(replace(run, warm=False),)), rates(read=1.0)) == []  # a cold run proves nothing
+    assert (
+        exceeded_ceilings(replace(trace, runs=(replace(run, warm=False),)), rates(read=1.0)) == []
+    )  # a cold run proves nothing
 
 
 def test_rates_of_several_threads_that_do_not_scale_were_disturbed() -> None:
@@ -102,7 +104,7 @@ def test_rates_of_several_threads_that_do_not_scale_were_disturbed() -> None:
     two = Ceiling("copy L1", "memory", 190.0, 2000, "copy", 2)
     slow = replace(two, rate=110.0)
     shared = Ceiling("copy 17 MB", "memory", 110.0, 1 << 24, "copy", 2)  # a shared level need not scale
-    assert disturbed([one, two, shared]) == [] and disturbed([one, slow, shared]) == [slow]
+    assert disturbed_rows([one, two, shared]) == [] and disturbed_rows([one, slow, shared]) == [slow]
 
 
 def test_a_rate_that_another_row_contradicts_counts_as_that_and_is_measured_again() -> None:
@@ -113,12 +115,12 @@ def test_a_rate_that_another_row_contradicts_counts_as_that_and_is_measured_agai
     far = replace(near, rate=15.6, holds=1 << 28)
     launch = Ceiling("smallest kernel", "launch", 2.0, 0, "", 1)
     rows = (alone, both, near, far, launch)
-    assert disturbed(rows, 1.0) == [both, near]
+    assert disturbed_rows(rows, 1.0) == [both, near]
     known = Ceilings("CPU", "target", rows)
     assert known.gather(1 << 16, 2).rate == 1.06  # type: ignore[union-attr]
     assert known.bandwidth(1 << 26, 0.0, 2).rate == pytest.approx(15.6)  # type: ignore[union-attr]
-    assert better([launch], [replace(launch, rate=1.2)])[0].rate == 1.2
-    assert better([launch], [replace(launch, rate=3.2)])[0].rate == 2.0
+    assert merge_better([launch], [replace(launch, rate=1.2)])[0].rate == 1.2
+    assert merge_better([launch], [replace(launch, rate=3.2)])[0].rate == 2.0
 
 
 def test_arithmetic_that_is_too_low_for_the_clock_was_measured_under_load(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,12 +129,12 @@ def test_arithmetic_that_is_too_low_for_the_clock_was_measured_under_load(monkey
     peak = Ceiling("float32 arithmetic", "arithmetic", 96.0, 0, "float32", 1)
     slow, double = replace(peak, rate=20.0), replace(peak, what="float64", rate=5.0)
     assert (
-        slow_arithmetic([clock, peak, double], 8)
-        == slow_arithmetic([slow], 8)
-        == slow_arithmetic([clock, slow], 0)
+        slow_arithmetic_rows([clock, peak, double], 8)
+        == slow_arithmetic_rows([slow], 8)
+        == slow_arithmetic_rows([clock, slow], 0)
         == []
     )
-    assert slow_arithmetic([clock, slow, double], 8) == [slow]
+    assert slow_arithmetic_rows([clock, slow, double], 8) == [slow]
     calm = Ceilings("CPU", "znver3, 256-bit vectors, 2 threads", (clock, peak))
     busy = replace(calm, rows=(clock, slow))
     assert calm.load_notes == () and "under load" not in str(calm) + calm._repr_html_()
@@ -153,7 +155,7 @@ def test_a_stored_rate_that_is_too_low_for_the_clock_is_measured_again(
     )
     described = Device["LLVM"].target
     target = f"{described.cpu}, {described.vector_bytes * 8}-bit vectors, {described.threads} threads"
-    table._keep(table.key_of(table.cpu_name(), target, described.features), Ceilings("", target, rows))
+    table._store_ceilings(table.key_of(table.cpu_name(), target, described.features), Ceilings("", target, rows))
     found = ceilings()
     (peak,) = (one for one in found.rows if one.kind == "arithmetic")
     assert peak.rate > 0.5
@@ -216,7 +218,7 @@ def test_ceilings_are_measured_once_kept_on_disk_and_used_for_this_machine_only(
     assert all(one.rate > 0 and one.samples for one in measured.rows)
     monkeypatch.setattr(table, "_known", {})
     monkeypatch.setattr(table, "Prober", None)  # measuring again would fail
-    monkeypatch.setattr(table, "disturbed", lambda *_: [])
+    monkeypatch.setattr(table, "disturbed_rows", lambda *_: [])
     assert ceilings() == measured
     assert "clock" in str(measured) and "<table>" in measured._repr_html_()
     x = Tensor.rand(32, 32).realize()
@@ -242,8 +244,8 @@ def test_a_stored_rate_of_two_threads_below_that_of_one_is_measured_again(monkey
         return known
 
     monkeypatch.setattr(table, "_known", {})
-    monkeypatch.setattr(table, "_read", lambda *_: Ceilings("CPU", "target", (one, two)))
-    monkeypatch.setattr(table, "improve", improved)
+    monkeypatch.setattr(table, "_load_ceilings", lambda *_: Ceilings("CPU", "target", (one, two)))
+    monkeypatch.setattr(table, "improve_ceilings", improved)
     assert ceilings().rows == (one, two) == ceilings().rows
     assert wanted == [two], "once in a process"
 

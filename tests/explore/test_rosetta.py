@@ -8,8 +8,8 @@ import pytest
 
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, Rosetta, RosettaError, explore
-from tinyexplore.explore.analysis.comparing.languages import LANGUAGES, wanted
-from tinyexplore.explore.analysis.comparing.rosetta import RosettaLine, aligned
+from tinyexplore.explore.analysis.comparing.languages import LANGUAGES, parse_targets
+from tinyexplore.explore.analysis.comparing.rosetta import RosettaLine, align_lines
 from tinyexplore.explore.notebook.requests import Answers
 
 MACHINE = "x86-64-v3,threads=2,l1=32K,l2=512K"
@@ -117,7 +117,7 @@ def test_a_gpus_kernel_in_c_and_what_its_language_lacks():
 )
 def test_what_nobody_knows_is_said(target, words):
     with pytest.raises(RosettaError, match=words):
-        wanted(target)
+        parse_targets(target)
 
 
 def test_a_cell_shows_a_table_of_the_first_two(sum_of_two):
@@ -130,7 +130,7 @@ def test_a_cell_shows_a_table_of_the_first_two(sum_of_two):
 
 
 def test_machines_say_their_language(sum_of_two):
-    assert [one.name for one in wanted(["sm_90", "x86-64-v4", "WASM32", "CUDA"])] == [
+    assert [one.name for one in parse_targets(["sm_90", "x86-64-v4", "WASM32", "CUDA"])] == [
         "cuda:sm_90",
         "llvm:x86-64-v4",
         "wasm:wasm32",
@@ -144,7 +144,7 @@ def test_alignment_moves_no_line_and_says_where_counterparts_are():
     def text(*rows: int | None) -> list[RosettaLine]:
         return [RosettaLine("", row, () if row is None else (row,)) for row in rows]
 
-    rows = aligned([text(None, 1, 2, 2, 3, 2), text(1, 4, 2, 3), text(2, 1)])
+    rows = align_lines([text(None, 1, 2, 2, 3, 2), text(1, 4, 2, 3), text(2, 1)])
     assert [(row.origin, row.spans, row.elsewhere) for row in rows] == [
         (None, ((0, 1), (0, 0), (0, 0)), (False, False, False)),
         (1, ((1, 2), (0, 1), (0, 0)), (False, False, True)),

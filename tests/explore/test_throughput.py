@@ -18,11 +18,11 @@ from tinyexplore.explore.analysis.models.throughput import (
     Throughput,
     ThroughputError,
     analyze,
-    checked,
     loop_of_program,
     loop_weights,
     measured_cycles,
     model_for,
+    without_doubtful_bound,
 )
 from tinyexplore.uop import Axis, AxisKind, Ops
 
@@ -180,15 +180,15 @@ def test_what_was_asked_goes_with_a_page_and_a_kernel_of_threads_has_its_share_o
 
 @pytest.mark.parametrize(("measured", "bound"), [(4.02, "dependencies"), (8.0, "dependencies"), (8.1, "unknown")])
 def test_a_model_that_is_off_by_more_than_2x_names_no_bottleneck(measured, bound):
-    found = checked(replace(FOUND, measured_cycles=measured))
+    found = without_doubtful_bound(replace(FOUND, measured_cycles=measured))
     assert found.bound == bound
     assert (found.reason == FOUND.reason) == (bound != "unknown")
 
 
 def test_a_model_that_takes_more_than_twice_the_measured_cycles_names_none_either():
-    found = checked(replace(FOUND, measured_cycles=1.9, bound="ports"))
+    found = without_doubtful_bound(replace(FOUND, measured_cycles=1.9, bound="ports"))
     assert found.bound == "unknown" and "memory" not in found.reason
-    assert checked(replace(FOUND, measured_cycles=None)).bound == "dependencies"
+    assert without_doubtful_bound(replace(FOUND, measured_cycles=None)).bound == "dependencies"
 
 
 @pytest.mark.parametrize(

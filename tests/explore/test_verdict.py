@@ -32,7 +32,7 @@ from tinyexplore.explore.tracefile.figures import figures
 from tinyexplore.explore.tracefile.model import Ceiling, OutsideOperation
 from tinyexplore.explore.tracefile.pictures.rooflines import roofline
 from tinyexplore.explore.tracefile.texts import duration_text
-from tinyexplore.explore.whatif.experiments import MOST, checked
+from tinyexplore.explore.whatif.experiments import MOST, with_measured_gains
 from tinyexplore.kernel import OptOps
 from tinyexplore.util import Context
 from tinyexplore.util.config import config
@@ -567,12 +567,12 @@ def test_a_suggestion_is_tried_and_shows_what_it_gained() -> None:
     a, b = (Tensor.rand(192, 192).realize() for _ in range(2))
     view = explore(lambda: a @ b, noopt=1, repeat=5)
     slow = replace(view.kernels[0].verdict(), likely="latency")
-    found = checked(view, slow)
+    found = with_measured_gains(view, slow)
     best = found.suggestions[0]
     assert best.opts and best.time_us is not None and best.gain is not None and best.gain > 2
     assert len(found.suggestions) <= MOST + len(slow.suggestions)
     assert view.trace.kernels[0].opts == ()
-    assert checked(view, replace(slow, likely="compute")) == replace(slow, likely="compute")
+    assert with_measured_gains(view, replace(slow, likely="compute")) == replace(slow, likely="compute")
 
 
 def test_a_fusion_is_tried_and_shows_what_it_gained() -> None:
@@ -583,11 +583,11 @@ def test_a_fusion_is_tried_and_shows_what_it_gained() -> None:
     (edge,) = (one for one in view.fusion.edges() if one.mark == "cut")
     at = view.fusion.branch().id
     small = replace(view.kernels[1].verdict(), likely="launch overhead", suggestions=())
-    (tried,) = checked(view, small).suggestions
+    (tried,) = with_measured_gains(view, small).suggestions
     assert f"view.fusion.join({edge.src}, {edge.dst})" in tried.text
     assert tried.time_us is not None and tried.gain is not None and tried.gain > 1.2
     assert view.fusion.branch().id == at and len(view.kernels) == 2
-    assert checked(view, replace(small, likely="random access")).suggestions == ()
+    assert with_measured_gains(view, replace(small, likely="random access")).suggestions == ()
 
 
 def test_no_experiment_begins_after_the_budget() -> None:
@@ -595,4 +595,4 @@ def test_no_experiment_begins_after_the_budget() -> None:
     view = explore(lambda: a @ b, noopt=1, repeat=5)
     slow = replace(view.kernels[0].verdict(), likely="latency", suggestions=())
     ticks = iter([0.0, *[100.0] * 10])
-    assert len(checked(view, slow, lambda: next(ticks)).suggestions) == 1
+    assert len(with_measured_gains(view, slow, lambda: next(ticks)).suggestions) == 1

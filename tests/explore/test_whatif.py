@@ -402,7 +402,7 @@ def test_a_branch_that_an_interrupt_kept_from_being_told_is_told_with_the_next(m
     told = []
     session.whatif.on_change = told.append
     with monkeypatch.context() as context, pytest.raises(KeyboardInterrupt):
-        context.setattr(session.whatif, "_stand_at", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        context.setattr(session.whatif, "_make_current", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
         session.kernels[0].set_opts()
     assert told == []
     session.kernels[0].apply("VECTOR(1, 4)")

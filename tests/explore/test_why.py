@@ -12,7 +12,7 @@ from tinyexplore import Tensor
 from tinyexplore.device import Device
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.explore import Explorer, Trace, capture, could_fire, explore, why_not
-from tinyexplore.explore.analysis.why.matching import matched
+from tinyexplore.explore.analysis.why.matching import match_rule
 from tinyexplore.explore.analysis.why.rebuilt_uops import CannotRebuild, RebuiltUOps
 from tinyexplore.explore.analysis.why.rules import Explainer, context_of, explainer, settings_of, tables
 from tinyexplore.explore.recording.tables import UopDigests
@@ -196,7 +196,7 @@ def test_explained_as_firing_is_firing_on_every_node_of_the_golden_traces(name: 
             for _, node in fresh:
                 for one in table.rules:
                     if one.pattern.ops is None or node.op in one.pattern.ops:
-                        found = matched(one, node, ctx, places=False)
+                        found = match_rule(one, node, ctx, places=False)
                         assert (one(node, ctx) is None) == (found.after is None), (stage.name, one.name, node)
                         assert (found.after is None) == (found.mismatch is not None)
                         fired += found.after is not None

@@ -72,10 +72,10 @@ def test_the_misses_vanish_and_the_dots_climb(lab: LabPage, screenshots: Path) -
 
 SLOWLY = """
 import time
-def tried(self, *candidate, quickly=type(view.whatif)._try):
+def tried(self, *candidate, quickly=type(view.whatif)._add_candidate):
     time.sleep(0.2)
     return quickly(self, *candidate)
-type(view.whatif)._try = tried
+type(view.whatif)._add_candidate = tried
 """
 
 

@@ -13,7 +13,7 @@ from tests.support.patience import milliseconds
 from tests.widgets.test_throughput_view import opened
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.analysis.requests import canonical
+from tinyexplore.explore.analysis.requests import request_key
 from tinyexplore.explore.exports.export import chunk_scripts
 from tinyexplore.explore.exports.panels import PANEL_REQUESTS
 from tinyexplore.explore.notebook.requests import answer
@@ -74,7 +74,7 @@ def test_the_request_has_the_same_result_and_pages_store_it(view: Explorer) -> N
     found = view.panels.result("lines")
     response = answer(view.trace, {"ask": "lines"})
     assert [line["time_us"] for line in response["lines"]] == [line.time_us for line in found.lines]
-    assert stored_in(view.to_html())["responses"][canonical(PANEL_REQUESTS["lines"]())] == response
+    assert stored_in(view.to_html())["responses"][request_key(PANEL_REQUESTS["lines"]())] == response
     assert found.by_time()[0].text in view.panels["lines"].svg()
 
 

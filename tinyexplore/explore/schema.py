@@ -52,9 +52,9 @@ def requests_to_typescript() -> str:
     for response in responses.values():
         if response is not None:
             _collect(response, classes)
-    own = [_interface(cls) for cls in classes.values() if cls.__module__ != model.__name__]
+    interfaces = [_interface(cls) for cls in classes.values() if cls.__module__ != model.__name__]
     of_model = sorted(cls.__name__ for cls in classes.values() if cls.__module__ == model.__name__)
-    imported = [name for name in of_model if any(re.search(rf"\b{name}\b", text) for text in own)]
+    imported = [name for name in of_model if any(re.search(rf"\b{name}\b", text) for text in interfaces)]
     parts = [
         "// Generated from the table of requests, tinyexplore/explore/analysis/requests.py, "
         "by `python -m tinyexplore.explore.schema`. Do not edit.",
@@ -63,7 +63,7 @@ def requests_to_typescript() -> str:
         "/** A request, as JSON. */\nexport type Question =\n"
         + "\n".join(f"  | {cls.__name__}Request" for cls in REQUESTS.values())
         + ";",
-        *own,
+        *interfaces,
     ]
     rows = [f'  "{name}": {"unknown" if cls is None else cls.__name__};' for name, cls in responses.items()]
     parts.append(_defaults())
@@ -189,7 +189,7 @@ def _one_paragraph(cls: type) -> str:
     return " ".join((inspect.getdoc(cls) or cls.__name__).split())
 
 
-def _type(hint: typing.Any, where: str) -> str:
+def _type(hint: typing.Any, label: str) -> str:
     if hint in _SCALARS:
         return _SCALARS[hint]
     if hint is typing.Any:
@@ -201,16 +201,16 @@ def _type(hint: typing.Any, where: str) -> str:
     if origin is typing.Literal:
         return " | ".join(json.dumps(word) for word in arguments)
     if origin is dict:
-        return f"Record<{_type(arguments[0], where)}, {_type(arguments[1], where)}>"
+        return f"Record<{_type(arguments[0], label)}, {_type(arguments[1], label)}>"
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
-        element = _type(arguments[0], where)
+        element = _type(arguments[0], label)
         return f"({element})[]" if " | " in element else f"{element}[]"
     if origin is tuple:
-        return "[" + ", ".join(_type(argument, where) for argument in arguments) + "]"
+        return "[" + ", ".join(_type(argument, label) for argument in arguments) + "]"
     if origin in (typing.Union, types.UnionType):
-        return " | ".join(_type(argument, where) for argument in arguments)
+        return " | ".join(_type(argument, label) for argument in arguments)
     raise SchemaError(
-        f"{where}: cannot say {hint!r} in TypeScript; use int, float, str, bool, None, tuples of these, or a dataclass"
+        f"{label}: cannot say {hint!r} in TypeScript; use int, float, str, bool, None, tuples of these, or a dataclass"
     )
 
 
@@ -289,16 +289,16 @@ def _chunk(panels: list[Panel]) -> str:
     """Return the entry of a chunk: its style, its views, and the views of standalone widgets."""
     styles = list(dict.fromkeys(style for panel in panels for style in panel.styles))
     names = [f"style{number}" for number in range(len(styles))]
-    lone = {panel.name: panel.widget.lone for panel in panels if panel.widget is not None and panel.widget.lone}
+    views_alone = {panel.name: panel.widget.lone for panel in panels if panel.widget is not None and panel.widget.lone}
     lines = [
         _PANELS_HEADER,
         *(f'import {name} from "../{style}";' for name, style in zip(names, styles)),
-        *(_import(view, "..") for view in [*(panel.view for panel in panels), *lone.values()]),
+        *(_import(view, "..") for view in [*(panel.view for panel in panels), *views_alone.values()]),
         "",
         *([f"export const css = {' + '.join(names)};"] if names else []),
         *(_import(module, "..").replace("import", "export", 1) for panel in panels for module in panel.also),
         _views("views", {panel.name: panel.view for panel in panels}),
-        *([_views("lone", lone)] if lone else []),
+        *([_views("lone", views_alone)] if views_alone else []),
     ]
     return "\n".join([*lines, ""])
 

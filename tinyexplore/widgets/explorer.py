@@ -145,11 +145,11 @@ class ExplorerWidget(PicturedWidget):
     def trace_json(self) -> bytes:
         """The trace as JSON. Raises ValueError for a payload that expands far more than traces do; it stops at the
         limit."""
-        most = max(UNPACKED_BYTES, UNPACKED_RATIO * len(self.payload))
+        most_bytes = max(UNPACKED_BYTES, UNPACKED_RATIO * len(self.payload))
         with gzip.GzipFile(fileobj=io.BytesIO(self.payload)) as file:
-            content = file.read(most + 1)
-        if len(content) > most:
-            raise ValueError(f"the payload has more than {most} bytes, decompressed")
+            content = file.read(most_bytes + 1)
+        if len(content) > most_bytes:
+            raise ValueError(f"the payload has more than {most_bytes} bytes, decompressed")
         return content
 
     def __repr__(self) -> str:

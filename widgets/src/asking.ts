@@ -24,7 +24,7 @@ export type Response<Q extends Question> = Responses[Q["ask"]];
 /** Returns the response, or throws an Error with the reason why there is none. */
 export type Ask = <Q extends Question>(question: Q) => Promise<Response<Q>>;
 
-/** Returns a request as a key, like Python's `canonical`: names sorted, fields with their default omitted. */
+/** Returns a request as a key, like Python's `request_key`: names sorted, fields with their default omitted. */
 export function canonical(question: Question): string {
   const defaults = DEFAULTS[question.ask] ?? {};
   return JSON.stringify(question, (name, value: unknown) => {

@@ -9,11 +9,11 @@ import pytest
 
 from tinyexplore.compile.candidate import FEWEST, in_turns
 from tinyexplore.dtype import dtypes
-from tinyexplore.explore.live.timing import times_in_turns
+from tinyexplore.explore.live.timing import alternate_times
 from tinyexplore.explore.tracefile.model import Edited
 from tinyexplore.explore.tracefile.texts import ratio_text
 from tinyexplore.explore.whatif.editing.client import verdict_words
-from tinyexplore.explore.whatif.editing.verdict import compared, compared_one_by_one
+from tinyexplore.explore.whatif.editing.verdict import compare_outputs, compare_without_numpy
 from tinyexplore.explore.whatif.measure import Measurement
 
 
@@ -66,7 +66,7 @@ def test_long_kernels_get_fewer_samples_and_both_as_many(seconds: float, rounds:
 
 def test_an_interpreter_is_timed_in_turns_too() -> None:
     machine = Machine(drift=1.0)
-    mine, base = times_in_turns([machine.run_of(n, 1e-2) for n in range(2)], machine.clock)
+    mine, base = alternate_times([machine.run_of(n, 1e-2) for n in range(2)], machine.clock)
     assert machine.order[:4] == [0, 1, 1, 0] and len(mine) == len(base)
 
 
@@ -87,7 +87,7 @@ def test_times_without_a_base_are_compared_with_nothing() -> None:
     assert ratio_text(2.0, None, "unknown") == ""
 
 
-@pytest.mark.parametrize("compare", [compared, compared_one_by_one])
+@pytest.mark.parametrize("compare", [compare_outputs, compare_without_numpy])
 def test_a_difference_is_told_absolute_and_relative_to_the_largest_value_and_with_its_tolerance(compare) -> None:
     import struct
 

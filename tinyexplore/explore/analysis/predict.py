@@ -81,20 +81,22 @@ def _shares(trace: Trace) -> str:
 def which_rule_next(trace: Trace, stage: int, step: int = 0) -> Stop:
     """Ask which rule fires next, after `step` steps of a stage."""
     steps = trace.stages[stage].steps
-    at = next((k for k in range(step, len(steps)) if steps[k].rule is not None), None)
-    if at is None:
+    next_step = next((k for k in range(step, len(steps)) if steps[k].rule is not None), None)
+    if next_step is None:
         name = trace.stages[stage].name
         raise ValueError(f"no rule fires in stage {stage} ({name}) after step {step}; it has {len(steps)} steps")
-    rule = trace.rules[steps[at].rule or 0]
+    rule = trace.rules[steps[next_step].rule or 0]
     fired = Counter(
         fired_step.rule for other in trace.stages for fired_step in other.steps if fired_step.rule is not None
     )
     others = [trace.rules[other].name for other, _ in fired.most_common() if trace.rules[other].name != rule.name]
     names = sorted({rule.name, *list(dict.fromkeys(others))[: _MOST_CHOICES - 1]})
-    node = trace.nodes[steps[at].before]
+    node = trace.nodes[steps[next_step].before]
     text = f"In “{trace.stages[stage].name}”, which rule fires next, on {f'{node.label} {node.detail}'.strip()}?"
     reveal = f"It is {rule.name}: {rule.law}." if rule.law else f"It is {rule.name}."
-    link, after = (f"#stage={stage}&step={k}&graph=uops&place=passes&panel=rewrites" for k in (at, at + 1))
+    link, after = (
+        f"#stage={stage}&step={k}&graph=uops&place=passes&panel=rewrites" for k in (next_step, next_step + 1)
+    )
     return Stop(text, link, tuple(names), names.index(rule.name), reveal, after)
 
 

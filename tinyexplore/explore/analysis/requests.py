@@ -3,7 +3,7 @@
 A request is a frozen dataclass that `@request(name, response)` adds to the table `REQUESTS`. As JSON it is an object:
 `{"ask": "why", "node": 17, "stage": 4}` is `Why(node=17, stage=4)`. Its response is a dataclass, or plain data if no
 class is named. A request that fails has the response `{"error": "..."}`. A page without Python stores responses in one
-map, whose keys are requests in canonical form (`canonical`).
+map, whose keys are requests in canonical form (`request_key`).
 
 Other modules register further requests, next to their handlers: `whatif/requests.py`, `live/playing.py`.
 
@@ -125,14 +125,14 @@ def from_data(data: Any) -> Request:
             continue
         if key not in fields_by_name:
             raise RequestError(f"{name}: no field {key!r:.80}; there are {', '.join(fields_by_name) or 'none'}")
-        values[key] = _checked(value, hints[key], f"{name}: {key}")
+        values[key] = _convert(value, hints[key], f"{name}: {key}")
     missing = [key for key, field in fields_by_name.items() if key not in values and field.default is MISSING]
     if missing:
         raise RequestError(f"{name}: {', '.join(missing)} is missing")
     return cls(**values)
 
 
-def _checked(value: Any, hint: Any, label: str) -> Any:
+def _convert(value: Any, hint: Any, label: str) -> Any:
     """Convert the JSON value `value` to the type `hint`.
 
     Raises:
@@ -141,10 +141,10 @@ def _checked(value: Any, hint: Any, label: str) -> Any:
     for option in typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,):
         origin, arguments = typing.get_origin(option), typing.get_args(option)
         if origin is tuple and isinstance(value, (list, tuple)):
-            return tuple([_checked(item, arguments[0], label) for item in value])
+            return tuple([_convert(item, arguments[0], label) for item in value])
         if origin is dict and isinstance(value, Mapping):
             return {
-                _checked(key, arguments[0], label): _checked(item, arguments[1], label) for key, item in value.items()
+                _convert(key, arguments[0], label): _convert(item, arguments[1], label) for key, item in value.items()
             }
         if option is Any or (isinstance(option, type) and type(value) is option):
             return value
@@ -152,7 +152,7 @@ def _checked(value: Any, hint: Any, label: str) -> Any:
     raise RequestError(f"{label}: expected {words}, found {type(value).__name__} {value!r:.60}")
 
 
-def canonical(request: Request) -> str:
+def request_key(request: Request) -> str:
     """Return a request as a key: JSON with sorted names, without spaces and without fields that have their default."""
     data: Data = {"ask": request.name}
     for request_field in fields(request):  # type: ignore[arg-type]
@@ -174,12 +174,12 @@ def stored_responses(analyses: KernelAnalyses) -> dict[str, Data]:
     responses = {}
     for name, values, response in analyses.responses:
         request = REQUESTS[name](**values)
-        answer = _compared(analyses, request) if isinstance(request, Caches) else response
-        responses[canonical(request)] = to_data(answer)
+        answer = _caches_response(analyses, request) if isinstance(request, Caches) else response
+        responses[request_key(request)] = to_data(answer)
     return responses
 
 
-def _compared(analyses: KernelAnalyses, request: Caches) -> CachesData:
+def _caches_response(analyses: KernelAnalyses, request: Caches) -> CachesData:
     """Return the response for a page; only the side `after` if modeling `before` would take too long."""
     from tinyexplore.explore.analysis.models.caches import TooLong
     from tinyexplore.explore.analysis.models.panel_data import caches_data

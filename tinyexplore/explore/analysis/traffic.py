@@ -32,18 +32,18 @@ def touched_bytes(steps: Sequence[tuple[int | None, int]], item_bytes: int, line
 
     steps: (stride, size) of each loop, in elements; None for an unknown stride.
     """
-    run, runs, apart = 1, 1, None
+    run, runs, distance = 1, 1, None
     for stride, size in sorted(((abs(step), size) for step, size in steps if step), key=lambda step: step[0]):
         if stride <= run and runs == 1:
             run += stride * (size - 1)
         else:
-            apart = stride if apart is None else apart
+            distance = stride if distance is None else distance
             runs *= size
     for unknown in [size for stride, size in steps if stride is None]:
         runs *= unknown
     each = whole_lines(run * item_bytes, line_bytes)
-    if apart is not None:
-        each = min(each, max(run, apart) * item_bytes)
+    if distance is not None:
+        each = min(each, max(run, distance) * item_bytes)
     return whole_lines(runs * each, line_bytes)
 
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 from html import escape
 from typing import Any
 
-from tinyexplore.explore.analysis.requests import Shape, canonical, to_data
+from tinyexplore.explore.analysis.requests import Shape, request_key, to_data
 from tinyexplore.explore.analysis.shapes.of_trace import shapes_data
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
 from tinyexplore.explore.tracefile.counted import count_text
@@ -21,7 +21,7 @@ from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import well_formed
 
 
-def policy(*scripts: str, compiles: bool = False) -> str:
+def content_policy(*scripts: str, compiles: bool = False) -> str:
     """Return the Content-Security-Policy of a page: nothing is fetched or sent, and only `scripts` run.
 
     Panels and workers are modules that these scripts create (`blob:`). Without scripts, none runs.
@@ -70,20 +70,20 @@ def export_html(
         engine: the HTML elements of the engine (`explore/live`), "" for a page without engine.
         runnable: kernels that the page can run (`runnable.py`).
     """
-    if not engine and (line := line_instead(trace)):
-        return _line_page(trace, line)
+    if not engine and (line := empty_view_text(trace)):
+        return _text_page(trace, line)
     payload = b64encode(trace_to_bytes(trace)).decode()
     script = script_text("standalone")
     title = escape(trace.title or "tinyexplore")
     options = f' data-options="{escape(json.dumps({"tour": list(tour)}))}"' if tour else ""
     from tinyexplore.explore.exports.panels import panel_responses  # noqa: PLC0415 (it imports the rows of panels)
 
-    shapes = {canonical(Shape(node)): to_data(data) for node, data in shapes_data(trace).items()}
+    shapes = {request_key(Shape(node)): to_data(data) for node, data in shapes_data(trace).items()}
     stored = {"responses": {**shapes, **panel_responses(trace), **(responses or {})}, "runnable": list(runnable)}
     words = well_formed(json.dumps(stored, ensure_ascii=False, separators=(",", ":")))
     packed = b64encode(gzip.compress(words.encode(), mtime=0)).decode()
     scripts = [script, script_text("live")] if engine else [script]
-    allowed = policy(*scripts, compiles=bool(engine or runnable))
+    allowed = content_policy(*scripts, compiles=bool(engine or runnable))
     page = f"""<!doctype html>
 <html lang="en">
 <head>
@@ -106,7 +106,7 @@ def export_html(
     return well_formed(page)
 
 
-def line_instead(trace: Trace) -> str:
+def empty_view_text(trace: Trace) -> str:
     """Return one line to show if the views would be empty; "" if the trace has kernels, or a graph and an error."""
     failed = any(message.level == "error" for message in trace.messages)
     if trace.kernels or trace.dialect is not None or (failed and trace.nodes):
@@ -114,19 +114,19 @@ def line_instead(trace: Trace) -> str:
     return f"Explorer: {next((message.text for message in trace.messages), 'no kernel ran')}"
 
 
-def _line_page(trace: Trace, line: str) -> str:
+def _text_page(trace: Trace, line: str) -> str:
     title = escape(trace.title or "tinyexplore")
     page = f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{policy()}">
+<meta http-equiv="Content-Security-Policy" content="{content_policy()}">
 <title>{title}</title>
 <style>{_STYLE}</style>
 </head>
 <body>
-<div class="static"><p>{_lines(line)}</p></div>
+<div class="static"><p>{_lines_html(line)}</p></div>
 </body>
 </html>
 """
@@ -177,11 +177,12 @@ def static_html(trace: Trace) -> str:
 
     parts = [f"<h2>{escape(trace.title)}</h2>" if trace.title else ""]
     parts.extend(
-        f"<p><strong>{escape(m.level)}</strong>: {_lines(m.text)}{_place(trace, m.frame)}</p>" for m in trace.messages
+        f"<p><strong>{escape(m.level)}</strong>: {_lines_html(m.text)}{_place_text(trace, m.frame)}</p>"
+        for m in trace.messages
     )
     parts.append(pipeline_svg(trace))
     parts.append(_kernel_table(trace))
-    parts.append(_texts(trace))
+    parts.append(_texts_html(trace))
     options = " · ".join(f"{escape(name)}={escape(value)}" for name, value in trace.options)
     parts.append(f"<p>{escape(summary_text(trace))}<br>{options}</p>")
     return well_formed(f'<div class="static">{"".join(parts)}</div>')
@@ -214,21 +215,21 @@ def summary_text(trace: Trace) -> str:
     return well_formed("\n".join([f"{title}: {text}", *problems]))
 
 
-def _lines(text: str) -> str:
+def _lines_html(text: str) -> str:
     return "<br>".join(escape(line) for line in text.splitlines())
 
 
-def _place(trace: Trace, frame: int | None) -> str:
+def _place_text(trace: Trace, frame: int | None) -> str:
     if frame is None:
         return ""
-    at = trace.frames[frame]
-    return f" <em>({escape(trace.sources[at.source].name)}, line {at.line})</em>"
+    place = trace.frames[frame]
+    return f" <em>({escape(trace.sources[place.source].name)}, line {place.line})</em>"
 
 
 _MOST_LINES = 400  # most lines of a text in a page without scripts
 
 
-def _texts(trace: Trace) -> str:
+def _texts_html(trace: Trace) -> str:
     """Return the last stage text in each language and title, each in a folded block."""
     last = {(text.language, text.title): text for text in trace.stage_texts}
     parts = []

@@ -6,7 +6,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from tinyexplore.explore.analysis.requests import Request, RequestSource, canonical, request, to_data
+from tinyexplore.explore.analysis.requests import Request, RequestSource, request, request_key, to_data
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.widgets.panels import PANELS, Panel  # noqa: TID253 (plain data)
 
@@ -24,7 +24,7 @@ def result_of(trace: Trace, panel: Panel) -> Any:
     return getattr(importlib.import_module(module), function)(trace)
 
 
-def _registered(panel: Panel) -> type[Request]:
+def _register_panel(panel: Panel) -> type[Request]:
     """Return a request class for a panel, registered in the table of requests."""
 
     def respond(self: Request, source: RequestSource) -> Any:
@@ -35,13 +35,13 @@ def _registered(panel: Panel) -> type[Request]:
     return request(panel.name, f"{panel.answer.partition(':')[0]}:{panel.response}")(request_class)
 
 
-PANEL_REQUESTS = {panel.name: _registered(panel) for panel in PANELS if panel.answer}
+PANEL_REQUESTS = {panel.name: _register_panel(panel) for panel in PANELS if panel.answer}
 
 
 def panel_responses(trace: Trace) -> dict[str, Any]:
     """Return the responses that a page stores for these panels, by canonical request."""
     rows = [panel for panel in PANELS if panel.answer]
-    return {canonical(PANEL_REQUESTS[panel.name]()): to_data(result_of(trace, panel)) for panel in rows}
+    return {request_key(PANEL_REQUESTS[panel.name]()): to_data(result_of(trace, panel)) for panel in rows}
 
 
 __all__ = ["PANEL_REQUESTS", "panel_responses", "result_of"]

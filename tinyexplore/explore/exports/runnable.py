@@ -39,37 +39,39 @@ def runnable(
     by_number, bytes_left, inputs = captured or {}, INPUT_BYTES, []
     listed = {program.kernel: program.lines for program in trace.programs if program.language == LANGUAGE}
     for kernel in trace.kernels:
-        mine = by_number.get(kernel.id)
+        captured_kernel = by_number.get(kernel.id)
         text: str | None = "\n".join([line.text for line in listed.get(kernel.id, ())])
-        if not text and all_devices and mine is not None:
-            text = _made_for_pages(mine)
+        if not text and all_devices and captured_kernel is not None:
+            text = _compile_for_pages(captured_kernel)
         if not text:
             continue
         data: dict[str, Any] = {"kernel": kernel.id, "wasm": b64encode(assemble(text)).decode(), "values": []}
-        data["name"] = _exported(text)
-        if mine is None:
+        data["name"] = _exported_name(text)
+        if captured_kernel is None:
             if "(param $var_" in text:
                 continue  # the values of its Variables are unknown
-            data["buffers"] = _buffers_told(trace, kernel)
+            data["buffers"] = _buffer_types(trace, kernel)
         else:
-            data["values"] = list(mine.values)
-            data["buffers"] = [[dtype.name, size * dtype.itemsize] for dtype, size in buffer_types(mine.uops)]
-            bytes_left = _with_results(data, mine, bytes_left)
+            data["values"] = list(captured_kernel.values)
+            data["buffers"] = [
+                [dtype.name, size * dtype.itemsize] for dtype, size in buffer_types(captured_kernel.uops)
+            ]
+            bytes_left = _add_results(data, captured_kernel, bytes_left)
         inputs.append(data)
     return inputs
 
 
-def _exported(text: str) -> str:
+def _exported_name(text: str) -> str:
     match = re.search(r'\(func \$\S+ \(export "([^"]+)"\)', text)
     assert match is not None
     return match[1]
 
 
-def _buffers_told(trace: Trace, kernel: KernelInfo) -> list[list[Any]]:
+def _buffer_types(trace: Trace, kernel: KernelInfo) -> list[list[Any]]:
     return [[trace.buffers[number].dtype, trace.buffers[number].bytes] for number in kernel.buffers]
 
 
-def _made_for_pages(captured_kernel: CapturedKernel) -> str | None:
+def _compile_for_pages(captured_kernel: CapturedKernel) -> str | None:
     """Return the text of a kernel compiled for WebAssembly, with its own opts; None if it cannot be compiled."""
     with recording(None):
         ast = captured_kernel.make_kernel().original
@@ -80,7 +82,7 @@ def _made_for_pages(captured_kernel: CapturedKernel) -> str | None:
             return None
 
 
-def _with_results(data: dict[str, Any], captured: CapturedKernel, bytes_left: int) -> int:
+def _add_results(data: dict[str, Any], captured: CapturedKernel, bytes_left: int) -> int:
     """Add the kernel's inputs, if they fit into `bytes_left`, and its outputs to `data`; return the bytes left."""
     contents = captured.contents
     total = sum([len(content) for content in contents or () if content is not None])
@@ -112,7 +114,7 @@ def _results(captured: CapturedKernel, inputs: Sequence[bytes]) -> Iterator[dict
         step = -(-size // SAMPLE) | 1  # odd, so that the samples are not all from the same column
         content = buffers[slot].copyout()
         width = dtype.itemsize
-        sample = b"".join([content[at : at + width] for at in range(0, size * width, step * width)])
+        sample = b"".join([content[start : start + width] for start in range(0, size * width, step * width)])
         yield {"buffer": slot, "step": step, "sample": b64encode(sample).decode()}
 
 

@@ -227,7 +227,7 @@ class Building:
         """Add a stage that begins at the end of the previous one, and return its id."""
         self.budget.spend("steps", len(steps))
         number = len(self.stages)
-        name = plain(name)
+        name = strip_colors(name)
         self.stages.append(
             Stage(
                 number, name, parent, kernel, before, after, self._clock, elapsed_us, steps, (), (), transform=transform
@@ -236,7 +236,7 @@ class Building:
         self._clock += elapsed_us
         return number
 
-    def closed(self, number: int) -> None:
+    def close_stage(self, number: int) -> None:
         """Set the graphs and the time of an enclosing stage from the stages inside it."""
         inside = [stage for stage in self.stages[number + 1 :] if stage.parent == number]
         if inside:
@@ -286,7 +286,7 @@ class Building:
                 return None
         self.budget.spend("lines", len(operations))
         came_from = self._origins(last, operations)
-        operations = self._placed(last, operations, came_from)
+        operations = self._fill_in_places(last, operations, came_from)
         node_ids, root = self._graph(kind, operations) if kind else ([None] * len(operations), None)
         before = () if last is None or last.root is None or root is None else (last.root,)
         after = () if root is None else (root,)
@@ -323,9 +323,9 @@ class Building:
         if node is None and operation.place is not None:
             node = self._lines.get(operation.place)
             if node is None:
-                where = f"{PurePath(operation.place.file).name}:{operation.place.line}"
+                position = f"{PurePath(operation.place.file).name}:{operation.place.line}"
                 node = self._lines[operation.place] = self.node(
-                    "line", "line", arg=where, detail=where, place=operation.place
+                    "line", "line", arg=position, detail=position, place=operation.place
                 )
         return () if node is None else (node,)
 
@@ -346,7 +346,7 @@ class Building:
     def _graph(self, kind: str, operations: Sequence[Operation]) -> tuple[list[int | None], int | None]:
         """Return the node of each line, and a root node above all unused values."""
         value_of: dict[str, int] = {}
-        waiting: list[tuple[str, int]] = []
+        unresolved: list[tuple[str, int]] = []
         node_ids: list[int | None] = []
         in_region: dict[tuple[str, ...], list[int]] = {}
         unused: dict[int, None] = {}
@@ -373,7 +373,7 @@ class Building:
                 name=operation.defines[0] if operation.group == "buffer" and operation.defines else "",
                 tag=tag,
             )
-            waiting += [(name, node) for name in operation.uses if name not in value_of]
+            unresolved += [(name, node) for name in operation.uses if name not in value_of]
             value_of.update(dict.fromkeys(operation.defines, node))
             for source in src:
                 unused.pop(source, None)
@@ -381,7 +381,9 @@ class Building:
             in_region.setdefault(operation.region, []).append(node)
             node_ids.append(node)
         self._add_regions(in_region)
-        self.back_edges += [BackEdge(value_of[name], node) for name, node in waiting if value_of.get(name, -1) >= node]
+        self.back_edges += [
+            BackEdge(value_of[name], node) for name, node in unresolved if value_of.get(name, -1) >= node
+        ]
         roots = tuple(unused)
         if not roots:
             return node_ids, None
@@ -414,7 +416,7 @@ class Building:
         )
 
     @staticmethod
-    def _placed(
+    def _fill_in_places(
         last: _Last | None, operations: Sequence[Operation], came_from: Sequence[int | None]
     ) -> Sequence[Operation]:
         """Return the operations with missing positions filled in.
@@ -423,22 +425,22 @@ class Building:
         that of its first operand.
         """
         locations = [operation.place for operation in operations]
-        for at, (operation, origin) in enumerate(zip(operations, came_from)):
+        for index, (operation, origin) in enumerate(zip(operations, came_from)):
             old = None if origin is None or last is None else last.operations[origin]
-            if locations[at] is None and operation.op and old is not None and old.op == operation.op:
-                locations[at] = old.place
+            if locations[index] is None and operation.op and old is not None and old.op == operation.op:
+                locations[index] = old.place
         of_user: dict[str, Place | None] = {}
-        for at in range(len(operations) - 1, -1, -1):
-            operation = operations[at]
-            if locations[at] is None and operation.op and operation.group != "buffer":
-                locations[at] = next((of_user[name] for name in operation.defines if of_user.get(name)), None)
-            if locations[at] is not None:
-                of_user.update(dict.fromkeys(operation.uses, locations[at]))
+        for index in range(len(operations) - 1, -1, -1):
+            operation = operations[index]
+            if locations[index] is None and operation.op and operation.group != "buffer":
+                locations[index] = next((of_user[name] for name in operation.defines if of_user.get(name)), None)
+            if locations[index] is not None:
+                of_user.update(dict.fromkeys(operation.uses, locations[index]))
         of_operand: dict[str, Place | None] = {}
-        for at, operation in enumerate(operations):
-            if locations[at] is None and operation.op and operation.group != "buffer":
-                locations[at] = next((of_operand[name] for name in operation.uses if of_operand.get(name)), None)
-            of_operand.update(dict.fromkeys(operation.defines, locations[at]))
+        for index, operation in enumerate(operations):
+            if locations[index] is None and operation.op and operation.group != "buffer":
+                locations[index] = next((of_operand[name] for name in operation.uses if of_operand.get(name)), None)
+            of_operand.update(dict.fromkeys(operation.defines, locations[index]))
         return [
             operation if operation.place is location else replace(operation, place=location)
             for operation, location in zip(operations, locations)
@@ -482,14 +484,14 @@ class Building:
     def kernel(self, name: str, device: str) -> int:
         """Add a kernel of the compiler, and return its id. Terminal colors are removed from the name."""
         number = len(self.kernels)
-        self.kernels.append(KernelInfo(number, plain(name), device, (), (), (), (), (), 0, 0, 0.0, False, None))
+        self.kernels.append(KernelInfo(number, strip_colors(name), device, (), (), (), (), (), 0, 0, 0.0, False, None))
         return number
 
     def program(self, kernel: int, language: str, lines: Sequence[tuple[str, tuple[int, ...]]]) -> None:
         """Add a listing of a kernel, as (text, nodes) of each line."""
         self.budget.spend("lines", len(lines))
-        most = self.budget.limits.columns
-        program_lines = tuple(Line(text[:most], nodes) for text, nodes in lines)
+        most_columns = self.budget.limits.columns
+        program_lines = tuple(Line(text[:most_columns], nodes) for text, nodes in lines)
         self.programs.append(Program(len(self.programs), kernel, language, program_lines))
 
     def note(self, text: str, level: str = "note") -> None:
@@ -530,7 +532,7 @@ class Building:
         return trace
 
 
-def plain(text: str) -> str:
+def strip_colors(text: str) -> str:
     """Return the text without terminal colors."""
     return _TERMINAL.sub("", text)
 
@@ -545,4 +547,4 @@ def sources_of(files: Iterable[str]) -> dict[str, str]:
     return sources
 
 
-__all__ = ["Building", "Operation", "Place", "plain", "sources_of"]
+__all__ = ["Building", "Operation", "Place", "strip_colors", "sources_of"]

@@ -165,9 +165,9 @@ class Budget:
     def spend(self, what: str, count: int = 1) -> None:
         """Add `count` to "lines", "nodes" or "steps". Raises ForeignError above a limit or after the time limit."""
         self._spent[what] += count
-        most = getattr(self.limits, what)
-        if self._spent[what] > most:
-            raise ForeignError(f"the dump has more than {most} {what}")
+        limit = getattr(self.limits, what)
+        if self._spent[what] > limit:
+            raise ForeignError(f"the dump has more than {limit} {what}")
         self.check_time()
 
     def check_time(self) -> None:

@@ -167,11 +167,11 @@ class _Compilation:
                 coded += 1
         if coded and not mappings:
             self._b.note("the log does not say which kernel computes which nodes: record with INDUCTOR_PROVENANCE=1")
-        self._b.closed(group)
+        self._b.close_stage(group)
 
     def _graph(self, record: Record, group: int, part: str, title: str, law: str) -> None:
         prefix = f"{self._id} {part} {'post' if title.startswith('post') else 'pre' if not part else title}:"
-        lines = list(fx(record.lines, prefix))
+        lines = list(read_fx(record.lines, prefix))
         self._b.text(
             f"{title}{f' ({part})' if part and title.startswith('post') else ''}",
             "fx",
@@ -191,7 +191,7 @@ class _Compilation:
             str(name).rpartition(":")[0]: tuple(f"{self._id} {part} post:{node}" for node in nodes)
             for name, nodes in _table(mapping.get("cppCodeToPost"))
         }
-        place_of = {str(name).rpartition(":")[0]: _first_place(texts) for name, texts in _table(stacks)}
+        place_of = {str(name).rpartition(":")[0]: _find_place(texts) for name, texts in _table(stacks)}
         self._kernels(record.lines, nodes_of)
         lines = [
             Operation(line, place=place_of.get(kernel), of=nodes_of.get(kernel, ()))
@@ -215,7 +215,10 @@ class _Compilation:
             match = _DEFINED.match(line)
             if match is None:
                 continue
-            end = next((at for at in range(start + 1, len(lines)) if lines[at].startswith("''')")), len(lines))
+            end = next(
+                (line_number for line_number in range(start + 1, len(lines)) if lines[line_number].startswith("''')")),
+                len(lines),
+            )
             language = "triton" if match[2] == "triton" else "c"
             kernel = self._b.kernel(match[1], "Inductor")
             nodes = self._b.nodes_of(nodes_of.get(match[1], ()))
@@ -230,7 +233,7 @@ def _table(value: object) -> Iterator[tuple[str, list[str]]]:
                 yield str(name), items
 
 
-def _first_place(texts: Sequence[str]) -> Place | None:
+def _find_place(texts: Sequence[str]) -> Place | None:
     matches = [match for text in texts if (match := _TRACED.search(text))]
     return Place(matches[0][1], int(matches[0][2][:9]), matches[0][3]) if matches else None
 
@@ -248,14 +251,14 @@ def _with_kernels(lines: Sequence[str], kernels: Sequence[str]) -> Iterator[tupl
             inside = ""
 
 
-def fx(lines: Sequence[str], prefix: str) -> Iterator[Operation]:
+def read_fx(lines: Sequence[str], prefix: str) -> Iterator[Operation]:
     """Yield the lines of an FX graph. Comments with a file name give the positions.
 
     prefix: the prefix of the nodes' keys.
     """
     location: Place | None = None
     in_return = False
-    for at, line in enumerate(lines):
+    for number, line in enumerate(lines):
         if match := _FILE.search(line):
             location = Place(match[1], int(match[2][:9]), match[3])
             continue
@@ -267,17 +270,17 @@ def fx(lines: Sequence[str], prefix: str) -> Iterator[Operation]:
             names = tuple(input_name for input_name, *_ in inputs)
             yield Operation(line, "placeholder", names, (), dtype, _sizes(sizes), ", ".join(names), group="buffer")
         elif line.lstrip().startswith("return"):
-            rest = line if line.rstrip().endswith(")") else "\n".join(lines[at : at + 500])
+            rest = line if line.rstrip().endswith(")") else "\n".join(lines[number : number + 500])
             code = re.sub(r"#.*", "", rest)
             yield Operation(line, "output", (), tuple(_WORD.findall(code))[1:], group="control")
             in_return = not line.rstrip().endswith(")")
         elif (match := _ASSIGNED.match(line)) and not in_return:
-            yield _assigned(line, match, location, prefix)
+            yield _assignment(line, match, location, prefix)
         else:
             yield Operation(line)
 
 
-def _assigned(line: str, match: re.Match[str], location: Place | None, prefix: str) -> Operation:
+def _assignment(line: str, match: re.Match[str], location: Place | None, prefix: str) -> Operation:
     name, dtype, sizes, value = match.groups()
     value = value.partition(";  ")[0]
     call = _CALL.match(value)
@@ -301,4 +304,4 @@ def _sizes(text: str) -> tuple[int | str, ...]:
     return tuple(int(size[:12]) if size.isdigit() else size[:20] for size in parts)
 
 
-__all__ = ["fx", "read", "read_records", "recognizes"]
+__all__ = ["read_fx", "read", "read_records", "recognizes"]

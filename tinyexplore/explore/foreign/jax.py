@@ -15,7 +15,7 @@ from tinyexplore.explore.foreign import mlir
 from tinyexplore.explore.foreign.building import Building, Operation, Place, sources_of
 from tinyexplore.explore.foreign.dump import DUMP_LIMITS, Budget, Dump
 from tinyexplore.explore.foreign.listings import assembly, is_library, llvm_ir
-from tinyexplore.explore.foreign.machine_code import disassembled
+from tinyexplore.explore.foreign.machine_code import disassemble
 from tinyexplore.explore.tracefile.model import Level
 from tinyexplore.explore.tracefile.trace import Trace
 
@@ -75,17 +75,17 @@ def record(f: Callable[..., Any], *args: Any, title: str = "") -> Dump:
         lowered.compile(compiler_options={"xla_dump_to": folder, **_OPTIONS})
         dumped = Dump.load(folder, DUMP_LIMITS).files
         for path in sorted(Path(folder).glob("*.obj-file.*.o")):
-            if text := disassembled(path):
+            if text := disassemble(path):
                 files[f"xla/{path.name.replace('.obj-file', '').removesuffix('o')}s"] = text
-    files |= {f"xla/{name}": text for name, text in _different(dumped)}
+    files |= {f"xla/{name}": text for name, text in _without_repetitions(dumped)}
     files |= sources_of(file for file in re.findall(r'loc\("([^"]+\.py)"', stablehlo) if not is_library(file))
     return Dump("jax", jax.__version__, title or getattr(f, "__name__", "jax"), files)
 
 
-def _different(files: Any) -> Iterable[tuple[str, str]]:
+def _without_repetitions(files: Any) -> Iterable[tuple[str, str]]:
     """Yield the files that `read` needs, without snapshots that equal the previous one."""
     last: dict[str, str] = {}
-    for name in sorted(files, key=_rank):
+    for name in sorted(files, key=_sort_key):
         if match := _SNAPSHOT.search(name):
             body = files[name].partition("\n%")[2] or files[name]
             if last.get(match["module"]) == body:
@@ -96,7 +96,7 @@ def _different(files: Any) -> Iterable[tuple[str, str]]:
         yield name, files[name]
 
 
-def _rank(name: str) -> tuple[str, int, str]:
+def _sort_key(name: str) -> tuple[str, int, str]:
     match = _SNAPSHOT.search(name)
     order = match["order"] if match else ""
     return (match["module"] if match else name, {"b": 0, "c": 2}.get(order[:1], 1), order)
@@ -119,12 +119,12 @@ def read(dump: Dump, budget: Budget) -> Trace:
     )
     files = dump.files
     if "jaxpr.txt" in files:
-        lines = list(jaxpr(files["jaxpr.txt"]))
+        lines = list(read_jaxpr(files["jaxpr.txt"]))
         building.text("jaxpr", "jaxpr", lines, kind="jaxpr", law="JAX traces the function")
     if "stablehlo.mlir" in files:
         lines = mlir.operations(files["stablehlo.mlir"], budget)
         building.text("StableHLO", "mlir", lines, kind="op", law="JAX lowers the jaxpr to StableHLO")
-    snapshots = sorted((name for name in files if _SNAPSHOT.search(name)), key=_rank)
+    snapshots = sorted((name for name in files if _SNAPSHOT.search(name)), key=_sort_key)
     for module in dict.fromkeys(match["module"] for name in snapshots if (match := _SNAPSHOT.search(name))):
         group = building.stage(f"HLO passes of {module.partition('.')[2]}")
         for name in snapshots:
@@ -133,9 +133,9 @@ def read(dump: Dump, budget: Budget) -> Trace:
                 continue
             budget.check_time()
             label, law = _label(match["order"])
-            lines = list(hlo(files[name]))
+            lines = list(read_hlo(files[name]))
             building.text(label, "hlo", lines, kind="hlo", subject="", parent=group, law=law)
-        building.closed(group)
+        building.close_stage(group)
         _read_kernels(building, module)
     if not snapshots:
         building.skip("HLO", "the dump has no module_*.txt; give --xla_dump_hlo_pass_re=.* with --xla_dump_to")
@@ -197,9 +197,9 @@ def _buffer_line(line: str) -> Operation:
     return Operation(line, of=(f"hlo:{match[1]}",) if match else ())
 
 
-def hlo(text: str) -> Iterable[Operation]:
+def read_hlo(text: str) -> Iterable[Operation]:
     """Yield the lines of an HLO module, without its tables of positions."""
-    frames = _frames(text)
+    frames = _frame_places(text)
     roots: dict[str, str] = {}
     computation = ""
     for line in text.splitlines():
@@ -238,17 +238,17 @@ def _instruction(
         frames.get(frame[1]) if frame else None,
         _GROUP_OF.get(match["op"], "alu"),
         (computation,),
-        tuple(f"hlo:{name}" for name in (match["name"], f"{match['name']}_computation", *_called(rest))),
+        tuple(f"hlo:{name}" for name in (match["name"], f"{match['name']}_computation", *_called_computations(rest))),
     )
 
 
-def _called(attributes: str) -> list[str]:
+def _called_computations(attributes: str) -> list[str]:
     """Return the computations that an instruction calls, with and without number suffix (kernels use the latter)."""
     names = _CALLED.findall(attributes)
     return [*names, *(re.sub(r"\.\d+$", "", name) for name in names)]
 
 
-def _frames(text: str) -> dict[str, Place]:
+def _frame_places(text: str) -> dict[str, Place]:
     """Return the positions of a module's stack frames, by frame id."""
     head, _, rest = text.partition("FunctionNames")
     files = dict(re.findall(r'^(\d+) "([^"]+)"$', head, re.MULTILINE))
@@ -264,7 +264,7 @@ def _frames(text: str) -> dict[str, Place]:
     return {frame: location_of[place_number] for frame, place_number in frames if place_number in location_of}
 
 
-def jaxpr(text: str) -> Iterable[Operation]:
+def read_jaxpr(text: str) -> Iterable[Operation]:
     """Yield the lines of a jaxpr without the positions of equations.
 
     A long equation has its operands on its last line.
@@ -308,4 +308,4 @@ def _operands(lines: list[str], start: int) -> str:
     return ""
 
 
-__all__ = ["hlo", "jaxpr", "read", "recognizes", "record"]
+__all__ = ["read_hlo", "read_jaxpr", "read", "recognizes", "record"]

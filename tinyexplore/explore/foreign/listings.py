@@ -48,7 +48,7 @@ def llvm_ir(text: str, function: str = "") -> list[Operation]:
     return lines
 
 
-def without_debug_data(text: str) -> tuple[str, dict[int, Place]]:
+def remove_debug_data(text: str) -> tuple[str, dict[int, Place]]:
     """Return a module of LLVM IR without debug data but with the same number of lines, and the position of each line.
 
     Lines are counted from 0.
@@ -97,9 +97,9 @@ def _debug_places(text: str) -> Callable[[int], Place | None]:
     def location(number: int) -> Place | None:
         if number in cached:
             return cached[number]
-        innermost, at, own_code = None, str(number), None
+        innermost, call_site, own_code = None, str(number), None
         for _ in range(_MOST_INLINED):
-            _, fields = row(at)
+            _, fields = row(call_site)
             if not fields.get("line", "").isdigit():
                 break
             file, function = file_of(fields.get("scope", ""))
@@ -108,7 +108,7 @@ def _debug_places(text: str) -> Callable[[int], Place | None]:
             if location_here is not None and not is_library(file):
                 own_code = location_here
                 break
-            at = fields.get("inlinedAt", "")
+            call_site = fields.get("inlinedAt", "")
         cached[number] = own_code or innermost
         return cached[number]
 
@@ -129,14 +129,14 @@ def _assembly_lines(text: str, files: dict[str, str]) -> Iterator[Operation]:
     user: dict[tuple[str, str], tuple[str, str]] = {}  # position in a library → the position of the inlined call
     for line in text.splitlines():
         if match := _LOCATION.match(line):
-            at = (match[1], match[2])
+            position = (match[1], match[2])
             if inlined := _INLINED.search(match[4]):
-                user[at] = (inlined[1], inlined[2])
+                user[position] = (inlined[1], inlined[2])
             for _ in range(_MOST_INLINED):
-                if at not in user or not is_library(files.get(at[0], "")):
+                if position not in user or not is_library(files.get(position[0], "")):
                     break
-                at = user[at]
-            file, number = files.get(at[0], ""), int(at[1])
+                position = user[position]
+            file, number = files.get(position[0], ""), int(position[1])
             location = Place(file, number) if file and number else None
             continue
         clean = re.sub(r"\s+(?:#|//) .*$", "", line.rstrip()).expandtabs(8)
@@ -148,4 +148,4 @@ def _assembly_lines(text: str, files: dict[str, str]) -> Iterator[Operation]:
         yield Operation(clean, place=None if is_label else location)
 
 
-__all__ = ["assembly", "is_library", "llvm_ir", "without_debug_data"]
+__all__ = ["assembly", "is_library", "llvm_ir", "remove_debug_data"]

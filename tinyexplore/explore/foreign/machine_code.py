@@ -13,16 +13,16 @@ _INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\s+(\S.*)$")
 _SYMBOL = re.compile(r"^[0-9a-f]+ <(.*)>:$")
 
 
-def disassembled(objects: Path) -> str:
+def disassemble(objects: Path) -> str:
     """Disassemble an object file with `llvm-objdump` or `objdump`; return "" if neither is installed."""
     program = shutil.which("llvm-objdump") or shutil.which("objdump")
     if program is None:
         return ""
     syntax = ["-M", "intel"] if platform.machine() in ("x86_64", "AMD64") else []
     command = [program, "-d", "--no-show-raw-insn", *syntax, str(objects)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
     lines = []
-    for line in done.stdout.splitlines():
+    for line in process.stdout.splitlines():
         if match := _SYMBOL.match(line):
             lines.append(f"{match[1]}:")
         elif match := _INSTRUCTION.match(line.expandtabs(8)):
@@ -30,4 +30,4 @@ def disassembled(objects: Path) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-__all__ = ["disassembled"]
+__all__ = ["disassemble"]

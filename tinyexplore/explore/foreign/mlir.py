@@ -90,10 +90,10 @@ def read(dump: Dump, budget: Budget) -> Trace:
     passes = [name for name in texts if not name.endswith(_LATER)]
     printed = [name for name in passes if "// -----// " in texts[name]]
     group = building.stage("passes" if printed else "module")
-    for name in sorted(printed or passes, key=_rank):
+    for name in sorted(printed or passes, key=_sort_key):
         read_passes(building, texts[name], group, subject="")
-    building.closed(group)
-    for name in sorted((name for name in texts if name.endswith(_LATER[:5])), key=_rank):
+    building.close_stage(group)
+    for name in sorted((name for name in texts if name.endswith(_LATER[:5])), key=_sort_key):
         language = {"ll": "llir", "s": "asm", "amdgcn": "asm"}.get(suffix := name.rpartition(".")[2], suffix)
         lines = (llvm_ir if language == "llir" else assembly)(texts[name])
         label = dict(_LANGUAGES)[language]
@@ -105,7 +105,7 @@ def _compiler(dump: Dump) -> str:
     return "Triton" if any(" tt.func" in text for text in dump.files.values()) else "MLIR"
 
 
-def _rank(name: str) -> tuple[int, str]:
+def _sort_key(name: str) -> tuple[int, str]:
     """Return the sort key of a file: the order of the languages of one kernel."""
     suffix = name.rpartition(".")[2]
     order = ("ttir", "ttgir", "mlir", "txt", "ll", "llir", "ptx", "s", "amdgcn")
@@ -191,10 +191,10 @@ def operations(text: str, budget: Budget) -> list[Operation]:
         clean, location = locations.split(line[: budget.limits.columns])
         stripped = clean.strip()
         if stripped.startswith("}") and opened:
-            at = opened.pop()
+            index = opened.pop()
             names = names[: len(opened)]
-            if location is not None and operations_read[at].op:
-                operations_read[at] = replace(operations_read[at], place=location)
+            if location is not None and operations_read[index].op:
+                operations_read[index] = replace(operations_read[index], place=location)
         operation = _operation(clean, location, tuple(names))
         if operation.op.endswith("func"):
             function = f"{len(operations_read)} "
@@ -207,14 +207,14 @@ def operations(text: str, budget: Budget) -> list[Operation]:
         elif symbol:
             calls[len(operations_read) - 1] = symbol[1]
     called_at: dict[str, Place] = {}  # function → its first call
-    for at, operation in enumerate(operations_read):
-        operations_read[at] = operation = _in_called(operation, called_at)
-        if at in calls and operation.place is not None:
-            called_at.setdefault(calls[at], operation.place)
+    for index, operation in enumerate(operations_read):
+        operations_read[index] = operation = _with_call_place(operation, called_at)
+        if index in calls and operation.place is not None:
+            called_at.setdefault(calls[index], operation.place)
     return operations_read
 
 
-def _in_called(operation: Operation, called_at: dict[str, Place]) -> Operation:
+def _with_call_place(operation: Operation, called_at: dict[str, Place]) -> Operation:
     """Return the operation; if it has no location, it gets that of the first call of its function."""
     if operation.place is not None or not operation.op or operation.op == "block":
         return operation
@@ -262,14 +262,14 @@ class Locations:
         start = line.find(" loc(")
         if start < 0:
             return line.rstrip(), None
-        clean, location, at = line[:start], None, start
-        while at >= 0:
-            end = _closing(line, at + 4)
-            locations = self._places(line[at + 1 : end + 1], 0)
+        clean, location, index = line[:start], None, start
+        while index >= 0:
+            end = _find_closing(line, index + 4)
+            locations = self._places(line[index + 1 : end + 1], 0)
             location = next((candidate for candidate in locations if not is_library(candidate.file)), None)
             following = line.find(" loc(", end)
             clean += line[end + 1 : following if following >= 0 else None]
-            at = following
+            index = following
         return clean.rstrip(), location
 
     def _places(self, text: str, depth: int) -> list[Place]:
@@ -283,12 +283,12 @@ class Locations:
             if part.startswith("#loc") and (named := self._texts.get(part[1:])):
                 locations += self._places(named, depth + 1)
             elif part.startswith('"') and number + 1 < len(parts) and parts[number + 1].startswith(":"):
-                locations.append(_place(part[1:-1], parts[number + 1]))
+                locations.append(_parse_place(part[1:-1], parts[number + 1]))
         self._known[text] = locations[:64]
         return locations[:64]
 
 
-def _place(file: str, numbers: str) -> Place:
+def _parse_place(file: str, numbers: str) -> Place:
     """Parse a location: `:3:8`, `:3:8 to :13` or `:3:8 to 4:2`. Columns count from 0 in a frame."""
     begin, _, end = numbers.partition(" to ")
     line, column = (min(int(digits[:9]), 10**8) for digits in begin[1:].split(":"))
@@ -297,18 +297,18 @@ def _place(file: str, numbers: str) -> Place:
     return Place(file, line, "", span)
 
 
-def _closing(line: str, start: int) -> int:
+def _find_closing(line: str, start: int) -> int:
     """Return the position of the bracket that closes the one at `start`, or the end of the line."""
     depth = 0
     in_string = False
-    for at in range(start, len(line)):
-        character = line[at]
-        if character == '"' and line[at - 1] != "\\":
+    for index in range(start, len(line)):
+        character = line[index]
+        if character == '"' and line[index - 1] != "\\":
             in_string = not in_string
         elif not in_string:
             depth += (character == "(") - (character == ")")
             if depth == 0:
-                return at
+                return index
     return len(line)
 
 

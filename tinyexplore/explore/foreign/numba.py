@@ -14,7 +14,7 @@ from typing import Any
 
 from tinyexplore.explore.foreign.building import Building, Operation, Place, sources_of
 from tinyexplore.explore.foreign.dump import Budget, Dump, ForeignError
-from tinyexplore.explore.foreign.listings import assembly, without_debug_data
+from tinyexplore.explore.foreign.listings import assembly, remove_debug_data
 from tinyexplore.explore.tracefile.model import Level
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.util.untrusted import JsonLimits, bounded_json
@@ -56,7 +56,7 @@ def record(f: Callable[..., Any], signature: Any, *, title: str = "") -> Dump:
         raise TypeError(f"explore.numba takes a Python function; {f!r} has no bytecode")
     seen: list[tuple[str, float, str]] = []
     modules: dict[str, str] = {}
-    with _watched(f.__name__, seen, modules):
+    with _watch_passes(f.__name__, seen, modules):
         compiled = numba.njit(f, debug=True)
         compiled.compile(signature)
     files = {"bytecode.txt": _bytecode(f)}
@@ -71,14 +71,14 @@ def record(f: Callable[..., Any], signature: Any, *, title: str = "") -> Dump:
     module = modules.get(f.__name__, "")
     symbols = re.findall(r'^define[^\n]*?@"?(_ZN[\w.$]+)', module, re.MULTILINE)
     symbol = next((name for name in symbols if f.__name__ in name), "")
-    files |= _of_llvm(module, symbol)
+    files |= _llvm_dumps(module, symbol)
     files["assembly.s"] = _one_function(next(iter(compiled.inspect_asm().values())), symbol)
     files |= sources_of([f.__code__.co_filename])
     return Dump("numba", numba.__version__, title or f.__name__, files)
 
 
 @contextmanager
-def _watched(name: str, seen: list[tuple[str, float, str]], modules: dict[str, str]) -> Iterator[None]:
+def _watch_passes(name: str, seen: list[tuple[str, float, str]], modules: dict[str, str]) -> Iterator[None]:
     """Record Numba's passes on the function `name` inside the `with` block.
 
     seen: gets (pass, seconds, text) after each pass.
@@ -129,14 +129,14 @@ def _bytecode(f: Any) -> str:
     return "\n".join(lines)
 
 
-def _of_llvm(module: str, symbol: str) -> dict[str, str]:
+def _llvm_dumps(module: str, symbol: str) -> dict[str, str]:
     """Return the dumps of LLVM's passes over Numba's module, from this package's LLVM; see `explore.llvm`."""
     from tinyexplore.explore.analysis.passes import LLVMPassesError, module_passes
     from tinyexplore.explore.analysis.passes.run import Pipeline
 
     if not symbol:
         return {}
-    text, locations = without_debug_data(module)
+    text, locations = remove_debug_data(module)
     try:
         passes = module_passes(text, Pipeline("O3"), symbol)
     except (LLVMPassesError, ValueError) as error:
@@ -180,24 +180,28 @@ def read(dump: Dump, budget: Budget) -> Trace:
         file, passes = str(table["file"]), [(str(name), float(s), str(text)) for name, s, text in table["passes"]]
     except (LookupError, TypeError, ValueError) as error:
         raise ForeignError(f"{PASSES} is damaged ({error})") from None
-    lines = [Operation(text, place=location) for text, location in _marked(dump.files.get("bytecode.txt", ""), file)]
+    lines = [
+        Operation(text, place=location) for text, location in _split_marks(dump.files.get("bytecode.txt", ""), file)
+    ]
     building.text("bytecode", "bytecode", lines, law="Python compiles the function")
     group = building.stage("Numba's passes")
-    waiting = 0.0
+    overhead_us = 0.0
     for name, seconds, text in passes:
-        waiting += min(max(seconds, 0.0), 1e6) * 1e6
+        overhead_us += min(max(seconds, 0.0), 1e6) * 1e6
         if text and text not in dump.files:
             building.skip(f"the IR after {name}", "its text is missing")
         elif text:
-            statements = list(numba_ir(_marked(dump.files[text], file)))
-            building.text(name, "numba", statements, kind="ir", parent=group, law=_law(name), elapsed_us=waiting)
-            waiting = 0.0
-    building.closed(group)
+            statements = list(numba_ir(_split_marks(dump.files[text], file)))
+            building.text(
+                name, "numba", statements, kind="ir", parent=group, law=_pass_name(name), elapsed_us=overhead_us
+            )
+            overhead_us = 0.0
+    building.close_stage(group)
     _read_llvm(building, file)
     return building.trace()
 
 
-def _law(name: str) -> str:
+def _pass_name(name: str) -> str:
     return f"pass {name.replace('_', ' ')} of Numba"
 
 
@@ -210,13 +214,13 @@ def _read_llvm(building: Building, file: str) -> None:
     for name in sorted(name for name in dump.files if name.startswith("llvm/") and name[5:8].isdigit()):
         title = name[9:].removesuffix(".txt")
         language = "mir" if title.endswith(".mir") else "llvm"
-        lines = [Operation(text, place=location) for text, location in _marked(dump.files[name], file)]
+        lines = [Operation(text, place=location) for text, location in _split_marks(dump.files[name], file)]
         building.text(title.removesuffix(f".{language}"), language, lines, parent=group, law="a pass of LLVM")
-    building.closed(group)
+    building.close_stage(group)
     building.text("assembly", "asm", assembly(dump.files.get("assembly.s", "")), law="the code that Numba runs")
 
 
-def _marked(text: str, file: str) -> Iterator[tuple[str, Place | None]]:
+def _split_marks(text: str, file: str) -> Iterator[tuple[str, Place | None]]:
     """Yield the lines, each with the position in its mark."""
     for line in text.splitlines():
         clean, _, number = line.partition(_MARK)

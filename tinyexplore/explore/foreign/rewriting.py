@@ -32,7 +32,7 @@ class Rewriting:
         self._became: dict[int, int] = {}  # node → the node that it is first rewritten to or rebuilt as
         self._rebuilt: dict[int, list[int]] = {}  # rebuilt node → its previous nodes
 
-    def final(self, root: int) -> int:
+    def final_node(self, root: int) -> int:
         """Return the final node in place of a node, after all matches."""
         stack, opened = [root], set()
         while stack:
@@ -41,19 +41,21 @@ class Rewriting:
                 stack.pop()
                 continue
             opened.add(node)
-            waiting = [] if node in self._became else self._step(node, opened)
-            if waiting:
-                stack += waiting
+            pending = [] if node in self._became else self._step(node, opened)
+            if pending:
+                stack += pending
                 continue
-            now = self._became[node]
-            if now == node or now in self._final:
-                self._final[node] = self._final.get(now, now)
+            replacement = self._became[node]
+            if replacement == node or replacement in self._final:
+                self._final[node] = self._final.get(replacement, replacement)
             elif self._walk:  # in a single walk, the results of rules are not visited again
-                self._final[node] = self._target.get(now, now) if now not in self._made else now
-            elif now in opened:  # the node contains itself
-                self._final[node] = now
+                self._final[node] = (
+                    self._target.get(replacement, replacement) if replacement not in self._made else replacement
+                )
+            elif replacement in opened:  # the node contains itself
+                self._final[node] = replacement
             else:
-                stack.append(now)
+                stack.append(replacement)
         return self._final[root]
 
     def _step(self, node: int, opened: set[int]) -> list[int]:
@@ -63,14 +65,14 @@ class Rewriting:
             return []
         sources = self._nodes[node].src
         visited = sources if self._enter_calls or not self._is_opaque(node) else sources[1:]
-        waiting = [inner for inner in visited if inner not in self._final and inner not in opened]
-        if not waiting:
+        pending = [inner for inner in visited if inner not in self._final and inner not in opened]
+        if not pending:
             body = sources[: len(sources) - len(visited)]
             src = (*body, *(self._final.get(inner, inner) for inner in visited))
             self._became[node] = node if src == sources else self._rebuild(node, src)
             if src != sources:
                 self._rebuilt.setdefault(self._became[node], []).append(node)
-        return waiting
+        return pending
 
     def _is_opaque(self, node: int) -> bool:
         """Whether a node calls a body that rewrites do not enter."""
@@ -81,12 +83,12 @@ class Rewriting:
         """Return the matches in order, each after the rebuilt nodes that it needs, then the other rebuilt nodes."""
         steps: list[Step] = []
         clock = 0.0
-        waiting = dict(self._rebuilt)
+        rebuilt = dict(self._rebuilt)
 
         def rebuild(node: int) -> None:
             chain = []
-            while node in waiting:
-                chain.append((node, waiting.pop(node)))
+            while node in rebuilt:
+                chain.append((node, rebuilt.pop(node)))
                 node = chain[-1][1][0]
             for new, olds in reversed(chain):
                 steps.extend(Step(None, old, new, clock) for old in olds)
@@ -95,7 +97,7 @@ class Rewriting:
             rebuild(before)
             clock += us
             steps.append(Step(rule, before, after, clock))
-        for node in list(waiting):
+        for node in list(rebuilt):
             rebuild(node)
         return tuple(steps)
 

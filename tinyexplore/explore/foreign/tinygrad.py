@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from tinyexplore.explore.foreign.building import Building, Place, plain, sources_of
+from tinyexplore.explore.foreign.building import Building, Place, sources_of, strip_colors
 from tinyexplore.explore.foreign.dump import Budget, Dump, ForeignError
 from tinyexplore.explore.foreign.rewriting import Rewriting
 from tinyexplore.explore.foreign.tinygrad_versions import TrackedRewrite, Tracking
@@ -128,24 +128,26 @@ class _Writer:
 
         The matches are stored as columns.
         """
-        rows = [(self.uop(a), self.uop(b), self._rule(where), round(s * 1e6, 2)) for a, b, where, s in rewrite.matches]
+        rows = [
+            (self.uop(a), self.uop(b), self._rule(location), round(s * 1e6, 2)) for a, b, location, s in rewrite.matches
+        ]
         flags = [rewrite.depth, int(rewrite.walk), int(rewrite.enter_calls)]
-        columns = [[row[at] for row in rows] for at in range(4)]
+        columns = [[row[column] for row in rows] for column in range(4)]
         return [rewrite.name, self.uop(rewrite.sink), *flags, *columns]
 
     def uop(self, number: int) -> int:
         """Return the row of a UOp, by tinygrad's number; add it after its sources if it is missing."""
         stack = [number]
         while stack:
-            waiting = [source for source in self._fields[stack[-1]][2] if source not in self._rows]
-            stack += waiting
-            if not waiting:
+            pending = [source for source in self._fields[stack[-1]][2] if source not in self._rows]
+            stack += pending
+            if not pending:
                 top = stack.pop()
                 self._rows[top] = self._row(*self._fields[top])
         return self._rows[number]
 
     def _row(self, op: Any, dtype: Any, src: tuple[int, ...], arg: Any, tag: Any, *metadata: Any) -> int:
-        text = "" if arg is None else plain(_shown(arg))
+        text = "" if arg is None else strip_colors(_argument_text(arg))
         if len(text) > _MOST_ARG and op.name != "SOURCE":
             shown = f"{len(arg)} bytes" if isinstance(arg, bytes) else text[:_MOST_ARG]
             text = f"{shown} … {hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
@@ -162,12 +164,14 @@ class _Writer:
     def _text(self, text: str) -> int:
         return self._texts.setdefault(text, len(self._texts))
 
-    def _rule(self, where: tuple[Any, ...]) -> int:
-        return self._rules.setdefault((where[0], where[1]), len(self._rules))
+    def _rule(self, location: tuple[Any, ...]) -> int:
+        return self._rules.setdefault((location[0], location[1]), len(self._rules))
 
     def tables(self) -> dict[str, Any]:
         """Return the tables; the sources of a UOp are distances to earlier rows."""
-        columns: dict[str, Any] = {name: [row[at] for row in self._uops] for at, name in enumerate(_COLUMNS[:4])}
+        columns: dict[str, Any] = {
+            name: [row[column] for row in self._uops] for column, name in enumerate(_COLUMNS[:4])
+        }
         columns["src"] = [[number - source for source in row[4:]] for number, row in enumerate(self._uops)]
         columns["user"] = self._users
         rules = [
@@ -177,7 +181,7 @@ class _Writer:
         return {"texts": list(self._texts), "rules": rules, "uops": columns}
 
 
-def _shown(arg: Any) -> str:
+def _argument_text(arg: Any) -> str:
     """Return an argument as text. Kernels of tinygrad 0.11 contain the number of a UOp, and their own `str` fails."""
     try:
         return str(arg)
@@ -230,9 +234,9 @@ class _Reader:
         self._equal: dict[tuple[Any, ...], dict[str, int]] = {}  # all fields but the dtype → node by dtype
         self._nodes: list[int] = []
         for row in zip(*(tables["uops"][name] for name in _COLUMNS)):
-            self._nodes.append(self._recorded(*row))
+            self._nodes.append(self._recorded_node(*row))
 
-    def _recorded(self, op: int, dtype: int, arg: int, tag: int, distances: list[int], user: list[Any]) -> int:
+    def _recorded_node(self, op: int, dtype: int, arg: int, tag: int, distances: list[int], user: list[Any]) -> int:
         number = len(self._nodes)
         if not all(1 <= distance <= number for distance in distances):
             raise ValueError(f"UOp {number} has a source that is not before it")
@@ -267,7 +271,7 @@ class _Reader:
         self._equal.setdefault((op, src, arg, tag), {}).setdefault(dtype, node)
         return node
 
-    def _rebuilt(self, node: int, src: tuple[int, ...]) -> int:
+    def _with_sources(self, node: int, src: tuple[int, ...]) -> int:
         """Return the node with other sources.
 
         tinygrad may change the dtype when it rebuilds a node. Only a recorded node has this dtype, so it has priority.
@@ -287,26 +291,26 @@ class _Reader:
         for number, (title, sink, depth, walk, enter_calls, *columns) in enumerate(rewrites):
             matches = [(self._nodes[a], self._nodes[b], self._rules[rule], us) for a, b, rule, us in zip(*columns)]
             while len(around) > 1 and around[-1][1] >= depth:
-                self._b.closed(around.pop()[0])
+                self._b.close_stage(around.pop()[0])
             parent = around[-1][0]
             if is_function(title) and not matches and number + 1 < len(rewrites) and rewrites[number + 1][2] > depth:
                 self._b.budget.check_depth(len(around))
                 around.append((self._b.stage(title, parent=parent, kernel=kernel), depth))
                 continue
             before = self._nodes[sink]
-            rewriting = Rewriting(self._b.nodes, self._rebuilt, matches, bool(walk), bool(enter_calls))
-            after = rewriting.final(before)
+            rewriting = Rewriting(self._b.nodes, self._with_sources, matches, bool(walk), bool(enter_calls))
+            after = rewriting.final_node(before)
             steps = rewriting.steps()
             elapsed = sum(us for *_, us in matches)
             stage = self._b.stage(
                 title, parent=parent, kernel=kernel, before=(before,), after=(after,), elapsed_us=elapsed, steps=steps
             )
             for step in steps:
-                how = "rebuild" if step.rule is None else "rewrite"
-                self._b.links[Link(step.before, step.after, how, stage)] = None
+                kind = "rebuild" if step.rule is None else "rewrite"
+                self._b.links[Link(step.before, step.after, kind, stage)] = None
         for stage, _ in reversed(around[1:]):
-            self._b.closed(stage)
-        self._b.closed(group)
+            self._b.close_stage(stage)
+        self._b.close_stage(group)
         if kernel is not None:
             self._listing(name, kernel, group)
 

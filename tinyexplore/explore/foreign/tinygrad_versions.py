@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
-from tinyexplore.explore.foreign.building import plain
+from tinyexplore.explore.foreign.building import strip_colors
 from tinyexplore.explore.foreign.dump import ForeignError
 
 FIRST = "0.10.3"  # earlier versions assign a match to the last rewrite that began, which can be another one
@@ -53,7 +53,7 @@ class Tracking:
         self.fields: dict[int, tuple[Any, ...]] = getattr(ops, "uop_fields", {})
         """Of a UOp by its number: op, dtype, numbers of its sources, argument, tag and perhaps metadata."""
         if not hasattr(ops, "active_rewrites"):
-            raise ForeignError(_unknown(self.version))
+            raise ForeignError(_unknown_text(self.version))
 
     @property
     def is_on(self) -> bool:
@@ -74,7 +74,7 @@ class Tracking:
         for key, rewrites in zip(self._ops.tracked_keys[first:], self._ops.tracked_ctxs[first:]):
             name = getattr(key, "display_name", None) or getattr(key, "name", None) or key
             shown = str(name) if isinstance(name, str) else type(key).__name__
-            yield plain(shown), [self._rewrite(rewrite) for rewrite in rewrites]
+            yield strip_colors(shown), [self._rewrite(rewrite) for rewrite in rewrites]
 
     def _rewrite(self, rewrite: Any) -> TrackedRewrite:
         matches = []
@@ -99,9 +99,9 @@ class Tracking:
             return uop
         stack = [uop]
         while stack:
-            waiting = [source for source in stack[-1].src if id(source) not in self._numbers]
-            stack += waiting
-            if not waiting:
+            pending = [source for source in stack[-1].src if id(source) not in self._numbers]
+            stack += pending
+            if not pending:
                 self._add(stack.pop())
         return self._numbers[id(uop)]
 
@@ -128,10 +128,10 @@ def _ops(version: str) -> Any:
             return importlib.import_module(name)
         except ImportError:
             continue
-    raise ForeignError(_unknown(version))
+    raise ForeignError(_unknown_text(version))
 
 
-def _unknown(version: str) -> str:
+def _unknown_text(version: str) -> str:
     return f"tinygrad {version} notes no rewrites that can be read; {FIRST} and later do: pip install -U tinygrad"
 
 

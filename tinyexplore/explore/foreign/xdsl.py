@@ -44,13 +44,13 @@ def record(module: str, passes: str, *, title: str = "") -> Dump:
         sections.append(f"// -----// IR Dump After {name}: {options} //----- //")
         sections.append(_text(current))
 
-    with _watched(sections):
+    with _watch_patterns(sections):
         PassPipeline.parse_spec(get_all_passes(), passes, after).apply(context, parsed)
     return Dump("xdsl", metadata.version("xdsl"), title or passes, {FILE: "\n".join(sections) + "\n"})
 
 
 @contextmanager
-def _watched(sections: list[str]) -> Iterator[None]:
+def _watch_patterns(sections: list[str]) -> Iterator[None]:
     """Append each pattern that fires inside the `with` block to `sections`, with the module after it."""
     from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
 

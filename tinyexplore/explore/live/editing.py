@@ -10,7 +10,7 @@ from typing import Any
 from tinyexplore.compile.lowering import further_listings
 from tinyexplore.device import Device
 from tinyexplore.explore.live.interpreted import INTERPRETER
-from tinyexplore.explore.live.timing import MOST_WORK, times_in_turns
+from tinyexplore.explore.live.timing import MOST_WORK, alternate_times
 from tinyexplore.explore.recording.captured import CapturedKernel
 from tinyexplore.explore.tracefile.model import Diagnostic, Difference, Edited, Listing
 from tinyexplore.explore.whatif.editing.client import EditResult, Text
@@ -18,11 +18,11 @@ from tinyexplore.explore.whatif.editing.subject import (
     EditSubject,
     SubjectDescription,
     plain_buffers,
-    rendered,
+    render_stage,
     run_once,
     subject_of,
 )
-from tinyexplore.explore.whatif.editing.verdict import compared
+from tinyexplore.explore.whatif.editing.verdict import compare_outputs
 from tinyexplore.explore.whatif.outcome import CommandRejected
 from tinyexplore.explore.whatif.variant import executed
 from tinyexplore.renderer import ProgramSpec
@@ -32,7 +32,7 @@ from tinyexplore.uop import Ops
 NAMES = {"c": "C", "llvm": "LLVM IR"}
 
 
-def tried_here(text: Text, captured: CapturedKernel | None) -> EditResult:
+def try_interpreted(text: Text, captured: CapturedKernel | None) -> EditResult:
     """Interpret an edited linear program, and compare its results with those before the edit.
 
     It is timed against the original only if the kernel's own device is the interpreter.
@@ -55,34 +55,34 @@ def tried_here(text: Text, captured: CapturedKernel | None) -> EditResult:
     description = SubjectDescription(text.device, text.stage, text.name, text.names, values)
     subject = subject_of(description, text.original, text.base, contents)
     try:
-        return _tried(subject, text)
+        return _try_edit(subject, text)
     except Exception as error:  # report any error of the program to the user
         words = f"{type(error).__name__}: {error}"
         return EditResult(Edited(text.stage, ended=words), (), (), 0.0, words)
 
 
-def _tried(subject: EditSubject, text: Text) -> EditResult:
+def _try_edit(subject: EditSubject, text: Text) -> EditResult:
     began = time.perf_counter()
     try:
-        spec = rendered("uops", text.device, text.name, text.uops)
+        spec = render_stage("uops", text.device, text.name, text.uops)
         program = Device[text.device].compile(spec)
     except Exception as error:
         edited = Edited(text.stage, (Diagnostic(0, 0, "error", str(error)),))
         return EditResult(edited, (), (), 0.0, str(error))
     compile_us = round((time.perf_counter() - began) * 1e6, 1)
     outputs = run_once(subject, spec, program)
-    comparison = compared(subject.names, outputs, subject.right)
+    comparison = compare_outputs(subject.names, outputs, subject.right)
     first = None if comparison["first"] is None else Difference(**comparison["first"])
     edited = Edited(text.stage, against=subject.against, **{**comparison, "first": first})
     times: tuple[float, ...] = ()
     if text.device == INTERPRETER:
         both = ((spec, program), (subject.spec, subject.program))
-        times, before = times_in_turns([_run_of(subject, kernel_spec, compiled) for kernel_spec, compiled in both])
+        times, before = alternate_times([_make_run(subject, kernel_spec, compiled) for kernel_spec, compiled in both])
         edited = replace(edited, before_us=before)
     return EditResult(edited, tuple(_listings(spec)), times, compile_us, "")
 
 
-def _run_of(subject: EditSubject, spec: ProgramSpec, program: Any) -> Callable[[], None]:
+def _make_run(subject: EditSubject, spec: ProgramSpec, program: Any) -> Callable[[], None]:
     run, stop = program.bind(plain_buffers(subject), subject.values), spec.extent(subject.values) or 1
     return lambda: run(0, stop)
 
@@ -93,4 +93,4 @@ def _listings(spec: ProgramSpec) -> list[Listing]:
     return [Listing(language, tuple(line.text for line in lines)) for language, lines in listed]
 
 
-__all__ = ["tried_here"]
+__all__ = ["try_interpreted"]

@@ -25,7 +25,7 @@ from tinyexplore.trace import SourceLine
 INTERPRETER = "PYTHON"  # the device whose times the interpreter measures
 
 
-def interpret(targets: Mapping[str, Target]) -> None:
+def use_interpreter(targets: Mapping[str, Target]) -> None:
     """Interpret the devices of `targets` in this process from now on. PYTHON is always interpreted."""
     for device, target in targets.items():
         if device != INTERPRETER:
@@ -51,4 +51,4 @@ def _no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
     return []
 
 
-__all__ = ["INTERPRETER", "interpret", "open_interpreted"]
+__all__ = ["INTERPRETER", "use_interpreter", "open_interpreted"]

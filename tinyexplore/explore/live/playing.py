@@ -48,7 +48,7 @@ class Played:
     line: int | None = None
 
 
-def offer(targets: Mapping[str, Target]) -> None:
+def register_targets(targets: Mapping[str, Target]) -> None:
     """Register an interpreted device as LLVM. The setting TARGET selects its target from `targets`."""
 
     def open_chosen() -> DeviceInterface:
@@ -76,8 +76,8 @@ def play(text: str, machine: str = "") -> Played:
     chosen: dict[str, Any] = {"device": "LLVM", "target": machine} if machine else {"device": INTERPRETER}
     session = capture(title=last_line(text), keep_inputs=KEPT_BYTES, **chosen)
     session.capture.namespace = namespace
-    before, marked = _at_the_mark(tree, text)
-    compiled = partial(_compiled, FILE)
+    before, marked = _split_at_mark(tree, text)
+    compiled = partial(_compile_part, FILE)
     value = None
     try:
         with contextlib.redirect_stdout(output):
@@ -87,8 +87,8 @@ def play(text: str, machine: str = "") -> Played:
                 session.capture.result = value = run_tree(marked, compiled, namespace)
                 realize_all(value)
     except BaseException as error:
-        return Played(_told(session), _printed(output), *_what_went_wrong(error))
-    return Played(_told(session), f"{_printed(output)}{_value_text(value)}")
+        return Played(_session_or_none(session), _clip_output(output), *_error_text(error))
+    return Played(_session_or_none(session), f"{_clip_output(output)}{_value_text(value)}")
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,8 @@ def write_rules(text: str) -> tuple[str, ...]:
         line_numbers = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
         line = error.lineno if isinstance(error, SyntaxError) else line_numbers[-1] if line_numbers else None
         words = error.msg if isinstance(error, SyntaxError) else str(error)
-        where = "" if line is None else f"line {line}: "
-        raise ValueError(f"{where}{type(error).__name__}: {words}") from error
+        line_text = "" if line is None else f"line {line}: "
+        raise ValueError(f"{line_text}{type(error).__name__}: {words}") from error
     names = tuple(
         written_rule.name for written_rule in written_rules() if not any(written_rule is earlier for earlier in before)
     )
@@ -189,7 +189,7 @@ def write_rules(text: str) -> tuple[str, ...]:
     return names
 
 
-def _at_the_mark(tree: ast.Module, text: str) -> tuple[ast.Module, ast.Module]:
+def _split_at_mark(tree: ast.Module, text: str) -> tuple[ast.Module, ast.Module]:
     """Split a program at its last line `# %%`: the part before it runs without being recorded."""
     marks = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith(MARK)]
     first = marks[-1] if marks else 0
@@ -197,7 +197,7 @@ def _at_the_mark(tree: ast.Module, text: str) -> tuple[ast.Module, ast.Module]:
     return ast.Module(before, []), ast.Module([statement for statement in tree.body if statement.lineno >= first], [])
 
 
-def _told(session: Explorer) -> Explorer | None:
+def _session_or_none(session: Explorer) -> Explorer | None:
     """Return the capture, or None if it is empty.
 
     Times of interpreted devices are removed, because they are not those of the target machine.
@@ -214,11 +214,11 @@ def _told(session: Explorer) -> Explorer | None:
     return session
 
 
-def _compiled(file: str, part: Any, mode: str) -> Any:
+def _compile_part(file: str, part: Any, mode: str) -> Any:
     return compile(part, file, mode)
 
 
-def _printed(output: io.StringIO) -> str:
+def _clip_output(output: io.StringIO) -> str:
     text = output.getvalue()
     return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}\n… {len(text) - MOST_TEXT:,} characters more\n"
 
@@ -233,13 +233,13 @@ def _value_text(value: Any) -> str:
     return repr(value)[:MOST_TEXT]
 
 
-def _what_went_wrong(error: BaseException) -> tuple[str, int | None]:
+def _error_text(error: BaseException) -> tuple[str, int | None]:
     """Return the traceback from the program's first line on, and the program's last line in it."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [number for number, frame in enumerate(frames) if frame.filename == FILE]
-    frames_shown = [frame for frame in frames[own[0] :] if frame.filename == FILE] if own else []
+    program_frames = [number for number, frame in enumerate(frames) if frame.filename == FILE]
+    frames_shown = [frame for frame in frames[program_frames[0] :] if frame.filename == FILE] if program_frames else []
     text = "".join([*traceback.format_list(frames_shown), *traceback.format_exception_only(error)]).strip()
-    return text, frames[own[-1]].lineno if own else None
+    return text, frames[program_frames[-1]].lineno if program_frames else None
 
 
-__all__ = ["Played", "offer", "play", "write_rules"]
+__all__ = ["Played", "register_targets", "play", "write_rules"]

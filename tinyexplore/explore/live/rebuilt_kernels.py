@@ -77,12 +77,14 @@ class RebuiltKernels:
     def _stage(self, info: KernelInfo, name: str) -> Stage:
         """Return the last stage with this name; for "" the first stage that began with one UOp."""
         number = info.id if info.same_as is None else info.same_as
-        own = [stage for stage in self.trace.stages if stage.kernel == number]
+        kernel_stages = [stage for stage in self.trace.stages if stage.kernel == number]
         if name:
-            stages = [stage for stage in own if stage.name == name and stage.after][-1:]
+            stages = [stage for stage in kernel_stages if stage.name == name and stage.after][-1:]
         else:
             stages = [
-                stage for stage in own if len(stage.before) == 1 and self.trace.nodes[stage.before[0]].kind == "uop"
+                stage
+                for stage in kernel_stages
+                if len(stage.before) == 1 and self.trace.nodes[stage.before[0]].kind == "uop"
             ][:1]
         if not stages:
             raise LookupError(

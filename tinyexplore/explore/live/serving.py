@@ -14,11 +14,11 @@ from typing import Any
 
 from tinyexplore.explore.analysis.why.rules import settings_of
 from tinyexplore.explore.exports.live_pages.carried import Carried
-from tinyexplore.explore.live.editing import tried_here
-from tinyexplore.explore.live.interpreted import interpret
-from tinyexplore.explore.live.playing import offer
+from tinyexplore.explore.live.editing import try_interpreted
+from tinyexplore.explore.live.interpreted import use_interpreter
+from tinyexplore.explore.live.playing import register_targets
 from tinyexplore.explore.live.rebuilt_kernels import RebuiltKernels
-from tinyexplore.explore.live.timing import MOST_WORK, interpreted
+from tinyexplore.explore.live.timing import MOST_WORK, time_interpreted
 from tinyexplore.explore.notebook.requests import RequestError, RequestSource, respond
 from tinyexplore.explore.notebook.session import Explorer
 from tinyexplore.explore.tracefile.codec import rows_from_data, trace_to_bytes
@@ -78,7 +78,7 @@ class Serving:
         loaded = trace_from_bytes(trace)
         if recorded:
             loaded = with_branches(loaded, json.loads(recorded))
-        return self.serve(revived(loaded, Carried.from_json(carried)))
+        return self.serve(rebuild_explorer(loaded, Carried.from_json(carried)))
 
     def open_file(self, path: str, carried: str, recorded: str = "") -> str:
         """Open a trace in a file, as `open` does."""
@@ -86,11 +86,11 @@ class Serving:
 
     def nothing(self, carried: str) -> str:
         """Prepare for a program (request "play") on the machines that the page carries."""
-        offer(Carried.from_json(carried).targets)
+        register_targets(Carried.from_json(carried).targets)
         return json.dumps({"python": platform.python_version(), "live": True})
 
     def _open_program(self, explorer: Explorer) -> None:
-        explorer.whatif.interpret(interpreted, tried_here, MOST_WORK)
+        explorer.whatif.interpret(time_interpreted, try_interpreted, MOST_WORK)
         self.serve(explorer)
         Path(self._played).write_bytes(trace_to_bytes(explorer.trace))
 
@@ -121,15 +121,15 @@ def _no_trace() -> Trace:
     raise RequestError("no trace is open in this page yet")
 
 
-def revived(trace: Trace, carried: Carried) -> Explorer:
+def rebuild_explorer(trace: Trace, carried: Carried) -> Explorer:
     """Return an Explorer of a trace whose kernels can run again, on interpreted devices."""
-    interpret(carried.targets)
-    again = RebuiltKernels(trace, carried)
-    kernels, captured = again.kernels(), again.captured()
+    use_interpreter(carried.targets)
+    rebuilt = RebuiltKernels(trace, carried)
+    kernels, captured = rebuilt.kernels(), rebuilt.captured()
     settings = replace(config(), **{**settings_of(trace), "DEVICE": "", "TARGET": "", "CACHELEVEL": 0})
     explorer = Explorer(trace)
     whatif = WhatIf(trace, kernels, settings, captured, carried.graphs)
-    whatif.interpret(interpreted, tried_here, MOST_WORK)
+    whatif.interpret(time_interpreted, try_interpreted, MOST_WORK)
     explorer.capture.revive(captured, whatif)
     return explorer
 
@@ -141,4 +141,4 @@ def with_branches(trace: Trace, rows: Sequence[str]) -> Trace:
     return replace(trace, branches=tuple(branches[number] for number in sorted(branches)))
 
 
-__all__ = ["Page", "Post", "Serving", "revived", "with_branches"]
+__all__ = ["Page", "Post", "Serving", "rebuild_explorer", "with_branches"]

@@ -28,7 +28,7 @@ ENOUGH_S = 0.2
 TOLERANCE = 1e-2  # for sums in another order, and 16-bit floats
 
 
-def interpreted(
+def time_interpreted(
     device: str, kernel: Kernel, reference: Kernel, base: Kernel | None, program: Sequence[UOp]
 ) -> Measurement:
     """Measure the interpreter's time for `kernel` and, alternately, for `base`.
@@ -45,32 +45,32 @@ def interpreted(
     if work > MOST_WORK:
         raise Untimed(f"not run: {work:,} operations, lane by lane, take too long to interpret in a page")
     buffers = scratch_buffers(device, kernel.original)
-    runs = [_bound(runner, buffers)]
+    runs = [_bind_run(runner, buffers)]
     if base is not None and device == INTERPRETER:
         beside = compile_optimized(device, base)
         if 0 < executed(beside.spec.uops, lanes=True) <= MOST_WORK:
-            runs.append(_bound(beside, scratch_buffers(device, kernel.original)))
-    times, *base_times = times_in_turns(runs)
+            runs.append(_bind_run(beside, scratch_buffers(device, kernel.original)))
+    times, *base_times = alternate_times(runs)
     other = compile_optimized(device, reference)
     if reference.applied != kernel.applied and 0 < executed(other.spec.uops, lanes=True) <= MOST_WORK:
         expected = scratch_buffers(device, kernel.original)
-        _bound(other, expected)()
+        _bind_run(other, expected)()
         for position in sorted(runner.spec.writes):
             _compare(buffers[position], expected[position], position)
     if device == INTERPRETER:
         return Measurement(times, tuple(*base_times), "the time is that of the interpreter in this browser")
-    took = sorted(times)[len(times) // 2] / 1e3
+    base_us = sorted(times)[len(times) // 2] / 1e3
     return Measurement(
-        (), note=f"UOps are counted: a browser has no times of {device}; interpreting one run took {took:.3g} ms"
+        (), note=f"UOps are counted: a browser has no times of {device}; interpreting one run took {base_us:.3g} ms"
     )
 
 
-def _bound(runner: Runner, buffers: Sequence[Buffer]) -> Callable[[], None]:
+def _bind_run(runner: Runner, buffers: Sequence[Buffer]) -> Callable[[], None]:
     run, stop = runner.program.bind(buffers), runner.spec.thread_extent or 0
     return lambda: run(0, stop)
 
 
-def times_in_turns(
+def alternate_times(
     runs: Sequence[Callable[[], None]], clock: Callable[[], float] = time.perf_counter
 ) -> list[tuple[float, ...]]:
     """Return the times of single runs of each function, in microseconds, measured alternately, at least once."""
@@ -89,9 +89,9 @@ def times_in_turns(
 
 def _compare(actual: Buffer, expected: Buffer, position: int) -> None:
     """Raise Lost if the error of an element is larger than rounding explains."""
-    ours, theirs = _elements(actual), _elements(expected)
-    scale = max((abs(value) for value in theirs if math.isfinite(value)), default=1)
-    for element, (a, b) in enumerate(zip(ours, theirs)):
+    actual_values, expected_values = _elements(actual), _elements(expected)
+    scale = max((abs(value) for value in expected_values if math.isfinite(value)), default=1)
+    for element, (a, b) in enumerate(zip(actual_values, expected_values)):
         both_nan = a != a and b != b
         if not (a == b or both_nan or abs(a - b) <= TOLERANCE * max(abs(b), 1e-2 * scale)):
             raise Lost(f"its results are wrong: data{position}[{element}] is {a}, by the heuristics' kernel {b}")
@@ -102,4 +102,4 @@ def _elements(buffer: Buffer) -> Sequence[Any]:
     return elements
 
 
-__all__ = ["MOST_WORK", "interpreted", "times_in_turns"]
+__all__ = ["MOST_WORK", "time_interpreted", "alternate_times"]

@@ -20,8 +20,8 @@ from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses, 
 from tinyexplore.explore.notebook.options import count_of, text_of
 from tinyexplore.explore.recording.capture_recorder import MOST_KERNELS, CaptureRecorder
 from tinyexplore.explore.recording.inputs import limit_of
-from tinyexplore.explore.recording.names import Names, names_here, names_in, names_of_arguments
-from tinyexplore.explore.recording.other_threads import Elsewhere
+from tinyexplore.explore.recording.names import Names, names_in_callers, names_of_arguments, names_of_variables
+from tinyexplore.explore.recording.other_threads import OtherThreads
 from tinyexplore.explore.recording.scheduled import Scheduled
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.sources import raised_in_compiler, source_text, user_code_here, user_frame_of
@@ -88,15 +88,17 @@ class CaptureSession(Readable):
         self._executor = _executor_of(settings.pop("executor", None))
         self._changes = _config_changes(settings)
         self._trace = trace
-        self._untold: Callable[..., Trace] | None = None  # builds the trace from the recorded events, on first request
+        self._raw_events: Callable[..., Trace] | None = (
+            None  # builds the trace from the recorded events, on first request
+        )
         self._recorder: CaptureRecorder | None = None
         self._stack = ExitStack()
-        self._elsewhere = Elsewhere()
+        self._elsewhere = OtherThreads()
         self._options: tuple[tuple[str, str], ...] = ()
         self.widget: Any = None  # the widget that shows the trace
         self._packed: bytes | None = None  # the compressed trace of the widget; `_trace` may be None then
         self._is_over = False  # whether the capture's block has ended
-        self._is_finished = False  # whether `_untold` was set
+        self._is_finished = False  # whether `_raw_events` was set
         self._is_closed = False
         self._names: Names = {}
         self._settings = config()
@@ -125,13 +127,13 @@ class CaptureSession(Readable):
             raise
 
     def _begin(self, recorder: CaptureRecorder) -> None:
-        self._names = {**names_here(self.namespace), **self._names}
+        self._names = {**names_in_callers(self.namespace), **self._names}
         self._stack.enter_context(Context(**self._changes))
         if self._executor is not None:
             self._stack.enter_context(measuring_on(self._executor))
         self._options, self._settings = _options_in_force(self.repeat), config()
         recorder.scopes = Scopes(user_code_here())
-        self._elsewhere = self._stack.enter_context(Elsewhere())
+        self._elsewhere = self._stack.enter_context(OtherThreads())
         self._stack.enter_context(step_by_step(stand_in=True))
         self._stack.enter_context(recording(recorder))
         self._stack.enter_context(sampling(Sampling(self.repeat, self.most_kernels, waited=seconds_waited)))
@@ -146,7 +148,7 @@ class CaptureSession(Readable):
             self.error = error
         self._stack.close()
         # names at the end of the capture take precedence over earlier names
-        self._names = {**self._names, **names_in({"result": self.result}), **names_here(self.namespace)}
+        self._names = {**self._names, **names_of_variables({"result": self.result}), **names_in_callers(self.namespace)}
         self._finish_if_over()
 
     def _finish_if_over(self) -> None:
@@ -196,7 +198,7 @@ class CaptureSession(Readable):
         if self.keep_bytes:
             notes.append(("note", inputs.note(), None))
         storage = recorder.storage()
-        self._untold = partial(
+        self._raw_events = partial(
             _build_trace,
             recorder,
             title=self.title,
@@ -219,16 +221,16 @@ class CaptureSession(Readable):
             if storage_buffer is not None
         }
         if self.error is not None or sum(sizes.values()) > KEPT_BYTES:
-            self._tell()
+            self._build_from_events()
 
-    def _tell(self) -> Trace:
+    def _build_from_events(self) -> Trace:
         """Build the trace and drop the recorded events. After an interrupt, the next call starts again."""
         from tinyexplore.explore.recording.rows import captured_graphs
 
-        assert self._untold is not None
+        assert self._raw_events is not None
         kernels: dict[int, Kernel] = {}
         numbers: dict[LazyBuffer, int] = {}
-        trace = self._untold(kernels=kernels, lazybuffers=numbers, see_kernels=self._keep)
+        trace = self._raw_events(kernels=kernels, lazybuffers=numbers, see_kernels=self._store_kernels)
         if self.record_steps:
             trace = self.with_recordings(trace, self.record_steps)
         stages = [stage.id for stage in trace.stages if stage.name == "schedule"]
@@ -240,11 +242,11 @@ class CaptureSession(Readable):
             "graphs": graphs,
         }
         self._trace = trace
-        self._untold = None
+        self._raw_events = None
         self._schedules, self._contents = [], {}
         return trace
 
-    def _keep(self, drafts: Sequence[KernelDraft]) -> None:
+    def _store_kernels(self, drafts: Sequence[KernelDraft]) -> None:
         from tinyexplore.explore.recording.captured import captured_kernels
 
         self._captured_kernels = captured_kernels(drafts, self._contents)
@@ -259,15 +261,15 @@ class CaptureSession(Readable):
     def captured_kernels(self) -> Mapping[int, CapturedKernel]:
         """Return the kernels that can run again, by number; empty for a trace from a file."""
         self._finish_if_over()
-        if self._untold is not None:
-            self._tell()
+        if self._raw_events is not None:
+            self._build_from_events()
         return self._captured_kernels
 
     @property
     def has_trace(self) -> bool:
         """Whether the trace exists or can be built."""
         self._finish_if_over()
-        return self._trace is not None or self._packed is not None or self._untold is not None
+        return self._trace is not None or self._packed is not None or self._raw_events is not None
 
     @property
     def analyses(self) -> KernelAnalyses:
@@ -303,9 +305,9 @@ class CaptureSession(Readable):
     def trace(self) -> Trace:
         """The capture as plain data."""
         self._finish_if_over()
-        trace = self._trace if self._untold is None else self._tell()
+        trace = self._trace if self._raw_events is None else self._build_from_events()
         if trace is None and self._packed is not None:
-            trace = self._trace = _unpacked(self._packed)
+            trace = self._trace = _unpack_trace(self._packed)
         if trace is None:
             if self._is_closed:
                 raise CaptureError(
@@ -336,13 +338,13 @@ class CaptureSession(Readable):
         if self.trace.ceilings or not _is_of_this_machine(self.trace):
             return
         from tinyexplore.explore.analysis.machine.roofs import with_ceilings
-        from tinyexplore.explore.analysis.machine.table import ceilings, improve
+        from tinyexplore.explore.analysis.machine.table import ceilings, improve_ceilings
 
         with Context(TARGET=self._settings.TARGET):
             measured = ceilings(dict(self.trace.options)["DEVICE"])
         if not measured.rows:
             return
-        self._take_ceilings(with_ceilings(self.trace, measured, improve))
+        self._take_ceilings(with_ceilings(self.trace, measured, improve_ceilings))
 
     def _take_ceilings(self, measured: Trace) -> None:
         assert self._trace is not None
@@ -372,7 +374,7 @@ class CaptureSession(Readable):
         """
         if self.is_recording:
             raise CaptureError("the capture has not ended: close the Explorer after the `with` block")
-        self._trace = self._untold = self._packed = self.result = self.error = self.called = None
+        self._trace = self._raw_events = self._packed = self.result = self.error = self.called = None
         self._recorder = self._whatif = self.widget = None
         self._captured_kernels, self._contents, self._changeable = {}, {}, {}
         self._stored = Stored()
@@ -415,10 +417,10 @@ class TraceOf:
         capture = self._capture()
         if capture is not None:
             return capture.trace
-        return _unpacked(self._widget.payload)
+        return _unpack_trace(self._widget.payload)
 
 
-def _unpacked(packed: bytes) -> Trace:
+def _unpack_trace(packed: bytes) -> Trace:
     """Unpack a trace that this process packed, without limits."""
     from tinyexplore.explore.tracefile.codec import Limits
     from tinyexplore.explore.tracefile.trace import trace_from_bytes
@@ -449,8 +451,8 @@ def _config_changes(options: dict[str, Any]) -> dict[str, Any]:
         if name_of_option is None:
             names = ("repeat", "title", "executor", "keep_inputs", "record_iterations", *_CONFIG_NAMES)
             close = get_close_matches(name.lower(), names, 1)
-            meant = f"did you mean {close[0]}? All options: " if close else "known: "
-            raise ValueError(f"unknown option {name!r}; {meant}{', '.join(names)}")
+            hint = f"did you mean {close[0]}? All options: " if close else "known: "
+            raise ValueError(f"unknown option {name!r}; {hint}{', '.join(names)}")
         if name_of_option == "DEVICE" and value is None:
             value = ""
         check_option(name_of_option, value)
@@ -495,8 +497,8 @@ def _devices_of(events: Iterable[Event]) -> set[str]:
 def _error_text(error: BaseException, tb: TracebackType | None) -> str:
     """Return the message for an exception: its text, where it was raised, and that the trace ends there."""
     message = "".join(traceback.format_exception_only(type(error), error)).strip()
-    where = "inside the compiler" if raised_in_compiler(tb) else "in the program, not in the compiler"
-    return f"{message}\nThe capture stopped here, {where}; what was recorded until then is kept."
+    origin = "inside the compiler" if raised_in_compiler(tb) else "in the program, not in the compiler"
+    return f"{message}\nThe capture stopped here, {origin}; what was recorded until then is kept."
 
 
 __all__ = ["CaptureSession", "CaptureError", "TraceOf"]

@@ -103,10 +103,10 @@ def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Any]:
         if name is not None:
             shell.user_ns[name] = session
         # the cell with the magic's own line, so that line numbers agree with the notebook
-        whole = cell if cell.lstrip().startswith("%%") else f"# %%explore {line}\n{cell}"
+        source = cell if cell.lstrip().startswith("%%") else f"# %%explore {line}\n{cell}"
         try:
             with session:
-                session.capture.call(partial(run_cell, shell, whole), ())
+                session.capture.call(partial(run_cell, shell, source), ())
                 realize_all(session.result)
         except (Exception, KeyboardInterrupt):
             display(session)  # show the partial capture; the exception propagates

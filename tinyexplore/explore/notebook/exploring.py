@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from tinyexplore.explore.notebook.frontends import explored_of_torch
+from tinyexplore.explore.notebook.frontends import explore_torch
 from tinyexplore.explore.notebook.options import text_of
 from tinyexplore.explore.notebook.session import EXPLORE_REPEAT, Explorer, capture, run_captured
 from tinyexplore.explore.recording.names import class_name
@@ -26,7 +26,7 @@ def explore(f: Callable[..., Any] | Any, *args: Any, title: str = "", **options:
     If `f` raises, the exception has the partial capture as its attribute `explorer`. For the options see `capture`.
     """
     if "torch" in sys.modules and callable(f):  # otherwise no argument can come from PyTorch
-        view = explored_of_torch(f, args, title=title, **options)
+        view = explore_torch(f, args, title=title, **options)
         if view is not None:
             return view
     options.setdefault("repeat", EXPLORE_REPEAT)

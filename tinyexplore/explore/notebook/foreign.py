@@ -31,7 +31,7 @@ def tinygrad(f: Callable[[], Any], *, title: str = "", save: str | Path | None =
     """
     from tinyexplore.explore.foreign.tinygrad import record
 
-    return _shown(record(f, title=title), save)
+    return _read_and_show(record(f, title=title), save)
 
 
 def jax(f: Callable[..., Any], *args: Any, title: str = "", save: str | Path | None = None) -> Explorer:
@@ -50,7 +50,7 @@ def jax(f: Callable[..., Any], *args: Any, title: str = "", save: str | Path | N
     """
     from tinyexplore.explore.foreign.jax import record
 
-    return _shown(record(f, *args, title=title), save)
+    return _read_and_show(record(f, *args, title=title), save)
 
 
 def numba(f: Callable[..., Any], signature: Any, *, title: str = "", save: str | Path | None = None) -> Explorer:
@@ -68,7 +68,7 @@ def numba(f: Callable[..., Any], signature: Any, *, title: str = "", save: str |
     """
     from tinyexplore.explore.foreign.numba import record
 
-    return _shown(record(f, signature, title=title), save)
+    return _read_and_show(record(f, signature, title=title), save)
 
 
 def mlir(dump: str | Path, *, title: str = "", limits: DumpLimits = DUMP_LIMITS) -> Explorer:
@@ -114,7 +114,7 @@ def open(path: str | Path, *, limits: DumpLimits = DUMP_LIMITS) -> Explorer:  # 
     return Explorer(read_dump(path, limits))
 
 
-def _shown(dump: Dump, save: str | Path | None) -> Explorer:
+def _read_and_show(dump: Dump, save: str | Path | None) -> Explorer:
     if save is not None:
         dump.save(save)
     return Explorer(read_dump(dump))

@@ -157,7 +157,7 @@ def torch(
     return run_captured(session, explored, args)
 
 
-def explored_of_torch(function: Callable[..., Any], args: Sequence[Any], **options: Any) -> Explorer | None:
+def explore_torch(function: Callable[..., Any], args: Sequence[Any], **options: Any) -> Explorer | None:
     """Return the view of a PyTorch program; None if neither the function nor an argument comes from PyTorch."""
     kinds = [namespace_of(base).get("__module__") for value in (function, *args) for base in classes_of(type(value))]
     if not any(type(name) is str and name.partition(".")[0] == "torch" for name in kinds):

@@ -11,7 +11,7 @@ from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.figures import no_time_text
 from tinyexplore.explore.tracefile.readable import Readable, Table
 from tinyexplore.explore.tracefile.texts import call_text, duration_text
-from tinyexplore.explore.whatif.experiments import checked
+from tinyexplore.explore.whatif.experiments import with_measured_gains
 from tinyexplore.kernel import Opt, OptOps
 from tinyexplore.kernel.opts import KINDS
 
@@ -112,8 +112,8 @@ class KernelView(Readable):
     @property
     def _programs(self) -> list[Program]:
         trace = self._view.trace
-        own = [program for program in trace.programs if program.kernel == self._owner]
-        return own + [origin for origin in trace.origins if origin.kernel == self.number]
+        programs = [program for program in trace.programs if program.kernel == self._owner]
+        return programs + [origin for origin in trace.origins if origin.kernel == self.number]
 
     @property
     def beam(self) -> Search | None:
@@ -158,7 +158,7 @@ class KernelView(Readable):
 
         speed = kernel_verdict(self._analyses, self.number)
         if check:
-            speed = self._analyses.verdicts[self.number] = checked(self._view, speed)
+            speed = self._analyses.verdicts[self.number] = with_measured_gains(self._view, speed)
         return speed
 
     def why_opts(self) -> WhyOpts:

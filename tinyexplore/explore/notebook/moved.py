@@ -56,7 +56,7 @@ def replacement_of(name: str) -> str:
     return _ELSEWHERE.get(name, "")
 
 
-def where_it_is(name: str) -> str:
+def moved_hint(name: str) -> str:
     """Return a hint for an attribute that no `Explorer` has: "; use …", or ""."""
     moved = replacement_of(name)
     return f"; use {moved}" if moved else ""
@@ -73,4 +73,4 @@ OF_ONE_KERNEL = {
 
 FORMER = (*_OF_KERNEL, *_PANELS, *_ELSEWHERE)
 
-__all__ = ["FORMER", "OF_ONE_KERNEL", "replacement_of", "where_it_is"]
+__all__ = ["FORMER", "OF_ONE_KERNEL", "replacement_of", "moved_hint"]

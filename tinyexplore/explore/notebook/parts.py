@@ -31,7 +31,7 @@ class Parts:
         self._trace = trace
         self._made: dict[object, Any] = {}
 
-    def _once(self, key: object, make: Callable[[], W]) -> W:
+    def _make_once(self, key: object, make: Callable[[], W]) -> W:
         if key not in self._made:
             self._made[key] = make()
         widget: W = self._made[key]
@@ -48,10 +48,10 @@ class Parts:
         panel = PANEL_OF_WIDGET.get(name)
         if panel is None or panel.widget is None:
             raise ValueError(f"no panel is a widget {name!r}; there are: {', '.join(PANEL_OF_WIDGET)}")
-        static = self._picture(self._drawn(panel.widget))
-        return self._once(name, partial(PANEL_WIDGETS[name], self._explorer, static=static))
+        static = self._picture(self._picture_function(panel.widget))
+        return self._make_once(name, partial(PANEL_WIDGETS[name], self._explorer, static=static))
 
-    def _drawn(self, widget: PanelWidget) -> Callable[[Trace], str]:
+    def _picture_function(self, widget: PanelWidget) -> Callable[[Trace], str]:
         """Return the function that draws the static picture of a panel's widget."""
         return partial(_draw, widget.picture) if widget.picture else self._shape
 
@@ -73,7 +73,7 @@ class Parts:
             return pipeline_svg(trace)
 
         make = partial(GraphWidget, self._explorer, at=self._graph_at, static=self._picture(draw))
-        return self._once("graph", make)
+        return self._make_once("graph", make)
 
     def _graph_at(self, which: str, stage: Any = None, kernel: int | None = None) -> GraphWidget:
         from tinyexplore.widgets import GraphWidget
@@ -92,14 +92,14 @@ class Parts:
             pinned = {"graph": "lazy", "look": which}
             draw = graph_svg if which == "lazy" else pipeline_svg
         make = partial(GraphWidget, self._explorer, pinned=pinned, static=self._picture(draw))
-        return self._once(("graph", *pinned.values()), make)
+        return self._make_once(("graph", *pinned.values()), make)
 
     def code(self) -> CodeWidget:
         """Return the widget of all listings."""
         from tinyexplore.widgets import CodeWidget
 
         make = partial(CodeWidget, self._explorer, single=self._listing, static=self._picture(listing_svg))
-        return self._once("code", make)
+        return self._make_once("code", make)
 
     def _listing(self, language: str) -> CodeWidget:
         from tinyexplore.widgets import CodeWidget
@@ -112,7 +112,7 @@ class Parts:
         key = "source 0" if language == "source" else language
         picture = self._picture(partial(listing_svg, language=language))
         make = partial(CodeWidget, self._explorer, pane=pane, pinned={"tabs": {pane: key}}, static=picture)
-        return self._once(("code", language), make)
+        return self._make_once(("code", language), make)
 
 
 def _draw(picture: str, trace: Trace) -> str:

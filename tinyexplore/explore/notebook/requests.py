@@ -17,10 +17,10 @@ from tinyexplore.explore.analysis.requests import (
     Request,
     RequestError,
     RequestSource,
-    canonical,
     from_data,
     is_for_background,
     request,
+    request_key,
     respond,
 )
 from tinyexplore.explore.exports import panels as _panels  # noqa: F401  it registers the requests of panels
@@ -86,7 +86,7 @@ __all__ = [
     "RequestError",
     "RequestSource",
     "answer",
-    "canonical",
+    "request_key",
     "from_data",
     "request",
     "respond",

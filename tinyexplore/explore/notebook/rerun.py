@@ -17,9 +17,9 @@ def connect(capture: CaptureSession, widget: Any) -> None:
     """Connect `widget` to `capture`, so that this capture responds to the widget's requests and commands."""
     trace = TraceOf(capture, widget)
     channel = Channel(capture.whatif, widget)
-    again = None if capture.called is None else partial(run_again, ref(capture))
-    widget.runs_again = again is not None
-    widget.answer_with(Answers(trace, capture, commands=channel, again=again).reply_to)
+    rerun = None if capture.called is None else partial(run_again, ref(capture))
+    widget.runs_again = rerun is not None
+    widget.answer_with(Answers(trace, capture, commands=channel, again=rerun).reply_to)
     capture.whatif.ask_for_trace(trace)
 
 
@@ -49,11 +49,11 @@ def run_again(captured: ref[CaptureSession], options: dict[str, Any], kernel: in
     identity = (before[kernel].title, before[kernel].name) if kernel < len(before) else ("", "")
     number = titles.index(identity) if identity in titles else 0
     if widget := capture.widget:
-        _show(capture, widget, number)
+        _show_rerun(capture, widget, number)
     return number
 
 
-def _show(capture: CaptureSession, widget: Any, kernel: int) -> None:
+def _show_rerun(capture: CaptureSession, widget: Any, kernel: int) -> None:
     """Replace the trace of the widget, with the same panel selected."""
     if capture.repeat > 1:
         capture.measure_ceilings()

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.notebook.capturing import CaptureError, CaptureSession
-from tinyexplore.explore.notebook.moved import where_it_is
+from tinyexplore.explore.notebook.moved import moved_hint
 from tinyexplore.explore.notebook.options import count_of, flag_of, node_ids, path_of, text_of
 from tinyexplore.explore.notebook.realizing import realize_all
 from tinyexplore.explore.notebook.shown import shown
@@ -66,7 +66,7 @@ class Explorer(Hinting):
         self._capture.end(error)
 
     def _instead(self, name: str) -> str:
-        return where_it_is(name)
+        return moved_hint(name)
 
     # *** data ***
 
@@ -241,12 +241,12 @@ class Explorer(Hinting):
 
         A stop is a text with a position (a link, nodes, or None for the current one), or a `question`.
         """
-        self._tour = tuple(self._stop(stop) for stop in stops)
+        self._tour = tuple(self._as_stop(stop) for stop in stops)
         if self._widget is not None:
             self._widget.tour = [stop.as_data() for stop in self._tour]
         return self
 
-    def _stop(self, stop: Stop | tuple[str, Any]) -> Stop:
+    def _as_stop(self, stop: Stop | tuple[str, Any]) -> Stop:
         from tinyexplore.explore.analysis.predict import Stop
 
         if isinstance(stop, Stop):
@@ -255,9 +255,9 @@ class Explorer(Hinting):
             raise TypeError(
                 f"{stop!r} ({type(stop).__name__}) is not a stop: give (text, link or nodes), or a question"
             )
-        return self._note(*stop)
+        return self._note_stop(*stop)
 
-    def _note(self, text: str, target: str | Iterable[Node | int] | Node | int | None = None) -> Stop:
+    def _note_stop(self, text: str, target: str | Iterable[Node | int] | Node | int | None = None) -> Stop:
         from tinyexplore.explore.analysis.predict import Stop
         from tinyexplore.explore.tracefile.dialect import is_tensor
 
@@ -404,7 +404,7 @@ class Explorer(Hinting):
         """Display two outputs: a static picture for readers without widgets, and the views, which hide the picture."""
         from IPython.display import display
 
-        if line := self._line_instead():
+        if line := self._empty_view_text():
             display({"text/plain": line}, raw=True)
             return
         try:
@@ -418,18 +418,18 @@ class Explorer(Hinting):
 
         show(widget, self.trace.svg(), repr(self))
 
-    def _line_instead(self) -> str:
+    def _empty_view_text(self) -> str:
         """Return the line to show instead of empty views; "" if there is something to view."""
         if not self._capture.has_trace:
             return ""
-        from tinyexplore.explore.exports.export import line_instead
+        from tinyexplore.explore.exports.export import empty_view_text
 
-        return line_instead(self.trace)
+        return empty_view_text(self.trace)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         if not self._capture.has_trace:
             return {"text/plain": repr(self)}, {}
-        if line := self._line_instead():
+        if line := self._empty_view_text():
             return {"text/plain": line}, {}
         data: dict[str, Any] = {"text/plain": repr(self), "image/svg+xml": self.trace.svg()}
         metadata: dict[str, Any] = {}

@@ -30,11 +30,11 @@ class Shown:
 
     def add(self, owner: Owner, widget: Any) -> None:
         """Register that `widget` shows `owner`. Above the limit, the oldest explorers are dropped, never the newest."""
-        most = config().EXPLORER_MB << 20
+        most_bytes = config().EXPLORER_MB << 20
         self._views = [
             (widget_reference, view) for widget_reference, view in self._views if view.payload
         ]  # without the closed ones
-        left_traces = left_views = most
+        left_traces = left_views = most_bytes
         for widget_reference, view in reversed(self._views):
             size = len(view.payload)
             shown_widget = widget_reference()

@@ -118,11 +118,11 @@ def build_trace(
     builder = Builder(listings, {number: well_formed(name) for number, name in (names or {}).items()})
     builder.storage, builder.texts, builder.before = storage or {}, texts or {}, before or {}
     if scopes is not None:
-        builder.scopes, builder.scope_rows = scopes.of, tuple(Scope(*_well_formed(row)) for row in scopes.rows)
+        builder.scopes, builder.scope_rows = scopes.of, tuple(Scope(*_well_formed_row(row)) for row in scopes.rows)
     for file in user_sources:
         builder.source(file)
     with collecting_later(), Compilers(at_once=listings is None) as others:
-        builder.list_ahead(recorder, others)
+        builder.start_listings(recorder, others)
         builder.read(recorder)
     for level, text, frame in messages:
         builder.messages.append(Message(level, well_formed(text), builder.frame(frame)))
@@ -136,7 +136,7 @@ def build_trace(
         return builder.finish(well_formed(title), tuple((name, well_formed(value)) for name, value in options))
 
 
-def _well_formed(row: tuple[Any, ...]) -> tuple[Any, ...]:
+def _well_formed_row(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(well_formed(value) if isinstance(value, str) else value for value in row)
 
 
@@ -168,8 +168,8 @@ class Builder(Tables):
             StageEnded: self._stage_ended,
             Recorded: self._recorded,
             told.NumberCompared: self._compared,
-            told.OptionsScored: self._weighed,
-            told.HeuristicConsidered: self._asked,
+            told.OptionsScored: self._options_scored,
+            told.HeuristicConsidered: self._heuristic_considered,
             Decided: self._decided,
             WritesAllowed: lambda event: None,
             Rewrote: self._rewrote,
@@ -185,8 +185,8 @@ class Builder(Tables):
             Compiled: self._compiled,
             Ran: self._ran,
             Retimed: self._retimed,
-            NativeFallback: self._stood_in,
-            CacheHit: self._known_already,
+            NativeFallback: self._native_fallback,
+            CacheHit: self._cache_hit,
             Planned: self._planned,
             Launches: lambda event: self.messages.append(Message("note", launches_text(event), None)),
             Allocated: self._allocated,
@@ -195,7 +195,7 @@ class Builder(Tables):
 
     # *** reading ***
 
-    def list_ahead(self, recorder: Recorder, others: Compilers) -> None:
+    def start_listings(self, recorder: Recorder, others: Compilers) -> None:
         """Compute further texts of programs, such as assembly, in other threads while this one reads the events."""
         if self.more_listings is None:
             return
@@ -219,7 +219,7 @@ class Builder(Tables):
             self.messages.append(Message("warning", text, None))
 
     def finish(self, title: str, options: tuple[tuple[str, str], ...]) -> Trace:
-        self._name_what_lines_assign()
+        self._name_assigned_values()
         kernels = []
         programs: list[Program] = []
         origins: list[Program] = []
@@ -272,7 +272,7 @@ class Builder(Tables):
 
     # *** names ***
 
-    def _name_what_lines_assign(self) -> None:
+    def _name_assigned_values(self) -> None:
         """Name the last LazyBuffer of each line `h = x @ w`, unless a variable of the caller already names it."""
         last: dict[tuple[int, int, str], int] = {}
         for value in self.recorded:
@@ -280,11 +280,11 @@ class Builder(Tables):
             if (user := self.nodes[node].user) is not None:
                 frame = self.frames[user]
                 last[frame.source, frame.line, frame.function] = node
-        taken = {node.name for node in self.nodes}
+        used_names = {node.name for node in self.nodes}
         assigned = [assigned_names(source.text) for source in self.sources]
         for (source, line, _), node in last.items():
             name = assigned[source].get(line, "")
-            if name and name not in taken and not self.nodes[node].name:
+            if name and name not in used_names and not self.nodes[node].name:
                 self.nodes[node] = replace(self.nodes[node], name=name)
 
     def _calls_in(self, kernel: KernelInfo) -> tuple[str, ...]:
@@ -299,12 +299,12 @@ class Builder(Tables):
         for value, node in self.node_ids.items():
             name = self.nodes[node].name
             if isinstance(value, LazyBuffer) and name and (storage_of := self.held(value)) is not None:
-                self._know_buffer(storage_of.buffer, name=name, overwrite=storage_of.is_own)
+                self._update_buffer(storage_of.buffer, name=name, overwrite=storage_of.is_own)
         for draft in reversed(self.kernels):
             for buffer in draft.written():
-                self._know_buffer(buffer, maker=draft.number)
+                self._update_buffer(buffer, maker=draft.number)
 
-    def _know_buffer(self, buffer: Any, *, name: str = "", maker: int | None = None, overwrite: bool = False) -> None:
+    def _update_buffer(self, buffer: Any, *, name: str = "", maker: int | None = None, overwrite: bool = False) -> None:
         key = buffer_key(buffer).id
         info = self.buffers.get(key)
         if info is None:
@@ -415,7 +415,7 @@ class Builder(Tables):
         roots = roots_of(event.root)
         while True:
             stage = self.open[-1]
-            stage.elapsed_us = round(self.now_us - stage.started_us + self._aside_us(stage), 2)
+            stage.elapsed_us = round(self.now_us - stage.started_us + self._other_threads_us(stage), 2)
             if stage.name == event.stage:
                 break
             self.open.pop()
@@ -427,7 +427,7 @@ class Builder(Tables):
         if stage.kernel is not None:
             self.kernels[stage.kernel].saw_result(event.root)
 
-    def _aside_us(self, stage: StageDraft) -> float:
+    def _other_threads_us(self, stage: StageDraft) -> float:
         """Return the time of other threads' work for `stage`, during which the thread of the stage went on."""
         inside = [child for child in self.stages[stage.id + 1 :] if child.parent == stage.id]
         return sum(child.elapsed_us for child in inside if child.thread != stage.thread)
@@ -484,7 +484,7 @@ class Builder(Tables):
             for after in roots_of(event.after):
                 self._account(self.node(before), after, event.how)
 
-    def _asked(self, event: told.HeuristicConsidered) -> None:
+    def _heuristic_considered(self, event: told.HeuristicConsidered) -> None:
         if self.open:
             law = inspect.getdoc(event.decision.choose) or ""
             self.open[-1].choices.append(ChoiceDraft(event.decision.name, law, event.settled_by))
@@ -493,13 +493,13 @@ class Builder(Tables):
         if self.open and self.open[-1].choices:
             self.open[-1].choices[-1].compared.append(compared_row(event))
 
-    def _weighed(self, event: told.OptionsScored) -> None:
+    def _options_scored(self, event: told.OptionsScored) -> None:
         if self.open and self.open[-1].choices:
             options = tuple([(name, round(score, 4)) for name, score in event.options if isfinite(score)])
             row = Weighed(event.what, options, event.chosen, event.least)
             self.open[-1].choices[-1].weighed.append(row)
 
-    def _propose(self, opt: OptStep) -> None:
+    def _append_opt(self, opt: OptStep) -> None:
         stage = self.open[-1]
         if stage.choices:
             stage.choices[-1].opts.append(len(stage.opts))
@@ -511,11 +511,11 @@ class Builder(Tables):
             self._align(before, after, opt)
         if self.open:
             axes = opt_axes(event.before, event.opt, event.after)
-            self._propose(OptStep(opt, True, event.reason, self.laws_of(event.opt.op), *axes))
+            self._append_opt(OptStep(opt, True, event.reason, self.laws_of(event.opt.op), *axes))
 
     def _opt_rejected(self, event: OptRejected) -> None:
         if self.open:
-            self._propose(OptStep(opt_text(event.opt), False, event.reason, self.laws_of(event.opt.op)))
+            self._append_opt(OptStep(opt_text(event.opt), False, event.reason, self.laws_of(event.opt.op)))
 
     def _measured(self, event: CandidateMeasured) -> None:
         if self.open:
@@ -552,13 +552,13 @@ class Builder(Tables):
             return
         draft.spec = event.program
         draft.listings[event.language] = event.lines
-        self._see_lines(event.lines)
+        self._link_lines(event.lines)
         if self.more_listings is not None and event.language == event.program.language:
             for language, lines in self.listed[id(event.program)]():
                 draft.listings[language] = lines
-                self._see_lines(lines)
+                self._link_lines(lines)
 
-    def _see_lines(self, lines: Sequence[SourceLine]) -> None:
+    def _link_lines(self, lines: Sequence[SourceLine]) -> None:
         """Link nodes of a program that no event names to their own sources."""
         scope = self._scope()
         groups = {id(line.uops): line.uops for line in lines}  # lines of the whole program share one tuple
@@ -594,13 +594,13 @@ class Builder(Tables):
         # a copy, or a kernel that an earlier recording compiled and numbered
         return self._kernel(launch.item)
 
-    def _stood_in(self, event: NativeFallback) -> None:
-        done = event.exec_item
-        draft = self._kernel(done.item if done.kernel is None else done.kernel)
-        draft.saw_item(done)
+    def _native_fallback(self, event: NativeFallback) -> None:
+        exec_item = event.exec_item
+        draft = self._kernel(exec_item.item if exec_item.kernel is None else exec_item.kernel)
+        draft.saw_item(exec_item)
         draft.not_run = event.reason
 
-    def _known_already(self, event: CacheHit) -> None:
+    def _cache_hit(self, event: CacheHit) -> None:
         self._kernel(event.kernel).known = event.where
 
     # *** memory ***
@@ -614,12 +614,12 @@ class Builder(Tables):
         self.memory.append(use)
 
     def _allocated(self, event: Allocated) -> None:
-        self._set_life(event.buffer, allocated_us=self.now_us)
+        self._set_lifetime(event.buffer, allocated_us=self.now_us)
 
     def _freed(self, event: Freed) -> None:
-        self._set_life(event.buffer, freed_us=self.now_us)
+        self._set_lifetime(event.buffer, freed_us=self.now_us)
 
-    def _set_life(self, buffer: Any, *, allocated_us: float | None = None, freed_us: float | None = None) -> None:
+    def _set_lifetime(self, buffer: Any, *, allocated_us: float | None = None, freed_us: float | None = None) -> None:
         self.buffer(buffer)
         key = buffer_key(buffer).id
         info = self.buffers[key]
@@ -631,8 +631,8 @@ class Builder(Tables):
 
 
 def compared_row(figures: tuple[str, float, float, bool]) -> Compared:
-    figure, value, bound, over = figures
-    return Compared(figure, round(float(value), 4), round(float(bound), 4), over)
+    figure, value, bound, is_over = figures
+    return Compared(figure, round(float(value), 4), round(float(bound), 4), is_over)
 
 
 def _microseconds(seconds: float) -> float | None:

@@ -7,7 +7,7 @@ from threading import RLock
 from typing import Any
 
 from tinyexplore.explore.recording.inputs import InputKeeper
-from tinyexplore.explore.recording.roots import NodeBuffer, held_by, roots_of
+from tinyexplore.explore.recording.roots import NodeBuffer, buffer_of, roots_of
 from tinyexplore.explore.recording.scheduled import Scheduled
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.sources import user_frame_here
@@ -60,11 +60,11 @@ class CaptureRecorder(Recorder):
                 self.outer.record(event)
             return
         if kind is Recorded:
-            self._see_earlier(event.src, event.user_frame)  # type: ignore[union-attr]
+            self._record_earlier(event.src, event.user_frame)  # type: ignore[union-attr]
             self.known.add(event.lazybuffer)  # type: ignore[union-attr]
             self.scopes.see(event.lazybuffer)  # type: ignore[union-attr]
         elif kind is StageBegan:
-            self._see_earlier(roots_of(event.root), None)  # type: ignore[union-attr]
+            self._record_earlier(roots_of(event.root), None)  # type: ignore[union-attr]
             self.open_stages += 1
             if event.stage == "schedule":  # type: ignore[union-attr]
                 self.schedules.append(Scheduled(tuple(roots_of(event.root))))  # type: ignore[union-attr]
@@ -76,7 +76,7 @@ class CaptureRecorder(Recorder):
         if self.outer is not None:
             self.outer.record(event)
 
-    def _see_earlier(self, nodes: Iterable[object], frame: UserFrame | None) -> None:
+    def _record_earlier(self, nodes: Iterable[object], frame: UserFrame | None) -> None:
         """Record LazyBuffers that were created before the capture, before realizing them removes their sources.
 
         Their recorded origin is the line that first uses them or requests their values.
@@ -98,7 +98,7 @@ class CaptureRecorder(Recorder):
 
     def storage(self) -> dict[LazyBuffer, NodeBuffer | None]:
         """Return the buffer that now holds the value of each recorded LazyBuffer."""
-        return {node: held_by(node) for node in self.known}
+        return {node: buffer_of(node) for node in self.known}
 
     def files(self) -> set[str]:
         """Return the names of the user's files and cells that appeared in the events."""

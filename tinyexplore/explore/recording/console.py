@@ -136,7 +136,7 @@ class ConsoleRecorder(Recorder):
         return write_text(path, json.dumps({"traceEvents": self.profile, "displayTimeUnit": "ms"}))
 
 
-def _joined(language: str, lines: tuple[SourceLine, ...]) -> str:
+def _listing_text(language: str, lines: tuple[SourceLine, ...]) -> str:
     """Return a listing as text, colored if standard output is a terminal."""
     return "\n".join(for_stream(language, [line.text for line in lines], sys.stdout))
 
@@ -145,15 +145,17 @@ def _kernel_text(item: ScheduleItem, level: int) -> str:
     """Return the list of a kernel's buffers, before it is compiled; from level 5 on also its ast."""
     buffers = [f"    data{number}: {buffer!r}" for number, buffer in enumerate(item.buffers)]
     if level >= 5 and item.ast is not None:
-        buffers.append(_joined("uops", uops_listing(item.ast.toposort())))
+        buffers.append(_listing_text("uops", uops_listing(item.ast.toposort())))
     return "\n".join(buffers)
 
 
 def _program_text(event: Rendered, level: int) -> str:
     """Return the source of a program; from level 6 on after its linear program, from level 7 on before its assembly."""
-    parts = [_joined(event.language, event.lines)]
+    parts = [_listing_text(event.language, event.lines)]
     if level >= 6:
-        parts.insert(0, _joined("uops", uops_listing(event.program.uops)))
+        parts.insert(0, _listing_text("uops", uops_listing(event.program.uops)))
     if level >= 7:
-        parts += [_joined("asm", lines) for language, lines in further_listings(event.program) if language == "asm"]
+        parts += [
+            _listing_text("asm", lines) for language, lines in further_listings(event.program) if language == "asm"
+        ]
     return "\n".join(parts)

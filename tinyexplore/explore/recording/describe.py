@@ -67,7 +67,7 @@ def arg_text(arg: Any) -> str:
     return repr(arg) if isinstance(arg, float) else number_text(arg)
 
 
-def told_shape(value: LazyBuffer) -> tuple[int | str, ...]:
+def symbolic_shape(value: LazyBuffer) -> tuple[int | str, ...]:
     """Return the shape of a LazyBuffer, with symbolic sizes as text: `v=3`."""
     return tuple(size if isinstance(size, int) else repr(size) for size in value.shape)
 
@@ -205,7 +205,7 @@ def _(value: LazyBuffer, printer: Printer | None = None) -> Description:
         case _:
             detail = shape
     return Description(
-        value.op.name, detail, group_of(value.op), arg_text(value.arg), value.dtype.name, told_shape(value)
+        value.op.name, detail, group_of(value.op), arg_text(value.arg), value.dtype.name, symbolic_shape(value)
     )
 
 
@@ -214,8 +214,8 @@ def describe_memory(value: LazyBuffer) -> Description:
     detail = f"{value.dtype.name} {shape_text(value.shape)} on {value.device}"
     if isinstance(value.arg, Outside):
         detail = f"{value.arg.seconds * 1e6:,.0f} µs outside · {value.dtype.name} {shape_text(value.arg.shape)}"
-        return Description(value.arg.name, detail, "control", value.arg.name, value.dtype.name, told_shape(value))
-    return Description("BUFFER", detail, "buffer", "", value.dtype.name, told_shape(value))
+        return Description(value.arg.name, detail, "control", value.arg.name, value.dtype.name, symbolic_shape(value))
+    return Description("BUFFER", detail, "buffer", "", value.dtype.name, symbolic_shape(value))
 
 
 # *** the linear program ***

@@ -237,15 +237,15 @@ class KernelDraft:
             self.waited = round(max(self.waited or 0.0, event.waited), 4)
         self.not_run = event.reason
 
-    def saw_item(self, done: ExecItem) -> None:
-        self.item = done.item
-        if done.runner is not None:  # a copy between devices has no runner
-            self.spec = done.runner.spec
-            self.kernel = done.runner.kernel
-            self.make_kernel, self.values = done.runner.make_kernel, done.values
-        self.buffers = tuple(done.buffers)
-        self.flops = done.flops
-        self.bytes_moved = done.bytes_moved
+    def saw_item(self, exec_item: ExecItem) -> None:
+        self.item = exec_item.item
+        if exec_item.runner is not None:  # a copy between devices has no runner
+            self.spec = exec_item.runner.spec
+            self.kernel = exec_item.runner.kernel
+            self.make_kernel, self.values = exec_item.runner.make_kernel, exec_item.values
+        self.buffers = tuple(exec_item.buffers)
+        self.flops = exec_item.flops
+        self.bytes_moved = exec_item.bytes_moved
 
     def written(self) -> tuple[Any, ...]:
         """Return the buffers that the kernel stores to; for a copy, its first buffer."""

@@ -26,7 +26,7 @@ def ordered_events(recorder: Recorder) -> list[TimedEvent]:
             paused += event.took
         entry = event, time - paused, number.setdefault(thread, len(number))
         change = isinstance(event, StageBegan) - isinstance(event, StageEnded)
-        if thread not in blocks and (thread in kernel_of or _begins_aside(event)):
+        if thread not in blocks and (thread in kernel_of or _is_in_other_thread(event)):
             if thread not in kernel_of:
                 kernel_of[thread] = event.kernel  # type: ignore[union-attr, assignment]
             aside.setdefault(kernel_of[thread], []).append(entry)
@@ -44,14 +44,14 @@ def ordered_events(recorder: Recorder) -> list[TimedEvent]:
             block.clear()
     for block in blocks.values():
         ordered += block
-    return _with_kernels(ordered, aside) if aside else ordered
+    return _insert_other_threads(ordered, aside) if aside else ordered
 
 
-def _begins_aside(event: Event) -> bool:
+def _is_in_other_thread(event: Event) -> bool:
     return isinstance(event, StageBegan) and event.kernel is not None
 
 
-def _with_kernels(entries: list[TimedEvent], aside: dict[int, list[TimedEvent]]) -> list[TimedEvent]:
+def _insert_other_threads(entries: list[TimedEvent], aside: dict[int, list[TimedEvent]]) -> list[TimedEvent]:
     """Insert the events in `aside` before the end of their kernel's stage; append the rest at the end."""
     ordered: list[TimedEvent] = []
     open_stages: list[StageBegan] = []

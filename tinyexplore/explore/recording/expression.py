@@ -101,13 +101,13 @@ class Printer:
         return self._text(uop)[0]
 
     def _text(self, uop: UOp) -> Text:
-        done = self._done
-        text = done.get(uop)
+        memo = self._done
+        text = memo.get(uop)
         if text is None:
-            for node in toposort((uop,), lambda node: () if node in done else node.src):
-                if node not in done:
-                    done[node] = self._write(node)
-            text = done[uop]
+            for node in toposort((uop,), lambda node: () if node in memo else node.src):
+                if node not in memo:
+                    memo[node] = self._write(node)
+            text = memo[uop]
         return text
 
     def _operand(self, uop: UOp, binding: int) -> str:
@@ -131,8 +131,8 @@ class Printer:
             case Ops.RESULT:
                 return self._operand(src[0], 0), _ATOM
             case Ops.INDEX:
-                where = f" if {self._operand(src[2], 0)}" if len(src) > 2 else ""
-                return f"{self._operand(src[0], _ATOM)}[{self._operand(src[1], 0)}{where}]", _ATOM
+                condition_text = f" if {self._operand(src[2], 0)}" if len(src) > 2 else ""
+                return f"{self._operand(src[0], _ATOM)}[{self._operand(src[1], 0)}{condition_text}]", _ATOM
             case Ops.LOAD:
                 return self._operand(src[0], _ATOM), _ATOM
             case Ops.NEG:

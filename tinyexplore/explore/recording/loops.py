@@ -85,16 +85,16 @@ def statements_of(sink: UOp, printer: Printer) -> Iterator[Statement]:
         elif node.op is Ops.BARRIER:
             stores = [src for src in node.src if src.op is Ops.STORE and src not in filled]
             filled.update(stores)  # several barriers may wait for one store
-            own = frozenset[UOp]().union(*(store.ranges for store in stores)) - node.ranges
+            loops = frozenset[UOp]().union(*(store.ranges for store in stores)) - node.ranges
             for store in stores:
-                yield Statement(_nest(node.ranges, own & store.ranges), printer.text(store), _accesses(store.src))
+                yield Statement(_nest(node.ranges, loops & store.ranges), printer.text(store), _accesses(store.src))
     for store in sink.src:
         yield Statement(_nest(store.ranges, ()), printer.text(store), _accesses(store.src))
 
 
-def _nest(outer: Iterable[UOp], own: Iterable[UOp]) -> tuple[UOp, ...]:
+def _nest(outer: Iterable[UOp], inner: Iterable[UOp]) -> tuple[UOp, ...]:
     """Return the loops around a statement, in execution order."""
-    loops = [*_by_id(outer), *_by_id(set(own) - set(outer))]
+    loops = [*_by_id(outer), *_by_id(set(inner) - set(outer))]
     return tuple(sorted(loops, key=lambda loop: WRITTEN_OUT.get(loop.arg.kind, 0)))
 
 

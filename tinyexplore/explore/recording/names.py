@@ -29,7 +29,7 @@ SKIPPED = (ModuleType, type, FunctionType, str, bytes, int, float, complex)
 Names = dict[int, str]
 
 
-def names_here(more: Mapping[str, Any] | None = None) -> Names:
+def names_in_callers(more: Mapping[str, Any] | None = None) -> Names:
     """Return the names by which the nearest frame outside the package reaches Tensors. `more` has priority."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_ours(frame.f_globals.get("__name__", "")):
@@ -37,10 +37,10 @@ def names_here(more: Mapping[str, Any] | None = None) -> Names:
     spaces = [more or {}]
     if frame is not None:
         spaces += [frame.f_locals, frame.f_globals]
-    return names_in(*spaces)
+    return names_of_variables(*spaces)
 
 
-def names_in(*spaces: Mapping[str, Any]) -> Names:
+def names_of_variables(*spaces: Mapping[str, Any]) -> Names:
     """Return the shortest path to each Tensor from the variables of `spaces`: `w`, `params[0]`, `model.l1.weight`.
 
     Earlier spaces have priority. The search runs no code of the user's objects: it reads their attributes with the
@@ -57,7 +57,7 @@ def names_in(*spaces: Mapping[str, Any]) -> Names:
                     names.setdefault(node.number, name)
             elif not issubclass(type(value), SKIPPED) and id(value) not in seen and len(seen) < MOST_VALUES:
                 seen.add(id(value))
-                inner += parts(name, value)
+                inner += parts_of(name, value)
         level = inner
     return names
 
@@ -80,7 +80,7 @@ def _nodes_of(tensor: Tensor) -> list[LazyBuffer]:
         return []
 
 
-def parts(name: str, value: Any) -> list[tuple[str, Any]]:
+def parts_of(name: str, value: Any) -> list[tuple[str, Any]]:
     """Return the items of a container, or the attributes of an object, with their paths. No code of its class runs."""
     kind = type(value)
     if issubclass(kind, dict):
@@ -124,7 +124,7 @@ def class_name(value: Any) -> str:
 def names_of_arguments(f: Callable[..., Any], args: tuple[Any, ...]) -> Names:
     """Return the names of Tensors in `args`, by the parameter names of `f`."""
     try:
-        return names_in(inspect.signature(f).bind(*args).arguments)
+        return names_of_variables(inspect.signature(f).bind(*args).arguments)
     except Exception:  # no signature, arguments that do not fit, or an attribute of the user that raises
         return {}
 

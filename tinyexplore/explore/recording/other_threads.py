@@ -12,7 +12,7 @@ from tinyexplore.util import GlobalCounters
 MOST_NAMED = 4
 
 
-class Elsewhere:
+class OtherThreads:
     """A context manager that counts the kernels that run in other threads without a recorder.
 
     by_thread: thread name → number of kernels.
@@ -25,7 +25,7 @@ class Elsewhere:
         self._thread = get_ident()
         self._lock = Lock()
 
-    def __enter__(self) -> Elsewhere:
+    def __enter__(self) -> OtherThreads:
         self.replayed = -GlobalCounters.native[0]
         GlobalCounters.watchers += (self._count,)
         return self
@@ -56,4 +56,4 @@ class Elsewhere:
         )
 
 
-__all__ = ["Elsewhere"]
+__all__ = ["OtherThreads"]

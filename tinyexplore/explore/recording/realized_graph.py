@@ -29,9 +29,9 @@ class RealizedGraph:
         fresh = [root for root in roots if isinstance(root, LazyBuffer)]
         for value in toposort(fresh, lambda node: () if node.number in self.ids else node.src):
             if value.number not in self.ids:
-                self._add_one(value)
+                self._add_node(value)
 
-    def _add_one(self, value: LazyBuffer) -> None:
+    def _add_node(self, value: LazyBuffer) -> None:
         description = describe(value, self.printer)
         number = self.ids[value.number] = len(self.nodes)
         self.nodes.append(

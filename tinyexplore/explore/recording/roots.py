@@ -41,7 +41,7 @@ class NodeBuffer(NamedTuple):
     is_own: bool
 
 
-def held_by(value: LazyBuffer) -> NodeBuffer | None:
+def buffer_of(value: LazyBuffer) -> NodeBuffer | None:
     """Return the buffer with a LazyBuffer's values; None if they are not computed."""
     base = value.base
     return None if base.buffer is None else NodeBuffer(buffer_key(base.buffer), base is value)

@@ -155,7 +155,7 @@ class RebuiltGraph:
         )
 
 
-def kept_graph(scheduled: Scheduled, numbers: Mapping[Any, int]) -> CapturedGraph:
+def capture_graph(scheduled: Scheduled, numbers: Mapping[Any, int]) -> CapturedGraph:
     """Return a scheduled graph as rows. `numbers` has the trace id of each LazyBuffer."""
     number_of = {node: number for number, node in enumerate(scheduled.order)}
     rows = tuple(
@@ -191,7 +191,7 @@ def captured_graphs(
     schedules: Sequence[Scheduled], stages: Sequence[int], numbers: Mapping[Any, int]
 ) -> dict[int, CapturedGraph]:
     """Return the graphs of a capture, by the stage that scheduled each."""
-    return {stage: kept_graph(schedule, numbers) for stage, schedule in zip(stages, schedules, strict=True)}
+    return {stage: capture_graph(schedule, numbers) for stage, schedule in zip(stages, schedules, strict=True)}
 
 
 __all__ = ["CapturedGraph", "RebuiltGraph", "NodeMemory", "NodeRow", "captured_graphs"]

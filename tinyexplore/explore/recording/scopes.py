@@ -16,7 +16,7 @@ from tinyexplore.explore.recording.names import (
     class_name,
     classes_of,
     namespace_of,
-    parts,
+    parts_of,
     variables_of,
 )
 from tinyexplore.explore.recording.sources import is_ours
@@ -110,7 +110,9 @@ class Scopes:
             return False
         has_tensors = self.is_module.get(id(value))
         if has_tensors is None:
-            has_tensors = self.is_module[id(value)] = any(issubclass(type(part), Tensor) for _, part in inside(value))
+            has_tensors = self.is_module[id(value)] = any(
+                issubclass(type(part), Tensor) for _, part in reachable_objects(value)
+            )
             self.looked_at.append(value)  # kept alive, like `objects`
         return has_tensors
 
@@ -150,7 +152,7 @@ class Scopes:
                 ):
                     continue
                 seen.add(id(item))
-                for way, part in parts(name, item):
+                for way, part in parts_of(name, item):
                     if part is value:
                         return way
                     inner.append((way, part))
@@ -169,8 +171,8 @@ class Scopes:
     def own_bytes(self, value: Any) -> int:
         """Return the bytes of the Tensors in the object's own attributes. A Tensor in several modules counts once."""
         total = 0
-        for _, part in parts("", value):
-            tensors = [item for _, item in parts("", part)] if issubclass(type(part), (list, tuple)) else [part]
+        for _, part in parts_of("", value):
+            tensors = [item for _, item in parts_of("", part)] if issubclass(type(part), (list, tuple)) else [part]
             for tensor in tensors:
                 if issubclass(type(tensor), Tensor) and tensor.lazydata.number not in self.counted:
                     self.counted.add(tensor.lazydata.number)
@@ -212,13 +214,13 @@ def _code_of(value: Any) -> CodeType | None:
     return None
 
 
-def inside(value: Any) -> list[tuple[str, Any]]:
+def reachable_objects(value: Any) -> list[tuple[str, Any]]:
     """Return the objects reachable from an object by attributes and items, each with its path, nearest first."""
     variables: list[tuple[str, Any]] = []
     seen = {id(value)}
     level = [("", value)]
     for _ in range(DEEPEST):
-        level = [item for name, holder in level for item in parts(name, holder) if id(item[1]) not in seen]
+        level = [item for name, holder in level for item in parts_of(name, holder) if id(item[1]) not in seen]
         seen.update(id(item) for _, item in level)
         variables += level
         level = [item for item in level if not issubclass(type(item[1]), (Tensor, LazyBuffer, *SKIPPED))]
@@ -227,4 +229,4 @@ def inside(value: Any) -> list[tuple[str, Any]]:
 
 def _attribute(value: Any, holder: Any) -> str:
     """Return the path from `holder` to `value`, such as "layers[0]"; "" if there is none."""
-    return next((name.lstrip(".") for name, item in inside(holder) if item is value), "")
+    return next((name.lstrip(".") for name, item in reachable_objects(holder) if item is value), "")

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Any
 
 from tinyexplore.explore.recording.describe import Printer, content_of, describe, describe_memory
-from tinyexplore.explore.recording.roots import NodeBuffer, buffer_key, held_by, roots_of
+from tinyexplore.explore.recording.roots import NodeBuffer, buffer_key, buffer_of, roots_of
 from tinyexplore.explore.recording.sources import function_text, package_path, rule_text, source_name, source_text
 from tinyexplore.explore.recording.spans import Spans
 from tinyexplore.explore.tracefile.digests import DIGEST_LENGTH, content_digest
@@ -133,7 +133,7 @@ class Tables:
 
     def held(self, value: LazyBuffer) -> NodeBuffer | None:
         """Return the buffer with the values of `value`, at the end of the recording if known, else now."""
-        return self.storage[value] if value in self.storage else held_by(value)
+        return self.storage[value] if value in self.storage else buffer_of(value)
 
     def _is_memory(self, value: LazyBuffer) -> bool:
         """Whether the values of a LazyBuffer were in memory before the trace began."""

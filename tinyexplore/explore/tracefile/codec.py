@@ -16,10 +16,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from tinyexplore.explore.tracefile.columns import TableRows, packed, unpacked
+from tinyexplore.explore.tracefile.columns import TableRows, pack_tables, unpack_tables
 from tinyexplore.explore.tracefile.derived import with_derived_tables
 from tinyexplore.explore.tracefile.model import TRACE_VERSION, TraceTables
-from tinyexplore.explore.tracefile.valid import TraceFormatError, check_trace, constraint_of, hints_of, within
+from tinyexplore.explore.tracefile.valid import TraceFormatError, check_trace, constraint_of, hints_of, with_path
 from tinyexplore.explore.tracefile.wellformed import well_formed
 from tinyexplore.util.interpreter import collecting_later
 from tinyexplore.util.untrusted import (
@@ -92,7 +92,7 @@ def _trace_of(kind: type[T], text: str | bytes | Iterable[bytes], limits: JsonLi
         )
     try:
         of_kind: Any = kind
-        trace: T = _decode_dataclass(of_kind)(unpacked(kind, data, limits.nbytes, limits.memory))
+        trace: T = _decode_dataclass(of_kind)(unpack_tables(kind, data, limits.nbytes, limits.memory))
     except TraceFormatError as error:
         raise TraceFormatError(str(error).removeprefix(".")) from None
     check_trace(trace)
@@ -118,7 +118,7 @@ def trace_to_bytes(trace: TraceTables) -> bytes:
     Widgets, exports and .json.gz files use this form. Equal traces give equal bytes.
     """
     with collecting_later():
-        data = packed(TraceTables, _encoder(TraceTables)(with_derived_tables(trace)))
+        data = pack_tables(TraceTables, _encoder(TraceTables)(with_derived_tables(trace)))
         return gzip.compress(_json_text(data).encode(), compresslevel=9, mtime=0)
 
 
@@ -128,10 +128,10 @@ def _json_text(data: Any) -> str:
 
 def tables_from_bytes(kind: type[T], data: bytes, limits: Limits = LIMITS) -> T:
     """Decode a trace from JSON text, gzipped or plain."""
-    return _trace_in(kind, io.BytesIO(data), len(data), limits)
+    return _decode_file(kind, io.BytesIO(data), len(data), limits)
 
 
-def _trace_in(kind: type[T], file: BinaryIO, nbytes: int, limits: Limits) -> T:
+def _decode_file(kind: type[T], file: BinaryIO, nbytes: int, limits: Limits) -> T:
     """Decode the trace in `file`, whose size is `nbytes` bytes."""
     start = file.read(len(_GZIP))
     file.seek(0)
@@ -151,7 +151,7 @@ def load_tables(kind: type[T], path: str | Path, limits: Limits = LIMITS) -> T:
     """Load the trace in a file. The content, not the file name, decides whether it is decompressed."""
     try:
         with open(path, "rb") as file:
-            return _trace_in(kind, file, os.fstat(file.fileno()).st_size, limits)
+            return _decode_file(kind, file, os.fstat(file.fileno()).st_size, limits)
     except TraceFormatError as error:
         raise TraceFormatError(f"{path}: {error}") from error
 
@@ -218,7 +218,7 @@ def _decode_tuple(arguments: tuple[Any, ...]) -> Codec:
                 return tuple([item(value) for value in _array(values)])
             except TraceFormatError:
                 # decode one by one, so that the error names the position
-                return _each([item] * len(_array(values)), values)
+                return _decode_each([item] * len(_array(values)), values)
 
         return decode_many
     items = [_decoder(argument) for argument in arguments]
@@ -226,18 +226,18 @@ def _decode_tuple(arguments: tuple[Any, ...]) -> Codec:
     def decode_each(values: Any) -> tuple[Any, ...]:
         if len(_array(values)) != len(items):
             raise TraceFormatError(f"expected {len(items)} values, found {len(values)}")
-        return _each(items, values)
+        return _decode_each(items, values)
 
     return decode_each
 
 
-def _each(decoders: list[Codec], values: list[Any] | TableRows) -> tuple[Any, ...]:
+def _decode_each(decoders: list[Codec], values: list[Any] | TableRows) -> tuple[Any, ...]:
     decoded = []
     for number, (decode, value) in enumerate(zip(decoders, values, strict=True)):
         try:
             decoded.append(decode(value))
         except TraceFormatError as error:
-            raise within(f"[{number}]", error) from None
+            raise with_path(f"[{number}]", error) from None
     return tuple(decoded)
 
 
@@ -248,14 +248,14 @@ def _decode_dataclass(kind: type) -> Codec:
 
     def decode(data: Any) -> Any:
         if not isinstance(data, dict):
-            raise TraceFormatError(f"expected an object for {kind.__name__}, found {_found(data)}")
+            raise TraceFormatError(f"expected an object for {kind.__name__}, found {_describe_value(data)}")
         values = {}
         for name, decode_field in decoders:
             if name in data:
                 try:
                     values[name] = decode_field(data[name])
                 except TraceFormatError as error:
-                    raise within(f".{name}", error) from None
+                    raise with_path(f".{name}", error) from None
             elif name not in optional:
                 raise TraceFormatError(f"{kind.__name__} has no {name!r}")
         return kind(**values)
@@ -277,7 +277,9 @@ def _optional(codec: Codec) -> Codec:
 def _decode_either(decoders: dict[type, Codec]) -> Codec:
     def decode(value: Any) -> Any:
         if type(value) not in decoders:
-            raise TraceFormatError(f"expected {' or '.join(kind.__name__ for kind in decoders)}, found {_found(value)}")
+            raise TraceFormatError(
+                f"expected {' or '.join(kind.__name__ for kind in decoders)}, found {_describe_value(value)}"
+            )
         return decoders[type(value)](value)
 
     return decode
@@ -285,7 +287,7 @@ def _decode_either(decoders: dict[type, Codec]) -> Codec:
 
 def _array(values: Any) -> list[Any] | TableRows:
     if not isinstance(values, (list, TableRows)):
-        raise TraceFormatError(f"expected an array, found {_found(values)}")
+        raise TraceFormatError(f"expected an array, found {_describe_value(values)}")
     return values
 
 
@@ -293,13 +295,13 @@ def _to_float(value: Any) -> float:
     if type(value) is float and isfinite(value):
         return value
     if type(value) is not int:
-        raise TraceFormatError(f"expected a finite number, found {_found(value)}")
+        raise TraceFormatError(f"expected a finite number, found {_describe_value(value)}")
     return float(_to_int(value))
 
 
 def _to_int(value: Any) -> int:
     if type(value) is not int:
-        raise TraceFormatError(f"expected int, found {_found(value)}")
+        raise TraceFormatError(f"expected int, found {_describe_value(value)}")
     if not -_MOST < value < _MOST:
         raise TraceFormatError("expected an int of at most 64 bits")
     return value
@@ -307,7 +309,7 @@ def _to_int(value: Any) -> int:
 
 def _to_text(value: Any) -> str:
     if type(value) is not str:
-        raise TraceFormatError(f"expected str, found {_found(value)}")
+        raise TraceFormatError(f"expected str, found {_describe_value(value)}")
     if not value.isascii():
         try:
             value.encode()
@@ -318,9 +320,9 @@ def _to_text(value: Any) -> str:
 
 def _to_bool(value: Any) -> bool:
     if type(value) is not bool:
-        raise TraceFormatError(f"expected bool, found {_found(value)}")
+        raise TraceFormatError(f"expected bool, found {_describe_value(value)}")
     return value
 
 
-def _found(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     return f"{type(value).__name__}" if isinstance(value, (list, dict)) else f"{value!a:.40}"

@@ -24,8 +24,8 @@ from functools import cache
 from itertools import accumulate
 from typing import Any
 
-from tinyexplore.explore.tracefile.digests import derived, without_derived
-from tinyexplore.explore.tracefile.valid import Id, Index, TraceFormatError, constraint_of, hints_of, within
+from tinyexplore.explore.tracefile.digests import derive_digests, remove_derived
+from tinyexplore.explore.tracefile.valid import Id, Index, TraceFormatError, constraint_of, hints_of, with_path
 
 FEW = 4  # rows; a table with fewer rows is stored as rows
 _NUMBER = re.compile(r"(?<![0-9])(0|[1-9][0-9]{0,14})(?![0-9])")  # a number that JavaScript represents exactly
@@ -34,10 +34,10 @@ MOST_OF_FORMS = 16 << 20  # most characters of all forms
 Recode = Callable[[Any], Any]
 
 
-def packed(kind: type, data: dict[str, Any]) -> dict[str, Any]:
+def pack_tables(kind: type, data: dict[str, Any]) -> dict[str, Any]:
     """Return `data`, an object of class `kind`, with its tables stored as columns."""
     if nodes := data.get("nodes"):
-        data = {**data, "nodes": without_derived(nodes)}
+        data = {**data, "nodes": remove_derived(nodes)}
     packed_table: dict[str, Any] = _of_row(kind, _pack_table)(data)
     texts: dict[str, int] = {}
     for table in _line_tables(packed_table):
@@ -62,8 +62,8 @@ class TableRows:
     def replace(self, name: str, column: Sequence[Any]) -> None:
         """Replace the column `name` by `column`, if the table has that column."""
         if name in self._names:
-            at = self._names.index(name)
-            self._columns = [*self._columns[:at], column, *self._columns[at + 1 :]]
+            column_index = self._names.index(name)
+            self._columns = [*self._columns[:column_index], column, *self._columns[column_index + 1 :]]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         unpack = _of_row(self._kind, _unpack_table)
@@ -71,7 +71,7 @@ class TableRows:
             yield unpack(dict(zip(self._names, row, strict=True)))
 
 
-def unpacked(kind: type, data: dict[str, Any], nbytes: int = 1 << 62, memory: int = 1 << 62) -> dict[str, Any]:
+def unpack_tables(kind: type, data: dict[str, Any], nbytes: int = 1 << 62, memory: int = 1 << 62) -> dict[str, Any]:
     """Return `data` with each table as rows instead of columns.
 
     nbytes: most bytes that the lines of all programs may have, counting each occurrence.
@@ -94,9 +94,9 @@ def unpacked(kind: type, data: dict[str, Any], nbytes: int = 1 << 62, memory: in
     unpacked_row: dict[str, Any] = _of_row(kind, _unpack_table)(data)
     nodes = unpacked_row.get("nodes")
     if isinstance(nodes, TableRows):
-        nodes.replace("digest", derived(nodes))
+        nodes.replace("digest", derive_digests(nodes))
     elif isinstance(nodes, list):
-        digests = derived(nodes)
+        digests = derive_digests(nodes)
         unpacked_row["nodes"] = [
             {**row, "digest": digest} if isinstance(row, dict) and "digest" in row else row
             for row, digest in zip(nodes, digests, strict=True)
@@ -134,8 +134,8 @@ def packed_forms(texts: Iterable[str]) -> tuple[tuple[str, ...], tuple[int, ...]
     return tuple(forms), tuple(form_of_text), tuple(differences)
 
 
-def _unpacked_texts(packed: Any, most: int) -> list[Any]:
-    """Decode the texts; they may have at most `most` characters in all. Older releases store a plain list."""
+def _unpacked_texts(packed: Any, most_bytes: int) -> list[Any]:
+    """Decode the texts; they may have at most `most_bytes` characters in all. Older releases store a plain list."""
     if isinstance(packed, list):
         return packed
     wrong = TraceFormatError("texts: expected forms, the form of each text, and its numbers")
@@ -156,8 +156,8 @@ def _unpacked_texts(packed: Any, most: int) -> list[Any]:
             text = "".join([piece + str(number) for piece, number in zip(pieces[form], numbers, strict=False)])
             texts.append(text + pieces[form][-1])
             characters += len(texts[-1])
-            if characters > most:
-                raise TraceFormatError(f"texts: they have more than {most} characters")
+            if characters > most_bytes:
+                raise TraceFormatError(f"texts: they have more than {most_bytes} characters")
     except (KeyError, TypeError, IndexError, AttributeError, ValueError, StopIteration) as error:
         raise wrong from error
     return texts
@@ -167,14 +167,14 @@ def _line_tables(data: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the tables of lines in the programs and stage texts of `data` that have columns; skip other tables."""
     line_tables = []
     for name in ("programs", "stage_texts"):
-        for table in _lines_in(data.get(name)):
+        for table in _lines_of_table(data.get(name)):
             columns = table.get("columns") if isinstance(table, dict) else None
             if isinstance(columns, dict) and isinstance(columns.get("text"), list):
                 line_tables.append(table)
     return line_tables
 
 
-def _lines_in(listings: Any) -> list[Any]:
+def _lines_of_table(listings: Any) -> list[Any]:
     """Return the lines of each row of a table of listings."""
     if isinstance(listings, dict):
         columns = listings.get("columns")
@@ -207,7 +207,7 @@ def _of_row(kind: type, table: Callable[[type, Any], Any]) -> Recode:
                 try:
                     row[name] = recode(row[name])
                 except TraceFormatError as error:
-                    raise within(f".{name}", error) from None
+                    raise with_path(f".{name}", error) from None
         return row
 
     return recode_row
@@ -350,7 +350,7 @@ def _ids(values: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _chained(values: Sequence[Sequence[int]]) -> list[list[int]]:
+def _chain_spans(values: Sequence[Sequence[int]]) -> list[list[int]]:
     chained = []
     first = 0
     for items in values:
@@ -360,7 +360,7 @@ def _chained(values: Sequence[Sequence[int]]) -> list[list[int]]:
     return chained
 
 
-def _unchained(values: Sequence[Any]) -> list[Any]:
+def _unchain_spans(values: Sequence[Any]) -> list[Any]:
     unchained: list[Any] = []
     first = 0
     for items in values:
@@ -376,9 +376,9 @@ def _unchained(values: Sequence[Any]) -> list[Any]:
 _ENCODE: dict[str, Callable[[Any], list[Any]]] = {
     "previous": _differences,
     "distance": _distances,
-    "chained": _chained,
+    "chained": _chain_spans,
 }
-_DECODE: dict[str, Callable[[Any], list[Any]]] = {"previous": _sums, "distance": _ids, "chained": _unchained}
+_DECODE: dict[str, Callable[[Any], list[Any]]] = {"previous": _sums, "distance": _ids, "chained": _unchain_spans}
 
 
-__all__ = ["TableRows", "packed", "unpacked"]
+__all__ = ["TableRows", "pack_tables", "unpack_tables"]

@@ -29,8 +29,8 @@ def content_digest(op: str, dtype: str, arg: str, detail: str, sources: Sequence
     return sha1(content, usedforsecurity=False).hexdigest()[:DIGEST_LENGTH]
 
 
-def without_derived(nodes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of nodes with None in place of each digest that `derived` can recompute."""
+def remove_derived(nodes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of nodes with None in place of each digest that `derive_digests` can recompute."""
     digests: list[str] = []
     plain_nodes = []
     for row in nodes:
@@ -41,7 +41,7 @@ def without_derived(nodes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return plain_nodes
 
 
-def derived(nodes: Iterable[Any]) -> list[Any]:
+def derive_digests(nodes: Iterable[Any]) -> list[Any]:
     """Return the digest of each row of nodes; compute those that are missing.
 
     A malformed row keeps its value, for the decoder to reject.
@@ -63,4 +63,4 @@ def _of_row(row: dict[str, Any], digests: Sequence[str]) -> str:
     return content_digest(row["op"], row["dtype"], row["arg"], row["detail"], sources)
 
 
-__all__ = ["DIGEST_LENGTH", "content_digest", "derived", "without_derived"]
+__all__ = ["DIGEST_LENGTH", "content_digest", "derive_digests", "remove_derived"]

@@ -67,7 +67,7 @@ class _FigureTables:
             lazy = [node for node in trace.nodes if node.kind in self.tensor_kinds]
         else:
             info = trace.kernels[kernel]
-            stages, programs = self.stages.get(_owner(info), []), self.programs.get(_owner(info), [])
+            stages, programs = self.stages.get(_owner_id(info), []), self.programs.get(_owner_id(info), [])
             members = (trace.nodes[node] for node in sorted({*info.nodes, *info.roots}))
             lazy = [node for node in members if node.kind in self.tensor_kinds]
         times, search_us = self._times(stages)
@@ -161,7 +161,7 @@ def _lazy_text(lazy: Sequence[Node]) -> str:
 
 def _passes_text(passes: Sequence[Stage], firings: int) -> str:
     """Return the numbers of passes, of firings and of passes without a change, as text."""
-    idle = sum(not _changed(stage) for stage in passes)
+    idle = sum(not _is_changed(stage) for stage in passes)
     text = f"{count_text(len(passes), 'pass', 'passes')} · {count_text(firings, 'firing')}"
     return text + (f" · {idle:,} idle" if idle else "")
 
@@ -211,11 +211,11 @@ def _searches(trace: TraceTables) -> set[int]:
     return kernels
 
 
-def _changed(stage: Stage) -> bool:
+def _is_changed(stage: Stage) -> bool:
     return bool(stage.steps) or stage.before != stage.after
 
 
-def _owner(kernel: KernelInfo) -> int:
+def _owner_id(kernel: KernelInfo) -> int:
     return kernel.id if kernel.same_as is None else kernel.same_as
 
 

@@ -17,7 +17,7 @@ from tinyexplore.explore.tracefile.model import (
     ScheduleVariant,
     TraceTables,
 )
-from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table, lines_of
+from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table, join_lines
 
 Mark = Literal["fused", "cut", "again", "read"]
 _MOST_MOVEMENTS = 8  # the most movements on the path of one edge
@@ -80,7 +80,7 @@ class WhyKernels(Readable):
 
 
 def _row(edge: Edge) -> tuple[str, str, str, str]:
-    numbers = lines_of(map(compared_text, edge.compared))
+    numbers = join_lines(map(compared_text, edge.compared))
     return f"{edge.src} → {edge.dst}", edge.mark, f"{edge.decision}: {edge.reason}", numbers
 
 
@@ -131,9 +131,9 @@ class Fusions:
             mark = "cut" if set(of).isdisjoint(into) else "again" if len(of) > 1 else "fused"
         word, reason = ("", "it lies in memory") if decision is None else (decision.decision, decision.reason)
         compared = () if decision is None else decision.compared
-        return Edge(src, dst, mark, word, reason, compared, of, into, *self._against(src, mark, decision))
+        return Edge(src, dst, mark, word, reason, compared, of, into, *self._objections(src, mark, decision))
 
-    def _against(self, src: int, mark: Mark, decision: Decision | None) -> tuple[str, str]:
+    def _objections(self, src: int, mark: Mark, decision: Decision | None) -> tuple[str, str]:
         """Return why the edge from `src` cannot be cut, and why it cannot be joined; "" if it can."""
         node = self.trace.nodes[src]
         if src in self._made_by_splitting:
@@ -187,18 +187,18 @@ class Fusions:
     def why(self, a: int, b: int) -> WhyKernels:
         """Explain why LazyBuffers `a` and `b` share a kernel or not."""
         of_a, of_b = self.kernels(a), self.kernels(b)
-        together = tuple(kernel for kernel in of_a if kernel in of_b)
+        shared_kernels = tuple(kernel for kernel in of_a if kernel in of_b)
         path = self._path(a, b) or self._path(b, a)
         edges = tuple(self.edge(src, dst) for src, dst in zip(path, path[1:], strict=False))
-        return WhyKernels(a, b, self._text(a, b, together, edges), together, of_a, of_b, edges)
+        return WhyKernels(a, b, self._text(a, b, shared_kernels, edges), shared_kernels, of_a, of_b, edges)
 
     def _path(self, start: int, end: int) -> list[int]:
         """Return the shortest path of edges from `start` to `end`; empty if there is none."""
         nodes = self.trace.nodes
         before: dict[int, int] = {end: end}
-        waiting = deque([end])
-        while waiting:
-            node = waiting.popleft()
+        queue = deque([end])
+        while queue:
+            node = queue.popleft()
             if node == start:
                 path = [start]
                 while path[-1] != end:
@@ -207,10 +207,10 @@ class Fusions:
             for src in nodes[node].src:
                 if src not in before:
                     before[src] = node
-                    waiting.append(src)
+                    queue.append(src)
         return []
 
-    def _text(self, a: int, b: int, together: tuple[int, ...], edges: tuple[Edge, ...]) -> str:
+    def _text(self, a: int, b: int, shared_kernels: tuple[int, ...], edges: tuple[Edge, ...]) -> str:
         names = {node: name_of(self.trace.nodes[node]) for node in (a, b)}
         kernels = {kernel.id: kernel for kernel in self.trace.kernels}
         for node in (a, b):
@@ -222,14 +222,14 @@ class Fusions:
                     else f"{decision.decision}: {decision.reason}"
                 )
                 return f"no kernel computes {names[node]}: {why}"
-        if together:
-            return f"one kernel: {_names(kernels, together)} computes both {names[a]} and {names[b]}"
+        if shared_kernels:
+            return f"one kernel: {_names(kernels, shared_kernels)} computes both {names[a]} and {names[b]}"
         of_a, of_b = (_names(kernels, self.kernels(node)) for node in (a, b))
         two = f"{names[a]} is computed by {of_a}, {names[b]} by {of_b}"
         cuts = [edge for edge in edges if edge.mark == "cut"]
         if cuts:
-            where = name_of(self.trace.nodes[cuts[0].src])
-            return f"two kernels: {two}; between them {where} goes through memory: {cuts[0].reason}"
+            producer = name_of(self.trace.nodes[cuts[0].src])
+            return f"two kernels: {two}; between them {producer} goes through memory: {cuts[0].reason}"
         if edges:
             return f"two kernels: {two}"
         return f"two kernels: {two}; neither depends on the other, and a kernel has one loop nest for one result"

@@ -12,14 +12,16 @@ MOST = 3  # most names in a hint
 def similar_names(name: str, kind: type) -> str:
     """Return "; did you mean …?" with public attributes of `kind` that are spelled or begin like `name`; "" if none."""
     names = [candidate for candidate in dir(kind) if not candidate.startswith("_")]
-    begun = [
-        candidate for candidate in names if min(len(candidate), len(name)) >= SHORTEST and _begins(candidate, name)
+    prefixed = [
+        candidate
+        for candidate in names
+        if min(len(candidate), len(name)) >= SHORTEST and _shares_prefix(candidate, name)
     ]
-    matches = list(dict.fromkeys([*get_close_matches(name, names), *begun]))
+    matches = list(dict.fromkeys([*get_close_matches(name, names), *prefixed]))
     return f"; did you mean {' or '.join(matches[:MOST])}?" if matches else ""
 
 
-def _begins(first: str, other: str) -> bool:
+def _shares_prefix(first: str, other: str) -> bool:
     return first.startswith(other) or other.startswith(first)
 
 

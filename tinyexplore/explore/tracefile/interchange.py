@@ -68,7 +68,7 @@ class Graph:
 
     def to_graphviz(self) -> graphviz.Digraph:
         """Return the graph as a `graphviz.Digraph` in the explorer's colors, with a cluster per kernel."""
-        return _digraph(self.trace, self._drawn())
+        return _digraph(self.trace, self._drawn_graph())
 
     def to_networkx(self) -> networkx.MultiDiGraph[Any]:
         """Return the whole graph for networkx: nodes by id with their fields as attributes, an edge per operand."""
@@ -104,7 +104,7 @@ class Graph:
         where = "" if self.stage is None else f" {self.which} stage {self.stage} ({self.trace.stages[self.stage].name})"
         return f"Graph({count_text(len(self.nodes), 'node')} of {self.trace.title!r}{where})"
 
-    def _drawn(self) -> DrawnGraph:
+    def _drawn_graph(self) -> DrawnGraph:
         return drawn_graph(self.nodes, [node.id for node in self.roots], self.max_nodes)
 
 

@@ -27,32 +27,32 @@ def origins(
     places_before, places_after: the location of each line, None for a line without one.
     """
     numbers: list[int | None] = [None] * len(after)
-    names = _first_of(before, _defined)
-    line_of_location = {} if places_before is None else _first_of(places_before, lambda operation: operation)
+    names = _first_positions(before, _defined_name)
+    line_of_location = {} if places_before is None else _first_positions(places_before, lambda operation: operation)
     for tag, low, high, start, end in _opcodes(before, after):
-        for at in range(start, end):
+        for index in range(start, end):
             if tag == "equal":
-                numbers[at] = low + at - start
+                numbers[index] = low + index - start
                 continue
-            named = names.get(_defined(after[at]))
-            if named is None and places_after is not None and places_after[at] is not None:
-                named = line_of_location.get(places_after[at])
+            named = names.get(_defined_name(after[index]))
+            if named is None and places_after is not None and places_after[index] is not None:
+                named = line_of_location.get(places_after[index])
             if named is None and tag == "replace" and high - low == end - start:
-                named = low + at - start
-            numbers[at] = named
+                named = low + index - start
+            numbers[index] = named
     return numbers
 
 
-def _first_of(items: Sequence[Hashable], key: Callable[[Hashable], Hashable | None]) -> dict[Hashable, int]:
+def _first_positions(items: Sequence[Hashable], key: Callable[[Hashable], Hashable | None]) -> dict[Hashable, int]:
     first: dict[Hashable, int] = {}
-    for at, item in enumerate(items):
+    for index, item in enumerate(items):
         name = key(item)
         if name is not None:
-            first.setdefault(name, at)
+            first.setdefault(name, index)
     return first
 
 
-def _defined(line: Hashable) -> str | None:
+def _defined_name(line: Hashable) -> str | None:
     """Return the name that a line defines, or None."""
     match = _NAME.match(str(line))
     return (match[1] or match[2]) if match else None

@@ -1472,7 +1472,7 @@ class Branch(ReadableRow):
 
     def __str__(self) -> str:
         """Return one line: the command, the opts of the first kernel, and its time."""
-        asked_for = self._asked()
+        asked_for = self._command_text()
         parts = [f"branch {self.id}", asked_for]
         for variant in self.kernels[:1]:
             time = " · ".join(_times(variant)) or "not timed"
@@ -1484,7 +1484,7 @@ class Branch(ReadableRow):
             parts += _times(self.schedule) or ["not timed"]
         return " · ".join([*parts, *([self.reason] if self.reason else [])])
 
-    def _asked(self) -> str:
+    def _command_text(self) -> str:
         """Return the command as text: a sentence for commands with long texts, else a call with its arguments."""
         match self.command.kind, dict(self.command.arguments):
             case "SetOpts", {"opts": opts}:
@@ -1526,12 +1526,12 @@ def _variant_row(variant: KernelVariant) -> tuple[str, ...]:
 
 def _times(variant: KernelVariant | ScheduleVariant) -> list[str]:
     """Return the time, the base time and their comparison, as far as they exist. Both were measured alternately."""
-    mine = spread_text(variant.median_us, variant.low_us, variant.high_us)
+    variant_time = spread_text(variant.median_us, variant.low_us, variant.high_us)
     base = spread_text(variant.base_median_us, variant.base_low_us, variant.base_high_us)
     if isinstance(variant, ScheduleVariant) and not (variant.cut or variant.join):
         base = ""  # this is the captured schedule
     ratio = ratio_text(variant.median_us, variant.base_median_us, variant.verdict, "the base") if base else ""
-    return [text for text in (mine, base and f"base {base}", ratio) if text]
+    return [text for text in (variant_time, base and f"base {base}", ratio) if text]
 
 
 def _one_line(value: int | str) -> str:

@@ -129,7 +129,7 @@ def modules(trace: TraceTables) -> Module:
 
     def module(scope: int) -> Module:
         row = trace.scopes[scope]
-        return _whole(
+        return _with_children(
             row.name,
             row.kind,
             sums.get(scope, _Sum()),
@@ -142,15 +142,17 @@ def modules(trace: TraceTables) -> Module:
 
     children = [module(scope) for scope in inner.get(None, ())]
     if None in sums:
-        children.append(_whole(OUTSIDE, OUTSIDE, sums[None], 0, kernels.get(None, set()), (), nodes_of.get(None, [])))
+        children.append(
+            _with_children(OUTSIDE, OUTSIDE, sums[None], 0, kernels.get(None, set()), (), nodes_of.get(None, []))
+        )
     title = trace.title or "trace"
-    return _whole(title, title, _Sum(), 0, set(), tuple(children), [])
+    return _with_children(title, title, _Sum(), 0, set(), tuple(children), [])
 
 
-def _whole(
+def _with_children(
     name: str,
     kind: str,
-    own: _Sum,
+    own_cost: _Sum,
     parameter_bytes: int,
     kernels: set[int],
     children: tuple[Module, ...],
@@ -161,10 +163,10 @@ def _whole(
     return Module(
         name,
         kind,
-        own.time_us + sum(child.time_us for child in children),
-        own.backward_us + sum(child.backward_us for child in children),
+        own_cost.time_us + sum(child.time_us for child in children),
+        own_cost.backward_us + sum(child.backward_us for child in children),
         parameter_bytes + sum(child.parameter_bytes for child in children),
-        own.result_bytes + sum(child.result_bytes for child in children),
+        own_cost.result_bytes + sum(child.result_bytes for child in children),
         tuple(sorted(kernels.union(*(child.kernels for child in children)))),
         children,
         tuple(sorted({*nodes, *(node for child in children for node in child.nodes)})),

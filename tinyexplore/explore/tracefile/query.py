@@ -156,16 +156,16 @@ class _Index:
     def spread_frames(self, kernel: int | None) -> dict[int, set[int]]:
         """Return the frames of every node. Each frame is propagated along the links from the nodes that it built."""
         frames: dict[int, set[int]] = {node.id: {node.user} for node in self.trace.nodes if node.user is not None}
-        waiting = list(frames)
-        while waiting:
-            node = waiting.pop()
+        pending = list(frames)
+        while pending:
+            node = pending.pop()
             for link in self.forward.get(node, ()):
                 if not self.belongs(link, kernel):
                     continue
                 reached = frames.setdefault(link.dst, set())
                 if not frames[node] <= reached:
                     reached |= frames[node]
-                    waiting.append(link.dst)
+                    pending.append(link.dst)
         return frames
 
     def belongs(self, link: Link, kernel: int | None) -> bool:
@@ -346,7 +346,7 @@ def where(
     """
     nodes: Iterable[Node] = trace.nodes
     if rule is not None:
-        nodes = _made_by(trace, rule)
+        nodes = _replaced_by_rule(trace, rule)
     if user_line is not None:
         index = _index(trace)
         frames = {frame.id for frame in trace.frames if frame.line == user_line}
@@ -365,7 +365,7 @@ def where(
     return tuple(nodes)
 
 
-def _made_by(trace: TraceTables, rule: str) -> list[Node]:
+def _replaced_by_rule(trace: TraceTables, rule: str) -> list[Node]:
     ids = {named.id for named in trace.rules if named.name == rule}
     if not ids:
         fired = ", ".join(sorted({named.name for named in trace.rules})) or "none"

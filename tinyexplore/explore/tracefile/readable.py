@@ -51,7 +51,7 @@ class Table:
         lines = [fill(self.title, CONSOLE_WIDTH)]
         rows = [row for row in (self.columns, *self.rows) if any(row)] if self.rows else []
         widths = _widths(rows)
-        split = [[_wrapped(cell, width) for cell, width in zip(row, widths)] for row in rows]
+        split = [[_wrap_cell(cell, width) for cell, width in zip(row, widths)] for row in rows]
         for row in split:
             for part in range(max(map(len, row))):
                 cells = [cell[part] if part < len(cell) else "" for cell in row]
@@ -103,7 +103,7 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
     return widths
 
 
-def _wrapped(cell: str, width: int) -> list[str]:
+def _wrap_cell(cell: str, width: int) -> list[str]:
     """Return the lines of a cell, wrapped at `width`; a longer word stays whole."""
     return [part for line in cell.split("\n") for part in wrap(line, max(width, 1), break_long_words=False) or [""]]
 
@@ -172,13 +172,13 @@ def _value_text(name: str, value: Any, longest: int = LONGEST_WORD) -> str:
         if len(parts) > FEW or any(isinstance(part, (ReadableRow, tuple)) for part in parts):
             return count_text(len(parts), "value")
         keys = [f"{key}: " for key in value] if isinstance(value, dict) else [""] * len(parts)
-        text = ", ".join(key + _word(name, part) for key, part in zip(keys, parts))
+        text = ", ".join(key + _value_in_words(name, part) for key, part in zip(keys, parts))
     else:
-        text = " ".join(_word(name, value).split())
+        text = " ".join(_value_in_words(name, value).split())
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def _word(name: str, value: Any) -> str:
+def _value_in_words(name: str, value: Any) -> str:
     """Return one value as text: times with their unit, large numbers with commas."""
     if isinstance(value, ReadableRow):
         return value.in_words()
@@ -189,9 +189,9 @@ def _word(name: str, value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
 
 
-def lines_of(parts: Iterable[str]) -> str:
+def join_lines(parts: Iterable[str]) -> str:
     """Join several texts as the lines of one cell."""
     return "\n".join(part for part in parts if part)
 
 
-__all__ = ["Readable", "ReadableRow", "Table", "lines_of", "page_frame"]
+__all__ = ["Readable", "ReadableRow", "Table", "join_lines", "page_frame"]

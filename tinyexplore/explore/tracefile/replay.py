@@ -91,18 +91,18 @@ class StageReplay:
         """
         if not 0 <= k <= self.count:
             raise IndexError(f"step {k}: the stage has {self.count} steps; choose 0 to {self.count}")
-        now = self._resolved(k)
+        resolved = self._resolved(k)
         changed: set[int] = set()
         if k > 0 and marked:
             past = self._resolved(k - 1).nodes
-            for shown_id, node in now.nodes.items():
+            for shown_id, node in resolved.nodes.items():
                 old = past.get(shown_id)
                 if old is None or old.node != node.node:
                     changed.add(shown_id)
-            target = now.id_of.get(self._latest(self._steps[k - 1].after, k, {}))
+            target = resolved.id_of.get(self._latest(self._steps[k - 1].after, k, {}))
             if target is not None:
                 changed.add(target)
-        return ShownGraph(now.root, dict(now.nodes), frozenset(changed))
+        return ShownGraph(resolved.root, dict(resolved.nodes), frozenset(changed))
 
     def _collect_replacements(self) -> None:
         """Record the replacements of each node by step. A step back to a node removes that node's replacement."""
@@ -220,11 +220,11 @@ class StageReplay:
     def _displayed(self, k: int, root: list[int], sources_of: dict[int, list[int]]) -> _Resolved:
         total = len(self._sources)
         id_of: dict[int, int] = {}
-        taken: set[int] = set()
+        used_ids: set[int] = set()
         for key in sources_of:
             preferred = self._display_id(key, k)
-            shown_id = 2 * total + key if preferred in taken else preferred
-            taken.add(shown_id)
+            shown_id = 2 * total + key if preferred in used_ids else preferred
+            used_ids.add(shown_id)
             id_of[key] = shown_id
         nodes = {}
         for key, src in sources_of.items():

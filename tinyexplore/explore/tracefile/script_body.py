@@ -24,7 +24,7 @@ PASSES = {"full": 3, "light": 0, "least": 0}  # LLVM's optimization level for th
 CODE = {"full": 1, "light": 1, "least": 0}  # LLVM's optimization level for code generation, by effort
 
 
-def made(dtype: str, size: int, generator: np.random.Generator) -> np.ndarray:
+def random_values(dtype: str, size: int, generator: np.random.Generator) -> np.ndarray:
     """Return random content for an input buffer: floats from -1 to 1, small integers, or booleans."""
     if dtype == "bfloat16":
         return (generator.uniform(-1, 1, size).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
@@ -38,14 +38,14 @@ def made(dtype: str, size: int, generator: np.random.Generator) -> np.ndarray:
     return generator.uniform(-1, 1, size).astype(kind)
 
 
-def numbers(dtype: str, values: np.ndarray) -> np.ndarray:
+def as_float64(dtype: str, values: np.ndarray) -> np.ndarray:
     """Return the values of a buffer as float64. NumPy lacks the fp8 types; their values stay bytes."""
     if dtype == "bfloat16":
         values = (values.astype(np.uint32) << 16).view(np.float32)
     return values.astype(np.float64)
 
 
-def at_a_cache_line(values: np.ndarray) -> np.ndarray:
+def aligned_copy(values: np.ndarray) -> np.ndarray:
     """Return a copy whose memory starts at a multiple of 64 bytes and is followed by at least 64 spare bytes."""
     block = np.zeros(values.nbytes + 128, np.uint8)
     start = -block.ctypes.data % 64
@@ -54,7 +54,7 @@ def at_a_cache_line(values: np.ndarray) -> np.ndarray:
     return aligned
 
 
-def with_llvm(kernel: dict[str, Any]) -> tuple[int, Any]:
+def compile_with_llvm(kernel: dict[str, Any]) -> tuple[int, Any]:
     """Compile the kernel with llvmlite for this CPU. Return the entry's address and the objects that keep it loaded."""
     import llvmlite.binding as llvm
 
@@ -83,7 +83,7 @@ def with_llvm(kernel: dict[str, Any]) -> tuple[int, Any]:
     return tracker[f"{name}_entry"], (tracker, jit)
 
 
-def with_c(kernel: dict[str, Any]) -> tuple[int, Any]:
+def compile_with_c(kernel: dict[str, Any]) -> tuple[int, Any]:
     """Compile the kernel with the C compiler on the path for this CPU. Return the entry's address and its library."""
     name, source = kernel["name"], kernel["c"]
     native = "-mcpu=native" if platform.machine().lower() in ("aarch64", "arm64") else "-march=native"
@@ -118,14 +118,14 @@ def main(kernel: dict[str, Any]) -> None:
     way = options.way or ("llvm" if kernel["llvm"] and has_llvmlite() else "c")
     if not kernel[way]:
         raise SystemExit(f"this kernel has no {way} source here")
-    compiled = with_llvm if way == "llvm" else with_c
+    compiled = compile_with_llvm if way == "llvm" else compile_with_c
     address, keep = compiled(kernel)
 
     generator = np.random.default_rng(0)
     arrays = {}
     for buffer, (dtype, size, is_read, _) in buffers.items():
-        values = made(dtype, size, generator)
-        arrays[buffer] = at_a_cache_line(values if is_read else np.zeros_like(values))
+        values = random_values(dtype, size, generator)
+        arrays[buffer] = aligned_copy(values if is_read else np.zeros_like(values))
     if options.inputs:
         for buffer, values in np.load(options.inputs).items():
             arrays[buffer][:] = values.astype(arrays[buffer].dtype).ravel()
@@ -159,7 +159,7 @@ def main(kernel: dict[str, Any]) -> None:
     print(f"{name}, by {way}, {parts} thread{'s' if parts > 1 else ''}")
     for buffer, result in results.items():
         dtype = buffers[buffer][0]
-        values = numbers(dtype, result)
+        values = as_float64(dtype, result)
         print(f"  {buffer}: {dtype}[{result.size}], sum {values.sum():.6g}, first {values[:4].tolist()}")
     if times_us:
         low, _, high = statistics.quantiles(times_us, n=4) if len(times_us) > 1 else times_us * 3

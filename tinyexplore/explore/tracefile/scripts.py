@@ -75,11 +75,11 @@ def _script(
     nodes = _nodes(trace, programs["uops"])
     variables = _variables(nodes, bound)
     head = [
-        f'"""The kernel {_plain(info.name)} of {_plain(trace.title or "a capture")}, alone.',
+        f'"""The kernel {_plain_text(info.name)} of {_plain_text(trace.title or "a capture")}, alone.',
         "",
-        f"Captured on {_plain(info.device)}: {_plain(dict(trace.options).get('target', ''))}",
-        f"Opts: {_plain(', '.join(info.opts)) or 'none'}",
-        f"Loops: {_plain(', '.join(f'{name} {kind} {size}' for name, kind, size in info.axes))}",
+        f"Captured on {_plain_text(info.device)}: {_plain_text(dict(trace.options).get('target', ''))}",
+        f"Opts: {_plain_text(', '.join(info.opts)) or 'none'}",
+        f"Loops: {_plain_text(', '.join(f'{name} {kind} {size}' for name, kind, size in info.axes))}",
         "",
         "Needs NumPy, and llvmlite or a C compiler: python THIS_FILE [--with llvm|c] [--inputs X.npz] [--save Y.npz]",
         '"""',
@@ -96,7 +96,7 @@ def _script(
         f'    "extent": {_extent(info, variables)},  # of the loop that threads share',
         f'    "flops": {info.flops},',
         f'    "bytes_moved": {info.bytes_moved},',
-        f'    "effort": {_effort(programs.get("llvm"))!r},',
+        f'    "effort": {_effort_name(programs.get("llvm"))!r},',
         f'    "branches": {bool(programs.get("llvm") and programs["llvm"].branches)},',
         "",
     ]
@@ -122,7 +122,7 @@ def _body() -> str:
     return "\n".join(text.splitlines()[docstring.end_lineno or 0 :]).lstrip("\n")
 
 
-def _plain(words: str) -> str:
+def _plain_text(words: str) -> str:
     """Return the text without characters that would end or escape a docstring."""
     printable = "".join(letter if letter.isprintable() else " " for letter in words)
     return printable.replace("\\", "/").replace('"', "'")
@@ -155,7 +155,7 @@ def _buffers(nodes: list[Node]) -> dict[str, tuple[str, int, bool, bool]]:
     read = {pointer.id for node in nodes if node.op == "LOAD" and node.src and (pointer := global_of(node.src[0]))}
     written = {pointer.id for node in nodes if node.op == "STORE" and node.src and (pointer := global_of(node.src[0]))}
     buffers = {}
-    for node in sorted((node for node in nodes if node.op == "DEFINE_GLOBAL"), key=_position):
+    for node in sorted((node for node in nodes if node.op == "DEFINE_GLOBAL"), key=_buffer_position):
         match = re.fullmatch(r"(\w+)\[(\d{1,19})\]", node.detail, re.ASCII)  # the format of describe.py
         if match is None:
             raise ReproducerError(
@@ -165,7 +165,7 @@ def _buffers(nodes: list[Node]) -> dict[str, tuple[str, int, bool, bool]]:
     return buffers
 
 
-def _position(node: Node) -> int:
+def _buffer_position(node: Node) -> int:
     if not re.fullmatch(r"\d{1,9}", node.arg, re.ASCII):
         raise ReproducerError(f"{node.arg!r:.60} is not a position of a buffer")
     return int(node.arg)
@@ -224,6 +224,6 @@ def _is_arithmetic(text: str, variables: Mapping[str, int]) -> bool:
     )
 
 
-def _effort(program: Program | None) -> str:
+def _effort_name(program: Program | None) -> str:
     """Return LLVM's optimization effort for this program; `script_body.py` maps it to levels."""
     return program.effort if program is not None and program.effort else "full"

@@ -47,11 +47,11 @@ def marks(trace: TraceTables, source: int) -> dict[int, list[Mark]]:
     spans = [(frame.span, frame.id) for frame in trace.frames if frame.source == source and frame.span is not None]
     for span, frame in sorted(spans, key=lambda entry: -_size(entry[0], lines)):
         line, column, end_line, end_column = span
-        for at in range(line, min(end_line, len(lines)) + 1):
-            text = lines[at - 1]
-            first = max(column if at == line else 0, len(text) - len(text.lstrip()))
-            for owned_column in range(first, min(end_column if at == end_line else len(text), len(text))):
-                owner[at, owned_column] = frame
+        for number in range(line, min(end_line, len(lines)) + 1):
+            text = lines[number - 1]
+            first = max(column if number == line else 0, len(text) - len(text.lstrip()))
+            for owned_column in range(first, min(end_column if number == end_line else len(text), len(text))):
+                owner[number, owned_column] = frame
     kernels = _kernels_of_frames(trace)
     marks_of: dict[int, list[Mark]] = {}
     last: tuple[int, int, int] | None = None  # line, column, frame

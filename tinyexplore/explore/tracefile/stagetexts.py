@@ -64,10 +64,10 @@ def line_history(trace: TraceTables, text: StageText | int, number: int) -> tupl
     Raises:
         IndexError: there is no such text or line.
     """
-    at: tuple[StageText, int] | None = (trace.stage_texts[text] if isinstance(text, int) else text, number)
+    origin: tuple[StageText, int] | None = (trace.stage_texts[text] if isinstance(text, int) else text, number)
     history: list[TextPlace] = []
-    while at is not None:
-        stage_text, number = at
+    while origin is not None:
+        stage_text, number = origin
         text_place = TextPlace(trace.stages[stage_text.stage], stage_text, number, stage_text.lines[number])
         if (
             history
@@ -77,7 +77,7 @@ def line_history(trace: TraceTables, text: StageText | int, number: int) -> tupl
             history[-1] = text_place  # the text of the line is older
         else:
             history.append(text_place)
-        at = _origin(trace, stage_text, text_place.line)
+        origin = _origin(trace, stage_text, text_place.line)
     return tuple(reversed(history))
 
 
@@ -87,7 +87,9 @@ def _origin(trace: TraceTables, text: StageText, line: TextLine) -> tuple[StageT
         return before, line.origin
     others = [earlier for earlier in reversed(trace.stage_texts[: text.id]) if earlier.language != text.language]
     for earlier in ([before] if before is not None else []) + others:
-        number = next((at for at, other in enumerate(earlier.lines) if set(line.nodes) & set(other.nodes)), None)
+        number = next(
+            (position for position, other in enumerate(earlier.lines) if set(line.nodes) & set(other.nodes)), None
+        )
         if number is not None:
             return earlier, number
     return None
@@ -107,17 +109,17 @@ def changed_rows(before: Sequence[str], after: Sequence[str]) -> list[tuple[str,
     blocks = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     for number, (kind, low, high, start, end) in enumerate(blocks):
         if kind != "equal":
-            rows += [("−", at + 1, before[at]) for at in range(low, high)]
-            rows += [("+", at + 1, after[at]) for at in range(start, end)]
+            rows += [("−", index + 1, before[index]) for index in range(low, high)]
+            rows += [("+", index + 1, after[index]) for index in range(start, end)]
             continue
         head = CONTEXT if number > 0 else 0
         tail = CONTEXT if number < len(blocks) - 1 else 0
         hidden = end - start - head - tail
         shown = [*range(start, start + head), *range(end - tail, end)] if hidden > 1 else list(range(start, end))
-        for at in shown:
-            if hidden > 1 and at == end - tail:
+        for index in shown:
+            if hidden > 1 and index == end - tail:
                 rows.append(("…", None, f"{hidden} equal lines"))
-            rows.append((" ", at + 1, after[at]))
+            rows.append((" ", index + 1, after[index]))
         if hidden > 1 and not tail:
             rows.append(("…", None, f"{hidden} equal lines"))
     return rows

@@ -50,10 +50,10 @@ def kernel_timeline(trace: TraceTables) -> Timeline:
     Compile time has length 0. A change of memory during compilation is drawn between the runs around it. Without a
     timed run, the result is `timeline(trace)`.
     """
-    whole = timeline(trace)
+    trace_timeline = timeline(trace)
     runs = sorted((run for run in trace.runs if run.median_us > 0), key=lambda run: run.started_us)
     if not runs:
-        return whole
+        return trace_timeline
     began = [run.started_us for run in runs]
     totals = [0.0, *accumulate(run.median_us for run in runs)]
 
@@ -69,9 +69,9 @@ def kernel_timeline(trace: TraceTables) -> Timeline:
         TimelineSpan(_DEVICE, trace.kernels[run.kernel].name, started_us, run.median_us, kernel=run.kernel)
         for run, started_us in zip(runs, totals, strict=False)
     )
-    memory = tuple((clock(time_us), total) for time_us, total in whole.memory)
+    memory = tuple((clock(time_us), total) for time_us, total in trace_timeline.memory)
     lives = tuple(
-        replace(life, started_us=clock(life.started_us), ended_us=clock(life.ended_us)) for life in whole.lives
+        replace(life, started_us=clock(life.started_us), ended_us=clock(life.ended_us)) for life in trace_timeline.lives
     )
     return Timeline(((_DEVICE, "device"),), spans, memory, lives, totals[-1])
 

@@ -65,14 +65,14 @@ def with_titles(
         titles = [title or _input_title(nodes, kernel) for title, kernel in zip(titles, kernels, strict=True)]
     shared = {title for title in titles if title and titles.count(title) > 1}
     return tuple(
-        replace(kernel, title=_apart(tables, kernel, title) if title in shared else title)
+        replace(kernel, title=_with_largest_input(tables, kernel, title) if title in shared else title)
         for kernel, title in zip(kernels, titles, strict=True)
     )
 
 
 def _title(tables: _TitleTables, kernel: KernelInfo) -> str:
     parts = list(_parts(tables, kernel))
-    largest = sorted(parts, key=lambda part: (-_weight(part), part.nodes[0].id))[:MOST_PARTS]
+    largest = sorted(parts, key=lambda part: (-_part_weight(part), part.nodes[0].id))[:MOST_PARTS]
     chosen = [part for part in parts if part in largest]
     texts = [_text(tables, part) for part in chosen if not _is_named_input(tables.nodes, part, chosen)]
     return ", ".join(dict.fromkeys(text for text in texts if text))
@@ -82,11 +82,11 @@ def _input_title(nodes: Sequence[Node], kernel: KernelInfo) -> str:
     """Return the title "input x" of a kernel that only computes tensors from before the capture; "" without a name."""
     if any(nodes[number].calls and nodes[number].group not in SILENT for number in kernel.nodes):
         return ""
-    names = dict.fromkeys(_behind_movements(nodes, nodes[root]).name for root in kernel.roots)
+    names = dict.fromkeys(_skip_movements(nodes, nodes[root]).name for root in kernel.roots)
     return f"input {' and '.join(names)}" if names and all(names) and len(names) <= MOST_NAMES else ""
 
 
-def _behind_movements(nodes: Sequence[Node], node: Node) -> Node:
+def _skip_movements(nodes: Sequence[Node], node: Node) -> Node:
     """Walk from `node` towards its sources; return the first node that has a name or is not a movement."""
     while node.group == "movement" and not node.name:
         node = nodes[node.src[0]]
@@ -95,11 +95,13 @@ def _behind_movements(nodes: Sequence[Node], node: Node) -> Node:
 
 def _is_named_input(nodes: Sequence[Node], part: _Part, chosen: Sequence[_Part]) -> bool:
     """Whether a part is one operation that another part names as its input: `scores` in "softmax of scores"."""
-    own = {node.name for node in part.nodes if node.name}
-    return len(part.nodes) == 1 and any(other is not part and own & set(_inputs(nodes, other)) for other in chosen)
+    part_names = {node.name for node in part.nodes if node.name}
+    return len(part.nodes) == 1 and any(
+        other is not part and part_names & set(_input_names(nodes, other)) for other in chosen
+    )
 
 
-def _weight(part: _Part) -> int:
+def _part_weight(part: _Part) -> int:
     return sum(4 if node.group == "reduce" else 1 for node in part.nodes)
 
 
@@ -129,12 +131,12 @@ def _text(tables: _TitleTables, part: _Part) -> str:
         return _module_text(tables.scopes, module)
     written, call = _source_text(tables.sources, part.frame), call_text(part.call)
     if written.startswith(".") or not written or part.frame.span is None:
-        names = _inputs(tables.nodes, part)
+        names = _input_names(tables.nodes, part)
         return f"{call} of {' and '.join(names)}" if names else call
-    return _shortened(_own_end(tables, part, written))
+    return _shortened(_without_inner_begin(tables, part, written))
 
 
-def _own_end(tables: _TitleTables, part: _Part, written: str) -> str:
+def _without_inner_begin(tables: _TitleTables, part: _Part, written: str) -> str:
     """Return `written` without the longest inner expression at its begin: "+ b" for "x @ w + b"."""
     heads = [_source_text(tables.sources, frame) for frame in tables.frames if _is_inside(frame, part.frame)]
     longest = max((head for head in heads if head and written.startswith(head)), key=len, default="")
@@ -147,14 +149,14 @@ def _is_inside(inner: Frame, outer: Frame) -> bool:
     return inner.span != outer.span and inner.span[:2] >= outer.span[:2] and inner.span[2:] <= outer.span[2:]
 
 
-def _inputs(nodes: Sequence[Node], part: _Part) -> list[str]:
+def _input_names(nodes: Sequence[Node], part: _Part) -> list[str]:
     """Return the names of a call's inputs; empty if one has no name, or if there are more than MOST_NAMES."""
-    own = {node.id for node in part.nodes}
+    part_ids = {node.id for node in part.nodes}
     names: dict[str, None] = {}
     for node in part.nodes:
         for source in node.src:
-            source_node = _behind_movements(nodes, nodes[source])
-            if source_node.id in own or source_node.group == "const":
+            source_node = _skip_movements(nodes, nodes[source])
+            if source_node.id in part_ids or source_node.group == "const":
                 continue
             if not source_node.name:
                 return []
@@ -187,10 +189,10 @@ def _shortened(text: str) -> str:
 
 def _scope_name(scopes: Sequence[Scope], number: int) -> str:
     names = []
-    at: int | None = number
-    while at is not None:
-        names.append(scopes[at].name)
-        at = scopes[at].parent
+    scope: int | None = number
+    while scope is not None:
+        names.append(scopes[scope].name)
+        scope = scopes[scope].parent
     return ".".join(reversed(names))
 
 
@@ -200,14 +202,14 @@ def _module_text(scopes: Sequence[Scope], number: int) -> str:
     return f"{path}: {scopes[number].kind}" if path else scopes[number].kind
 
 
-def _apart(tables: _TitleTables, kernel: KernelInfo, title: str) -> str:
+def _with_largest_input(tables: _TitleTables, kernel: KernelInfo, title: str) -> str:
     """Return the title extended by the name of the largest named value that the kernel reads."""
-    named = [tables.nodes[number] for number in _read(tables.nodes, kernel) if tables.nodes[number].name]
+    named = [tables.nodes[number] for number in _read_nodes(tables.nodes, kernel) if tables.nodes[number].name]
     best = max(named, key=lambda node: (_elements(node), -node.id), default=None)
     return title if best is None else f"{title} · {best.name.strip(_QUOTE).rpartition('/')[2]}"
 
 
-def _read(nodes: Sequence[Node], kernel: KernelInfo) -> list[int]:
+def _read_nodes(nodes: Sequence[Node], kernel: KernelInfo) -> list[int]:
     inside = {*kernel.nodes, *kernel.roots}
     return sorted({source for number in inside for source in nodes[number].src if source not in inside})
 

@@ -94,10 +94,10 @@ def _check_origins(trace: Any) -> None:
     """Check that the origin of each line exists in the previous text."""
     for number, text in enumerate(trace.stage_texts):
         count = 0 if text.before is None else len(trace.stage_texts[text.before].lines)
-        for at, line in enumerate(text.lines):
+        for line_number, line in enumerate(text.lines):
             if line.origin is not None and line.origin >= count:
-                where = f"stage_texts[{number}].lines[{at}].origin"
-                raise TraceFormatError(f"{where}: line {line.origin} does not exist; the text before has {count} lines")
+                label = f"stage_texts[{number}].lines[{line_number}].origin"
+                raise TraceFormatError(f"{label}: line {line.origin} does not exist; the text before has {count} lines")
 
 
 def hints_of(kind: type) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def constraint_of(hint: Any) -> tuple[Any, Constraint | None]:
     return kind, constraint
 
 
-def within(name: str, error: TraceFormatError) -> TraceFormatError:
+def with_path(name: str, error: TraceFormatError) -> TraceFormatError:
     """Return `error` with the path extended by one level: `[3].src: …` becomes `nodes[3].src: …`."""
     text = str(error)
     if not text.startswith(("[", ".", ":")):
@@ -176,7 +176,7 @@ def _check_fields(kind: type) -> Check | None:
             try:
                 check(getattr(value, name), sizes, row)
             except TraceFormatError as error:
-                raise within(f".{name}", error) from None
+                raise with_path(f".{name}", error) from None
 
     return check_fields
 
@@ -196,21 +196,23 @@ def _check_present(arguments: tuple[Any, ...]) -> Check | None:
 
 def _check_items(arguments: tuple[Any, ...]) -> Check | None:
     """Return the check of a tuple. For a table, the index of each row is passed as `row`; other items inherit `row`."""
-    many = arguments[-1] is Ellipsis
+    is_variadic = arguments[-1] is Ellipsis
     checks = [_check_of(argument) for argument in arguments if argument is not Ellipsis]
     if not any(checks):
         return None
     row_type = arguments[0]
-    rows = many and isinstance(row_type, type) and dataclasses.is_dataclass(row_type) and "id" in _hints(row_type)
+    rows = (
+        is_variadic and isinstance(row_type, type) and dataclasses.is_dataclass(row_type) and "id" in _hints(row_type)
+    )
 
     def check_items(values: Any, sizes: Mapping[str, int], row: int) -> None:
         for number, value in enumerate(values):
-            check = checks[0 if many else number]
+            check = checks[0 if is_variadic else number]
             if check is None:
                 continue
             try:
                 check(value, sizes, number if rows else row)
             except TraceFormatError as error:
-                raise within(f"[{number}]", error) from None
+                raise with_path(f"[{number}]", error) from None
 
     return check_items

@@ -15,7 +15,7 @@ from tinyexplore.explore.recording.build import build_trace
 from tinyexplore.explore.recording.captured import CapturedKernel
 from tinyexplore.explore.tracefile.model import KernelVariant
 from tinyexplore.explore.tracefile.trace import Trace
-from tinyexplore.explore.whatif.measure import Lost, Measure, Measurement, Untimed, measured
+from tinyexplore.explore.whatif.measure import Lost, Measure, Measurement, Untimed, measure_in_worker
 from tinyexplore.explore.whatif.variant import variant_of
 from tinyexplore.kernel import Kernel, Opt, apply_opt, hand_coded
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
@@ -82,7 +82,7 @@ class KernelBench:
     settings: Config
     names: Mapping[int, tuple[str, ...]]
     contents: Mapping[int, CapturedKernel] = field(default_factory=dict)
-    measure: Measure = measured
+    measure: Measure = measure_in_worker
     try_text: Callable[[Text, CapturedKernel | None], EditResult] | None = None
     references: dict[tuple[int, str], Kernel] = field(default_factory=dict)
 

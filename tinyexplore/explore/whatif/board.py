@@ -41,12 +41,16 @@ class FusionChange(ReadableRow):
     def rows(self) -> tuple[tuple[str, str, str], ...]:
         """Return the counts and measurements as (name, before, after)."""
         a, b = self.before, self.after
-        base = _time(b.base_median_us, b.base_low_us, b.base_high_us)
-        mine = _time(b.median_us, b.low_us, b.high_us)
-        time = ("time", base, mine)
+        base = _time_text(b.base_median_us, b.base_low_us, b.base_high_us)
+        variant_time = _time_text(b.median_us, b.low_us, b.high_us)
+        time = ("time", base, variant_time)
         if a.cut or a.join:  # the branches were timed separately: compare each with its own base times
-            then = f"as captured then: {_time(a.base_median_us, a.base_low_us, a.base_high_us)}"
-            time = ("time", f"{_time(a.median_us, a.low_us, a.high_us)}, {then}", f"{mine}, as captured then: {base}")
+            base_text = f"as captured then: {_time_text(a.base_median_us, a.base_low_us, a.base_high_us)}"
+            time = (
+                "time",
+                f"{_time_text(a.median_us, a.low_us, a.high_us)}, {base_text}",
+                f"{variant_time}, as captured then: {base}",
+            )
         return (
             ("kernels", str(len(a.kernels)), str(len(b.kernels))),
             ("bytes moved", f"{a.bytes_moved:,}", f"{b.bytes_moved:,}"),
@@ -68,7 +72,7 @@ class FusionChange(ReadableRow):
     __repr__ = __str__
 
 
-def _time(median_us: float | None, low_us: float | None, high_us: float | None) -> str:
+def _time_text(median_us: float | None, low_us: float | None, high_us: float | None) -> str:
     return spread_text(median_us, low_us, high_us) or "not run"
 
 
@@ -140,13 +144,13 @@ class FusionBoard(Hinting):
 
     def compare(self, after: Branch | int | None = None, before: Branch | int | None = None) -> FusionChange:
         """Compare the schedule of a branch (default: the selected one) with another (default: the captured one)."""
-        mine = self._variant(self.branch() if after is None else after)
+        variant = self._variant(self.branch() if after is None else after)
         if before is not None:
-            return change(self._variant(before), mine)
+            return change(self._variant(before), variant)
         root = next(
-            branch for branch in self.branches(mine.stage) if branch.status == "done" and branch.schedule is not None
+            branch for branch in self.branches(variant.stage) if branch.status == "done" and branch.schedule is not None
         )
-        return change(self._variant(root), mine)
+        return change(self._variant(root), variant)
 
     # *** changes ***
 
@@ -167,8 +171,8 @@ class FusionBoard(Hinting):
 
     def undo(self, schedule: int | None = None) -> Branch:
         """Return to the parent of the current branch."""
-        at = self.branch(schedule)
-        return at if at.parent is None else self._view.whatif.go(at.parent)
+        current = self.branch(schedule)
+        return current if current.parent is None else self._view.whatif.go(current.parent)
 
     def go(self, branch: Branch | int) -> Branch:
         """Go to another branch."""

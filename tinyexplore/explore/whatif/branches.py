@@ -273,11 +273,11 @@ class WhatIf(Readable):
         Raises:
             WhatIfError: the command is invalid, or `cancel` was called.
         """
-        with self._my_turn():
+        with self._wait_for_turn():
             return self._do(command, parent)
 
     @contextmanager
-    def _my_turn(self) -> Iterator[None]:
+    def _wait_for_turn(self) -> Iterator[None]:
         is_searching = self._searching not in (None, get_ident())
         if is_searching or not self._turn.acquire(timeout=2 * LIMIT_S):
             raise WhatIfError(BUSY)
@@ -294,7 +294,7 @@ class WhatIf(Readable):
         self._running = command
         self._searching = get_ident() if isinstance(command, SearchOpts) else None
         try:
-            outcome = command.carry_out(self._place(bench, origin))
+            outcome = command.carry_out(self._make_context(bench, origin))
             self._check_cancelled(command)
         except Cancelled:
             raise WhatIfError(CANCELLED) from None
@@ -306,10 +306,12 @@ class WhatIf(Readable):
             if self.on_end is not None:
                 self.on_end()
         if outcome.same is not None:
-            return self._know(outcome.same, command.label, outcome)
-        light = None if outcome.edited is not None else self._light(number, outcome)
+            return self._update_branch(outcome.same, command.label, outcome)
+        light = None if outcome.edited is not None else self._find_candidate(number, outcome)
         if light is not None:
-            return self._know(self._put(replace(light, kernels=outcome.kernels)), command.label, outcome)
+            return self._update_branch(
+                self._replace_row(replace(light, kernels=outcome.kernels)), command.label, outcome
+            )
         return self._add(command, origin, outcome, "done")
 
     def _check_cancelled(self, command: Command) -> None:
@@ -317,9 +319,9 @@ class WhatIf(Readable):
         if self._cancelled.is_set() and not isinstance(command, SearchOpts):
             raise WhatIfError(CANCELLED)
 
-    def _place(self, bench: KernelBench, origin: Branch | None) -> CommandContext:
+    def _make_context(self, bench: KernelBench, origin: Branch | None) -> CommandContext:
         def candidate(kernel: int, opts: tuple[str, ...], time_us: float | None, note: str) -> None:
-            self._try(origin, kernel, opts, time_us, note)
+            self._add_candidate(origin, kernel, opts, time_us, note)
 
         def progress(text: str, done: float, of: int) -> None:
             if self.on_progress is not None:
@@ -346,7 +348,7 @@ class WhatIf(Readable):
 
         The last one becomes the current branch.
         """
-        with self._my_turn():
+        with self._wait_for_turn():
             root = self.do(AsCaptured(kernel))
             self.do(SetOpts(kernel, ""), root)
             self.do(HandCode(kernel), root)
@@ -360,12 +362,12 @@ class WhatIf(Readable):
     def go(self, branch: Branch | int) -> Branch:
         """Make `branch` the current branch of its kernel or schedule."""
         row = self._branch(branch)
-        self._stand_at(row)
+        self._make_current(row)
         if self.on_move is not None:
             self.on_move()
         return row
 
-    def _stand_at(self, branch: Branch) -> None:
+    def _make_current(self, branch: Branch) -> None:
         if branch.kernel is not None:
             self._at[branch.kernel] = branch.id
         elif branch.schedule is not None:
@@ -383,7 +385,7 @@ class WhatIf(Readable):
         bench = self.bench(kernel)
         warm_up()
         origin = self.at(kernel) or self.do(AsCaptured(kernel)) if branch is None else self._branch(branch)
-        return stage_text(self._place(bench, origin), kernel, stage)
+        return stage_text(self._make_context(bench, origin), kernel, stage)
 
     def replay(self, branches: Iterable[Branch]) -> tuple[Branch, ...]:
         """Run the commands of `branches` in order. They may come from another capture of the same program."""
@@ -415,9 +417,9 @@ class WhatIf(Readable):
         number = numbers[0] if kernel is None else kernel
         variant = next((candidate for candidate in row.kernels if (candidate.kernel or 0) == number), None)
         bench = self.bench(number)
-        context = self._place(bench, row)
+        context = self._make_context(bench, row)
         before = None if row.parent is None else self._branch(row.parent)
-        passes = passes_of(from_info(row.command), self._place(bench, before), number)
+        passes = passes_of(from_info(row.command), self._make_context(bench, before), number)
         trace = bench.recorded(number, lambda: context.kernel(number), passes).trace
         trace = with_checks(trace, [firing for firing in row.firings if firing.kernel == number])
         if variant is None or variant.median_us is None or variant.low_us is None or variant.high_us is None:
@@ -452,7 +454,7 @@ class WhatIf(Readable):
             return None
         return self.at(command.about) or self.do(AsCaptured(command.about))
 
-    def _light(self, number: int | None, outcome: CommandResult) -> Branch | None:
+    def _find_candidate(self, number: int | None, outcome: CommandResult) -> Branch | None:
         """Return a branch of a search with the same opts, which has times but no listings; None if there is none."""
         if number is None or not outcome.kernels:
             return None
@@ -462,7 +464,9 @@ class WhatIf(Readable):
                     return branch
         return None
 
-    def _try(self, origin: Branch | None, kernel: int, opts: tuple[str, ...], time_us: float | None, note: str) -> None:
+    def _add_candidate(
+        self, origin: Branch | None, kernel: int, opts: tuple[str, ...], time_us: float | None, note: str
+    ) -> None:
         """Add a candidate of a search as a branch without listings, below the branch that shares most of its opts."""
         plain = [branch for branch in self.of_kernel(kernel) if branch.kernels and branch.edited is None]
         branch_of = {branch.kernels[0].opts: branch for branch in plain}
@@ -491,7 +495,7 @@ class WhatIf(Readable):
             kernels=(variant,),
         )
         self._branches.append(branch)
-        self._tell(branch)
+        self._report(branch)
 
     def _add(self, command: Command, parent: Branch | None, outcome: CommandResult, status: str) -> Branch:
         branch = Branch(
@@ -512,27 +516,27 @@ class WhatIf(Readable):
         )
         self._branches.append(branch)
         if status == "done":
-            self._stand_at(branch)
-        self._tell(branch)
+            self._make_current(branch)
+        self._report(branch)
         return branch
 
-    def _know(self, branch: Branch, label: str, outcome: CommandResult) -> Branch:
+    def _update_branch(self, branch: Branch, label: str, outcome: CommandResult) -> Branch:
         """Add the label, note or search result of `outcome` to an earlier branch, and make it the current one."""
         if label and label not in branch.labels:
-            branch = self._put(replace(branch, labels=(*branch.labels, label)))
+            branch = self._replace_row(replace(branch, labels=(*branch.labels, label)))
         if outcome.note and outcome.note != branch.reason:
-            branch = self._put(replace(branch, reason=outcome.note))
+            branch = self._replace_row(replace(branch, reason=outcome.note))
         if outcome.search is not None:
-            branch = self._put(replace(branch, search=outcome.search))
-        self._stand_at(branch)
-        self._tell(branch)
+            branch = self._replace_row(replace(branch, search=outcome.search))
+        self._make_current(branch)
+        self._report(branch)
         return branch
 
-    def _put(self, branch: Branch) -> Branch:
+    def _replace_row(self, branch: Branch) -> Branch:
         self._branches[branch.id] = branch
         return branch
 
-    def _tell(self, branch: Branch) -> None:
+    def _report(self, branch: Branch) -> None:
         """Call `on_change` with the branches that an interrupt delayed, and then with `branch`."""
         new = self._branches[self._told :]
         self._told = len(self._branches)

@@ -28,7 +28,7 @@ OTHER_OPTS = ("latency", "not vectorized", "strided access", "re-reads", "spills
 Clock = Callable[[], float]
 
 
-def checked(view: SessionView, verdict: SpeedVerdict, clock: Clock = time.perf_counter) -> SpeedVerdict:
+def with_measured_gains(view: SessionView, verdict: SpeedVerdict, clock: Clock = time.perf_counter) -> SpeedVerdict:
     """Return `verdict` with the measured gains of its suggestions, from at most MOST experiments.
 
     No experiment begins after BUDGET_S. A gain is added only if the quartiles do not overlap. The current branch of the
@@ -39,12 +39,12 @@ def checked(view: SessionView, verdict: SpeedVerdict, clock: Clock = time.perf_c
         return verdict
     until = _Deadline(clock)
     if kind in OTHER_OPTS:
-        suggestions = _other_opts(view, number, kind, until)
+        suggestions = _opts_suggestions(view, number, kind, until)
     elif kind in ("launch overhead", "bandwidth"):
-        suggestions = _fusions(view, number, until)
+        suggestions = _fusion_suggestions(view, number, until)
     else:
         return verdict
-    priced = _priced(verdict.facts) if verdict.facts is not None and kind == "strided access" else []
+    priced = _copy_estimate(verdict.facts) if verdict.facts is not None and kind == "strided access" else []
     best = sorted(suggestions, key=lambda suggestion: -(suggestion.gain or 0.0))
     return replace(verdict, suggestions=(*best, *priced, *verdict.suggestions))
 
@@ -59,7 +59,7 @@ class _Deadline:
         return done == MOST or (done > 0 and self._clock() - self._began > BUDGET_S)
 
 
-def _other_opts(view: SessionView, number: int, kind: str, until: _Deadline) -> list[Suggestion]:
+def _opts_suggestions(view: SessionView, number: int, kind: str, until: _Deadline) -> list[Suggestion]:
     """Return suggestions of other opts, with their measured gains."""
     before = view.whatif.at(number)
     suggestions: list[Suggestion] = []
@@ -69,7 +69,7 @@ def _other_opts(view: SessionView, number: int, kind: str, until: _Deadline) -> 
         for opts in _candidates(view, captured, kind):
             if until.is_over(len(suggestions)):
                 break
-            suggestions.append(_tried(view, number, base, opts))
+            suggestions.append(_opts_gain(view, number, base, opts))
     except WhatIfError:
         return []
     finally:
@@ -78,7 +78,7 @@ def _other_opts(view: SessionView, number: int, kind: str, until: _Deadline) -> 
     return suggestions
 
 
-def _fusions(view: SessionView, number: int, until: _Deadline) -> list[Suggestion]:
+def _fusion_suggestions(view: SessionView, number: int, until: _Deadline) -> list[Suggestion]:
     """Return suggestions to fuse the kernel with its producers or consumers, with their measured gains."""
     suggestions: list[Suggestion] = []
     sources_tried: set[int] = set()
@@ -97,14 +97,14 @@ def _fusions(view: SessionView, number: int, until: _Deadline) -> list[Suggestio
         before = view.whatif.at_schedule(stage)
         try:
             root = view.whatif.do(AsScheduled(stage))
-            suggestions.append(_joined(view, edge, view.whatif.do(Join(stage, edge.src, edge.dst), root)))
+            suggestions.append(_fusion_gain(view, edge, view.whatif.do(Join(stage, edge.src, edge.dst), root)))
             view.whatif.go(root if before is None else before)
         except WhatIfError:
             continue
     return suggestions
 
 
-def _joined(view: SessionView, edge: Edge, branch: Branch) -> Suggestion:
+def _fusion_gain(view: SessionView, edge: Edge, branch: Branch) -> Suggestion:
     """Return the gain of the fused schedule of two kernels, timed alternately with the captured schedule."""
     source = name_of(view.trace.nodes[edge.src])
     text = f"one kernel for {source} and what reads it: view.fusion.join({edge.src}, {edge.dst})"
@@ -152,7 +152,7 @@ def _candidates(view: SessionView, captured: Branch, kind: str) -> Iterator[tupl
         yield without
 
 
-def _tried(view: SessionView, number: int, base: KernelVariant, opts: tuple[str, ...]) -> Suggestion:
+def _opts_gain(view: SessionView, number: int, base: KernelVariant, opts: tuple[str, ...]) -> Suggestion:
     """Return the measured gain of these opts. The same worker process times both kernels."""
     assert base.kernel is not None
     text = set_opts_text(base.kernel, opts)
@@ -160,22 +160,22 @@ def _tried(view: SessionView, number: int, base: KernelVariant, opts: tuple[str,
     variant = _variant(branch) if branch.kernels else None
     if branch.status != "done" or variant is None or variant.median_us is None or base.median_us is None:
         return Suggestion(text, opts, note=f"not timed: {branch.reason or 'there are no samples'}")
-    overlaps = _low(variant) <= _high(base) and _low(base) <= _high(variant)
+    overlaps = _low_us(variant) <= _high_us(base) and _low_us(base) <= _high_us(variant)
     note = f"{duration_text(variant.median_us)} instead of {duration_text(base.median_us)}"
     if overlaps:
         return Suggestion(text, opts, variant.median_us, None, f"no difference above the noise: {note}")
     return Suggestion(text, opts, variant.median_us, base.median_us / variant.median_us, note)
 
 
-def _low(variant: KernelVariant) -> float:
+def _low_us(variant: KernelVariant) -> float:
     return variant.low_us or variant.median_us or 0.0
 
 
-def _high(variant: KernelVariant) -> float:
+def _high_us(variant: KernelVariant) -> float:
     return variant.high_us or variant.median_us or 0.0
 
 
-def _priced(facts: KernelFacts) -> list[Suggestion]:
+def _copy_estimate(facts: KernelFacts) -> list[Suggestion]:
     """Estimate a contiguous copy of the worst operand: its bytes read and written at the kernel's bandwidth."""
     if not facts.worst_bytes or not facts.memory_us or not facts.bytes_moved:
         return []
@@ -184,4 +184,4 @@ def _priced(facts: KernelFacts) -> list[Suggestion]:
     return [Suggestion(f"Store {facts.worst} in this order before, by .contiguous():", note=price)]
 
 
-__all__ = ["BUDGET_S", "MOST", "checked"]
+__all__ = ["BUDGET_S", "MOST", "with_measured_gains"]

@@ -71,14 +71,14 @@ def quartiles(times_us: Sequence[float]) -> dict[str, Any]:
 
 def verdict_of(times_us: Sequence[float], base_times_us: Sequence[float]) -> Verdict:
     """Return the verdict on samples against those of their base, which were measured alternately."""
-    base, mine = (Run(0, 0, warm=True, **quartiles(samples)) for samples in (base_times_us, times_us))
-    return compare_times(base, mine).verdict
+    base, variant_run = (Run(0, 0, warm=True, **quartiles(samples)) for samples in (base_times_us, times_us))
+    return compare_times(base, variant_run).verdict
 
 
 Measure = Callable[[str, Kernel, Kernel, Kernel | None, Sequence[UOp]], Measurement]
 
 
-def measured(
+def measure_in_worker(
     device: str, kernel: Kernel, reference: Kernel, base: Kernel | None, program: Sequence[UOp]
 ) -> Measurement:
     """Let a worker measure up to `SAMPLES` runs of `kernel` and, alternately, of `base`.
@@ -107,14 +107,24 @@ def measured(
         raise Untimed(f"not timed: {error}") from None
     reply = json.loads(answer(request, kernel.original.digest, LIMIT_S))
     if "seconds" in reply:
-        mine, base_us = (
+        variant_times, base_us = (
             tuple([round(seconds * 1e6, 3) for seconds in reply[name]]) for name in ("seconds", "base_seconds")
         )
-        return Measurement(mine, base_us)
+        return Measurement(variant_times, base_us)
     why = str(reply.get("lost", f"a worker answered {reply}"))
     if why.startswith(NOT_ITS_FAULT):
         raise Untimed(f"not timed: {why}")
     raise Lost(why)
 
 
-__all__ = ["LIMIT_S", "SAMPLES", "Lost", "Measure", "Measurement", "Untimed", "measured", "quartiles", "verdict_of"]
+__all__ = [
+    "LIMIT_S",
+    "SAMPLES",
+    "Lost",
+    "Measure",
+    "Measurement",
+    "Untimed",
+    "measure_in_worker",
+    "quartiles",
+    "verdict_of",
+]

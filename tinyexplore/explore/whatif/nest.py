@@ -43,13 +43,13 @@ def annotated_nest(kernel: Kernel, names: Sequence[str] = ()) -> Iterator[NestLi
         depth = common_depth(opened, statement.loops)
         for loop_depth in range(depth, len(statement.loops)):
             head = statement.loops[: loop_depth + 1]
-            sharing = list(_sharing(statements[number:], head))
+            sharing = list(_leading_inside(statements[number:], head))
             yield _loop(head, sharing, kernel.target, printer, names)
         yield NestLine(len(statement.loops), statement.text)
         opened = statement.loops
 
 
-def _sharing(statements: Iterable[Statement], head: tuple[UOp, ...]) -> Iterator[Statement]:
+def _leading_inside(statements: Iterable[Statement], head: tuple[UOp, ...]) -> Iterator[Statement]:
     """Yield the leading statements that are inside the loops `head`."""
     for statement in statements:
         if statement.loops[: len(head)] != head:
@@ -67,7 +67,7 @@ def _loop(
         for index in statement.accesses:
             touch = _touch(index, loop, inner, target, names)
             earlier = touches.get(touch.name)
-            touches[touch.name] = touch if earlier is None else _both(earlier, touch, _capacity(index, target))
+            touches[touch.name] = touch if earlier is None else _merge_touches(earlier, touch, _capacity(index, target))
     total = sum(touch.bytes for touch in touches.values())
     line = loop_line(loop, depth, printer)
     return replace(line, touches=tuple(touches.values()), bytes=total, cache=cache_of(total, target))
@@ -88,7 +88,7 @@ def _touch(index: UOp, loop: UOp, inner: Sequence[UOp], target: Target, names: S
     )
 
 
-def _both(first: Touch, other: Touch, capacity: int) -> Touch:
+def _merge_touches(first: Touch, other: Touch, capacity: int) -> Touch:
     """Merge the accesses to one operand at two positions."""
     stride = first.stride if first.stride == other.stride else None
     return Touch(

@@ -62,10 +62,12 @@ class OptSteps(Readable):
         rows = []
         before: float | None = None
         for step in self.steps:
-            now = step.median_us
-            gain = f"{figures_text(before / now)}×" if before and now else ""
-            rows.append((step.opt or "as written", duration_text(now) if now else step.note or "not timed", gain))
-            before = now or before
+            time_us = step.median_us
+            gain = f"{figures_text(before / time_us)}×" if before and time_us else ""
+            rows.append(
+                (step.opt or "as written", duration_text(time_us) if time_us else step.note or "not timed", gain)
+            )
+            before = time_us or before
         return Table(
             f"kernel {self.kernel} after each of {count_text(len(self.steps) - 1, 'opt')}",
             ("opt", "median", "faster"),

@@ -87,7 +87,7 @@ def _schedule_row(trace: Trace, branch: Branch, depth: int, slowest: float) -> t
     time = "failed" if branch.status == "failed" else "not run" if median_us is None else duration_text(median_us)
     bar: Cell = "" if median_us is None else Bar(0.0, median_us / slowest)
     sizes = (str(len(variant.kernels)), f"{variant.bytes_moved:,}", f"{variant.peak_bytes:,}")
-    ratio = compared(variant) if variant.cut or variant.join else ""
+    ratio = comparison_text(variant) if variant.cut or variant.join else ""
     return (label, *sizes, bar, time, branch.reason or ratio)
 
 
@@ -96,11 +96,11 @@ def _row(trace: Trace, branch: Branch, depth: int, slowest: float) -> tuple[Cell
     median_us = branch.kernels[0].median_us if branch.kernels else None
     time = "failed" if branch.status == "failed" else "not timed" if median_us is None else duration_text(median_us)
     bar: Cell = "" if median_us is None else Bar(0.0, median_us / slowest)
-    ratio = compared(branch.kernels[0]) if branch.kernels and branch.status == "done" else ""
+    ratio = comparison_text(branch.kernels[0]) if branch.kernels and branch.status == "done" else ""
     return (kernel, f"{'  ' * depth}{name_of(branch)}", bar, time, branch.reason or ratio)
 
 
-def compared(variant: KernelVariant | ScheduleVariant) -> str:
+def comparison_text(variant: KernelVariant | ScheduleVariant) -> str:
     """Compare the times of a variant with its base, which was sampled alternately, and append the base's times."""
     ratio = ratio_text(variant.median_us, variant.base_median_us, variant.verdict, "the base")
     return f"{ratio}: {spread_text(variant.base_median_us, variant.base_low_us, variant.base_high_us)}" if ratio else ""

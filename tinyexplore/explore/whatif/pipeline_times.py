@@ -12,7 +12,7 @@ from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.analysis.passes import LLVMPassesError, Pipeline, PipelineTimes, object_code
 from tinyexplore.explore.recording.captured import CapturedKernel
 from tinyexplore.explore.whatif.bench import KernelBench
-from tinyexplore.explore.whatif.editing.client import EditResult, Text, tried, verdict_words
+from tinyexplore.explore.whatif.editing.client import EditResult, Text, try_edit, verdict_words
 from tinyexplore.explore.whatif.measure import Measurement
 from tinyexplore.explore.whatif.outcome import CommandRejected
 
@@ -32,13 +32,13 @@ def times_of_pipeline(
     request = {"kernel": captured.number, "level": level, "without": without, "cpu": cpu}
     response = analyses.responses.get("pipeline times", **request)
     if response is None:
-        response = _measured(analyses.whatif.bench(captured.number), captured, pipeline)
+        response = _measure_pipeline(analyses.whatif.bench(captured.number), captured, pipeline)
         analyses.responses.store("pipeline times", response, **request)
     times: PipelineTimes = response
     return times
 
 
-def _measured(bench: KernelBench, captured: CapturedKernel, pipeline: Pipeline) -> PipelineTimes:
+def _measure_pipeline(bench: KernelBench, captured: CapturedKernel, pipeline: Pipeline) -> PipelineTimes:
     subject = bench.subjects[captured.number]
     if why := bench.under_settings(lambda: refusal_of(subject.device)):
         return PipelineTimes(reason=why)
@@ -61,7 +61,7 @@ def _measured(bench: KernelBench, captured: CapturedKernel, pipeline: Pipeline) 
         code=code,
         cpu=compiler.choice.text,
     )
-    attempt = bench.try_text or tried
+    attempt = bench.try_text or try_edit
     try:
         result = bench.under_settings(lambda: attempt(text, captured))
     except (CommandRejected, WhatIfError) as error:

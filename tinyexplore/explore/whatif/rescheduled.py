@@ -29,7 +29,7 @@ from tinyexplore.explore.recording.capture_recorder import CaptureRecorder
 from tinyexplore.explore.recording.rows import CapturedGraph, RebuiltGraph
 from tinyexplore.explore.tracefile.model import Decision, FusedKernel, OutputCheck, ScheduleVariant
 from tinyexplore.explore.tracefile.trace import Trace
-from tinyexplore.explore.whatif.editing.verdict import compared_one_by_one
+from tinyexplore.explore.whatif.editing.verdict import compare_without_numpy
 from tinyexplore.explore.whatif.measure import Measurement, quartiles
 from tinyexplore.explore.whatif.variant import executed_flops
 from tinyexplore.lazy import LazyBuffer
@@ -120,24 +120,24 @@ class Rescheduling:
         graph = self.graphs[stage]
         step("compiling the schedule as captured")
         base = self.attempt(graph, frozenset(), frozenset())
-        captured = self._described(base, None)
+        captured = self._describe_kernels(base, None)
         step("compiling the schedule")
-        mine = self.attempt(graph, cut, join)
+        attempt = self.attempt(graph, cut, join)
         kernel_of = {(kernel.digest, kernel.roots): kernel.kernel for kernel in captured}
-        plan = plan_memory(mine.items, list(mine.outputs().values()))
+        plan = plan_memory(attempt.items, list(attempt.outputs().values()))
         variant = ScheduleVariant(
             stage=stage,
             cut=tuple(sorted(cut)),
             join=tuple(sorted(join)),
-            kernels=tuple(self._described(mine, kernel_of)),
-            decisions=mine.decisions,
+            kernels=tuple(self._describe_kernels(attempt, kernel_of)),
+            decisions=attempt.decisions,
             total_bytes=plan.total_bytes,
             peak_bytes=plan.peak_bytes,
         )
         try:
-            self._may_run(graph, base, mine)
+            self._check_may_run(graph, base, attempt)
             step("comparing the results")
-            checks = compared(base, mine)
+            checks = compare_outputs(base, attempt)
         except NotRun as error:
             return variant, f"not run: {error}", ""
         variant = replace(variant, outputs=tuple(checks))
@@ -147,7 +147,7 @@ class Rescheduling:
         if self.interpreted is not None:
             return variant, "the results are the same; a page interprets them, and has no times", ""
         step("timing")
-        return timed(variant, base, mine, step), "", ""
+        return time_alternately(variant, base, attempt, step), "", ""
 
     def attempt(self, graph: CapturedGraph, cut: frozenset[int], join: frozenset[int]) -> Attempt:
         """Schedule and compile `graph` with these overrides."""
@@ -158,7 +158,7 @@ class Rescheduling:
         decisions = tuple(last_words(recorder, rebuilt.numbers))
         return Attempt(rebuilt, items, decisions, compile_many(items))
 
-    def _described(
+    def _describe_kernels(
         self, attempt: Attempt, kernel_of: Mapping[tuple[str, tuple[int, ...]], int | None] | None
     ) -> list[FusedKernel]:
         """Return the kernels of a schedule as data.
@@ -186,20 +186,20 @@ class Rescheduling:
             )
         return kernels
 
-    def _may_run(self, graph: CapturedGraph, base: Attempt, mine: Attempt) -> None:
+    def _check_may_run(self, graph: CapturedGraph, base: Attempt, attempt: Attempt) -> None:
         """Raise NotRun if the schedule cannot run, or would take too much time or memory."""
         if reason := graph.cannot_rerun():
             raise NotRun(reason)
-        refusals = [item.runner.program.refusal for item in mine.ready if item.runner is not None]
+        refusals = [item.runner.program.refusal for item in attempt.ready if item.runner is not None]
         if refusal := next(filter(None, refusals), ""):
             raise NotRun(refusal)
-        if self.interpreted is not None and max(mine.flops, base.flops) > self.interpreted:
-            raise NotRun(f"{max(mine.flops, base.flops):,} operations take too long to interpret in a page")
-        if mine.flops > max(MUCH_WORK, MUCH_MORE * base.flops):
-            much = f"{mine.flops:.3g} operations, where the captured schedule has {base.flops:.3g}"
-            raise NotRun(f"it would take {much}")
+        if self.interpreted is not None and max(attempt.flops, base.flops) > self.interpreted:
+            raise NotRun(f"{max(attempt.flops, base.flops):,} operations take too long to interpret in a page")
+        if attempt.flops > max(MUCH_WORK, MUCH_MORE * base.flops):
+            flops_text = f"{attempt.flops:.3g} operations, where the captured schedule has {base.flops:.3g}"
+            raise NotRun(f"it would take {flops_text}")
         needed = sum(
-            buffer.nbytes for schedule in (base, mine) for item in schedule.ready for buffer in set(item.buffers)
+            buffer.nbytes for schedule in (base, attempt) for item in schedule.ready for buffer in set(item.buffers)
         )
         if needed > physical_bytes() / 2:
             raise NotRun(f"it would take {needed / 1e9:.3g} GB beside what the program has")
@@ -250,21 +250,21 @@ def known_of(nodes: Iterable[LazyBuffer], numbers: Mapping[LazyBuffer, int]) -> 
     return tuple([numbers[node] for node in nodes if node in numbers])
 
 
-def compared(base: Attempt, mine: Attempt) -> list[OutputCheck]:
+def compare_outputs(base: Attempt, variant_attempt: Attempt) -> list[OutputCheck]:
     """Run both schedules once, and compare their outputs."""
-    for attempt in (base, mine):
+    for attempt in (base, variant_attempt):
         attempt.fill()
         attempt.run()
     try:
         import numpy
     except ImportError:
-        return _compared_one_by_one(base, mine)
+        return _compare_without_numpy(base, variant_attempt)
     checks = []
-    for (node, right), (_, buffer) in zip(base.outputs().items(), mine.outputs().items(), strict=True):
+    for (node, right), (_, buffer) in zip(base.outputs().items(), variant_attempt.outputs().items(), strict=True):
         expected, values = sampled(right), sampled(buffer)
         with numpy.errstate(all="ignore"):
-            apart = numpy.abs(values.astype("float64") - expected.astype("float64"))
-            finite = apart[numpy.isfinite(apart)]
+            differences = numpy.abs(values.astype("float64") - expected.astype("float64"))
+            finite = differences[numpy.isfinite(differences)]
         difference = float(finite.max()) if finite.size else 0.0
         same = not differ(values, expected, buffer.dtype)
         reached = numpy.abs(expected[numpy.isfinite(expected)].astype("float64"))
@@ -276,42 +276,42 @@ def compared(base: Attempt, mine: Attempt) -> list[OutputCheck]:
     return checks
 
 
-def _compared_one_by_one(base: Attempt, mine: Attempt) -> list[OutputCheck]:
+def _compare_without_numpy(base: Attempt, attempt: Attempt) -> list[OutputCheck]:
     checks = []
-    for (node, right), (_, buffer) in zip(base.outputs().items(), mine.outputs().items(), strict=True):
-        comparison = compared_one_by_one([("", buffer.dtype)], {0: buffer.copyout()}, {0: right.copyout()})
-        apart = comparison["largest_error"] or 0.0
+    for (node, right), (_, buffer) in zip(base.outputs().items(), attempt.outputs().items(), strict=True):
+        comparison = compare_without_numpy([("", buffer.dtype)], {0: buffer.copyout()}, {0: right.copyout()})
+        largest = comparison["largest_error"] or 0.0
         same = comparison["differing"] == 0
         scale, allowed = comparison["magnitude"], comparison["tolerance"]
-        checks.append(OutputCheck(base.made.numbers[node], apart, same, buffer.dtype.name, scale, allowed))
+        checks.append(OutputCheck(base.made.numbers[node], largest, same, buffer.dtype.name, scale, allowed))
     return checks
 
 
-def timed(
-    variant: ScheduleVariant, base: Attempt, mine: Attempt, step: Step, clock: Callable[[], float] = perf_counter
+def time_alternately(
+    variant: ScheduleVariant, base: Attempt, attempt: Attempt, step: Step, clock: Callable[[], float] = perf_counter
 ) -> ScheduleVariant:
     """Return `variant` with its times and those of the captured schedule, measured alternately.
 
     Every second round runs the items in reverse order. The first run of each is discarded. `step` is called between
     rounds.
     """
-    taken: dict[bool, list[list[float]]] = {False: [], True: []}  # key: whether it is the captured schedule
+    samples: dict[bool, list[list[float]]] = {False: [], True: []}  # key: whether it is the captured schedule
     base.run()
-    mine.run()
+    attempt.run()
     began = clock()
     for turn in range(SAMPLES):
         step("timing")
         for is_base in (turn % 2 == 0, turn % 2 == 1):
-            taken[is_base].append((base if is_base else mine).run())
+            samples[is_base].append((base if is_base else attempt).run())
         if clock() - began > (ENOUGH_S if turn + 1 >= FEWEST else PATIENCE_S):
             break
     kernels = []
     for number, kernel in enumerate(variant.kernels):
-        figures = quartiles([sample[number] * 1e6 for sample in taken[False]])
+        figures = quartiles([sample[number] * 1e6 for sample in samples[False]])
         del figures["times_us"]
         kernels.append(replace(kernel, **figures))
     totals, base_totals = (
-        tuple([round(sum(sample) * 1e6, 3) for sample in taken[is_base]]) for is_base in (False, True)
+        tuple([round(sum(sample) * 1e6, 3) for sample in samples[is_base]]) for is_base in (False, True)
     )
     return replace(variant, kernels=tuple(kernels), **Measurement(totals, base_totals).fields())
 

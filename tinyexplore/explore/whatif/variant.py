@@ -54,8 +54,8 @@ def variant_of(
             for program in trace.programs
         ),
         stages=tuple(StageTime(stage.name, max(0.0, stage.elapsed_us), len(stage.steps)) for stage in trace.stages),
-        flops=_whole(runner.flops),
-        bytes_moved=_whole(runner.bytes_moved),
+        flops=_complete_nest(runner.flops),
+        bytes_moved=_complete_nest(runner.bytes_moved),
         bytes_loaded=loaded_bytes(runner.spec),
         compile_us=round(runner.compile_seconds * 1e6, 1),
         caches=cache_sizes(kernel.target),
@@ -102,7 +102,7 @@ def executed_flops(uops: Sequence[UOp]) -> int:
     return total
 
 
-def _whole(count: object) -> int:
+def _complete_nest(count: object) -> int:
     """Return `count`; 0 if it depends on sizes that are known only at run time."""
     return count if isinstance(count, int) else 0
 

@@ -106,9 +106,9 @@ def compare(a: Comparable, b: Comparable) -> Comparison:
     for i, j in difference.kernels:
         of_a = programs_a.get(i, {}) if i is not None else {}
         of_b = programs_b.get(j, {}) if j is not None else {}
-        times = compare_times(_run_of(runs_a, i), _run_of(runs_b, j))
-        first = next((pair for pair in difference.stages if not pair.same and _is_of(pair, i, j)), None)
-        kernels.append(_pair(left, right, i, j, of_a, of_b, first, times))
+        times = compare_times(_find_run(runs_a, i), _find_run(runs_b, j))
+        first = next((pair for pair in difference.stages if not pair.same and _belongs_to_kernels(pair, i, j)), None)
+        kernels.append(_pair_kernel(left, right, i, j, of_a, of_b, first, times))
     return Comparison(left, right, difference, tuple(kernels))
 
 
@@ -135,11 +135,11 @@ def _programs(trace: Trace) -> dict[int, dict[str, Program]]:
     return programs
 
 
-def _run_of(runs: dict[int, Run], kernel: int | None) -> Run | None:
+def _find_run(runs: dict[int, Run], kernel: int | None) -> Run | None:
     return None if kernel is None else runs.get(kernel)
 
 
-def _is_of(pair: StagePair, i: int | None, j: int | None) -> bool:
+def _belongs_to_kernels(pair: StagePair, i: int | None, j: int | None) -> bool:
     """Whether a stage belongs to kernel i of a, or to kernel j of b. The enclosing stage "kernel" does not count."""
     if pair.name == "kernel":
         return False
@@ -148,7 +148,7 @@ def _is_of(pair: StagePair, i: int | None, j: int | None) -> bool:
     return j is not None and pair.b is not None and pair.b.kernel == j
 
 
-def _pair(
+def _pair_kernel(
     a: Trace,
     b: Trace,
     i: int | None,
@@ -161,11 +161,11 @@ def _pair(
     left = a.kernels[i] if i is not None else None
     right = b.kernels[j] if j is not None else None
     listings = tuple(
-        ListingPair(language, _lines(of_a.get(language)), _lines(of_b.get(language)))
+        ListingPair(language, _program_lines(of_a.get(language)), _program_lines(of_b.get(language)))
         for language in dict.fromkeys([*of_a, *of_b])
     )
     nodes_a, nodes_b = _program_nodes(a, of_a), _program_nodes(b, of_b)
-    only_a, only_b = _without(nodes_a, nodes_b), _without(nodes_b, nodes_a)
+    only_a, only_b = _subtract_nodes(nodes_a, nodes_b), _subtract_nodes(nodes_b, nodes_a)
     reasons: list[str] = []
     if left is None or right is None:
         change: Change = "only in a" if right is None else "only in b"
@@ -178,7 +178,7 @@ def _pair(
     return KernelPair(left, right, change, tuple(reasons), first, only_a, only_b, listings, times)
 
 
-def _lines(program: Program | None) -> tuple[str, ...] | None:
+def _program_lines(program: Program | None) -> tuple[str, ...] | None:
     return None if program is None else tuple(line.text for line in program.lines)
 
 
@@ -190,7 +190,7 @@ def _program_nodes(trace: Trace, programs: dict[str, Program]) -> list[Node]:
     return [trace.nodes[node] for node in toposort(roots, lambda node: trace.nodes[node].src)]
 
 
-def _without(nodes: list[Node], others: list[Node]) -> tuple[Node, ...]:
+def _subtract_nodes(nodes: list[Node], others: list[Node]) -> tuple[Node, ...]:
     left = Counter(node.digest for node in others)
     remaining = []
     for node in nodes:

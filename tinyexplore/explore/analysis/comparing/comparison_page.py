@@ -138,9 +138,9 @@ def comparison_html(comparison: ComparedTraces) -> str:
     body = [
         f"<h1>{title}</h1>",
         f"<p>{escape(counts_text(comparison))}; {escape(first_words(comparison.diff))}.</p>",
-        _options(comparison),
+        _options_html(comparison),
         _kernels(comparison) if comparison.kernels or not comparison.texts else "",
-        _texts(comparison),
+        _texts_html(comparison),
     ]
     changed = [(number, pair) for number, pair in enumerate(comparison.kernels) if pair.change != "same"]
     body.extend(
@@ -160,16 +160,16 @@ def comparison_html(comparison: ComparedTraces) -> str:
     )
 
 
-def _texts(comparison: ComparedTraces) -> str:
+def _texts_html(comparison: ComparedTraces) -> str:
     """Return the differing stages, then the last texts side by side, then the packed texts after the stages."""
     if not comparison.texts:
         return ""
     parts, rows, details = [], [], []
     for pair in comparison.stages:
-        where = "both" if pair.a is not None and pair.b is not None else "a" if pair.b is None else "b"
-        rows.append(f"<tr><td>{escape(pair.name)}</td><td>{where}</td><td>{_lines_changed(pair)}</td></tr>")
-        if where == "both":
-            details += [f"<h3>{escape(pair.name)}</h3>", *(_text(comparison, text, False) for text in pair.texts)]
+        sides = "both" if pair.a is not None and pair.b is not None else "a" if pair.b is None else "b"
+        rows.append(f"<tr><td>{escape(pair.name)}</td><td>{sides}</td><td>{_count_changed_lines(pair)}</td></tr>")
+        if sides == "both":
+            details += [f"<h3>{escape(pair.name)}</h3>", *(_text_html(comparison, text, False) for text in pair.texts)]
     if rows:
         head = "<tr><th>stage</th><th>in</th><th>lines only in a, only in b</th></tr>"
         table = f'<div class="scroll"><table class="facts">{head}{"".join(rows)}</table></div>'
@@ -178,39 +178,39 @@ def _texts(comparison: ComparedTraces) -> str:
     parts.append("<h2>Texts at the end</h2>")
     is_open = True
     for text in comparison.texts:
-        part = _text(comparison, text, is_open)
-        parts.append(part if len(part) <= MAX_PLAIN else _packed(part, "Lines"))
+        part = _text_html(comparison, text, is_open)
+        parts.append(part if len(part) <= MAX_PLAIN else _packed_html(part, "Lines"))
         is_open = is_open and text.same
     if details:
-        parts.append(_packed("".join(details), "Texts after the stages that both have"))
+        parts.append(_packed_html("".join(details), "Texts after the stages that both have"))
     return "\n".join(parts)
 
 
-def _text(comparison: ComparedTraces, text: TextPair, is_open: bool) -> str:
+def _text_html(comparison: ComparedTraces, text: TextPair, is_open: bool) -> str:
     trace = comparison.b if text.a is None else comparison.a
     name = " · ".join(filter(None, (language_name(trace, text.language), text.title)))
     return _listing(ListingPair(text.language, text.a, text.b), is_open, name)
 
 
-def _lines_changed(pair: StagePair) -> str:
+def _count_changed_lines(pair: StagePair) -> str:
     """Return the numbers of changed lines on both sides: "12, 8"; "" for a stage that only one trace has."""
     if pair.a is None or pair.b is None:
         return ""
-    a, b = (Counter(line for text in pair.texts for line in side(text) or ()) for side in (_of_a, _of_b))
+    a, b = (Counter(line for text in pair.texts for line in side(text) or ()) for side in (_text_of_a, _text_of_b))
     return f"{sum((a - b).values())}, {sum((b - a).values())}"
 
 
-def _of_a(text: TextPair) -> tuple[str, ...] | None:
+def _text_of_a(text: TextPair) -> tuple[str, ...] | None:
     return text.a
 
 
-def _of_b(text: TextPair) -> tuple[str, ...] | None:
+def _text_of_b(text: TextPair) -> tuple[str, ...] | None:
     return text.b
 
 
-def _options(comparison: ComparedTraces) -> str:
+def _options_html(comparison: ComparedTraces) -> str:
     rows = "".join(
-        f"<tr><th>{escape(name)}</th><td>{_value(a)}</td><td>{_value(b)}</td></tr>"
+        f"<tr><th>{escape(name)}</th><td>{_value_html(a)}</td><td>{_value_html(b)}</td></tr>"
         for name, a, b in comparison.diff.options
     )
     if not rows:
@@ -218,7 +218,7 @@ def _options(comparison: ComparedTraces) -> str:
     return f'<table class="facts"><tr><th>option</th><th>a</th><th>b</th></tr>{rows}</table>'
 
 
-def _value(value: str | None) -> str:
+def _value_html(value: str | None) -> str:
     return '<span class="quiet">not set</span>' if value is None else f"<code>{escape(value)}</code>"
 
 
@@ -230,14 +230,14 @@ def _kernels(comparison: ComparedTraces) -> str:
             name = f'<a href="#kernel-{number}">{name}</a>'
         tone = pair.times.verdict if pair.times.verdict in ("slower", "faster") else "quiet"
         rows.append(
-            f"<tr><td>{number}</td><td>{name}</td><td>{escape(_changes(pair))}</td>"
+            f"<tr><td>{number}</td><td>{name}</td><td>{escape(_changes_text(pair))}</td>"
             f'<td class="{tone}">{escape(pair.times.words)}</td></tr>'
         )
     head = "<tr><th></th><th>kernel</th><th>program</th><th>time (median, quartiles)</th></tr>"
     return f'<h2>Kernels</h2><div class="scroll" id="kernels"><table class="facts">{head}{"".join(rows)}</table></div>'
 
 
-def _changes(pair: KernelPair) -> str:
+def _changes_text(pair: KernelPair) -> str:
     """Return the changes like `change_words`, with languages named as on a view's tabs."""
     return change_words(replace(pair, reasons=tuple(LANGUAGE_NAMES.get(reason, reason) for reason in pair.reasons)))
 
@@ -249,17 +249,17 @@ def _section(comparison: ComparedTraces, number: int, pair: KernelPair, *, with_
         parts.append(
             f"of the program, {count_text(len(pair.only_a), 'UOp')} only in a, {len(pair.only_b)} only in b.</p>"
         )
-    parts.append(f'<div class="side">{_facts("a", pair.a)}{_facts("b", pair.b)}</div>')
+    parts.append(f'<div class="side">{_facts_html("a", pair.a)}{_facts_html("b", pair.b)}</div>')
     inside = [_graphs(comparison, pair)] if with_pictures else []
     is_open = True
     for listing in pair.listings:
         inside.append(_listing(listing, is_open))
         is_open = is_open and listing.same
     body = "\n".join(inside)
-    return "\n".join([*parts, _packed(body) if is_packed or len(body) > MAX_PLAIN else body, "</section>"])
+    return "\n".join([*parts, _packed_html(body) if is_packed or len(body) > MAX_PLAIN else body, "</section>"])
 
 
-def _packed(body: str, title: str = "Graphs and listings") -> str:
+def _packed_html(body: str, title: str = "Graphs and listings") -> str:
     """Return a block that the page unpacks when it is opened."""
     data = b64encode(gzip.compress(body.encode(), mtime=0)).decode()
     without = "It takes JavaScript to unpack them; <code>tinyexplore compare A B</code> prints the differences."
@@ -270,7 +270,7 @@ def _packed(body: str, title: str = "Graphs and listings") -> str:
     )
 
 
-def _facts(side: str, kernel: KernelInfo | None) -> str:
+def _facts_html(side: str, kernel: KernelInfo | None) -> str:
     if kernel is None:
         return f'<p class="quiet">not in {side}</p>'
     axes = ", ".join(f"{name} {kind} {size}" for name, kind, size in kernel.axes)
@@ -285,27 +285,27 @@ def _graphs(comparison: ComparedTraces, pair: KernelPair) -> str:
     """Draw both graphs after the first differing stage. Frames mark the nodes that only one graph has."""
     if pair.first is None:
         return ""
-    a, b = _after(comparison.a, pair.first.a, pair.a), _after(comparison.b, pair.first.b, pair.b)
+    a, b = _graph_after(comparison.a, pair.first.a, pair.a), _graph_after(comparison.b, pair.first.b, pair.b)
     digests_a, digests_b = {node.digest for node in a}, {node.digest for node in b}
     graphs = []
     sides = ((a, digests_b, comparison.a, pair.a), (b, digests_a, comparison.b, pair.b))
     for graph, others, trace, kernel in sides:
         marked = {node.id for node in graph if node.digest not in others}
-        graphs.append((graph if kernel is None else [_named(node, trace, kernel) for node in graph], marked))
-    halves = [graph_within(nodes, HALF_PX, LEAST_BOXES, MAX_BOXES, marked) for nodes, marked in graphs]
-    is_stacked = None in halves  # side by side they would be too small
+        graphs.append((graph if kernel is None else [_with_python_name(node, trace, kernel) for node in graph], marked))
+    graph_pictures = [graph_within(nodes, HALF_PX, LEAST_BOXES, MAX_BOXES, marked) for nodes, marked in graphs]
+    is_stacked = None in graph_pictures  # side by side they would be too small
     if is_stacked:
-        halves = [graph_within(nodes, WHOLE_PX, 1, MAX_BOXES, marked) for nodes, marked in graphs]
+        graph_pictures = [graph_within(nodes, WHOLE_PX, 1, MAX_BOXES, marked) for nodes, marked in graphs]
     pictures = [
         f'<div class="scroll">{f"<strong>{side}</strong>" if is_stacked else ""}{picture or ""}</div>'
-        for side, picture in zip("ab", halves)
+        for side, picture in zip("ab", graph_pictures)
     ]
     words = f"Graphs after {escape(pair.first.name)}; framed: nodes that only one graph has"
     look = f"side graphs{' stacked' if is_stacked else ''}"
     return f'<details open><summary>{words}</summary><div class="{look}">{"".join(pictures)}</div></details>'
 
 
-def _named(node: Node, trace: Trace, kernel: KernelInfo) -> Node:
+def _with_python_name(node: Node, trace: Trace, kernel: KernelInfo) -> Node:
     """Return the node with a buffer's Python name, or the kernel that computed it, instead of "data1"."""
 
     def name(match: re.Match[str]) -> str:
@@ -314,7 +314,7 @@ def _named(node: Node, trace: Trace, kernel: KernelInfo) -> Node:
     return replace(node, label=_DATA.sub(name, node.label), detail=_DATA.sub(name, node.detail))
 
 
-def _after(trace: Trace, stage: Stage | None, kernel: KernelInfo | None) -> list[Node]:
+def _graph_after(trace: Trace, stage: Stage | None, kernel: KernelInfo | None) -> list[Node]:
     """Return the graph after `stage`; if the trace has no such stage, the kernel's first graph."""
     if stage is None and kernel is not None:
         stage = next((stage for stage in trace.stages if stage.kernel == kernel.id), None)
@@ -348,7 +348,9 @@ def _rows(language: str, a: Sequence[str], b: Sequence[str]) -> list[str]:
             length = max(a_to - a_from, b_to - b_from)
             left = [*a[a_from:a_to], *[None] * (length - a_to + a_from)]
             right = [*b[b_from:b_to], *[None] * (length - b_to + b_from)]
-            rows.extend(f"<tr>{_cell(x, 'out')}{_cell(y, 'in')}</tr>" for x, y in zip(left, right, strict=True))
+            rows.extend(
+                f"<tr>{_cell_html(x, 'out')}{_cell_html(y, 'in')}</tr>" for x, y in zip(left, right, strict=True)
+            )
             continue
         before = CONTEXT_LINES if block > 0 else 0
         after = CONTEXT_LINES if block < len(blocks) - 1 else 0
@@ -357,13 +359,13 @@ def _rows(language: str, a: Sequence[str], b: Sequence[str]) -> list[str]:
         for i in numbers:
             if hidden > 1 and i == a_to - a_from - after:
                 rows.append(f'<tr class="gap"><td colspan="2">{hidden} equal lines</td></tr>')
-            rows.append(f"<tr>{_cell(a[a_from + i], '')}{_cell(b[b_from + i], '')}</tr>")
+            rows.append(f"<tr>{_cell_html(a[a_from + i], '')}{_cell_html(b[b_from + i], '')}</tr>")
         if hidden > 1 and not after:
             rows.append(f'<tr class="gap"><td colspan="2">{hidden} equal lines</td></tr>')
     return rows
 
 
-def _cell(line: str | None, tone: str) -> str:
+def _cell_html(line: str | None, tone: str) -> str:
     if line is None:
         return '<td class="none"></td>'
     return f'<td class="code {tone}">{line}</td>'

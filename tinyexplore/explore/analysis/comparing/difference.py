@@ -94,8 +94,8 @@ class TraceDiff:
         else:
             parts = [f"{count_text(len(self.only_a), 'node')} only in a, {len(self.only_b)} only in b"]
         if self.first is not None:
-            where = "" if self.first.kernel is None else f" of kernel {self.first.kernel}"
-            parts.append(f"they differ from stage {self.first.name!r}{where}")
+            owner = "" if self.first.kernel is None else f" of kernel {self.first.kernel}"
+            parts.append(f"they differ from stage {self.first.name!r}{owner}")
         parts.extend(f"{name}: {a} → {b}" for name, a, b in self.options)
         return f"TraceDiff({'; '.join(parts)})"
 
@@ -112,15 +112,15 @@ def diff(a: Trace, b: Trace) -> TraceDiff:
     innermost = [pair for pair in differing if pair.a is None or pair.a.id not in parents]
     return TraceDiff(
         options=tuple(option for option in options if option[1] != option[2]),
-        only_a=_left_over(a, b),
-        only_b=_left_over(b, a),
+        only_a=_nodes_without_partner(a, b),
+        only_b=_nodes_without_partner(b, a),
         stages=stages,
         first=innermost[0] if innermost else None,
         kernels=kernels,
     )
 
 
-def _left_over(a: Trace, b: Trace) -> tuple[Node, ...]:
+def _nodes_without_partner(a: Trace, b: Trace) -> tuple[Node, ...]:
     """Return the nodes of `a` without an equal node in `b`, counted with repetitions."""
     left = Counter(node.digest for node in b.nodes)
     unpaired = []
@@ -142,28 +142,28 @@ def _align_kernels(a: Trace, b: Trace) -> tuple[tuple[int | None, int | None], .
     Kernels that compute the same LazyBuffers are paired first. Then follow kernels with the same calls and operations
     (such as those of another shape), then those with the same calls, then the rest in order.
     """
-    waiting = {kernel.id: _digests(b, kernel.roots) for kernel in b.kernels}
+    unpaired_b = {kernel.id: _digests(b, kernel.roots) for kernel in b.kernels}
     pairs: list[tuple[int | None, int | None]] = []
     unmatched = []
     for kernel in a.kernels:
         digests = _digests(a, kernel.roots)
-        match = next((number for number, other in waiting.items() if other == digests), None)
+        match = next((number for number, other in unpaired_b.items() if other == digests), None)
         if match is None:
             unmatched.append(kernel.id)
         else:
             pairs.append((kernel.id, match))
-            del waiting[match]
-    for trait in (_work_of, _calls_of, _anything):
-        unmatched = _pair_by(trait, a, b, unmatched, waiting, pairs)
+            del unpaired_b[match]
+    for trait in (_calls_and_ops, _calls_of, _any_kernel):
+        unmatched = _pair_kernels_by(trait, a, b, unmatched, unpaired_b, pairs)
     pairs.extend((number, None) for number in unmatched)
-    pairs.extend((None, number) for number in waiting)
+    pairs.extend((None, number) for number in unpaired_b)
     return tuple(sorted(pairs, key=lambda pair: (pair[0] is None, pair[0] or 0)))
 
 
 Trait = Callable[[Trace, KernelInfo], Any]
 
 
-def _work_of(trace: Trace, kernel: KernelInfo) -> Any:
+def _calls_and_ops(trace: Trace, kernel: KernelInfo) -> Any:
     """Return the calls and operations of a kernel, without its shapes."""
     return kernel.calls, tuple(sorted(trace.nodes[node].op for node in kernel.nodes))
 
@@ -172,21 +172,21 @@ def _calls_of(trace: Trace, kernel: KernelInfo) -> Any:
     return kernel.calls
 
 
-def _anything(trace: Trace, kernel: KernelInfo) -> Any:
+def _any_kernel(trace: Trace, kernel: KernelInfo) -> Any:
     return None
 
 
-def _pair_by(
+def _pair_kernels_by(
     trait: Trait,
     a: Trace,
     b: Trace,
     unmatched: list[int],
-    waiting: dict[int, tuple[str, ...]],
+    unpaired_b: dict[int, tuple[str, ...]],
     pairs: list[tuple[int | None, int | None]],
 ) -> list[int]:
-    """Move kernels with an equal trait from `waiting` to `pairs`, in order; return the unpaired kernels of `a`."""
+    """Move kernels with an equal trait from `unpaired_b` to `pairs`, in order; return the unpaired kernels of `a`."""
     candidates: dict[Any, list[int]] = {}
-    for number in waiting:
+    for number in unpaired_b:
         candidates.setdefault(trait(b, b.kernels[number]), []).append(number)
     left = []
     for number in unmatched:
@@ -194,7 +194,7 @@ def _pair_by(
         if matches:
             other = matches.pop(0)
             pairs.append((number, other))
-            del waiting[other]
+            del unpaired_b[other]
         else:
             left.append(number)
     return left
@@ -203,7 +203,7 @@ def _pair_by(
 StageKey = tuple[int | None, str, int]
 
 
-def _keyed(trace: Trace) -> dict[StageKey, Stage]:
+def _stages_by_key(trace: Trace) -> dict[StageKey, Stage]:
     """Return the stages by (kernel, name, number among the stages of that kernel and name)."""
     count: Counter[tuple[int | None, str]] = Counter()
     stages: dict[StageKey, Stage] = {}
@@ -216,42 +216,42 @@ def _keyed(trace: Trace) -> dict[StageKey, Stage]:
 def _align_stages(a: Trace, b: Trace, kernels: tuple[tuple[int | None, int | None], ...]) -> tuple[StagePair, ...]:
     partner: dict[int | None, int | None] = {None: None}
     partner.update((left, right) for left, right in kernels if left is not None)
-    waiting = _keyed(b)
-    texts_a, texts_b = _texts(a), _texts(b)
+    unpaired_b = _stages_by_key(b)
+    texts_a, texts_b = _texts_by_stage(a), _texts_by_stage(b)
     changing = ({text.stage for text in a.stage_texts}, {text.stage for text in b.stage_texts})
     pairs = []
-    for (kernel, name, number), stage in _keyed(a).items():
+    for (kernel, name, number), stage in _stages_by_key(a).items():
         other_kernel = partner.get(kernel)
         match = None
         if kernel is None or other_kernel is not None:
-            match = waiting.pop((other_kernel, name, number), None)
+            match = unpaired_b.pop((other_kernel, name, number), None)
         texts: tuple[TextPair, ...] = ()
         if stage.id in changing[0] or (match is not None and match.id in changing[1]):
-            texts = _paired(texts_a.get(stage.id, {}), {} if match is None else texts_b.get(match.id, {}))
+            texts = _pair_texts(texts_a.get(stage.id, {}), {} if match is None else texts_b.get(match.id, {}))
         same = match is not None and (
             _digests(a, stage.before) == _digests(b, match.before)
             and _digests(a, stage.after) == _digests(b, match.after)
             and all(text.same for text in texts)
         )
         pairs.append(StagePair(name, kernel, stage, match, same, texts))
-    for (kernel, name, _), stage in waiting.items():
-        own = texts_b[stage.id] if stage.id in changing[1] else {}
-        pairs.append(StagePair(name, kernel, None, stage, False, _paired({}, own)))
+    for (kernel, name, _), stage in unpaired_b.items():
+        texts_of_b = texts_b[stage.id] if stage.id in changing[1] else {}
+        pairs.append(StagePair(name, kernel, None, stage, False, _pair_texts({}, texts_of_b)))
     return tuple(pairs)
 
 
 Texts = dict[tuple[str, str], tuple[str, ...]]
 
 
-def _texts(trace: Trace) -> dict[int, Texts]:
+def _texts_by_stage(trace: Trace) -> dict[int, Texts]:
     """Return the texts after each stage, by language and title. A stage without a change has the previous text."""
     texts_of: dict[int, Texts] = {}
     for text in trace.stage_texts:
         texts_of.setdefault(text.stage, {})[text.language, text.title] = tuple(line.text for line in text.lines)
     last: Texts = {}
     for stage in trace.stages if texts_of else ():
-        own = texts_of.setdefault(stage.id, last)
-        last = own if len(own) == 1 else {}  # after several texts, the next stage processes only one
+        stage_texts = texts_of.setdefault(stage.id, last)
+        last = stage_texts if len(stage_texts) == 1 else {}  # after several texts, the next stage processes only one
     return texts_of
 
 
@@ -261,8 +261,8 @@ def last_texts(a: Trace, b: Trace) -> tuple[TextPair, ...]:
     for trace in (a, b):
         last = {(text.language, text.title): text for text in trace.stage_texts}
         ends.append({key: tuple(line.text for line in text.lines) for key, text in last.items()})
-    return _paired(*ends)
+    return _pair_texts(*ends)
 
 
-def _paired(a: Texts, b: Texts) -> tuple[TextPair, ...]:
+def _pair_texts(a: Texts, b: Texts) -> tuple[TextPair, ...]:
     return tuple(TextPair(*key, a.get(key), b.get(key)) for key in dict.fromkeys((*a, *b)))

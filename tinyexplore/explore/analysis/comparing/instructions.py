@@ -49,7 +49,7 @@ def instructions_of(lines: Sequence[str], arch: str, vector_bits: int) -> Instru
     read = {"x86_64": _x86, "aarch64": _arm, "riscv64": _riscv}[arch](lines, vector_bits)
     instructions = dict(read)
     used = sorted({register for bits, registers in instructions.values() for register in registers if bits})
-    loop = _busiest(lines, instructions)
+    loop = _busiest_loop(lines, instructions)
     inside = [number for number in instructions if loop is not None and loop[0] <= number <= loop[1]]
     return Instructions(
         total=len(instructions),
@@ -117,23 +117,23 @@ def hot_loop(
         number of loops.
     """
     parsed = dict({"x86_64": _x86, "aarch64": _arm, "riscv64": _riscv}[arch](lines, vector_bits))
-    loops = _loops(lines, parsed)
-    candidates = [loop for loop in loops if not depth or sum(_holds(other, loop) for other in loops) <= depth]
-    innermost = _innermost(candidates)
+    loops = _find_loops(lines, parsed)
+    candidates = [loop for loop in loops if not depth or sum(_contains(other, loop) for other in loops) <= depth]
+    innermost = _innermost_loops(candidates)
     if not innermost:
         return []
     if len(innermost) == len(weights):
         ordered = sorted(innermost)
         chosen = ordered[max(range(len(ordered)), key=lambda index: weights[index])]
     else:
-        chosen = max(innermost, key=lambda loop: _vectors(parsed, loop))
-    rare = [loop for loop in loops if loop != chosen and _holds(chosen, loop)]
-    rare += _skipped(lines, parsed, chosen, rare)
+        chosen = max(innermost, key=lambda loop: _count_vectors(parsed, loop))
+    rare = [loop for loop in loops if loop != chosen and _contains(chosen, loop)]
+    rare += _skipped_regions(lines, parsed, chosen, rare)
     inside = range(chosen[0], chosen[1] + 1)
     return [number for number in inside if not any(region[0] <= number <= region[1] for region in rare)]
 
 
-def _skipped(
+def _skipped_regions(
     lines: Sequence[str],
     parsed: dict[int, tuple[int, set[int]]],
     loop: tuple[int, int],
@@ -151,10 +151,10 @@ def _skipped(
             regions.append((number + 1, goal - 1))
         elif goal == loop[0] and number < loop[1]:
             regions.append((number + 1, loop[1]))
-    return [region for region in regions if any(_holds(region, loop_region) for loop_region in rare)]
+    return [region for region in regions if any(_contains(region, loop_region) for loop_region in rare)]
 
 
-def _loops(lines: Sequence[str], parsed: dict[int, tuple[int, set[int]]]) -> list[tuple[int, int]]:
+def _find_loops(lines: Sequence[str], parsed: dict[int, tuple[int, set[int]]]) -> list[tuple[int, int]]:
     """Return the loops, each from its label to the last jump back to the label."""
     labels = {line[:-1]: number for number, line in enumerate(lines) if line[:1] != " " and line.endswith(":")}
     ends: dict[int, int] = {}
@@ -166,20 +166,22 @@ def _loops(lines: Sequence[str], parsed: dict[int, tuple[int, set[int]]]) -> lis
     return sorted(ends.items())
 
 
-def _innermost(loops: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    return [loop for loop in loops if not any(other != loop and _holds(loop, other) for other in loops)]
+def _innermost_loops(loops: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    return [loop for loop in loops if not any(other != loop and _contains(loop, other) for other in loops)]
 
 
-def _vectors(parsed: dict[int, tuple[int, set[int]]], loop: tuple[int, int]) -> tuple[int, int]:
+def _count_vectors(parsed: dict[int, tuple[int, set[int]]], loop: tuple[int, int]) -> tuple[int, int]:
     inside = [number for number in parsed if loop[0] <= number <= loop[1]]
     return sum(parsed[number][0] > 0 for number in inside), len(inside)
 
 
-def _busiest(lines: Sequence[str], parsed: dict[int, tuple[int, set[int]]]) -> tuple[int, int] | None:
-    return max(_innermost(_loops(lines, parsed)), key=lambda loop: _vectors(parsed, loop), default=None)
+def _busiest_loop(lines: Sequence[str], parsed: dict[int, tuple[int, set[int]]]) -> tuple[int, int] | None:
+    return max(
+        _innermost_loops(_find_loops(lines, parsed)), key=lambda loop: _count_vectors(parsed, loop), default=None
+    )
 
 
-def _holds(outer: tuple[int, int], inner: tuple[int, int]) -> bool:
+def _contains(outer: tuple[int, int], inner: tuple[int, int]) -> bool:
     return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 

@@ -63,7 +63,7 @@ class LanguageTarget(ReadableRow):
         return f"{self.language}:{self.machine}" if self.machine else self.language
 
 
-def wanted(targets: str | Iterable[str] | None) -> tuple[LanguageTarget, ...]:
+def parse_targets(targets: str | Iterable[str] | None) -> tuple[LanguageTarget, ...]:
     """Parse `targets`: languages, machines (each implies its language), or both as "cuda:sm_90".
 
     None selects every language.
@@ -71,10 +71,10 @@ def wanted(targets: str | Iterable[str] | None) -> tuple[LanguageTarget, ...]:
     if targets is None:
         return tuple(map(LanguageTarget, LANGUAGES))
     words = [targets] if isinstance(targets, str) else targets
-    return tuple(dict.fromkeys(_wanted(word) for word in words))
+    return tuple(dict.fromkeys(_parse_target(word) for word in words))
 
 
-def _wanted(word: str) -> LanguageTarget:
+def _parse_target(word: str) -> LanguageTarget:
     language, colon, machine = (part.strip().lower() for part in word.partition(":"))
     language = _TIDY.get(language, language)
     if language not in LANGUAGES and not colon:
@@ -94,9 +94,9 @@ def _language_of(machine: str, word: str) -> str:
         choice = choice_of(machine)
     except UnknownTarget as error:
         close = difflib.get_close_matches(machine, [*LANGUAGES, *GPUS], 3, 0.5)
-        meant = f"; close to it: {', '.join(close)}" if close else ""
+        hint = f"; close to it: {', '.join(close)}" if close else ""
         raise RosettaError(
-            f"{word!r} is not a language ({', '.join(LANGUAGES)}) and not a machine that TARGET accepts{meant}"
+            f"{word!r} is not a language ({', '.join(LANGUAGES)}) and not a machine that TARGET accepts{hint}"
         ) from error
     if choice.gpu is not None:
         return choice.gpu.language
@@ -112,7 +112,7 @@ def target_of(chosen: LanguageTarget, captured: Target) -> Target:
         DeviceUnavailable: the machine is unknown here.
     """
     language, machine = chosen.language, chosen.machine
-    if not machine and _speaks(captured, language):
+    if not machine and _supports_language(captured, language):
         return captured
     machine = machine or MACHINES.get(language, "native")
     if language in OF_GPUS or language in ASSEMBLIES:
@@ -127,7 +127,7 @@ def target_of(chosen: LanguageTarget, captured: Target) -> Target:
         return Device["LLVM"].target
 
 
-def _speaks(target: Target, language: str) -> bool:
+def _supports_language(target: Target, language: str) -> bool:
     if target.has_local:
         return target.arch == ASSEMBLIES.get(language, language)
     if target.arch == WASM32:
@@ -158,7 +158,7 @@ def renderer_of(language: str, target: Target) -> Renderer:
             return GPURenderer(target, "none")
 
 
-def known(languages: Sequence[str], language: str) -> str:
+def find_language(languages: Sequence[str], language: str) -> str:
     """Return the entry of `languages` that `language` names.
 
     Raises:
@@ -174,4 +174,13 @@ def known(languages: Sequence[str], language: str) -> str:
     return matches[0]
 
 
-__all__ = ["LANGUAGES", "MACHINES", "RosettaError", "LanguageTarget", "known", "renderer_of", "target_of", "wanted"]
+__all__ = [
+    "LANGUAGES",
+    "MACHINES",
+    "RosettaError",
+    "LanguageTarget",
+    "find_language",
+    "renderer_of",
+    "target_of",
+    "parse_targets",
+]

@@ -76,13 +76,13 @@ def _rows(machines: Sequence[Machine], traces: Sequence[Trace]) -> tuple[Row, ..
     rows = []
     for kernel in traces[0].kernels:
         kernel_ids = [kernel.id, *(partner.get(kernel.id) for partner in partners)]
-        row = tuple([_on(*of) for of in zip(machines, traces, kernel_ids, strict=True)])
+        row = tuple([_kernel_for_machine(*of) for of in zip(machines, traces, kernel_ids, strict=True)])
         if row[0] is not None:
             rows.append(row)
     return tuple(rows)
 
 
-def _on(machine: Machine, trace: Trace, number: int | None) -> ForMachine | None:
+def _kernel_for_machine(machine: Machine, trace: Trace, number: int | None) -> ForMachine | None:
     """Return a kernel for a machine; None if it has no assembly (a copy) or does not exist."""
     if number is None:
         return None
@@ -132,11 +132,11 @@ def machines_dict(comparison: Machines) -> dict[str, Any]:
     return {
         "title": comparison.title,
         "machines": machines,
-        "kernels": [[_dict(result) for result in row] for row in comparison.rows],
+        "kernels": [[_result_dict(result) for result in row] for row in comparison.rows],
     }
 
 
-def _dict(result: ForMachine | None) -> dict[str, Any] | None:
+def _result_dict(result: ForMachine | None) -> dict[str, Any] | None:
     if result is None:
         return None
     counted = result.instructions

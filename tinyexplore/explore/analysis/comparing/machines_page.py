@@ -73,27 +73,27 @@ class KernelsByMachine(Protocol):
 def machines_svg(row: Row, title: str = "") -> str:
     """Return a column for each machine: its vector registers to scale, used ones filled, and bars for instructions."""
     present = [result for result in row if result is not None]
-    most = max((min(result.machine.registers, _MOST_ROWS) for result in present), default=0)
+    most_registers = max((min(result.machine.registers, _MOST_ROWS) for result in present), default=0)
     longest = max(result.instructions.total for result in present)
     calls = ", ".join(call.strip("_") for call in present[0].kernel.calls) or present[0].kernel.name
     heading = f"{title}: {calls}" if title else calls
-    top, foot = 92.0, 92.0 + most * _STEP + 14.0
+    top, foot = 92.0, 92.0 + most_registers * _STEP + 14.0
     width = 2 * _MARGIN + len(present) * _COLUMN + (len(present) - 1) * _GAP
     parts = [text(_MARGIN, 28, shortened(heading, int(width / 8)), size=13, bold=True)]
     for number, result in enumerate(present):
         x = _MARGIN + number * (_COLUMN + _GAP)
         parts.append(text(x, 56, result.machine.name, size=12, bold=True, mono=True))
         parts.append(text(x, 73, f"{result.machine.arch} · {vectors_words(result.machine)}", size=11, shade="ink2"))
-        parts.append(_registers(result, x, top))
-        parts.append(_bars(result, x, foot, longest))
-    words = "; ".join(_described(result) for result in present)
+        parts.append(_registers_svg(result, x, top))
+        parts.append(_bars_svg(result, x, foot, longest))
+    words = "; ".join(_result_text(result) for result in present)
     note = "vector registers, divided into floats; filled: used · bars: all instructions, dark: the busiest loop"
     height = foot + 100.0
     parts.append(text(_MARGIN, height - 14, note, size=11, shade="ink2"))
     return document(max(width, 620.0), height, heading, f"{words}.", parts)
 
 
-def _described(result: ForMachine) -> str:
+def _result_text(result: ForMachine) -> str:
     counted = result.instructions
     return (
         f"{result.machine.name}: {vectors_words(result.machine)}, {len(counted.registers)} used, "
@@ -101,7 +101,7 @@ def _described(result: ForMachine) -> str:
     )
 
 
-def _registers(result: ForMachine, x: float, y: float) -> str:
+def _registers_svg(result: ForMachine, x: float, y: float) -> str:
     used = set(result.instructions.registers)
     bits = min(result.machine.vector_bits, _WIDEST_BITS)
     width = _COLUMN * bits / _WIDEST_BITS
@@ -109,25 +109,25 @@ def _registers(result: ForMachine, x: float, y: float) -> str:
     parts = []
     for number in range(min(result.machine.registers, _MOST_ROWS)):
         name, color = ("reduce", filled) if number in used else ("const", plain)
-        at = y + number * _STEP
+        top = y + number * _STEP
         fill = color.light if number in used else color.light_fill
         look = 'style="fill:var(--reduce)"' if number in used else ""
-        size = f'x="{x:.1f}" y="{at:.1f}" width="{width:.1f}" height="{_REGISTER:.0f}" rx="1"'
+        size = f'x="{x:.1f}" y="{top:.1f}" width="{width:.1f}" height="{_REGISTER:.0f}" rx="1"'
         parts.append(f'<rect class="g-{name}" {look} {size} fill="{fill}" stroke="{color.light}" stroke-width="0.6"/>')
     if not parts:
         return text(x, y + 8, "one number at a time", size=11, shade="ink2")
     bottom = y + len(parts) * _STEP - (_STEP - _REGISTER)
     lanes = [x + width * lane * 32 / bits for lane in range(1, bits // 32)]
-    path = "".join(f"M{at:.1f} {y:.1f}V{bottom:.1f}" for at in lanes)
+    path = "".join(f"M{top:.1f} {y:.1f}V{bottom:.1f}" for top in lanes)
     parts.append(f'<path class="lanes" d="{path}" stroke="#fff" style="stroke:var(--bg)" stroke-width="0.8"/>')
     return "".join(parts)
 
 
-def _bars(result: ForMachine, x: float, y: float, longest: int) -> str:
+def _bars_svg(result: ForMachine, x: float, y: float, longest: int) -> str:
     counted = result.instructions
-    whole, loop = _COLUMN * counted.total / longest, _COLUMN * counted.in_loop / longest
+    full_width, loop = _COLUMN * counted.total / longest, _COLUMN * counted.in_loop / longest
     parts = [
-        f'<rect class="g-memory" x="{x:.1f}" y="{y:.1f}" width="{whole:.1f}" height="9" rx="2" '
+        f'<rect class="g-memory" x="{x:.1f}" y="{y:.1f}" width="{full_width:.1f}" height="9" rx="2" '
         f'fill="{COLORS["memory"].light_fill}" stroke="{COLORS["memory"].light}" stroke-width="0.6"/>',
         f'<rect class="g-memory" style="fill:var(--memory)" x="{x:.1f}" y="{y:.1f}" width="{max(loop, 1.0):.1f}" '
         f'height="9" rx="2" fill="{COLORS["memory"].light}"/>',
@@ -161,7 +161,7 @@ def machines_html(machines: KernelsByMachine) -> str:
     ]
     if others:
         body.append(f"<h2>The other kernels ({len(others)})</h2>")
-        body += [f"<details><summary>{_names(row)}</summary>{_section(row, '')}</details>" for row in others]
+        body += [f"<details><summary>{_names_html(row)}</summary>{_section(row, '')}</details>" for row in others]
     if reasons:
         lines = "".join(f"<li>{escape(reason)}</li>" for reason in reasons)
         body.append(f'<h2>Why some have no times</h2><ul class="quiet">{lines}</ul>')
@@ -176,7 +176,7 @@ def machines_html(machines: KernelsByMachine) -> str:
     )
 
 
-def _names(row: Row) -> str:
+def _names_html(row: Row) -> str:
     names = dict.fromkeys(result.kernel.name for result in row if result is not None)
     calls = next(
         (", ".join(call.strip("_") for call in result.kernel.calls) for result in row if result is not None), ""

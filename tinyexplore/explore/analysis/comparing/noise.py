@@ -96,7 +96,7 @@ def rank_test(a: Sequence[float], b: Sequence[float]) -> float:
     """
     ranks = _doubled_ranks([*a, *b])
     if len(ranks) <= COUNTED:
-        return _counted_p_value(ranks, len(a))
+        return _exact_p_value(ranks, len(a))
     return _normal_p_value(ranks, len(a))
 
 
@@ -110,7 +110,7 @@ def _doubled_ranks(values: Sequence[float]) -> list[int]:
     return [2 * first[value] + count[value] + 1 for value in values]
 
 
-def _counted_p_value(ranks: Sequence[int], n: int) -> float:
+def _exact_p_value(ranks: Sequence[int], n: int) -> float:
     """Return the share of all choices of n ranks that are at least as extreme as the first n ranks."""
     # by the number of chosen ranks: sum → number of ways
     ways: list[dict[int, int]] = [{0: 1}, *({} for _ in range(n))]
@@ -120,8 +120,8 @@ def _counted_p_value(ranks: Sequence[int], n: int) -> float:
                 ways[chosen][total + rank] = ways[chosen].get(total + rank, 0) + count
     mean = n * (len(ranks) + 1)
     distance = abs(sum(ranks[:n]) - mean)
-    far = sum(count for total, count in ways[n].items() if abs(total - mean) >= distance)
-    return far / sum(ways[n].values())
+    extreme_choices = sum(count for total, count in ways[n].items() if abs(total - mean) >= distance)
+    return extreme_choices / sum(ways[n].values())
 
 
 def _normal_p_value(ranks: Sequence[int], n: int) -> float:

@@ -94,8 +94,8 @@ def first_words(difference: TraceDiff) -> str:
     """Return the first difference between two traces, as text."""
     if difference.first is None:
         return "the same nodes in the same stages"
-    where = "" if difference.first.kernel is None else f" of kernel {difference.first.kernel}"
-    return f"they differ from stage {difference.first.name!r}{where}"
+    owner = "" if difference.first.kernel is None else f" of kernel {difference.first.kernel}"
+    return f"they differ from stage {difference.first.name!r}{owner}"
 
 
 def counts_text(comparison: Counted) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from tinyexplore.explore.analysis.comparing.languages import RosettaError, known
+from tinyexplore.explore.analysis.comparing.languages import RosettaError, find_language
 from tinyexplore.explore.tracefile.pictures.highlight import lines_html
 from tinyexplore.explore.tracefile.readable import ReadableRow
 
@@ -161,30 +161,30 @@ class Rosetta(ReadableRow):
         return tuple(translation.target for translation in self.translations)
 
     def __getitem__(self, target: str) -> Translation:
-        name = known(self.targets, target)
+        name = find_language(self.targets, target)
         return next(translation for translation in self.translations if translation.target == name)
 
     def rows(self, *targets: str) -> tuple[AlignedLines, ...]:
         """Return the texts of `targets` (by default all) side by side, each in its own order."""
         columns = [self[target] for target in targets or self.targets]
-        return aligned([column.lines for column in columns])
+        return align_lines([column.lines for column in columns])
 
     def text(self, *targets: str) -> str:
         """Return the rows as text, each with its origin in front; by default for the first two texts."""
-        columns = [self[target] for target in targets or self._first()]
-        label = max((len(_name(origin)) for origin in self.origins), default=0)
-        lines = [_across("", label, [column.head[part] for column in columns]) for part in (0, 1)]
-        for row in aligned([column.lines for column in columns]):
+        columns = [self[target] for target in targets or self._first_targets()]
+        label = max((len(_origin_name(origin)) for origin in self.origins), default=0)
+        lines = [_table_line("", label, [column.head[part] for column in columns]) for part in (0, 1)]
+        for row in align_lines([column.lines for column in columns]):
             cells = [list(column.lines[start:stop]) for column, (start, stop) in zip(columns, row.spans)]
             for number in range(max(map(len, cells))):
                 texts = [cell[number].text if number < len(cell) else "" for cell in cells]
                 if number == 0:
-                    texts = [text or _blank(row, column_number) for column_number, text in enumerate(texts)]
-                name = _name(self.origins[row.origin]) if number == 0 and row.origin is not None else ""
-                lines.append(_across(name, label, texts))
+                    texts = [text or _blank_text(row, column_number) for column_number, text in enumerate(texts)]
+                name = _origin_name(self.origins[row.origin]) if number == 0 and row.origin is not None else ""
+                lines.append(_table_line(name, label, texts))
         return "\n".join(lines)
 
-    def _first(self) -> tuple[str, ...]:
+    def _first_targets(self) -> tuple[str, ...]:
         return tuple([translation.target for translation in self.translations if not translation.refusal][:AS_TEXT])
 
     def __str__(self) -> str:
@@ -192,20 +192,22 @@ class Rosetta(ReadableRow):
 
     def to_html(self, *targets: str) -> str:
         """Return the rows as an HTML table; by default for the first two texts."""
-        columns = [self[target] for target in targets or self._first()]
+        columns = [self[target] for target in targets or self._first_targets()]
         colors = [lines_html(column.language, [line.text for line in column.lines], inline=True) for column in columns]
         head = "".join(
             f'<th style="{_CELL}">{escape(column.head[0])}<br><small>{escape(column.head[1])}</small></th>'
             for column in columns
         )
         body = []
-        for row in aligned([column.lines for column in columns]):
-            name = "" if row.origin is None else _name(self.origins[row.origin])
+        for row in align_lines([column.lines for column in columns]):
+            name = "" if row.origin is None else _origin_name(self.origins[row.origin])
             cells = []
             for number, (start, stop) in enumerate(row.spans):
                 lines = "\n".join(colors[number][start:stop])
                 cell = (
-                    f'<pre style="{_LINES}">{lines}</pre>' if stop > start else f"<small>{_blank(row, number)}</small>"
+                    f'<pre style="{_LINES}">{lines}</pre>'
+                    if stop > start
+                    else f"<small>{_blank_text(row, number)}</small>"
                 )
                 cells.append(f'<td style="{_CELL}">{cell}</td>')
             body.append(f'<tr><th style="{_CELL}"><small>{escape(name)}</small></th>{"".join(cells)}</tr>')
@@ -224,7 +226,7 @@ class Rosetta(ReadableRow):
         )
 
 
-def aligned(texts: Sequence[Sequence[RosettaLine]]) -> tuple[AlignedLines, ...]:
+def align_lines(texts: Sequence[Sequence[RosettaLine]]) -> tuple[AlignedLines, ...]:
     """Align the lines of several texts in rows, without reordering.
 
     Groups of adjacent lines of one row are matched from the first text to the last, with the most matches that do not
@@ -234,11 +236,11 @@ def aligned(texts: Sequence[Sequence[RosettaLine]]) -> tuple[AlignedLines, ...]:
     for count, text in enumerate(texts):
         text_runs = runs(text)
         matched = []
-        for row, run in _matched([row for row, _ in rows], [run[0] for run in text_runs]):
+        for row, run in _match_rows([row for row, _ in rows], [run[0] for run in text_runs]):
             spans = ((0, 0),) * count if row is None else rows[row][1]
-            own = (0, 0) if run is None else text_runs[run][1:]
+            span = (0, 0) if run is None else text_runs[run][1:]
             key = rows[row][0] if row is not None else text_runs[run or 0][0]
-            matched.append((key, (*spans, own)))
+            matched.append((key, (*spans, span)))
         rows = matched
     everywhere = [{origin for line in text for origin in line.origins} for text in texts]
     return tuple(
@@ -260,7 +262,7 @@ def runs(lines: Sequence[RosettaLine]) -> list[Run]:
     return text_runs
 
 
-def _matched(a: Sequence[int | None], b: Sequence[int | None]) -> list[tuple[int | None, int | None]]:
+def _match_rows(a: Sequence[int | None], b: Sequence[int | None]) -> list[tuple[int | None, int | None]]:
     """Align `a` and `b` by a common subsequence; return pairs of positions, None for a line without a partner.
 
     The subsequence has the most nodes of the AST, and among these the most lines without a UOp.
@@ -286,20 +288,20 @@ def _matched(a: Sequence[int | None], b: Sequence[int | None]) -> list[tuple[int
     return pairs
 
 
-def _name(origin: LineOrigin) -> str:
+def _origin_name(origin: LineOrigin) -> str:
     return f"{origin.label} {origin.detail}" if origin.ends else origin.label
 
 
-def _blank(row: AlignedLines, number: int) -> str:
+def _blank_text(row: AlignedLines, number: int) -> str:
     start, stop = row.spans[number]
     if start != stop or row.origin is None:
         return ""
     return "· at another place" if row.elsewhere[number] else "· no counterpart"
 
 
-def _across(name: str, label: int, cells: Sequence[str]) -> str:
+def _table_line(name: str, label: int, cells: Sequence[str]) -> str:
     clipped = [cell if len(cell) <= COLUMN else f"{cell[: COLUMN - 1]}…" for cell in cells]
     return f"{name:{label}} │ " + " │ ".join(f"{cell:{COLUMN}}" for cell in clipped).rstrip()
 
 
-__all__ = ["LineOrigin", "Rosetta", "RosettaError", "RosettaLine", "AlignedLines", "Translation", "aligned"]
+__all__ = ["LineOrigin", "Rosetta", "RosettaError", "RosettaLine", "AlignedLines", "Translation", "align_lines"]

@@ -10,7 +10,13 @@ from typing import TypeVar
 from tinyexplore.codegen import lower
 from tinyexplore.device import DeviceUnavailable
 from tinyexplore.dtype import dtypes
-from tinyexplore.explore.analysis.comparing.languages import LANGUAGES, LanguageTarget, renderer_of, target_of, wanted
+from tinyexplore.explore.analysis.comparing.languages import (
+    LANGUAGES,
+    LanguageTarget,
+    parse_targets,
+    renderer_of,
+    target_of,
+)
 from tinyexplore.explore.analysis.comparing.rosetta import LineOrigin, Rosetta, RosettaLine, Translation
 from tinyexplore.explore.recording.build import build_trace
 from tinyexplore.explore.recording.captured import CapturedKernel
@@ -64,7 +70,7 @@ def translate(kernel: CapturedKernel, targets: Sequence[LanguageTarget], trace: 
             want.name, words, target.cpu, spec.language, spec.name, opts, alignment.lines(spec.lines, lowering.behind)
         )
 
-    translations = _under(settings, lambda: [written(want) for want in targets])
+    translations = _run_with_settings(settings, lambda: [written(want) for want in targets])
     return Rosetta(kernel.spec.name, alignment.origins(numbers), tuple(translations))
 
 
@@ -100,16 +106,16 @@ def lowered(captured: Kernel, target: Target, number_of: dict[UOp, int], setting
     with recording(recorder), stage("kernel", ast, 0, ast):
         kernel = staged("optimize", ast, choose)
         uops = tuple(lower(kernel))
-    return TargetLowering(kernel, uops, _descent(build_trace(recorder), number_of))
+    return TargetLowering(kernel, uops, _origin_finder(build_trace(recorder), number_of))
 
 
-def captured_for(kernel_captured: CapturedKernel, machine: str, settings: Config) -> CapturedKernel:
+def compile_for_gpu(kernel_captured: CapturedKernel, machine: str, settings: Config) -> CapturedKernel:
     """Compile the kernel for a GPU such as "sm_80", with the opts that the heuristics choose there. Nothing runs.
 
     Raises:
         RosettaError: there is no such GPU.
     """
-    (want,) = wanted([f"cuda:{machine}"])
+    (want,) = parse_targets([f"cuda:{machine}"])
     captured = kernel_captured.make_kernel()
 
     def compiled() -> tuple[Kernel, ProgramSpec]:
@@ -118,20 +124,20 @@ def captured_for(kernel_captured: CapturedKernel, machine: str, settings: Config
         kernel = kernel if settings.NOOPT else hand_coded(kernel)
         return kernel, renderer_of(want.language, target).render(kernel.name, tuple(lower(kernel)))
 
-    kernel, spec = _under(settings, compiled)
+    kernel, spec = _run_with_settings(settings, compiled)
     return CapturedKernel(kernel_captured.number, spec, lambda: kernel, kernel_captured.values)
 
 
-def _descent(trace: Trace, number_of: dict[UOp, int]) -> Callable[[UOp], frozenset[int]]:
+def _origin_finder(trace: Trace, number_of: dict[UOp, int]) -> Callable[[UOp], frozenset[int]]:
     numbers = {row.digest: row.id for row in trace.nodes if row.kind == "uop"}
     digests = UopDigests()
-    origins = {_number(numbers, node, digests): number for node, number in number_of.items()}
+    origins = {_trace_number(numbers, node, digests): number for node, number in number_of.items()}
     reached_from: dict[UOp, frozenset[int]] = {}
     nodes = list(number_of)
 
     def behind(node: UOp) -> frozenset[int]:
         if node not in reached_from:
-            number = _number(numbers, node, digests)
+            number = _trace_number(numbers, node, digests)
             back = related(trace, number, "back") if number is not None else ()
             reached = [origins[row.id] for row in back if row.id in origins]
             if node.op is Ops.MULACC:  # derives from a sum and from its product
@@ -142,7 +148,7 @@ def _descent(trace: Trace, number_of: dict[UOp, int]) -> Callable[[UOp], frozens
     return behind
 
 
-def _number(numbers: dict[str, int], node: UOp, digests: UopDigests) -> int | None:
+def _trace_number(numbers: dict[str, int], node: UOp, digests: UopDigests) -> int | None:
     number = numbers.get(digests.of(node))
     return numbers.get(node.digest[:DIGEST_LENGTH]) if number is None else number  # in traces of older releases
 
@@ -158,7 +164,7 @@ class Alignment:
         for node in nodes:
             if node.op not in _OF_INDICES or not valued.isdisjoint(node.src):
                 valued.add(node)
-        self.weights = [_weight(node, node in valued) for node in nodes]
+        self.weights = [_origin_weight(node, node in valued) for node in nodes]
 
     def is_index(self, number: int) -> bool:
         """Whether a node is index arithmetic: it depends only on loop counters."""
@@ -171,7 +177,7 @@ class Alignment:
             numbers = frozenset[int]().union(*[behind(node) for node in line.uops if node.op is not Ops.CONST])
             origins = sorted(number for number in numbers if self.weights[number])
             row: int | None = None
-            if _is_head(line):
+            if _is_function_head(line):
                 is_inside, row = True, len(self.nodes) - 1
                 origins = [row]
             elif is_inside:
@@ -211,13 +217,13 @@ class Alignment:
                 label = str(node.arg)
             elif self.is_index(number):
                 label, detail = "index", expr_text(node)
-            rows.append(LineOrigin(label, detail, description.group, _number(numbers, node, digests)))
+            rows.append(LineOrigin(label, detail, description.group, _trace_number(numbers, node, digests)))
         for number in self.loops:
             rows.append(LineOrigin("end of", self.nodes[number].arg.name, "loop", rows[number].node, ends=True))
         return tuple(rows)
 
 
-def _weight(node: UOp, has_value: bool) -> int:
+def _origin_weight(node: UOp, has_value: bool) -> int:
     if node.op in _SHARED:
         return SHARED
     if node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_VAR):
@@ -227,13 +233,13 @@ def _weight(node: UOp, has_value: bool) -> int:
     return VALUE if has_value else INDEX
 
 
-def _is_head(line: SourceLine) -> bool:
+def _is_function_head(line: SourceLine) -> bool:
     """Whether a line is the function's head: it names the buffers, and has the UOps of the whole program."""
     ops = {node.op for node in line.uops}
     return Ops.DEFINE_GLOBAL in ops and Ops.STORE in ops
 
 
-def _under(settings: Config, work: Callable[[], R]) -> R:
+def _run_with_settings(settings: Config, work: Callable[[], R]) -> R:
     """Run `work()` under the configuration of a capture, without a recorder."""
     quiet = {**asdict(settings), "DEBUG": 0, "PROFILE": 0, "BEAM": 0}
 

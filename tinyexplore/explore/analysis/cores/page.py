@@ -72,7 +72,7 @@ def cores_html(title: str, cores: Sequence[TensorCore]) -> str:
             '<fieldset><legend>color by</legend><label><input type="radio" name="by" id="by-lane" checked>'
             f'{lane}</label><label><input type="radio" name="by" id="by-register">{register}</label></fieldset>'
         )
-    body += [_core(core, number) for number, core in enumerate(cores)]
+    body += [_core_html(core, number) for number, core in enumerate(cores)]
     policy = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -112,20 +112,20 @@ def _rules(cores: Sequence[TensorCore]) -> str:
     return "\n".join(rules)
 
 
-def _core(core: TensorCore, number: int) -> str:
+def _core_html(core: TensorCore, number: int) -> str:
     fragments = elements(core)
     m, n, k = core.dims
     shared = core.a.copies(core.lanes) > 1
     lane, register = core.holder
-    who = "The CPU, whose tile registers hold the matrices," if core.tiles else f"A warp of {core.lanes} lanes"
+    holder = "The CPU, whose tile registers hold the matrices," if core.tiles else f"A warp of {core.lanes} lanes"
     facts = (
         f"<b>{m} × {n} × {k}</b>: A is {m} × {k}, B {k} × {n}, both of {core.factor.name}"
         f"{f' of which {core.mantissa} bits of the fraction count' if core.mantissa else ''}; "
-        f"C, {m} × {n}, of {core.accumulator.name}. {who} adds A · B to C in one instruction."
+        f"C, {m} × {n}, of {core.accumulator.name}. {holder} adds A · B to C in one instruction."
         f"{' Both halves of the warp hold all of A and of B.' if shared else ''}"
     )
     maps = "".join(f"<br><code>{escape(line)}</code>" for line in formulas(core))
-    says = "".join(_said(core, fragments, lane) for lane in range(core.lanes))
+    says = "".join(_lane_text(core, fragments, lane) for lane in range(core.lanes))
     also = f" (of A and B also lane + {core.lanes // 2})" if shared else ""
     key = f"{lane}{also}" + ("" if max(core.dims) > _CELLS else f"<br>{register}")
     lines = 1 + sum(-(-layout.registers // _IN_A_LINE) for layout in core.layouts.values())
@@ -142,15 +142,15 @@ def _core(core: TensorCore, number: int) -> str:
     )
 
 
-def _said(core: TensorCore, fragments: tuple[FragmentElement, ...], lane: int) -> str:
+def _lane_text(core: TensorCore, fragments: tuple[FragmentElement, ...], lane: int) -> str:
     """Return the elements that a lane holds, as text."""
     parts = []
     for matrix in "ABC":
-        own = sorted(
+        lane_elements = sorted(
             (fragment for fragment in fragments if fragment.matrix == matrix and lane in fragment.lanes),
             key=lambda fragment: fragment.register,
         )
-        positions = ", ".join(f"[{fragment.row}, {fragment.column}]" for fragment in own)
+        positions = ", ".join(f"[{fragment.row}, {fragment.column}]" for fragment in lane_elements)
         parts.append(f"<br><b>{matrix}</b> <code>{positions}</code>")
     holder, register = core.holder
     return f'<div class="say{lane}"><b>{holder} {lane}</b>, {register} by {register}:{"".join(parts)}</div>'

@@ -95,8 +95,8 @@ def tensor_cores(of: str | HasTrace) -> TensorCores:
     if (features := features_of_cpu(of)) is not None:
         tiles = tuple(core for core in AMX if features.issuperset(core.needs))
         return TensorCores(f"Tile registers of {of}", tiles)
-    have = ", ".join(name for name, gpu in GPUS.items() if gpu.cores)
-    raise ValueError(f"tensor_cores({of!r}): no GPU, no CPU and no core of that name; GPUs with cores are {have}")
+    gpu_names = ", ".join(name for name, gpu in GPUS.items() if gpu.cores)
+    raise ValueError(f"tensor_cores({of!r}): no GPU, no CPU and no core of that name; GPUs with cores are {gpu_names}")
 
 
 def features_of_cpu(name: str) -> frozenset[str] | None:

@@ -59,10 +59,10 @@ class Prober:
                 ceilings += self.gathers(nbytes, threads)
             for nbytes in RUNS_IN:
                 ceilings += self.runs(nbytes, threads)
-        waiting = disturbed(ceilings) + slow_arithmetic(ceilings, self.lanes)
-        waiting += sorted((row for row in ceilings if row.spread > UNSTEADY), key=lambda ceiling: -ceiling.spread)
-        while waiting and time.perf_counter() - began < budget_s:
-            ceilings = better(ceilings, self.again(waiting.pop(0)))
+        to_repeat = disturbed_rows(ceilings) + slow_arithmetic_rows(ceilings, self.lanes)
+        to_repeat += sorted((row for row in ceilings if row.spread > UNSTEADY), key=lambda ceiling: -ceiling.spread)
+        while to_repeat and time.perf_counter() - began < budget_s:
+            ceilings = merge_better(ceilings, self.again(to_repeat.pop(0)))
         return tuple(ceilings)
 
     def again(self, ceiling: Ceiling) -> list[Ceiling]:
@@ -80,9 +80,9 @@ class Prober:
     def working_sets(self, threads: int) -> list[int]:
         """Return working sets in total bytes: for L1 and L2 of each thread, and beyond them."""
         near = [self.l1_bytes * 2 // 3, self.l2_bytes // 4, self.l2_bytes * 3 // 4]
-        far = [1 << 20 << power for power in (3, 4, 5, 6)] if threads == self.threads else [1 << 24]
+        large_sizes = [1 << 20 << power for power in (3, 4, 5, 6)] if threads == self.threads else [1 << 24]
         sizes = [each // CHUNK * CHUNK * threads for each in near]
-        sizes += [nbytes for nbytes in far if nbytes > sizes[-1]] + [MOST_BYTES]
+        sizes += [nbytes for nbytes in large_sizes if nbytes > sizes[-1]] + [MOST_BYTES]
         return [nbytes for nbytes in dict.fromkeys(sizes) if CHUNK * threads <= nbytes <= self.most]
 
     def clock(self) -> Ceiling:
@@ -120,7 +120,7 @@ class Prober:
             return self.loops.gather(table, to + number * CHUNK, nbytes, 88172645463325252 + 977 * number, turns)
 
         rates = self._rates(threads, work, 512, samples=5)
-        return [ceiling(f"random loads from {_size(nbytes)}", "gather", "", threads, nbytes, rates)]
+        return [ceiling(f"random loads from {_size_text(nbytes)}", "gather", "", threads, nbytes, rates)]
 
     def runs(self, nbytes: int, threads: int, lengths: Iterable[str] = RUNS) -> list[Ceiling]:
         """Measure reads of contiguous pieces, each in another row of 16 KB, in 10⁹ bytes a second."""
@@ -135,7 +135,7 @@ class Prober:
                 return self.loops.runs(memory + number * each, memory + self._spare, each, int(length))
 
             rates = self._rates(threads, work, 1, trials=0, samples=3)
-            name = f"runs of {length} bytes in {_size(nbytes)}"
+            name = f"runs of {length} bytes in {_size_text(nbytes)}"
             ceilings.append(ceiling(name, "runs", length, threads, nbytes, rates))
         return ceilings
 
@@ -192,10 +192,10 @@ class Prober:
         samples: the number of samples.
         """
         team = Team(self.loops, threads)
-        done = [0] * threads
+        units = [0] * threads
 
         def run(number: int) -> None:
-            done[number] = work(number, turns)
+            units[number] = work(number, turns)
 
         while trials:
             fastest_s = team.best_seconds(run, trials)
@@ -205,7 +205,7 @@ class Prober:
         if trials:
             turns = max(1, round(turns * SAMPLE_S / fastest_s))
         seconds = self._undisturbed(team, run, samples)
-        return [sum(done) / each / 1e9 for each in seconds]
+        return [sum(units) / each / 1e9 for each in seconds]
 
     def _undisturbed(self, team: Team, run: Callable[[int], None], samples: int) -> list[float]:
         """Take samples, and repeat them while threads waited for a core, as long as the patience of all probes lasts.
@@ -224,7 +224,7 @@ class Prober:
             self._patience_s -= took_s + PAUSE_S
 
 
-def _size(nbytes: int) -> str:
+def _size_text(nbytes: int) -> str:
     """Return a size as text, in powers of 1024: "64 KB", "16 MB"."""
     return f"{nbytes >> 20} MB" if nbytes >= 1 << 20 else f"{nbytes >> 10} KB"
 
@@ -237,7 +237,7 @@ def ceiling(name: str, kind: str, subject: str, threads: int, nbytes: int, sampl
     )
 
 
-def at_least(rows: Iterable[Ceiling], row: Ceiling) -> float:
+def proven_rate(rows: Iterable[Ceiling], row: Ceiling) -> float:
     """Return the rate of `row`, or a higher rate that another row implies.
 
     A smaller working set is never slower than a larger one, and more threads are never slower than fewer.
@@ -252,11 +252,11 @@ def at_least(rows: Iterable[Ceiling], row: Ceiling) -> float:
     return max(proven, default=row.rate)
 
 
-def disturbed(rows: Iterable[Ceiling], scales: float = SCALES) -> list[Ceiling]:
+def disturbed_rows(rows: Iterable[Ceiling], scales: float = SCALES) -> list[Ceiling]:
     """Return the rates that another process has lowered in all samples.
 
-    These are the rates that other rows contradict (see `at_least`), and rates of several threads in their own caches or
-    registers below `scales` times that of one thread.
+    These are the rates that other rows contradict (see `proven_rate`), and rates of several threads in their own
+    caches or registers below `scales` times that of one thread.
     """
     rows = list(rows)
     single = {
@@ -266,9 +266,9 @@ def disturbed(rows: Iterable[Ceiling], scales: float = SCALES) -> list[Ceiling]:
     }
     ceilings = []
     for row in rows:
-        alone = single.get((row.kind, row.what, row.holds // max(row.threads, 1)))
-        is_alone = row.threads > 1 and alone is not None and row.rate < scales * alone
-        if is_alone or row.kind != "launch" and row.rate < CONTRADICTED * at_least(rows, row):
+        single_rate = single.get((row.kind, row.what, row.holds // max(row.threads, 1)))
+        is_alone = row.threads > 1 and single_rate is not None and row.rate < scales * single_rate
+        if is_alone or row.kind != "launch" and row.rate < CONTRADICTED * proven_rate(rows, row):
             ceilings.append(row)
     return ceilings
 
@@ -284,7 +284,7 @@ def multiply_adds(rows: Iterable[Ceiling], row: Ceiling, lanes: int) -> float | 
     return row.rate / (2 * lanes * clock * max(row.threads, 1))
 
 
-def slow_arithmetic(rows: Iterable[Ceiling], lanes: int) -> list[Ceiling]:
+def slow_arithmetic_rows(rows: Iterable[Ceiling], lanes: int) -> list[Ceiling]:
     """Return the float32 rates of one thread that are too low for the clock and the vector width."""
     rows = list(rows)
     slow_rows = []
@@ -295,10 +295,10 @@ def slow_arithmetic(rows: Iterable[Ceiling], lanes: int) -> list[Ceiling]:
     return slow_rows
 
 
-def better(rows_before: Iterable[Ceiling], again: Iterable[Ceiling]) -> list[Ceiling]:
+def merge_better(rows_before: Iterable[Ceiling], new_rows: Iterable[Ceiling]) -> list[Ceiling]:
     """Merge rows with new measurements: for each row the higher rate (or the shorter launch), then the new rows."""
     rows = {(row.kind, row.what, row.threads, row.holds): row for row in rows_before}
-    for row in again:
+    for row in new_rows:
         key = (row.kind, row.what, row.threads, row.holds)
         is_better = key not in rows or (
             row.rate < rows[key].rate if row.kind == "launch" else row.rate > rows[key].rate
@@ -319,4 +319,4 @@ def _physical_bytes() -> int:
         return 8 * MOST_BYTES
 
 
-__all__ = ["ACCESSES", "Prober", "better", "ceiling", "disturbed", "multiply_adds", "slow_arithmetic"]
+__all__ = ["ACCESSES", "Prober", "merge_better", "ceiling", "disturbed_rows", "multiply_adds", "slow_arithmetic_rows"]

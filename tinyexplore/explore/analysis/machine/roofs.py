@@ -20,7 +20,7 @@ def with_ceilings(trace: Trace, ceilings: Ceilings, improve: Improve | None = No
 
     improve: measures a ceiling again, at the working set of a kernel that exceeds it by more than 10 %.
     """
-    if improve is not None and (beaten_rows := beaten(trace, ceilings)):
+    if improve is not None and (beaten_rows := exceeded_ceilings(trace, ceilings)):
         ceilings = improve(ceilings, beaten_rows)
     roofs = (roof_of(kernel, ceilings) for kernel in trace.kernels)
     return replace(trace, ceilings=ceilings.rows, roofs=tuple(roof for roof in roofs if roof is not None))
@@ -45,7 +45,7 @@ def roof_of(kernel: KernelInfo, ceilings: Ceilings) -> Roof | None:
     )
 
 
-def beaten(trace: Trace, ceilings: Ceilings) -> list[Ceiling]:
+def exceeded_ceilings(trace: Trace, ceilings: Ceilings) -> list[Ceiling]:
     """Return the ceilings that a sampled kernel exceeds, to be measured again."""
     medians = {run.kernel: run.median_us for run in trace.runs if run.warm and run.median_us}
     rows_by_key: dict[tuple[str, str, int, int], Ceiling] = {}
@@ -54,23 +54,24 @@ def beaten(trace: Trace, ceilings: Ceilings) -> list[Ceiling]:
         if roof is None or median_us is None:
             continue
         if roof.gflops and kernel.flops / median_us / 1e3 > BEATS * roof.gflops:
-            _add(
+            _add_rows(
                 rows_by_key, (row for row in ceilings.rows if row.kind == "arithmetic" and row.name == roof.arithmetic)
             )
         if roof.gb_per_s and kernel.bytes_moved / median_us / 1e3 > BEATS * roof.gb_per_s:
             rows = [row for row in ceilings.rows if row.kind == "memory"]
-            most = max(row.threads for row in rows)
+            most_threads = max(row.threads for row in rows)
             accesses = dict.fromkeys(row.what for row in rows)
-            mine = (
-                replace(rows[0], what=access_kind, threads=most, holds=kernel.bytes_moved) for access_kind in accesses
+            candidates = (
+                replace(rows[0], what=access_kind, threads=most_threads, holds=kernel.bytes_moved)
+                for access_kind in accesses
             )
-            _add(rows_by_key, mine)
+            _add_rows(rows_by_key, candidates)
     return list(rows_by_key.values())[:MOST_AGAIN]
 
 
-def _add(rows_by_key: dict[tuple[str, str, int, int], Ceiling], rows: Iterable[Ceiling]) -> None:
+def _add_rows(rows_by_key: dict[tuple[str, str, int, int], Ceiling], rows: Iterable[Ceiling]) -> None:
     for row in rows:
         rows_by_key[row.kind, row.what, row.threads, row.holds] = row
 
 
-__all__ = ["BEATS", "beaten", "roof_of", "with_ceilings"]
+__all__ = ["BEATS", "exceeded_ceilings", "roof_of", "with_ceilings"]

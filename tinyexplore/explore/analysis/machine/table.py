@@ -18,12 +18,12 @@ from tinyexplore.engine import compile_many, schedule, step_by_step
 from tinyexplore.explore.analysis.machine.probes import (
     ACCESSES,
     Prober,
-    at_least,
-    better,
     ceiling,
-    disturbed,
+    disturbed_rows,
+    merge_better,
     multiply_adds,
-    slow_arithmetic,
+    proven_rate,
+    slow_arithmetic_rows,
 )
 from tinyexplore.explore.tracefile.model import Ceiling
 from tinyexplore.explore.tracefile.texts import figures_text
@@ -70,7 +70,7 @@ class Ceilings:
         """
         rows = [row for row in self.rows if row.kind == "memory" and threads in (0, row.threads)]
         counts = {row.threads for row in rows}
-        mixed = (_mixed(self.rows, nbytes, write_share, count) for count in counts)
+        mixed = (_mixed_ceiling(self.rows, nbytes, write_share, count) for count in counts)
         return max((row for row in mixed if row is not None), key=_rate, default=None)
 
     def gather(self, nbytes: int, threads: int) -> Ceiling | None:
@@ -96,12 +96,12 @@ class Ceilings:
         return replace(a, rate=exp(log(a.rate) * (1 - part) + log(b.rate) * part), what=str(run_bytes))
 
     def _next_larger(self, kind: str, operation: str, nbytes: int, threads: int) -> Ceiling | None:
-        mine = [
+        rows = [
             row for row in self.rows if (row.kind, row.what, row.threads) == (kind, operation, threads) and row.rate
         ]
-        mine.sort(key=lambda row: row.holds)
-        level = next((row for row in mine if row.holds >= FITS * nbytes), mine[-1] if mine else None)
-        return None if level is None else replace(level, rate=at_least(self.rows, level))
+        rows.sort(key=lambda row: row.holds)
+        level = next((row for row in rows if row.holds >= FITS * nbytes), rows[-1] if rows else None)
+        return None if level is None else replace(level, rate=proven_rate(self.rows, level))
 
     @property
     def clock_ghz(self) -> float | None:
@@ -118,7 +118,7 @@ class Ceilings:
         """A sentence for each rate that is too low for this CPU: another process used the core during the probe."""
         bits = re.search(r"(\d+)-bit vectors", self.target)
         lanes = int(bits[1]) // 32 if bits else 0
-        rows = slow_arithmetic(self.rows, lanes)
+        rows = slow_arithmetic_rows(self.rows, lanes)
         return tuple(
             f"{row.name}, {row.threads} thread: measured under load. It is {multiply_adds(self.rows, row, lanes):.2g} "
             "vectors of multiply-adds a cycle, and a CPU does at least one. ceilings(again=True) measures it again."
@@ -168,14 +168,14 @@ def _cell(row: Ceiling | None) -> str:
     return "" if row is None else f"{figures_text(row.rate)} {_UNITS[row.kind]} ±{100 * row.spread / 2:.0f} %"
 
 
-def _mixed(rows: Iterable[Ceiling], nbytes: int, write_share: float, threads: int) -> Ceiling | None:
-    mine = [row for row in rows if row.kind == "memory" and row.threads == threads]
-    sizes = sorted({row.holds for row in mine})
+def _mixed_ceiling(rows: Iterable[Ceiling], nbytes: int, write_share: float, threads: int) -> Ceiling | None:
+    memory_rows = [row for row in rows if row.kind == "memory" and row.threads == threads]
+    sizes = sorted({row.holds for row in memory_rows})
     if not sizes:
         return None
     size = next((size for size in sizes if size >= FITS * nbytes), sizes[-1])
     measured = []
-    for row in mine:
+    for row in memory_rows:
         if row.holds == size:
             reads, writes = ACCESSES.get(row.what, (1, 0))
             measured.append((writes / (reads + writes), row))
@@ -184,7 +184,7 @@ def _mixed(rows: Iterable[Ceiling], nbytes: int, write_share: float, threads: in
     above = [pair for pair in measured if pair[0] >= write_share] or measured[-1:]
     (low, a), (high, b) = below[-1], above[0]
     part = 0.0 if high == low else (write_share - low) / (high - low)
-    rate = 1 / ((1 - part) / at_least(rows, a) + part / at_least(rows, b))
+    rate = 1 / ((1 - part) / proven_rate(rows, a) + part / proven_rate(rows, b))
     nearer = a if part < 0.5 else b
     level = nearer.name.removeprefix(nearer.what).strip()
     return replace(nearer, name=level or nearer.name, rate=rate, samples=nearer.samples)
@@ -207,46 +207,46 @@ def ceilings(device: str = "", *, again: bool = False, measure: bool = True) -> 
     """
     name = Device.canonicalize(device or Device.DEFAULT)
     cpu, target = cpu_name(), ""
-    if reason := _no_compiler() or why_none(name):
+    if reason := _no_compiler() or no_ceilings_reason(name):
         return Ceilings(cpu, target, (), reason)
     described = Device["LLVM"].target
     target = f"{described.cpu}, {described.vector_bytes * 8}-bit vectors, {described.threads} threads"
     key = key_of(cpu, target, described.features)
-    measured = _known.get(key) or _read(key, cpu, target)
+    measured = _known.get(key) or _load_ceilings(key, cpu, target)
     if measured is None or again:
         if measured is None and not measure:
             return Ceilings(cpu, target, (), "not measured yet: call tinyexplore.explore.ceilings()")
         prober = Prober(described.threads, described.l1_bytes, described.l2_bytes, described.vector_bytes // 4)
-        rows = better(() if measured is None else measured.rows, (*prober.all(), launch_ceiling()))
+        rows = merge_better(() if measured is None else measured.rows, (*prober.all(), launch_ceiling()))
         measured = Ceilings(cpu, target, tuple(rows))
-        _keep(key, measured)
-    elif key not in _known and (slow := _doubtful(measured.rows, described.vector_bytes // 4)):
-        measured = improve(measured, slow)
+        _store_ceilings(key, measured)
+    elif key not in _known and (slow := _doubtful_rows(measured.rows, described.vector_bytes // 4)):
+        measured = improve_ceilings(measured, slow)
     _known[key] = measured
     return measured
 
 
-def _doubtful(rows: tuple[Ceiling, ...], lanes: int) -> list[Ceiling]:
+def _doubtful_rows(rows: tuple[Ceiling, ...], lanes: int) -> list[Ceiling]:
     """Return the rates in a file that were measured under load.
 
     Several threads are never slower than one, and the clock gives a lower bound for arithmetic.
     """
-    return disturbed(rows, 1.0) + slow_arithmetic(rows, lanes)
+    return disturbed_rows(rows, 1.0) + slow_arithmetic_rows(rows, lanes)
 
 
-def improve(ceilings: Ceilings, beaten_rows: Iterable[Ceiling]) -> Ceilings:
+def improve_ceilings(ceilings: Ceilings, beaten_rows: Iterable[Ceiling]) -> Ceilings:
     """Measure the rates of `beaten_rows`; return `ceilings` with the better ones. No probe starts after IMPROVE_S."""
     described = Device["LLVM"].target
     prober = Prober(described.threads, described.l1_bytes, described.l2_bytes, described.vector_bytes // 4)
     rows, began = list(ceilings.rows), time.perf_counter()
     for beaten_row in beaten_rows:
-        rows = better(rows, prober.again(beaten_row))
+        rows = merge_better(rows, prober.again(beaten_row))
         if time.perf_counter() - began > IMPROVE_S:
             break
     improved = replace(ceilings, rows=tuple(rows))
     key = key_of(ceilings.cpu, ceilings.target, described.features)
     _known[key] = improved
-    _keep(key, improved)
+    _store_ceilings(key, improved)
     return improved
 
 
@@ -264,7 +264,7 @@ def stream_rate(nbytes: int, write_share: float, threads: int) -> float:
     return max(row.rate for row in prober.streams(prober.most, prober.threads, [access]))
 
 
-def why_none(device: str) -> str:
+def no_ceilings_reason(device: str) -> str:
     """Return the reason why a device has no measured ceilings, or "" if it has some."""
     kind = device.partition(":")[0]
     if kind in MEASURED:
@@ -321,12 +321,12 @@ def key_of(cpu: str, target: str, features: str) -> str:
     return f"ceilings-{'-'.join(words)}-{blake2b(text.encode(), digest_size=8).hexdigest()}"
 
 
-def _keep(key: str, measured: Ceilings) -> None:
+def _store_ceilings(key: str, measured: Ceilings) -> None:
     rows = [{field.name: getattr(row, field.name) for field in fields(row)} for row in measured.rows]
     keep(key, json.dumps({"cpu": measured.cpu, "target": measured.target, "rows": rows}, ensure_ascii=False).encode())
 
 
-def _read(key: str, cpu: str, target: str) -> Ceilings | None:
+def _load_ceilings(key: str, cpu: str, target: str) -> Ceilings | None:
     data = find(key)
     if data is None:
         return None
@@ -337,4 +337,4 @@ def _read(key: str, cpu: str, target: str) -> Ceilings | None:
         return None  # of another version
 
 
-__all__ = ["Ceilings", "ceilings", "improve", "stream_rate", "why_none"]
+__all__ = ["Ceilings", "ceilings", "improve_ceilings", "stream_rate", "no_ceilings_reason"]

@@ -195,7 +195,7 @@ class CacheModel:
             name = self.stream.loop_names[number]
             inside = [access.traffic for access in self.accesses if name in access.loops]
             if inside:
-                by_axis[name] = _sum(inside)
+                by_axis[name] = _sum_traffic(inside)
         return by_axis
 
     def by_line(self) -> dict[int, Traffic]:
@@ -207,7 +207,7 @@ class CacheModel:
         traffics: dict[int, list[Traffic]] = {}
         for node, number in lines.items():
             traffics.setdefault(number, []).append(traffic_of[node])
-        return {number: _sum(traffics[number]) for number in sorted(traffics)}
+        return {number: _sum_traffic(traffics[number]) for number in sorted(traffics)}
 
     def by_code(self) -> list[tuple[Hashable, str, Traffic]]:
         """Return the source lines that access memory: key (buffers, stored or loaded), text and traffic of each."""
@@ -222,7 +222,9 @@ class CacheModel:
     def by_buffer(self) -> dict[str, Traffic]:
         """Return the traffic of each buffer."""
         names = dict.fromkeys(access.buffer for access in self.accesses)
-        return {name: _sum([access.traffic for access in self.accesses if access.buffer == name]) for name in names}
+        return {
+            name: _sum_traffic([access.traffic for access in self.accesses if access.buffer == name]) for name in names
+        }
 
     def lines_of(self, **counters: int) -> dict[str, list[int]]:
         """Return the cache lines accessed while loops have these counters. Lines count from their buffer's start.
@@ -264,7 +266,7 @@ class CacheModel:
         )
 
     def __repr__(self) -> str:
-        return "\n".join([*self._head(), *_columns(self._rows())])
+        return "\n".join([*self._head(), *_align_columns(self._rows())])
 
     def _repr_html_(self) -> str:
         return _html(self._head(), self._rows())
@@ -317,9 +319,9 @@ class CacheComparison:
         Lines correspond if they access the same buffers, in order.
         """
         first, second = self.before, self.after
-        rows = _aligned("buffer", _named(first.by_buffer()), _named(second.by_buffer()))
-        rows += _aligned("loop", _named(first.by_loop()), _named(second.by_loop()))
-        rows += _aligned("line", first.by_code(), second.by_code())
+        rows = _align_rows("buffer", _traffic_rows(first.by_buffer()), _traffic_rows(second.by_buffer()))
+        rows += _align_rows("loop", _traffic_rows(first.by_loop()), _traffic_rows(second.by_loop()))
+        rows += _align_rows("line", first.by_code(), second.by_code())
         return tuple(rows)
 
     def as_data(self) -> CachesData:
@@ -328,29 +330,31 @@ class CacheComparison:
         return CachesData(self.after.as_data(), self.before.as_data(), rows)
 
     def __repr__(self) -> str:
-        return "\n".join([*self._head(), *_columns(self._rows())])
+        return "\n".join([*self._head(), *_align_columns(self._rows())])
 
     def _repr_html_(self) -> str:
         return _html(self._head(), self._rows())
 
     def _head(self) -> tuple[str, str]:
-        was, now = (model.total.served[-1] for model in (self.before, self.after))
+        hits_before, hits_after = (model.total.served[-1] for model in (self.before, self.after))
         opts = " ".join(self.before.opts) or "no opts", " ".join(self.after.opts) or "no opts"
         text = f"{self.before.name} ({opts[0]}) → {self.after.name} ({opts[1]})"
-        change = f"{memory_text(self.before)} → {memory_text(self.after)} {_times(was, now)}".rstrip()
+        change = (
+            f"{memory_text(self.before)} → {memory_text(self.after)} {_factor_text(hits_before, hits_after)}".rstrip()
+        )
         return f"read from memory: {change}", text
 
     def _rows(self) -> list[tuple[str, ...]]:
         rows: list[tuple[str, ...]] = [("", "before", "after", "")]
         for level, name in reversed(list(enumerate(self.before.levels))):
-            was, now = self.before.total.served[level], self.after.total.served[level]
-            rows.append((name, f"{was:,}", f"{now:,}", _times(was, now)))
-        was, now = self.before.total.touches, self.after.total.touches
-        rows.append(("all", f"{was:,}", f"{now:,}", _times(was, now)))
+            count_before, count_after = self.before.total.served[level], self.after.total.served[level]
+            rows.append((name, f"{count_before:,}", f"{count_after:,}", _factor_text(count_before, count_after)))
+        count_before, count_after = self.before.total.touches, self.after.total.touches
+        rows.append(("all", f"{count_before:,}", f"{count_after:,}", _factor_text(count_before, count_after)))
         for row in self.rows():
-            was, now = (0 if side is None else side.touches for side in (row.before, row.after))
+            count_before, count_after = (0 if side is None else side.touches for side in (row.before, row.after))
             texts = ["–" if side is None else f"{side.touches:,}" for side in (row.before, row.after)]
-            rows.append((f"{row.of} {row.name}"[:48], texts[0], texts[1], _times(was, now)))
+            rows.append((f"{row.of} {row.name}"[:48], texts[0], texts[1], _factor_text(count_before, count_after)))
         return rows
 
 
@@ -369,23 +373,25 @@ def model_caches(
 
     contents: the contents of its buffers, needed only if an index depends on loaded values.
     """
-    begun = time.perf_counter()
+    start = time.perf_counter()
     caches = tuple(caches_of(target) if caches is None else caches)
     line = caches[0].line_bytes if caches else target.line_bytes
     stream = AddressStream(uops, values, unit=line, page=target.page_bytes, contents=contents)
-    expected, most = stream.most_touches(), MOST_TOUCHES if has_numpy() else MOST_INTERPRETED
-    if expected is not None and expected > most:
-        raise TooLong(f"{name} accesses memory about {count_text(expected, 'time')}; at most {most:,} are modeled here")
+    expected, most_touches = stream.most_touches(), MOST_TOUCHES if has_numpy() else MOST_INTERPRETED
+    if expected is not None and expected > most_touches:
+        raise TooLong(
+            f"{name} accesses memory about {count_text(expected, 'time')}; at most {most_touches:,} are modeled here"
+        )
     run = simulator(caches, len(stream.accesses), stream.nbytes // line + 1)
     for chunk in stream.chunks():
         run.run(chunk.lines, chunk.columns)
     rows = [
-        _access(stream, touch, Traffic(tuple(map(int, hits)), tuple(map(int, reuse))))
+        _access_traffic(stream, touch, Traffic(tuple(map(int, hits)), tuple(map(int, reuse))))
         for touch, hits, reuse in zip(stream.accesses, run.served, run.reuse, strict=True)
     ]
     none = Traffic((0,) * (len(caches) + 1), (0,) * (GROUPS + 1))
-    total = _sum([none, *(row.traffic for row in rows)])
-    seconds = time.perf_counter() - begun
+    total = _sum_traffic([none, *(row.traffic for row in rows)])
+    seconds = time.perf_counter() - start
     sizes = dict(stream.sizes)
     return CacheModel(name, caches, tuple(rows), total, sizes, seconds, stream, tuple(source), tuple(opts))
 
@@ -411,23 +417,23 @@ def lines_touched(stream: AddressStream, counters: Mapping[str, int]) -> dict[st
     return lines
 
 
-def _access(stream: AddressStream, touch: ProgramAccess, traffic: Traffic) -> AccessTraffic:
+def _access_traffic(stream: AddressStream, touch: ProgramAccess, traffic: Traffic) -> AccessTraffic:
     loops = tuple(stream.loop_names[number] for number in touch.loops)
     return AccessTraffic(touch.place, touch.text, touch.buffer, touch.stored, touch.nbytes, loops, traffic)
 
 
-def _sum(parts: Sequence[Traffic]) -> Traffic:
+def _sum_traffic(parts: Sequence[Traffic]) -> Traffic:
     total = parts[0]
     for part in parts[1:]:
         total = total + part
     return total
 
 
-def _named(traffic: Mapping[str, Traffic]) -> list[tuple[Hashable, str, Traffic]]:
+def _traffic_rows(traffic: Mapping[str, Traffic]) -> list[tuple[Hashable, str, Traffic]]:
     return [(name, name, traffic_of_name) for name, traffic_of_name in traffic.items()]
 
 
-def _aligned(
+def _align_rows(
     of: str, before: Sequence[tuple[Hashable, str, Traffic]], after: Sequence[tuple[Hashable, str, Traffic]]
 ) -> list[AlignedTraffic]:
     """Return the rows of both sides in order. Equal keys share a row; any other key gets its own row."""
@@ -447,8 +453,8 @@ def _aligned(
 
 
 def _row(name: str, traffic: Traffic) -> tuple[str, ...]:
-    most = traffic.touches or 1
-    shares = [f"{count:,} {100 * count / most:.1f} %" if count else "–" for count in traffic.served]
+    touches = traffic.touches or 1
+    shares = [f"{count:,} {100 * count / touches:.1f} %" if count else "–" for count in traffic.served]
     return (name[:60], f"{traffic.touches:,}", *shares)
 
 
@@ -467,15 +473,15 @@ def _html(head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> str:
     return f"<div><strong>{first}</strong>{lines}<table>{cells}</table></div>"
 
 
-def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+def _align_columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
 
 
-def _times(was: int, now: int) -> str:
-    if was == now or not was or not now:
+def _factor_text(before: int, after: int) -> str:
+    if before == after or not before or not after:
         return ""
-    return f"÷ {was / now:.1f}" if now < was else f"× {now / was:.1f}"
+    return f"÷ {before / after:.1f}" if after < before else f"× {after / before:.1f}"
 
 
 __all__ = [

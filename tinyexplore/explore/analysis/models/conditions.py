@@ -79,7 +79,7 @@ def read_condition(text: str, uops: Sequence[UOp], names: Mapping[str, int]) -> 
 
 def _term(text: str, uops: Sequence[UOp], names: Mapping[str, int]) -> _Term:
     if text in ("nan", "inf"):
-        return _Term(_of_floats(uops), _any_lane(math.isnan if text == "nan" else math.isinf), True)
+        return _Term(_float_uops(uops), _test_any_lane(math.isnan if text == "nan" else math.isinf), True)
     if match := _ACCESS.fullmatch(text):
         return _access(text, *match.groups(), uops=uops, names=names)
     if match := _COMPARED.fullmatch(text):
@@ -97,7 +97,7 @@ def _number(text: str) -> float:
         raise ConditionError(f"{text!r} is not a number: {_HELP}") from None
 
 
-def _of_floats(uops: Sequence[UOp]) -> frozenset[int]:
+def _float_uops(uops: Sequence[UOp]) -> frozenset[int]:
     def is_float(node: UOp) -> bool:
         dtype = node.src[1].dtype if node.op is Ops.STORE else node.dtype
         return isinstance(dtype, DType) and dtypes.is_float(dtype)
@@ -105,7 +105,7 @@ def _of_floats(uops: Sequence[UOp]) -> frozenset[int]:
     return frozenset(number for number, node in enumerate(uops) if is_float(node))
 
 
-def _any_lane(holds: Callable[[Any], bool]) -> Test:
+def _test_any_lane(holds: Callable[[Any], bool]) -> Test:
     def test(event: Event, _: Registers) -> bool:
         value = event[1]
         return any(map(holds, value)) if type(value) is list else holds(value)
@@ -120,7 +120,7 @@ def _comparison(
         valued = frozenset(
             position for position, node in enumerate(uops) if node.op not in (Ops.DEFINE_LOCAL, Ops.BARRIER)
         )
-        return _Term(valued, _any_lane(lambda value: compare(value, number)), True)
+        return _Term(valued, _test_any_lane(lambda value: compare(value, number)), True)
     position = names.get(name)
     if position is None:
         raise ConditionError(f"no {name!r} in this program; there are value, {', '.join(names)}")
@@ -132,7 +132,7 @@ def _comparison(
             return any(compare(lane, number) for lane in value)
         return value is not None and compare(value, number)
 
-    written = {position} | {at for at, user in enumerate(uops) if user.op is Ops.ASSIGN and user.src[0] is node}
+    written = {position} | {line for line, user in enumerate(uops) if user.op is Ops.ASSIGN and user.src[0] is node}
     return _Term(frozenset(written), test, False)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.explore.analysis.models.conditions import Condition, lanes_of, read_condition
 from tinyexplore.explore.analysis.models.stepping import Event, SteppingProgram, element_view
-from tinyexplore.explore.analysis.models.stepping_groups import Note, SteppingGroup, waits
+from tinyexplore.explore.analysis.models.stepping_groups import Note, SteppingGroup, is_collective
 from tinyexplore.explore.recording.describe import operand_name, uops_listing
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.renderer.program import global_buffers, variable_arguments
@@ -94,12 +94,12 @@ class Debugger:
         self.values = tuple(values)
         self.listing = uops_listing(self.uops)
         self.source = tuple(lines)
-        self.item = None if item is None else self._whole(item)
-        self._program = self._made()
+        self.item = None if item is None else self._complete_item(item)
+        self._program = self._make_program()
         self._buffers = global_buffers(self.uops)
-        self._memory = [self._filled(node, content) for node, content in _paired(self._buffers, contents)]
+        self._memory = [self._fill_memory(node, content) for node, content in _pair_contents(self._buffers, contents)]
         self._initial = [bytes(memory) for memory in self._memory]
-        bases = [_base(node) for node in self._buffers]
+        bases = [_element_type(node) for node in self._buffers]
         self._views = [element_view(memory, base) for memory, base in zip(self._memory, bases)]
         number_of = {node: number for number, node in enumerate(self.uops)}
         assigned = {number: number_of[node.src[0]] for number, node in enumerate(self.uops) if node.op is Ops.ASSIGN}
@@ -124,7 +124,7 @@ class Debugger:
         group = "the others of its group come to each barrier with it, other groups are not run"
         return "; ".join([f"work-item {numbers}", group, *([self._note] if self._note else [])])
 
-    def _whole(self, item: Mapping[str, int]) -> dict[str, int]:
+    def _complete_item(self, item: Mapping[str, int]) -> dict[str, int]:
         """Return all indices of a work-item, with 0 for missing ones.
 
         Raises:
@@ -138,13 +138,13 @@ class Debugger:
                 raise DebuggerError(f"no work-item has {name} = {number}; the numbers of {self.name} are {choices}")
         return {name: item.get(name, 0) for name in sorted(ends)}
 
-    def _made(self) -> SteppingProgram:
+    def _make_program(self) -> SteppingProgram:
         if self.item is None:
             return SteppingProgram(self.name, self.uops)
         return SteppingGroup(self.name, self.uops, self.item)
 
     @staticmethod
-    def _filled(node: UOp, content: Any) -> bytearray:
+    def _fill_memory(node: UOp, content: Any) -> bytearray:
         assert isinstance(node.dtype, PtrDType)
         nbytes = node.dtype.size * node.dtype.base.itemsize
         memory = bytearray(nbytes) if content is None else bytearray(memoryview(content).cast("B"))
@@ -206,7 +206,7 @@ class Debugger:
         target: a UOp, or its line in the listing. For a UOp that is no step, the next step counts.
         line: a line of the source, from 1; any of its UOps counts.
         """
-        stops = {self._next_place(number) for number in self._places_of(target, line)}
+        stops = {self._next_reported_line(number) for number in self._places_of(target, line)}
         self._run(frozenset(stops), None, None, f"at line {min(stops)}")
         return self
 
@@ -229,8 +229,8 @@ class Debugger:
         An index of a work-item selects the work-item to follow, from its start: `iteration(gidx0=1, r2=5)`.
         """
         if self.item is not None and (chosen := {name: counters.pop(name) for name in self.item if name in counters}):
-            self.item = self._whole({**self.item, **chosen})
-            self._program = self._made()
+            self.item = self._complete_item({**self.item, **chosen})
+            self._program = self._make_program()
             self._begin()
             if not counters:
                 return self
@@ -255,11 +255,11 @@ class Debugger:
 
     def _lies_ahead(self, line_numbers: list[int], values: list[int]) -> bool:
         chain = [*self._around[line_numbers[-1]], line_numbers[-1]]
-        now = [self._registers[number] for number in line_numbers]
-        return line_numbers == chain and (self.position == 0 or (None not in now and now < values))
+        counters = [self._registers[number] for number in line_numbers]
+        return line_numbers == chain and (self.position == 0 or (None not in counters and counters < values))
 
-    def _next_place(self, number: int) -> int:
-        reported = [at for at in range(number, len(self.uops)) if not _is_silent(self.uops[at])]
+    def _next_reported_line(self, number: int) -> int:
+        reported = [line for line in range(number, len(self.uops)) if not _is_silent(self.uops[line])]
         if not reported:
             raise DebuggerError(f"no operation is at or after line {number}")
         return reported[0]
@@ -306,11 +306,11 @@ class Debugger:
         if self.ended or self.position >= goal:
             self.reason = "step" if not self.ended else self.error or "at the end"
             return
-        self._run_new(stops, test, goal)
+        self._run_new_events(stops, test, goal)
         if is_bounded and not self.ended and self.position >= goal:
             self.reason = f"paused after {count_text(most or 0, 'step')}; call it again to continue"
 
-    def _run_new(self, stops: frozenset[int] | None, test: Any, goal: float) -> None:
+    def _run_new_events(self, stops: frozenset[int] | None, test: Any, goal: float) -> None:
         registers, slots, keep = self._registers, self._slots, self._log.append
         count, event = self._frontier, self._last
         stops_at: Sequence[bool] = [stops is not None and number in stops for number in range(len(slots))]
@@ -340,35 +340,35 @@ class Debugger:
             tb = tb.tb_next
         return None
 
-    def _entry(self, position: int) -> tuple[Event, Any]:
+    def _log_entry(self, position: int) -> tuple[Event, Any]:
         return self._log[position - self._frontier]
 
     def _undo(self) -> None:
-        event, before = self._entry(self.position - 1)
+        event, before = self._log_entry(self.position - 1)
         if self.uops[event[0]].op is Ops.STORE:
             view = self._view_of(event)
             lanes = [lane for lane in range(len(event[4])) if event[4][lane] is not None]
             self._undone.append([(event[2] + lane, view[event[2] + lane]) for lane in lanes])
             for lane in lanes:
                 view[event[2] + lane] = event[4][lane]
-        for memory, index, old, _ in reversed(_by_others(event)):
+        for memory, index, old, _ in reversed(_notes_of_others(event)):
             memory[index] = old
         self._registers[self._slots[event[0]]] = before
         self.position -= 1
-        self._last = self._entry(self.position - 1)[0] if self._frontier - self.position < len(self._log) else None
+        self._last = self._log_entry(self.position - 1)[0] if self._frontier - self.position < len(self._log) else None
         if self._last is None and self.position:  # the log ends here
             target = self.position
             self._begin()
             self._run(None, None, target)
 
     def _redo(self) -> Event:
-        event, _ = self._entry(self.position)
+        event, _ = self._log_entry(self.position)
         self._registers[self._slots[event[0]]] = event[1]
         if self.uops[event[0]].op is Ops.STORE:
             view = self._view_of(event)
             for index, value in self._undone.pop():
                 view[index] = value
-        for memory, index, _, new in _by_others(event):
+        for memory, index, _, new in _notes_of_others(event):
             memory[index] = new
         self.position += 1
         self._last = event
@@ -428,13 +428,13 @@ class Debugger:
             return item
         number = self._last[0]
         open_now = [*self._around[number], *([number] if self.uops[number].op is Ops.RANGE else [])]
-        return item | {operand_name(self.uops[at], at): self._registers[at] for at in open_now}
+        return item | {operand_name(self.uops[line], line): self._registers[line] for line in open_now}
 
     @property
     def registers(self) -> dict[str, Any]:
         """The current value of each name of the listing; values that were not computed yet are missing."""
-        now = {name: self._registers[number] for name, number in self.names.items()}
-        return {name: value for name, value in now.items() if value is not None}
+        values_by_name = {name: self._registers[number] for name, number in self.names.items()}
+        return {name: value for name, value in values_by_name.items() if value is not None}
 
     def lane(self, lane: int) -> dict[str, Any]:
         """Return one lane of every register that has it."""
@@ -451,14 +451,14 @@ class Debugger:
         accesses: list[StepAccess] = []
         position = self.position - 1
         while position >= 0 and self._frontier - position <= len(self._log) and len(accesses) < count:
-            accesses += self._access(self._entry(position)[0])
+            accesses += self._access(self._log_entry(position)[0])
             position -= 1
         return tuple(accesses)
 
     def _access(self, event: Event) -> Iterator[StepAccess]:
         node = self.uops[event[0]]
-        if notes := _by_others(event):
-            yield from self._others_stored(notes)
+        if notes := _notes_of_others(event):
+            yield from self._stores_of_others(notes)
         if node.op not in (Ops.LOAD, Ops.STORE):
             return
         base = node.src[0].src[0]
@@ -467,7 +467,7 @@ class Debugger:
         index = tuple(event[2] + lane if valid[lane] else None for lane in lanes)
         yield StepAccess(operand_name(base, 0), node.op is Ops.STORE, index, event[1])
 
-    def _others_stored(self, notes: Sequence[Note]) -> Iterator[StepAccess]:
+    def _stores_of_others(self, notes: Sequence[Note]) -> Iterator[StepAccess]:
         """Yield the stores of other work-items before the barrier, merged into one access for each memory."""
         for name, (view, dtype) in self._views_by_name().items():
             stored = {offset: value for memory, offset, _, value in notes if memory is view}
@@ -481,10 +481,10 @@ class Debugger:
         return {name: len(view) for name, (view, _) in self._views_by_name().items()}
 
     def _views_by_name(self) -> dict[str, tuple[memoryview, DType]]:
-        views = {operand_name(node, 0): (view, _base(node)) for node, view in zip(self._buffers, self._views)}
+        views = {operand_name(node, 0): (view, _element_type(node)) for node, view in zip(self._buffers, self._views)}
         for number, node in enumerate(self.uops):
             if node.op is Ops.DEFINE_LOCAL and self._registers[number] is not None:
-                views[operand_name(node, number)] = (self._registers[number], _base(node))
+                views[operand_name(node, number)] = (self._registers[number], _element_type(node))
         return views
 
     def read(self, buffer: str, start: int = 0, count: int | None = None) -> list[Any]:
@@ -549,10 +549,10 @@ _NAMELESS = frozenset({Ops.CONST, Ops.INDEX, Ops.DEFINE_GLOBAL, Ops.ENDRANGE, Op
 
 def _is_silent(node: UOp) -> bool:
     """Whether a UOp is no step."""
-    return node.op in _NAMELESS and not waits(node)
+    return node.op in _NAMELESS and not is_collective(node)
 
 
-def _by_others(event: Event) -> Sequence[Note]:
+def _notes_of_others(event: Event) -> Sequence[Note]:
     """Return the stores of other work-items before the barrier of this event."""
     return event[2] if len(event) == 3 else ()
 
@@ -573,12 +573,12 @@ def value_text(value: Any) -> str:
     return "scratch memory" if isinstance(value, memoryview) else str(value)
 
 
-def _base(node: UOp) -> DType:
+def _element_type(node: UOp) -> DType:
     assert isinstance(node.dtype, PtrDType)
     return node.dtype.base
 
 
-def _paired(buffers: Sequence[UOp], contents: Sequence[Any]) -> Iterator[tuple[UOp, Any]]:
+def _pair_contents(buffers: Sequence[UOp], contents: Sequence[Any]) -> Iterator[tuple[UOp, Any]]:
     if len(contents) != len(buffers):
         raise DebuggerError(f"this program takes {len(buffers)} buffers; {len(contents)} were given")
     return zip(buffers, contents)

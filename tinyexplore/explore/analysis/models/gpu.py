@@ -91,12 +91,13 @@ class GPUView(ReadableRow):
     def says(self) -> str:
         """The grid as text."""
         if self.group is None:
-            return f"{_times(self.grid)} work-items, in groups that the runtime makes"
+            return f"{_product_text(self.grid)} work-items, in groups that the runtime makes"
         warps = -(-self.items // self.warp)
         idle = warps * self.warp - self.items
         left = f", {count_text(idle, 'lane')} of the last idle" if idle else ""
-        groups = f"{_times(self.grid)} group{'s' if prod(self.grid) != 1 else ''}"
-        return f"{groups} of {_times(self.group)} work-items: {count_text(warps, 'warp')} of {self.warp} in each{left}"
+        groups = f"{_product_text(self.grid)} group{'s' if prod(self.grid) != 1 else ''}"
+        in_each = f"{count_text(warps, 'warp')} of {self.warp} in each{left}"
+        return f"{groups} of {_product_text(self.group)} work-items: {in_each}"
 
     @property
     def rows(self) -> list[tuple[WarpAccess, int]]:
@@ -115,7 +116,7 @@ class GPUView(ReadableRow):
         """
         if self.warps is None:
             raise ValueError("a page has this result as data only; call view.kernels[i].gpu() in a notebook")
-        around = {at: (node, loops) for at, node, loops in loops_around(self.warps.uops)}
+        around = {line: (node, loops) for line, node, loops in loops_around(self.warps.uops)}
         if number not in around:
             raise ValueError(
                 f"line {number} is not a load or store; the loads and stores are {', '.join(map(str, around))}"
@@ -174,7 +175,7 @@ class GPUView(ReadableRow):
         return "\n".join([f"{self.name} on {self.target}: {self.says}", *lines, f"{last}{register_note}"])
 
 
-def _times(sizes: Sequence[int]) -> str:
+def _product_text(sizes: Sequence[int]) -> str:
     return " × ".join(map(str, sizes))
 
 
@@ -202,7 +203,7 @@ def gpu_view(captured: CapturedKernel, registers: int | None = None) -> GPUView:
     occupancy_found = (
         occupancy(uops, warps.items, gpu, registers) if gpu is not None and warps.group is not None else None
     )
-    why = "" if occupancy_found is not None else _why_not(gpu, warps.group)
+    why = "" if occupancy_found is not None else _no_occupancy_reason(gpu, warps.group)
     shared = shared_memory(uops)
     words = target.cpu if gpu is None else f"{target.cpu} ({gpu.words})"
     return GPUView(
@@ -220,7 +221,7 @@ def gpu_view(captured: CapturedKernel, registers: int | None = None) -> GPUView:
     )
 
 
-def _why_not(gpu: GPUTarget | None, group: Sequence[int] | None) -> str:
+def _no_occupancy_reason(gpu: GPUTarget | None, group: Sequence[int] | None) -> str:
     if group is None:
         return "no occupancy: the runtime chooses the groups"
     named = "this device" if gpu is None else gpu.words

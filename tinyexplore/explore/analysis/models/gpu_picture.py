@@ -59,8 +59,8 @@ def gpu_svg(view: DrawnGPUKernel) -> str:
     """Return the picture: the grid and the group, and below them a row for each distinct access."""
     parts = [text(MARGIN, 26, f"{view.name} on {view.target}", size=13, bold=True), text(MARGIN, 44, view.says)]
     top = 64.0
-    at = view.at if view.group is not None else ()
-    parts += cells(view.grid, MARGIN, top, "groups" if view.group is not None else "work-items", chosen=at)
+    group_position = view.at if view.group is not None else ()
+    parts += cells(view.grid, MARGIN, top, "groups" if view.group is not None else "work-items", chosen=group_position)
     if view.group is not None:
         parts += cells(view.group, MARGIN + 148, top, f"work-items of one, by warp of {view.warp}", warp=view.warp)
     limits = view.occupancy
@@ -117,8 +117,8 @@ def cells(
     across, down = [*sizes, 1][0], prod(sizes[1:])
     is_line = down == 1 and across > SIDE  # it continues in the next row
     columns, rows = (2 * SIDE, -(-across // (2 * SIDE))) if is_line else (min(across, SIDE), down)
-    own = sum(step * prod(sizes[:axis]) for axis, step in enumerate(chosen))
-    at = (own % across, own // across) if chosen and not is_line else (0, 0)
+    position = sum(step * prod(sizes[:axis]) for axis, step in enumerate(chosen))
+    at = (position % across, position // across) if chosen and not is_line else (0, 0)
     left, top = (max(0, min(size - SIDE, center - SIDE // 2)) for size, center in zip((across, down), at))
     if is_line:
         left = top = 0
@@ -129,7 +129,7 @@ def cells(
             number = row * columns + column if is_line else (row + top) * across + column + left
             if is_line and number >= across:
                 break
-            is_lit = number // warp % 2 == 0 if warp else bool(chosen) and number == own
+            is_lit = number // warp % 2 == 0 if warp else bool(chosen) and number == position
             look = 'class="g-memory"' if is_lit else 'class="cell"'
             fill = f'fill="{color.light_fill}" stroke="{color.light}"' if is_lit else 'fill="#f7f8fa" stroke="#dfe3e8"'
             attributes = (
@@ -149,14 +149,14 @@ def dots(access: WarpAccess, x: float, y: float) -> list[str]:
         return parts
     lanes = access.shown.addresses
     first = min(access.shown.active)
-    far = max(4096, max(access.shown.active) - first + access.nbytes)
+    span_bytes = max(4096, max(access.shown.active) - first + access.nbytes)
     color = COLORS["memory"]
     for lane, address in enumerate(lanes):
         if address is not None:
-            at = x + 3 + lane * (PLOT_WIDTH - 8) / max(1, len(lanes) - 1)
-            high = y + PLOT_HEIGHT - 4 - (address - first) / far * (PLOT_HEIGHT - 8)
+            left = x + 3 + lane * (PLOT_WIDTH - 8) / max(1, len(lanes) - 1)
+            high = y + PLOT_HEIGHT - 4 - (address - first) / span_bytes * (PLOT_HEIGHT - 8)
             parts.append(
-                f'<circle class="g-memory" cx="{at:.1f}" cy="{high:.1f}" r="1.5" fill="{color.light_fill}" '
+                f'<circle class="g-memory" cx="{left:.1f}" cy="{high:.1f}" r="1.5" fill="{color.light_fill}" '
                 f'stroke="{color.light}"/>'
             )
     return parts

@@ -196,9 +196,9 @@ class KernelAnalyses:
         view: GPUView | None = self.responses.get("gpu", kernel=number, target=target)
         if view is None or registers is not None:
             if target:
-                from tinyexplore.explore.analysis.comparing.translating import captured_for
+                from tinyexplore.explore.analysis.comparing.translating import compile_for_gpu
 
-                captured = captured_for(captured, target, self._settings)
+                captured = compile_for_gpu(captured, target, self._settings)
             view = gpu_view(captured, registers)
             self.responses.store("gpu", view, kernel=number, target=target)
         return view
@@ -236,14 +236,14 @@ class KernelAnalyses:
             clock_ghz=clock_ghz,
         )
         if branch is None and any(STACK.search(instruction.text) for instruction in estimate.instructions):
-            note = self.said_by_llvm(captured.number, "spills")
+            note = self.llvm_explanation(captured.number, "spills")
             estimate = replace(estimate, notes=(*estimate.notes, note)) if note else estimate
         self.responses.store(
             "throughput", estimate, kernel=captured.number, branch=None if branch is None else branch.id
         )
         return estimate
 
-    def said_by_llvm(self, number: int, about: str) -> str:
+    def llvm_explanation(self, number: int, about: str) -> str:
         """Quote LLVM on a kernel: the values that it spills, or its reason for a loop without vectors.
 
         about: "spills" or "not vectorized". Returns "" if LLVM reports none, or does not compile the kernel.
@@ -310,11 +310,11 @@ class KernelAnalyses:
         Raises:
             RosettaError: a target is unknown.
         """
-        from tinyexplore.explore.analysis.comparing.languages import wanted
+        from tinyexplore.explore.analysis.comparing.languages import parse_targets
         from tinyexplore.explore.analysis.comparing.translating import translate
 
         captured = self.captured(kernel)
-        rosetta = translate(captured, wanted(targets), self.trace, self._settings)
+        rosetta = translate(captured, parse_targets(targets), self.trace, self._settings)
         same_as = self.trace.kernels[captured.number].same_as
         self.responses.store("rosetta", rosetta, kernel=captured.number if same_as is None else same_as, targets=None)
         return rosetta

@@ -113,7 +113,7 @@ def live_registers(uops: Sequence[UOp]) -> int:
             opened.append((node, number))
         elif node.op is Ops.ENDRANGE:
             opened.pop()
-        for src in _values(node):
+        for src in _read_values(node):
             src = register_of.get(src, src)
             last = number
             for loop, start in opened:
@@ -125,14 +125,14 @@ def live_registers(uops: Sequence[UOp]) -> int:
     for node, end in ends.items():
         changes[number_of[node]] += words_of(node)
         changes[end] -= words_of(node)
-    live = most = 0
+    live = highest = 0
     for change in changes:
         live += change
-        most = max(most, live)
-    return most
+        highest = max(highest, live)
+    return highest
 
 
-def _values(node: UOp) -> list[UOp]:
+def _read_values(node: UOp) -> list[UOp]:
     """Return the values that a node reads. An INDEX is no value, so its sources replace it."""
     values: list[UOp] = []
     for src in node.src:
@@ -171,11 +171,13 @@ def occupancy(uops: Sequence[UOp], items: int, gpu: GPUTarget, registers: int | 
     if not gpu.resident_groups:
         return None
     is_exact = registers is not None
-    taken = registers if registers is not None else min(gpu.item_registers, live_registers(uops) + gpu.own_registers)
-    return held(gpu, items, taken, shared_memory(uops), is_exact)
+    used_registers = (
+        registers if registers is not None else min(gpu.item_registers, live_registers(uops) + gpu.own_registers)
+    )
+    return resident_groups(gpu, items, used_registers, shared_memory(uops), is_exact)
 
 
-def held(gpu: GPUTarget, items: int, registers: int, shared_bytes: int, occupancy: bool = True) -> Occupancy:
+def resident_groups(gpu: GPUTarget, items: int, registers: int, shared_bytes: int, occupancy: bool = True) -> Occupancy:
     """Compute the number of groups that a multiprocessor holds at the same time.
 
     items: the work-items of a group.
@@ -183,8 +185,8 @@ def held(gpu: GPUTarget, items: int, registers: int, shared_bytes: int, occupanc
     shared_bytes: the shared memory of a group, in bytes.
     """
     warps = -(-items // gpu.warp)
-    each = _rounded(max(1, registers), gpu.register_piece)
-    shared = _rounded(shared_bytes + gpu.group_overhead_bytes, gpu.shared_piece) if shared_bytes else 0
+    each = _round_up(max(1, registers), gpu.register_piece)
+    shared = _round_up(shared_bytes + gpu.group_overhead_bytes, gpu.shared_piece) if shared_bytes else 0
     room = gpu.registers // SCHEDULERS // (each * gpu.warp) * SCHEDULERS  # warps that the registers suffice for
     most_warps = gpu.resident_items // gpu.warp
     most_groups = most_warps if gpu.lone_warps and warps == 1 else gpu.resident_groups
@@ -199,8 +201,8 @@ def held(gpu: GPUTarget, items: int, registers: int, shared_bytes: int, occupanc
     return Occupancy(registers, occupancy, shared_bytes, groups, name, groups * warps / most_warps, limits)
 
 
-def _rounded(number: int, piece: int) -> int:
+def _round_up(number: int, piece: int) -> int:
     return -(-number // piece) * piece
 
 
-__all__ = ["Occupancy", "held", "live_registers", "occupancy", "shared_memory"]
+__all__ = ["Occupancy", "resident_groups", "live_registers", "occupancy", "shared_memory"]

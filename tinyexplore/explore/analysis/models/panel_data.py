@@ -113,20 +113,20 @@ def tensor_data(debugger: Debugger, name: str, width: int | None = None, lane: i
     """Return a buffer as a grid: the rows around the last access, of `width` elements or as its indices suggest."""
     size = debugger.buffers[name]
     recent = [access for access in debugger.touched(64) if access.buffer == name]
-    now = [access for access in debugger.accesses if access.buffer == name]
+    accesses = [access for access in debugger.accesses if access.buffer == name]
     last = next((index for access in recent for index in access.index if index is not None), 0)
     width = width or row_width(debugger.uops, name, size)
     rows = max(1, CELLS // width)
     first = max(0, min(last // width - rows // 2, -(-size // width) - rows)) * width
     numbers = debugger.read(name, first, rows * width)
     cells = [value_text(float(f"{value:.3g}")) if isinstance(value, float) else str(value) for value in numbers]
-    lit = [index for access in now for index in _of_lane(access.index, lane) if index is not None]
+    lit = [index for access in accesses for index in _index_of_lane(access.index, lane) if index is not None]
     near = sorted({index for access in recent for index in access.index if index is not None})
-    stored = any(access.stored for access in now)
+    stored = any(access.stored for access in accesses)
     return TensorData(name, size, width, first, tuple(cells), tuple(lit), tuple(near), stored)
 
 
-def _of_lane(index: tuple[int | None, ...], lane: int | None) -> tuple[int | None, ...]:
+def _index_of_lane(index: tuple[int | None, ...], lane: int | None) -> tuple[int | None, ...]:
     """Return the element of one lane; all elements if the value does not have that lane."""
     return index if lane is None or lane >= len(index) else index[lane : lane + 1]
 

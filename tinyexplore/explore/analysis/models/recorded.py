@@ -32,7 +32,7 @@ def with_recordings(trace: Trace, captured: Mapping[int, CapturedKernel], steps:
         if left <= 0:
             missing += 1
             continue
-        recording, size = recorded(kernel, steps, left, row_widths(trace, number))
+        recording, size = record_steps(kernel, steps, left, row_widths(trace, number))
         left -= size
         recordings.append(replace(recording, id=len(recordings)))
     count = sum(len(kernel_recording.steps) for kernel_recording in recordings)
@@ -47,7 +47,7 @@ def with_recordings(trace: Trace, captured: Mapping[int, CapturedKernel], steps:
     return replace(trace, recordings=tuple(recordings), messages=(*messages, Message("note", text, None)))
 
 
-def recorded(
+def record_steps(
     captured: CapturedKernel, steps: int, most_text: int, widths: Mapping[str, int] | None = None
 ) -> tuple[Recording, int]:
     """Return the recorded first steps of one kernel, on its inputs or generated ones, and their size in characters."""
@@ -75,7 +75,7 @@ def recorded(
                 name,
                 length,
                 (widths or {}).get(name) or row_width(debugger.uops, name, length),
-                tuple(_cell(value) for value in before.get(name, [0] * min(length, MOST_CELLS))),
+                tuple(_cell_text(value) for value in before.get(name, [0] * min(length, MOST_CELLS))),
             )
             for name, length in debugger.buffers.items()
         ),
@@ -110,13 +110,13 @@ def _loops(debugger: Debugger) -> tuple[RecordedLoop, ...]:
         if node.op is Ops.RANGE:
             open_now.append(number)
         elif node.op is Ops.ENDRANGE:
-            begun = open_now.pop()
-            loops.append(RecordedLoop(begun, number, names[begun]))
+            innermost = open_now.pop()
+            loops.append(RecordedLoop(innermost, number, names[innermost]))
     return tuple(sorted(loops, key=lambda loop: loop.begin))
 
 
-def _cell(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-__all__ = ["recorded", "with_recordings"]
+__all__ = ["record_steps", "with_recordings"]

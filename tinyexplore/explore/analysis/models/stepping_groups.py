@@ -33,7 +33,7 @@ Note = tuple[memoryview, int, Any, Any]
 Stepped = Generator[Event, Any, None]
 
 
-def waits(node: UOp) -> bool:
+def is_collective(node: UOp) -> bool:
     """Whether a UOp involves several work-items: a barrier or a tensor core."""
     return node.op is Ops.WMMA or is_group_barrier(node)
 
@@ -112,56 +112,56 @@ class _WorkGroup:
         self.program = program
         grid, group = program.launch.sizes(values), program.launch.group
         self.items = items = Items(program.name, grid, group)
-        outer = _number(program.item, "idx" if group is None else "gidx", grid)
-        self.followed = outer * items.size + _number(program.item, "lidx", group or ())
+        outer = _linear_index(program.item, "idx" if group is None else "gidx", grid)
+        self.followed = outer * items.size + _linear_index(program.item, "lidx", group or ())
         self.notes: list[Note] = []
-        buffers = [self._noted(view, f"data{number}") for number, view in enumerate(views)]
-        self.shared = [self._noted(new_shared_memory(node.dtype), str(node.arg)) for node in program.shared]
-        self.at_work: dict[int, Stepped] = {}
+        buffers = [self._noting_memory(view, f"data{number}") for number, view in enumerate(views)]
+        self.shared = [self._noting_memory(new_shared_memory(node.dtype), str(node.arg)) for node in program.shared]
+        self.unfinished: dict[int, Stepped] = {}
         for inner, local in enumerate(places_of(group or ())):
             indices = {**program.item, **{f"lidx{axis}": step for axis, step in enumerate(local)}}
             numbers = [indices.get(name, 0) for name in program.specials]
-            self.at_work[outer * items.size + inner] = program.function(*buffers, *values, *self.shared, *numbers)
+            self.unfinished[outer * items.size + inner] = program.function(*buffers, *values, *self.shared, *numbers)
         self.ahead: dict[int, Stop] = {}  # lanes that continued after a tensor core, and their next stops
 
-    def _noted(self, view: memoryview, name: str) -> NotedMemory:
+    def _noting_memory(self, view: memoryview, name: str) -> NotedMemory:
         return NotedMemory(view, name, self.items, self.followed, self.notes)
 
     def events(self) -> Iterator[Event]:
         """Yield the events of the followed work-item. When it waits, the others run to the same stop first."""
-        own, sent = self.at_work.pop(self.followed), None
-        others = {number: self._stops(item) for number, item in self.at_work.items()}
+        followed_events, sent = self.unfinished.pop(self.followed), None
+        others = {number: self._stops_of(item) for number, item in self.unfinished.items()}
         first = self.followed - self.followed % self.items.size
         warp = first + (self.followed - first) // self.program.lanes * self.program.lanes
         lanes = range(warp, warp + self.program.lanes)
         while True:
             self.items.current = self.followed
             try:
-                event = own.send(sent)
+                event = followed_events.send(sent)
             except StopIteration:
                 return
             sent = None
             if (
-                not waits(self.program.uops[event[0]]) or len(event) == 2
+                not is_collective(self.program.uops[event[0]]) or len(event) == 2
             ):  # the result of a core is recorded like any other value
                 yield event
             elif len(event) == 1:
-                self._meet(event[0], others, lanes)
+                self._run_to_barrier(event[0], others, lanes)
                 for memory in self.shared:
                     memory.forget()
-                yield event[0], f"with {count_text(len(others), 'other')}", self._noted_now()
+                yield event[0], f"with {count_text(len(others), 'other')}", self._take_notes()
             else:
                 results = self._multiply(event, {number: others[number] for number in lanes if number in others}, lanes)
                 self.items.current = self.followed
-                line_number, value = own.send(results[lanes.index(self.followed)])
-                yield line_number, value, self._noted_now()
+                line_number, value = followed_events.send(results[lanes.index(self.followed)])
+                yield line_number, value, self._take_notes()
 
-    def _noted_now(self) -> list[Note]:
+    def _take_notes(self) -> list[Note]:
         notes = list(self.notes)
         self.notes.clear()
         return notes
 
-    def _stops(self, item: Stepped) -> Generator[Stop, Any, None]:
+    def _stops_of(self, item: Stepped) -> Generator[Stop, Any, None]:
         """Yield only the stops of a work-item, without its events."""
         sent = None
         while True:
@@ -170,7 +170,7 @@ class _WorkGroup:
             except StopIteration:
                 return
             sent = None
-            if waits(self.program.uops[event[0]]) and len(event) != 2:
+            if is_collective(self.program.uops[event[0]]) and len(event) != 2:
                 sent = yield event[0] if len(event) == 1 else event
 
     def _next_stop(self, number: int, item: Generator[Stop, Any, None], sent: Any = None) -> Stop:
@@ -186,20 +186,20 @@ class _WorkGroup:
         except StopIteration:
             return None
 
-    def _meet(self, line_number: int, others: dict[int, Generator[Stop, Any, None]], lanes: range) -> None:
+    def _run_to_barrier(self, line_number: int, others: dict[int, Generator[Stop, Any, None]], lanes: range) -> None:
         """Run all work-items to the barrier at `line_number`."""
         stops = {number: self._next_stop(number, item) for number, item in others.items() if number in lanes}
         rest = [number for number in others if number not in lanes]
         for start in range(0, len(rest), self.program.lanes):
             warp = {number: others[number] for number in rest[start : start + self.program.lanes]}
             stops |= run_past_cores(self.items, warp, self.program.lanes)
-        self._check(line_number, stops)
+        self._check_same_line(line_number, stops)
 
     def _multiply(self, event: Event, others: dict[int, Generator[Stop, Any, None]], lanes: range) -> list[Any]:
         """Return the result of the tensor core in each lane of the warp; all lanes except the followed one continue."""
         stops = {number: self._next_stop(number, item) for number, item in others.items()}
         line_of = {number: stop[0] if isinstance(stop, tuple) else stop for number, stop in stops.items()}
-        self._check(event[0], line_of)
+        self._check_same_line(event[0], line_of)
         stops[self.followed] = event
         a, b, c = ([stops[number][part] for number in lanes] for part in (2, 3, 4))
         results: list[Any] = multiplied(TENSOR_CORES[event[1]], a, b, c)
@@ -207,7 +207,7 @@ class _WorkGroup:
             self.ahead[number] = self._next_stop(number, item, results[lanes.index(number)])
         return results
 
-    def _check(self, line_number: int, stops: Mapping[int, Stop]) -> None:
+    def _check_same_line(self, line_number: int, stops: Mapping[int, Stop]) -> None:
         """Check that all `stops` are at `line_number`, else raise DivergenceError."""
         for number, stop in stops.items():
             if stop != line_number:
@@ -219,9 +219,9 @@ class _WorkGroup:
                 )
 
 
-def _number(item: Mapping[str, int], name: str, sizes: Sequence[int]) -> int:
+def _linear_index(item: Mapping[str, int], name: str, sizes: Sequence[int]) -> int:
     """Return the linear index of a work-item or group in the grid. Its first dimension varies fastest."""
     return sum(item.get(f"{name}{axis}", 0) * prod(sizes[:axis]) for axis in range(len(sizes)))
 
 
-__all__ = ["Note", "SteppingGroup", "waits"]
+__all__ = ["Note", "SteppingGroup", "is_collective"]

@@ -126,15 +126,15 @@ class AddressStream:
         self.unit = unit or min((_element(touch.node).itemsize for touch in self.accesses), default=1)
 
     def _place_buffers(self, page: int) -> None:
-        at = 0
+        address = 0
         for number, node in enumerate(self.uops):
             if node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
                 assert isinstance(node.dtype, PtrDType)
-                self.bases[node] = at
+                self.bases[node] = address
                 nbytes = node.dtype.size * node.dtype.base.itemsize
                 self.sizes[operand_name(node, number)] = nbytes
-                at += -(-nbytes // page) * page
-        self.nbytes = at
+                address += -(-nbytes // page) * page
+        self.nbytes = address
 
     def _read_tree(self) -> list[_Loop | int]:
         listing = uops_listing(self.uops)
@@ -172,13 +172,13 @@ class AddressStream:
 
     def most_touches(self) -> int | None:
         """An upper estimate of the number of accesses; None if the end of a loop depends on data."""
-        return self._count(self.tree)
+        return self._count_accesses(self.tree)
 
     def restricted(self, counters: Mapping[UOp, int]) -> AddressStream:
         """Return the accesses that are inside all of these loops, for these counters."""
         stream = copy(self)
         stream.fixed = dict(counters)
-        stream.tree = _inside(self.tree, set(counters))
+        stream.tree = _bodies_of(self.tree, set(counters))
         return stream
 
     @cached_property
@@ -196,9 +196,9 @@ class AddressStream:
             DataDependentAddress: an address depends on missing inputs.
         """
         if self.is_data_dependent or not has_numpy():
-            yield from self._interpreted()
+            yield from self._interpret_program()
         else:
-            yield from self._walked(self.tree, self.fixed)
+            yield from self._walk_tree(self.tree, self.fixed)
 
     def whole(self) -> tuple[Array, Array]:
         """Return the whole stream as two arrays: the access number and the piece of memory of each access."""
@@ -214,10 +214,10 @@ class AddressStream:
 
     # *** by arithmetic ***
 
-    def _walked(self, items: Sequence[_Loop | int], env: dict[UOp, Any]) -> Iterator[Chunk]:
+    def _walk_tree(self, items: Sequence[_Loop | int], env: dict[UOp, Any]) -> Iterator[Chunk]:
         import numpy as np
 
-        count = self._count(items)
+        count = self._count_accesses(items)
         if count is not None and count <= CHUNK:
             lines, columns = self._emit(items, env, 0)
             yield Chunk(lines.reshape(1, -1), np.asarray(columns, np.int32))
@@ -228,10 +228,10 @@ class AddressStream:
                 yield Chunk(lines.reshape(1, -1), np.asarray(columns, np.int32))
                 continue
             end = int(self._value(item.node.src[0], env, 0, {}))
-            inside = self._count(item.body)
+            inside = self._count_accesses(item.body)
             if inside is None or inside > CHUNK // 2:
                 for counter in range(end):
-                    yield from self._walked(item.body, {**env, item.node: counter})
+                    yield from self._walk_tree(item.body, {**env, item.node: counter})
                 continue
             step = max(1, CHUNK // max(1, inside))
             for start in range(0, end, step):
@@ -239,20 +239,20 @@ class AddressStream:
                 lines, columns = self._emit(item.body, {**env, item.node: counters}, 1, (len(counters),))
                 yield Chunk(lines, np.asarray(columns, np.int32))
 
-    def _count(self, items: Sequence[_Loop | int]) -> int | None:
+    def _count_accesses(self, items: Sequence[_Loop | int]) -> int | None:
         """Estimate the number of accesses; return None if the end of a loop is no constant."""
         total = 0
         for item in items:
             if isinstance(item, int):
-                total += self._spans(self.accesses[item])
+                total += self._most_pieces(self.accesses[item])
                 continue
-            inside = self._count(item.body)
+            inside = self._count_accesses(item.body)
             if inside is None or item.node.src[0].op is not Ops.CONST:
                 return None
             total += inside * int(item.node.src[0].arg)
         return total
 
-    def _spans(self, touch: ProgramAccess) -> int:
+    def _most_pieces(self, touch: ProgramAccess) -> int:
         """Return the largest number of memory pieces that one access reaches, starting at a whole element."""
         size = _element(touch.node).itemsize
         return (
@@ -270,10 +270,10 @@ class AddressStream:
 
         parts: list[Array] = []
         columns: list[int] = []
-        done: dict[UOp, Any] = {}
+        memo: dict[UOp, Any] = {}
         for item in items:
             if isinstance(item, int):
-                touched = self._touched(self.accesses[item], env, depth, done)
+                touched = self._touched_pieces(self.accesses[item], env, depth, memo)
                 parts += [np.broadcast_to(lines, shape) for lines in touched]
                 columns += [item] * len(touched)
                 continue
@@ -288,28 +288,30 @@ class AddressStream:
         if len(parts) == 1 and parts[0].ndim == len(shape) + 1:
             return parts[0], columns
         out = np.empty((*shape, len(columns)), np.int32)
-        at = 0
+        column = 0
         for part in parts:
             if part.ndim == len(shape):
-                out[..., at] = part
-                at += 1
+                out[..., column] = part
+                column += 1
             else:
-                out[..., at : at + part.shape[-1]] = part
-                at += part.shape[-1]
+                out[..., column : column + part.shape[-1]] = part
+                column += part.shape[-1]
         return out, columns
 
-    def _touched(self, touch: ProgramAccess, env: dict[UOp, Any], depth: int, done: dict[UOp, Any]) -> list[Array]:
+    def _touched_pieces(
+        self, touch: ProgramAccess, env: dict[UOp, Any], depth: int, memo: dict[UOp, Any]
+    ) -> list[Array]:
         import numpy as np
 
         index = touch.node.src[0]
         dtype = touch.node.dtype if touch.node.op is Ops.LOAD else touch.node.src[1].dtype
         assert isinstance(dtype, DType)
         size, base = dtype.scalar.itemsize, self.bases[index.src[0]]
-        first: Any = self._value(index.src[1], env, depth, done)
+        first: Any = self._value(index.src[1], env, depth, memo)
         last = first + (dtype.count - 1)
         valid: Any = None
         if len(index.src) > 2:
-            valid = np.asarray(self._value(index.src[2], env, depth, done))
+            valid = np.asarray(self._value(index.src[2], env, depth, memo))
             if index.src[2].dtype.count > 1:
                 lanes = dtype.count
                 last = first + (lanes - 1 - np.argmax(valid[::-1], axis=0))
@@ -317,7 +319,7 @@ class AddressStream:
                 valid = valid.any(axis=0)
         shift = self.unit.bit_length() - 1
         low = (np.asarray(first) * size + base) >> shift
-        spans = self._spans(touch)
+        spans = self._most_pieces(touch)
         high = low if spans == 1 else (np.asarray(last) * size + (base + size - 1)) >> shift
         blocks = []
         for span in range(spans):
@@ -330,15 +332,15 @@ class AddressStream:
             blocks.append(lines if valid is None else np.where(valid, lines, NONE))
         return blocks
 
-    def _value(self, node: UOp, env: dict[UOp, Any], depth: int, done: dict[UOp, Any]) -> Any:
+    def _value(self, node: UOp, env: dict[UOp, Any], depth: int, memo: dict[UOp, Any]) -> Any:
         """Evaluate an index expression for all counters in `env`. A vector's lanes are the first axis."""
         if node in env:
             return env[node]
-        if node not in done:
-            done[node] = self._computed(node, env, depth, done)
-        return done[node]
+        if node not in memo:
+            memo[node] = self._compute_value(node, env, depth, memo)
+        return memo[node]
 
-    def _computed(self, node: UOp, env: dict[UOp, Any], depth: int, done: dict[UOp, Any]) -> Any:
+    def _compute_value(self, node: UOp, env: dict[UOp, Any], depth: int, memo: dict[UOp, Any]) -> Any:
         import numpy as np
 
         if node.op is Ops.CONST:
@@ -347,11 +349,11 @@ class AddressStream:
             if node not in self.values:
                 raise DataDependentAddress(f"the value of {node.arg[0]} is not known")
             return self.values[node]
-        src = [self._value(source, env, depth, done) for source in node.src]
+        src = [self._value(source, env, depth, memo) for source in node.src]
         if node.op is Ops.VECTORIZE:
             shape = np.broadcast_shapes(*(np.shape(value) for value in src))
-            whole = (1,) * (depth - len(shape)) + tuple(shape)
-            return np.stack([np.broadcast_to(source, whole) for source in src])
+            full_shape = (1,) * (depth - len(shape)) + tuple(shape)
+            return np.stack([np.broadcast_to(source, full_shape) for source in src])
         if node.op is Ops.GEP:
             return src[0][node.arg] if np.ndim(src[0]) else src[0]
         if node.op is Ops.CAST:
@@ -363,7 +365,7 @@ class AddressStream:
 
     # *** by interpretation ***
 
-    def _interpreted(self) -> Iterator[Chunk]:
+    def _interpret_program(self) -> Iterator[Chunk]:
         contents = self.contents
         if self.is_data_dependent and self.fixed:
             raise DataDependentAddress(
@@ -389,7 +391,7 @@ class AddressStream:
             access = number.get(event[0])
             if access is None or counters != loops:
                 continue
-            pieces = self._pieces(self.accesses[access], event[2], event[3])
+            pieces = self._pieces_of_access(self.accesses[access], event[2], event[3])
             lines += pieces
             columns += [access] * len(pieces)
             if len(lines) >= CHUNK:
@@ -397,7 +399,7 @@ class AddressStream:
                 lines, columns = [], []
         yield _chunk(lines, columns)
 
-    def _pieces(self, touch: ProgramAccess, position: int, mask: Any) -> list[int]:
+    def _pieces_of_access(self, touch: ProgramAccess, position: int, mask: Any) -> list[int]:
         dtype = touch.node.dtype if touch.node.op is Ops.LOAD else touch.node.src[1].dtype
         assert isinstance(dtype, DType)
         lanes = mask if isinstance(mask, list) else [True if mask is None else mask] * dtype.count
@@ -425,7 +427,7 @@ def _element(access: UOp) -> DType:
     return dtype.scalar
 
 
-def _inside(items: Sequence[_Loop | int], loops: set[UOp]) -> list[_Loop | int]:
+def _bodies_of(items: Sequence[_Loop | int], loops: set[UOp]) -> list[_Loop | int]:
     """Return the tree with `loops` replaced by their bodies, without items outside of all of them."""
     if not loops:
         return list(items)
@@ -433,7 +435,7 @@ def _inside(items: Sequence[_Loop | int], loops: set[UOp]) -> list[_Loop | int]:
     for item in items:
         if isinstance(item, int):
             continue
-        body = _inside(item.body, loops - {item.node})
+        body = _bodies_of(item.body, loops - {item.node})
         if item.node in loops:
             body_items += body
         elif body:

@@ -197,8 +197,8 @@ def model_for(target: Target, cpus_known: frozenset[str]) -> tuple[str, str]:
     """Return the CPU to model, and a remark if it differs from the target's. `cpus_known` are those of the tool."""
     if target.cpu in cpus_known:
         return target.cpu, ""
-    have = set(target.features.split(","))
-    similar = [cpu for feature, cpus in IN_THEIR_PLACE if feature in have for cpu in cpus if cpu in cpus_known]
+    features = set(target.features.split(","))
+    similar = [cpu for feature, cpus in IN_THEIR_PLACE if feature in features for cpu in cpus if cpu in cpus_known]
     chosen = similar[0] if similar else BY_ARCH[target.arch]
     return chosen, f"{target.cpu} is unknown to this llvm-mca; {chosen} is used instead"
 
@@ -211,19 +211,19 @@ def analyze(lines: Sequence[str], arch: str, cpu: str, tool: str = "") -> Throug
         raise ThroughputError("the loop has no instruction to analyze")
     head = ".intel_syntax noprefix\n" if arch == "x86_64" else ""
     options = [f"-mtriple={arch}", f"-mcpu={cpu}", f"-iterations={ITERATIONS}", "-json"]
-    done = _run(tool, options, head + "\n".join(body) + "\n")
-    start = done.stdout.find("{")
+    process = _run(tool, options, head + "\n".join(body) + "\n")
+    start = process.stdout.find("{")
     try:
-        data: dict[str, Any] = json.loads(done.stdout[start:]) if start >= 0 else {}
+        data: dict[str, Any] = json.loads(process.stdout[start:]) if start >= 0 else {}
         region = data.get("CodeRegions", [data])[0]
-        result = _read(region, data.get("TargetInfo") or region["TargetInfo"], cpu, _version(tool))
+        result = _parse_report(region, data.get("TargetInfo") or region["TargetInfo"], cpu, _version(tool))
     except (ValueError, KeyError, IndexError, TypeError) as error:
-        words = (done.stderr.strip().splitlines() or [f"{type(error).__name__}: {error}"])[0]
+        words = (process.stderr.strip().splitlines() or [f"{type(error).__name__}: {error}"])[0]
         raise ThroughputError(f"{_version(tool)} cannot analyze this loop: {words}") from None
     return result
 
 
-def _read(region: dict[str, Any], machine: dict[str, Any], cpu: str, tool: str) -> Throughput:
+def _parse_report(region: dict[str, Any], machine: dict[str, Any], cpu: str, tool: str) -> Throughput:
     summary, names = region["SummaryView"], machine["Resources"]
     texts = [" ".join(text.split()) for text in region["Instructions"]]
     ports: list[dict[str, float]] = [{} for _ in texts]
@@ -249,7 +249,7 @@ def _read(region: dict[str, Any], machine: dict[str, Any], cpu: str, tool: str) 
     )
     cycles = summary["TotalCycles"] / summary["Iterations"]
     front = sum(cost.uops for cost in costs) / summary["DispatchWidth"]
-    bound, reason = _bound(cycles, totals, front, summary["DispatchWidth"])
+    bound, reason = _find_bottleneck(cycles, totals, front, summary["DispatchWidth"])
     return Throughput(
         lines=None,
         instructions=costs,
@@ -264,12 +264,12 @@ def _read(region: dict[str, Any], machine: dict[str, Any], cpu: str, tool: str) 
     )
 
 
-def _bound(cycles: float, ports: dict[str, float], front: float, width: int) -> tuple[Bound, str]:
+def _find_bottleneck(cycles: float, ports: dict[str, float], front: float, width: int) -> tuple[Bound, str]:
     """Return the bottleneck of a loop ("dependencies", "ports" or "front end") and the reason."""
     busiest = max(ports, key=lambda name: ports[name])
     if cycles > NEAR * max(ports[busiest], front):
-        least = max(ports[busiest], front)
-        return "dependencies", f"instructions wait for each other's results; without that it took {least:.2f}"
+        busiest_cycles = max(ports[busiest], front)
+        return "dependencies", f"instructions wait for each other's results; without that it took {busiest_cycles:.2f}"
     if ports[busiest] >= front:
         names = [port_words(name) for name, used in ports.items() if used > 0.95 * ports[busiest]]
         return "ports", f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} busy {ports[busiest]:.2f} cycles"
@@ -317,15 +317,15 @@ def throughput(
     result = replace(
         result,
         lines=(body[0], body[-1]),
-        instructions=_placed(result.instructions, assembly, body),
+        instructions=_with_lines(result.instructions, assembly, body),
         measured_cycles=measured,
         notes=tuple(text for text in (note, why, legend) if text),
         kernel=kernel,
     )
-    return checked(result)
+    return without_doubtful_bound(result)
 
 
-def checked(result: Throughput) -> Throughput:
+def without_doubtful_bound(result: Throughput) -> Throughput:
     """Return the result without a bottleneck if model and measurement differ by more than 2×."""
     measured = result.measured_cycles
     if measured is None or not result.cycles or 1 / FAR <= measured / result.cycles <= FAR:
@@ -421,7 +421,7 @@ def _inner_loops(uops: Sequence[UOp]) -> list[tuple[float, int]]:
     return loops
 
 
-def _placed(
+def _with_lines(
     costs: tuple[InstructionCost, ...], assembly: Sequence[str], body: Sequence[int]
 ) -> tuple[InstructionCost, ...]:
     """Return the instructions with their lines, if each line of the loop is an instruction."""
@@ -450,27 +450,28 @@ def measured_cycles(
     if clock_ghz is None:
         return None, "no cycles were measured: the clock of this CPU was not measured"
     loops: list[UOp] = []
-    most = 0
+    iterations = 0
     for node in common_path(uops):
         if node.op is Ops.RANGE:
             loops.append(node)
             if any(loop.src[0].op is not Ops.CONST for loop in loops):
                 return None, "no cycles were measured: the sizes of its loops are known only when it runs"
-            most = max(most, prod(loop.src[0].arg for loop in loops))
+            iterations = max(iterations, prod(loop.src[0].arg for loop in loops))
         elif node.op is Ops.ENDRANGE:
             loops.pop()
-    if most == 0:
+    if iterations == 0:
         return None, ""
-    each = most
+    each = iterations
     if any(node.op is Ops.RANGE and node.arg.kind is AxisKind.THREAD for node in uops):
-        each = -(-most // threads)
-    on = f" on each of {threads} threads" if each != most else ""
-    how = (
-        f"measured: {time_us:.3g} µs × {clock_ghz:.2f} GHz / {count_text(each, 'iteration')}{on} of the linear program"
+        each = -(-iterations // threads)
+    per_thread = f" on each of {threads} threads" if each != iterations else ""
+    explanation = (
+        f"measured: {time_us:.3g} µs × {clock_ghz:.2f} GHz / {count_text(each, 'iteration')}{per_thread} "
+        "of the linear program"
     )
     if unrolled > 1:
-        how += f" × {unrolled:.3g}, which LLVM merged into one"
-    return round(time_us * clock_ghz * 1e3 / each * unrolled, 3), f"{how}; the time of a call is in it"
+        explanation += f" × {unrolled:.3g}, which LLVM merged into one"
+    return round(time_us * clock_ghz * 1e3 / each * unrolled, 3), f"{explanation}; the time of a call is in it"
 
 
 __all__ = [
@@ -480,7 +481,7 @@ __all__ = [
     "Throughput",
     "ThroughputError",
     "analyze",
-    "checked",
+    "without_doubtful_bound",
     "common_path",
     "find_tool",
     "loop_of_program",

@@ -44,16 +44,22 @@ class WarpRequest(ReadableRow):
     @property
     def used_bytes(self) -> int:
         """The number of different bytes that the lanes use."""
-        return len({at + byte for at in self.active for byte in range(self.nbytes)})
+        return len({address + byte for address in self.active for byte in range(self.nbytes)})
 
     @property
     def active(self) -> list[int]:
         """The addresses of the lanes that are not masked."""
-        return [at for at in self.addresses if at is not None]
+        return [address for address in self.addresses if address is not None]
 
     def blocks(self, size: int) -> int:
         """Return the number of aligned blocks of `size` bytes that the access spans."""
-        return len({piece for at in self.active for piece in range(at // size, (at + self.nbytes - 1) // size + 1)})
+        return len(
+            {
+                piece
+                for address in self.active
+                for piece in range(address // size, (address + self.nbytes - 1) // size + 1)
+            }
+        )
 
     @property
     def segments(self) -> int:
@@ -80,15 +86,15 @@ class WarpRequest(ReadableRow):
         Lanes of 8 bytes are served in two cycles, lanes of 16 bytes in four.
         """
         at_a_time = BANKS // max(1, self.nbytes // WORD)
-        most = [0] * BANKS
+        most_words = [0] * BANKS
         for first in range(0, len(self.addresses), at_a_time):
             words: set[int] = set()
-            for at in self.addresses[first : first + at_a_time]:
-                if at is not None:
-                    words.update(range(at // WORD, (at + self.nbytes - 1) // WORD + 1))
+            for address in self.addresses[first : first + at_a_time]:
+                if address is not None:
+                    words.update(range(address // WORD, (address + self.nbytes - 1) // WORD + 1))
             for bank in range(BANKS):
-                most[bank] = max(most[bank], sum(word % BANKS == bank for word in words))
-        return most
+                most_words[bank] = max(most_words[bank], sum(word % BANKS == bank for word in words))
+        return most_words
 
     @property
     def degree(self) -> int:
@@ -106,12 +112,12 @@ class WarpRequest(ReadableRow):
         """The bytes of each contiguous range of addresses."""
         sizes: list[int] = []
         end = None
-        for at in sorted(set(self.active)):
-            if at == end:
+        for address in sorted(set(self.active)):
+            if address == end:
                 sizes[-1] += self.nbytes
             else:
                 sizes.append(self.nbytes)
-            end = at + self.nbytes
+            end = address + self.nbytes
         return sizes
 
     @property
@@ -123,7 +129,7 @@ class WarpRequest(ReadableRow):
             return f"one lane of {len(self.addresses)} asks"
         is_broadcast = len(set(self.active)) == 1
         if self.shared:
-            return self._of_banks(is_broadcast)
+            return self._bank_text(is_broadcast)
         if is_broadcast:
             return "broadcast: one address for all"
         if self.segments == self.least:
@@ -135,7 +141,7 @@ class WarpRequest(ReadableRow):
             return f"{len(sizes)} rows of {sizes[0]} bytes"
         return "lanes lie scattered"
 
-    def _of_banks(self, is_broadcast: bool) -> str:
+    def _bank_text(self, is_broadcast: bool) -> str:
         if self.degree > 1:
             return f"{self.degree}-way bank conflict"
         return "broadcast: one word for all" if is_broadcast else "no bank conflict"
@@ -195,8 +201,8 @@ class Warps:
             before, factor = 0, 1
             for step, size in zip(group, self.grid):
                 before, factor = before + step * factor, factor * size
-            return _digits("idx", [before + number for number in numbers], self.grid)
-        lane_values = _digits("lidx", list(numbers), self.group)
+            return _split_index("idx", [before + number for number in numbers], self.grid)
+        lane_values = _split_index("lidx", list(numbers), self.group)
         return {**lane_values, **{f"gidx{d}": [step] * len(numbers) for d, step in enumerate(group)}}
 
     def evaluator(self, group: Sequence[int], warp: int, counters: Mapping[UOp, int]) -> Callable[[UOp], list[Any]]:
@@ -219,7 +225,7 @@ class Warps:
                 case Ops.DEFINE_VAR if node in self.variables:
                     return [self.variables[node]] * count
                 case Ops.LOAD if node.src[0].src[0] in self.known:
-                    return self.loaded(node, value)
+                    return self.loaded_values(node, value)
             if node.op not in OpGroups.ALU:
                 raise DataDependentWarp(
                     "where it lies depends on what was loaded: capture a run, on DEVICE=PYTHON, with keep_inputs=True"
@@ -231,7 +237,7 @@ class Warps:
 
         return value
 
-    def loaded(self, node: UOp, value: Callable[[UOp], list[Any]]) -> list[Any]:
+    def loaded_values(self, node: UOp, value: Callable[[UOp], list[Any]]) -> list[Any]:
         """Return the values that the lanes load from a buffer with known content; 0 for a masked lane."""
         pointer, idx, *valid = node.src[0].src
         assert isinstance(pointer.dtype, PtrDType)
@@ -240,7 +246,7 @@ class Warps:
         return [view[index] if ok else 0 for index, ok in zip(value(idx), active)]
 
 
-def _digits(name: str, numbers: list[int], sizes: Sequence[int]) -> dict[str, list[int]]:
+def _split_index(name: str, numbers: list[int], sizes: Sequence[int]) -> dict[str, list[int]]:
     digits = {}
     for axis, size in enumerate(sizes):
         digits[f"{name}{axis}"] = [number % size for number in numbers]

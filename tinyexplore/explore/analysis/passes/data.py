@@ -100,12 +100,12 @@ def passes_data(passes: LLVMPasses, number: int) -> PassesData:
     rows = []
     before: list[int] = []
     for llvm_pass in passes:
-        now = before
+        line_ids = before
         if llvm_pass.changed:
-            now = [line_numbers.setdefault((line.text, line.uop), len(line_numbers)) for line in llvm_pass.lines]
+            line_ids = [line_numbers.setdefault((line.text, line.uop), len(line_numbers)) for line in llvm_pass.lines]
             uops.update((line.uop, line.nodes) for line in llvm_pass.lines if line.uop is not None)
-        rows.append(_row(llvm_pass, before, now))
-        before = now
+        rows.append(_row(llvm_pass, before, line_ids))
+        before = line_ids
     return PassesData(
         passes.kernel,
         number,
@@ -125,15 +125,15 @@ def passes_data(passes: LLVMPasses, number: int) -> PassesData:
 def _packed_uops(uops: dict[int, tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
     uop_numbers = sorted(uops)
     nodes = _differences([node for uop in uop_numbers for node in uops[uop]])
-    rows, at = [], 0
+    rows, start = [], 0
     for uop in uop_numbers:
-        end = at + len(uops[uop])
-        rows.append(tuple(nodes[at:end]))
-        at = end
+        end = start + len(uops[uop])
+        rows.append(tuple(nodes[start:end]))
+        start = end
     return tuple((step, *row) for step, row in zip(_differences(uop_numbers), rows, strict=True))
 
 
-def _row(llvm_pass: LLVMPass, before: list[int], now: list[int]) -> PassData:
+def _row(llvm_pass: LLVMPass, before: list[int], after: list[int]) -> PassData:
     return PassData(
         llvm_pass.number,
         llvm_pass.name,
@@ -143,18 +143,18 @@ def _row(llvm_pass: LLVMPass, before: list[int], now: list[int]) -> PassData:
         llvm_pass.begins,
         llvm_pass.change,
         llvm_pass.seconds,
-        _edits([] if llvm_pass.begins else before, now, len(before)) if llvm_pass.changed else (),
+        _edits([] if llvm_pass.begins else before, after, len(before)) if llvm_pass.changed else (),
         llvm_pass.remarks,
     )
 
 
-def _edits(before: list[int], now: list[int], length: int) -> tuple[tuple[int, ...], ...]:
-    """Return the edits from `before` to `now`; in a new language, all `length` earlier lines are removed."""
+def _edits(before: list[int], after: list[int], length: int) -> tuple[tuple[int, ...], ...]:
+    """Return the edits from `before` to `after`; in a new language, all `length` earlier lines are removed."""
     if not before:
-        return ((0, length, *_differences(now)),)
-    codes = difflib.SequenceMatcher(None, before, now, autojunk=False).get_opcodes()
+        return ((0, length, *_differences(after)),)
+    codes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     return tuple(
-        (low, high - low, *_differences(now[start:end])) for tag, low, high, start, end in codes if tag != "equal"
+        (low, high - low, *_differences(after[start:end])) for tag, low, high, start, end in codes if tag != "equal"
     )
 
 

@@ -27,7 +27,7 @@ def with_locations(text: str) -> str:
         if not is_inside and (match := _DEFINED.match(line)) and body.endswith("{"):
             is_inside = True
             scopes.append(match[1].strip('"'))
-            lines.append(f"{body[:-1]}!dbg !{_scope(base, len(scopes) - 1)} {{")
+            lines.append(f"{body[:-1]}!dbg !{_scope_number(base, len(scopes) - 1)} {{")
             continue
         if is_inside and line.startswith("}"):
             is_inside = False
@@ -46,7 +46,7 @@ def with_locations(text: str) -> str:
     return "\n".join([*lines, *_metadata(text, first, base, scopes, locations)]) + "\n"
 
 
-def _scope(base: int, number: int) -> int:
+def _scope_number(base: int, number: int) -> int:
     """Return the metadata number of a function's scope: even numbers are functions, odd ones locations."""
     return base + 2 * number
 
@@ -64,13 +64,13 @@ def _metadata(text: str, first: int, base: int, scopes: list[str], locations: di
     if "!llvm.module.flags" not in text:
         rows.append(f"!llvm.module.flags = !{{!{flag}}}")
     rows += [
-        f'!{_scope(base, number)} = distinct !DISubprogram(name: "{name}", scope: !{file}, file: !{file}, line: 0, '
-        f"type: !{kind}, scopeLine: 0, spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !{unit})"
+        f'!{_scope_number(base, number)} = distinct !DISubprogram(name: "{name}", scope: !{file}, file: !{file}, '
+        f"line: 0, type: !{kind}, scopeLine: 0, spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !{unit})"
         for number, name in enumerate(scopes)
     ]
     rows += [
-        f"!{base + 2 * at + 1} = !DILocation(line: {number}, scope: !{_scope(base, scope)})"
-        for (scope, number), at in locations.items()
+        f"!{base + 2 * location + 1} = !DILocation(line: {number}, scope: !{_scope_number(base, scope)})"
+        for (scope, number), location in locations.items()
     ]
     return rows
 

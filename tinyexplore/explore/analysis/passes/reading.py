@@ -66,7 +66,7 @@ class PassRun(ReadableRow):
         return tuple(name for name in names.split(", ") if name)
 
 
-def read_runs(said: str, function: str) -> list[PassRun]:
+def read_runs(errors: str, function: str) -> list[PassRun]:
     """Return the passes that ran, in order, each with the text of `function` after it.
 
     LLVM names a pass when it begins, and prints the text when it ends and has changed something. Some passes of code
@@ -74,7 +74,7 @@ def read_runs(said: str, function: str) -> list[PassRun]:
     """
     runs: list[PassRun] = []
     said_since: list[tuple[int, str]] = []  # remarks since the last text
-    parts = re.split(r"^(?=(?:# )?\*\*\* IR Dump After |OptDisable: )", said, flags=re.MULTILINE)
+    parts = re.split(r"^(?=(?:# )?\*\*\* IR Dump After |OptDisable: )", errors, flags=re.MULTILINE)
     for part in parts:
         head, *block = part.split("\n")
         if match := _RUNNING.match(head):
@@ -144,9 +144,9 @@ def _machine_lines(block: list[str]) -> Iterator[tuple[str, int]]:
         yield clean, int(line[1]) if line else 0
 
 
-def read_remarks(said: str) -> list[tuple[int, str]]:
+def read_remarks(errors: str) -> list[tuple[int, str]]:
     """Return (line, text) of each optimization remark, once, except for counts of instructions and copies."""
-    remarks = [(int(match[1]), match[2]) for line in said.splitlines() if (match := _REMARK.match(line))]
+    remarks = [(int(match[1]), match[2]) for line in errors.splitlines() if (match := _REMARK.match(line))]
     return [remark for remark in dict.fromkeys(remarks) if remark[1].strip() and not _STATISTIC.search(remark[1])]
 
 

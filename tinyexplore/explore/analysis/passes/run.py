@@ -75,7 +75,7 @@ def kernel_passes(trace: Trace, number: int, spec: ProgramSpec, pipeline: Pipeli
         ValueError: LLVM does not compile this kernel.
     """
     compiler = _compiler_of(spec, pipeline)
-    job = _job(compiler, with_debug_info(spec), pipeline, spec)
+    job = _make_job(compiler, with_debug_info(spec), pipeline, spec)
     try:
         runs, times, assembly = _run(job, spec.name, pipeline)
     except LLVMPassesError as error:
@@ -87,13 +87,15 @@ def kernel_passes(trace: Trace, number: int, spec: ProgramSpec, pipeline: Pipeli
         ) from None
     places = _Places(trace, number, spec)
     first = PassRun("", spec.name, None)
-    function = spec.lines[: next(at for at, line in enumerate(spec.lines) if line.text.startswith("}")) + 1]
-    line_of = _numbers(spec)
+    function = spec.lines[
+        : next(line_number for line_number, line in enumerate(spec.lines) if line.text.startswith("}")) + 1
+    ]
+    line_of = _line_numbers(spec)
     rendered = places.lines([(line.text, line_of(line.uops)) for line in function if line.text], {})
     roots = program_roots(spec.uops)  # for values without a single UOp
     listed = assembly_lines(spec, assembly, arch=compiler.choice.arch)
     machine_code = [(line.text, 0 if line.uops == roots else line_of(line.uops)) for line in listed]
-    passes = _sequence(first, rendered, runs, times, places, machine_code)
+    passes = _make_sequence(first, rendered, runs, times, places, machine_code)
     about = dict.fromkeys(remark for llvm_pass in passes for remark in llvm_pass.remarks)
     spilled_by, spills = spills_of(passes, places.subjects)
     return LLVMPasses(spec.name, compiler.cpu, str(pipeline), passes, tuple(about), spills, spilled_by, _version())
@@ -104,7 +106,7 @@ def module_passes(source: str | Path, pipeline: Pipeline, function: str = "") ->
 
     If the module has debug information, lines link to the source program.
     """
-    text = _text_of(source)
+    text = _read_source(source)
     defined = re.findall(r"^define [^\n]*?@([\w.$-]+)\(", text, re.MULTILINE)
     if not defined:
         raise ValueError("the module defines no function")
@@ -114,22 +116,22 @@ def module_passes(source: str | Path, pipeline: Pipeline, function: str = "") ->
     compiler = compiler_for(pipeline.cpu or NATIVE)
     located = with_locations(text)
     try:
-        runs, times, assembly = _run(_job(compiler, located, pipeline, None), name, pipeline)
+        runs, times, assembly = _run(_make_job(compiler, located, pipeline, None), name, pipeline)
     except LLVMPassesError:
         if located == text:
             raise
         located = text  # an instruction spans several lines: LLVM reports errors in the original module
-        runs, times, assembly = _run(_job(compiler, text, pipeline, None), name, pipeline)
+        runs, times, assembly = _run(_make_job(compiler, text, pipeline, None), name, pipeline)
     places = _Places.of_module(text, located != text)
     lines = list(function_lines(located, name))
     machine_code = _plain_assembly(assembly, name)
-    passes = _sequence(PassRun("", name, None), places.lines(lines, {}), runs, times, places, machine_code)
+    passes = _make_sequence(PassRun("", name, None), places.lines(lines, {}), runs, times, places, machine_code)
     about = dict.fromkeys(remark for llvm_pass in passes for remark in llvm_pass.remarks)
     spilled_by, spills = spills_of(passes, places.subjects)
     return LLVMPasses(name, compiler.cpu, str(pipeline), passes, tuple(about), spills, spilled_by, _version())
 
 
-def _text_of(source: str | Path) -> str:
+def _read_source(source: str | Path) -> str:
     if isinstance(source, Path) or "\n" not in source:
         path = Path(source)
         if path.is_file() and path.stat().st_size > MOST_BYTES:
@@ -138,12 +140,12 @@ def _text_of(source: str | Path) -> str:
     return source
 
 
-def _job(compiler: LLVMCompiler, ir: str, pipeline: Pipeline, spec: ProgramSpec | None) -> dict[str, Any]:
+def _make_job(compiler: LLVMCompiler, ir: str, pipeline: Pipeline, spec: ProgramSpec | None) -> dict[str, Any]:
     """Return the job for the child process, with the options that this process uses."""
     effort = Effort.FULL if spec is None else spec.options.effort
-    own = not pipeline.level and spec is not None
+    uses_kernel_options = not pipeline.level and spec is not None
     level = LEVELS.index(pipeline.level) if pipeline.level else OPTIMIZATION_LEVEL if effort is Effort.FULL else -1
-    is_default = not own and level >= 2
+    is_default = not uses_kernel_options and level >= 2
     return {
         "ir": ir,
         "triple": compiler.triple,
@@ -152,8 +154,8 @@ def _job(compiler: LLVMCompiler, ir: str, pipeline: Pipeline, spec: ProgramSpec 
         "abi": compiler.abi,
         "level": level,
         "branches": spec is not None and spec.options.branches,
-        "code_level": code_level(effort) if own else max(level, 0) if pipeline.level else CODE_LEVEL,
-        "loop_vectorization": own or is_default,
+        "code_level": code_level(effort) if uses_kernel_options else max(level, 0) if pipeline.level else CODE_LEVEL,
+        "loop_vectorization": uses_kernel_options or is_default,
         "slp_vectorization": is_default,
         "loop_unrolling": is_default,
     }
@@ -169,11 +171,11 @@ def _run(
         {**job, "options": [*syntax, *disabled, *_PRINTING, *_REMARKS], "what": "assembly"},
         {**job, "options": [*disabled, "-time-passes-per-run"], "what": "times"},
     ]
-    (assembly, said), (report, _) = _answers(jobs)
-    return read_runs(said, function), read_times(_text(report)), _text(assembly)
+    (assembly, errors), (report, _) = _run_children(jobs)
+    return read_runs(errors, function), read_times(_text(report)), _text(assembly)
 
 
-def _answers(jobs: Sequence[Mapping[str, Any]]) -> list[tuple[bytes, str]]:
+def _run_children(jobs: Sequence[Mapping[str, Any]]) -> list[tuple[bytes, str]]:
     """Run a child process for each job, in parallel; return their standard output and standard error."""
     allowed()  # children inherit the permission to use tile registers
     children: list[_Child] = []
@@ -198,8 +200,8 @@ def object_code(spec: ProgramSpec, pipeline: Pipeline) -> tuple[LLVMCompiler, by
     """
     compiler = _compiler_of(spec, pipeline)
     disabled = f"-opt-disable={','.join(pipeline.without) or 'none'}"
-    job = {**_job(compiler, spec.source, pipeline, spec), "options": [disabled], "what": "object"}
-    ((code, _),) = _answers([job])
+    job = {**_make_job(compiler, spec.source, pipeline, spec), "options": [disabled], "what": "object"}
+    ((code, _),) = _run_children([job])
     return compiler, code
 
 
@@ -214,12 +216,12 @@ class _Child:
 
     def __init__(self, job: Mapping[str, Any]) -> None:
         self._until = time.monotonic() + LIMIT_S
-        self._job, self._printed, self._said = (tempfile.TemporaryFile() for _ in range(3))
+        self._job, self._printed, self._errors_file = (tempfile.TemporaryFile() for _ in range(3))
         self._job.write(json.dumps(job).encode("utf-8", "replace"))
         self._job.seek(0)
         command = [sys.executable, "-I", str(child.__file__)]
         try:
-            self._process = subprocess.Popen(command, stdin=self._job, stdout=self._printed, stderr=self._said)
+            self._process = subprocess.Popen(command, stdin=self._job, stdout=self._printed, stderr=self._errors_file)
         except OSError as error:  # a browser's Python has no processes
             self._close()
             raise LLVMPassesError(f"LLVM's passes are listed by another process, and none can start: {error}") from None
@@ -230,10 +232,10 @@ class _Child:
             code = self._process.wait(max(0.0, self._until - time.monotonic()))
         except subprocess.TimeoutExpired:
             raise LLVMPassesError(f"LLVM was not done after {LIMIT_S:.0f} s") from None
-        said = _text(_whole(self._said)[-MOST_BYTES:])
+        errors = _text(_read_file(self._errors_file)[-MOST_BYTES:])
         if code:
-            raise LLVMPassesError(said.strip().splitlines()[-1] if said.strip() else f"exit code {code}")
-        return _whole(self._printed)[:MOST_BYTES], said
+            raise LLVMPassesError(errors.strip().splitlines()[-1] if errors.strip() else f"exit code {code}")
+        return _read_file(self._printed)[:MOST_BYTES], errors
 
     def stop(self) -> None:
         """Kill the process if it still runs, and remove its files."""
@@ -243,22 +245,22 @@ class _Child:
         self._close()
 
     def _close(self) -> None:
-        for file in (self._job, self._printed, self._said):
+        for file in (self._job, self._printed, self._errors_file):
             file.close()
 
 
-def _whole(file: IO[bytes]) -> bytes:
+def _read_file(file: IO[bytes]) -> bytes:
     file.seek(0)
     return file.read()
 
 
-def _numbers(spec: ProgramSpec) -> Callable[[Sequence[Any]], int]:
+def _line_numbers(spec: ProgramSpec) -> Callable[[Sequence[Any]], int]:
     """Return a function from the UOps of a line to its debug line: the position of its first UOp from 1, or 0."""
-    line_of = _places_of(spec)
+    line_of = _uop_positions(spec)
     return lambda uops: line_of.get(uops[0], 0) if uops else 0
 
 
-def _places_of(spec: ProgramSpec) -> dict[Any, int]:
+def _uop_positions(spec: ProgramSpec) -> dict[Any, int]:
     return {node: number for number, node in enumerate(spec.uops, 1)}
 
 
@@ -277,11 +279,11 @@ class _Places:
             for program in trace.programs
             if program.language == "llvm" and program.kernel == (kernel if owner is None else owner)
         )
-        line_of = _places_of(spec)
-        for at, (line, row) in enumerate(zip(spec.lines, listing.lines)):
+        line_of = _uop_positions(spec)
+        for line_number, (line, row) in enumerate(zip(spec.lines, listing.lines)):
             number = line_of.get(line.uops[0]) if line.uops and line.text.startswith("  ") else None
             if number is not None and number not in self.nodes and row.nodes:
-                frames = line_frames(trace, listing.id, at)
+                frames = line_frames(trace, listing.id, line_number)
                 self.nodes[number] = row.nodes
                 self.python[number] = tuple(f"{trace.sources[frame.source].name}:{frame.line}" for frame in frames)
                 self.subjects[number] = line.text.strip()
@@ -324,14 +326,14 @@ class _Places:
                 if name:
                     line_of[name[1]] = number
             numbers.append((text, number))
-        return tuple(self._line(text, number) for text, number in _by_readers(numbers))
+        return tuple(self._line(text, number) for text, number in _origins_from_readers(numbers))
 
     def _line(self, text: str, number: int) -> PassLine:
         uop = number - 1 if number else None
         return PassLine(text, uop, self.nodes.get(number, ()), self.python.get(number, ()))
 
 
-def _by_readers(lines: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+def _origins_from_readers(lines: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
     """Link each line without an origin to the first user of its value, such as for a constant or an argument."""
     reader: dict[str, int] = {}
     readers_first = []
@@ -346,7 +348,7 @@ def _by_readers(lines: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
     return readers_first[::-1]
 
 
-def _sequence(
+def _make_sequence(
     first: PassRun,
     rendered: tuple[PassLine, ...],
     runs: Sequence[PassRun],
@@ -360,7 +362,7 @@ def _sequence(
     passes = [LLVMPass(0, "as rendered", "", "IR", True, None, rendered, begins=True)]
     named: dict[str, str] = {run.argument: run.dump.name for run in runs if run.dump is not None and run.argument}
     count: dict[str, int] = {}
-    now, is_machine, is_own = rendered, False, True
+    current, is_machine, is_own = rendered, False, True
     for run in runs:
         name = run.dump.name if run.dump is not None else named.get(run.argument, run.argument)
         count[name] = count.get(name, 0) + 1
@@ -371,16 +373,18 @@ def _sequence(
         begins = run.dump is not None and run.dump.is_machine and not is_machine
         if begins:
             is_machine, line_of = True, {}
-        lines = now if run.dump is None or not run.dump.lines else places.lines(run.dump.lines, line_of)
-        changed = [line.text for line in lines] != [line.text for line in now]
-        lines = lines if changed else now
+        lines = current if run.dump is None or not run.dump.lines else places.lines(run.dump.lines, line_of)
+        changed = [line.text for line in lines] != [line.text for line in current]
+        lines = lines if changed else current
         stage = "machine IR" if is_machine else "IR"
-        took = times.get((name, count[name]))
+        seconds = times.get((name, count[name]))
         remarks = tuple(Remark(text, *places.subject(line)) for line, text in run.remarks)
-        passes.append(LLVMPass(len(passes), name, run.argument, stage, changed, took, lines, now, begins, remarks))
-        now = lines
+        passes.append(
+            LLVMPass(len(passes), name, run.argument, stage, changed, seconds, lines, current, begins, remarks)
+        )
+        current = lines
     end = places.lines(assembly, {})
-    passes.append(LLVMPass(len(passes), "assembly", "", "assembly", True, None, end, now, True))
+    passes.append(LLVMPass(len(passes), "assembly", "", "assembly", True, None, end, current, True))
     return passes
 
 

@@ -223,10 +223,10 @@ class PipelineTimes(ReadableRow):
     def in_words(self) -> str:
         if self.reason or self.median_us is None or self.base_median_us is None:
             return f"not timed: {self.reason or 'there are no samples'}"
-        own = _spread(self.median_us, self.low_us, self.high_us, len(self.times_us))
+        times = _spread(self.median_us, self.low_us, self.high_us, len(self.times_us))
         base = _spread(self.base_median_us, self.base_low_us, self.base_high_us, len(self.base_times_us))
         words = {"noise": "no difference beyond noise", "unknown": "too few samples to compare"}
-        return f"runs in {own}; as compiled {base}: {words.get(self.verdict, self.verdict)}"
+        return f"runs in {times}; as compiled {base}: {words.get(self.verdict, self.verdict)}"
 
 
 def _spread(median_us: float, low_us: float | None, high_us: float | None, samples: int) -> str:

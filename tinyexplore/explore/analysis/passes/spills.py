@@ -24,7 +24,7 @@ def spills_of(passes: Sequence[LLVMPass], subjects: Mapping[int, str]) -> tuple[
     for llvm_pass in passes:
         if llvm_pass.stage != "machine IR" or not llvm_pass.changed:
             continue
-        spills = _spilled(llvm_pass.lines, subjects)
+        spills = _find_spills(llvm_pass.lines, subjects)
         if spills:
             return llvm_pass.name, spills
     return "", []
@@ -47,7 +47,7 @@ class _Slot:
     blocks: dict[str, None] = field(default_factory=dict)
 
 
-def _spilled(lines: Sequence[PassLine], subjects: Mapping[int, str]) -> list[Spill]:
+def _find_spills(lines: Sequence[PassLine], subjects: Mapping[int, str]) -> list[Spill]:
     slots = _slots(lines)
     definitions: dict[str, list[tuple[PassLine, str]]] = {}
     for line in lines if slots else ():
@@ -57,7 +57,7 @@ def _spilled(lines: Sequence[PassLine], subjects: Mapping[int, str]) -> list[Spi
     for number, slot in slots.items():
         if not slot.stores or not slot.loads:
             continue
-        line = _computing(slot.registers, definitions) or _first_of_a_uop(slot.stores)
+        line = _computing_line(slot.registers, definitions) or _first_line_of_uop(slot.stores)
         subject = "" if line.uop is None else subjects.get(line.uop + 1, "")
         counts = (slot.bits // 8, len(slot.stores), len(slot.loads))
         spills.append(Spill(number, *counts, line.uop, subject, line.python, tuple(slot.blocks)))
@@ -76,43 +76,45 @@ def _slots(lines: Sequence[PassLine]) -> dict[int, _Slot]:
             for access in pattern.finditer(line.text):
                 slot = slots.setdefault(int(access[2]), _Slot(int(access[1])))
                 (slot.stores if pattern is _STORE else slot.loads).append(line)
-                slot.registers += _moved(line.text)
+                slot.registers += _moved_registers(line.text)
                 if block:
                     slot.blocks[block] = None
     return slots
 
 
-def _moved(text: str) -> list[str]:
+def _moved_registers(text: str) -> list[str]:
     """Return the register that a line stores to the stack or loads from it; none if the line also computes."""
     registers = dict.fromkeys(_REGISTER.findall(text.split(" :: ")[0]))
     return list(registers) if len(registers) == 1 else []
 
 
-def _computing(registers: Sequence[str], definitions: Mapping[str, Sequence[tuple[PassLine, str]]]) -> PassLine | None:
+def _computing_line(
+    registers: Sequence[str], definitions: Mapping[str, Sequence[tuple[PassLine, str]]]
+) -> PassLine | None:
     """Return the line that computes the value of these registers; None if no line of a UOp does.
 
     A constant with which the value begins, such as the 0 of an accumulator, does not count.
     """
-    return next((line for line in _computations(registers, definitions) if line.uop is not None), None)
+    return next((line for line in _find_computations(registers, definitions) if line.uop is not None), None)
 
 
-def _computations(
+def _find_computations(
     registers: Sequence[str], definitions: Mapping[str, Sequence[tuple[PassLine, str]]]
 ) -> Iterator[PassLine]:
     """Yield the lines that compute these registers, followed by those of the registers that they copy."""
-    waiting = list(dict.fromkeys(registers))
-    seen = set(waiting)
-    for register in waiting:
+    pending = list(dict.fromkeys(registers))
+    seen = set(pending)
+    for register in pending:
         for line, right in definitions.get(register, ()):
             if copied := _COPIED.match(right):
                 if copied[1] not in seen:
                     seen.add(copied[1])
-                    waiting.append(copied[1])
+                    pending.append(copied[1])
             elif _REGISTER.search(right) and not _LOAD.search(right):
                 yield line
 
 
-def _first_of_a_uop(lines: Sequence[PassLine]) -> PassLine:
+def _first_line_of_uop(lines: Sequence[PassLine]) -> PassLine:
     return next((line for line in lines if line.uop is not None), lines[0])
 
 

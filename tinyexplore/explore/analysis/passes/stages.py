@@ -53,10 +53,12 @@ def pass_tables(
     now_us = started_us
     last: StageText | None = None
     for llvm_pass in passes:
-        took = (llvm_pass.seconds or 0.0) * 1e6
+        time_us = (llvm_pass.seconds or 0.0) * 1e6
         # a pass that changed nothing has only the name of its option
-        stages.append(_stage(stage + len(stages), llvm_pass.argument or llvm_pass.name, parent, kernel, now_us, took))
-        now_us += took
+        stages.append(
+            _stage(stage + len(stages), llvm_pass.argument or llvm_pass.name, parent, kernel, now_us, time_us)
+        )
+        now_us += time_us
         if not llvm_pass.changed:
             continue
         language = _KEYS[llvm_pass.stage]
@@ -65,7 +67,8 @@ def pass_tables(
         if before is not None:
             from_line = origins([line.text for line in before.lines], [line.text for line in llvm_pass.lines])
         lines = tuple(
-            TextLine(line.text, nodes_of(line), at) for line, at in zip(llvm_pass.lines, from_line, strict=True)
+            TextLine(line.text, nodes_of(line), python_line)
+            for line, python_line in zip(llvm_pass.lines, from_line, strict=True)
         )
         last = StageText(text + len(texts), stages[-1].id, language, lines, "", None if before is None else before.id)
         texts.append(last)
@@ -86,9 +89,9 @@ def trace_of(passes: LLVMPasses) -> Trace:
     for number, line in enumerate(first.lines, 1):
         if line.uop is not None:
             line_of.setdefault(line.uop, number)
-    line_of_uop = {uop: at for at, uop in enumerate(line_of)}
-    frames = tuple(Frame(at, 0, number, passes.kernel) for at, number in enumerate(line_of.values()))
-    nodes = tuple(_node(at, first.lines[number - 1].text) for at, number in enumerate(line_of.values()))
+    line_of_uop = {uop: position for position, uop in enumerate(line_of)}
+    frames = tuple(Frame(position, 0, number, passes.kernel) for position, number in enumerate(line_of.values()))
+    nodes = tuple(_node(position, first.lines[number - 1].text) for position, number in enumerate(line_of.values()))
     stages, texts = pass_tables(
         passes, 0, 0, lambda line: () if line.uop is None or line.uop not in line_of_uop else (line_of_uop[line.uop],)
     )

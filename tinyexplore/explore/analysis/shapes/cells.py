@@ -56,8 +56,8 @@ def shown_box(shape: Sequence[int], window: Sequence[int] = ()) -> Box:
     box: list[tuple[int, int]] = []
     for axis in reversed(range(len(shape))):
         depth = len(shape) - 1 - axis
-        most = MOST_COLUMNS if depth == 0 else MOST_ROWS if depth == 1 else left
-        count = max(min(shape[axis], most, left), 1 if shape[axis] else 0)
+        most_cells = MOST_COLUMNS if depth == 0 else MOST_ROWS if depth == 1 else left
+        count = max(min(shape[axis], most_cells, left), 1 if shape[axis] else 0)
         start = max(0, min(first[axis], shape[axis] - count))
         box.append((start, start + count))
         left //= max(count, 1)
@@ -76,10 +76,10 @@ def memory_width(trackers: Sequence[ShapeTracker]) -> int:
 
 def memory_window(size: int, width: int, first: int) -> tuple[int, int]:
     """Return the drawn range of `size` memory positions, in rows of `width`, from the row of `first` on."""
-    most = MOST_CELLS // width * width
+    most_cells = MOST_CELLS // width * width
     rows = -(-size // width)
-    start = max(0, min(first // width, rows - most // width)) * width
-    return start, min(size, start + most)
+    start = max(0, min(first // width, rows - most_cells // width)) * width
+    return start, min(size, start + most_cells)
 
 
 __all__ = [

@@ -32,14 +32,14 @@ def shape_of_node(trace: Trace, node: Node | int | None = None, views: Views | N
     node: None for the first movement of the trace.
     views: the views of the trace, for a caller that inspects many nodes.
     """
-    number = _first(trace) if node is None else node.id if isinstance(node, Node) else node
+    number = _first_source(trace) if node is None else node.id if isinstance(node, Node) else node
     if not 0 <= number < len(trace.nodes):
         raise NoShape(f"no node {number}; this trace has nodes 0 … {len(trace.nodes) - 1}")
     chosen = _lazybuffer(trace, trace.nodes[number])
     chain = _chain(trace, chosen)
     steps = _steps(chain)
     base = chain[0]
-    others = tuple(_others(_views(trace) if views is None else views, base, {node.id for node in chain}))
+    others = tuple(_other_views(_last_movements(trace) if views is None else views, base, {node.id for node in chain}))
     size = max(
         reach_of(step.tracker) for step in (*steps, *(MovementStep("VIEW", None, other.tracker) for other in others))
     )
@@ -59,7 +59,7 @@ def shape_data(
 def shapes_data(trace: Trace) -> dict[int, ShapeData]:
     """Return the shapes of the first movements of a trace, by node, for a page without Python."""
     shapes: dict[int, ShapeData] = {}
-    views = _views(trace)
+    views = _last_movements(trace)
     for node in trace.nodes:
         if node.kind == "lazybuffer" and node.op in LAWS and len(shapes) < MOST_NODES:
             try:
@@ -69,7 +69,7 @@ def shapes_data(trace: Trace) -> dict[int, ShapeData]:
     return shapes
 
 
-def _first(trace: Trace) -> int:
+def _first_source(trace: Trace) -> int:
     """Return the most instructive movement: one of several steps, or with padding."""
     moves = [node for node in trace.nodes if node.kind == "lazybuffer" and node.op in LAWS]
     if not moves:
@@ -104,16 +104,16 @@ def _steps(chain: Sequence[Node]) -> tuple[MovementStep, ...]:
     first = chain[0]
     steps = [MovementStep(first.label, None, ShapeTracker.from_shape(_sizes(first)), node=first.id)]
     for node in chain[1:]:
-        arg = _sizes(node) if node.op in ("RESHAPE", "EXPAND") else _read(node.arg)
+        arg = _sizes(node) if node.op in ("RESHAPE", "EXPAND") else _reading_nodes(node.arg)
         steps.append(moved(steps[-1].tracker, node.op, arg, node.id))
     return tuple(steps)
 
 
 def _sizes(node: Node) -> tuple[int, ...]:
-    return tuple(_read(str(size)) for size in node.shape or ())
+    return tuple(_reading_nodes(str(size)) for size in node.shape or ())
 
 
-def _read(text: str) -> Any:
+def _reading_nodes(text: str) -> Any:
     """Parse a number or a tuple of numbers. Variables have the values of the capture."""
     try:
         return literal_eval(_VALUE.sub(r"\1", text))
@@ -121,13 +121,13 @@ def _read(text: str) -> Any:
         raise ShapeError(f"{text} has sizes that change from call to call and cannot be drawn") from None
 
 
-def _others(views: Views, base: Node, mine: set[int]) -> Iterable[Other]:
+def _other_views(views: Views, base: Node, own_ids: set[int]) -> Iterable[Other]:
     """Yield further views of the same memory that some node reads. `views` has the last movements of a trace."""
     count = 0
     for node, chain in views:
         if count == MOST_OTHERS:
             return
-        if node.id in mine or chain[0].id != base.id:
+        if node.id in own_ids or chain[0].id != base.id:
             continue
         try:
             tracker = _steps(chain)[-1].tracker
@@ -137,7 +137,7 @@ def _others(views: Views, base: Node, mine: set[int]) -> Iterable[Other]:
         yield Other(node.name or f"{node.op.lower()} {node.id}", tracker, node.id)
 
 
-def _views(trace: Trace) -> Views:
+def _last_movements(trace: Trace) -> Views:
     """Return the movements that no further movement reads, each with its chain."""
     moves = [node for node in trace.nodes if node.kind == "lazybuffer" and node.op in LAWS]
     inner = {source for node in moves for source in node.src}

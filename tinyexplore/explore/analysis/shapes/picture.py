@@ -72,25 +72,29 @@ def _elements(view: ShapeGrid, x: float, y: float) -> _Grid:
     column_start = box[-1][0] if box else 0
     label = 32.0
     parts = [text(x, y, "elements: where each lies", size=11, shade="ink2")]
-    at = y + 8
+    top_of_row = y + 8
     widest = 165.0
     for index, rows in planes:
         if index:
-            at += _HEAD
-            parts.append(text(x + label, at, f"[{', '.join(map(str, index))}, …]", size=11, shade="ink2", mono=True))
-        at += _HEAD
+            top_of_row += _HEAD
+            parts.append(
+                text(x + label, top_of_row, f"[{', '.join(map(str, index))}, …]", size=11, shade="ink2", mono=True)
+            )
+        top_of_row += _HEAD
         for column in range(len(rows[0]) if rows else 0):
             head = str(column + column_start)
-            parts.append(text(x + label + (column + 0.5) * wide, at - 4, head, size=11, shade="ink2", anchor="middle"))
+            parts.append(
+                text(x + label + (column + 0.5) * wide, top_of_row - 4, head, size=11, shade="ink2", anchor="middle")
+            )
         for number, row in enumerate(rows):
             if len(box) > 1:
-                middle = at + _CELL / 2 + 3
+                middle = top_of_row + _CELL / 2 + 3
                 parts.append(text(x + label - 6, middle, str(number + row_start), size=11, shade="ink2", anchor="end"))
-            parts += [_cell(x + label + column * wide, at, wide, offset) for column, offset in enumerate(row)]
-            at += _CELL
+            parts += [_cell(x + label + column * wide, top_of_row, wide, offset) for column, offset in enumerate(row)]
+            top_of_row += _CELL
             widest = max(widest, label + len(row) * wide)
-        at += 6
-    return _Grid(parts, widest, at - y)
+        top_of_row += 6
+    return _Grid(parts, widest, top_of_row - y)
 
 
 def _memory(view: ShapeGrid, counts: Counter[int], x: float, y: float) -> _Grid:
@@ -111,12 +115,12 @@ def _memory(view: ShapeGrid, counts: Counter[int], x: float, y: float) -> _Grid:
         for number, offsets in enumerate(beside):
             if offset in offsets:
                 parts.append(_bar(left + 2, above + _CELL - 4 - 3 * number, wide - 4, number))
-    at = top + -(-(stop - start) // width) * _CELL
+    label_top = top + -(-(stop - start) // width) * _CELL
     for number, other in enumerate(view.others):
-        at += 16
-        parts.append(_bar(x, at - 6, 14, number))
-        parts.append(text(x + 20, at, other.name, size=11, shade="ink2"))
-    return _Grid(parts, max(width * wide, len(head) * 6.4), at - y + 6)
+        label_top += 16
+        parts.append(_bar(x, label_top - 6, 14, number))
+        parts.append(text(x + 20, label_top, other.name, size=11, shade="ink2"))
+    return _Grid(parts, max(width * wide, len(head) * 6.4), label_top - y + 6)
 
 
 def _places(tracker: ShapeTracker) -> set[int]:

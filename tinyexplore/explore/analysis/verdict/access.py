@@ -118,8 +118,8 @@ class AccessPattern:
         for operand in self.operands:
             if operand.loops[: depth + 1] == head:
                 key = operand.buffer if operand.buffer is not None else operand.index.src[0]
-                most = -(-operand.nbytes // LINE) * LINE
-                touched[key] = min(touched.get(key, 0) + operand.inside(depth + 1), most)
+                whole_bytes = -(-operand.nbytes // LINE) * LINE
+                touched[key] = min(touched.get(key, 0) + operand.inside(depth + 1), whole_bytes)
         return sum(touched.values())
 
     def traffic(self, cache: CacheShape) -> tuple[dict[int, int], tuple[int, int] | None]:
@@ -132,12 +132,12 @@ class AccessPattern:
         for loops, operands in zip(self.loops, self.statements, strict=True):
             depth = len(loops) - 1
             for number, loop in enumerate(loops):
-                if number and _is_written_out(loop):
+                if number and _is_unrolled(loop):
                     depth = number
-                    conflict = conflict or _conflict(operands, loops, number - 1, cache)
+                    conflict = conflict or _find_conflict(operands, loops, number - 1, cache)
                     break
                 fits = self.step_bytes(loops, number) <= cache.nbytes
-                clash = _conflict(operands, loops, number, cache)
+                clash = _find_conflict(operands, loops, number, cache)
                 conflict = conflict or (clash if fits else None)
                 if fits and not clash:
                     depth = number
@@ -161,7 +161,7 @@ class AccessPattern:
 
 def runs_of(operand: Operand) -> Runs:
     """Return the contiguous piece of an operand and the pitch to the next piece, from the loops' strides."""
-    tile = [loop for loop in operand.loops if _is_written_out(loop)]
+    tile = [loop for loop in operand.loops if _is_unrolled(loop)]
     run, pitch, streams = 1, None, 1
     steps = ((abs(step), loop.size) for loop in tile if operand.varies(loop) and (step := operand.stride(loop)))
     for stride, size in sorted(steps):
@@ -170,7 +170,7 @@ def runs_of(operand: Operand) -> Runs:
         else:
             pitch, streams = pitch or stride, streams * size
     item = operand.item_bytes
-    for loop in reversed([loop for loop in operand.loops if not _is_written_out(loop)]):
+    for loop in reversed([loop for loop in operand.loops if not _is_unrolled(loop)]):
         if not operand.varies(loop):
             continue
         step = operand.stride(loop)
@@ -216,11 +216,11 @@ def _operand(index: UOp, loops: tuple[UOp, ...]) -> Operand:
     return Operand(index, buffer, item, int(pointer.dtype.size) * item, loops)
 
 
-def _is_written_out(loop: UOp) -> bool:
+def _is_unrolled(loop: UOp) -> bool:
     return loop.arg.kind in WRITTEN_OUT
 
 
-def _conflict(
+def _find_conflict(
     operands: Sequence[Operand], loops: Sequence[UOp], depth: int, cache: CacheShape
 ) -> tuple[int, int] | None:
     """Return a buffer whose accesses in one iteration of the loop at `depth` use too few cache sets.

@@ -85,7 +85,7 @@ def hot_loop_of(assembly: Sequence[str], target: Target, uops: Sequence[UOp]) ->
         vector=sum(_is_vector(text) for text in texts),
         stack=sum(_STACK.search(text) is not None and _VECTOR.search(text) is not None for text in texts),
         wide_loads=sum(_WIDE_LOAD.search(text) is not None and "movnt" not in text for text in texts),
-        arithmetic=sum(_slots(text, target.vector_bytes * 8) for text in texts),
+        arithmetic=sum(_arithmetic_slots(text, target.vector_bytes * 8) for text in texts),
         past_caches=any("movnt" in line for line in assembly),
         lines=(body[0], body[-1]),
     )
@@ -96,7 +96,7 @@ def _is_vector(text: str) -> bool:
     return _VECTOR.search(operands) is not None and not _SCALAR.search(mnemonic) and not mnemonic.startswith("vcvtsi")
 
 
-def _slots(text: str, bits: int) -> float:
+def _arithmetic_slots(text: str, bits: int) -> float:
     mnemonic, _, operands = text.partition(" ")
     if not _ARITHMETIC.match(mnemonic) or "mm" not in operands:
         return 0.0
@@ -151,7 +151,7 @@ def code_model(
         return None, "the assembly has no loop that can be modeled"
     if clock_ghz is None:
         return None, "the clock of this CPU was not measured"
-    if _open_sizes(uops):
+    if _has_variable_sizes(uops):
         return None, "the sizes of its loops are known only when it runs"
     number, steps, unrolled = loop_of_program(assembly[loop.lines[0] : loop.lines[1] + 1], uops)
     measured = time_us * clock_ghz * 1e3 / max(steps / threads, 1.0) * unrolled
@@ -180,7 +180,7 @@ def code_model(
     return CodeModel(cycles, busiest, explains, measured, chain > 0, ports if has_ports else "", source), lacks
 
 
-def _open_sizes(uops: Sequence[UOp]) -> bool:
+def _has_variable_sizes(uops: Sequence[UOp]) -> bool:
     return any(node.op is Ops.RANGE and node.src[0].op is not Ops.CONST for node in uops)
 
 
@@ -237,7 +237,7 @@ def integer_operations(uops: Sequence[UOp]) -> int:
     It is the number of multiplications, or a quarter of the others, whichever is larger. Index arithmetic does not
     count.
     """
-    counted = _values(uops)
+    counted = _stored_values(uops)
     products = others = 0
     times = [1]
     for node in uops:
@@ -252,15 +252,15 @@ def integer_operations(uops: Sequence[UOp]) -> int:
     return max(products, others // OTHERS)
 
 
-def _values(uops: Sequence[UOp]) -> set[UOp]:
+def _stored_values(uops: Sequence[UOp]) -> set[UOp]:
     """Return the stored or accumulated values and all values from which they are computed, without addresses."""
     values: set[UOp] = set()
-    waiting = [node.src[1] for node in uops if node.op in (Ops.STORE, Ops.ASSIGN)]
-    while waiting:
-        node = waiting.pop()
+    pending = [node.src[1] for node in uops if node.op in (Ops.STORE, Ops.ASSIGN)]
+    while pending:
+        node = pending.pop()
         if node not in values and node.op not in (Ops.INDEX, Ops.RANGE):
             values.add(node)
-            waiting += node.src
+            pending += node.src
     return values
 
 

@@ -147,10 +147,10 @@ class KernelFacts(ReadableRow):
     def from_data(data: Mapping[str, Any]) -> KernelFacts:
         """Return the facts that `as_data` encoded, also those of an earlier version."""
         names = {field.name for field in fields(KernelFacts)}
-        given = {name: value for name, value in data.items() if name in names}
-        opts = given.get("opts")
-        lists = {"missing": tuple(given.get("missing", ())), "opts": None if opts is None else tuple(opts)}
-        return KernelFacts(**{**given, **lists})
+        known_fields = {name: value for name, value in data.items() if name in names}
+        opts = known_fields.get("opts")
+        lists = {"missing": tuple(known_fields.get("missing", ())), "opts": None if opts is None else tuple(opts)}
+        return KernelFacts(**{**known_fields, **lists})
 
     @property
     def is_disturbed(self) -> bool:

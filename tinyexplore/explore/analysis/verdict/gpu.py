@@ -39,7 +39,7 @@ def model_verdict(info: KernelInfo, gpu: GPUView) -> SpeedVerdict:
     )
     intensity = info.flops / info.bytes_moved if info.bytes_moved else 0.0
     items = prod(gpu.grid) * gpu.items
-    kind, text = _judged(info, worst, conflict, intensity, items)
+    kind, text = _classify(info, worst, conflict, intensity, items)
     limits = _occupancy_text(gpu)
     evidence = [Evidence("arithmetic intensity", f"{figures_text(intensity)} FLOP/B", "roofline")]
     if worst is not None:
@@ -67,7 +67,7 @@ def model_verdict(info: KernelInfo, gpu: GPUView) -> SpeedVerdict:
     )
 
 
-def _judged(
+def _classify(
     info: KernelInfo, worst: WarpAccess | None, conflict: WarpAccess | None, intensity: float, items: int
 ) -> tuple[str, str]:
     if items <= SMALL_ITEMS and info.bytes_moved <= SMALL_BYTES and info.flops <= 64 * SMALL_BYTES:
@@ -90,8 +90,8 @@ def _judged(
 def _occupancy_text(gpu: GPUView) -> str:
     if gpu.occupancy is None or gpu.occupancy.share >= HELD:
         return ""
-    held = f"{100 * gpu.occupancy.share:.0f} % of a multiprocessor's warps"
-    return f" Occupancy is low: {held}, limited by {gpu.occupancy.limit}."
+    share_text = f"{100 * gpu.occupancy.share:.0f} % of a multiprocessor's warps"
+    return f" Occupancy is low: {share_text}, limited by {gpu.occupancy.limit}."
 
 
 def _suggestions(worst: WarpAccess | None, conflict: WarpAccess | None, gpu: GPUView) -> list[Suggestion]:

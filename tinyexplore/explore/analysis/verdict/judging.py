@@ -30,31 +30,31 @@ def kernel_verdict(view: KernelAnalyses, number: int) -> SpeedVerdict:
         if view.captured(number).spec.target.has_local:
             verdicts[number] = gpu_verdict(view, number)
         else:
-            verdicts[number] = _judged(view, number)
+            verdicts[number] = _judge_kernel(view, number)
     return verdicts[number]
 
 
-def _judged(view: KernelAnalyses, number: int) -> SpeedVerdict:
+def _judge_kernel(view: KernelAnalyses, number: int) -> SpeedVerdict:
     """Return the verdict on one kernel; run llvm-mca (15 to 70 ms) only if the rules need it."""
     facts = facts_of(view, number, model=False)
     _, likely, rule = judge(facts)
     is_decided = rule is not None and rule.holds not in NEEDS_MODEL and likely in NEEDS_NO_MODEL
     if not is_decided or likely in ("compute", "bandwidth") and facts.share < 0.65:
         facts = facts_of(view, number)
-    return _with_llvm(view, number, verdict_of(facts))
+    return _with_llvm_explanation(view, number, verdict_of(facts))
 
 
-def _with_llvm(view: KernelAnalyses, number: int, verdict: SpeedVerdict) -> SpeedVerdict:
+def _with_llvm_explanation(view: KernelAnalyses, number: int, verdict: SpeedVerdict) -> SpeedVerdict:
     """Add the values that LLVM spills, or its reason for a loop without vectors, to a verdict."""
     if verdict.likely not in ("spills", "not vectorized") or verdict.facts is None:
         return verdict
     if verdict.likely == "not vectorized" and any(opt.startswith(VECTORS) for opt in verdict.facts.opts or ()):
         return verdict  # the opts vectorize this kernel, so LLVM's reason does not matter
-    said = view.said_by_llvm(number, verdict.likely)
-    if not said:
+    explanation = view.llvm_explanation(number, verdict.likely)
+    if not explanation:
         return verdict
-    evidence = Evidence("LLVM", said, "llvm")
-    return replace(verdict, text=f"{verdict.text} {said}", evidence=(*verdict.evidence, evidence))
+    evidence = Evidence("LLVM", explanation, "llvm")
+    return replace(verdict, text=f"{verdict.text} {explanation}", evidence=(*verdict.evidence, evidence))
 
 
 def all_verdicts(view: KernelAnalyses) -> list[SpeedVerdict]:

@@ -8,7 +8,7 @@ from math import prod
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.explore.analysis.machine.probes import LARGE, slow_arithmetic
+from tinyexplore.explore.analysis.machine.probes import LARGE, slow_arithmetic_rows
 from tinyexplore.explore.analysis.machine.table import Ceilings, stream_rate
 from tinyexplore.explore.analysis.models.throughput import common_path
 from tinyexplore.explore.analysis.verdict.access import (
@@ -122,7 +122,7 @@ class _Loops:
         samples = sorted(run.times_us) if run is not None and run.warm else []
         time_us = median(samples) if samples else 0.0
         missing = [] if self.ceilings.rows else ["no ceilings were measured for this machine and target"]
-        if slow_arithmetic(self.ceilings.rows, self.target.vector_bytes // 4):
+        if slow_arithmetic_rows(self.ceilings.rows, self.target.vector_bytes // 4):
             missing.append("how high the float32 ceiling is: it was measured under load, and is too low for this clock")
         memory = [self._memory_us(moved, written, count) for count in (self.all_threads, self.threads)]
         level = self._level(moved, written)
@@ -163,9 +163,9 @@ class _Loops:
             return self.info.bytes_moved, self.info.bytes_written
         read = written = 0
         for buffer, nbytes in touched.items():
-            mine = [operand for operand in self.random if operand.buffer == buffer]
-            if mine:
-                visits, each = _visits(mine[0]), max(runs_of(mine[0]).run_bytes, mine[0].item_bytes)
+            operands = [operand for operand in self.random if operand.buffer == buffer]
+            if operands:
+                visits, each = _count_visits(operands[0]), max(runs_of(operands[0]).run_bytes, operands[0].item_bytes)
                 nbytes = min(nbytes, visits * each)
             if buffer in self.written:
                 written += nbytes
@@ -175,8 +175,8 @@ class _Loops:
 
     def _touched(self, buffer: int) -> int:
         """Return the bytes of the cache lines of a buffer that the kernel accesses; all if that is unknown."""
-        mine = [operand for operand in self.pattern.operands if operand.buffer == buffer]
-        return min(self.sizes[buffer], sum(operand.inside(0) for operand in mine))
+        operands = [operand for operand in self.pattern.operands if operand.buffer == buffer]
+        return min(self.sizes[buffer], sum(operand.inside(0) for operand in operands))
 
     def _arithmetic(self) -> tuple[int, str, tuple[float, float], str]:
         """Return the operations, their type, their peak rates (all threads, the kernel's threads), and unused dot
@@ -191,11 +191,11 @@ class _Loops:
             kind, operations = dots, self.info.flops
         else:
             kind, operations = self._longest_arithmetic(redundant if redundant >= 2 else 1)
-        peak, own = (self._peak(kind, count) for count in (self.all_threads, self.threads))
+        peak, peak_of_threads = (self._peak(kind, count) for count in (self.all_threads, self.threads))
         rates = {name: self._peak(name, self.all_threads) for name in self._narrow_instructions()}
         fastest = max(rates, key=rates.__getitem__, default="")
         unused = fastest if fastest not in ("", kind) and peak and rates[fastest] >= PAYS * peak else ""
-        return operations, kind, (peak, own), unused
+        return operations, kind, (peak, peak_of_threads), unused
 
     def _longest_arithmetic(self, redundant: float) -> tuple[str, int]:
         """Return the type whose operations take longest at their peak rate, and the needed number of its operations."""
@@ -219,23 +219,25 @@ class _Loops:
         )
         if not is_product:
             return ()
-        types = {self._origin(buffer) for slot, buffer in enumerate(self.info.buffers) if slot not in self.written}
+        types = {
+            self._original_type(buffer) for slot, buffer in enumerate(self.info.buffers) if slot not in self.written
+        }
         return NARROW.get(types.pop(), ()) if len(types) == 1 else ()
 
-    def _origin(self, buffer: int) -> str:
+    def _original_type(self, buffer: int) -> str:
         """Return the type of a buffer, or of the equally sized buffer from which a kernel converted it."""
-        mine = self.trace.buffers[buffer]
-        if mine.maker is not None and mine.dtype in ("float32", "int32"):
-            sources = [self.trace.buffers[other] for other in self.trace.kernels[mine.maker].buffers if other != buffer]
-            if len(sources) == 1 and sources[0].size == mine.size:
+        info = self.trace.buffers[buffer]
+        if info.maker is not None and info.dtype in ("float32", "int32"):
+            sources = [self.trace.buffers[other] for other in self.trace.kernels[info.maker].buffers if other != buffer]
+            if len(sources) == 1 and sources[0].size == info.size:
                 return sources[0].dtype
-        return mine.dtype
+        return info.dtype
 
     def _peak(self, kind: str, threads: int) -> float:
         ceiling = self.ceilings.peak(kind, threads) or self.ceilings.peak(kind)
-        return self._scaled(ceiling, self.ceilings.peak(kind, 1), threads)
+        return self._threads_rate(ceiling, self.ceilings.peak(kind, 1), threads)
 
-    def _scaled(self, ceiling: Ceiling | None, single: Ceiling | None, threads: int) -> float:
+    def _threads_rate(self, ceiling: Ceiling | None, single: Ceiling | None, threads: int) -> float:
         """Return the rate of several threads; scale the rate of one thread if the former is lower, thus disturbed."""
         if ceiling is None:
             return 0.0
@@ -249,7 +251,7 @@ class _Loops:
         ceiling = self.ceilings.bandwidth(nbytes, write_share, threads)
         if nbytes > 0.75 * self.target.l2_bytes * threads:  # memory that the threads share
             return ceiling.rate if ceiling is not None else 0.0
-        return self._scaled(ceiling, self.ceilings.bandwidth(nbytes // threads, write_share, 1), threads)
+        return self._threads_rate(ceiling, self.ceilings.bandwidth(nbytes // threads, write_share, 1), threads)
 
     def _level(self, nbytes: int, written: int) -> str:
         """Return the memory level of a working set: by a core's cache sizes, and beyond them by the measured curve."""
@@ -268,7 +270,7 @@ class _Loops:
         """Return the facts from the access patterns; all other fields are 0."""
         l1, l2 = CacheShape(self.target.l1_bytes, L1_WAYS), CacheShape(self.target.l2_bytes, L2_WAYS)
         beyond_l1, near = self.pattern.traffic(l1)
-        beyond_l2, far = self.pattern.traffic(l2)
+        beyond_l2, beyond_l3 = self.pattern.traffic(l2)
         total = sum(nbytes for buffer, nbytes in beyond_l2.items() if buffer not in self.random_buffers)
         facts = replace(
             _EMPTY,
@@ -277,7 +279,7 @@ class _Loops:
             refill_us=self._refill_us(sum(beyond_l1.values())),
             **self._gathers(),
         )
-        if conflict := near or far:
+        if conflict := near or beyond_l3:
             facts = replace(facts, conflict=self.names[conflict[0]], conflict_pitch=conflict[1])
         worst_us, pattern_us, line_use = 0.0, 0.0, 1.0
         seen: set[int] = set()
@@ -326,9 +328,9 @@ class _Loops:
     def _gathers(self) -> dict[str, Any]:
         if not self.random:
             return {}
-        operand = max(self.random, key=_visits)
+        operand = max(self.random, key=_count_visits)
         assert operand.buffer is not None
-        visits, rate = _visits(operand), self.ceilings.gather(operand.nbytes, self.threads)
+        visits, rate = _count_visits(operand), self.ceilings.gather(operand.nbytes, self.threads)
         return {
             "gathers": visits,
             "gather_us": visits / rate.rate / 1e3 if rate is not None and rate.rate else 0.0,
@@ -384,17 +386,17 @@ class _Loops:
             ports=model.ports,
             model=model.source,
         )
-        return replace(facts, **self._crossing(loop, facts))
+        return replace(facts, **self._crossing_times(loop, facts))
 
-    def _crossing(self, loop: HotLoop, facts: KernelFacts) -> dict[str, Any]:
+    def _crossing_times(self, loop: HotLoop, facts: KernelFacts) -> dict[str, Any]:
         """Return the time of the hot loop's loads, if some operand's vectors cross cache lines."""
         loops, operands = self.pattern.hottest()
-        mine = [
+        loads = [
             operand
             for operand in operands
             if operand.buffer not in (None, *self.random_buffers) and crosses_lines(operand)
         ]
-        if not mine or not facts.cycles:
+        if not loads or not facts.cycles:
             return {}
         reduced = next((k for k, axis in enumerate(loops) if axis.arg.kind is AxisKind.REDUCE), 0)
         from_l1 = self.pattern.step_bytes(loops, reduced) <= 0.9 * self.target.l1_bytes
@@ -403,7 +405,7 @@ class _Loops:
         return {
             "crossing_us": share * facts.judged_us,
             "crossing": ", ".join(
-                dict.fromkeys(self.names[operand.buffer] for operand in mine if operand.buffer is not None)
+                dict.fromkeys(self.names[operand.buffer] for operand in loads if operand.buffer is not None)
             ),
         }
 
@@ -412,7 +414,7 @@ def _is_random(operand: Operand) -> bool:
     return operand.is_data_dependent
 
 
-def _visits(operand: Operand) -> int:
+def _count_visits(operand: Operand) -> int:
     """Return the number of data-dependent accesses: the iterations down to the last loop of unknown stride."""
     unknown = [k for k, loop in enumerate(operand.loops) if operand.varies(loop) and operand.stride(loop) is None]
     last = max(unknown, default=len(operand.loops) - 1)

@@ -102,13 +102,13 @@ def _slow_memory(facts: KernelFacts) -> bool:
     return 0.7 <= explains(facts, facts.stream_us) <= 1.3
 
 
-def _comes_again(facts: KernelFacts) -> bool:
+def _is_reread(facts: KernelFacts) -> bool:
     """Whether repeated reads from beyond the L2 take longer than the kernel's instructions."""
     return facts.l2_traffic >= 1.8 and _pattern(facts) >= 0.5 and _pattern(facts) > 0.8 * facts.code_share
 
 
 def _rereads(facts: KernelFacts) -> bool:
-    return _comes_again(facts) and not _short(facts)
+    return _is_reread(facts) and not _short(facts)
 
 
 def _short(facts: KernelFacts) -> bool:
@@ -117,7 +117,7 @@ def _short(facts: KernelFacts) -> bool:
 
 
 def _strided_rereads(facts: KernelFacts) -> bool:
-    return _comes_again(facts) and _short(facts)
+    return _is_reread(facts) and _short(facts)
 
 
 def _unaligned(facts: KernelFacts) -> bool:
@@ -153,10 +153,10 @@ def _conflicts(facts: KernelFacts) -> bool:
 
 def _one_thread(facts: KernelFacts) -> bool:
     is_busy = explains(facts, facts.own_limit_us) >= 0.45 or _ports(facts)
-    return _is_alone(facts) and is_busy
+    return _uses_one_thread(facts) and is_busy
 
 
-def _is_alone(facts: KernelFacts) -> bool:
+def _uses_one_thread(facts: KernelFacts) -> bool:
     """Whether only one of several threads runs, long enough that others could help."""
     return not facts.has_thread_axis and facts.all_threads > 1 and facts.judged_us >= 50
 
@@ -178,18 +178,18 @@ def _memory_left(facts: KernelFacts) -> bool:
     return max(_bytes(facts), _pattern(facts)) + explains(facts, facts.launch_us) >= 0.6
 
 
-def _is_left(facts: KernelFacts) -> bool:
+def _is_unexplained(facts: KernelFacts) -> bool:
     """Whether its instructions explain less than half of the time, and so do its bytes in order."""
     return facts.has_model and facts.code_share < 0.5 and _bytes(facts) < 0.5
 
 
 def _random_rest(facts: KernelFacts) -> bool:
-    return 0 < facts.gather_bytes < 4096 and _is_left(facts) and _pattern(facts) < 0.5
+    return 0 < facts.gather_bytes < 4096 and _is_unexplained(facts) and _pattern(facts) < 0.5
 
 
 def _strided_rest(facts: KernelFacts) -> bool:
     is_apart = facts.worst_pitch >= 1024 and 0 < facts.worst_run < facts.worst_pitch and facts.worst_run < 1024
-    return (is_apart or facts.line_use < 0.5) and _is_left(facts) and _pattern(facts) >= 0.3
+    return (is_apart or facts.line_use < 0.5) and _is_unexplained(facts) and _pattern(facts) >= 0.3
 
 
 def _mixed_parts(facts: KernelFacts) -> tuple[float, float]:
@@ -361,7 +361,7 @@ RULES = (
         "one thread",
         "One thread of several works, and no other rule holds so far.",
         "The other cores are then the largest factor that is known.",
-        _is_alone,
+        _uses_one_thread,
     ),
     BottleneckRule(
         "compute",

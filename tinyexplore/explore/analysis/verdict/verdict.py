@@ -12,7 +12,7 @@ from tinyexplore.explore.analysis.verdict.rules import OFF, RULES, explains, jud
 from tinyexplore.explore.analysis.verdict.suggestions import Suggestion, suggestions_for
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import OutsideOperation
-from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table, lines_of
+from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table, join_lines
 from tinyexplore.explore.tracefile.texts import duration_text, figures_text
 
 SLOWER = 1.3  # time of a stream now / at the ceiling, from which on the text says that the memory is slower
@@ -103,7 +103,9 @@ class SpeedVerdict(Readable):
             for part in self.parts
         )
         table = f"<table>{parts}</table>" if parts else ""
-        notes = f"<p style='font-size:.85em;opacity:.75'>{escape(lines_of(self._notes()))}</p>" if self._notes() else ""
+        notes = (
+            f"<p style='font-size:.85em;opacity:.75'>{escape(join_lines(self._notes()))}</p>" if self._notes() else ""
+        )
         return (
             f"<div style='border-left:4px solid {color};padding:2px 0 2px 12px'>"
             f"<p style='margin:2px 0 6px'><b style='color:{color}'>{escape(head)}.</b> {escape(rest)}</p>"
@@ -133,12 +135,12 @@ def verdict_of(facts: KernelFacts, suggestions: Sequence[Suggestion] = ()) -> Sp
         name=facts.name,
         likely=likely,
         reason=f"{rule.threshold} {rule.reason}" if rule is not None else "No rule explains the time.",
-        missing=(*facts.missing, *_doubts(shown)),
+        missing=(*facts.missing, *_limit_notes(shown)),
         facts=facts,
     )
 
 
-def _doubts(facts: KernelFacts) -> tuple[str, ...]:
+def _limit_notes(facts: KernelFacts) -> tuple[str, ...]:
     """Return the note on a limit that the kernel exceeds."""
     if facts.share <= BEATS:
         return ()
@@ -154,7 +156,7 @@ def _sentence(facts: KernelFacts, shown: KernelFacts, kind: str, likely: str) ->
     text = _KERNEL_TEXTS[likely](shown) + _opts_text(shown, likely) + _model_text(shown, likely)
     if kind != "noise":
         return text
-    why = f"each thread waited for a core for {_waited(facts)} of the time"
+    why = f"each thread waited for a core for {_waited_text(facts)} of the time"
     guess = "" if likely == "unexplained" else f", probably {likely}"
     if facts.is_spread:
         why = f"the fastest sample took {duration_text(facts.best_us)}, the median {duration_text(facts.time_us)}"
@@ -170,21 +172,21 @@ def _opts_text(facts: KernelFacts, likely: str) -> str:
     return " It has no opts: one element at a time, on one thread."
 
 
-def _waited(facts: KernelFacts) -> str:
+def _waited_text(facts: KernelFacts) -> str:
     return f"{100 * (facts.waited or 0.0) / max(facts.threads, 1):.0f} %"
 
 
-def _slow(facts: KernelFacts) -> str:
+def _slow_text(facts: KernelFacts) -> str:
     """Return the distance from the limit as text: "76 % of its limit", or "Slow: it takes 4.2 times the least time"."""
     if not facts.share:
         return "No ceiling is known"
     if facts.share >= 0.5:
-        return _of_limit(facts).capitalize()
+        return _limit_share_text(facts).capitalize()
     times = 1 / facts.share
     return f"Slow: it takes {f'{times:,.0f}' if times >= 10 else f'{times:.2g}'} times the least time"
 
 
-def _of_limit(facts: KernelFacts) -> str:
+def _limit_share_text(facts: KernelFacts) -> str:
     """Return the share of the limit as text: "76 % of its limit", or "faster than its measured limit"."""
     if facts.share > BEATS:
         return "faster than its measured limit"
@@ -208,93 +210,96 @@ def _bytes(nbytes: float) -> str:
 
 def _bandwidth_text(facts: KernelFacts) -> str:
     time_us = facts.judged_us
-    used, most = _rate(facts.bytes_moved, time_us), _rate(facts.bytes_moved, facts.least_us[0])
+    used, highest = _rate(facts.bytes_moved, time_us), _rate(facts.bytes_moved, facts.least_us[0])
     name = "Memory" if facts.level == "memory" else facts.level
-    moved = f"{_bytes(facts.bytes_moved)} at {used} GB/s of {most}"
+    moved = f"{_bytes(facts.bytes_moved)} at {used} GB/s of {highest}"
     fetched = f" Its stores also fetch {_bytes(facts.bytes_written)} before they write." if facts.fetch_us else ""
     if facts.stream_us >= SLOWER * max(facts.least_us):
         stream, best = duration_text(facts.stream_us), duration_text(facts.memory_us)
         fetched += f" A stream of as many bytes takes {stream} now, {best} at best: the memory is slower now."
     elif facts.share < 0.5 and facts.has_model:
         fetched += f" Its instructions explain {_percent(min(1.0, facts.code_share))} of the time."
-    return f"{name} bandwidth, {_of_limit(facts)}. It moves {moved}.{fetched}"
+    return f"{name} bandwidth, {_limit_share_text(facts)}. It moves {moved}.{fetched}"
 
 
 def _compute_text(facts: KernelFacts) -> str:
     time_us = facts.judged_us
-    used, most = _rate(facts.operations, time_us), _rate(facts.operations, facts.least_us[1])
-    executed = f"Arithmetic: it executes {used} of {most} G operations a second ({facts.arithmetic})"
-    at = [executed] if facts.least_us[1] else []
-    limit = f"Compute, {_of_limit(facts)}"
+    used, highest = _rate(facts.operations, time_us), _rate(facts.operations, facts.least_us[1])
+    executed = f"Arithmetic: it executes {used} of {highest} G operations a second ({facts.arithmetic})"
+    parts = [executed] if facts.least_us[1] else []
+    limit = f"Compute, {_limit_share_text(facts)}"
     if facts.share < 0.65 and facts.has_model:
         ports = f", the busiest: {facts.ports}" if facts.ports and facts.code_share <= OFF else ""
-        at.append(f"Its instructions explain {_percent(min(1.0, facts.code_share))} of the time{ports}")
+        parts.append(f"Its instructions explain {_percent(min(1.0, facts.code_share))} of the time{ports}")
         if facts.code_share <= OFF and facts.cycles >= 1.5 * facts.busiest:
             waits = f"{facts.cycles:.3g} cycles an iteration, {facts.busiest:.3g} without the chains"
-            at.append(f"They form dependence chains: {waits}")
-    return f"{limit}. {'. '.join(at)}."
+            parts.append(f"They form dependence chains: {waits}")
+    return f"{limit}. {'. '.join(parts)}."
 
 
 def _latency_text(facts: KernelFacts) -> str:
     return (
-        f"{_slow(facts)}. A dependence chain (latency): each step waits for the result of the one before. An iteration "
-        f"takes {facts.cycles:.2g} cycles, {facts.busiest:.2g} without waiting."
+        f"{_slow_text(facts)}. A dependence chain (latency): each step waits for the result of the one before. An "
+        f"iteration takes {facts.cycles:.2g} cycles, {facts.busiest:.2g} without waiting."
     )
 
 
 def _random_text(facts: KernelFacts) -> str:
-    what = "stores to" if facts.scatters else "loads from"
+    access_text = "stores to" if facts.scatters else "loads from"
     rate = facts.gathers / facts.judged_us / 1e3
-    most = f"; this machine reaches {facts.gathers / facts.gather_us / 1e3:.2g}" if facts.gather_us else ""
+    peak_text = f"; this machine reaches {facts.gathers / facts.gather_us / 1e3:.2g}" if facts.gather_us else ""
     return (
-        f"Random access. {facts.gathers:,} {what} data-dependent addresses in {facts.gather_of}, at {rate:.2g} billion "
-        f"a second{most}."
+        f"Random access. {facts.gathers:,} {access_text} data-dependent addresses in {facts.gather_of}, at {rate:.2g} "
+        f"billion a second{peak_text}."
     )
 
 
 def _strided_text(facts: KernelFacts) -> str:
     if facts.line_use < 0.5:
-        return (
-            f"{_slow(facts)}. Strided access: {_percent(facts.line_use)} of each cache line of {facts.worst} is used."
-        )
+        line_use = _percent(facts.line_use)
+        return f"{_slow_text(facts)}. Strided access: {line_use} of each cache line of {facts.worst} is used."
     if facts.worst_pitch and (facts.worst_run < 4096 or not facts.conflict):
-        apart = f"{facts.worst_run:,} bytes, {facts.worst_pitch:,} bytes apart"
-        again = f" It is fetched {facts.worst_times:.2g} times from L3 or memory." if facts.worst_times >= 1.8 else ""
-        return f"{_slow(facts)}. Strided access: {facts.worst} is accessed in runs of {apart}.{again}"
+        runs_text = f"{facts.worst_run:,} bytes, {facts.worst_pitch:,} bytes apart"
+        refetch_text = (
+            f" It is fetched {facts.worst_times:.2g} times from L3 or memory." if facts.worst_times >= 1.8 else ""
+        )
+        return f"{_slow_text(facts)}. Strided access: {facts.worst} is accessed in runs of {runs_text}.{refetch_text}"
     lines = f"lines of {facts.conflict}, {facts.conflict_pitch:,} bytes apart"
-    return f"{_slow(facts)}. Strided access: {lines}, fall into the same sets of the cache."
+    return f"{_slow_text(facts)}. Strided access: {lines}, fall into the same sets of the cache."
 
 
 def _rereads_text(facts: KernelFacts) -> str:
-    again = f"{facts.worst} {facts.worst_times:.2g} times"
+    times_text = f"{facts.worst} {facts.worst_times:.2g} times"
     return (
-        f"{_slow(facts)}. Re-reads: it fetches {facts.l2_traffic:.2g} times its bytes from beyond the L2, and {again}."
+        f"{_slow_text(facts)}. Re-reads: it fetches {facts.l2_traffic:.2g} times its bytes from beyond the L2, "
+        f"and {times_text}."
     )
 
 
 def _redundant_text(facts: KernelFacts) -> str:
-    return f"{_slow(facts)}. Redundant work: it does {facts.redundant:,.0f} times the accumulations that it needs."
+    return f"{_slow_text(facts)}. Redundant work: it does {facts.redundant:,.0f} times the accumulations that it needs."
 
 
 def _unaligned_text(facts: KernelFacts) -> str:
     part = _percent(min(1.0, explains(facts, facts.crossing_us)))
-    what = f"those of {facts.crossing} cross cache lines, which explains {part} of the time"
-    return f"{_slow(facts)}. Unaligned loads: {what}."
+    crossing_text = f"those of {facts.crossing} cross cache lines, which explains {part} of the time"
+    return f"{_slow_text(facts)}. Unaligned loads: {crossing_text}."
 
 
 def _scalar_text(facts: KernelFacts) -> str:
-    return f"{_slow(facts)}. Not vectorized: its busiest loop has no vector instruction."
+    return f"{_slow_text(facts)}. Not vectorized: its busiest loop has no vector instruction."
 
 
 def _spills_text(facts: KernelFacts) -> str:
     return (
-        f"{_slow(facts)}. Spills: {facts.stack} of {facts.instructions} instructions of its busiest loop use the stack."
+        f"{_slow_text(facts)}. Spills: {facts.stack} of {facts.instructions} instructions of its busiest loop "
+        "use the stack."
     )
 
 
 def _one_thread_text(facts: KernelFacts) -> str:
-    own = _percent(min(1.0, explains(facts, facts.own_limit_us)))
-    return f"{_slow(facts)}. One thread of {facts.all_threads}: it reaches {own} of one thread's limit."
+    share_text = _percent(min(1.0, explains(facts, facts.own_limit_us)))
+    return f"{_slow_text(facts)}. One thread of {facts.all_threads}: it reaches {share_text} of one thread's limit."
 
 
 def _launch_text(facts: KernelFacts) -> str:
@@ -317,7 +322,7 @@ def _unexplained_text(facts: KernelFacts) -> str:
         share_text = f" Its instructions explain {_percent(facts.code_share)} of the time." if facts.has_model else ""
         return f"Unexplained: no ceilings of this target are known to compare with.{share_text}"
     shares = ", ".join(f"{name} {_percent(share)}" for name, share in parts)
-    return f"{_slow(facts)}. Unexplained. Share of the time that each part alone explains: {shares}."
+    return f"{_slow_text(facts)}. Unexplained. Share of the time that each part alone explains: {shares}."
 
 
 _KERNEL_TEXTS = {
@@ -360,8 +365,8 @@ def _evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
         text = f"{_bytes(facts.bytes_moved)}, {rate}, {facts.level}{_of_threads(facts)}"
         evidence.append(Evidence("bytes", text, "roofline"))
     if facts.least_us[1] and facts.operations:
-        used, most = _rate(facts.operations, facts.judged_us), _rate(facts.operations, facts.least_us[1])
-        rate = f"{used} of {most} G op/s executed, {facts.arithmetic}{_of_threads(facts)}"
+        used, highest = _rate(facts.operations, facts.judged_us), _rate(facts.operations, facts.least_us[1])
+        rate = f"{used} of {highest} G op/s executed, {facts.arithmetic}{_of_threads(facts)}"
         evidence.append(Evidence("arithmetic", rate, "roofline"))
     evidence.append(Evidence("threads", f"{facts.threads} of {facts.all_threads}", "timing"))
     if facts.single_us:
@@ -383,7 +388,7 @@ def _evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
     if facts.has_model:
         evidence.append(Evidence("cycles per iteration", _cycles(facts), "throughput"))
     if measured.waited is not None:
-        evidence.append(Evidence("waited for a core", f"each thread {_waited(measured)} of the time", "timing"))
+        evidence.append(Evidence("waited for a core", f"each thread {_waited_text(measured)} of the time", "timing"))
     return evidence
 
 
@@ -426,18 +431,18 @@ def program_verdict(
     """
     if not parts:
         raise ValueError("no kernel of this program has a verdict: none ran here and was timed")
-    found = _verdict_on_kernels(title, parts, counts, unknown)
+    sentence = _verdict_on_kernels(title, parts, counts, unknown)
     if not outside:
-        return found
+        return sentence
     kernels_us, outside_us = sum(_times(parts, counts)), sum(operation.time_us for operation in outside)
     is_longer = outside_us >= kernels_us
     return replace(
-        found,
-        kind="unexplained" if is_longer else found.kind,
-        level="" if is_longer else found.level,
+        sentence,
+        kind="unexplained" if is_longer else sentence.kind,
+        level="" if is_longer else sentence.level,
         share_of_limit=None,
-        text=_with_outside(found.text, outside, kernels_us),
-        evidence=(*found.evidence, Evidence("outside of the kernels", duration_text(outside_us), "")),
+        text=_with_outside_operations(sentence.text, outside, kernels_us),
+        evidence=(*sentence.evidence, Evidence("outside of the kernels", duration_text(outside_us), "")),
         reason="",
         facts=None,
     )
@@ -496,13 +501,13 @@ def _verdict_on_kernels(title: str, parts: Sequence[SpeedVerdict], counts: Seque
     )
 
 
-def _with_outside(text: str, outside: Sequence[OutsideOperation], kernels_us: float) -> str:
+def _with_outside_operations(text: str, outside: Sequence[OutsideOperation], kernels_us: float) -> str:
     """Return the verdict on the kernels with the time of other operations; the longer of both comes first."""
     total = sum(operation.time_us for operation in outside)
     longest = max(outside, key=lambda operation: operation.time_us)
     same = [operation for operation in outside if operation.name == longest.name]
-    where = longest.name if len(same) == len(outside) else f"mostly {longest.name}"
-    calls = f"{count_text(len(outside), 'operation')} outside of the kernels ({where}) took {duration_text(total)}"
+    names = longest.name if len(same) == len(outside) else f"mostly {longest.name}"
+    calls = f"{count_text(len(outside), 'operation')} outside of the kernels ({names}) took {duration_text(total)}"
     if total < kernels_us:
         return f"{text} {calls}, measured once."
     return f"{calls}, measured once. The kernels take {duration_text(kernels_us)}: {text}"

@@ -9,7 +9,7 @@ from tinyexplore.explore.analysis.why.rebuilt_uops import RebuiltUOps
 from tinyexplore.explore.analysis.why.rules import settings_of
 from tinyexplore.explore.tracefile.fusions import compared_text
 from tinyexplore.explore.tracefile.model import Choice, OptStep, Stage, Weighed
-from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table, lines_of
+from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table, join_lines
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.kernel import Kernel
 from tinyexplore.kernel.decisions import hand_coded
@@ -92,7 +92,7 @@ def _row(row: Chosen) -> tuple[str, str, str, str]:
     opts = [f"{opt.opt}: {opt.reason}" if opt.applied else f"{opt.opt} is illegal: {opt.reason}" for opt in row.opts]
     numbers = [*map(weighed_text, row.choice.weighed), *map(compared_text, row.choice.compared)]
     without = "" if row.instead is None else ", ".join(row.instead) or "no opts"
-    return row.choice.name, lines_of(opts) or "none", lines_of(numbers), without
+    return row.choice.name, join_lines(opts) or "none", join_lines(numbers), without
 
 
 def why_opts(trace: Trace, kernel: int = 0) -> WhyOpts:

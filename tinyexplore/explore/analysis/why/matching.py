@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tinyexplore.explore.analysis.why.watching import ReturnSite, watched
+from tinyexplore.explore.analysis.why.watching import ReturnSite, watch_returns
 from tinyexplore.explore.recording.expression import Printer, dtype_text, number_text
 from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.uop import Ops, Rule, UOp, UPat
@@ -110,53 +110,53 @@ class _Walk:
         self.ctx = ctx
         self.places = places
         self.printer = Printer()
-        self.match = MatchAttempt(parts=_count(rule.pattern))
+        self.match = MatchAttempt(parts=_count_parts(rule.pattern))
 
     def run(self) -> MatchAttempt:
         match = self.match
-        for bound, taken in self.ways([(self.rule.pattern, self.root, (), ())], {}, ()):
-            after = self.asked(bound, taken)
+        for bound, matches in self.ways([(self.rule.pattern, self.root, (), ())], {}, ()):
+            after = self.call_rule(bound, matches)
             if after is not None:
                 match.after, match.mismatch, match.bound, match.passed = after, None, bound, match.parts
-                match.taken, match.missed = taken, None
+                match.taken, match.missed = matches, None
                 break
         return match
 
     def ways(
-        self, pending: list[tuple[UPat, UOp, Path, Path]], bound: dict[str, UOp], taken: _Taken
+        self, pending: list[tuple[UPat, UOp, Path, Path]], bound: dict[str, UOp], matches: _Taken
     ) -> Iterator[tuple[dict[str, UOp], _Taken]]:
         """Yield the matches of all `pending` patterns, in the order in which the compiled matcher finds them."""
         if not pending:
-            yield bound, taken
+            yield bound, matches
             return
         (pattern, node, path, location), *rest = pending
         mismatch = self.difference(pattern, node, path, bound)
         if mismatch is not None:
-            self.miss(mismatch, (len(taken), _NEARER[mismatch.kind]), bound, taken, (location, node, path))
+            self.miss(mismatch, (len(matches), _NEARER[mismatch.kind]), bound, matches, (location, node, path))
             return
         if pattern.name is not None:
             bound = {**bound, pattern.name: node}
         sources = () if pattern.ops == _CONST_ONLY else pattern.src or ()
         for order in _orders(pattern, sources, node):
             inner = [
-                (src, node.src[source], (*path, source), (*location, at))
-                for at, (src, source) in enumerate(zip(sources, order, strict=True))
+                (src, node.src[source], (*path, source), (*location, index))
+                for index, (src, source) in enumerate(zip(sources, order, strict=True))
             ]
-            yield from self.ways([*inner, *rest], bound, (*taken, (location, node, path)))
+            yield from self.ways([*inner, *rest], bound, (*matches, (location, node, path)))
 
     def miss(
         self,
         mismatch: Mismatch,
         rank: tuple[int, int],
         bound: dict[str, UOp],
-        taken: _Taken,
+        matches: _Taken,
         missed: tuple[Path, UOp, Path] | None = None,
     ) -> None:
         """Record this mismatch if no other operand order matched more parts."""
         if rank > self.match.rank:
             self.match.rank, self.match.mismatch = rank, mismatch
             self.match.passed, self.match.bound = rank[0], bound
-            self.match.taken, self.match.missed = taken, missed
+            self.match.taken, self.match.missed = matches, missed
 
     def difference(self, pattern: UPat, node: UOp, path: Path, bound: dict[str, UOp]) -> Mismatch | None:
         """Return the first requirement of `pattern` that `node` itself does not meet."""
@@ -182,24 +182,24 @@ class _Walk:
             return Mismatch("another node", path, f"{pattern.name} again: {self.text(bound_node)}", text)
         return None
 
-    def asked(self, bound: dict[str, UOp], taken: _Taken) -> UOp | None:
+    def call_rule(self, bound: dict[str, UOp], matches: _Taken) -> UOp | None:
         """Return the result of the rule's function on the nodes that its pattern bound."""
         rule, match = self.rule, self.match
         code = rule.function.__code__
         parameters = code.co_varnames[: code.co_argcount]
         if "ctx" in parameters and self.ctx is NO_CONTEXT:
             text = f"{rule.name} needs facts of the kernel and its target (ctx), which are unknown here"
-            self.miss(Mismatch("context", (), "a context", text), (match.parts, 0), bound, taken)
+            self.miss(Mismatch("context", (), "a context", text), (match.parts, 0), bound, matches)
             return None
         arguments_by_name = {"root": self.root, "ctx": self.ctx, **bound}
         arguments = [arguments_by_name[name] for name in parameters]
         try:
             after: UOp | None = rule.function(*arguments)
             if rule.result is not None:
-                after = built(rule.result, bound, self.root) if after else None
+                after = build_result(rule.result, bound, self.root) if after else None
         except Exception as error:
             self.miss(
-                Mismatch("error", (), "no error", f"{type(error).__name__}: {error}"), (match.parts, 1), bound, taken
+                Mismatch("error", (), "no error", f"{type(error).__name__}: {error}"), (match.parts, 1), bound, matches
             )
             return None
         if after is self.root:
@@ -207,21 +207,21 @@ class _Walk:
                 Mismatch("nothing new", (), "another node", "the rule gives the node itself"),
                 (match.parts, 3),
                 bound,
-                taken,
+                matches,
             )
             return None
         if after is None:
             word = "the condition of the law to hold" if rule.result is not None else "a node"
             reason = "it does not" if rule.result is not None else f"{code.co_name}() says None"
-            places = watched(rule.function, arguments, self.printer) if self.places else ()
-            self.miss(Mismatch("function", (), word, reason, places), (match.parts, 2), bound, taken)
+            places = watch_returns(rule.function, arguments, self.printer) if self.places else ()
+            self.miss(Mismatch("function", (), word, reason, places), (match.parts, 2), bound, matches)
         return after
 
     def text(self, node: UOp) -> str:
         return node_text(node, self.printer)
 
 
-def matched(rule: Rule, node: UOp, ctx: Any = NO_CONTEXT, *, places: bool = True) -> MatchAttempt:
+def match_rule(rule: Rule, node: UOp, ctx: Any = NO_CONTEXT, *, places: bool = True) -> MatchAttempt:
     """Return the result of `rule` on `node`.
 
     ctx: the context that its pass would give it.
@@ -240,11 +240,11 @@ def _orders(pattern: UPat, patterns: Sequence[UPat], node: UOp) -> tuple[tuple[i
     return (plain,) if same else (plain, (1, 0))
 
 
-def _count(pattern: UPat) -> int:
+def _count_parts(pattern: UPat) -> int:
     """Return the number of parts of a pattern: the pattern itself and its patterns for sources."""
     if pattern.ops == _CONST_ONLY:
         return 1
-    return 1 + sum([_count(src) for src in pattern.src or ()])
+    return 1 + sum([_count_parts(src) for src in pattern.src or ()])
 
 
 def pattern_parts(rule: Rule, match: MatchAttempt) -> tuple[PatternPart, ...]:
@@ -260,8 +260,8 @@ def pattern_parts(rule: Rule, match: MatchAttempt) -> tuple[PatternPart, ...]:
             (_, node, path), state = match.missed, "differs"
         text = "" if node is None else node_text(node, printer)
         parts.append(PatternPart(location, _part_text(pattern), state, path, text))
-        for at, src in enumerate(() if pattern.ops == _CONST_ONLY else pattern.src or ()):
-            walk(src, (*location, at))
+        for index, src in enumerate(() if pattern.ops == _CONST_ONLY else pattern.src or ()):
+            walk(src, (*location, index))
 
     walk(rule.pattern, ())
     return tuple(parts)
@@ -275,7 +275,7 @@ def _part_text(pattern: UPat) -> str:
     return f"{name}: {ops_text(pattern)}" if name else ops_text(pattern)
 
 
-def built(pattern: UPat, bound: dict[str, UOp], like: UOp) -> UOp:
+def build_result(pattern: UPat, bound: dict[str, UOp], like: UOp) -> UOp:
     """Build the right side of a law; a number gets the type of `like`."""
     if pattern.name is not None and pattern.name in bound:
         return bound[pattern.name]
@@ -286,8 +286,8 @@ def built(pattern: UPat, bound: dict[str, UOp], like: UOp) -> UOp:
     sources = pattern.src or ()
     typed = None if op is Ops.WHERE else next((src for src in sources if src.ops != _CONST_ONLY), None)
     if typed is not None:
-        like = built(typed, bound, like)
-    first, *others = [like if src is typed else built(src, bound, like) for src in sources]
+        like = build_result(typed, bound, like)
+    first, *others = [like if src is typed else build_result(src, bound, like) for src in sources]
     return first.alu(op, *others)
 
 
@@ -322,4 +322,13 @@ def value_text(value: Any) -> str:
     return "none" if value is None else number_text(value)
 
 
-__all__ = ["NO_CONTEXT", "MatchAttempt", "Mismatch", "PatternPart", "built", "matched", "node_text", "pattern_parts"]
+__all__ = [
+    "NO_CONTEXT",
+    "MatchAttempt",
+    "Mismatch",
+    "PatternPart",
+    "build_result",
+    "match_rule",
+    "node_text",
+    "pattern_parts",
+]

@@ -39,12 +39,12 @@ class RebuiltUOps:
         if node in self._made:
             return self._made[node]
         missing = {node}
-        waiting = list(missing)
-        while waiting:
-            for source in self.trace.nodes[waiting.pop()].src:
+        pending = list(missing)
+        while pending:
+            for source in self.trace.nodes[pending.pop()].src:
                 if source not in self._made and source not in missing:
                     missing.add(source)
-                    waiting.append(source)
+                    pending.append(source)
         for number in sorted(missing):  # a node's sources precede it
             row = self.trace.nodes[number]
             rebuilt = self._made[number] = uop_of(row, [self._made[source] for source in row.src])

@@ -18,7 +18,7 @@ from tinyexplore.explore.analysis.why.matching import (
     NO_CONTEXT,
     Mismatch,
     PatternPart,
-    matched,
+    match_rule,
     node_text,
     pattern_parts,
 )
@@ -195,7 +195,7 @@ def why_not(rule: Rule | str, node: UOp, *, ctx: Any = NO_CONTEXT) -> RuleAttemp
         names = ", ".join(sorted({candidate.name for candidate in _rules(tables().values())}))
         raise ValueError(f"no rule {rule!r} in any pass; there are: {names}")
     # if several rules have the name, the best match counts
-    attempts = [_tried(candidate, node, ctx) for candidate in rules]
+    attempts = [_try_rule(candidate, node, ctx) for candidate in rules]
     return max(attempts, key=lambda attempt: (attempt.verdict == "fires", attempt.passed))
 
 
@@ -205,9 +205,9 @@ def could_fire(node: UOp, stage: str | None = None, *, ctx: Any = NO_CONTEXT) ->
     if stage is not None and stage not in matchers:
         raise ValueError(f"no pass {stage!r} with rules; there are: {', '.join(matchers)}")
     rules = _rules(matchers.values() if stage is None else [matchers[stage]])
-    attempts = [_tried(rule, node, ctx, places=False) for rule in rules if _is_about(rule, node)]
+    attempts = [_try_rule(rule, node, ctx, places=False) for rule in rules if _is_about(rule, node)]
     found_to_fire = [attempt for attempt in attempts if attempt.verdict == "fires"]
-    return tuple(found_to_fire) if stage is None else _with_first(found_to_fire)
+    return tuple(found_to_fire) if stage is None else _mark_first(found_to_fire)
 
 
 def tables() -> dict[str, PatternMatcher]:
@@ -224,8 +224,8 @@ def _is_about(rule: Rule, node: UOp) -> bool:
     return rule.pattern.ops is None or node.op in rule.pattern.ops
 
 
-def _tried(rule: Rule, node: UOp, ctx: Any, *, places: bool = True) -> RuleAttempt:
-    match = matched(rule, node, ctx, places=places)
+def _try_rule(rule: Rule, node: UOp, ctx: Any, *, places: bool = True) -> RuleAttempt:
+    match = match_rule(rule, node, ctx, places=places)
     unknown = match.mismatch is not None and match.mismatch.kind == "context"
     return RuleAttempt(
         rule=rule.name,
@@ -244,7 +244,7 @@ def _tried(rule: Rule, node: UOp, ctx: Any, *, places: bool = True) -> RuleAttem
     )
 
 
-def _with_first(attempts: list[RuleAttempt]) -> tuple[RuleAttempt, ...]:
+def _mark_first(attempts: list[RuleAttempt]) -> tuple[RuleAttempt, ...]:
     """Set `first` on the first rule that fires: the pass applies this rule."""
     return tuple(replace(attempt, first=number == 0) for number, attempt in enumerate(attempts))
 
@@ -252,7 +252,7 @@ def _with_first(attempts: list[RuleAttempt]) -> tuple[RuleAttempt, ...]:
 _NEAR = ("context", "nothing new", "function", "error", "another node", "argument", "type", "sources", "operation")
 
 
-def _nearness(attempt: RuleAttempt) -> tuple[float, int]:
+def _distance_to_match(attempt: RuleAttempt) -> tuple[float, int]:
     assert attempt.mismatch is not None
     return attempt.parts - attempt.passed, _NEAR.index(attempt.mismatch.kind)
 
@@ -292,21 +292,21 @@ class Explainer:
         """
         row = self.trace.stages[stage] if isinstance(stage, int) else stage
         number = node.id if isinstance(node, Node) else node
-        done = len(row.steps) if step is None else step
-        if not 0 <= number < len(self.trace.nodes) or not 0 <= done <= len(row.steps):
+        steps_done = len(row.steps) if step is None else step
+        if not 0 <= number < len(self.trace.nodes) or not 0 <= steps_done <= len(row.steps):
             raise ValueError(
-                f"node {number} at step {done} of stage {row.id} ({row.name}): this trace has nodes "
+                f"node {number} at step {steps_done} of stage {row.id} ({row.name}): this trace has nodes "
                 f"0 … {len(self.trace.nodes) - 1}, and the stage has steps 0 … {len(row.steps)}"
             )
         if self.trace.nodes[number].kind != "uop":
             raise CannotRebuild(
                 f"node {number} is a LazyBuffer: rules are about UOps; why_kernels says what the scheduler made of it"
             )
-        uop, graph, number_in_graph, note = self._at(number, row, done)
+        uop, graph, number_in_graph, note = self._locate(number, row, steps_done)
         table = tables().get(row.name)
         if table is None:
             note = f"{_no_rules(self.trace, row)} {note}".strip()
-            return WhyNot(row.id, row.name, done, number, node_text(uop), note, (), (), ())
+            return WhyNot(row.id, row.name, steps_done, number, node_text(uop), note, (), (), ())
         with Context(**settings_of(self.trace)):
             ctx = context_of(self.trace, row, self.rebuilt)
             rules = [
@@ -315,19 +315,19 @@ class Explainer:
             if rule is not None and not any(candidate.name == rule for candidate in table.rules):
                 names = ", ".join(candidate.name for candidate in table.rules)
                 raise ValueError(f"no rule {rule!r} in {row.name}; there are: {names}")
-            attempts = [_tried(candidate, uop, ctx) for candidate in rules]
+            attempts = [_try_rule(candidate, uop, ctx) for candidate in rules]
         could = [attempt for attempt in attempts if attempt.verdict == "fires"]
-        stopped = sorted((attempt for attempt in attempts if attempt.verdict != "fires"), key=_nearness)
+        stopped = sorted((attempt for attempt in attempts if attempt.verdict != "fires"), key=_distance_to_match)
         return WhyNot(
             stage=row.id,
             name=row.name,
-            step=done,
+            step=steps_done,
             node=number,
             what=node_text(uop),
             note=note,
-            fired=fired_on(self.trace, row, number),
-            could=tuple(_placed(attempt, graph, number_in_graph) for attempt in _with_first(could)),
-            stopped=tuple(_placed(attempt, graph, number_in_graph) for attempt in stopped),
+            fired=firings_on(self.trace, row, number),
+            could=tuple(_with_trace_nodes(attempt, graph, number_in_graph) for attempt in _mark_first(could)),
+            stopped=tuple(_with_trace_nodes(attempt, graph, number_in_graph) for attempt in stopped),
         )
 
     def place_of(self, node: int, stage: int | None = None, step: int | None = None) -> tuple[int, int | None]:
@@ -354,7 +354,7 @@ class Explainer:
         steps = (number for number, step in enumerate(stage.steps, 1) if node == step.after)
         return next(steps, None)
 
-    def _at(self, node: int, stage: Stage, step: int) -> tuple[UOp, ShownGraph | None, int | None, str]:
+    def _locate(self, node: int, stage: Stage, step: int) -> tuple[UOp, ShownGraph | None, int | None, str]:
         """Return the UOp of `node` at that step, the graph, the node's id in it, and a remark."""
         if not stage.steps:
             return self.rebuilt.uop(node), None, None, ""
@@ -383,22 +383,22 @@ class Explainer:
         return shown_graph
 
 
-def _placed(attempt: RuleAttempt, graph: ShownGraph | None, number_in_graph: int | None) -> RuleAttempt:
+def _with_trace_nodes(attempt: RuleAttempt, graph: ShownGraph | None, number_in_graph: int | None) -> RuleAttempt:
     """Return the attempt with the trace's nodes for the parts of its pattern and for the mismatch."""
     if graph is None or number_in_graph is None:
         return attempt
 
     def node_at(path: tuple[int, ...]) -> int:
-        at = number_in_graph
+        node = number_in_graph
         for source in path:
-            at = graph.nodes[at].src[source]
-        return graph.nodes[at].node
+            node = graph.nodes[node].src[source]
+        return graph.nodes[node].node
 
     parts = tuple(replace(part, at=node_at(part.path)) if part.actual else part for part in attempt.pattern)
     return replace(attempt, at=None if attempt.mismatch is None else node_at(attempt.mismatch.path), pattern=parts)
 
 
-def fired_on(trace: Trace, stage: Stage, node: int) -> tuple[RecordedRewrite, ...]:
+def firings_on(trace: Trace, stage: Stage, node: int) -> tuple[RecordedRewrite, ...]:
     """Return the firings of a stage that replaced a node or produced it."""
     firings = []
     for number, step in enumerate(stage.steps, 1):

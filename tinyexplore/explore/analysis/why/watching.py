@@ -56,20 +56,20 @@ class _Seen:
 
 
 class _ReturnTracer:
-    def __init__(self, own: str, printer: Printer) -> None:
-        self.own = own
+    def __init__(self, file: str, printer: Printer) -> None:
+        self.own = file
         self.printer = printer
         self.seen: dict[FrameType, _Seen] = {}
         self.places: tuple[ReturnSite, ...] = ()
 
-    def called(self, frame: FrameType, event: str, arg: Any) -> Any:
+    def trace_call(self, frame: FrameType, event: str, arg: Any) -> Any:
         file = frame.f_code.co_filename
         if file != self.own and not file.startswith(PACKAGE_PARENT):
             return None
         self.seen[frame] = _Seen(frame.f_lineno)
-        return self.within
+        return self.trace_line
 
-    def within(self, frame: FrameType, event: str, arg: Any) -> Any:
+    def trace_line(self, frame: FrameType, event: str, arg: Any) -> Any:
         seen = self.seen[frame]
         if event == "line":
             seen.before, seen.line, seen.asked = seen.line, frame.f_lineno, None
@@ -83,7 +83,7 @@ class _ReturnTracer:
                 above.asked = (arg, lines)
             else:
                 self.places = lines
-        return self.within
+        return self.trace_line
 
     def place(self, frame: FrameType, seen: _Seen) -> ReturnSite:
         code = frame.f_code
@@ -99,23 +99,23 @@ class _ReturnTracer:
     def value(self, value: Any) -> str:
         if isinstance(value, UOp):
             text = self.printer.text(value)
-            return _cut(text if text.upper() == value.op.name else f"{value.op.name} {text}")
+            return _shorten(text if text.upper() == value.op.name else f"{value.op.name} {text}")
         if isinstance(value, (tuple, list, set, frozenset)):
             inner = ", ".join([self.value(item) for item in list(value)[:4]])
-            return _cut(f"[{inner}{', …' if len(value) > 4 else ''}]")
+            return _shorten(f"[{inner}{', …' if len(value) > 4 else ''}]")
         if isinstance(value, dict):
             pairs = [f"{self.value(key)}: {self.value(item)}" for key, item in list(value.items())[:4]]
-            return _cut(f"{{{', '.join(pairs)}{', …' if len(value) > 4 else ''}}}")
-        return _cut(repr(value))
+            return _shorten(f"{{{', '.join(pairs)}{', …' if len(value) > 4 else ''}}}")
+        return _shorten(repr(value))
 
 
-def watched(
+def watch_returns(
     function: Callable[..., Any], arguments: Sequence[Any], printer: Printer | None = None
 ) -> tuple[ReturnSite, ...]:
     """Return the lines at which `function(*arguments)` and its callees returned None or False, innermost first."""
     watch = _ReturnTracer(function.__code__.co_filename, printer or Printer())
     before = sys.gettrace()
-    sys.settrace(watch.called)
+    sys.settrace(watch.trace_call)
     try:
         function(*arguments)
     finally:
@@ -127,8 +127,8 @@ def _line(file: str, number: int) -> str:
     return linecache.getline(file, number).strip()
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-__all__ = ["MOST_PLACES", "ReturnSite", "watched"]
+__all__ = ["MOST_PLACES", "ReturnSite", "watch_returns"]

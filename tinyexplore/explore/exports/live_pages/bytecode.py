@@ -18,7 +18,7 @@ _BEFORE_ALL = (1980, 1, 1, 0, 0, 0)
 _WITH_DOCSTRINGS = ("pyodide/", "_pyodide/")  # these modules read their own docstrings
 
 
-def with_bytecode(archive: bytes, root: str, loaded: Collection[str]) -> bytes:
+def add_bytecode(archive: bytes, root: str, loaded: Collection[str]) -> bytes:
     """Return the modules with bytecode in __pycache__ for those that are `loaded` (files); the sources stay.
 
     root: the folder of the modules.
@@ -27,13 +27,13 @@ def with_bytecode(archive: bytes, root: str, loaded: Collection[str]) -> bytes:
     with zipfile.ZipFile(io.BytesIO(archive)) as source, zipfile.ZipFile(output, "w") as target:
         for name in source.namelist():
             text = source.read(name)
-            _write(target, name, text)
+            _write_member(target, name, text)
             if (path := f"{root}/{name}") in loaded:
-                _write(target, importlib.util.cache_from_source(name), _bytecode(text, path, 0))
+                _write_member(target, importlib.util.cache_from_source(name), _bytecode(text, path, 0))
     return output.getvalue()
 
 
-def as_bytecode(archive: bytes, root: str, loaded: Collection[str]) -> bytes:
+def to_bytecode(archive: bytes, root: str, loaded: Collection[str]) -> bytes:
     """Return the modules with bytecode instead of the sources of those that are `loaded` (files), without docstrings.
 
     root: the archive itself, from which Python imports them.
@@ -45,7 +45,7 @@ def as_bytecode(archive: bytes, root: str, loaded: Collection[str]) -> bytes:
             if (path := f"{root}/{name}") in loaded:
                 level = 0 if name.startswith(_WITH_DOCSTRINGS) else 2
                 name, text = f"{name}c", _bytecode(text, path, level)
-            _write(target, name, text)
+            _write_member(target, name, text)
     return output.getvalue()
 
 
@@ -55,7 +55,7 @@ def loaded_files() -> set[str]:
     return {file for file in paths if file}
 
 
-def _write(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+def _write_member(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     archive.writestr(zipfile.ZipInfo(name, _BEFORE_ALL), data)
 
 
@@ -65,4 +65,4 @@ def _bytecode(source: bytes, name: str, level: int) -> bytes:
     return head + marshal.dumps(code)
 
 
-__all__ = ["as_bytecode", "loaded_files", "with_bytecode"]
+__all__ = ["to_bytecode", "loaded_files", "add_bytecode"]

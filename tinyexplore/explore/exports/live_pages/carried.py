@@ -87,7 +87,7 @@ def carried_of(trace: Trace, captured: Mapping[int, Any], graphs: Mapping[int, C
     contents: dict[int, Contents] = {}
     bytes_left, left_out = CARRIED_BYTES, 0
     for number, kernel in captured.items():
-        targets.setdefault(_family(trace.kernels[number].device), kernel.spec.target)
+        targets.setdefault(_device_name(trace.kernels[number].device), kernel.spec.target)
         if kernel.contents is None:
             continue
         needed = sum(len(part) for part in kernel.contents if part is not None)
@@ -97,19 +97,19 @@ def carried_of(trace: Trace, captured: Mapping[int, Any], graphs: Mapping[int, C
         bytes_left -= needed
         contents[number] = kernel.contents
     described = dict(trace.options).get("target", "")
-    for device in {_family(kernel.device) for kernel in trace.kernels} - targets.keys():
-        if (target := _described(device, described)) is not None:
+    for device in {_device_name(kernel.device) for kernel in trace.kernels} - targets.keys():
+        if (target := _described_target(device, described)) is not None:
             targets[device] = target
     values = {number: tuple(kernel.values) for number, kernel in captured.items() if kernel.values}
     plain_graphs = {stage: graph for stage, graph in (graphs or {}).items() if is_plain(graph)}
     return Carried(targets, values, contents, left_out, plain_graphs)
 
 
-def _family(device: str) -> str:
+def _device_name(device: str) -> str:
     return device.partition(":")[0]
 
 
-def _described(device: str, text: str) -> Target | None:
+def _described_target(device: str, text: str) -> Target | None:
     """Return the target of a device of this process if its description is `text`, else None."""
     try:
         target = Device[device].target

@@ -70,8 +70,8 @@ def _row_from_data(data: Any) -> NodeRow:
     node, op, dtype, shape, src, arg, device, lies, calls = data
     memory = None
     if lies is not None:
-        key, where, size, kind = lies
-        memory = NodeMemory(key, where, size, _TYPES[kind])
+        key, address, size, kind = lies
+        memory = NodeMemory(key, address, size, _TYPES[kind])
     return NodeRow(node, Ops[op], _TYPES[dtype], _value(shape), tuple(src), _value(arg), device, memory, tuple(calls))
 
 

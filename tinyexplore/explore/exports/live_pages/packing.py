@@ -10,7 +10,7 @@ from base64 import b85encode
 from collections.abc import Iterator
 from pathlib import Path
 
-from tinyexplore.explore.exports.live_pages.precompiled import precompiled
+from tinyexplore.explore.exports.live_pages.precompiled import with_first_bytecode
 from tinyexplore.explore.exports.live_pages.pyodide import PYODIDE_FILES, PYODIDE_LOCK
 
 PACKAGE = Path(__file__).resolve().parents[3]
@@ -59,7 +59,7 @@ _BEFORE_ALL = (1980, 1, 1, 0, 0, 0)
 
 
 def packed_engine() -> bytes:
-    """Return this package as an uncompressed zip archive, equal for equal files. `block` compresses it."""
+    """Return this package as an uncompressed zip archive, equal for equal files. `data_block` compresses it."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         for path in engine_files():
@@ -81,30 +81,33 @@ def engine_files() -> Iterator[Path]:
 def python_blocks(folder: Path) -> str:
     """Return Pyodide's files and the engine as blocks of a page, precompiled if possible."""
     files = {name: (folder / name).read_bytes() for name in PYODIDE_FILES}
-    files[_STDLIB], files[_ENGINE] = precompiled(folder, slim_stdlib(files[_STDLIB]), packed_engine())
+    files[_STDLIB], files[_ENGINE] = with_first_bytecode(folder, slim_stdlib(files[_STDLIB]), packed_engine())
     lock = json.loads((folder / PYODIDE_LOCK).read_text(encoding="utf-8"))
     files[PYODIDE_LOCK] = json.dumps({"info": lock["info"], "packages": {}}).encode()  # there are no packages to load
-    return "\n".join(block(name, data) for name, data in files.items())
+    return "\n".join(data_block(name, data) for name, data in files.items())
 
 
 def slim_stdlib(archive: bytes) -> bytes:
-    """Return the standard library without modules that a page cannot use; uncompressed, since `block` compresses it."""
+    """Return the standard library without modules that a page cannot use.
+
+    The archive is uncompressed, since `data_block` compresses it.
+    """
     file = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(archive)) as target, zipfile.ZipFile(file, "w") as source:
         for name in sorted(target.namelist()):
-            if _is_of_use(name):
+            if _is_needed(name):
                 source.writestr(zipfile.ZipInfo(name, _BEFORE_ALL), target.read(name))
     return file.getvalue()
 
 
-def _is_of_use(name: str) -> bool:
+def _is_needed(name: str) -> bool:
     top, _, inside = name.partition("/")
     if top == "encodings":
         return not inside.startswith(_CODE_PAGES) or inside == "cp437.py"  # the encoding of archives
     return top.removesuffix(".py") not in OF_NO_USE and not name.startswith(_PARTS_OF_NO_USE)
 
 
-def block(name: str, data: bytes) -> str:
+def data_block(name: str, data: bytes) -> str:
     """Embed compressed `data` in a page under `name`, in base85 with characters that cannot end a script.
 
     widgets/src/live/worker.ts reads it.
@@ -113,4 +116,4 @@ def block(name: str, data: bytes) -> str:
     return f'<script type="application/octet-stream+base85" data-carried="{name}">{text}</script>'
 
 
-__all__ = ["block", "engine_files", "packed_engine", "python_blocks", "slim_stdlib"]
+__all__ = ["data_block", "engine_files", "packed_engine", "python_blocks", "slim_stdlib"]

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tinyexplore.device import Device, DeviceUnavailable
-from tinyexplore.explore.exports.export import chunk_scripts, export_html, policy, script_text
+from tinyexplore.explore.exports.export import chunk_scripts, content_policy, export_html, script_text
 from tinyexplore.explore.exports.live_pages.carried import Carried, carried_of
-from tinyexplore.explore.exports.live_pages.packing import block, python_blocks
+from tinyexplore.explore.exports.live_pages.packing import data_block, python_blocks
 from tinyexplore.explore.exports.live_pages.pyodide import find_pyodide
 from tinyexplore.explore.recording.captured import CapturedKernel
 from tinyexplore.explore.recording.rows import CapturedGraph
@@ -43,7 +43,7 @@ def engine_elements(carried: Carried, pyodide: Path) -> str:
     """Return the engine of a page and the code of all panels, as elements before the script that mounts the page."""
     blocks = [
         python_blocks(pyodide),
-        block("carried.json", carried.to_json().encode()),
+        data_block("carried.json", carried.to_json().encode()),
     ]
     return "\n".join([*blocks, chunk_scripts(), f"<script>{script_text('live')}</script>"])
 
@@ -68,7 +68,7 @@ def playground_html(*, pyodide: str | Path | None = None) -> str:
     offered = [("Interpreter · scalars", ""), *(choice for choice in MACHINES if choice[1] in targets)]
     elements = engine_elements(Carried(targets), find_pyodide(pyodide))
     script = script_text("standalone")
-    allowed = policy(script, script_text("live"), compiles=True)
+    allowed = content_policy(script, script_text("live"), compiles=True)
     return f"""<!doctype html>
 <html lang="en">
 <head>

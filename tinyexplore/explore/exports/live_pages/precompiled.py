@@ -41,7 +41,7 @@ for (const name of ["stdlib", "engine"]) await writeFile(`${work}/${name}.made`,
 """
 
 
-def precompiled(pyodide: Path, stdlib: bytes, engine: bytes) -> tuple[bytes, bytes]:
+def with_first_bytecode(pyodide: Path, stdlib: bytes, engine: bytes) -> tuple[bytes, bytes]:
     """Return both archives with the bytecode of the modules that a page needs first.
 
     Bytecode replaces the sources of the standard library and is added to those of the engine. If Node is not installed
@@ -85,4 +85,4 @@ def _compile_archives(
         return None
 
 
-__all__ = ["ENGINE_ROOT", "precompiled"]
+__all__ = ["ENGINE_ROOT", "with_first_bytecode"]

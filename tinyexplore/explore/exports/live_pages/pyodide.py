@@ -34,25 +34,25 @@ class PyodideMissing(RuntimeError):
     """Pyodide was not found and could not be downloaded; the message lists the alternatives."""
 
 
-def find_pyodide(where: str | Path | None = None) -> Path:
+def find_pyodide(folder: str | Path | None = None) -> Path:
     """Return the folder with Pyodide's files.
 
-    The search order is: `where` (a folder, or the package as .tgz), $PYODIDE, the version in a checkout's front end, an
-    earlier download, and a new download from npm's registry.
+    The search order is: `folder` (a folder, or the package as .tgz), $PYODIDE, the version in a checkout's front end,
+    an earlier download, and a new download from npm's registry.
     """
-    location = str(where) if where is not None else getenv("PYODIDE", "")
+    location = str(folder) if folder is not None else getenv("PYODIDE", "")
     if location:
-        return _given(Path(location).expanduser())
-    if not lacking(_checkout()):
+        return _read_package(Path(location).expanduser())
+    if not missing_files_reason(_checkout()):
         return _checkout()
-    return _unpacked(PYODIDE_VERSION, _fetched)
+    return _unpack_once(PYODIDE_VERSION, _fetch_package)
 
 
 def _checkout() -> Path:
     return Path(__file__).resolve().parents[4] / "widgets" / "node_modules" / "pyodide"
 
 
-def lacking(folder: Path) -> str:
+def missing_files_reason(folder: Path) -> str:
     """Return the reason why `folder` has no Pyodide for a page with engine, or "" if it has one."""
     missing = [name for name in _ALL_FILES if not (folder / name).is_file()]
     if missing:
@@ -63,34 +63,34 @@ def lacking(folder: Path) -> str:
     return ""
 
 
-def _unpacked(name: str, package: Callable[[], bytes]) -> Path:
+def _unpack_once(name: str, package: Callable[[], bytes]) -> Path:
     """Return the folder with the unpacked `package`; unpack it into a private folder on the first call."""
     folder = Path()
     for directory in kept_folders():
         folder = directory / f"pyodide-{name}"
-        if not lacking(folder):
+        if not missing_files_reason(folder):
             return folder
         with suppress(OSError):
             make_private(directory)
         if os.access(directory, os.W_OK):
             break
-    _keep(package(), folder)
+    _unpack_files(package(), folder)
     return folder
 
 
-def _given(path: Path) -> Path:
+def _read_package(path: Path) -> Path:
     if path.is_file():
         data = path.read_bytes()
-        path = _unpacked(hashlib.sha256(data).hexdigest()[:16], lambda: data)
-    if reason := lacking(path):
+        path = _unpack_once(hashlib.sha256(data).hexdigest()[:16], lambda: data)
+    if reason := missing_files_reason(path):
         raise PyodideMissing(f"{reason}; give the folder of the npm package pyodide@{PYODIDE_VERSION}, unpacked")
     return path
 
 
-def _fetched() -> bytes:
+def _fetch_package() -> bytes:
     """Download and check the npm package, with npm if installed, else from the registry in npm's settings."""
     try:
-        data = _by_npm() if shutil.which("npm") else _by_https()
+        data = _fetch_by_npm() if shutil.which("npm") else _fetch_by_https()
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         raise PyodideMissing(
             f"a page with engine carries Pyodide {PYODIDE_VERSION}: it is not here, and fetching it failed ({error}). "
@@ -106,17 +106,17 @@ def _fetched() -> bytes:
     return data
 
 
-def _by_npm() -> bytes:
+def _fetch_by_npm() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         command = ["npm", "pack", f"pyodide@{PYODIDE_VERSION}", "--silent", "--pack-destination", folder]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_NPM_TIMEOUT_S)
+        process = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_NPM_TIMEOUT_S)
         packed = sorted(Path(folder).glob("*.tgz"))
-        if done.returncode or not packed:
-            raise RuntimeError(f"npm pack: {done.stderr.strip()[-300:] or f'status {done.returncode}'}")
+        if process.returncode or not packed:
+            raise RuntimeError(f"npm pack: {process.stderr.strip()[-300:] or f'status {process.returncode}'}")
         return packed[0].read_bytes()
 
 
-def _by_https() -> bytes:
+def _fetch_by_https() -> bytes:
     registry = getenv("NPM_CONFIG_REGISTRY", "") or getenv("npm_config_registry", "")
     if not registry:
         raise RuntimeError("there is no npm, and NPM_CONFIG_REGISTRY does not name a registry")
@@ -124,7 +124,7 @@ def _by_https() -> bytes:
     return path.read_bytes()
 
 
-def _keep(package: bytes, folder: Path) -> None:
+def _unpack_files(package: bytes, folder: Path) -> None:
     """Unpack the files that a page with engine needs from `package` into `folder`, atomically."""
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         fresh = Path(temporary) / "fresh"
@@ -142,4 +142,4 @@ def _keep(package: bytes, folder: Path) -> None:
         os.replace(fresh, folder)
 
 
-__all__ = ["PYODIDE_FILES", "PYODIDE_LOCK", "PYODIDE_VERSION", "PyodideMissing", "find_pyodide", "lacking"]
+__all__ = ["PYODIDE_FILES", "PYODIDE_LOCK", "PYODIDE_VERSION", "PyodideMissing", "find_pyodide", "missing_files_reason"]

@@ -122,7 +122,7 @@ def drawn_graph(nodes: Sequence[Node], roots: Iterable[int] = (), max_nodes: int
     users = consumers(table, lambda i: present[i])
     shown_roots = list(dict.fromkeys(roots)) or [i for i, read in users.items() if not read]
     keep = set(shown_roots)
-    constants = _constants(nodes, keep)
+    constants = _constant_texts(nodes, keep)
     views = {node.id: users[node.id][0] for node in nodes if _is_inner_view(node, table, users, keep, constants)}
     maths = _index_maths(nodes, table, users, keep)
     folded = {*constants, *views, *maths}
@@ -136,7 +136,7 @@ def drawn_graph(nodes: Sequence[Node], roots: Iterable[int] = (), max_nodes: int
         for node in nodes
         if node.id not in folded
     }
-    drawn_nodes = _nearest(shown_roots, direct, max_nodes)
+    drawn_nodes = _nearest_nodes(shown_roots, direct, max_nodes)
     chains = _view_chains(nodes, views)
     drawn = []
     for node in nodes:
@@ -175,7 +175,7 @@ def _tooltip(node: Node) -> str:
     return text
 
 
-def _constants(nodes: Iterable[Node], keep: set[int]) -> dict[int, str]:
+def _constant_texts(nodes: Iterable[Node], keep: set[int]) -> dict[int, str]:
     """Return the value as text of each constant, and of each view of constants alone."""
     values: dict[int, str] = {}
     for node in nodes:
@@ -223,7 +223,7 @@ def _reads_as_index(user: Node, source: int, maths: set[int]) -> bool:
     return user.id in maths
 
 
-def _nearest(roots: Sequence[int], sources: Mapping[int, Sequence[int]], limit: int) -> set[int]:
+def _nearest_nodes(roots: Sequence[int], sources: Mapping[int, Sequence[int]], limit: int) -> set[int]:
     """Return the first `limit` nodes of a breadth-first walk from the roots."""
     queue = [root for root in roots if root in sources]
     seen = set(queue)

@@ -14,7 +14,7 @@ _HALF = 6.5  # half the height of a line of text, with its border
 _LETTER = 6.3  # average width of a letter
 
 
-def apart(
+def place_labels(
     labels: Sequence[tuple[str, Sequence[LabelPlace]]],
     points: Sequence[Spot] = (),
     lines: Sequence[tuple[Spot, Spot]] = (),
@@ -30,16 +30,18 @@ def apart(
     for text, anchors in labels:
         scored = []
         for number, anchor in enumerate(anchors):
-            spots = _along(text, anchor)
-            hits = sum(any(math.hypot(x - a, y - b) < _HALF + far for a, b, far in covered) for x, y in spots)
+            spots = _middle_points(text, anchor)
+            hits = sum(
+                any(math.hypot(x - a, y - b) < _HALF + radius_other for a, b, radius_other in covered) for x, y in spots
+            )
             scored.append((hits, number))
         best = anchors[min(scored)[1]]
-        covered += [(x, y, _HALF) for x, y in _along(text, best)]
+        covered += [(x, y, _HALF) for x, y in _middle_points(text, best)]
         chosen.append(best)
     return chosen
 
 
-def _along(text: str, anchor: LabelPlace) -> list[tuple[float, float]]:
+def _middle_points(text: str, anchor: LabelPlace) -> list[tuple[float, float]]:
     """Return points along the middle line of a label."""
     x, y, angle = anchor
     half = len(text) * _LETTER / 2
@@ -49,7 +51,7 @@ def _along(text: str, anchor: LabelPlace) -> list[tuple[float, float]]:
     return [(x + share * math.cos(turn), y + share * math.sin(turn)) for share in shares]
 
 
-def places_on(text: str, start: Spot, stop: Spot, shares: Sequence[float]) -> list[LabelPlace]:
+def positions_on_line(text: str, start: Spot, stop: Spot, shares: Sequence[float]) -> list[LabelPlace]:
     """Return label positions above and below a line, at these shares of its length; no label passes the line's ends."""
     (x0, y0), (x1, y1) = start, stop
     length = math.hypot(x1 - x0, y1 - y0) or 1.0
@@ -57,11 +59,11 @@ def places_on(text: str, start: Spot, stop: Spot, shares: Sequence[float]) -> li
     half = min(0.5, len(text) * _LETTER / 2 / length)
     across, down = (y1 - y0) / length, -(x1 - x0) / length
     anchors = []
-    for far in (9.0, -10.0):
+    for offset in (9.0, -10.0):
         for share in shares:
             t = max(half, min(1 - half, share))
-            anchors.append((x0 + (x1 - x0) * t + across * far, y0 + (y1 - y0) * t + down * far, angle))
+            anchors.append((x0 + (x1 - x0) * t + across * offset, y0 + (y1 - y0) * t + down * offset, angle))
     return anchors
 
 
-__all__ = ["LabelPlace", "apart", "places_on"]
+__all__ = ["LabelPlace", "place_labels", "positions_on_line"]

@@ -72,8 +72,8 @@ def _ranks(count: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
     for a, b in pairs:
         users[a].append(b)
         sources[b].append(a)
-    waiting = [len(own_sources) for own_sources in sources]
-    order = [v for v in range(count) if waiting[v] == 0]
+    missing_sources = [len(own_sources) for own_sources in sources]
+    order = [v for v in range(count) if missing_sources[v] == 0]
     order_of = [-1] * count
     for i, v in enumerate(order):
         order_of[v] = i
@@ -86,8 +86,8 @@ def _ranks(count: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
             order_of[unplaced] = len(order)
             order.append(unplaced)
         for user in users[order[head]]:
-            waiting[user] -= 1
-            if waiting[user] == 0 and order_of[user] < 0:
+            missing_sources[user] -= 1
+            if missing_sources[user] == 0 and order_of[user] < 0:
                 order_of[user] = len(order)
                 order.append(user)
         head += 1
@@ -106,7 +106,7 @@ def _ranks(count: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
     return rank
 
 
-def layered(nodes: Sequence[Box], pairs: list[tuple[int, int]]) -> Layers:
+def make_layers(nodes: Sequence[Box], pairs: list[tuple[int, int]]) -> Layers:
     count = len(nodes)
     rank = _ranks(count, pairs)
     spans = [rank[b] - rank[a] for a, b in pairs]

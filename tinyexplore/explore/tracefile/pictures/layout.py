@@ -20,7 +20,7 @@ from tinyexplore.explore.tracefile.pictures.layers import (
     Point,
     components,
     distinct_pairs,
-    layered,
+    make_layers,
 )
 from tinyexplore.explore.tracefile.pictures.ordering import (
     initial_rows,
@@ -73,7 +73,7 @@ def layout(nodes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> Layout:
 
     Repeated edges, self-loops and edges to missing boxes are ignored.
     """
-    layers = layered(nodes, distinct_pairs(nodes, edges))
+    layers = make_layers(nodes, distinct_pairs(nodes, edges))
     total = len(layers.rank)
     plane = Plane([0.0] * total, [0.0] * total, [0.0] * total, [0.0] * total)
     frames = []
@@ -84,14 +84,14 @@ def layout(nodes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> Layout:
         place_y(layers, rows, plane)
         frames.append(frame_of(layers, rows, plane))
     arrange(frames, plane)
-    return _finish(layers, plane)
+    return _make_layout(layers, plane)
 
 
 def edge_path(points: Sequence[Point]) -> str:
     """Return an SVG path through the points, in relative coordinates: vertical lines and S-curves."""
-    last_x, last_y = _tenths(points[0])
+    last_x, last_y = _to_tenths(points[0])
     path = f"M{last_x / 10:g} {last_y / 10:g}"
-    for x, y in map(_tenths, points[1:]):
+    for x, y in map(_to_tenths, points[1:]):
         right, down = x - last_x, y - last_y
         if right == 0:
             path += f"v{down / 10:g}"
@@ -102,12 +102,12 @@ def edge_path(points: Sequence[Point]) -> str:
     return path
 
 
-def _tenths(point: Point) -> tuple[int, int]:
+def _to_tenths(point: Point) -> tuple[int, int]:
     """Return a point in whole tenths of a pixel. Relative coordinates would accumulate rounding errors otherwise."""
     return math.floor(point[0] * 10 + 0.5), math.floor(point[1] * 10 + 0.5)
 
 
-def _finish(layers: Layers, plane: Plane) -> Layout:
+def _make_layout(layers: Layers, plane: Plane) -> Layout:
     boxes, chain, spans, x, y = layers.boxes, layers.chain, layers.spans, plane.x, plane.y
     everything = range(len(x))
     left = min((x[v] - layers.width[v] / 2 for v in everything), default=0.0)
@@ -135,12 +135,12 @@ def _finish(layers: Layers, plane: Plane) -> Layout:
                 points.append((x[dummy], plane.bottom[dummy]))
             points.append((port[i], plane.top[b]))
         points.append((port[i], y[b] - boxes[b].height / 2))
-        routed.append(RoutedEdge(boxes[a].id, boxes[b].id, _straightened(points), layers.is_long(i)))
+        routed.append(RoutedEdge(boxes[a].id, boxes[b].id, _straighten(points), layers.is_long(i)))
     positions = {box.id: (x[v], y[v]) for v, box in enumerate(boxes)}
     return Layout(positions, right - left, bottom - top, left, top, tuple(routed))
 
 
-def _straightened(points: Sequence[Point]) -> tuple[Point, ...]:
+def _straighten(points: Sequence[Point]) -> tuple[Point, ...]:
     """Remove repeated points, and points in the middle of a vertical line."""
     corners: list[Point] = []
     for point in points:

@@ -72,14 +72,14 @@ def _sort_by_barycenter(row: list[int], neighbors: list[list[int]], position: di
             total += position[u]
         keyed.append((total / len(around), v))
         slots.append(i)
-    keyed.sort(key=_first)
+    keyed.sort(key=_barycenter)
     for i, (_, v) in zip(slots, keyed, strict=True):
         row[i] = v
     for i, v in enumerate(row):
         position[v] = i
 
 
-def _first(pair: tuple[float, int]) -> float:
+def _barycenter(pair: tuple[float, int]) -> float:
     return pair[0]
 
 
@@ -124,11 +124,11 @@ def swap_neighbors(layers: Layers, rows: Rows) -> None:
             below = [sorted([position[u] for u in layers.down[v]]) for v in row]
             for i in range(len(row) - 1):
                 v, w = row[i], row[i + 1]
-                now = _pair_crossings(above[i], above[i + 1]) + _pair_crossings(below[i], below[i + 1])
-                if now == 0:
+                crossings_before = _pair_crossings(above[i], above[i + 1]) + _pair_crossings(below[i], below[i + 1])
+                if crossings_before == 0:
                     continue
-                then = _pair_crossings(above[i + 1], above[i]) + _pair_crossings(below[i + 1], below[i])
-                if then >= now:
+                crossings_after = _pair_crossings(above[i + 1], above[i]) + _pair_crossings(below[i + 1], below[i])
+                if crossings_after >= crossings_before:
                     continue
                 improved = True
                 row[i], row[i + 1] = w, v

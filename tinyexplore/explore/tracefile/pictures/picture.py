@@ -129,13 +129,13 @@ def document(width: float, height: float, title: str, description: str, parts: I
     The style sheet has the colors of `kernels` kernels.
     """
     body = "\n".join(part for part in parts if part)
-    size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
+    size = f'width="{_fmt(width)}" height="{_fmt(height)}" viewBox="0 0 {_fmt(width)} {_fmt(height)}"'
     words = f'font-family="{SANS}" font-size="{_PX:g}" fill="{_SHADES["ink"]}"'  # attributes of a plain text
     return for_xml(
         f'<svg xmlns="http://www.w3.org/2000/svg" class="tx" role="img" aria-label="{escape(title)}" {size} {words}>\n'
         f"<title>{escape(title, quote=False)}</title>\n<desc>{escape(description, quote=False)}</desc>\n"
         f"<style>{style(kernels)}</style>\n"
-        f'<rect class="card" x="0.5" y="0.5" width="{_n(width - 1)}" height="{_n(height - 1)}" rx="10" '
+        f'<rect class="card" x="0.5" y="0.5" width="{_fmt(width - 1)}" height="{_fmt(height - 1)}" rx="10" '
         f'fill="#fff" stroke="#dfe3e8"/>\n{body}\n</svg>\n'
     )
 
@@ -155,7 +155,7 @@ def text(
 
     shade: "ink", "ink2", "brand", or "bg" for text on a mark of "brand".
     """
-    look = "" if size == _PX else f' font-size="{_n(size)}"'
+    look = "" if size == _PX else f' font-size="{_fmt(size)}"'
     if shade != "ink":
         look += f' class="{shade}" fill="{_SHADES[shade]}"'
     if mono:
@@ -166,7 +166,7 @@ def text(
         look += ' font-weight="600"'
     if words != " ".join(words.split()):
         look += ' xml:space="preserve"'
-    return f'<text x="{_n(x)}" y="{_n(y)}"{look}>{escape(words, quote=False)}</text>'
+    return f'<text x="{_fmt(x)}" y="{_fmt(y)}"{look}>{escape(words, quote=False)}</text>'
 
 
 def shortened(words: str, limit: int) -> str:
@@ -194,8 +194,9 @@ def _box(node: DrawnNode, box: Box, x: float, y: float) -> str:
     label, detail = shortened(node.label, MAX_LABEL), shortened(node.detail, MAX_DETAIL)
     parts = [
         f"<g><title>{escape(node.tooltip, quote=False)}</title>",
-        f'<rect class="g-{name}" x="{_n(x - box.width / 2)}" y="{_n(y - box.height / 2)}" width="{_n(box.width)}" '
-        f'height="{_n(box.height)}" rx="6" fill="{color.light_fill}" stroke="{color.light}"{dash}/>',
+        f'<rect class="g-{name}" x="{_fmt(x - box.width / 2)}" y="{_fmt(y - box.height / 2)}" '
+        f'width="{_fmt(box.width)}" height="{_fmt(box.height)}" rx="6" fill="{color.light_fill}" '
+        f'stroke="{color.light}"{dash}/>',
         text(x, y - 3 if detail else y + 4, label, size=_LABEL_SIZE),
         text(x, y + 11, detail, shade="ink2") if detail else "",
     ]
@@ -208,18 +209,18 @@ def _box(node: DrawnNode, box: Box, x: float, y: float) -> str:
 def draw_frame(box: Box, x: float, y: float) -> str:
     """Return a frame that marks the box whose center is at (x, y)."""
     return (
-        f'<rect class="frame" x="{_n(x - box.width / 2 - 3)}" y="{_n(y - box.height / 2 - 3)}" '
-        f'width="{_n(box.width + 6)}" height="{_n(box.height + 6)}" rx="8" fill="none" stroke="#0b63ce" '
+        f'<rect class="frame" x="{_fmt(x - box.width / 2 - 3)}" y="{_fmt(y - box.height / 2 - 3)}" '
+        f'width="{_fmt(box.width + 6)}" height="{_fmt(box.height + 6)}" rx="8" fill="none" stroke="#0b63ce" '
         f'stroke-width="2"/>'
     )
 
 
 def draw_edges(edges: Sequence[RoutedEdge], dx: float = 0.0, dy: float = 0.0) -> str:
     """Return the edges with arrow heads as SVG; long edges over other boxes are faint."""
-    near = [_moved(edge.points, dx, dy) for edge in edges if not edge.long]
-    far = [_moved(edge.points, dx, dy) for edge in edges if edge.long]
+    near = [_move_points(edge.points, dx, dy) for edge in edges if not edge.long]
+    long_edges = [_move_points(edge.points, dx, dy) for edge in edges if edge.long]
     parts = []
-    for routes, look in ((far, ' opacity="0.45" stroke-dasharray="2 3"'), (near, "")):
+    for routes, look in ((long_edges, ' opacity="0.45" stroke-dasharray="2 3"'), (near, "")):
         if not routes:
             continue
         path = "".join(edge_path(points[:-1] + ((points[-1][0], points[-1][1] - 4),)) for points in routes)
@@ -240,7 +241,7 @@ def legend(groups: Iterable[str], x: float, y: float) -> str:
             continue
         dash = f' stroke-dasharray="{color.dash}"' if color.dash else ""
         parts.append(
-            f'<rect class="g-{group}" x="{_n(x)}" y="{_n(y - 8)}" width="14" height="9" rx="2.5" '
+            f'<rect class="g-{group}" x="{_fmt(x)}" y="{_fmt(y - 8)}" width="14" height="9" rx="2.5" '
             f'fill="{color.light_fill}" stroke="{color.light}"{dash}/>'
         )
         parts.append(text(x + 19, y, WORDS[group], shade="ink2"))
@@ -252,14 +253,14 @@ def legend_width(groups: Iterable[str]) -> float:
     return sum(35 + len(WORDS[group]) * SANS_PX for group in set(groups) if group in WORDS)
 
 
-def _moved(points: Sequence[Point], dx: float, dy: float) -> tuple[Point, ...]:
+def _move_points(points: Sequence[Point], dx: float, dy: float) -> tuple[Point, ...]:
     return tuple([(x + dx, y + dy) for x, y in points])
 
 
 def _arrow_head(tip: Point) -> str:
     x, y = tip
-    return f"M{_n(x)} {_n(y)}l-3.2-6h6.4z"
+    return f"M{_fmt(x)} {_fmt(y)}l-3.2-6h6.4z"
 
 
-def _n(value: float) -> str:
+def _fmt(value: float) -> str:
     return f"{round(value, 1):g}" if abs(value) < 1e5 else f"{value:.0f}"

@@ -56,7 +56,7 @@ def place_x(layers: Layers, rows: Rows, x: list[float]) -> None:
     gaps = [_gaps(layers, row) for row in rows]
     _pack_rows(rows, gaps, x)
     nobody: list[list[int]] = [[]] * len(layers.rank)
-    up_pull, down_pull = _pulls(layers, rows)
+    up_pull, down_pull = _neighbor_weights(layers, rows)
     for sweep in range(PLACE_SWEEPS + 2):
         downwards = sweep % 2 == 0
         both = sweep >= PLACE_SWEEPS
@@ -80,7 +80,7 @@ def place_x(layers: Layers, rows: Rows, x: list[float]) -> None:
             _place_row(row, gaps[r], positions, weights, x)
 
 
-def _pulls(layers: Layers, rows: Rows) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
+def _neighbor_weights(layers: Layers, rows: Rows) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
     """Return the weight of each neighbor above and below. Chains and long edges have the largest weights."""
     count, up, down = layers.count, layers.up, layers.down
     up_pull: dict[int, list[float]] = {}
@@ -175,7 +175,7 @@ def frame_of(layers: Layers, rows: Rows, plane: Plane) -> PartExtent:
     )
 
 
-def _move(frame: PartExtent, plane: Plane, dx: float, dy: float) -> None:
+def _move_part(frame: PartExtent, plane: Plane, dx: float, dy: float) -> None:
     for v in frame.vertices:
         plane.x[v] += dx
         plane.y[v] += dy
@@ -201,5 +201,5 @@ def arrange(frames: Sequence[PartExtent], plane: Plane) -> None:
             shelf_top += shelf_height + COMPONENT_GAP
             shelf_height = 0.0
         shelf_height = max(shelf_height, frame.bottom)
-        _move(frame, plane, shelf_left - frame.left, shelf_top)
+        _move_part(frame, plane, shelf_left - frame.left, shelf_top)
         shelf_left += width + COMPONENT_GAP

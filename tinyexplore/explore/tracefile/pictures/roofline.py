@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tinyexplore.explore.tracefile.pictures.labels import apart, places_on
+from tinyexplore.explore.tracefile.pictures.labels import place_labels, positions_on_line
 from tinyexplore.explore.tracefile.pictures.picture import document, text
 
 __all__ = ["Dot", "roofline_svg"]
@@ -64,8 +64,8 @@ def roofline_svg(
     parts.extend(axes(x, y))
     points = [(x(dot.flops_per_byte), y(dot.gflops)) for dot in dots]
     parts.extend(ceiling_lines(x, y, peaks, bandwidths, points))
-    parts.extend(_trail(x, y, dots))
-    parts.extend(_key(dots, peaks))
+    parts.extend(_numbered_points(x, y, dots))
+    parts.extend(_legend(dots, peaks))
     width, height = LEFT + PLOT_WIDTH + _RIGHT, TOP + PLOT_HEIGHT + BOTTOM
     description = "; ".join(
         f"{dot.label}: {dot.gflops:.3g} GFLOP/s at {dot.flops_per_byte:.3g} flop/byte" for dot in dots
@@ -149,7 +149,9 @@ def ceiling_lines(
         parts.append(_line(LEFT, y(gflops), right, y(gflops), 1.8))
         lines.append(((LEFT, y(gflops)), (right, y(gflops))))
         words = f"{name}: {gflops:,.0f} GFLOP/s"
-        labels.append((words, places_on(words, (LEFT + 8, y(gflops)), (right - 8, y(gflops)), (0, 1, 0.5, 0.25, 0.75))))
+        labels.append(
+            (words, positions_on_line(words, (LEFT + 8, y(gflops)), (right - 8, y(gflops)), (0, 1, 0.5, 0.25, 0.75)))
+        )
     top = max(peaks.values(), default=y.high)
     for name, gb_per_s in bandwidths.items():
         start = max(x.low, y.low / gb_per_s)
@@ -160,41 +162,44 @@ def ceiling_lines(
         parts.append(_line(*ends[0], *ends[1], 1.4, dash="5 4"))
         lines.append(ends)
         words = f"{name}: {gb_per_s:,.0f} GB/s"
-        labels.append((words, places_on(words, *ends, (0.34, 0.5, 0.2, 0.66, 0.82))))
-    for (words, _), (left, down, angle) in zip(labels, apart(labels, points, lines), strict=True):
-        label = _on_lines(text(0, 4, words, shade="ink2", anchor="middle"))
+        labels.append((words, positions_on_line(words, *ends, (0.34, 0.5, 0.2, 0.66, 0.82))))
+    for (words, _), (left, down, angle) in zip(labels, place_labels(labels, points, lines), strict=True):
+        label = _with_outline(text(0, 4, words, shade="ink2", anchor="middle"))
         parts.append(f'<g transform="translate({left:.1f} {down:.1f}) rotate({angle:.1f})">{label}</g>')
     return parts
 
 
-def _on_lines(label: str) -> str:
+def _with_outline(label: str) -> str:
     """Return the label with an outline in the background's color, so that lines behind it do not cross the text."""
     edge = 'stroke="#fff" stroke-width="4" stroke-linejoin="round" style="paint-order:stroke;stroke:var(--bg)"'
     return label.replace("<text ", f"<text {edge} ", 1)
 
 
-def _trail(x: Scale, y: Scale, dots: Sequence[Dot]) -> list[str]:
+def _numbered_points(x: Scale, y: Scale, dots: Sequence[Dot]) -> list[str]:
     """Return a numbered point for each dot, joined in order. A number moves aside if another one is at its position."""
     points = [(x(dot.flops_per_byte), y(dot.gflops)) for dot in dots]
     path = "L".join(f"{left:.1f} {top:.1f}" for left, top in points)
     parts = [f'<path d="M{path}" fill="none" stroke="#0b63ce" style="stroke:var(--brand)" stroke-width="1.6"/>']
     marks: list[str] = []  # drawn last, so that numbers of close points stay readable
-    taken: list[tuple[float, float]] = []
+    label_positions: list[tuple[float, float]] = []
     for number, (left, top) in enumerate(points):
         spot = next(
             (left + across, top + down)
-            for across, down in _beside()
-            if all(math.hypot(left + across - other, top + down - under) > 2 * _DOT for other, under in taken)
+            for across, down in _offsets_around()
+            if all(
+                math.hypot(left + across - other, top + down - other_top) > 2 * _DOT
+                for other, other_top in label_positions
+            )
         )
-        taken.append(spot)
+        label_positions.append(spot)
         if spot != (left, top):
             parts.append(_line(left, top, *spot, 1.2))
             parts.append(f'<circle cx="{left:.1f}" cy="{top:.1f}" r="3.2" fill="#0b63ce" style="fill:var(--brand)"/>')
-        marks.append(_mark(*spot, number))
+        marks.append(_numbered_circle(*spot, number))
     return parts + marks
 
 
-def _beside() -> Iterator[tuple[float, float]]:
+def _offsets_around() -> Iterator[tuple[float, float]]:
     """Yields positions for a number, relative to its point: the point, then positions around it, nearest first."""
     yield 0.0, 0.0
     for distance in itertools.count(1):
@@ -203,7 +208,7 @@ def _beside() -> Iterator[tuple[float, float]]:
             yield reach * math.cos(angle), reach * math.sin(angle)
 
 
-def _mark(left: float, top: float, number: int) -> str:
+def _numbered_circle(left: float, top: float, number: int) -> str:
     circle = (
         f'<circle cx="{left:.1f}" cy="{top:.1f}" r="{_DOT}" fill="#0b63ce" stroke="#fff" stroke-width="1.5" '
         'style="fill:var(--brand);stroke:var(--bg)"/>'
@@ -211,13 +216,13 @@ def _mark(left: float, top: float, number: int) -> str:
     return circle + text(left, top + 4, str(number), shade="bg", bold=True, anchor="middle")
 
 
-def _key(dots: Sequence[Dot], peaks: Mapping[str, float]) -> list[str]:
+def _legend(dots: Sequence[Dot], peaks: Mapping[str, float]) -> list[str]:
     left = LEFT + PLOT_WIDTH + 28
     highest = max(peaks, key=lambda name: peaks[name])
     parts = []
     for number, dot in enumerate(dots):
         top = TOP + 14 + number * 44
-        parts.append(_mark(left, top, number))
+        parts.append(_numbered_circle(left, top, number))
         parts.append(text(left + 18, top - 1, dot.label, size=11.5, bold=True))
         peak = dot.peak or highest
         share = 100 * dot.gflops / peaks[peak]

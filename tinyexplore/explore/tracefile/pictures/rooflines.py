@@ -37,7 +37,7 @@ def roofline(trace: TraceTables) -> Roofline:
     points = []
     for kernel, time_us in placed:
         intensity = kernel.flops / kernel.bytes_moved
-        attainable, limit, name = _limit(roofs.get(kernel.id), intensity)
+        attainable, limit, name = _attainable(roofs.get(kernel.id), intensity)
         gflops = kernel.flops / time_us / 1e3
         point = RooflinePoint(kernel.id, intensity, gflops, attainable, limit, name, time_us, "")
         points.append(replace(point, text=_point_text(kernel.name, point)))
@@ -62,7 +62,7 @@ def _ceilings_of(roofs: Sequence[Roof]) -> tuple[RooflineCeiling, ...]:
     return tuple(ceilings)
 
 
-def _limit(roof: Roof | None, intensity: float) -> tuple[float | None, str, str]:
+def _attainable(roof: Roof | None, intensity: float) -> tuple[float | None, str, str]:
     """Return the attainable GFLOP/s at this intensity, the limiting kind, and the name of the limiting ceiling."""
     if roof is None:
         return None, "", ""
@@ -125,11 +125,11 @@ def roofline_picture(trace: TraceTables) -> str:
         *ceiling_lines(x, y, peaks, bandwidths, points),
     ]
     by_time = sorted(roofline_data.points, key=lambda point: -point.time_us)
-    parts.extend(_dot(point, x(point.flops_per_byte), y(point.gflops)) for point in by_time)
+    parts.extend(_point_svg(point, x(point.flops_per_byte), y(point.gflops)) for point in by_time)
     left = LEFT + PLOT_WIDTH + 28
     for row, point in enumerate(by_time[:_MOST_WORDS]):
         top = TOP + 14 + row * 34.0
-        parts.append(_dot(point, left, top))
+        parts.append(_point_svg(point, left, top))
         name, _, rates = point.text.partition(": ")
         parts.append(text(left + 18, top - 1, shortened(name, 40), bold=True))
         parts.append(text(left + 18, top + 13, rates, shade="ink2"))
@@ -142,7 +142,7 @@ def roofline_picture(trace: TraceTables) -> str:
     return document(left + _KEY_WIDTH, height, title, description, parts, len(trace.kernels))
 
 
-def _dot(point: RooflinePoint, left: float, top: float) -> str:
+def _point_svg(point: RooflinePoint, left: float, top: float) -> str:
     color = kernel_color(point.kernel)
     circle = (
         f'<circle class="k-{point.kernel % KERNEL_HUES}" cx="{left:.1f}" cy="{top:.1f}" r="9.5" '

@@ -106,28 +106,28 @@ def sheet_svg(
     parts = [text(_MARGIN, 26, title, size=13, bold=True)]
     x = _MARGIN
     for i, column in enumerate(columns):
-        at, anchor = (x + widths[i], "end") if column.right else (x, "start")
+        text_x, anchor = (x + widths[i], "end") if column.right else (x, "start")
         if column.title:
-            parts.append(text(at, 48, column.title, shade="ink2", anchor=anchor))
+            parts.append(text(text_x, 48, column.title, shade="ink2", anchor=anchor))
         for k, row in enumerate(drawn_rows):
             y = top + k * _ROW
             cell = row[i]
             if isinstance(cell, Bar):
                 parts.append(_bar(cell, x, y))
             else:
-                words = shortened(_words(cell), _MOST_CHARACTERS)
+                words = shortened(_cell_text(cell), _MOST_CHARACTERS)
                 if isinstance(cell, Changed):
-                    parts.append(_behind(cell.color, x, y, widths[i]))
+                    parts.append(_highlight(cell.color, x, y, widths[i]))
                 if isinstance(cell, Marked):
                     parts.extend(_underline(mark, x, y) for mark in cell.marks if mark.stop <= len(words))
-                parts.append(text(at, y, words, mono=column.mono, anchor=anchor))
+                parts.append(text(text_x, y, words, mono=column.mono, anchor=anchor))
         x += widths[i] + _GAP
     if note:
         parts.append(text(_MARGIN, height - 11, note, shade="ink2"))
     return document(width, height, title, f"{title}. {note}", parts, kernels)
 
 
-def _words(cell: str | Marked | Changed) -> str:
+def _cell_text(cell: str | Marked | Changed) -> str:
     return cell if isinstance(cell, str) else cell.words
 
 
@@ -140,7 +140,7 @@ def _underline(mark: Mark, x: float, y: float) -> str:
     return f'<path class="k-{mark.kernel % KERNEL_HUES}" {path} stroke="{color.light}" stroke-width="2"/>'
 
 
-def _behind(color: str, x: float, y: float, width: float) -> str:
+def _highlight(color: str, x: float, y: float, width: float) -> str:
     return (
         f'<rect class="g-{color}" x="{x - 4:.1f}" y="{y - 13:.1f}" width="{width + 8:.1f}" height="{_ROW:.1f}" '
         f'fill="{COLORS[color].light_fill}" stroke-width="0"/>'
@@ -150,7 +150,7 @@ def _behind(color: str, x: float, y: float, width: float) -> str:
 def _width(column: Column, cells: Sequence[Cell]) -> float:
     pixels = _MONO_PX if column.mono else _SANS_PX
     widths = [
-        _BAR_WIDTH if isinstance(cell, Bar) else min(len(_words(cell)), _MOST_CHARACTERS) * pixels for cell in cells
+        _BAR_WIDTH if isinstance(cell, Bar) else min(len(_cell_text(cell)), _MOST_CHARACTERS) * pixels for cell in cells
     ]
     return max([len(column.title) * _SANS_PX, *widths])
 
@@ -217,7 +217,9 @@ def timing_svg(trace: TraceTables) -> str:
 def memory_svg(trace: TraceTables) -> str:
     """Return the buffers with their lifetimes as bars."""
     ends = [stage.started_us + stage.elapsed_us for stage in trace.stages]
-    times = [at for buffer in trace.buffers for at in (buffer.allocated_us, buffer.freed_us) if at is not None]
+    times = [
+        time_us for buffer in trace.buffers for time_us in (buffer.allocated_us, buffer.freed_us) if time_us is not None
+    ]
     end = max([1.0, *ends, *times])
     rows: list[tuple[Cell, ...]] = []
     for buffer in trace.buffers:
@@ -232,7 +234,7 @@ def memory_svg(trace: TraceTables) -> str:
 def modules_svg(trace: TraceTables) -> str:
     """Return the modules as a tree, with their time and memory."""
     tree = modules(trace)
-    most = tree.time_us or 1.0
+    total_us = tree.time_us or 1.0
     rows: list[tuple[Cell, ...]] = []
     for depth, module in tree.walk():
         name = f"{'  ' * depth}{module.name}" + (f": {module.kind}" if module.kind != module.name else "")
@@ -241,7 +243,7 @@ def modules_svg(trace: TraceTables) -> str:
             (
                 name,
                 duration_text(module.time_us),
-                Bar(0.0, module.time_us / most),
+                Bar(0.0, module.time_us / total_us),
                 duration_text(module.backward_us) if module.backward_us else "–",
                 f"{module.parameter_bytes:,} B",
                 f"{module.result_bytes:,} B",
@@ -266,7 +268,7 @@ def passes_svg(trace: TraceTables, stage: int | None = None) -> str:
     rows: list[tuple[Cell, ...]] = []
     lines: dict[int, int] = {}
     for one_text in trace.stage_texts:
-        lines[one_text.stage] = lines.get(one_text.stage, 0) + _changed(trace, one_text)
+        lines[one_text.stage] = lines.get(one_text.stage, 0) + _count_changed_lines(trace, one_text)
     for row_stage in trace.stages:
         if not row_stage.steps and row_stage.id not in lines:
             continue
@@ -285,14 +287,14 @@ def passes_svg(trace: TraceTables, stage: int | None = None) -> str:
     return sheet_svg(f"Passes of {trace.title}".strip(), columns, rows, "" if rows else "no rule fired")
 
 
-def _changed(trace: TraceTables, text_after: StageText) -> int:
+def _count_changed_lines(trace: TraceTables, text_after: StageText) -> int:
     """Return the number of lines that a stage added or rewrote; all lines if the text is the first in its language."""
-    before = _before(trace, text_after)
+    before = _previous_text(trace, text_after)
     lines_before = Counter(() if before is None else (line.text for line in before.lines))
     return sum((Counter(line.text for line in text_after.lines) - lines_before).values())
 
 
-def _before(trace: TraceTables, text_after: StageText) -> StageText | None:
+def _previous_text(trace: TraceTables, text_after: StageText) -> StageText | None:
     """Return the previous text in the same language, or None."""
     before = None if text_after.before is None else trace.stage_texts[text_after.before]
     return before if before is not None and before.language == text_after.language else None
@@ -307,7 +309,7 @@ def stage_text_svg(trace: TraceTables, stage: int) -> str:
     The first text of a language is drawn whole.
     """
     text_after = next(text for text in trace.stage_texts if text.stage == stage)
-    before = _before(trace, text_after)
+    before = _previous_text(trace, text_after)
     after = [line.text for line in text_after.lines]
     changes = (
         [(" ", number, line) for number, line in enumerate(after, 1)]

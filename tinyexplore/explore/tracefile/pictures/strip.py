@@ -46,8 +46,8 @@ def pipeline_svg(trace: TraceTables) -> str:
     graph_layout = graph.layout
     facts = " · ".join(summary(trace))
     strip_width = sum(_width(cell) for cell in cells)
-    least = max(strip_width, legend_width(graph.groups), (len(graph.note) + len(facts)) * SANS_PX + 30)
-    width = max(graph_layout.width, least) + 2 * _MARGIN
+    least_width = max(strip_width, legend_width(graph.groups), (len(graph.note) + len(facts)) * SANS_PX + 30)
+    width = max(graph_layout.width, least_width) + 2 * _MARGIN
     top = 44.0
     has_graph = graph_layout.height > 0
     height = top + _STRIP + (graph_layout.height + 76.0 if has_graph else 20.0) + 24.0
@@ -220,13 +220,13 @@ class _Kernels:
             facts.append(f"the program of kernel {kernel.same_as}")
         subtitle = " · ".join(facts)
         reads = tuple(dict.fromkeys(inputs.values()))
-        least = max(len(title) * LABEL_PX, len(subtitle) * SANS_PX)
+        least_width = max(len(title) * LABEL_PX, len(subtitle) * SANS_PX)
         if not is_open:
-            width, height = least + 2 * _PADDING, _KERNEL_HEADER + 8
+            width, height = least_width + 2 * _PADDING, _KERNEL_HEADER + 8
             return _KernelBoxes(kernel, title, subtitle, None, (), None, inputs, reads, width, height)
         boxes = tuple(box_of(node) for node in graph.nodes)
         graph_layout = layout(boxes, [(src, node.id) for node in graph.nodes for src in node.src])
-        width = max(graph_layout.width, least) + 2 * _PADDING
+        width = max(graph_layout.width, least_width) + 2 * _PADDING
         height = graph_layout.height + _KERNEL_HEADER + 2 * _PADDING
         return _KernelBoxes(kernel, title, subtitle, graph, boxes, graph_layout, inputs, reads, width, height)
 
@@ -259,10 +259,10 @@ class _Kernels:
                 position = (node_x + shift_x, node_y + shift_y)
                 drawn[group.kernel.id, node.id] = (node, box, position)
             inner.append(draw_boxes(drawn[group.kernel.id, node.id] for node in group.graph.nodes))
-        between = [edge for routed in self.layout.edges for edge in self._between(routed, drawn, dx, dy)]
+        between = [edge for routed in self.layout.edges for edge in self._route_between(routed, drawn, dx, dy)]
         return "\n".join([*bands, draw_edges(between), *titles, *inner])
 
-    def _between(
+    def _route_between(
         self, routed: RoutedEdge, drawn: dict[tuple[int, int], tuple[DrawnNode, Box, Point]], dx: float, dy: float
     ) -> list[RoutedEdge]:
         """Route edges from the result of one kernel to its boxes in another kernel, or between the kernels' borders."""

@@ -120,8 +120,8 @@ def _graph_picture(graph: DrawnGraph, title: str, marked: Collection[int] = (), 
     graph_layout = layout(boxes, [(src, node.id) for node in graph.nodes for src in node.src])
     groups = [node.group for node in graph.nodes]
     notes = _lines(graph.note, most - 2 * _MARGIN)
-    least = max(len(title) * 7.4, *(len(note) * SANS_PX for note in notes), legend_width(groups))
-    width = max(graph_layout.width, least) + 2 * _MARGIN
+    least_width = max(len(title) * 7.4, *(len(note) * SANS_PX for note in notes), legend_width(groups))
+    width = max(graph_layout.width, least_width) + 2 * _MARGIN
     if width > most:
         return None
     height = graph_layout.height + _HEADER + _FOOTER + _MARGIN + _LINE * (len(notes) - 1)

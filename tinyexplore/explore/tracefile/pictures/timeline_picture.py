@@ -61,7 +61,7 @@ class TimeAxis:
         return _MARGIN + _LABEL + min(max(share, 0.0), 1.0) * _WIDTH
 
 
-def _end(span: TimelineSpan) -> float:
+def _end_us(span: TimelineSpan) -> float:
     return span.started_us + span.elapsed_us
 
 
@@ -70,34 +70,34 @@ def _panel(data: Timeline, spans: tuple[TimelineSpan, ...], x: TimeAxis, top: fl
     parts: list[str] = []
     y = top
     for row, name in data.rows:
-        own = [span for span in spans if span.row == row and span.depth < _DEPTHS]
-        if not own:
+        row_spans = [span for span in spans if span.row == row and span.depth < _DEPTHS]
+        if not row_spans:
             continue
         parts.append(text(_MARGIN, y + 11, name, shade="ink2"))
-        parts.extend(_bar(span, x, y) for span in own)
-        y += (max(span.depth for span in own) + 1) * _ROW + _GAP
-    parts.extend(_memory(data, x, y))
+        parts.extend(_bar(span, x, y) for span in row_spans)
+        y += (max(span.depth for span in row_spans) + 1) * _ROW + _GAP
+    parts.extend(_memory_svg(data, x, y))
     y += _MEMORY + 6
     return [*_ticks(x, top, y), *parts], y
 
 
 def tick_step(end_us: float, most: int = 6) -> float:
     """Return the distance of ticks: 1, 2 or 5 times a power of ten, with at most `most` ticks."""
-    least = end_us / most
-    power = 10.0 ** math.floor(math.log10(least))
-    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least)
+    least_step = end_us / most
+    power = 10.0 ** math.floor(math.log10(least_step))
+    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least_step)
 
 
 def _ticks(x: TimeAxis, top: float, bottom: float) -> list[str]:
     step = tick_step(x.end_us - x.begin_us)
     parts = []
     for number in range(math.ceil(x.begin_us / step), math.floor(x.end_us / step) + 1):
-        at = x(number * step)
+        left = x(number * step)
         parts.append(
-            f'<path class="outline" d="M{at:.1f} {top:.1f}V{bottom:.1f}" stroke="#dfe3e8" stroke-opacity="0.7"/>'
+            f'<path class="outline" d="M{left:.1f} {top:.1f}V{bottom:.1f}" stroke="#dfe3e8" stroke-opacity="0.7"/>'
         )
         words = duration_text(number * step) if number else "0"
-        parts.append(text(at, bottom + 14, words, shade="ink2", anchor="middle"))
+        parts.append(text(left, bottom + 14, words, shade="ink2", anchor="middle"))
     return parts
 
 
@@ -110,42 +110,42 @@ def span_words(span: TimelineSpan) -> str:
 
 def _bar(span: TimelineSpan, x: TimeAxis, top: float) -> str:
     left, y = x(span.started_us), top + span.depth * _ROW
-    width = max(1.0, x(_end(span)) - left)
+    width = max(1.0, x(_end_us(span)) - left)
     if span.kernel is None:
         color, name = COLORS["alu"], "g-alu"
     else:
         color, name = kernel_color(span.kernel), f"k-{span.kernel % KERNEL_HUES}"
-    words = next((words for words in _shorter(span) if width > len(words) * _CHARACTER + 6), "")
+    words = next((words for words in _label_choices(span) if width > len(words) * _CHARACTER + 6), "")
     label = text(left + 3, y + 10, words) if words else ""
     return (
-        f"<g><title>{escape(_told(span), quote=False)}</title>"
+        f"<g><title>{escape(_tooltip(span), quote=False)}</title>"
         f'<rect class="{name}" x="{left:.1f}" y="{y:.1f}" width="{width:.1f}" '
         f'height="{_ROW - 2:g}" rx="1.5" fill="{color.light_fill}" stroke="{color.light}" stroke-width="0.8"/>'
         f"{label}</g>"
     )
 
 
-def _shorter(span: TimelineSpan) -> tuple[str, ...]:
+def _label_choices(span: TimelineSpan) -> tuple[str, ...]:
     words = span_words(span)
     return (words, words.removeprefix("kernel ")) if words.startswith("kernel ") else (words,)
 
 
-def _told(span: TimelineSpan) -> str:
-    which = "" if span.kernel is None else f"kernel {span.kernel} · "
-    return f"{which}{span.name}: {duration_text(span.elapsed_us)}"
+def _tooltip(span: TimelineSpan) -> str:
+    prefix = "" if span.kernel is None else f"kernel {span.kernel} · "
+    return f"{prefix}{span.name}: {duration_text(span.elapsed_us)}"
 
 
-def _memory(data: Timeline, x: TimeAxis, top: float) -> list[str]:
+def _memory_svg(data: Timeline, x: TimeAxis, top: float) -> list[str]:
     """Draws the allocated bytes as a step function."""
-    most = max((nbytes for _, nbytes in data.memory), default=0)
+    most_bytes = max((nbytes for _, nbytes in data.memory), default=0)
     label = text(_MARGIN, top + 11, "memory", shade="ink2")
-    caption = text(_MARGIN, top + 25, f"at most {most:,} B" if most else "none allocated", shade="ink2")
-    if not most:
+    caption = text(_MARGIN, top + 25, f"at most {most_bytes:,} B" if most_bytes else "none allocated", shade="ink2")
+    if not most_bytes:
         return [label, caption]
     bottom = top + _MEMORY
     path = f"M{x(x.begin_us):.1f} {bottom:.1f}"
     for time_us, nbytes in data.memory:
-        path += f"H{x(time_us):.1f}V{bottom - nbytes / most * (_MEMORY - 4):.1f}"
+        path += f"H{x(time_us):.1f}V{bottom - nbytes / most_bytes * (_MEMORY - 4):.1f}"
     path += f"H{x(x.end_us):.1f}V{bottom:.1f}Z"
     color = COLORS["memory"]
     area = f'<path class="g-memory" d="{path}" fill="{color.light_fill}" stroke="{color.light}"/>'

@@ -10,7 +10,7 @@ from tinyexplore.explore.analysis.opts import WhatIfError, to_opts
 from tinyexplore.explore.tracefile.model import Diagnostic, Edited, KernelVariant
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.editing.client import EditResult, Text, check_signature, tried, verdict_words
+from tinyexplore.explore.whatif.editing.client import EditResult, Text, check_signature, try_edit, verdict_words
 from tinyexplore.explore.whatif.editing.linear import ProgramError, check_program, parse_program
 from tinyexplore.explore.whatif.editing.stages import base_program, stage_text, stages_of
 from tinyexplore.explore.whatif.measure import Measurement
@@ -49,11 +49,15 @@ class Edit:
                 f"no stage {self.stage!r} of kernel {self.kernel} can be edited; there are: {', '.join(stages)}"
             )
         for branch in context.branches:
-            if branch.edited is not None and branch.status == "done" and dict(branch.command.arguments) == self._told():
+            if (
+                branch.edited is not None
+                and branch.status == "done"
+                and dict(branch.command.arguments) == self._arguments()
+            ):
                 return CommandResult(same=branch)
-        return self._tried(context)
+        return self._try_text(context)
 
-    def _told(self) -> dict[str, int | str]:
+    def _arguments(self) -> dict[str, int | str]:
         return {"kernel": self.kernel, "stage": self.stage, "text": self.text}
 
     def _opts(self, context: CommandContext) -> CommandResult:
@@ -64,7 +68,7 @@ class Edit:
             raise CommandRejected(str(error), rest=CommandResult(edited=edited)) from None
         return try_out(context, self.kernel, lambda: context.bench.with_opts(self.kernel, opts))
 
-    def _tried(self, context: CommandContext) -> CommandResult:
+    def _try_text(self, context: CommandContext) -> CommandResult:
         bench, number = context.bench, self.kernel
         device = bench.subjects[number].device
         if why := bench.under_settings(lambda: refusal_of(device)):
@@ -76,7 +80,7 @@ class Edit:
             return CommandResult(same=context.parent, note="nothing was changed")
         uops: tuple[UOp, ...] = ()
         if self.stage == "uops":
-            uops = self._parsed(base)
+            uops = self._parse_text(base)
         elif wrong := check_signature(self.stage, kernel.name, before, self.text):
             raise CommandRejected(wrong.text, rest=CommandResult(edited=Edited(self.stage, (wrong,))))
         names = bench.names.get(number, ())
@@ -85,7 +89,7 @@ class Edit:
         text = Text(
             device, self.stage, kernel.name, self.text, bench.subjects[number].original, base, uops, display_names
         )
-        attempt = bench.try_text or tried
+        attempt = bench.try_text or try_edit
         context.step("compiling, comparing and timing the text")
         edit_result = bench.under_settings(lambda: attempt(text, bench.contents.get(number)))
         variant = variant_of_edit(context, edit_result, self.stage, self.text, uops)
@@ -95,7 +99,7 @@ class Edit:
             )
         return CommandResult((variant,), note=verdict_words(edit_result.edited), edited=edit_result.edited)
 
-    def _parsed(self, base: tuple[UOp, ...]) -> tuple[UOp, ...]:
+    def _parse_text(self, base: tuple[UOp, ...]) -> tuple[UOp, ...]:
         """Parse the text as a linear program.
 
         Raises:

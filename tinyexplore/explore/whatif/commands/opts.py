@@ -10,7 +10,7 @@ from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
 from tinyexplore.kernel import Kernel, OptError
 
 
-class _Known(Exception):
+class _KnownKernel(Exception):
     """Raised to stop a compilation because a branch already has the kernel."""
 
     def __init__(self, branch: Branch) -> None:
@@ -24,14 +24,14 @@ def try_out(context: CommandContext, number: int, make: Callable[[], Kernel]) ->
     def accept(kernel: Kernel) -> None:
         same = context.known(number, tuple(map(str, kernel.applied)))
         if same is not None and same.kernels[0].listings:
-            raise _Known(same)
+            raise _KnownKernel(same)
         context.step("compiling")
 
     try:
         variant, note, lost = context.bench.variant(number, make, accept, context.step)
     except OptError as error:
         raise CommandRejected(str(error)) from None
-    except _Known as same:
+    except _KnownKernel as same:
         return CommandResult(same=same.branch)
     if lost:
         raise CommandRejected(lost, (variant,))

@@ -10,7 +10,7 @@ from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.outcome import Cancelled, CommandRejected, CommandResult
 from tinyexplore.explore.whatif.playground.pipeline import Change, Disabled, Inserted, NoSuchPass, passes_with
-from tinyexplore.explore.whatif.playground.trying import Checks, UOpRewrite, told, try_kernel
+from tinyexplore.explore.whatif.playground.trying import Checks, UOpRewrite, result_text, try_kernel
 from tinyexplore.explore.whatif.playground.written import find_written_rule
 from tinyexplore.uop import Rule
 
@@ -61,14 +61,14 @@ def try_out_rule(
     """
     checks = Checks()
     trials = []
-    for done, number in enumerate(kernels):
+    for done_count, number in enumerate(kernels):
         if context.is_cancelled():
             raise Cancelled
-        context.progress(f"kernel {number} through the passes", done, len(kernels))
+        context.progress(f"kernel {number} through the passes", done_count, len(kernels))
         trials.append(try_kernel(context.bench, number, passes_for(number), is_asked, checks))
     variants = tuple([trial.variant for trial in trials if trial.variant is not None])
     firings = tuple([firing for trial in trials for firing in trial.firings])
-    outcome = CommandResult(variants, note=told(trials, name, len(kernels)), rule=rule, firings=firings)
+    outcome = CommandResult(variants, note=result_text(trials, name, len(kernels)), rule=rule, firings=firings)
     if not variants and any(trial.failure for trial in trials):
         raise CommandRejected(outcome.note, variants, outcome)
     return outcome

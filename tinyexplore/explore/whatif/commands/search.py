@@ -36,7 +36,7 @@ class SearchOpts:
             raise CommandRejected(f"beam width {self.width}: need at least 1 kernel")
         listener = Listener(self.kernel, context)
         try:
-            fastest = context.bench.under_settings(lambda: self._searched(context, listener))
+            fastest = context.bench.under_settings(lambda: self._run_search(context, listener))
         except Cancelled:
             raise CommandRejected(f"cancelled after {listener.tried}were tried and are stored") from None
         outcome = try_out(context, self.kernel, lambda: context.bench.with_opts(self.kernel, fastest.applied))
@@ -49,7 +49,7 @@ class SearchOpts:
         note = "" if outcome_text is None or is_better else outcome_text.reason
         return CommandResult(outcome.kernels, same=outcome.same, note=note, search=outcome_text)
 
-    def _searched(self, context: CommandContext, listener: Listener) -> Kernel:
+    def _run_search(self, context: CommandContext, listener: Listener) -> Kernel:
         subject = context.bench.subjects[self.kernel]
         with recording(listener), showing_progress(listener if context.shows_progress else None):
             return searched(subject.device, context.bench.unchanged(self.kernel), self.width)

@@ -76,7 +76,7 @@ class EditResult:
     lost: str
 
 
-def tried(text: Text, captured: CapturedKernel | None) -> EditResult:
+def try_edit(text: Text, captured: CapturedKernel | None) -> EditResult:
     """Let a worker compile, run, compare and time `text`.
 
     Raises:
@@ -107,7 +107,7 @@ def tried(text: Text, captured: CapturedKernel | None) -> EditResult:
         reply = json.loads(_workers.answer(json.dumps(request), "", ANSWER_S))
     if "lost" in reply:
         raise CommandRejected(f"it could not be tried: {reply['lost']}")
-    return _as_tried(text, reply)
+    return _edit_result(text, reply)
 
 
 def warm_up() -> None:
@@ -147,7 +147,7 @@ def _inputs_of(captured: CapturedKernel | None) -> Iterator[tuple[tuple[str, lis
         )
 
 
-def _as_tried(text: Text, reply: dict[str, Any]) -> EditResult:
+def _edit_result(text: Text, reply: dict[str, Any]) -> EditResult:
     lines = text.text.splitlines()
     diagnostics: tuple[Diagnostic, ...] = ()
     lost = ""
@@ -198,7 +198,7 @@ def verdict_words(edited: Edited) -> str:
         return ""
     if edited.verdict == "same bits":
         return f"the same bits as {edited.against}, {count_text(edited.compared, 'element')}"
-    error = "" if edited.largest_error is None else f", {apart_text(edited.largest_error, edited.magnitude)}"
+    error = "" if edited.largest_error is None else f", {difference_text(edited.largest_error, edited.magnitude)}"
     if edited.tolerance:
         error += f" (tolerance {tolerance_text(edited.tolerance)})"
     if edited.verdict == "within rounding":
@@ -212,7 +212,7 @@ def verdict_words(edited: Edited) -> str:
     )
 
 
-def apart_text(difference: float, magnitude: float) -> str:
+def difference_text(difference: float, magnitude: float) -> str:
     """Return the largest difference as text: "at most 0.00977 apart, 4.9e-05 of the largest value (200)".
 
     `apartText` in widgets/src/format.ts is the same function.
@@ -259,11 +259,11 @@ __all__ = [
     "LIMIT_S",
     "Text",
     "EditResult",
-    "apart_text",
+    "difference_text",
     "check_signature",
     "dismiss",
     "tolerance_text",
-    "tried",
+    "try_edit",
     "verdict_words",
     "warm_up",
 ]

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from tinyexplore.explore.whatif.editing.guard_pages import protect, what_was_touched
+from tinyexplore.explore.whatif.editing.guard_pages import protect, touched_text
 
 try:
     import resource
@@ -57,7 +57,7 @@ def unprotected() -> tuple[str, ...]:
     return tuple(pages)
 
 
-def limit(buffers_bytes: int, seconds: float) -> int:
+def limit_resources(buffers_bytes: int, seconds: float) -> int:
     """Limit the memory and CPU time of this process, and forbid core files.
 
     Returns the bytes that the process may allocate, or 0 without a limit.
@@ -65,7 +65,7 @@ def limit(buffers_bytes: int, seconds: float) -> int:
     if resource is None:
         return 0
     spare = SPARE_BYTES + 8 * buffers_bytes
-    for name, most in (
+    for name, limit_value in (
         ("RLIMIT_CORE", 0),
         ("RLIMIT_CPU", int(seconds) * (os.cpu_count() or 1) + 1),
         ("RLIMIT_AS", _address_space() + spare),
@@ -74,7 +74,7 @@ def limit(buffers_bytes: int, seconds: float) -> int:
         if kind is None:
             continue
         hard = resource.getrlimit(kind)[1]
-        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        allowed = limit_value if hard == resource.RLIM_INFINITY else min(limit_value, hard)
         try:
             resource.setrlimit(kind, (allowed, hard if name == "RLIMIT_CPU" else allowed))
         except (OSError, ValueError):
@@ -136,7 +136,7 @@ def how_it_ended(status: int, fault: tuple[int, int, int, str] | None, buffers: 
     if fault is not None:
         number, errno, address, verb = fault
         name = signal.Signals(number).name
-        if beside := what_was_touched(buffers, address, verb):
+        if beside := touched_text(buffers, address, verb):
             return beside
         if errno == _OUT_OF_MEMORY:
             may = f"it may take {spare / 2**30:.1f} GiB"
@@ -151,4 +151,4 @@ def how_it_ended(status: int, fault: tuple[int, int, int, str] | None, buffers: 
     return f"ended its process with status {status}"
 
 
-__all__ = ["FAULT_STATUS", "Mailbox", "how_it_ended", "limit", "tells_addresses", "unprotected"]
+__all__ = ["FAULT_STATUS", "Mailbox", "how_it_ended", "limit_resources", "tells_addresses", "unprotected"]

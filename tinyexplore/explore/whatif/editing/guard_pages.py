@@ -63,12 +63,12 @@ class Fenced:
         alignment of `align` bytes permits.
         """
         guard = GUARD_BYTES if protect() is not None else PAGE
-        own = -(-max(1, len(content)) // PAGE) * PAGE
-        region = mmap.mmap(-1, own + 2 * guard)
+        page_bytes = -(-max(1, len(content)) // PAGE) * PAGE
+        region = mmap.mmap(-1, page_bytes + 2 * guard)
         base = ctypes.addressof(ctypes.c_char.from_buffer(region))
-        first, last = base + guard, base + guard + own
+        first, last = base + guard, base + guard + page_bytes
         start = first if at_start else (last - len(content)) // align * align
-        ctypes.memset(first, FILLED, own)
+        ctypes.memset(first, FILLED, page_bytes)
         ctypes.memmove(start, content, len(content))
         return Fenced(name, dtype, start, len(content), first, last, region)
 
@@ -98,21 +98,21 @@ class Fenced:
         before = ctypes.string_at(self.first, self.start - self.first)
         if (overwritten := before.rstrip(bytes([FILLED]))) != b"":
             changed = next(offset for offset, byte in enumerate(before) if byte != FILLED)
-            return _words("wrote", self, changed - len(before), len(overwritten) - changed)
+            return _touched_bytes_text("wrote", self, changed - len(before), len(overwritten) - changed)
         behind = ctypes.string_at(self.start + self.nbytes, self.last - self.start - self.nbytes)
         if (overwritten := behind.rstrip(bytes([FILLED]))) != b"":
             changed = next(offset for offset, byte in enumerate(behind) if byte != FILLED)
-            return _words("wrote", self, self.nbytes + changed, len(overwritten) - changed)
+            return _touched_bytes_text("wrote", self, self.nbytes + changed, len(overwritten) - changed)
         return ""
 
-    def as_place(self) -> list[Any]:
-        """Return the name and the addresses of the buffer and its guard pages as data, for `what_was_touched`."""
+    def place_data(self) -> list[Any]:
+        """Return the name and the addresses of the buffer and its guard pages as data, for `touched_text`."""
         guard = GUARD_BYTES if protect() is not None else 0
         return [self.name, self.start, self.nbytes, self.dtype.itemsize, self.first - guard, self.last + guard]
 
 
 @contextmanager
-def fenced(
+def fenced_buffers(
     names: Sequence[tuple[str, DType]],
     contents: Sequence[bytes],
     writes: frozenset[int],
@@ -138,29 +138,29 @@ def fenced(
     yield memory
 
 
-def what_was_touched(buffers: Sequence[Sequence[Any]], address: int, verb: str) -> str:
+def touched_text(buffers: Sequence[Sequence[Any]], address: int, verb: str) -> str:
     """Return the access to `address` as text, with its position relative to the nearest buffer; "" if none is near."""
     for name, start, nbytes, itemsize, low, high in buffers:
         if low <= address < high:
             if start <= address < start + nbytes:
                 element = (address - start) // itemsize
                 return f"{verb} {name}, which it may only read (element {element})"
-            return _near(verb, name, address - start, nbytes, itemsize)
+            return _position_text(verb, name, address - start, nbytes, itemsize)
     return ""
 
 
-def _words(verb: str, memory: Fenced, offset: int, count: int) -> str:
-    where = _near(verb, memory.name, offset, memory.nbytes, memory.dtype.itemsize)
-    return where.replace(verb, f"{verb} {count_text(count, 'byte')}", 1)
+def _touched_bytes_text(verb: str, memory: Fenced, offset: int, count: int) -> str:
+    position = _position_text(verb, memory.name, offset, memory.nbytes, memory.dtype.itemsize)
+    return position.replace(verb, f"{verb} {count_text(count, 'byte')}", 1)
 
 
-def _near(verb: str, name: str, offset: int, nbytes: int, itemsize: int) -> str:
+def _position_text(verb: str, name: str, offset: int, nbytes: int, itemsize: int) -> str:
     size = nbytes // itemsize
     if offset < 0:
         return f"{verb} before the start of {name}: {-offset} bytes before it (element {offset // itemsize})"
-    far = offset - nbytes
-    distance = f"{far} bytes behind it, " if far else ""
+    bytes_behind = offset - nbytes
+    distance = f"{bytes_behind} bytes behind it, " if bytes_behind else ""
     return f"{verb} behind the end of {name}: {distance}element {offset // itemsize} of {size}"
 
 
-__all__ = ["Fenced", "fenced", "protect", "what_was_touched"]
+__all__ = ["Fenced", "fenced_buffers", "protect", "touched_text"]

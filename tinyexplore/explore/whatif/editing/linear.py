@@ -427,9 +427,9 @@ def check_program(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
                     line.line, 0, f"{node.op.name} uses {src.op.name}, whose scope ends with loop {loop} ends"
                 )
         if node.op is Ops.ENDRANGE:
-            over = open_loops.pop()
-            closed.update((inner, over) for inner, where in loop_of.items() if where is over)
-            closed[over] = over
+            closed_loop = open_loops.pop()
+            closed.update((inner, closed_loop) for inner, owner in loop_of.items() if owner is closed_loop)
+            closed[closed_loop] = closed_loop
         if open_loops and node.op not in (Ops.CONST, Ops.RANGE):
             loop_of.setdefault(node, open_loops[-1])
         if node.op is Ops.RANGE:

@@ -44,23 +44,23 @@ def run_in_sandbox(work: Callable[[Tell, Mailbox], None], patience_s: float) -> 
     patience_s: the time that it may take until then, in seconds.
     """
     if not hasattr(os, "fork"):
-        done = SandboxResult()
-        work(done.reported.update, Mailbox())
-        return done
+        result = SandboxResult()
+        work(result.reported.update, Mailbox())
+        return result
     mailbox = Mailbox()
     mailbox.clear()
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        _in_child(work, mailbox, reading, writing)
+        _run_in_child(work, mailbox, reading, writing)
     os.close(writing)
     try:
-        return _watch(child, reading, mailbox, patience_s)
+        return _watch_child(child, reading, mailbox, patience_s)
     finally:
         os.close(reading)
 
 
-def _in_child(work: Callable[[Tell, Mailbox], None], mailbox: Mailbox, reading: int, writing: int) -> None:
+def _run_in_child(work: Callable[[Tell, Mailbox], None], mailbox: Mailbox, reading: int, writing: int) -> None:
     """Run the work in the forked child, and exit; this function never returns."""
     status = 1
     try:
@@ -85,8 +85,8 @@ def _in_child(work: Callable[[Tell, Mailbox], None], mailbox: Mailbox, reading: 
         os._exit(status)
 
 
-def _watch(child: int, reading: int, mailbox: Mailbox, patience_s: float) -> SandboxResult:
-    done = SandboxResult()
+def _watch_child(child: int, reading: int, mailbox: Mailbox, patience_s: float) -> SandboxResult:
+    result = SandboxResult()
     rest = b""
     began = time.monotonic()
     is_late = False
@@ -104,35 +104,35 @@ def _watch(child: int, reading: int, mailbox: Mailbox, patience_s: float) -> San
         *lines, rest = rest.split(b"\n")
         for line in lines:
             with suppress(ValueError):  # the code wrote invalid data to the pipe
-                done.reported.update(json.loads(line))
-        if "patience_s" in done.reported:
-            patience_s, began = done.reported.pop("patience_s"), time.monotonic()
+                result.reported.update(json.loads(line))
+        if "patience_s" in result.reported:
+            patience_s, began = result.reported.pop("patience_s"), time.monotonic()
     if is_late:
-        _end(child)
+        _kill_child(child)
     else:
         # the child has ended, or closed the pipe
         late = time.monotonic() + max(0.2, patience_s)
         while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             if time.monotonic() > late:
                 is_late = True
-                _end(child)
+                _kill_child(child)
                 break
             time.sleep(0.001)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     with suppress(OSError):  # end the processes that the work started
         os.killpg(child, signal.SIGKILL)
     if is_late:
-        done.failure = f"ran longer than {patience_s:.3g} s and was stopped"
+        result.failure = f"ran longer than {patience_s:.3g} s and was stopped"
     elif status != 0:
-        done.failure = how_it_ended(
-            status, mailbox.read(), done.reported.get("places", ()), done.reported.get("spare", 0)
+        result.failure = how_it_ended(
+            status, mailbox.read(), result.reported.get("places", ()), result.reported.get("spare", 0)
         )
-    elif "failed" in done.reported:
-        done.failure = done.reported["failed"]
-    return done
+    elif "failed" in result.reported:
+        result.failure = result.reported["failed"]
+    return result
 
 
-def _end(child: int) -> None:
+def _kill_child(child: int) -> None:
     for end in (os.killpg, os.kill):
         with suppress(OSError):
             end(child, signal.SIGKILL)

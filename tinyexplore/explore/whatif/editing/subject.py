@@ -70,7 +70,7 @@ def language_device(stage: str, device: str) -> str:
     return "CLANG" if stage == "c" else device
 
 
-def rendered(stage: str, device: str, name: str, uops: Sequence[UOp]) -> ProgramSpec:
+def render_stage(stage: str, device: str, name: str, uops: Sequence[UOp]) -> ProgramSpec:
     """Render the program as the text of a stage: C for "c", else the device's own language."""
     renderer = Device[device].renderer
     if stage == "c" and renderer.language != "c":
@@ -92,7 +92,7 @@ def subject_of(
     most_work: most operations for the reference device; a larger kernel is its own reference.
     """
     device, stage = description.device, description.stage
-    spec = rendered(stage, device, description.name, base)
+    spec = render_stage(stage, device, description.name, base)
     program = Device[language_device(stage, device)].compile(spec)
     types = buffer_types(base)
     contents = []
@@ -114,7 +114,7 @@ def subject_of(
     subject = EditSubject(spec, program, values, tuple(zip(description.buffers, [dtype for dtype, _ in types])),
                       tuple(contents), {}, "", 0.0, work_ns)  # fmt: skip
     began = time.perf_counter()
-    own = run_once(subject, spec, program)
+    outputs_of_run = run_once(subject, spec, program)
     seconds = time.perf_counter() - began
     if work <= most_work and device != "PYTHON":
         names = {variable.arg[0]: value for variable, value in zip(spec.variables, values)}
@@ -127,7 +127,7 @@ def subject_of(
             against="the PYTHON device",
             seconds=seconds,
         )
-    return replace(subject, right=own, against="the kernel before the edit", seconds=seconds)
+    return replace(subject, right=outputs_of_run, against="the kernel before the edit", seconds=seconds)
 
 
 def run_once(subject: EditSubject, spec: ProgramSpec, program: CompiledProgram) -> dict[int, bytes]:
@@ -153,7 +153,7 @@ __all__ = [
     "SubjectDescription",
     "language_device",
     "plain_buffers",
-    "rendered",
+    "render_stage",
     "run_once",
     "subject_of",
 ]

@@ -15,7 +15,7 @@ from tinyexplore.runtime.python import cast_view
 
 
 @dataclass(frozen=True)
-class _Apart:
+class _Difference:
     """The difference of two elements of a buffer.
 
     error: the absolute difference; not finite if one element is not finite.
@@ -27,9 +27,9 @@ class _Apart:
     magnitude: float = 0.0
     tolerance: float = 0.0
 
-    def beside(self, other: _Apart) -> _Apart:
+    def larger_of(self, other: _Difference) -> _Difference:
         """Return the larger of two differences, relative to the largest element."""
-        return max(self, other, key=_Apart.relative)
+        return max(self, other, key=_Difference.relative)
 
     def relative(self) -> float:
         if not math.isfinite(self.error):
@@ -42,7 +42,7 @@ class _Apart:
         return {"largest_error": error, "magnitude": self.magnitude, "tolerance": self.tolerance}
 
 
-def compared(
+def compare_outputs(
     names: Sequence[tuple[str, DType]], outputs: Mapping[int, bytes], right: Mapping[int, bytes]
 ) -> dict[str, Any]:
     """Return the fields of `Edited` that compare `outputs` with the correct contents `right`.
@@ -55,34 +55,34 @@ def compared(
     try:
         import numpy
     except ImportError:
-        return compared_one_by_one(names, outputs, right)
+        return compare_without_numpy(names, outputs, right)
     count = differing = 0
-    worst, same = _Apart(), True
+    worst, same = _Difference(), True
     first: Difference | None = None
     for position, expected in sorted(right.items()):
         name, dtype = names[position]
-        mine, other = numbers(outputs[position], dtype), numbers(expected, dtype)
-        count += mine.size
-        if outputs[position] == expected or mine.size == 0:
+        actual, other = elements_as_array(outputs[position], dtype), elements_as_array(expected, dtype)
+        count += actual.size
+        if outputs[position] == expected or actual.size == 0:
             continue
         with numpy.errstate(all="ignore"):
-            both_nan = numpy.isnan(mine) & numpy.isnan(other) if mine.dtype.kind == "f" else False
-            unequal = (mine != other) & ~both_nan
+            both_nan = numpy.isnan(actual) & numpy.isnan(other) if actual.dtype.kind == "f" else False
+            unequal = (actual != other) & ~both_nan
             if not unequal.any():
                 continue
             same = False
-            error = numpy.abs(mine.astype("float64") - other.astype("float64"))
+            error = numpy.abs(actual.astype("float64") - other.astype("float64"))
             error[~unequal] = 0.0
             finite = numpy.abs(other[numpy.isfinite(other)].astype("float64"))
             scale = float(finite.max()) if finite.size else 0.0
             error_here = math.nan if numpy.isnan(error).any() else float(error.max())
-            worst = worst.beside(_Apart(error_here, scale, TOLERANCE.get(dtype, 0.0)))
-            off = unequal & ~_close(mine, other, dtype)
-        indices = numpy.flatnonzero(off)
+            worst = worst.larger_of(_Difference(error_here, scale, TOLERANCE.get(dtype, 0.0)))
+            is_outside = unequal & ~_is_close(actual, other, dtype)
+        indices = numpy.flatnonzero(is_outside)
         differing += int(indices.size)
         if indices.size and first is None:
             index = int(indices[0])
-            first = Difference(name, index, _text(mine[index]), _text(other[index]))
+            first = Difference(name, index, _text(actual[index]), _text(other[index]))
     verdict = "differs" if differing else "same bits" if same else "within rounding"
     return {
         "verdict": verdict,
@@ -93,29 +93,29 @@ def compared(
     }
 
 
-def compared_one_by_one(
+def compare_without_numpy(
     names: Sequence[tuple[str, DType]], outputs: Mapping[int, bytes], right: Mapping[int, bytes]
 ) -> dict[str, Any]:
     """Compare without NumPy, which pages lack."""
     count = differing = 0
-    worst, same = _Apart(), True
+    worst, same = _Difference(), True
     first: Difference | None = None
     for position, expected in sorted(right.items()):
         name, dtype = names[position]
-        mine, other = _elements(outputs[position], dtype), _elements(expected, dtype)
-        count += len(mine)
+        actual, other = _elements(outputs[position], dtype), _elements(expected, dtype)
+        count += len(actual)
         scale = max((abs(value) for value in other if math.isfinite(value)), default=1.0)
         near = TOLERANCE.get(dtype, 0.0)
         magnitude = max((abs(value) for value in other if math.isfinite(value)), default=0.0)
-        for index, (a, b) in enumerate(zip(mine, other)):
+        for index, (a, b) in enumerate(zip(actual, other)):
             if a == b or (a != a and b != b):
                 continue
             same = False
             error = abs(a - b)
-            worst = worst.beside(_Apart(error, magnitude, near))
+            worst = worst.larger_of(_Difference(error, magnitude, near))
             if not error <= near * (1e-2 * scale + abs(b)):
                 differing += 1
-                first = first or Difference(name, index, _said(a), _said(b))
+                first = first or Difference(name, index, _element_text(a), _element_text(b))
     return {
         "verdict": "differs" if differing else "same bits" if same else "within rounding",
         "compared": count,
@@ -130,23 +130,23 @@ def _elements(content: bytes, dtype: DType) -> Sequence[Any]:
     return elements
 
 
-def _said(value: Any) -> str:
+def _element_text(value: Any) -> str:
     return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
-def _close(mine: Any, other: Any, dtype: DType) -> Any:
+def _is_close(actual: Any, other: Any, dtype: DType) -> Any:
     import numpy
 
     if dtype in dtypes.fp8s:
-        return abs(mine - other) <= 1  # neighboring values
+        return abs(actual - other) <= 1  # neighboring values
     if dtype not in TOLERANCE:
-        return numpy.zeros(mine.shape, bool)
+        return numpy.zeros(actual.shape, bool)
     finite = numpy.abs(other[numpy.isfinite(other)].astype("float64"))
     scale = float(finite.max()) if finite.size else 1.0
-    return numpy.isclose(mine, other, TOLERANCE[dtype], TOLERANCE[dtype] * scale * 1e-2, equal_nan=True)
+    return numpy.isclose(actual, other, TOLERANCE[dtype], TOLERANCE[dtype] * scale * 1e-2, equal_nan=True)
 
 
-def numbers(content: bytes, dtype: DType) -> Any:
+def elements_as_array(content: bytes, dtype: DType) -> Any:
     """Return the elements of a buffer as a NumPy array. NumPy lacks the fp8 types; their elements are bytes."""
     import numpy
 
@@ -161,4 +161,4 @@ def _text(value: Any) -> str:
     return f"{value:.9g}" if getattr(value, "dtype", None) is not None and value.dtype.kind == "f" else str(value)
 
 
-__all__ = ["compared", "compared_one_by_one", "numbers"]
+__all__ = ["compare_outputs", "compare_without_numpy", "elements_as_array"]

@@ -22,18 +22,18 @@ from tinyexplore.compile.candidate import PATIENCE_S, expendable, in_turns, timi
 from tinyexplore.compile.lowering import further_listings
 from tinyexplore.device import CompiledProgram, Device
 from tinyexplore.execute.threads import run_divided
-from tinyexplore.explore.whatif.editing.faults import Mailbox, limit, unprotected
-from tinyexplore.explore.whatif.editing.guard_pages import Fenced, fenced
+from tinyexplore.explore.whatif.editing.faults import Mailbox, limit_resources, unprotected
+from tinyexplore.explore.whatif.editing.guard_pages import Fenced, fenced_buffers
 from tinyexplore.explore.whatif.editing.sandbox import Tell, run_in_sandbox
 from tinyexplore.explore.whatif.editing.subject import (
     EditSubject,
     SubjectDescription,
     language_device,
     plain_buffers,
-    rendered,
+    render_stage,
     subject_of,
 )
-from tinyexplore.explore.whatif.editing.verdict import compared
+from tinyexplore.explore.whatif.editing.verdict import compare_outputs
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import UOp
@@ -63,7 +63,7 @@ class EditedKernels:
                 del self.subjects[next(iter(self.subjects))]
 
             def work(tell: Tell, mailbox: Mailbox) -> None:
-                tried(subject, request, edited, tell, mailbox)
+                try_in_worker(subject, request, edited, tell, mailbox)
 
             run = run_in_sandbox(work, COMPILE_S)
             reply = {name: run.reported[name] for name in run.reported if name not in ("places", "spare", "failed")}
@@ -92,20 +92,20 @@ def contents_of(request: Mapping[str, Any]) -> list[bytes | None] | None:
 # *** in the forked process ***
 
 
-def tried(
+def try_in_worker(
     subject: EditSubject, request: Mapping[str, Any], uops: tuple[UOp, ...], tell: Tell, mailbox: Mailbox
 ) -> None:
     """Compile the edit, run it twice between guard pages, compare the results, and time it against the original."""
     stage, device = request["stage"], request["device"]
     nbytes = sum(map(len, subject.contents))
     patience_s = max(request["limit_s"], PATIENCE * subject.seconds)
-    spare = limit(nbytes, 4 * patience_s + COMPILE_S)
+    spare = limit_resources(nbytes, 4 * patience_s + COMPILE_S)
     tell({"phase": "compile", "spare": spare})
     began = time.perf_counter()
     try:
         if request["object"] is not None:
             spec = subject.spec
-            program = loaded(spec, request["cpu"], b64decode(request["object"]))
+            program = load_program(spec, request["cpu"], b64decode(request["object"]))
         else:
             spec = edited_spec(subject, stage, device, request["text"], uops)
             program = Device[language_device(stage, device)].compile(spec)
@@ -120,23 +120,25 @@ def tried(
     mailbox.listen()
     outputs: dict[int, bytes] = {}
     for at_start in (False, True):
-        with fenced(subject.names, subject.contents, subject.spec.writes, spec.aligned, at_start=at_start) as memory:
-            tell({"phase": "run", "places": [block.as_place() for block in memory], "patience_s": patience_s})
+        with fenced_buffers(
+            subject.names, subject.contents, subject.spec.writes, spec.aligned, at_start=at_start
+        ) as memory:
+            tell({"phase": "run", "places": [block.place_data() for block in memory], "patience_s": patience_s})
             bound = program.bind([block.buffer(device) for block in memory], subject.values)
             bound(0, spec.extent(subject.values) or 1)
             if words := next((words for block in memory if (words := block.overrun())), ""):
                 tell({"overrun": words})
                 return
             if not at_start:
-                outputs = written(memory, subject.spec.writes)
-    tell({"phase": "compare", **compared(subject.names, outputs, subject.right)})
+                outputs = written_contents(memory, subject.spec.writes)
+    tell({"phase": "compare", **compare_outputs(subject.names, outputs, subject.right)})
     tell({"phase": "time", "places": [], "patience_s": max(2 * PATIENCE_S, 3 * SAMPLES * patience_s / PATIENCE)})
-    times, before = both_timed(subject, spec, program)
+    times, before = alternate_run_times(subject, spec, program)
     tell({"times_us": times, "before_us": before, "phase": "list", "patience_s": COMPILE_S})
-    tell({"listings": text + further(stage, device, spec), "phase": "done"})
+    tell({"listings": text + later_listings(stage, device, spec), "phase": "done"})
 
 
-def loaded(spec: ProgramSpec, cpu: str, code: bytes) -> CompiledProgram:
+def load_program(spec: ProgramSpec, cpu: str, code: bytes) -> CompiledProgram:
     """Load the program of an object file that LLVM generated for a CPU.
 
     Raises:
@@ -151,18 +153,18 @@ def loaded(spec: ProgramSpec, cpu: str, code: bytes) -> CompiledProgram:
     return program
 
 
-def written(memory: Sequence[Fenced], writes: frozenset[int]) -> dict[int, bytes]:
+def written_contents(memory: Sequence[Fenced], writes: frozenset[int]) -> dict[int, bytes]:
     return {position: memory[position].content() for position in sorted(writes)}
 
 
 def edited_spec(subject: EditSubject, stage: str, device: str, text: str, uops: tuple[UOp, ...]) -> ProgramSpec:
     """Return the program of the edit."""
     if stage == "uops":
-        return rendered(stage, device, subject.spec.name, uops)
+        return render_stage(stage, device, subject.spec.name, uops)
     return replace(subject.spec, lines=tuple(SourceLine(line, ()) for line in text.splitlines()))
 
 
-def further(stage: str, device: str, spec: ProgramSpec) -> list[tuple[str, list[str]]]:
+def later_listings(stage: str, device: str, spec: ProgramSpec) -> list[tuple[str, list[str]]]:
     """Return the texts of the later stages, from the compilers."""
     try:
         listings = further_listings(spec) if stage == "uops" else Device[language_device(stage, device)].listings(spec)
@@ -171,7 +173,9 @@ def further(stage: str, device: str, spec: ProgramSpec) -> list[tuple[str, list[
     return [(language, [line.text for line in lines]) for language, lines in listings]
 
 
-def both_timed(subject: EditSubject, spec: ProgramSpec, program: CompiledProgram) -> tuple[list[float], list[float]]:
+def alternate_run_times(
+    subject: EditSubject, spec: ProgramSpec, program: CompiledProgram
+) -> tuple[list[float], list[float]]:
     """Return the microseconds of runs of the edit and of the original, measured alternately."""
     runs: list[Callable[[], None]] = []
     for own_spec, program_of in ((spec, program), (subject.spec, subject.program)):

@@ -62,10 +62,10 @@ def check_firings(
 
     Equal firings are checked once.
     """
-    return tuple(_checked(trace, stages, step, rule, samples))
+    return tuple(_check_steps(trace, stages, step, rule, samples))
 
 
-def _checked(
+def _check_steps(
     trace: Trace, stages: Iterable[int] | None, only: int | None, rule: str | None, samples: int
 ) -> Iterator[CheckedFiring]:
     rebuilt = RebuiltUOps(trace)

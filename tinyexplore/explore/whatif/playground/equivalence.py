@@ -126,7 +126,7 @@ def equivalent(
     verdict = Verdict("not checked", reason="nothing was computed")
     doubt = ""
     carried: list[Carried] = []
-    for cut in _cuts(before, after):
+    for cut in _cut_candidates(before, after):
         pair = _Pair(before, after, cut, tolerance)
         try:
             verdict = pair.compared(samples, carried)
@@ -197,12 +197,12 @@ def _depends_on_barrier(load: UOp) -> bool:
     return any(src.op is Ops.BARRIER for src in load.src[1:])
 
 
-def _cuts(before: UOp, after: UOp) -> list[frozenset[UOp]]:
+def _cut_candidates(before: UOp, after: UOp) -> list[frozenset[UOp]]:
     """Return the sets of nodes to try as free variables: all common nodes, then loads and reductions, then none."""
-    mine, others = set(before.toposort()), set(after.toposort())
-    common = mine & others
-    if all(node in common or node.op not in _ONLY_READ for node in others):
-        common |= {node for node in mine if node.op in _ONLY_READ}  # `after` does not need them
+    nodes_before, nodes_after = set(before.toposort()), set(after.toposort())
+    common = nodes_before & nodes_after
+    if all(node in common or node.op not in _ONLY_READ for node in nodes_after):
+        common |= {node for node in nodes_before if node.op in _ONLY_READ}  # `after` does not need them
     values = {node for node in common if is_value(node) and node.op not in _NEVER_CUT}
     values = {node for node in values if all(is_loop(axis) or node.dtype.count == 1 for axis in node.ranges)}
     cuts = [frozenset(values), frozenset(node for node in values if node.op in _ONLY_READ), frozenset[UOp]()]
@@ -235,11 +235,13 @@ class _Pair:
             if requirement.node.op not in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)
         ]
         budget = MOST_OPERATIONS * samples // max(1, first.steps)
-        most = max(FEWEST, min(samples, budget))
+        most_samples = max(FEWEST, min(samples, budget))
         compared = 0
         skipped = ""
         doubt: Counterexample | None = None
-        for choose, carried_values in self._samples(carried, inputs, most, min(COMBINED * samples, max(most, budget))):
+        for choose, carried_values in self._samples(
+            carried, inputs, most_samples, min(COMBINED * samples, max(most_samples, budget))
+        ):
             counterexample = self.compared_once(choose, carried_values)
             if isinstance(counterexample, Counterexample):
                 if not self.cut:
@@ -247,7 +249,7 @@ class _Pair:
                         "differs", compared, counterexample=self.simplified(self.last, choose, counterexample)
                     )
                 doubt = doubt or counterexample
-                self.carried.append(_carried(self.last, self.lane))
+                self.carried.append(_carried_values(self.last, self.lane))
                 if len(self.carried) == MOST_CARRIED:
                     break
             elif counterexample:
@@ -261,13 +263,13 @@ class _Pair:
         return Verdict("agrees", compared, tolerance=self.tolerance)
 
     def _samples(
-        self, carried: Sequence[Carried], inputs: Sequence[InputRequirement], most: int, budget: int
+        self, carried: Sequence[Carried], inputs: Sequence[InputRequirement], most_samples: int, budget: int
     ) -> Iterator[tuple[Choose, Carried]]:
         for carried_values in carried:
-            yield _given(carried_values), carried_values
+            yield _choose_carried(carried_values), carried_values
         usual = self.tolerance is not None
         constants = constants_of(node.arg for root in (self.after, self.before) for node in root.find(Ops.CONST))
-        for choose in choices(inputs, most, usual=usual, constants=constants, budget=budget):
+        for choose in choices(inputs, most_samples, usual=usual, constants=constants, budget=budget):
             yield choose, {}
 
     def simplified(self, world: World, choose: Choose, counterexample: Counterexample) -> Counterexample:
@@ -280,12 +282,12 @@ class _Pair:
         """
         chosen = dict(world.chosen)
         tries = 0
-        most = max(8, min(MOST_TRIES, MOST_SIMPLIFYING // max(1, world.steps)))
+        most_tries = max(8, min(MOST_TRIES, MOST_SIMPLIFYING // max(1, world.steps)))
 
         def differs(values: Mapping[InputRequirement, Any]) -> bool:
             nonlocal chosen, counterexample, tries
             tries += 1
-            other = self.compared_once(_mostly(values, choose))
+            other = self.compared_once(_choose_from(values, choose))
             if not isinstance(other, Counterexample):
                 return False
             chosen, counterexample = (
@@ -295,19 +297,19 @@ class _Pair:
             return True
 
         size = len(chosen)
-        while size > 1 and tries < most:
+        while size > 1 and tries < most_tries:
             names = list(chosen)
             for start in range(0, len(names), size):
                 some = [
                     name for name in names[start : start + size] if name in chosen and not _is_zero(name, chosen[name])
                 ]
-                if some and tries < most:
-                    differs({**chosen, **{needed: _simplest(needed) for needed in some}})
+                if some and tries < most_tries:
+                    differs({**chosen, **{needed: _simplest_value(needed) for needed in some}})
             size //= 2
         for _ in range(2):
             for requirement in [needed for needed in chosen if not _is_zero(needed, chosen[needed])]:
                 for simple in simpler_values(requirement, chosen[requirement]) if requirement in chosen else ():
-                    if tries >= most or differs({**chosen, requirement: simple}):
+                    if tries >= most_tries or differs({**chosen, requirement: simple}):
                         break
         return counterexample
 
@@ -322,7 +324,9 @@ class _Pair:
         if isinstance(before, dict):
             return self._effects_differ(world, before, after)
         if isinstance(before, Address):
-            before, after = (tuple([_place_text(location) for location in _places(side)]) for side in (before, after))
+            before, after = (
+                tuple([_place_text(location) for location in _addressed_elements(side)]) for side in (before, after)
+            )
         count = max(len(before), len(after))
         before, after = (lanes * count if len(lanes) == 1 else lanes for lanes in (before, after))
         if len(before) != len(after):
@@ -331,31 +335,35 @@ class _Pair:
         for lane, (first, other) in enumerate(zip(before, after, strict=True)):
             if type(first) is NoValue:
                 undefined = str(first)
-            elif not self._same(first, other, world.greatest):
+            elif not self._is_same(first, other, world.greatest):
                 self.lane = lane
-                where = f"lane {lane}: " if count > 1 else ""
-                return self._counterexample(world, f"{where}{value_text(first)}", value_text(other))
+                prefix = f"lane {lane}: " if count > 1 else ""
+                return self._counterexample(world, f"{prefix}{value_text(first)}", value_text(other))
         return undefined if all(type(value) is NoValue for value in before) else ""
 
     def _results(self, world: World) -> tuple[Any, Any, tuple[list[str], list[str]]]:
-        mine, others = self.before.ranges, self.after.ranges
-        before = self._result(world, self.before, mine - others)
+        loops_before, loops_after = self.before.ranges, self.after.ranges
+        before = self._result(world, self.before, loops_before - loops_after)
         faults, world.faults = world.faults, []
-        after = self._result(world, self.after, others - mine)
+        after = self._result(world, self.after, loops_after - loops_before)
         return before, after, (faults, world.faults)
 
-    def _result(self, world: World, root: UOp, own: frozenset[UOp]) -> Any:
+    def _result(self, world: World, root: UOp, own_loops: frozenset[UOp]) -> Any:
         if root.op in (Ops.STORE, Ops.SINK, Ops.BARRIER):
-            return world.effects(root, [axis for axis in own if is_loop(axis)])
-        if any(is_loop(axis) for axis in own) and self.after.op is not Ops.CONST and root is self.after:
+            return world.effects(root, [axis for axis in own_loops if is_loop(axis)])
+        if any(is_loop(axis) for axis in own_loops) and self.after.op is not Ops.CONST and root is self.after:
             raise NotEvaluated("a loop that the original graph does not depend on")
         return world.lanes(root)
 
-    def _same(self, first: Any, other: Any, greatest: float) -> bool:
+    def _is_same(self, first: Any, other: Any, greatest: float) -> bool:
         if type(other) is NoValue:
             return False
         if isinstance(first, Address) or isinstance(other, Address):
-            return isinstance(first, Address) and isinstance(other, Address) and _places(first) == _places(other)
+            return (
+                isinstance(first, Address)
+                and isinstance(other, Address)
+                and _addressed_elements(first) == _addressed_elements(other)
+            )
         if isinstance(first, float) and isinstance(other, float):
             if first != first or other != other:
                 return first != first and other != other
@@ -368,7 +376,7 @@ class _Pair:
         for pointer, index in dict.fromkeys((*before, *after)):
             lay = world.element(pointer, index)
             first, other = before.get((pointer, index), lay), after.get((pointer, index), lay)
-            if type(first) is not NoValue and not self._same(first, other, world.greatest):
+            if type(first) is not NoValue and not self._is_same(first, other, world.greatest):
                 name = f"{memory_name(pointer)}[{index}]"
                 return self._counterexample(world, f"{name} = {value_text(first)}", f"{name} = {value_text(other)}")
         return ""
@@ -379,32 +387,32 @@ class _Pair:
         for requirement, value in world.chosen.items():
             inputs.setdefault(_name(requirement, printer), []).append(value_text(value))
         texts = [(name, values[0] if len(values) == 1 else f"[{', '.join(values)}]") for name, values in inputs.items()]
-        texts = _told_together(texts)
+        texts = _merge_equal_elements(texts)
         return Counterexample(tuple(texts), lanes_text(before), lanes_text(after))
 
 
-def _told_together(texts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _merge_equal_elements(texts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Merge equal elements of memory into one entry; the most frequent value stands for all other elements."""
     alike: dict[str, list[str]] = {}
     for name, value in texts:
         if name.endswith("]"):
             alike.setdefault(value, []).append(name)
-    many = {value: names for value, names in alike.items() if len(names) >= MANY_ALIKE}
-    rest = max(many, key=lambda value: len(many[value]), default=None)
+    frequent = {value: names for value, names in alike.items() if len(names) >= MANY_ALIKE}
+    rest = max(frequent, key=lambda value: len(frequent[value]), default=None)
     inputs = []
     for name, value in texts:
-        if not name.endswith("]") or value not in many:
+        if not name.endswith("]") or value not in frequent:
             inputs.append((name, value))
-        elif value != rest and name == many[value][0]:
-            inputs.append((f"{name}, {many[value][1]}, … {many[value][-1]}", value))
+        elif value != rest and name == frequent[value][0]:
+            inputs.append((f"{name}, {frequent[value][1]}, … {frequent[value][-1]}", value))
     return inputs if rest is None else [*inputs, ("all else that is read", rest)]
 
 
-def _mostly(values: Mapping[InputRequirement, Any], choose: Choose) -> Choose:
+def _choose_from(values: Mapping[InputRequirement, Any], choose: Choose) -> Choose:
     return lambda requirement: values[requirement] if requirement in values else choose(requirement)
 
 
-def _simplest(requirement: InputRequirement) -> Any:
+def _simplest_value(requirement: InputRequirement) -> Any:
     zero = _zero(requirement.dtype)
     return (
         zero if dtypes.is_float(requirement.dtype) or requirement.low <= zero <= requirement.high else requirement.low
@@ -412,10 +420,10 @@ def _simplest(requirement: InputRequirement) -> Any:
 
 
 def _is_zero(requirement: InputRequirement, value: Any) -> bool:
-    return repr(value) == repr(_simplest(requirement))
+    return repr(value) == repr(_simplest_value(requirement))
 
 
-def _carried(world: World, lane: int) -> Carried:
+def _carried_values(world: World, lane: int) -> Carried:
     """Return the values of free variables, those of `lane` first, with source values that produce them if found."""
     carried: dict[tuple[UOp, int], Any] = {}
     chosen = sorted(world.chosen.items(), key=lambda item: item[0].lane != lane)
@@ -450,8 +458,8 @@ def _sources_for(node: UOp, value: Any) -> list[tuple[UOp, Any]]:
             step = abs(source.src[1].arg) or 1  # row and column of an element
             return [(source, value - value % step), (other, value % step)]
         case Ops.ADD if dtypes.is_int(kind):
-            least = bounds(other)[0]
-            return [(source, to_dtype_range(value - least, kind)), (other, least)]
+            lowest = bounds(other)[0]
+            return [(source, to_dtype_range(value - lowest, kind)), (other, lowest)]
         case Ops.MIN | Ops.MAX if by is not None:
             return [(source, value)]
         case Ops.MUL if by:
@@ -465,17 +473,17 @@ def _sources_for(node: UOp, value: Any) -> list[tuple[UOp, Any]]:
     return []
 
 
-def _given(carried: Carried) -> Choose:
+def _choose_carried(carried: Carried) -> Choose:
     def choose(requirement: InputRequirement) -> Any:
         key = requirement.node, requirement.lane
         if requirement.node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
             key = requirement.node, requirement.place or 0
-        return carried[key] if key in carried else _simplest(requirement)
+        return carried[key] if key in carried else _simplest_value(requirement)
 
     return choose
 
 
-def _places(address: Address) -> tuple[Any, ...]:
+def _addressed_elements(address: Address) -> tuple[Any, ...]:
     """Return the elements that an address refers to, one per lane; None for masked lanes."""
     count = max(len(address.idx), len(address.valid or ()))
     idx = address.idx * count if len(address.idx) == 1 else address.idx

@@ -40,7 +40,7 @@ def graph_at(bench: KernelBench, number: int, stage: str, step: int) -> Intermed
         pass_named(stage)
     except ValueError as error:
         raise WhatIfError(str(error)) from None
-    trace = _lowering(bench, number)
+    trace = _lower_again(bench, number)
     row: Stage = next(candidate for candidate in trace.stages if candidate.name == stage)
     if not 0 <= step <= len(row.steps):
         raise WhatIfError(f"step {step} of {stage}: in kernel {number} it has {len(row.steps)} steps")
@@ -54,7 +54,7 @@ def graph_at(bench: KernelBench, number: int, stage: str, step: int) -> Intermed
     return Intermediate(root, next((firing for firing in fired if firing.stage == stage and firing.step == step), None))
 
 
-def _lowering(bench: KernelBench, number: int) -> Trace:
+def _lower_again(bench: KernelBench, number: int) -> Trace:
     """Lower a kernel again, and return the trace of this lowering."""
     recorder = Recorder()
     with recording(None):

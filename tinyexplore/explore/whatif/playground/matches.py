@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tinyexplore.explore.analysis.why.matching import matched, node_text
+from tinyexplore.explore.analysis.why.matching import match_rule, node_text
 from tinyexplore.explore.analysis.why.rebuilt_uops import CannotRebuild, RebuiltUOps
 from tinyexplore.explore.analysis.why.rules import context_of, settings_of
 from tinyexplore.explore.recording.expression import Printer
@@ -49,8 +49,8 @@ class RuleMatch(ReadableRow):
     verdict: Verdict
 
     def __str__(self) -> str:
-        where = f"kernel {self.kernel}, {self.name}, step {self.step}, node {self.node}"
-        return f"{where}: {self.before}  →  {self.after}: {self.verdict}"
+        place = f"kernel {self.kernel}, {self.name}, step {self.step}, node {self.node}"
+        return f"{place}: {self.before}  →  {self.after}: {self.verdict}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -76,10 +76,12 @@ def matches_of(
     """Return every node on which `rule` would fire, in the first pass with rules (or in `stage`) that contains it."""
     if stage is not None:
         pass_named(stage)
-    return RuleMatches(_found(trace, rule, kernel, stage, checks or Checks()))
+    return RuleMatches(_find_matches(trace, rule, kernel, stage, checks or Checks()))
 
 
-def _found(trace: Trace, rule: Rule, kernel: int | None, stage: str | None, checks: Checks) -> Iterator[RuleMatch]:
+def _find_matches(
+    trace: Trace, rule: Rule, kernel: int | None, stage: str | None, checks: Checks
+) -> Iterator[RuleMatch]:
     rebuilt = RebuiltUOps(trace)
     names = {stage} if stage is not None else {step.name for step in rewrites()}
     seen: set[tuple[int | None, int]] = set()
@@ -99,7 +101,7 @@ def _found(trace: Trace, rule: Rule, kernel: int | None, stage: str | None, chec
                     continue
                 if rule.pattern.ops is not None and uop.op not in rule.pattern.ops:
                     continue
-                after = matched(rule, uop, context, places=False).after
+                after = match_rule(rule, uop, context, places=False).after
                 if after is not None:
                     yield RuleMatch(
                         rule=rule.name,

@@ -101,9 +101,9 @@ class World:
 
     # *** evaluation ***
 
-    def lanes(self, root: UOp, at: Point | None = None) -> Any:
+    def lanes(self, root: UOp, loop_point: Point | None = None) -> Any:
         """Return the lanes of `root`, or its Address."""
-        values: dict[UOp, Any] = dict(at or {})
+        values: dict[UOp, Any] = dict(loop_point or {})
         point = dict(values)
         for part in self._needed(root, values):
             self.steps += 1
@@ -115,8 +115,8 @@ class World:
     def effects(self, root: UOp, loops: Sequence[UOp] = ()) -> Effects:
         """Return the memory contents after `root` (one or several STOREs), over all iterations of `loops`."""
         written: Effects = {}
-        for at in self._points(_ordered(loops), {}):
-            self._store_all(root, at, written)
+        for loop_point in self._points(_ordered(loops), {}):
+            self._store_all(root, loop_point, written)
         return written
 
     def element(self, pointer: UOp, index: int) -> Any:
@@ -132,9 +132,9 @@ class World:
         chosen_value = self.chosen[requirement] = self.choose(requirement)
         return chosen_value
 
-    def _input(self, node: UOp, at: Point) -> Lanes:
+    def _input(self, node: UOp, loop_point: Point) -> Lanes:
         """Return the value of a free variable within its bounds. It is equal at equal steps of its loops."""
-        around = tuple([(loop, at[loop]) for loop in _ordered(node.ranges) if loop in at])
+        around = tuple([(loop, loop_point[loop]) for loop in _ordered(node.ranges) if loop in loop_point])
         key = (node, around)
         if key not in self.values:
             low, high = bounds(node) if not dtypes.is_float(node.dtype) else (0, 0)
@@ -189,9 +189,9 @@ class World:
                 return tuple([row[step] for step in lane[0]]) if lane else (row[node.arg],)
         return tuple([self._in_table(node, index) for index in values[node.src[0]]])
 
-    def _compute(self, node: UOp, values: Point, at: Point) -> Any:
+    def _compute(self, node: UOp, values: Point, loop_point: Point) -> Any:
         if node in self.cut:
-            return self._input(node, at)
+            return self._input(node, loop_point)
         match node.op:
             case Ops.CONST:
                 value = node.arg
@@ -208,11 +208,11 @@ class World:
             case Ops.LOAD:
                 return self._load(node, values[node.src[0]])
             case Ops.REDUCE:
-                return self._reduce(node, at)
+                return self._reduce(node, loop_point)
             case Ops.SCAN:
-                return self._scan(node, at)
+                return self._scan(node, loop_point)
             case Ops.RESULT:
-                return self._result(node, at)
+                return self._result(node, loop_point)
             case Ops.HREDUCE | Ops.VECTORIZE | Ops.GEP | Ops.TABLE:
                 return self._lanes(node, values)
         if node.op not in OpGroups.ALU:
@@ -311,32 +311,32 @@ class World:
             kind = pointer.dtype.base
             self.memory[pointer, index] = self.chosen[InputRequirement(pointer, kind, *_limits(kind), index)] = value
 
-    def _store_all(self, root: UOp, at: Point, written: Effects) -> None:
+    def _store_all(self, root: UOp, loop_point: Point, written: Effects) -> None:
         match root.op:
             case Ops.STORE:
-                self._store(root, at, written)
+                self._store(root, loop_point, written)
             case Ops.SINK:
                 for src in root.src:
-                    self._store_all(src, at, written)
+                    self._store_all(src, loop_point, written)
             case Ops.BARRIER:
-                loops = [src for src in root.src if src.op is Ops.RANGE and is_loop(src) and src not in at]
-                for inside in self._points(_ordered(loops), at):
+                loops = [src for src in root.src if src.op is Ops.RANGE and is_loop(src) and src not in loop_point]
+                for inside in self._points(_ordered(loops), loop_point):
                     for src in root.src:
                         if src.op in (Ops.STORE, Ops.SINK):
                             self._store_all(src, inside, written)
             case _:
                 raise NotEvaluated(f"{root.op.name} stores nothing")
 
-    def _store(self, store: UOp, at: Point, written: Effects) -> None:
+    def _store(self, store: UOp, loop_point: Point, written: Effects) -> None:
         address, value = store.src[:2]
-        values = self.lanes(value, at)
-        where = self.lanes(address, at)
+        values = self.lanes(value, loop_point)
+        elements = self.lanes(address, loop_point)
         if address.op is Ops.VECTORIZE:
-            for lane, lane_address in enumerate(where):
+            for lane, lane_address in enumerate(elements):
                 self._put(lane_address, (values[lane % len(values)],), written)
             return
-        count = max(store.arg or value.dtype.count, len(values), len(where.idx), len(where.valid or ()))
-        self._put(where, values * count if len(values) == 1 else values, written)
+        count = max(store.arg or value.dtype.count, len(values), len(elements.idx), len(elements.valid or ()))
+        self._put(elements, values * count if len(values) == 1 else values, written)
 
     def _put(self, address: Address, values: Lanes, written: Effects) -> None:
         indices = self._places(address, len(values), "stores into")
@@ -349,40 +349,40 @@ class World:
 
     # *** loops ***
 
-    def _points(self, loops: Sequence[UOp], at: Point) -> Iterator[Point]:
-        """Yield `at` with every combination of steps of `loops`. A size may depend on outer loops."""
+    def _points(self, loops: Sequence[UOp], loop_point: Point) -> Iterator[Point]:
+        """Yield `loop_point` with every combination of steps of `loops`. A size may depend on outer loops."""
         if not loops:
-            yield at
+            yield loop_point
             return
         first, *rest = loops
-        (end,) = self.lanes(first.src[0], at)
+        (end,) = self.lanes(first.src[0], loop_point)
         if type(end) is NoValue:
             raise NotEvaluated(f"a loop's end: {end}")
         for step in range(end):
-            yield from self._points(rest, {**at, first: (step,)})
+            yield from self._points(rest, {**loop_point, first: (step,)})
 
-    def _reduce(self, node: UOp, at: Point) -> Lanes:
+    def _reduce(self, node: UOp, loop_point: Point) -> Lanes:
         loops = [axis for axis in node.src[1:] if is_loop(axis)]
         lanes = next((axis for axis in node.src[1:] if not is_loop(axis)), None)
         total: Lanes = (reduce_identity(node.arg, node.dtype.scalar).arg,)
-        for inside in self._points(loops, at):
+        for inside in self._points(loops, loop_point):
             total = self._fold(node.arg, node.dtype, total, self.lanes(node.src[0], inside))
         if lanes is None:
             return total
         row = total * lanes.size if len(total) == 1 else total
         return (self._halves(node.arg, node.dtype.scalar, row),)
 
-    def _scan(self, node: UOp, at: Point) -> Lanes:
+    def _scan(self, node: UOp, loop_point: Point) -> Lanes:
         *factor, last = node.src[1:]
         if last.op is not Ops.RANGE or not is_loop(last):
-            return self._scan_of_lanes(node, at)
+            return self._scan_of_lanes(node, loop_point)
         if any(part.op is Ops.RANGE for part in factor):
             raise NotEvaluated("a running result along two loops")
-        (now,) = at.get(last) or self._input(last, {})
+        (carried,) = loop_point.get(last) or self._input(last, {})
         start = reduce_identity(Ops.ADD if factor else node.arg, node.dtype.scalar)
         total: Lanes = (start.arg,)
-        for step in range(now + 1):
-            inside = {**at, last: (step,)}
+        for step in range(carried + 1):
+            inside = {**loop_point, last: (step,)}
             value = self.lanes(node.src[0], inside)
             if factor:
                 total = self._alu(Ops.MULACC, node.dtype, (node,) * 3, (total, self.lanes(factor[0], inside), value))
@@ -390,15 +390,15 @@ class World:
                 total = self._fold(node.arg, node.dtype, total, value)
         return total
 
-    def _scan_of_lanes(self, node: UOp, at: Point) -> Lanes:
+    def _scan_of_lanes(self, node: UOp, loop_point: Point) -> Lanes:
         """Return the lanes of a scan along lanes: each lane is combined with all lanes before it."""
         *loops, lanes = node.src[1:]
         if len(loops) > 1 or any(loop.op is not Ops.RANGE for loop in loops):
             raise NotEvaluated("a running result with a factor, along lanes")
-        points = [at]
+        points = [loop_point]
         if loops:
-            (now,) = at.get(loops[0]) or self._input(loops[0], {})
-            points = [{**at, loops[0]: (step,)} for step in range(now + 1)]
+            (carried,) = loop_point.get(loops[0]) or self._input(loops[0], {})
+            points = [{**loop_point, loops[0]: (step,)} for step in range(carried + 1)]
         count = lanes.size if lanes.op is Ops.RANGE else lanes.dtype.count
         total: Lanes = (reduce_identity(node.arg, node.dtype.scalar).arg,)
         row: list[Any] = []
@@ -410,27 +410,27 @@ class World:
                 row += total
         return tuple(row)
 
-    def _result(self, node: UOp, at: Point) -> Lanes:
+    def _result(self, node: UOp, loop_point: Point) -> Lanes:
         register, assign, *axes = node.src
         if register in self.cut or assign in self.cut:
-            return self._input(assign, at)
+            return self._input(assign, loop_point)
         value, *steps = assign.src[1:]
         if any(
-            open_register not in at and open_register not in self.cut
+            open_register not in loop_point and open_register not in self.cut
             for open_register in _open_registers(value)
             if open_register is not register
         ):
             raise NotEvaluated("registers that change together")
-        carried = self.lanes(register.src[0], at)
+        carried = self.lanes(register.src[0], loop_point)
         if steps:
             (loop,) = steps
             if loop.op is not Ops.RANGE:
                 raise NotEvaluated("a running result along lanes")
-            (now,) = at.get(loop) or self._input(loop, {})
-            for step in range(now + 1):
-                carried = self.lanes(value, {**at, loop: (step,), register: carried})
+            (initial,) = loop_point.get(loop) or self._input(loop, {})
+            for step in range(initial + 1):
+                carried = self.lanes(value, {**loop_point, loop: (step,), register: carried})
             return carried  # type: ignore[no-any-return]
-        for inside in self._points([axis for axis in axes if is_loop(axis)], at):
+        for inside in self._points([axis for axis in axes if is_loop(axis)], loop_point):
             carried = self.lanes(value, {**inside, register: carried})
         return carried  # type: ignore[no-any-return]
 

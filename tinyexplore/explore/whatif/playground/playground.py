@@ -51,8 +51,8 @@ class RuleRow(ReadableRow):
     own: bool = False
 
     def __str__(self) -> str:
-        where = ", ".join(self.passes) or "in no pass"
-        return f"{self.name}: {self.law}  ({self.firings} firings; {where})"
+        passes = ", ".join(self.passes) or "in no pass"
+        return f"{self.name}: {self.law}  ({self.firings} firings; {passes})"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -184,7 +184,7 @@ def rule_rows(trace: Trace, stage: str | None = None) -> tuple[RuleRow, ...]:
         for rule in step.table.rules:
             if stage in (None, step.name):
                 passes.setdefault(rule, []).append(step.name)
-    own = [rule for rule in written_rules() if rule not in passes]
+    unused_rules = [rule for rule in written_rules() if rule not in passes]
     return tuple(
         RuleRow(
             name=rule.name,
@@ -194,9 +194,9 @@ def rule_rows(trace: Trace, stage: str | None = None) -> tuple[RuleRow, ...]:
             firings=fired[rule.name],
             file=package_path(rule.file),
             line=rule.line,
-            own=rule in own,
+            own=rule in unused_rules,
         )
-        for rule in (*own, *passes)
+        for rule in (*unused_rules, *passes)
     )
 
 

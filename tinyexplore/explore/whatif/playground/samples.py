@@ -33,11 +33,11 @@ def odd_floats(dtype: DType) -> tuple[float, ...]:
     infinite = to_bits(math.inf, dtype) if dtype not in FP8 else FP8[dtype].greatest + 1
     bits = (1, (1 << mantissa) - 1, 1 << mantissa, infinite - 1)  # denormals, the smallest normal number, the largest
     limits = [from_bits(bit, dtype) for bit in bits]
-    whole = float(1 << mantissa + 1)  # above this value, not every integer can be represented
+    largest_exact = float(1 << mantissa + 1)  # above this value, not every integer can be represented
     last = 2.0**-mantissa
     # halfway between two values of a narrower type, plus one last bit: double rounding changes the result
     ties = [1.0 + 2.0 ** -(fewer + 1) + last for fewer in (23, 10, 7, 3, 2) if fewer + 1 < mantissa]
-    edges = [*limits, *[-limit for limit in limits], whole, whole - 1, 1.0 + last, *ties]
+    edges = [*limits, *[-limit for limit in limits], largest_exact, largest_exact - 1, 1.0 + last, *ties]
     floats = [*_USUAL, math.inf, -math.inf, math.nan, *edges]
     distinct = {}
     for value in (to_dtype_range(float(number), dtype) for number in floats):
@@ -74,11 +74,11 @@ def _odd_values(dtype: DType, low: int, high: int, constants: tuple[Any, ...]) -
 
 def _float_neighbors(value: float, dtype: DType) -> list[float]:
     """Return a float and its neighbors in its dtype."""
-    nearest = to_dtype_range(value, dtype)
-    if nearest == 0 or not math.isfinite(nearest):
+    rounded = to_dtype_range(value, dtype)
+    if rounded == 0 or not math.isfinite(rounded):
         return []
-    bits = to_bits(nearest, dtype)
-    return [nearest, from_bits(bits - 1, dtype), from_bits(bits + 1, dtype)]
+    bits = to_bits(rounded, dtype)
+    return [rounded, from_bits(bits - 1, dtype), from_bits(bits + 1, dtype)]
 
 
 def constants_of(constants: Iterable[Any]) -> tuple[Any, ...]:
@@ -215,10 +215,10 @@ def _combined(
     """Yield every combination of special values. The lanes of the widest vectors get a different one each."""
     rows = [number for number, lanes in enumerate(groups) if len(lanes) == wide]
     single = [number for number, lanes in enumerate(groups) if len(lanes) < wide]
-    for alone in product(*[odd[number] for number in single]):
-        fixed = {lane: value for number, value in zip(single, alone) for lane in groups[number]}
-        together = product(*[odd[number] for number in rows])
-        while some := list(islice(together, wide)):
+    for odd_value in product(*[odd[number] for number in single]):
+        fixed = {lane: value for number, value in zip(single, odd_value) for lane in groups[number]}
+        combinations = product(*[odd[number] for number in rows])
+        while some := list(islice(combinations, wide)):
             for lane in range(wide):
                 for number, value in zip(rows, some[lane % len(some)]):
                     fixed[groups[number][lane]] = value
@@ -226,14 +226,14 @@ def _combined(
 
 
 def _each_once(
-    groups: Sequence[Sequence[InputRequirement]], odd: Sequence[Sequence[Any]], most: int, draw: Draw
+    groups: Sequence[Sequence[InputRequirement]], odd: Sequence[Sequence[Any]], most_samples: int, draw: Draw
 ) -> Iterator[Choose]:
     """Yield each special value of each node in some lane, with arbitrary other values."""
     seed = 0
     for first in range(max(map(len, odd))):
         for number, lanes in enumerate(groups):
             start = first * len(lanes)
-            if start >= len(odd[number]) or seed >= most:
+            if start >= len(odd[number]) or seed >= most_samples:
                 continue
             seed += 1
             values = odd[number][start : start + len(lanes)]

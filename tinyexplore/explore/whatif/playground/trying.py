@@ -12,7 +12,7 @@ from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import KernelVariant, RuleFiring
 from tinyexplore.explore.whatif.bench import KernelBench
-from tinyexplore.explore.whatif.measure import Lost, Measurement, Untimed, measured
+from tinyexplore.explore.whatif.measure import Lost, Measurement, Untimed, measure_in_worker
 from tinyexplore.explore.whatif.playground.checking import tolerance_of
 from tinyexplore.explore.whatif.playground.equivalence import Verdict, equivalent
 from tinyexplore.explore.whatif.playground.written import tolerance_of_rule
@@ -122,8 +122,8 @@ class Checks:
         if key not in self.known:
             if len(self.known) >= MOST_CHECKED:
                 return Verdict("not checked", reason=f"{MOST_CHECKED} different firings were checked before it")
-            own = tolerance_of_rule(rule)
-            within = tolerance_of(rule.name, stage, before) if own is None else own
+            rule_tolerance = tolerance_of_rule(rule)
+            within = tolerance_of(rule.name, stage, before) if rule_tolerance is None else rule_tolerance
             self.known[key] = equivalent(before, after, tolerance=within)
         return self.known[key]
 
@@ -191,9 +191,9 @@ def _variant(bench: KernelBench, number: int, passes: Sequence[Pass]) -> KernelV
     times, note = Measurement(()), ""
     with recording(None):
         try:
-            if bench.measure is not measured:
+            if bench.measure is not measure_in_worker:
                 raise Untimed("not timed: a page cannot time machine code")
-            times = bench.under_settings(lambda: measured(device, kernel, kernel, kernel, program))
+            times = bench.under_settings(lambda: measure_in_worker(device, kernel, kernel, kernel, program))
         except (Untimed, Lost) as error:
             note = str(error)
     names = bench.names.get(number, ())
@@ -209,7 +209,7 @@ def first_line(error: Exception) -> str:
     return text if len(text) <= MOST_WORDS else text[: MOST_WORDS - 1].rstrip() + "…"
 
 
-def told(outcomes: Sequence[PipelineTrial], change: str, kernels: int) -> str:
+def result_text(outcomes: Sequence[PipelineTrial], change: str, kernels: int) -> str:
     """Return the result of `change` ("without widen", or the name of a rule) in one line."""
     firings = [firing for outcome in outcomes for firing in outcome.firings]
     wrong = [firing for firing in firings if firing.verdict == "differs"]
@@ -243,4 +243,4 @@ def _failures(outcomes: Sequence[PipelineTrial]) -> list[str]:
     ]
 
 
-__all__ = ["Checks", "UOpRewrite", "PlaygroundLowering", "PipelineTrial", "lowered_by", "told", "try_kernel"]
+__all__ = ["Checks", "UOpRewrite", "PlaygroundLowering", "PipelineTrial", "lowered_by", "result_text", "try_kernel"]
