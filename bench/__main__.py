@@ -46,14 +46,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return measure_explorer(words[1:])
     options = _parser().parse_args(words)
     if options.list:
-        _list()
+        _print_cases()
         return 0
     try:
         if options.report:
             written = _write(Report.load(Path(options.report)), Path(options.report).parent)
             print(written)
             return 0
-        report = _measured(options)
+        report = _run_measurements(options)
     except (UnknownCase, ValueError, OSError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
@@ -79,10 +79,12 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--targets", action="store_true", help="what has an aim, without peers: each figure beside it")
     what.add_argument("--report", metavar="JSON", help="nothing: write table and plot of an earlier run anew")
     how = parser.add_argument_group("how")
-    how.add_argument("--rounds", type=_count, default=10, help="slices for each peer and case (10)")
-    how.add_argument("--slice-ms", type=_positive, default=30.0, help="how long a slice is (30)")
-    how.add_argument("--threads", type=_threads, default=0, help="threads for each peer (default: one per core)")
-    how.add_argument("--timeout", type=_positive, default=120.0, help="seconds that a peer may prepare a case (120)")
+    how.add_argument("--rounds", type=_parse_count, default=10, help="slices for each peer and case (10)")
+    how.add_argument("--slice-ms", type=_parse_positive, default=30.0, help="how long a slice is (30)")
+    how.add_argument("--threads", type=_parse_threads, default=0, help="threads for each peer (default: one per core)")
+    how.add_argument(
+        "--timeout", type=_parse_positive, default=120.0, help="seconds that a peer may prepare a case (120)"
+    )
     how.add_argument(
         "--python",
         action="append",
@@ -96,19 +98,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _count(text: str) -> int:
+def _parse_count(text: str) -> int:
     if (value := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"{text}: at least 1")
     return value
 
 
-def _positive(text: str) -> float:
+def _parse_positive(text: str) -> float:
     if not 0 < (value := float(text)) < math.inf:
         raise argparse.ArgumentTypeError(f"{text}: more than nothing, and an end")
     return value
 
 
-def _threads(text: str) -> int:
+def _parse_threads(text: str) -> int:
     """Parse a number of threads, at most the number of cores.
 
     With more threads than cores, threads that wait for each other in a loop would make no progress.
@@ -119,7 +121,7 @@ def _threads(text: str) -> int:
     return value
 
 
-def _list() -> None:
+def _print_cases() -> None:
     for case in ALL_CASES:
         print(f"{case.name:24} {case.what}")
     print()
@@ -127,13 +129,13 @@ def _list() -> None:
         print(f"{peer.name:24} {peer.what}")
 
 
-def _pythons(given: Sequence[str]) -> dict[str, str]:
+def _pythons(options: Sequence[str]) -> dict[str, str]:
     """Return the Python interpreter of each peer.
 
-    The key "" stands for every peer that `given` does not name.
+    The key "" stands for every peer that `options` does not name.
     """
-    found = {}
-    for entry in (os.environ.get("TINYEXPLORE_BENCH_PYTHON", ""), *given):
+    python_of_peer = {}
+    for entry in (os.environ.get("TINYEXPLORE_BENCH_PYTHON", ""), *options):
         name, _, path = entry.rpartition("=")
         if not path:
             continue
@@ -141,14 +143,14 @@ def _pythons(given: Sequence[str]) -> dict[str, str]:
             raise ValueError(f"--python {entry}: no peer is called {name!r}; known: {', '.join(PEERS)}")
         if not os.access(path, os.X_OK):
             raise ValueError(f"--python {entry}: {path} is not a program")
-        found[name] = os.path.abspath(path)  # the workers start in the checkout
-    return found
+        python_of_peer[name] = os.path.abspath(path)  # the workers start in the checkout
+    return python_of_peer
 
 
 # *** measuring ***
 
 
-def _measured(options: argparse.Namespace) -> Report:
+def _run_measurements(options: argparse.Namespace) -> Report:
     """Measure what `options` ask for.
 
     The report is written after each part, so that an interrupted run keeps its results.
@@ -160,8 +162,8 @@ def _measured(options: argparse.Namespace) -> Report:
         setup_timeout=options.timeout,
         pythons=_pythons(options.python),
     )
-    wanted = cases_with_aims() if options.targets and not options.cases else options.cases
-    cases = choose_cases(wanted, ALL_CASES, WIDE if options.wide else CASES)
+    patterns = cases_with_aims() if options.targets and not options.cases else options.cases
+    cases = choose_cases(patterns, ALL_CASES, WIDE if options.wide else CASES)
     named = (WIDE_PEERS if options.wide else DEFAULT_PEERS) if options.against is None else options.against
     against = [] if options.targets else list(filter(None, named.split(",")))
     peers = [*([] if options.without_us else OURS), *against]
@@ -171,20 +173,20 @@ def _measured(options: argparse.Namespace) -> Report:
         options.out or (DOCUMENTS if options.all else "bench/results/wide" if options.wide else "bench/results")
     )
     folder.mkdir(parents=True, exist_ok=True)  # now, so that a wrong path fails before an hour of measurements
-    older = _older(folder) if options.update else None
-    report = Report(_about(settings), {}, {}, [])
+    older = _load_older_report(folder) if options.update else None
+    report = Report(_describe_run(settings), {}, {}, [])
 
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
     with Awake(say, settles=2.0 if options.rounds >= 5 else 0.0):
-        for part in _parts(options, report, settings, cases, peers, say):
+        for part in _measure_parts(options, report, settings, cases, peers, say):
             merged = report if older is None else report.updating(older)
             say(f"{_write(merged, folder)} ({part})")
     return report
 
 
-def _parts(
+def _measure_parts(
     options: argparse.Namespace, report: Report, settings: Settings, cases: list[Case], peers: list[str], say: Say
 ) -> Iterator[str]:
     """Measure one part after the other into `report`. Yield the name of each part when it is done."""
@@ -209,10 +211,10 @@ def _measure_cases(report: Report, harness: Harness, cases: Sequence[Case], say:
         report.probes = harness.probes()
         measured = []
         for number, case in enumerate(cases, 1):
-            measured.append((case, harness.run(case), _now()))
+            measured.append((case, harness.run(case), _current_time()))
             say(_progress(f"{number}/{len(cases)}", make_row(*measured[-1][:2], harness.peak_flops)))
         if harness.settings.rounds >= 5:
-            report.probes = _better(report.probes, harness.probes())
+            report.probes = _better_probes(report.probes, harness.probes())
         # after the cases, which may have raised the known peak of the machine
         report.rows = [make_row(case, timings, harness.peak_flops, date) for case, timings, date in measured]
 
@@ -226,28 +228,28 @@ def _progress(place: str, row: Row) -> str:
     return f"{place} {row.name}: {figures} ms; ours/best {ratio}" + (f"; {failed}" if failed else "")
 
 
-def _better(
+def _better_probes(
     before: list[tuple[str, int, float, str]], after: list[tuple[str, int, float, str]]
 ) -> list[tuple[str, int, float, str]]:
     """Return each probe with the better of its two measurements."""
-    found = []
+    best = []
     later = {(name, threads): value for name, threads, value, _ in after}
     for name, threads, value, unit in before:
         pick = min if unit == "µs" else max
-        found.append((name, threads, pick(value, later.get((name, threads), value)), unit))
-    return found
+        best.append((name, threads, pick(value, later.get((name, threads), value)), unit))
+    return best
 
 
 # *** output files ***
 
 
-def _now() -> str:
+def _current_time() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
-def _about(settings: Settings) -> dict[str, Any]:
+def _describe_run(settings: Settings) -> dict[str, Any]:
     return {
-        "date": _now(),
+        "date": _current_time(),
         "machine": f"{_cpu_name()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}",
         "target": chosen().text or "native",
         "load at the start": f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "nan",
@@ -265,7 +267,7 @@ def _cpu_name() -> str:
         return platform.processor() or platform.machine()
 
 
-def _older(folder: Path) -> Report | None:
+def _load_older_report(folder: Path) -> Report | None:
     path = folder / "results.json"
     return Report.load(path) if path.is_file() else None
 

@@ -25,7 +25,7 @@ from typing import Any
 from bench.awake import Awake
 from bench.cases import CASES, TINY, Case, UnknownCase, choose_cases
 from bench.first_run import first_call
-from bench.harness import ROOT, Harness, PeerProcess, Settings, WorkerLost, environment, store
+from bench.harness import ROOT, Harness, PeerProcess, Settings, WorkerLost, environment, store_case
 from bench.overhead import RECORDED
 from bench.peers import OURS
 
@@ -77,7 +77,7 @@ class Comparison:
         """Return the table in Markdown, with a summary."""
         lines = ["| | row | old | new | minima | medians | |", "|---|---|---:|---:|---:|---:|---|"]
         for pair in self.pairs:
-            old, new = shown(pair.part, min(pair.old)), shown(pair.part, min(pair.new))
+            old, new = time_text(pair.part, min(pair.old)), time_text(pair.part, min(pair.new))
             mark = "over" if pair.is_over else ""
             ratios = f"{pair.ratio:.3f} | {pair.median_ratio:.3f}"
             lines.append(f"| {pair.part} | {pair.name} | {old} | {new} | {ratios} | {mark} |")
@@ -85,22 +85,25 @@ class Comparison:
 
     def summary(self) -> Iterator[str]:
         for part in (WARM, FIRST, RECORDING):
-            found = [pair for pair in self.pairs if pair.part == part]
-            if not found:
+            pairs = [pair for pair in self.pairs if pair.part == part]
+            if not pairs:
                 continue
-            over = [pair.name for pair in found if pair.is_over]
+            slower = [pair.name for pair in pairs if pair.is_over]
             bound = f"new ≤ {MOST_RECORDING}" if part == RECORDING else f"≤ {MOST[part]} × old"
-            mean, half = mean_of([pair.ratio for pair in found]), mean_of([pair.median_ratio for pair in found])
-            kept = f"{len(found) - len(over)} of {len(found)} {bound}"
-            named = f"; over: {', '.join(over)}" if over else ""
-            yield f"{part}: {kept}; geometric means {mean:.3f} of minima, {half:.3f} of medians{named}"
+            mean, half = (
+                geometric_mean([pair.ratio for pair in pairs]),
+                geometric_mean([pair.median_ratio for pair in pairs]),
+            )
+            kept_text = f"{len(pairs) - len(slower)} of {len(pairs)} {bound}"
+            named = f"; over: {', '.join(slower)}" if slower else ""
+            yield f"{part}: {kept_text}; geometric means {mean:.3f} of minima, {half:.3f} of medians{named}"
 
 
-def shown(part: str, value: float) -> str:
+def time_text(part: str, value: float) -> str:
     return f"{value:.3f}" if part == RECORDING else f"{value * 1e3:.4g} ms"
 
 
-def mean_of(ratios: Sequence[float]) -> float:
+def geometric_mean(ratios: Sequence[float]) -> float:
     """Return the geometric mean."""
     return exp(fmean(map(log, ratios)))
 
@@ -120,10 +123,10 @@ class Trees(Harness):
 
 
 def measure_warm(
-    found: Comparison, cases: Sequence[Case], roots: dict[str, Path], settings: Settings, say: Say
+    comparison: Comparison, cases: Sequence[Case], roots: dict[str, Path], settings: Settings, say: Say
 ) -> None:
     with tempfile.TemporaryDirectory(prefix="tinyexplore-bench-") as cache, Trees(roots, settings, say, cache) as trees:
-        found.failed += [f"{name}: {reason}" for name, reason in trees.left_out.items()]
+        comparison.failed += [f"{name}: {reason}" for name, reason in trees.left_out.items()]
         for number, case in enumerate(cases, 1):
             timings = trees.run(case)
             for way in OURS:
@@ -131,36 +134,36 @@ def measure_warm(
                 lost = [side.reason if side else "left out" for side in sides if side is None or not side.samples]
                 name = case.name if way == OURS[0] else f"{case.name}, {way.partition('.')[2]}"
                 if lost:
-                    found.failed.append(f"{name}: {'; '.join(lost)}")
+                    comparison.failed.append(f"{name}: {'; '.join(lost)}")
                     continue
                 pair = Pair(WARM, name, *[tuple(side.samples) for side in sides if side is not None])
-                found.pairs.append(pair)
+                comparison.pairs.append(pair)
                 say(f"{number}/{len(cases)} {name}: {pair.ratio:.3f}, medians {pair.median_ratio:.3f}")
 
 
 def measure_first(
-    found: Comparison, cases: Sequence[Case], roots: dict[str, Path], settings: Settings, repeats: int, say: Say
+    comparison: Comparison, cases: Sequence[Case], roots: dict[str, Path], settings: Settings, repeats: int, say: Say
 ) -> None:
     for number, case in enumerate(cases, 1):
         seconds: dict[str, list[float]] = {side: [] for side in roots}
         with tempfile.TemporaryDirectory(prefix="tinyexplore-bench-") as folder:
-            request = store(case, Path(folder))
+            request = store_case(case, Path(folder))
             try:
                 for turn in range(repeats):
-                    for side in in_turn(list(roots), turn):
+                    for side in rotated(list(roots), turn):
                         with tempfile.TemporaryDirectory(prefix="tinyexplore-bench-cache-") as cache:
                             first, _ = first_call(OURS[0], request, settings, cache, roots[side])
                         seconds[side].append(first)
             except WorkerLost as lost:
-                found.failed.append(f"{case.name}, first run: {side}: {lost}")
+                comparison.failed.append(f"{case.name}, first run: {side}: {lost}")
                 continue
         pair = Pair(FIRST, case.name, *[tuple(samples) for samples in seconds.values()])
-        found.pairs.append(pair)
+        comparison.pairs.append(pair)
         say(f"{number}/{len(cases)} {case.name}, first run: {pair.ratio:.3f}, medians {pair.median_ratio:.3f}")
 
 
 def measure_recording(
-    found: Comparison,
+    comparison: Comparison,
     labels: Sequence[tuple[str, str]],
     roots: dict[str, Path],
     settings: Settings,
@@ -188,23 +191,23 @@ def measure_recording(
                 ask(side, do="prepare", case=case)
             turns = [(side, recording) for side in roots for recording in ("off", "on")]
             for turn in range(rounds):
-                for side, recording in in_turn(turns, turn):
+                for side, recording in rotated(turns, turn):
                     reply = ask(side, do="cold", recording=recording)
                     # an older tree reports wall time only
                     times.setdefault((side, recording), []).append(float(reply.get("cpu_seconds", reply["seconds"])))
             ratios = [tuple(on / off for on, off in zip(times[side, "on"], times[side, "off"])) for side in roots]
             pair = Pair(RECORDING, label, *ratios)
-            found.pairs.append(pair)
+            comparison.pairs.append(pair)
             say(f"{label}, recording / off: old {median(pair.old):.3f}, new {median(pair.new):.3f} (medians)")
 
 
-def in_turn(sides: Sequence[Any], turn: int) -> list[Any]:
+def rotated(sides: Sequence[Any], turn: int) -> list[Any]:
     """Return `sides`, rotated by `turn`, so that each turn starts with another side."""
     start = turn % len(sides)
     return [*sides[start:], *sides[:start]]
 
 
-def checked(root: Path) -> Path:
+def checked_root(root: Path) -> Path:
     """Return `root`, if a process that starts there imports the code of `root`.
 
     Raise ValueError otherwise.
@@ -213,9 +216,9 @@ def checked(root: Path) -> Path:
         raise ValueError(f"{root} is no checkout with a bench/: git worktree add {root} COMMIT")
     program = "import tinyexplore; print(tinyexplore.__file__)"
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=root, env=environment(1, root), capture_output=True, text=True)
-    if not Path(done.stdout.strip()).resolve().is_relative_to(root):
-        raise ValueError(f"a process in {root} imports {done.stdout.strip() or done.stderr[-300:]}")
+    process = subprocess.run(command, cwd=root, env=environment(1, root), capture_output=True, text=True)
+    if not Path(process.stdout.strip()).resolve().is_relative_to(root):
+        raise ValueError(f"a process in {root} imports {process.stdout.strip() or process.stderr[-300:]}")
     return root
 
 
@@ -236,7 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = Settings(rounds=max(1, options.rounds), slice_seconds=options.slice_ms / 1e3)
     try:
         cases = choose_cases(options.cases, (*CASES, *TINY), CASES)
-        roots = {"old": checked(Path(options.old).resolve()), "new": checked(ROOT)}
+        roots = {"old": checked_root(Path(options.old).resolve()), "new": checked_root(ROOT)}
     except (UnknownCase, ValueError) as error:
         print(f"bench.against: {error}", file=sys.stderr)
         return 2
@@ -244,19 +247,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
-    found = Comparison()
+    comparison = Comparison()
     load = f"load at the start {os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "load unknown"
     with Awake(say, settles=2.0 if options.rounds >= 5 else 0.0):
-        measure_warm(found, cases, roots, settings, say)
+        measure_warm(comparison, cases, roots, settings, say)
         if options.first_runs:
-            measure_first(found, cases, roots, settings, options.first_runs, say)
+            measure_first(comparison, cases, roots, settings, options.first_runs, say)
         if options.recording:
-            measure_recording(found, RECORDED, roots, settings, options.recording, say)
-    text = f"{found.text()}\n({load}, {os.cpu_count()} cores)\n"
+            measure_recording(comparison, RECORDED, roots, settings, options.recording, say)
+    text = f"{comparison.text()}\n({load}, {os.cpu_count()} cores)\n"
     print(text)
     if options.out:
         Path(options.out).write_text(text, encoding="utf-8")
-    return 1 if found.failed or any(pair.is_over for pair in found.pairs) else 0
+    return 1 if comparison.failed or any(pair.is_over for pair in comparison.pairs) else 0
 
 
 if __name__ == "__main__":

@@ -70,8 +70,8 @@ def ew_chain(name: str, n: int) -> Case:
     def inputs(rng: np.random.Generator) -> Arrays:
         return {letter: _normal(rng, n, scale=0.5) for letter in "abcd"}
 
-    what = f"((a·b + c).relu()·d − a).exp() on {n:,} elements"
-    return Case(name, "ew_chain", what, inputs, ref.ew_chain, 5 * n, 16 * n, 4 * n)
+    description = f"((a·b + c).relu()·d − a).exp() on {n:,} elements"
+    return Case(name, "ew_chain", description, inputs, ref.ew_chain, 5 * n, 16 * n, 4 * n)
 
 
 def ew_add(name: str, n: int) -> Case:
@@ -79,8 +79,8 @@ def ew_add(name: str, n: int) -> Case:
 
 
 def ew_gelu(name: str, n: int) -> Case:
-    what = f"gelu (tanh form) of {n:,} elements"
-    return Case(name, "ew_gelu", what, _normals(x=(n,)), ref.ew_gelu, 8 * n, 4 * n, 4 * n)
+    description = f"gelu (tanh form) of {n:,} elements"
+    return Case(name, "ew_gelu", description, _normals(x=(n,)), ref.ew_gelu, 8 * n, 4 * n, 4 * n)
 
 
 def full_sum(name: str, n: int) -> Case:
@@ -104,8 +104,8 @@ def over_rows(name: str, family: str, rows: int, columns: int, what: str) -> Cas
 
 def cumsum_flat(name: str, n: int) -> Case:
     # the error of a float32 running sum of n steps grows with √n roundings; a result shifted by one place exceeds this
-    what = f"running sum of {n:,} elements"
-    return Case(name, "cumsum", what, _normals(x=(n,)), ref.cumsum, n, 4 * n, 4 * n, atol=1e-3)
+    description = f"running sum of {n:,} elements"
+    return Case(name, "cumsum", description, _normals(x=(n,)), ref.cumsum, n, 4 * n, 4 * n, atol=1e-3)
 
 
 def sort(name: str, n: int) -> Case:
@@ -129,32 +129,40 @@ def matmul(name: str, family: str, m: int, n: int, k: int, what: str) -> Case:
 
 
 def bmm(name: str, batch: int, n: int) -> Case:
-    what = f"{batch} products of {n} × {n}"
+    description = f"{batch} products of {n} × {n}"
     shapes = _normals(a=(batch, n, n), b=(batch, n, n))
     size = batch * n * n
-    return Case(name, "matmul", what, shapes, ref.matmul, 2 * size * n, 8 * size, 4 * size, atol=1e-4)
+    return Case(name, "matmul", description, shapes, ref.matmul, 2 * size * n, 8 * size, 4 * size, atol=1e-4)
 
 
 def gemv(name: str, n: int) -> Case:
-    what = f"{n} × {n} matrix times vector"
+    description = f"{n} × {n} matrix times vector"
     return Case(
-        name, "matmul", what, _normals(a=(n, n), b=(n,)), ref.matmul, 2 * n * n, 4 * (n * n + n), 4 * n, atol=1e-4
+        name,
+        "matmul",
+        description,
+        _normals(a=(n, n), b=(n,)),
+        ref.matmul,
+        2 * n * n,
+        4 * (n * n + n),
+        4 * n,
+        atol=1e-4,
     )
 
 
 def conv3x3(name: str, batch: int, channels: int, size: int) -> Case:
-    what = f"3×3 convolution, padding 1, batch {batch}, {channels} → {channels} channels, {size} × {size}"
+    description = f"3×3 convolution, padding 1, batch {batch}, {channels} → {channels} channels, {size} × {size}"
     places = batch * size * size
     shapes = _normals(x=(batch, channels, size, size), w=(channels, channels, 3, 3))
     flops = 2 * places * channels * channels * 9
     read = 4 * (places * channels + 9 * channels * channels)
-    return Case(name, "conv3x3", what, shapes, ref.conv3x3, flops, read, 4 * places * channels, atol=1e-4)
+    return Case(name, "conv3x3", description, shapes, ref.conv3x3, flops, read, 4 * places * channels, atol=1e-4)
 
 
 def maxpool2(name: str, batch: int, channels: int, size: int) -> Case:
     n = batch * channels * size * size
-    what = f"2×2 max pool, {batch} × {channels} × {size} × {size}"
-    return Case(name, "maxpool2", what, _normals(x=(batch, channels, size, size)), ref.maxpool2, n, 4 * n, n)
+    description = f"2×2 max pool, {batch} × {channels} × {size} × {size}"
+    return Case(name, "maxpool2", description, _normals(x=(batch, channels, size, size)), ref.maxpool2, n, 4 * n, n)
 
 
 def moved(name: str, family: str, shape: tuple[int, ...], what: str) -> Case:
@@ -167,8 +175,8 @@ def embedding(name: str, rows: int, width: int, picked: int) -> Case:
         return {"table": _normal(rng, rows, width), "index": rng.integers(0, rows, picked, dtype=np.int32)}
 
     n = picked * width
-    what = f"{picked} rows picked from {rows} × {width}"
-    return Case(name, "embedding", what, inputs, ref.embedding, 0, 4 * n + 4 * picked, 4 * n, rtol=0, atol=0)
+    description = f"{picked} rows picked from {rows} × {width}"
+    return Case(name, "embedding", description, inputs, ref.embedding, 0, 4 * n + 4 * picked, 4 * n, rtol=0, atol=0)
 
 
 # *** attention and nets ***
@@ -177,9 +185,11 @@ def embedding(name: str, rows: int, width: int, picked: int) -> Case:
 def sdpa(name: str, batch: int, heads: int, length: int, width: int) -> Case:
     shape = (batch, heads, length, width)
     n = batch * heads * length * width
-    what = f"causal attention, batch {batch}, {heads} heads, length {length}, width {width}"
+    description = f"causal attention, batch {batch}, {heads} heads, length {length}, width {width}"
     flops = 4 * batch * heads * width * length * (length + 1) // 2
-    return Case(name, "sdpa", what, _normals(q=shape, k=shape, v=shape), ref.sdpa, flops, 12 * n, 4 * n, atol=1e-4)
+    return Case(
+        name, "sdpa", description, _normals(q=shape, k=shape, v=shape), ref.sdpa, flops, 12 * n, 4 * n, atol=1e-4
+    )
 
 
 def mlp(name: str, family: str, batch: int, sizes: tuple[int, ...] = (784, 512, 512, 10)) -> Case:
@@ -201,11 +211,11 @@ def mlp(name: str, family: str, batch: int, sizes: tuple[int, ...] = (784, 512, 
     forward = 2 * batch * sum(products)
     flops = forward if family == "mlp_fwd" else 3 * forward - 2 * batch * products[0]
     copies = {"mlp_fwd": 0, "mlp_sgd": 1, "mlp_adam": 3}[family]
-    what = {"mlp_fwd": "forward", "mlp_sgd": "training step, SGD", "mlp_adam": "training step, Adam"}[family]
+    kind = {"mlp_fwd": "forward", "mlp_sgd": "training step, SGD", "mlp_adam": "training step, Adam"}[family]
     return Case(
         name,
         family,
-        f"MLP {'-'.join(map(str, sizes))}, batch {batch}: {what}",
+        f"MLP {'-'.join(map(str, sizes))}, batch {batch}: {kind}",
         inputs,
         getattr(ref, family),
         flops,
@@ -239,11 +249,11 @@ def block(name: str, family: str, batch: int, length: int, width: int) -> Case:
     flops = forward if family == "block_fwd" else 3 * forward
     parameters = 12 * width * width + 13 * width
     written = tokens * width if family == "block_fwd" else parameters
-    what = "forward" if family == "block_fwd" else "forward and backward"
+    kind = "forward" if family == "block_fwd" else "forward and backward"
     return Case(
         name,
         family,
-        f"transformer block, batch {batch}, length {length}, width {width}, 8 heads, causal: {what}",
+        f"transformer block, batch {batch}, length {length}, width {width}, 8 heads, causal: {kind}",
         inputs,
         getattr(ref, family),
         flops,
@@ -302,11 +312,11 @@ def convnet(name: str, family: str, batch: int) -> Case:
     flops = forward if family == "convnet_fwd" else 3 * forward - products[0]
     parameters = sum(wide * out * size * size + out for wide, out, size in ref.CONVNET_LAYERS) + 192 + 5770
     copies = 0 if family == "convnet_fwd" else 3
-    what = "forward, running statistics" if family == "convnet_fwd" else "training step, Adam, batch statistics"
+    kind = "forward, running statistics" if family == "convnet_fwd" else "training step, Adam, batch statistics"
     return Case(
         name,
         family,
-        f"convnet on 28 × 28, batch {batch}: {what}",
+        f"convnet on 28 × 28, batch {batch}: {kind}",
         inputs,
         getattr(ref, family),
         flops,
@@ -411,8 +421,8 @@ def choose_cases(
     chosen: set[str] = set()
     for pattern in patterns:
         exact = [case.name for case in known if case.name == pattern]
-        found = exact or [case.name for case in known if case.name.startswith(pattern)]
-        if not found:
+        names = exact or [case.name for case in known if case.name.startswith(pattern)]
+        if not names:
             raise UnknownCase(f"no case is called {pattern!r}; known: {', '.join(case.name for case in known)}")
-        chosen.update(found)
+        chosen.update(names)
     return [case for case in known if case.name in chosen]

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from bench.cases import choose_cases
-from bench.conversation import raised, serve
+from bench.conversation import error_reply, serve
 
 
-def forget() -> None:
+def clear_caches() -> None:
     """Drop every compiled kernel and every memoised result, so that the next call does all the work again."""
     # not at the top: the import hook of `bench.stripped` must come first
     from tinyexplore.compile.lowering import _programs
@@ -58,7 +58,7 @@ class CompileWorker:
         try:
             return {"ok": True, **getattr(self, f"do_{request.pop('do')}")(**request)}
         except Exception as error:
-            return raised(error)
+            return error_reply(error)
 
     def do_hello(self, **_: Any) -> dict[str, Any]:
         from bench import stripped
@@ -69,8 +69,8 @@ class CompileWorker:
         return {"version": self.engine.version, "removed": sum(stripped.counts.values())}
 
     def do_prepare(self, case: str, warm: bool = True) -> dict[str, Any]:
-        (found,) = choose_cases([case])
-        self.call = self.engine.prepare(found.family, found.make_inputs())
+        (case_found,) = choose_cases([case])
+        self.call = self.engine.prepare(case_found.family, case_found.make_inputs())
         if warm:
             self.call()
         return {}
@@ -80,7 +80,7 @@ class CompileWorker:
 
         `cpu_seconds` is the CPU time of all threads, which other programs change less than wall time.
         """
-        forget()
+        clear_caches()
         if recording == "off":
             return {**_timed(self.call), "events": 0}
         if recording == "trace":
@@ -110,13 +110,13 @@ class CompileWorker:
         from tinyexplore.trace import Ran, Recorder
         from tinyexplore.trace import recording as listening_to
 
-        found = []
+        seconds_of_runs = []
         for _ in range(3):
             listener = Recorder()
             with listening_to(listener):
                 self.call()
-            found.append(sum(event.seconds for event in listener.events if isinstance(event, Ran)))
-        return {"seconds": min(found)}
+            seconds_of_runs.append(sum(event.seconds for event in listener.events if isinstance(event, Ran)))
+        return {"seconds": min(seconds_of_runs)}
 
     def do_stages(self) -> dict[str, Any]:
         """Return the seconds of each stage without its inner stages, and the rate of rule firings.
@@ -127,22 +127,22 @@ class CompileWorker:
         """
         from tinyexplore.explore import capture
 
-        forget()
+        clear_caches()
         with capture() as session:
             self.call()
         trace = session.trace
-        own = {stage.id: stage.elapsed_us for stage in trace.stages}
+        own_us = {stage.id: stage.elapsed_us for stage in trace.stages}
         for stage in trace.stages:
             if stage.parent is not None:
-                own[stage.parent] -= stage.elapsed_us
+                own_us[stage.parent] -= stage.elapsed_us
         seconds: defaultdict[str, float] = defaultdict(float)
         firings = 0
         rewriting = 0.0
         for stage in trace.stages:
-            seconds[stage.name] += own[stage.id] / 1e6
+            seconds[stage.name] += own_us[stage.id] / 1e6
             if stage.steps:
                 firings += sum(step.rule is not None for step in stage.steps)
-                rewriting += own[stage.id] / 1e6
+                rewriting += own_us[stage.id] / 1e6
         return {
             "stages": dict(seconds),
             "kernels": len(trace.kernels),

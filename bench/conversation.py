@@ -27,7 +27,7 @@ def serve(answer: Callable[[Message], Message]) -> None:
         replies.flush()
 
 
-def raised(error: Exception) -> Message:
+def error_reply(error: Exception) -> Message:
     """Return the reply for an exception of a worker: a failure must reach the report, and must not end the process."""
     traceback.print_exception(error, limit=-6)
     words = "".join(traceback.format_exception_only(type(error), error)).strip()

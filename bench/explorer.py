@@ -233,8 +233,8 @@ class Page:
         self.tab.close()
 
     def metric(self, name: str) -> float:
-        found = self.devtools.send("Performance.getMetrics")["metrics"]
-        return next(metric["value"] for metric in found if metric["name"] == name)
+        metrics = self.devtools.send("Performance.getMetrics")["metrics"]
+        return next(metric["value"] for metric in metrics if metric["name"] == name)
 
     def settle(self) -> None:
         self.tab.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
@@ -244,32 +244,32 @@ class Page:
         self.tab.evaluate(f"tinyexplore.handle.go({{stage: {stage}, step: 0, graph: 'uops', place: 'passes'}})")
         self.tab.focus(".tinyexplore")
         self.settle()
-        found = []
+        times = []
         for _ in range(count):
             before = self.metric("TaskDuration")
             self.tab.keyboard.press("ArrowRight")
             self.settle()
-            found.append((self.metric("TaskDuration") - before) * 1e3)
-        return found
+            times.append((self.metric("TaskDuration") - before) * 1e3)
+        return times
 
     def frames_ms(self, move: Callable[[int], None], count: int = 40) -> list[float]:
         """Call `move(i)` `count` times. Return the main-thread milliseconds of each frame."""
         self.settle()
-        found = []
+        times = []
         for i in range(count):
             before = self.metric("TaskDuration")
             move(i)
             self.settle()
-            found.append((self.metric("TaskDuration") - before) * 1e3)
-        return found
+            times.append((self.metric("TaskDuration") - before) * 1e3)
+        return times
 
     def press(self, words: str) -> None:
         """Press a button of the graph by a script.
 
         Playwright's search for the text takes longer than the measured action.
         """
-        found = "[...document.querySelectorAll('.graph button')].find((one) => one.textContent === words)"
-        self.tab.evaluate(f"(words) => {found}.click()", words)
+        button = "[...document.querySelectorAll('.graph button')].find((one) => one.textContent === words)"
+        self.tab.evaluate(f"(words) => {button}.click()", words)
 
     def show_every_node(self) -> float:
         """Draw each LazyBuffer as a box. Return the seconds."""
@@ -307,16 +307,16 @@ class Page:
         x, y = self._middle()
         self.tab.mouse.move(x, y)
         self.tab.mouse.down()
-        found = self.frames_ms(lambda i: self.tab.mouse.move(x - 4 * i, y - 4 * i))
+        times = self.frames_ms(lambda i: self.tab.mouse.move(x - 4 * i, y - 4 * i))
         self.tab.mouse.up()
-        return found
+        return times
 
     def zoom(self) -> list[float]:
         self.tab.mouse.move(*self._middle())
         self.tab.keyboard.down("Control")
-        found = self.frames_ms(lambda i: self.tab.mouse.wheel(0, -20 if i % 20 < 10 else 20))
+        times = self.frames_ms(lambda i: self.tab.mouse.wheel(0, -20 if i % 20 < 10 else 20))
         self.tab.keyboard.up("Control")
-        return found
+        return times
 
 
 # *** measuring ***
@@ -339,7 +339,7 @@ def measure(rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
         say("tuner")
         yield from _tuning(browser, folder)
         say("by hand")
-        yield from _by_hand()
+        yield from _debugging()
         say("live page")
         yield from _live(browser, folder, rounds)
         say("edits")
@@ -360,9 +360,10 @@ def measure(rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
             detail = f"{firings} firings, {len(trace.kernels)} kernels, {len(trace.nodes)} nodes"
             yield Figure(f"page, {title}", nbytes / 1e3, "kB", aims[0], detail)
             yield _opened(f"page opens, {title}", aims[1], browser, trace, folder, rounds)
-            whole, told = len(trace_to_bytes(trace)), firing_bytes(trace)
-            detail = f"compressed: steps and links, without nodes and listings; the whole trace is {whole / 1e3:.0f} kB"
-            yield Figure(f"bytes per firing, {title}", told / firings, "B", 50.0, detail)
+            trace_bytes, bytes_of_firings = len(trace_to_bytes(trace)), firing_bytes(trace)
+            detail = "compressed: steps and links, without nodes and listings; "
+            detail += f"the whole trace is {trace_bytes / 1e3:.0f} kB"
+            yield Figure(f"bytes per firing, {title}", bytes_of_firings / firings, "B", 50.0, detail)
     say("comparison")
     compared = comparison_html(compare(block(), block(NOOPT=1)))
     yield Figure("comparison page, transformer block with and without opts", len(compared.encode()) / 1e3, "kB")
@@ -376,16 +377,16 @@ def _capture(rounds: int) -> Figure:
     Bytecode is present, as after an installation with pip: the first round of each way creates it and does not count.
     """
     ways = {"plain": (FIRST_RUN, "plain"), "captured": (FIRST_RUN, "captured"), "asked": (TRACE_ASKED,)}
-    taken: dict[str, list[float]] = {way: [] for way in ways}
+    times_of_way: dict[str, list[float]] = {way: [] for way in ways}
     with tempfile.TemporaryDirectory() as bytecode:
         for number in range(rounds + 1):  # alternately, so that noise of the machine affects all ways
             for way, program in ways.items():
                 seconds = _first_run(Path(bytecode), *program)
                 if number:
-                    taken[way].append(seconds)
-    plain, captured, asked = (median(times) for times in taken.values())
+                    times_of_way[way].append(seconds)
+    plain, captured, with_trace = (median(times) for times in times_of_way.values())
     detail = f"processor time: {plain * 1e3:.1f} ms plain, {captured * 1e3:.1f} ms captured, in fresh processes with "
-    detail += f"nothing on disk but Python's bytecode; {asked * 1e3:.0f} ms for the trace, once it is asked for"
+    detail += f"nothing on disk but Python's bytecode; {with_trace * 1e3:.0f} ms for the trace, once it is asked for"
     return Figure("capture over plain first run, softmax", captured / plain, "×", 2.0, detail)
 
 
@@ -405,7 +406,7 @@ def _opened(name: str, aim: float | None, browser: Any, trace: Trace, folder: Pa
 
 def _stepping(browser: Any, traces: Sequence[Trace], folder: Path, rounds: int) -> Iterator[Figure]:
     """Yield the time of a step of a pass."""
-    size, firings, trace, stage = _near_450(traces)
+    size, firings, trace, stage = _pass_near_450_nodes(traces)
     page = Page(browser, trace, folder)
     times = page.steps_ms(stage.id, min(firings, 5 * rounds))
     page.close()
@@ -415,22 +416,24 @@ def _stepping(browser: Any, traces: Sequence[Trace], folder: Path, rounds: int) 
 
 def _why_not(traces: Sequence[Trace]) -> Iterator[Figure]:
     """Yield the time to find what prevents the rules of a pass on each node of its graph, in the middle of the pass."""
-    size, _, trace, stage = _near_450(traces)
+    size, _, trace, stage = _pass_near_450_nodes(traces)
     step = len(stage.steps) // 2
     nodes = {shown.node for shown in StageReplay(trace, stage.id).graph_at(step).nodes.values()}
-    first, then = [], []
-    asked: Explainer | None = None
+    first, later = [], []
+    explainer: Explainer | None = None
     for number, node in enumerate(sorted(nodes)):
-        times, asked = (then, asked) if number % 50 and asked is not None else (first, Explainer(trace))
+        times, explainer = (later, explainer) if number % 50 and explainer is not None else (first, Explainer(trace))
         if times is first:
             gc.collect()  # else the collection of garbage from earlier figures would take longer than the question
         began = time.perf_counter()
-        asked.why_not(node, stage, step)
+        explainer.why_not(node, stage, step)
         times.append((time.perf_counter() - began) * 1e3)
-    where = f'"{stage.name}" of {trace.title} after step {step}'
-    detail = f"{where}: of a graph asked about first, most of {len(first)}, the graph replayed and made anew"
+    place = f'"{stage.name}" of {trace.title} after step {step}'
+    detail = f"{place}: of a graph asked about first, most of {len(first)}, the graph replayed and made anew"
     yield Figure(f"why not, {size} nodes", max(first), "ms", 100.0, detail)
-    yield Figure(f"why not again, {size} nodes", median(then), "ms", None, f"each other node; most {max(then):.1f} ms")
+    yield Figure(
+        f"why not again, {size} nodes", median(later), "ms", None, f"each other node; most {max(later):.1f} ms"
+    )
 
 
 def _tuning(browser: Any, folder: Path) -> Iterator[Figure]:
@@ -458,7 +461,7 @@ def _tuning(browser: Any, folder: Path) -> Iterator[Figure]:
     )
 
 
-def _by_hand() -> Iterator[Figure]:
+def _debugging() -> Iterator[Figure]:
     """Yield the time of UOps in the debugger, and of a product's addresses in the model of the caches.
 
     The results of the cache model are compared with those of the plain model.
@@ -479,8 +482,8 @@ def _by_hand() -> Iterator[Figure]:
     for chunk in stream.chunks():
         plain.run(chunk.lines, chunk.columns)
     equal = all(
-        (*one.traffic.served, *one.traffic.reuse) == (*map(int, served), *map(int, reuse))
-        for one, served, reuse in zip(model.accesses, plain.served, plain.reuse, strict=True)
+        (*access.traffic.served, *access.traffic.reuse) == (*map(int, served), *map(int, reuse))
+        for access, served, reuse in zip(model.accesses, plain.served, plain.reuse, strict=True)
     )
     words = f"of a product of 32 × 32 {'each is' if equal else 'NOT each is'} what the plain simulator finds"
     a, b = Tensor.rand(256, 256).realize(), Tensor.rand(256, 256).realize()
@@ -488,9 +491,9 @@ def _by_hand() -> Iterator[Figure]:
     for name, opts in (("no opts", ()), ("the heuristics' opts", None)):
         began, worked = time.perf_counter(), time.process_time()
         model = view.kernels[0].caches(opts=opts)
-        took, worked = time.perf_counter() - began, time.process_time() - worked
+        seconds, worked = time.perf_counter() - began, time.process_time() - worked
         detail = f"{model.total.touches:,} touches, {worked:.2f} s of processor time; {words}"
-        yield Figure(f"caches of a product of 256 × 256, {name}", took, "s", 2.0, detail)
+        yield Figure(f"caches of a product of 256 × 256, {name}", seconds, "s", 2.0, detail)
 
 
 def _live(browser: Any, folder: Path, rounds: int) -> Iterator[Figure]:
@@ -501,8 +504,8 @@ def _live(browser: Any, folder: Path, rounds: int) -> Iterator[Figure]:
     nbytes = len(view.to_html(path, live=True).encode())
     yield Figure("live page, one file", nbytes / 1e6, "MB", 10.0, "engine, Python, front end and a trace of one kernel")
     stage = next(stage for stage in view.trace.stages if any(step.rule is not None for step in stage.steps))
-    asked = {"ask": "why", "stage": stage.id, "step": 0, "node": stage.steps[0].before}
-    first, again = [], []
+    request = {"ask": "why", "stage": stage.id, "step": 0, "node": stage.steps[0].before}
+    first, later = [], []
     tab = None
     for _ in range(rounds):
         if tab is not None:
@@ -510,19 +513,19 @@ def _live(browser: Any, folder: Path, rounds: int) -> Iterator[Figure]:
         tab = browser.new_page(viewport={"width": 1280, "height": 800})
         tab.goto(path.as_uri())
         tab.wait_for_selector(READY, state="attached", timeout=60_000)
-        first.append(tab.evaluate(ASKED, asked) / 1e3)
-        again.append(tab.evaluate(ASKED, asked) / 1e3)
+        first.append(tab.evaluate(ASKED, request) / 1e3)
+        later.append(tab.evaluate(ASKED, request) / 1e3)
     yield Figure(
         "live page, first answer", median(first), "s", 6.0, "why not: unpacked, started, the kernel made again"
     )
-    yield Figure("live page, the same question again", median(again), "s", 0.3)
+    yield Figure("live page, the same question again", median(later), "s", 0.3)
     assert tab is not None
     start = {"ask": "debug", "kernel": 0, "do": "restart"}
     tab.evaluate(ASKED, start)
-    took = tab.evaluate(ASKED, {**start, "do": "finish"})
+    seconds = tab.evaluate(ASKED, {**start, "do": "finish"})
     count = tab.evaluate("async (asked) => (await tinyexploreEngine.ask(asked)).position", {**start, "do": "look"})
     detail = f"{count:,} UOps of a product of 16 × 16; the aim is 60 000 a second"
-    yield Figure("live page, a UOp debugged", took * 1e3 / count, "µs", 1e6 / 60_000, detail)
+    yield Figure("live page, a UOp debugged", seconds * 1e3 / count, "µs", 1e6 / 60_000, detail)
     tab.close()
 
 
@@ -586,16 +589,16 @@ def _rules(traces: Sequence[Trace]) -> Iterator[Figure]:
     branch = view.rules.insert(remainder_written_out, "simplify")
     detail = f"{len(branch.firings)} firings, checked; {len(branch.kernels)} kernels compiled and timed"
     yield Figure("rule in the pipeline, small program", time.perf_counter() - began, "s", None, detail)
-    count, wrong, took = 0, 0, 0.0
+    count, wrong, seconds = 0, 0, 0.0
     for trace in traces:
         began = time.perf_counter()
-        found = check_firings(trace)
-        took += time.perf_counter() - began
-        count += len(found)
-        wrong += sum(one.verdict.status == "differs" for one in found)
+        checks = check_firings(trace)
+        seconds += time.perf_counter() - began
+        count += len(checks)
+        wrong += sum(check.verdict.status == "differs" for check in checks)
     names = " and ".join(trace.title for trace in traces)
-    detail = f"{count:,} firings of {names}, equal ones once: {took:.1f} s in all, {wrong} found wrong"
-    yield Figure("a firing checked", took * 1e3 / count, "ms", None, detail)
+    detail = f"{count:,} firings of {names}, equal ones once: {seconds:.1f} s in all, {wrong} found wrong"
+    yield Figure("a firing checked", seconds * 1e3 / count, "ms", None, detail)
 
 
 def _fusion(browser: Any, folder: Path) -> Iterator[Figure]:
@@ -621,7 +624,7 @@ def _fusion(browser: Any, folder: Path) -> Iterator[Figure]:
     yield Figure("cut drawn, small graph", max(drawn), "ms", None, f"graph, edges, table; most of {len(drawn)}")
 
 
-def _near_450(traces: Sequence[Trace]) -> tuple[int, int, Trace, Stage]:
+def _pass_near_450_nodes(traces: Sequence[Trace]) -> tuple[int, int, Trace, Stage]:
     """Return the pass whose graph is nearest to 450 nodes: its nodes, firings, trace and stage.
 
     It has some steps.
@@ -656,16 +659,16 @@ def _large(browser: Any, trace: Trace, folder: Path) -> Iterator[Figure]:
     yield Figure(f"lays out, {size}", longest, "ms", 200.0, detail)
     idle = median(page.frames_ms(lambda i: None))
     middle = lazybuffers[len(lazybuffers) // 2].id
-    for what in ("pan", "zoom"):
-        found = {}
-        for where, zoom in (("far", 0.0), ("middle", MIDDLE), ("near", NEAR)):
+    for gesture in ("pan", "zoom"):
+        frame_times = {}
+        for distance, zoom in (("far", 0.0), ("middle", MIDDLE), ("near", NEAR)):
             page.zoom_to(zoom, middle)
-            found[where] = getattr(page, what)()
-        medians = {where: median(times) for where, times in found.items()}
-        detail = ", ".join(f"{where} {ms:.1f}" for where, ms in medians.items())
-        most = max(max(times) for times in found.values())
-        detail = f"a frame: {detail}; most {most:.1f}; {idle:.1f} where nothing moves"
-        yield Figure(f"{what}, {size}", max(medians.values()), "ms", 16.0, detail)
+            frame_times[distance] = getattr(page, gesture)()
+        medians = {distance: median(times) for distance, times in frame_times.items()}
+        detail = ", ".join(f"{distance} {ms:.1f}" for distance, ms in medians.items())
+        longest_ms = max(max(times) for times in frame_times.values())
+        detail = f"a frame: {detail}; most {longest_ms:.1f}; {idle:.1f} where nothing moves"
+        yield Figure(f"{gesture}, {size}", max(medians.values()), "ms", 16.0, detail)
     yield Figure(f"memory, {size}", page.metric("JSHeapUsedSize") / 1e6, "MB", None, "JavaScript heap")
     json_bytes = len(trace_to_json(trace).encode())
     yield Figure(f"trace, {size}", json_bytes / 1e6, "MB", None, "JSON before compression")
@@ -681,8 +684,8 @@ def _first_run(bytecode: Path, program: str, *words: str) -> float:
         environment = {**os.environ, "XDG_CACHE_HOME": folder, "PYTHONPYCACHEPREFIX": str(bytecode)}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         command = [sys.executable, "-c", program, *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    return float(json.loads(done.stdout))
+        process = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return float(json.loads(process.stdout))
 
 
 # *** output ***

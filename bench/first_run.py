@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.cases import Case
-from bench.harness import ROOT, PeerProcess, Settings, WorkerLost, store
+from bench.harness import ROOT, PeerProcess, Settings, WorkerLost, store_case
 from bench.report import FirstRun
 
 COLD, WARM = "tinyexplore", "tinyexplore, warm disk"
@@ -38,19 +38,19 @@ def measure_first_runs(
     cases: Sequence[Case], peers: Sequence[str], settings: Settings, say: Callable[[str], None]
 ) -> list[FirstRun]:
     """Return a FirstRun for each case: of tinyexplore (with an empty and a full disk cache) and of each of `peers`."""
-    found = []
+    runs = []
     for number, case in enumerate(cases, 1):
         run = FirstRun(case.name, date=datetime.now(timezone.utc).isoformat(timespec="seconds"))
         with tempfile.TemporaryDirectory(prefix="tinyexplore-bench-") as folder:
-            request = store(case, Path(folder))
+            request = store_case(case, Path(folder))
             left = [COLD, *peers]
             for _ in range(REPEATS):  # alternately, so that noise of the machine affects all engines
                 left = [way for way in left if _measure(run, way, request, settings)]
-        found.append(run)
+        runs.append(run)
         shown = ", ".join(f"{way} {seconds * 1e3:,.0f}" for way, seconds in run.seconds.items())
         failed = ", ".join(f"{way}: {kind}" for way, (kind, _) in run.failures.items())
         say(f"{number}/{len(cases)} {case.name}, first run: {shown} ms" + (f"; {failed}" if failed else ""))
-    return found
+    return runs
 
 
 def _measure(run: FirstRun, way: str, request: dict[str, Any], settings: Settings) -> bool:
@@ -63,8 +63,8 @@ def _measure(run: FirstRun, way: str, request: dict[str, Any], settings: Setting
             for kind in (way, WARM) if way == COLD else (way,):
                 seconds, before = first_call(way, request, settings, cache)
                 run.seconds[kind] = min(seconds, run.seconds.get(kind, seconds))
-                whole = before + seconds
-                run.with_imports[kind] = min(whole, run.with_imports.get(kind, whole))
+                total_s = before + seconds
+                run.with_imports[kind] = min(total_s, run.with_imports.get(kind, total_s))
         except WorkerLost as lost:
             run.failures[way] = (lost.kind, str(lost))
             run.seconds.pop(way, None)

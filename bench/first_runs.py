@@ -114,12 +114,12 @@ def serve(engine: str, program: str) -> dict[str, float]:
     else:
         call = torch_call(engine, program)
     cpu, wall = cpu_seconds(), time.perf_counter()
-    found = call()
+    results = call()
     wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
-    largest = max(float(abs(one).max()) for one in expected)
-    apart = max(float(abs(a - b).max()) for a, b in zip(found, expected, strict=True))
-    if apart > FARTHEST * largest:
-        raise ArithmeticError(f"differs from eager PyTorch by {apart / largest:.1e} of the largest value")
+    largest = max(float(abs(value).max()) for value in expected)
+    difference = max(float(abs(a - b).max()) for a, b in zip(results, expected, strict=True))
+    if difference > FARTHEST * largest:
+        raise ArithmeticError(f"differs from eager PyTorch by {difference / largest:.1e} of the largest value")
     return {"wall": wall, "cpu": cpu}
 
 
@@ -135,14 +135,14 @@ def measure(program: str, engine: str) -> First:
         variables = {**os.environ, **dict.fromkeys(CACHES, folder), **JAX_KEEPS_ALL, "PYTHONPATH": str(ROOT)}
         for _ in ("cold", "warm"):
             try:
-                done = subprocess.run(
+                process = subprocess.run(
                     command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=PATIENCE_S, check=False
                 )
             except subprocess.TimeoutExpired:
                 return First(program, engine, failure=f"more than {PATIENCE_S:.0f} s")
-            if done.returncode:
-                return First(program, engine, failure=(done.stderr.strip().splitlines() or ["no message"])[-1][:160])
-            times.append(json.loads(done.stdout.strip().splitlines()[-1]))
+            if process.returncode:
+                return First(program, engine, failure=(process.stderr.strip().splitlines() or ["no message"])[-1][:160])
+            times.append(json.loads(process.stdout.strip().splitlines()[-1]))
     cold, warm = times
     return First(program, engine, cold["wall"], warm["wall"], cold["cpu"], warm["cpu"])
 
@@ -199,7 +199,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(json.dumps(serve(*options.serve)))
         return 0
     words = [word.lower() for word in options.words]
-    programs = [one for one in PROGRAMS if any(word in one.lower() for word in words)] if words else SHOWN
+    programs = (
+        [program_name for program_name in PROGRAMS if any(word in program_name.lower() for word in words)]
+        if words
+        else SHOWN
+    )
     rows, load = [], f"{os.getloadavg()[0]:.1f}"
     for program in programs:
         for engine in options.engines:

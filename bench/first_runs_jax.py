@@ -13,7 +13,7 @@ EPS = 1e-5
 Weights = dict[str, Any]
 
 
-def under(w: Weights, name: str) -> Weights:
+def weights_of(w: Weights, name: str) -> Weights:
     """Return the weights of the submodule `name`."""
     return {key[len(name) + 1 :]: value for key, value in w.items() if key.startswith(name + ".")}
 
@@ -41,52 +41,54 @@ def conv(w: Weights, x: Any, stride: int, padding: int) -> Any:
 
 def attention(w: Weights, x: Any, heads: int) -> Any:
     count, length, width = x.shape
-    parts = linear(under(w, "inner"), x).reshape(count, length, 3, heads, width // heads)
+    parts = linear(weights_of(w, "inner"), x).reshape(count, length, 3, heads, width // heads)
     q, k, v = (parts[:, :, i].transpose(0, 2, 1, 3) for i in range(3))
     scores = jnp.einsum("bhik,bhjk->bhij", q, k) * (width // heads) ** -0.5
     scores = jnp.where(jnp.tri(length, dtype=bool), scores, -jnp.inf)
     h = jnp.einsum("bhij,bhjk->bhik", jax.nn.softmax(scores), v)
-    return linear(under(w, "outer"), h.transpose(0, 2, 1, 3).reshape(count, length, width))
+    return linear(weights_of(w, "outer"), h.transpose(0, 2, 1, 3).reshape(count, length, width))
 
 
 def block(w: Weights, x: Any, heads: int) -> Any:
-    x = x + attention(under(w, "attention"), norm(under(w, "norm1"), x), heads)
-    h = jax.nn.gelu(linear(under(w, "mlp.0"), norm(under(w, "norm2"), x)), approximate=False)
-    return x + linear(under(w, "mlp.2"), h)
+    x = x + attention(weights_of(w, "attention"), norm(weights_of(w, "norm1"), x), heads)
+    h = jax.nn.gelu(linear(weights_of(w, "mlp.0"), norm(weights_of(w, "norm2"), x)), approximate=False)
+    return x + linear(weights_of(w, "mlp.2"), h)
 
 
 def gpt2(w: Weights, words: Any) -> Any:
     x = w["words.weight"][words] + w["places.weight"][: words.shape[1]]
     for number in range(4):
-        x = block(under(w, f"blocks.{number}"), x, 4)
-    return linear(under(w, "last"), norm(under(w, "norm"), x))
+        x = block(weights_of(w, f"blocks.{number}"), x, 4)
+    return linear(weights_of(w, "last"), norm(weights_of(w, "norm"), x))
 
 
 def residual(w: Weights, x: Any, stride: int) -> Any:
-    h = jax.nn.relu(batch_norm(under(w, "norm1"), conv(under(w, "conv1"), x, stride, 1)))
-    h = batch_norm(under(w, "norm2"), conv(under(w, "conv2"), h, 1, 1))
-    beside = under(w, "beside")
-    return jax.nn.relu(h + (batch_norm(under(beside, "1"), conv(under(beside, "0"), x, stride, 0)) if beside else x))
+    h = jax.nn.relu(batch_norm(weights_of(w, "norm1"), conv(weights_of(w, "conv1"), x, stride, 1)))
+    h = batch_norm(weights_of(w, "norm2"), conv(weights_of(w, "conv2"), h, 1, 1))
+    beside = weights_of(w, "beside")
+    return jax.nn.relu(
+        h + (batch_norm(weights_of(beside, "1"), conv(weights_of(beside, "0"), x, stride, 0)) if beside else x)
+    )
 
 
 def resnet18(w: Weights, x: Any) -> Any:
-    x = jax.nn.relu(batch_norm(under(w, "1"), conv(under(w, "0"), x, 2, 3)))
+    x = jax.nn.relu(batch_norm(weights_of(w, "1"), conv(weights_of(w, "0"), x, 2, 3)))
     x = lax.reduce_window(x, -jnp.inf, lax.max, (1, 1, 3, 3), (1, 1, 2, 2), ((0, 0), (0, 0), (1, 1), (1, 1)))
     for number in range(8):
-        x = residual(under(w, str(4 + number)), x, 2 if number in (2, 4, 6) else 1)
-    return linear(under(w, "14"), x.mean((2, 3)))
+        x = residual(weights_of(w, str(4 + number)), x, 2 if number in (2, 4, 6) else 1)
+    return linear(weights_of(w, "14"), x.mean((2, 3)))
 
 
 def mlp(w: Weights, x: Any) -> Any:
     for number in (0, 2):
-        x = jax.nn.relu(linear(under(w, str(number)), x))
-    return linear(under(w, "4"), x)
+        x = jax.nn.relu(linear(weights_of(w, str(number)), x))
+    return linear(weights_of(w, "4"), x)
 
 
 def jax_call(program: str, module: Any, args: tuple[Any, ...]) -> Callable[[], list[Any]]:
     """Return a function that runs a program: the output, or the gradients of all weights in the order of the module."""
     weights = {name: jnp.array(value.detach().numpy()) for name, value in module.state_dict().items()}
-    (x,) = (jnp.array(one.numpy()) for one in args)
+    (x,) = (jnp.array(argument.numpy()) for argument in args)
     if program.startswith("transformer"):
         gradient = jax.jit(jax.grad(lambda w, x: jnp.square(block(w, x, 8)).mean()))
 

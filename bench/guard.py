@@ -90,16 +90,16 @@ def ratios(names: Sequence[str] = (), variables: Mapping[str, str] | None = None
 
     Raise RuntimeError if a case is wrong or raises.
     """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "bench.guard", *names],
         cwd=ROOT,
         env={**environment(1), **(variables or {})},
         capture_output=True,
         text=True,
     )
-    if done.returncode:
-        raise RuntimeError(f"the guard's process ended with status {done.returncode}: {done.stderr[-2000:]}")
-    return dict(json.loads(done.stdout))
+    if process.returncode:
+        raise RuntimeError(f"the guard's process ended with status {process.returncode}: {process.stderr[-2000:]}")
+    return dict(json.loads(process.stdout))
 
 
 def too_slow(names: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -107,14 +107,14 @@ def too_slow(names: Sequence[str] = (), variables: Mapping[str, str] | None = No
 
     `variables`: of the environment.
     """
-    found = {guard.case.name: "" for guard in GUARDS if guard.case.name in (names or [guard.case.name])}
+    slow = {guard.case.name: "" for guard in GUARDS if guard.case.name in (names or [guard.case.name])}
     for _ in range(ATTEMPTS):
-        measured = ratios(tuple(found), variables)
-        plain = {} if is_measured_here() else ratios(tuple(found), {"NOOPT": "1"})
-        found = {name: words for name, ratio in measured.items() if (words := verdict(name, ratio, plain.get(name)))}
-        if not found:
+        measured = ratios(tuple(slow), variables)
+        plain = {} if is_measured_here() else ratios(tuple(slow), {"NOOPT": "1"})
+        slow = {name: words for name, ratio in measured.items() if (words := verdict(name, ratio, plain.get(name)))}
+        if not slow:
             break
-    return found
+    return slow
 
 
 def verdict(name: str, ratio: float, plain: float | None) -> str:
@@ -137,15 +137,15 @@ def measure(case: Case) -> float:
     from bench.worker import compare
 
     arrays = case.make_inputs()
-    wanted = case.reference(arrays)
+    expected = case.reference(arrays)
     engine = Engine("jit", 1)
-    ours = engine.prepare(case.family, arrays)
-    compare(engine.to_numpy(ours()), wanted, case.rtol, case.atol)
-    known = case.family in families.makers
-    numpy = families.makers[case.family](None, arrays) if known else lambda: case.reference(arrays)
+    our_call = engine.prepare(case.family, arrays)
+    compare(engine.to_numpy(our_call()), expected, case.rtol, case.atol)
+    is_supported = case.family in families.makers
+    numpy = families.makers[case.family](None, arrays) if is_supported else lambda: case.reference(arrays)
     best = [math.inf, math.inf]
     for _ in range(ROUNDS):
-        for place, call in enumerate((ours, numpy)):
+        for place, call in enumerate((our_call, numpy)):
             best[place] = min(best[place], _sample(call))
     return best[0] / best[1]
 

@@ -234,10 +234,10 @@ class Harness:
         if not reply["ok"]:
             self.say(f"!! the machine's probes failed: {reply['reason']}")
             return []
-        found = [(str(name), int(threads), float(value), str(unit)) for name, threads, value, unit in reply["probes"]]
-        peaks = [value * 1e9 for name, threads, value, _ in found if name == "fma_float32"]
+        probes = [(str(name), int(threads), float(value), str(unit)) for name, threads, value, unit in reply["probes"]]
+        peaks = [value * 1e9 for name, threads, value, _ in probes if name == "fma_float32"]
         self.peak_flops = max(self.peak_flops, *peaks)
-        return found
+        return probes
 
     def run(self, case: Case) -> dict[str, Timing]:
         """Run every peer on `case`. The Timing of a peer that fails has the reason."""
@@ -257,7 +257,7 @@ class Harness:
         """Set up `case` in each peer. Return the estimated seconds of one call, for the peers that are ready."""
         request = {
             "do": "setup",
-            **store(case, folder),
+            **store_case(case, folder),
             "traffic": [case.read_bytes, case.write_bytes],
             "steps": STEPS if case.stateful else 0,
         }
@@ -297,7 +297,7 @@ class Harness:
 
     def _take_turns(self, timings: dict[str, Timing], estimates: dict[str, float]) -> None:
         settings = self.settings
-        for number, names in enumerate(turns(estimates, settings)):
+        for number, names in enumerate(rounds_of_peers(estimates, settings)):
             # the order of the peers changes from round to round
             for name in names[number % len(names) :] + names[: number % len(names)] if names else []:
                 timing = timings[name]
@@ -311,7 +311,7 @@ class Harness:
                     self.peak_flops = max(self.peak_flops, reply.get("peak_flops", 0.0))
 
 
-def store(case: Case, folder: Path) -> dict[str, Any]:
+def store_case(case: Case, folder: Path) -> dict[str, Any]:
     """Store the inputs of a case and NumPy's results in `folder`.
 
     Return the fields of a request that refer to them.
@@ -328,7 +328,7 @@ def store(case: Case, folder: Path) -> dict[str, Any]:
     }
 
 
-def turns(estimates: dict[str, float], settings: Settings) -> list[list[str]]:
+def rounds_of_peers(estimates: dict[str, float], settings: Settings) -> list[list[str]]:
     """Return the peers of each round. A slow peer takes part in fewer rounds.
 
     A peer whose call takes longer than a slice gets as many rounds as fit its share of the time, at least two. They are
@@ -337,9 +337,9 @@ def turns(estimates: dict[str, float], settings: Settings) -> list[list[str]]:
     rounds: list[list[str]] = [[] for _ in range(settings.rounds)]
     budget = settings.rounds * settings.slice_seconds
     for name, seconds in estimates.items():
-        wanted = settings.rounds
+        count = settings.rounds
         if seconds > settings.slice_seconds:
-            wanted = min(settings.rounds, max(2, int(3 * budget / seconds)))
-        for place in range(wanted):
-            rounds[place * settings.rounds // wanted].append(name)
+            count = min(settings.rounds, max(2, int(3 * budget / seconds)))
+        for place in range(count):
+            rounds[place * settings.rounds // count].append(name)
     return rounds

@@ -18,7 +18,7 @@ def peer_limits() -> dict[str, str]:
         return {}
     level = nearest_level(choice.features)
     return {
-        "NPY_DISABLE_CPU_FEATURES": " ".join(_beyond(level)),
+        "NPY_DISABLE_CPU_FEATURES": " ".join(_features_beyond(level)),
         "OPENBLAS_CORETYPE": OPENBLAS[level],
         "ATEN_CPU_CAPABILITY": TORCH[level],
         "DNNL_MAX_CPU_ISA": ONEDNN[level],
@@ -31,15 +31,15 @@ def peer_limits() -> dict[str, str]:
     }
 
 
-def _beyond(level: str) -> list[str]:
+def _features_beyond(level: str) -> list[str]:
     """Return the CPU features that NumPy dispatches on and that `level` lacks."""
     from numpy._core._multiarray_umath import __cpu_dispatch__
 
-    kept: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
     if level != "x86-64":
-        kept = ("SSE", "POPCNT", "X86_V2")
+        allowed = ("SSE", "POPCNT", "X86_V2")
     if level in ("x86-64-v3", "x86-64-v4"):
-        kept += ("AVX2", "FMA3", "F16C", "X86_V3")
+        allowed += ("AVX2", "FMA3", "F16C", "X86_V3")
     if level == "x86-64-v4":
-        kept += ("AVX512F", "AVX512CD", "AVX512_SKX", "X86_V4")
-    return [name for name in __cpu_dispatch__ if name != "AVX" and not name.startswith(kept or ("-",))]
+        allowed += ("AVX512F", "AVX512CD", "AVX512_SKX", "X86_V4")
+    return [name for name in __cpu_dispatch__ if name != "AVX" and not name.startswith(allowed or ("-",))]

@@ -18,7 +18,7 @@ import numpy as np
 
 from bench.__main__ import _cpu_name
 from bench.onnx_models import PUBLISHED, Published
-from bench.torch_models import take_over
+from bench.torch_models import call_until_idle
 from tinyexplore.frontends.onnx import load
 from tinyexplore.util import config
 
@@ -40,27 +40,27 @@ def measure(published: Published) -> dict[str, Any] | None:
         return None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads()
-    given = published.inputs(np.random.default_rng(0))
+    inputs = published.inputs(np.random.default_rng(0))
     started = time.perf_counter()
     session = onnxruntime.InferenceSession(str(published.file), options)
-    expected = session.run(None, given)
+    expected = session.run(None, inputs)
     first_other = time.perf_counter() - started
     started = time.perf_counter()
     model = load(published.file)
 
     def call() -> list[Any]:
-        outputs = model(**given)
-        return [one.numpy() for one in (outputs if isinstance(outputs, tuple) else (outputs,))]
+        outputs = model(**inputs)
+        return [output.numpy() for output in (outputs if isinstance(outputs, tuple) else (outputs,))]
 
-    found = call()
+    results = call()
     first = time.perf_counter() - started
-    error = max(float(np.abs(a - b).max() / np.abs(b).max()) for a, b in zip(found, expected))
+    error = max(float(np.abs(a - b).max() / np.abs(b).max()) for a, b in zip(results, expected))
     for _ in range(3):
         call()
     ours, others = [], []
     for _ in range(TURNS):
-        for function, times in ((call, ours), (lambda: session.run(None, given), others)):
-            take_over(function, SPINNING)
+        for function, times in ((call, ours), (lambda: session.run(None, inputs), others)):
+            call_until_idle(function, SPINNING)
             started = time.perf_counter()
             function()
             times.append(time.perf_counter() - started)
@@ -93,8 +93,8 @@ def main() -> None:
     parser.add_argument("words", nargs="*", help="only models whose name has one of these")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     options = parser.parse_args()
-    chosen = [one for one in PUBLISHED if not options.words or any(word in one.name for word in options.words)]
-    rows = [row for one in chosen if (row := measure(one)) is not None]
+    chosen = [model for model in PUBLISHED if not options.words or any(word in model.name for word in options.words)]
+    rows = [row for model in chosen if (row := measure(model)) is not None]
     print(table(rows))
     if options.write:
         import onnxruntime

@@ -46,7 +46,7 @@ def measure(case: Case, samples: int = SAMPLES) -> Times:
     prepared = [_prepared(case, arrays, device) for device in DEVICES]
     cpu: list[list[float]] = [[], []]
     wall: list[list[float]] = [[], []]
-    turns = [calls_in(TURN_S, call, device) for (call, _), device in zip(prepared, DEVICES)]
+    turns = [count_calls(TURN_S, call, device) for (call, _), device in zip(prepared, DEVICES)]
     for _ in range(samples):
         for place, (call, _) in enumerate(prepared):
             began, start = time.perf_counter(), time.process_time()
@@ -55,12 +55,12 @@ def measure(case: Case, samples: int = SAMPLES) -> Times:
             Device[DEVICES[place]].synchronize()
             cpu[place].append((time.process_time() - start) / turns[place] * 1e6)
             wall[place].append((time.perf_counter() - began) / turns[place] * 1e6)
-    apart = float(np.abs(prepared[0][1] - prepared[1][1]).max())
-    mine, theirs = map(median, cpu)
-    return Times(case.name, (mine, theirs), (median(wall[0]), median(wall[1])), apart)
+    difference = float(np.abs(prepared[0][1] - prepared[1][1]).max())
+    clang_us, gpu_us = map(median, cpu)
+    return Times(case.name, (clang_us, gpu_us), (median(wall[0]), median(wall[1])), difference)
 
 
-def calls_in(seconds: float, call: Callable[[], None], device: str) -> int:
+def count_calls(seconds: float, call: Callable[[], None], device: str) -> int:
     """Return the number of calls that take about `seconds`, each waited for."""
     count, began = 0, time.perf_counter()
     while time.perf_counter() - began < seconds:
@@ -74,14 +74,14 @@ def _prepared(case: Case, arrays: list[np.ndarray], device: str) -> tuple[Callab
     """Return a replay of `case`, and its result."""
     with Context(DEVICE=device):
         jitted = TinyJit(lambda *tensors: case.program(*tensors).realize())
-        given = [(Tensor(array) + 0).contiguous().realize() for array in arrays]
-        found = [jitted(*given).numpy() for _ in range(3)][-1]
+        given_tensors = [(Tensor(array) + 0).contiguous().realize() for array in arrays]
+        result = [jitted(*given_tensors).numpy() for _ in range(3)][-1]
 
     def call() -> None:
         with Context(DEVICE=device):
-            jitted(*given)
+            jitted(*given_tensors)
 
-    return call, found
+    return call, result
 
 
 def main(names: list[str]) -> None:
@@ -89,9 +89,9 @@ def main(names: list[str]) -> None:
     for case in CASES:
         if names and case.name not in names:
             continue
-        found = measure(case)
-        (a, b), (c, d) = found.cpu_us, found.wall_us
-        print(f"| {found.case} | {a:,.0f}, {c:,.0f} µs | {b:,.0f}, {d:,.0f} µs | {found.ratio:.2f} |", flush=True)
+        times = measure(case)
+        (a, b), (c, d) = times.cpu_us, times.wall_us
+        print(f"| {times.case} | {a:,.0f}, {c:,.0f} µs | {b:,.0f}, {d:,.0f} µs | {times.ratio:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import numpy as np
 from bench.cases import Arrays, Case, Results
 from bench.harness import MACHINE, ROOT, Harness, PeerProcess, Settings, WorkerLost, python_of
 from bench.peers import PEERS
-from bench.peers.tensors import viewed
+from bench.peers.tensors import permuted_address
 from bench.report import Figures
 from bench.rewriting import GRAPHS
 
@@ -82,8 +82,8 @@ def python_cases() -> tuple[PythonCase, ...]:
         return {"dims": np.array([6, 4, 8, 3]), "at": np.array([5, 2, 6, 1]), "orders": orders}
 
     def places(x: Arrays) -> Results:
-        at, dims = x["at"].tolist(), x["dims"].tolist()
-        return tuple(np.array(viewed(at, dims, order, 0)) for order in x["orders"].tolist())
+        positions, dims = x["at"].tolist(), x["dims"].tolist()
+        return tuple(np.array(permuted_address(positions, dims, order, 0)) for order in x["orders"].tolist())
 
     def many(x: Arrays) -> Results:
         return (x["a"] + REPLAYED * x["b"],)
@@ -143,22 +143,22 @@ def _imports(settings: Settings, peers: Sequence[str], rounds: int) -> Iterator[
     for name, module in statements:
         seconds, megabytes = [], []
         for _ in range(max(2, min(rounds, 5))):
-            done = subprocess.run(
+            process = subprocess.run(
                 [python_of(name, settings), "-c", _IMPORT.format(module=module)],
                 capture_output=True,
                 text=True,
                 cwd=ROOT,
             )
-            if done.returncode:
+            if process.returncode:
                 break
-            first, second = done.stdout.split()
+            first, second = process.stdout.split()
             seconds.append(float(first))
             megabytes.append(float(second))
         if not seconds:
             continue  # the harness has reported the missing peer
-        ours = module == "tinyexplore"
-        yield _entry("import", module, min(seconds) * 1e3, "ms", 100.0 if ours else None)
-        yield _entry("import, memory", module, min(megabytes), "MB", 40.0 if ours else None)
+        is_ours = module == "tinyexplore"
+        yield _entry("import", module, min(seconds) * 1e3, "ms", 100.0 if is_ours else None)
+        yield _entry("import, memory", module, min(megabytes), "MB", 40.0 if is_ours else None)
 
 
 # *** the costs of Python ***
@@ -175,8 +175,8 @@ def _python_overhead(settings: Settings, peers: Sequence[str], say: Callable[[st
                 if timing.samples:
                     figures = Figures.of([seconds / row.per * 1e6 for seconds in timing.samples])
                     detail = f"median {figures.median:.3g}, {figures.samples} samples"
-                    ours = name.startswith("tinyexplore")
-                    yield _entry(label, name, figures.minimum, "µs", row.target_us if ours else None, detail)
+                    is_ours = name.startswith("tinyexplore")
+                    yield _entry(label, name, figures.minimum, "µs", row.target_us if is_ours else None, detail)
                 elif timing.failure != "unsupported":
                     yield _entry(label, name, f"{timing.failure}".upper(), "", None, timing.reason)
 
@@ -193,19 +193,19 @@ def _rewriting(settings: Settings, peers: Sequence[str], rounds: int) -> Iterato
     for name in [name for name in REWRITERS if name in peers]:
         process = PeerProcess(name, settings, "bench.rewriting")
         try:
-            found: dict[str, dict[str, Any]] = {}
+            by_graphs: dict[str, dict[str, Any]] = {}
             for graphs in GRAPHS:
                 reply = process.ask(settings.setup_timeout, do="simplify", graphs=graphs, rounds=max(20, 5 * rounds))
                 if not reply["ok"]:
                     raise WorkerLost("error", reply["reason"])
-                found[graphs] = reply
+                by_graphs[graphs] = reply
         finally:
             process.close()
         for way, label in (("alone", "of the rewriter"), ("recorded", "of the rewriter, recorded")):
-            seconds = {graphs: median(reply[way]) for graphs, reply in found.items() if reply[way]}
+            seconds = {graphs: median(reply[way]) for graphs, reply in by_graphs.items() if reply[way]}
             if not seconds:
                 continue
-            rates = {graphs: found[graphs]["rewrites"] / taken for graphs, taken in seconds.items()}
+            rates = {graphs: by_graphs[graphs]["rewrites"] / seconds_taken for graphs, seconds_taken in seconds.items()}
             parts = [f"{graphs} {rate:,.0f} ({seconds[graphs] * 1e3:.3g} ms)" for graphs, rate in rates.items()]
             target = LEAST_REWRITES if name == "tinyexplore" and way == "alone" else None
             row = _entry(f"rewrites a second {label}: index arithmetic", name, median(rates.values()), "/s", target)
@@ -258,11 +258,11 @@ def _recording(settings: Settings, rounds: int) -> Iterator[Entry]:
                         times.setdefault(f"{way} {recording}", []).append(reply["cpu_seconds"])
                     events = reply["events"] if recording == "on" else events
             figures = {key: Figures.of(samples) for key, samples in times.items()}
-            off = figures["plain off"]
+            seconds_off = figures["plain off"]
             for name, top, bottom, target in (
-                ("recorder off / no hooks", off, figures["stripped off"], 1.01),
-                ("recording / off", figures["plain on"], off, 1.10),
-                ("recording and building the Trace / off", figures["plain trace"], off, None),
+                ("recorder off / no hooks", seconds_off, figures["stripped off"], 1.01),
+                ("recording / off", figures["plain on"], seconds_off, 1.10),
+                ("recording and building the Trace / off", figures["plain trace"], seconds_off, None),
             ):
                 median = f"medians {top.median / bottom.median:.3f}, {top.samples} in turns"
                 detail = f"{median}; {top.minimum * 1e3:.2f} and {bottom.minimum * 1e3:.2f} ms"
@@ -278,26 +278,26 @@ def _compile_times(settings: Settings, rounds: int) -> Iterator[Entry]:
     Compile time is the time of such a call, less the time of the kernels in a later call. No recorder is attached.
     """
     for label, case, aim_ms, aim_rate in COMPILED:
-        fresh, again, parts = [], [], {}
+        fresh, warm, parts = [], [], {}
         for _ in range(max(2, min(rounds, 3))):
             with _Compilers(settings, "plain") as compilers:
                 compilers.ask("plain", do="prepare", case=case, warm=False)
-                whole = compilers.ask("plain", do="cold", recording="off")["seconds"]
+                cold_s = compilers.ask("plain", do="cold", recording="off")["seconds"]
                 running = compilers.ask("plain", do="running")["seconds"]
-                fresh.append(whole - running)
+                fresh.append(cold_s - running)
                 for _ in range(2):
-                    again.append(compilers.ask("plain", do="cold", recording="off")["seconds"] - running)
-                found = compilers.ask("plain", do="stages")
-                if not parts or found["lowering_seconds"] < parts["lowering_seconds"]:
-                    parts = found  # of the fastest run, as the other figures
+                    warm.append(compilers.ask("plain", do="cold", recording="off")["seconds"] - running)
+                stages = compilers.ask("plain", do="stages")
+                if not parts or stages["lowering_seconds"] < parts["lowering_seconds"]:
+                    parts = stages  # of the fastest run, as the other figures
         detail = f"{parts['kernels']} kernels; of the call, {running * 1e3:.3g} ms were spent in them"
         yield _entry(f"compile, first: {label}", "tinyexplore", min(fresh) * 1e3, "ms", aim_ms, detail)
-        yield _entry(f"compile, again: {label}", "tinyexplore", min(again) * 1e3, "ms", None)
+        yield _entry(f"compile, again: {label}", "tinyexplore", min(warm) * 1e3, "ms", None)
         name = f"rewrites a second: {label}"
         rate = _entry(name, "tinyexplore", parts["firings"] / parts["lowering_seconds"], "/s", aim_rate)
-        alone = parts["firings"] / parts["rewriting_seconds"] if parts["rewriting_seconds"] else 0.0
+        firing_rate = parts["firings"] / parts["rewriting_seconds"] if parts["rewriting_seconds"] else 0.0
         within = f"{parts['lowering_seconds'] * 1e3:.3g} ms from the schedule to the source"
-        detail = f"{parts['firings']} rewrites, recorded, in {within}; {alone:,.0f} a second of the passes alone"
+        detail = f"{parts['firings']} rewrites, recorded, in {within}; {firing_rate:,.0f} a second of the passes alone"
         yield {**rate, "at_least": True, "detail": detail}
         for stage, seconds in sorted(parts["stages"].items(), key=lambda item: -item[1]):
             if seconds >= 5e-5:

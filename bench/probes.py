@@ -67,13 +67,13 @@ class Prober:
         It is the shortest of `times` measurements. Each is the mean of `repeat` passes.
         """
         source, to = self.memory(max(reads, writes))
-        both = min(reads, writes)
-        copied = shares(both, threads) if both else [(0, 0)] * threads
-        rest = shares(max(reads, writes) - both, threads) if reads != writes else [(0, 0)] * threads
+        copied_bytes = min(reads, writes)
+        copied = shares(copied_bytes, threads) if copied_bytes else [(0, 0)] * threads
+        rest = shares(max(reads, writes) - copied_bytes, threads) if reads != writes else [(0, 0)] * threads
         copy, fill = ("copy_nt", "fill_nt") if past_caches else ("copy", "fill")
-        start = both // 4096 * 4096
+        start = copied_bytes // 4096 * 4096
         stream = self.loops.stream
-        only = not (both and any(size for _, size in rest))
+        only = not (copied_bytes and any(size for _, size in rest))
         turns, inner = (1, repeat) if only else (repeat, 1)
 
         def work(number: int) -> None:
@@ -129,24 +129,24 @@ class Prober:
 
     def all(self) -> list[Probe]:
         """Measure the limits of this machine again, on one thread and on all, and the cost of page faults."""
-        known = ceilings("LLVM", again=True)
-        found = []
+        measured = ceilings("LLVM", again=True)
+        probes = []
         for threads in sorted({1, self.threads}):
-            peak = known.peak("float32", threads)
+            peak = measured.peak("float32", threads)
             if peak is None:
                 continue
-            found.append(Probe("fma_float32", threads, peak.rate, "GFLOP/s"))
+            probes.append(Probe("fma_float32", threads, peak.rate, "GFLOP/s"))
             for name, nbytes in (
                 *((level, size * threads) for level, size in LEVELS.items()),
                 ("memory", MEMORY_BYTES),
             ):
-                if rate := known.bandwidth(nbytes, 0.0, threads):
-                    found.append(Probe(f"read_{name}", threads, rate.rate, "GB/s"))
-            if rate := known.bandwidth(MEMORY_BYTES, 0.5, threads):
-                found.append(Probe("copy_memory_nt", threads, rate.rate, "GB/s"))
-        found.append(Probe("page_fault_4K", 1, self.page_fault_seconds(huge=False) * 1e6, "µs"))
-        found.append(Probe("page_fault_4K_of_2M", 1, self.page_fault_seconds(huge=True) * 1e6, "µs"))
-        return found
+                if rate := measured.bandwidth(nbytes, 0.0, threads):
+                    probes.append(Probe(f"read_{name}", threads, rate.rate, "GB/s"))
+            if rate := measured.bandwidth(MEMORY_BYTES, 0.5, threads):
+                probes.append(Probe("copy_memory_nt", threads, rate.rate, "GB/s"))
+        probes.append(Probe("page_fault_4K", 1, self.page_fault_seconds(huge=False) * 1e6, "µs"))
+        probes.append(Probe("page_fault_4K_of_2M", 1, self.page_fault_seconds(huge=True) * 1e6, "µs"))
+        return probes
 
 
 if __name__ == "__main__":

@@ -166,12 +166,12 @@ def mlp_gradients(x: Arrays) -> tuple[np.ndarray, Arrays]:
         value = hidden[-1] @ x[f"w{number}"] + x[f"b{number}"]
         hidden.append(np.maximum(value, 0) if number < layers else value)
     loss, slope = _cross_entropy(hidden[-1], x["y"])
-    found: Arrays = {}
+    gradients: Arrays = {}
     for number in range(layers, 0, -1):
-        found[f"w{number}"] = hidden[number - 1].T @ slope
-        found[f"b{number}"] = slope.sum(0)
+        gradients[f"w{number}"] = hidden[number - 1].T @ slope
+        gradients[f"b{number}"] = slope.sum(0)
         slope = (slope @ x[f"w{number}"].T) * (hidden[number - 1] > 0)
-    return loss, found
+    return loss, gradients
 
 
 def _cross_entropy(scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -186,24 +186,24 @@ def _cross_entropy(scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, 
 STEPS = 6  # of a training case; all losses are compared, so that a replay must train as the first step does
 
 
-def _trained(x: Arrays, names: list[str], gradients: Gradients, rule: str) -> Results:
+def _train_steps(x: Arrays, names: list[str], gradients: Gradients, rule: str) -> Results:
     """Return the loss, every parameter after one step, and the losses of STEPS steps."""
-    now = dict(x)
+    current = dict(x)
     m, v = ({name: np.zeros_like(x[name]) for name in names} for _ in range(2))
     losses: list[np.ndarray] = []
     after: list[np.ndarray] = []
     for step in range(1, STEPS + 1):
-        loss, found = gradients(now)
+        loss, slopes = gradients(current)
         losses.append(loss)
         for name in names:
-            change = SGD_RATE * found[name]
+            change = SGD_RATE * slopes[name]
             if rule == "adam":
-                m[name] = ADAM_B1 * m[name] + (1 - ADAM_B1) * found[name]
-                v[name] = ADAM_B2 * v[name] + (1 - ADAM_B2) * found[name] ** 2
+                m[name] = ADAM_B1 * m[name] + (1 - ADAM_B1) * slopes[name]
+                v[name] = ADAM_B2 * v[name] + (1 - ADAM_B2) * slopes[name] ** 2
                 root = np.sqrt(v[name] / (1 - ADAM_B2**step))
                 change = ADAM_RATE * (m[name] / (1 - ADAM_B1**step)) / (root + ADAM_EPS)
-            now[name] = now[name] - change
-        after = after or [now[name] for name in names]
+            current[name] = current[name] - change
+        after = after or [current[name] for name in names]
     return (losses[0], *after, np.array(losses))
 
 
@@ -216,11 +216,11 @@ def mlp_fwd(x: Arrays) -> Results:
 
 
 def mlp_sgd(x: Arrays) -> Results:
-    return _trained(x, _mlp_parameters(x), mlp_gradients, "sgd")
+    return _train_steps(x, _mlp_parameters(x), mlp_gradients, "sgd")
 
 
 def mlp_adam(x: Arrays) -> Results:
-    return _trained(x, _mlp_parameters(x), mlp_gradients, "adam")
+    return _train_steps(x, _mlp_parameters(x), mlp_gradients, "adam")
 
 
 # *** the transformer block ***
@@ -238,43 +238,45 @@ def _heads(x: np.ndarray) -> np.ndarray:
     return x.reshape(batch, length, HEADS, width // HEADS).transpose(0, 2, 1, 3)
 
 
-def _joined(x: np.ndarray) -> np.ndarray:
+def _join_heads(x: np.ndarray) -> np.ndarray:
     batch, heads, length, width = x.shape
     return x.transpose(0, 2, 1, 3).reshape(batch, length, heads * width)
 
 
 def _block_forward(x: Arrays) -> Arrays:
     """Return every intermediate value that the gradients need."""
-    kept: Arrays = {}
-    kept["n1"], kept["i1"] = _normalized(x["x"])
-    kept["h1"] = kept["n1"] * x["ln1_w"] + x["ln1_b"]
-    q, k, v = np.split(kept["h1"] @ x["wqkv"] + x["bqkv"], 3, axis=-1)
-    kept["q"], kept["k"], kept["v"] = _heads(q), _heads(k), _heads(v)
-    kept["p"] = _causal_weights(kept["q"], kept["k"])
-    kept["a"] = _joined(kept["p"] @ kept["v"])
-    kept["r"] = x["x"] + kept["a"] @ x["wo"] + x["bo"]
-    kept["n2"], kept["i2"] = _normalized(kept["r"])
-    kept["h2"] = kept["n2"] * x["ln2_w"] + x["ln2_b"]
-    kept["u"] = kept["h2"] @ x["w1"] + x["b1"]
-    kept["g"] = gelu(kept["u"])
-    kept["out"] = kept["r"] + kept["g"] @ x["w2"] + x["b2"]
-    return kept
+    values: Arrays = {}
+    values["n1"], values["i1"] = _normalized(x["x"])
+    values["h1"] = values["n1"] * x["ln1_w"] + x["ln1_b"]
+    q, k, v = np.split(values["h1"] @ x["wqkv"] + x["bqkv"], 3, axis=-1)
+    values["q"], values["k"], values["v"] = _heads(q), _heads(k), _heads(v)
+    values["p"] = _causal_weights(values["q"], values["k"])
+    values["a"] = _join_heads(values["p"] @ values["v"])
+    values["r"] = x["x"] + values["a"] @ x["wo"] + x["bo"]
+    values["n2"], values["i2"] = _normalized(values["r"])
+    values["h2"] = values["n2"] * x["ln2_w"] + x["ln2_b"]
+    values["u"] = values["h2"] @ x["w1"] + x["b1"]
+    values["g"] = gelu(values["u"])
+    values["out"] = values["r"] + values["g"] @ x["w2"] + x["b2"]
+    return values
 
 
 def block_fwd(x: Arrays) -> Results:
     return (_block_forward(x)["out"],)
 
 
-def _linear_gradient(found: Arrays, key: str, source: np.ndarray, slope: np.ndarray, w: np.ndarray) -> np.ndarray:
+def _linear_gradient(gradients: Arrays, key: str, source: np.ndarray, slope: np.ndarray, w: np.ndarray) -> np.ndarray:
     flat = slope.reshape(-1, slope.shape[-1])
-    found[f"w{key}"] = source.reshape(-1, source.shape[-1]).T @ flat
-    found[f"b{key}"] = flat.sum(0)
+    gradients[f"w{key}"] = source.reshape(-1, source.shape[-1]).T @ flat
+    gradients[f"b{key}"] = flat.sum(0)
     return slope @ w.T
 
 
-def _norm_gradient(found: Arrays, key: str, n: np.ndarray, slope: np.ndarray, x: Arrays, i: np.ndarray) -> np.ndarray:
-    found[f"{key}_w"] = (slope * n).sum((0, 1))
-    found[f"{key}_b"] = slope.sum((0, 1))
+def _norm_gradient(
+    gradients: Arrays, key: str, n: np.ndarray, slope: np.ndarray, x: Arrays, i: np.ndarray
+) -> np.ndarray:
+    gradients[f"{key}_w"] = (slope * n).sum((0, 1))
+    gradients[f"{key}_b"] = slope.sum((0, 1))
     inner = slope * x[f"{key}_w"]
     return i * (inner - inner.mean(-1, keepdims=True) - n * (inner * n).mean(-1, keepdims=True))
 
@@ -286,23 +288,23 @@ def _gelu_slope(x: np.ndarray) -> np.ndarray:
 
 def block_fwdbwd(x: Arrays) -> Results:
     """Return the mean square of the output, and its gradients in the order of the inputs."""
-    kept = _block_forward(x)
-    out = kept["out"]
-    found: Arrays = {}
+    values = _block_forward(x)
+    out = values["out"]
+    gradients: Arrays = {}
     slope = 2 * out / np.float32(out.size)
-    inner = _linear_gradient(found, "2", kept["g"], slope, x["w2"]) * _gelu_slope(kept["u"])
-    inner = _linear_gradient(found, "1", kept["h2"], inner, x["w1"])
-    slope = slope + _norm_gradient(found, "ln2", kept["n2"], inner, x, kept["i2"])
-    inner = _heads(_linear_gradient(found, "o", kept["a"], slope, x["wo"]))
-    weights = kept["p"]
+    inner = _linear_gradient(gradients, "2", values["g"], slope, x["w2"]) * _gelu_slope(values["u"])
+    inner = _linear_gradient(gradients, "1", values["h2"], inner, x["w1"])
+    slope = slope + _norm_gradient(gradients, "ln2", values["n2"], inner, x, values["i2"])
+    inner = _heads(_linear_gradient(gradients, "o", values["a"], slope, x["wo"]))
+    weights = values["p"]
     dv = weights.swapaxes(-1, -2) @ inner
-    dp = inner @ kept["v"].swapaxes(-1, -2)
-    ds = weights * (dp - (dp * weights).sum(-1, keepdims=True)) * kept["q"].shape[-1] ** -0.5
-    dq, dk = ds @ kept["k"], ds.swapaxes(-1, -2) @ kept["q"]
-    inner = np.concatenate([_joined(dq), _joined(dk), _joined(dv)], axis=-1)
-    inner = _linear_gradient(found, "qkv", kept["h1"], inner, x["wqkv"])
-    _norm_gradient(found, "ln1", kept["n1"], inner, x, kept["i1"])
-    return ((out * out).mean(), *(found[name] for name in x if name != "x"))
+    dp = inner @ values["v"].swapaxes(-1, -2)
+    ds = weights * (dp - (dp * weights).sum(-1, keepdims=True)) * values["q"].shape[-1] ** -0.5
+    dq, dk = ds @ values["k"], ds.swapaxes(-1, -2) @ values["q"]
+    inner = np.concatenate([_join_heads(dq), _join_heads(dk), _join_heads(dv)], axis=-1)
+    inner = _linear_gradient(gradients, "qkv", values["h1"], inner, x["wqkv"])
+    _norm_gradient(gradients, "ln1", values["n1"], inner, x, values["i1"])
+    return ((out * out).mean(), *(gradients[name] for name in x if name != "x"))
 
 
 # *** the convnet ***
@@ -359,17 +361,17 @@ def _pool_gradient(x: np.ndarray, slope: np.ndarray) -> np.ndarray:
     """
     batch, channels, height, width = x.shape
     windows = _windows(x)
-    found = np.zeros_like(windows)
-    np.put_along_axis(found, windows.argmax(-1)[..., None], slope[..., None], axis=-1)
-    split = found.reshape(batch, channels, height // 2, width // 2, 2, 2)
+    gradient = np.zeros_like(windows)
+    np.put_along_axis(gradient, windows.argmax(-1)[..., None], slope[..., None], axis=-1)
+    split = gradient.reshape(batch, channels, height // 2, width // 2, 2, 2)
     return split.transpose(0, 1, 2, 4, 3, 5).reshape(x.shape)
 
 
 def convnet_adam(x: Arrays) -> Results:
-    return _trained(x, list(CONVNET_TRAINED), convnet_gradients, "adam")
+    return _train_steps(x, list(CONVNET_TRAINED), convnet_gradients, "adam")
 
 
-def _over_images(x: np.ndarray) -> np.ndarray:
+def _mean_over_images(x: np.ndarray) -> np.ndarray:
     """Return the mean of each channel, summed in float64.
 
     NumPy's float32 sum over these axes errs in the fifth digit.
@@ -387,7 +389,7 @@ def convnet_gradients(x: Arrays) -> tuple[np.ndarray, Arrays]:
             kept[f"v{number}"] = value
             value = np.maximum(convolved(value, x[f"c{number}"]) + x[f"d{number}"][:, None, None], 0)
             kept[f"o{number}"] = value
-        mean, variance = _over_images(value), _over_images(np.square(value - _over_images(value)))
+        mean, variance = _mean_over_images(value), _mean_over_images(np.square(value - _mean_over_images(value)))
         kept[f"i{stage}"] = 1 / np.sqrt(variance + NORM_EPS)
         kept[f"n{stage}"] = (value - mean) * kept[f"i{stage}"]
         value = kept[f"n{stage}"] * x[f"g{stage}"][:, None, None] + x[f"h{stage}"][:, None, None]

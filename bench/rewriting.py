@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.conversation import raised, serve
-from bench.peers.tensors import raveled, unraveled, viewed
+from bench.conversation import error_reply, serve
+from bench.peers.tensors import flat_index, permuted_address, split_index
 
 
 @dataclass(frozen=True)
@@ -34,39 +34,41 @@ def permuted(index: Sequence[Any]) -> list[Any]:
     """Return addresses in tensors that are permuted and flattened, twice."""
     orders = ((2, 0, 3, 1), (3, 1, 0, 2), (1, 3, 2, 0), (0, 2, 1, 3), (3, 2, 1, 0))
     sizes = [6, 4, 8, 3]
-    return [viewed(list(index), sizes, [list(first), list(second)], 1) for first in orders for second in orders]
+    return [
+        permuted_address(list(index), sizes, [list(first), list(second)], 1) for first in orders for second in orders
+    ]
 
 
 def reshaped(index: Sequence[Any]) -> list[Any]:
     """Return one flat loop, split and merged in other shapes. Not all of its divisions can be removed."""
     shapes = ([16, 9, 5], [10, 72], [3, 16, 15], [5, 4, 36])
     others = ([20, 36], [4, 9, 20], [8, 90])
-    flat = [raveled(unraveled(index[0], shape), shape) for shape in shapes]
-    return [raveled(unraveled(place, other)[::-1], other[::-1]) for place in flat for other in others]
+    flat = [flat_index(split_index(index[0], shape), shape) for shape in shapes]
+    return [flat_index(split_index(place, other)[::-1], other[::-1]) for place in flat for other in others]
 
 
 def tiled(index: Sequence[Any]) -> list[Any]:
     """Return the addresses of the elements of a matrix product's tile."""
     i, j, k = index
-    found = []
+    expressions = []
     for row in range(8):
         for column in range(4):
             down, along = i * 8 + row, j * 4 + column
-            found.append((down * 512 + k) * 64 + along)
-            found.append(((k * 4 + row) * 16 + along) * 4 + down * 2)
-    return found
+            expressions.append((down * 512 + k) * 64 + along)
+            expressions.append(((k * 4 + row) * 16 + along) * 4 + down * 2)
+    return expressions
 
 
 def padded(index: Sequence[Any]) -> list[Any]:
     """Return the addresses that padded windows read, and the conditions under which they exist."""
     channel, y, x = index
-    found = []
+    expressions = []
     for down in range(3):
         for along in range(3):
             row, column = y + down + -1, x + along + -1
-            found.append((channel * 56 + row) * 56 + column)
-            found.append((row >= 0) & (row < 56) & (column >= 0) & (column < 56))
-    return found
+            expressions.append((channel * 56 + row) * 56 + column)
+            expressions.append((row >= 0) & (row < 56) & (column >= 0) & (column < 56))
+    return expressions
 
 
 GRAPHS = {
@@ -116,11 +118,13 @@ def check(api: Any, graphs: Graphs, index: list[Any]) -> None:
     simplified = api.simplify(graphs.build(index))
     for share in (0.0, 0.4, 0.99):
         values = [int(size * share) for size in graphs.sizes]
-        known = {variable: nothing + value for variable, value in zip(index, values)}
-        found = [value.arg for value in api.simplify([expression.substitute(known) for expression in simplified])]
-        wanted = graphs.build(values)
-        if found != wanted:
-            raise ArithmeticError(f"{graphs.name} at {values}: {found}; expected {wanted}")
+        substitution = {variable: nothing + value for variable, value in zip(index, values)}
+        actual = [
+            value.arg for value in api.simplify([expression.substitute(substitution) for expression in simplified])
+        ]
+        expected = graphs.build(values)
+        if actual != expected:
+            raise ArithmeticError(f"{graphs.name} at {values}: {actual}; expected {expected}")
 
 
 def run(name: str) -> None:
@@ -131,7 +135,7 @@ def run(name: str) -> None:
             api = importlib.import_module(f"bench.peers.{name}").Engine("", 1).api
             return {"ok": True, **measure(api, GRAPHS[request["graphs"]], request["rounds"])}
         except Exception as error:
-            return raised(error)
+            return error_reply(error)
 
     serve(answer)
 

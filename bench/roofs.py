@@ -40,14 +40,14 @@ class Share:
         return max(self.arithmetic, self.memory) > 1 + self.spread
 
 
-def captured(program: Program) -> Explorer:
+def capture_program(program: Program) -> Explorer:
     """Return the capture of one call, with samples of each kernel."""
     inputs = {name: Tensor(value).contiguous().realize() for name, value in program.draw().items()}
     leaves = [inputs[name].requires_grad_() for name in program.gradients]
 
     def call() -> Any:
-        found = program.ours(*inputs.values())
-        results = found.gradient(*leaves) if leaves else [found]
+        result = program.ours(*inputs.values())
+        results = result.gradient(*leaves) if leaves else [result]
         return results[0].realize(*results[1:])
 
     return explore(call)
@@ -64,12 +64,12 @@ def shares(view: Explorer) -> Iterator[Share]:
             continue
         kernel, ordered = kernels[run.kernel], sorted(run.times_us)
         last = len(ordered) - 1
-        own = (ordered[round(0.75 * last)] - ordered[round(0.25 * last)]) / run.median_us if last > 0 else 0.0
+        kernel_spread = (ordered[round(0.75 * last)] - ordered[round(0.25 * last)]) / run.median_us if last > 0 else 0.0
         yield Share(
             kernel.name,
             kernel.flops / run.median_us / 1e3 / roof.gflops if roof.gflops else 0.0,
             kernel.bytes_moved / run.median_us / 1e3 / roof.gb_per_s if roof.gb_per_s else 0.0,
-            roof.spread + own,
+            roof.spread + kernel_spread,
         )
 
 
@@ -79,7 +79,7 @@ def main() -> int:
     above = 0
     for name in NAMES:
         print(name)
-        for share in shares(captured(by_name[name])):
+        for share in shares(capture_program(by_name[name])):
             above += share.is_above
             rates = f"arithmetic {share.arithmetic:5.2f}, memory {share.memory:5.2f} of the roof"
             mark = "  ABOVE" if share.is_above else ""

@@ -36,34 +36,34 @@ class _Stripper(ast.NodeTransformer):
         return node
 
     def visit_If(self, node: ast.If) -> Any:
-        known = truth(node.test)
-        if known is None:
+        value = value_of_test(node.test)
+        if value is None:
             return self.generic_visit(node)
         self.removed += 1
-        kept = node.body if known else node.orelse
-        found: list[ast.stmt] = []
-        for statement in kept:
+        branch = node.body if value else node.orelse
+        statements: list[ast.stmt] = []
+        for statement in branch:
             visited = self.visit(statement)
-            found.extend(visited if isinstance(visited, list) else [visited])
-        return found or ast.copy_location(ast.Pass(), node)
+            statements.extend(visited if isinstance(visited, list) else [visited])
+        return statements or ast.copy_location(ast.Pass(), node)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
-        known = truth(node.test)
-        if known is None:
+        value = value_of_test(node.test)
+        if value is None:
             return self.generic_visit(node)
         self.removed += 1
-        return self.visit(node.body if known else node.orelse)
+        return self.visit(node.body if value else node.orelse)
 
 
-def truth(test: ast.expr) -> bool | None:
+def value_of_test(test: ast.expr) -> bool | None:
     """Return the value of a test without a recorder, or None if it also depends on something else."""
     if _is_recorder(test):
         return False
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inner = truth(test.operand)
+        inner = value_of_test(test.operand)
         return None if inner is None else not inner
     if isinstance(test, ast.BoolOp):
-        parts = [truth(value) for value in test.values]
+        parts = [value_of_test(value) for value in test.values]
         decisive = isinstance(test.op, ast.Or)
         if decisive in parts:
             return decisive

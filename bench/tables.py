@@ -95,7 +95,7 @@ def text(report: Report) -> str:
 def targets_text(report: Report) -> str:
     """Return every aim with its figure, for a terminal."""
     head = ["aim", "", "measured", "met"]
-    rows = [[f"{aim.area}: {aim.name}", _bound(aim), _found(aim), _met(aim)] for aim in aims(report)]
+    rows = [[f"{aim.area}: {aim.name}", _bound_text(aim), _found_text(aim), _met_text(aim)] for aim in aims(report)]
     return text_table(head, rows) + "\n"
 
 
@@ -220,11 +220,11 @@ def _share(ratio: float | None) -> str:
     return "–" if ratio is None else f"{three_digits(ratio)}×"
 
 
-def _bound(aim: Aim) -> str:
+def _bound_text(aim: Aim) -> str:
     return f"{'≥' if aim.at_least else '≤'} {three_digits(aim.aim)} {aim.unit}{_in_brackets(aim.there)}"
 
 
-def _found(aim: Aim) -> str:
+def _found_text(aim: Aim) -> str:
     if aim.found is None:
         return "not measured"
     return f"{three_digits(aim.found)} {aim.unit}{_in_brackets(aim.here)}"
@@ -234,7 +234,7 @@ def _in_brackets(text: str) -> str:
     return f" ({text})" if text else ""
 
 
-def _met(aim: Aim) -> str:
+def _met_text(aim: Aim) -> str:
     if aim.is_met is None:
         return "–"
     if aim.is_met:
@@ -329,29 +329,30 @@ def _cases_markdown(report: Report) -> list[str]:
             best = row.quickest(group)
             shown = _time(row, best or group[0])
             cells.append(f"**{shown}**" if best is not None and best == row.best else shown)
-        over = row.over_limit(row.ours)
+        over_limit = row.over_limit(row.ours)
         cells.extend([times(row.ours_over_best), milliseconds(row.limit), LIMITED_BY[row.limited_by]])
-        lines.append([*cells, percent(None if over is None else 1 / over)])
+        lines.append([*cells, percent(None if over_limit is None else 1 / over_limit)])
     key = "\n".join(f"- `{row.name}`: {row.what}" for row in report.rows)
     return [markdown_table(head, lines), f"<details><summary>What each case is</summary>\n\n{key}\n\n</details>"]
 
 
 def _first_markdown(runs: Sequence[FirstRun]) -> list[str]:
     head, lines = first_run_cells(runs)
-    said = []
+    sentences = []
     for kind, ratios in (
         ("", [_over_best(run.seconds) for run in runs]),
         ("With imports: b", [_over_best(run.with_imports) for run in runs]),
     ):
-        known = [ratio for ratio in ratios if ratio is not None]
-        if known:
-            said.append(f"{kind or 'B'}elow every peer in {sum(ratio < 1 for ratio in known)} of {len(known)} cases.")
-    below = " ".join(said)
+        ratios_known = [ratio for ratio in ratios if ratio is not None]
+        if ratios_known:
+            below = sum(ratio < 1 for ratio in ratios_known)
+            sentences.append(f"{kind or 'B'}elow every peer in {below} of {len(ratios_known)} cases.")
+    below = " ".join(sentences)
     return [markdown_table(["case", *head[1:]], [[f"`{name}`", *cells] for name, *cells in lines]), below]
 
 
 def _aims_markdown(report: Report) -> str:
-    rows = [[aim.area, aim.name, _bound(aim), _found(aim), _met(aim)] for aim in aims(report)]
+    rows = [[aim.area, aim.name, _bound_text(aim), _found_text(aim), _met_text(aim)] for aim in aims(report)]
     return markdown_table(["area", "what", "aim", "measured", "met"], rows)
 
 
@@ -367,11 +368,11 @@ def _overhead_markdown(entries: Sequence[dict[str, Any]]) -> list[str]:
     stages = [entry for entry in entries if entry["area"] == "stages"]
     if stages:
         programs = list(dict.fromkeys(entry["program"] for entry in stages))
-        found = {(entry["stage"], entry["program"]): entry["value"] for entry in stages}
-        most = {entry["stage"]: entry["value"] for entry in sorted(stages, key=lambda entry: entry["value"])}
+        seconds_of = {(entry["stage"], entry["program"]): entry["value"] for entry in stages}
+        largest = {entry["stage"]: entry["value"] for entry in sorted(stages, key=lambda entry: entry["value"])}
         rows = []
-        for stage in sorted(most, key=lambda stage: -most[stage]):
-            rows.append([stage, *(three_digits(found.get((stage, program))) for program in programs)])
+        for stage in sorted(largest, key=lambda stage: -largest[stage]):
+            rows.append([stage, *(three_digits(seconds_of.get((stage, program))) for program in programs)])
         parts.extend([_STAGES, markdown_table(["stage, ms", *programs], rows)])
     return parts
 
@@ -386,8 +387,8 @@ def _by_engine(entries: Sequence[dict[str, Any]]) -> str:
     rows = []
     for label in labels:
         unit = next(entry["unit"] for entry in entries if entry["name"] == label)
-        found = [cells.get((label, who), {}).get("value") for who in engines]
-        shown = ["" if value is None else value if isinstance(value, str) else three_digits(value) for value in found]
+        values = [cells.get((label, engine), {}).get("value") for engine in engines]
+        shown = ["" if value is None else value if isinstance(value, str) else three_digits(value) for value in values]
         rows.append([f"{label}, {unit}".rstrip(", "), *shown])
     return markdown_table(["what", *engines], rows)
 
@@ -397,7 +398,7 @@ def _probes_markdown(probes: Sequence[tuple[str, int, float, str]]) -> str:
     values = {(name, threads): (value, unit) for name, threads, value, unit in probes}
     rows = []
     for name in dict.fromkeys(name for name, *_ in probes):
-        found = [values.get((name, threads)) for threads in counts]
-        unit = next(pair[1] for pair in found if pair)
-        rows.append([f"{name.replace('_', ' ')}, {unit}", *(three_digits(pair[0]) if pair else "–" for pair in found)])
+        rates = [values.get((name, threads)) for threads in counts]
+        unit = next(pair[1] for pair in rates if pair)
+        rows.append([f"{name.replace('_', ' ')}, {unit}", *(three_digits(pair[0]) if pair else "–" for pair in rates)])
     return markdown_table(["probe", *(f"{n} thread{'s' if n > 1 else ''}" for n in counts)], rows)

@@ -80,12 +80,12 @@ class PythonCost:
 
 def python_costs(report: Report) -> list[PythonCost]:
     """Return every cost of Python that `report` has for either engine, in its order."""
-    found: dict[str, dict[str, float]] = {}
+    cost_of: dict[str, dict[str, float]] = {}
     for entry in report.overhead:
         is_asked = entry["area"] == "Python" and entry["who"] in (*OURS, *SIBLING)
         if is_asked and isinstance(entry["value"], (int, float)):
-            found.setdefault(entry["name"], {})[entry["who"]] = entry["value"]
-    return [PythonCost(what, _least(costs, OURS), _least(costs, SIBLING)) for what, costs in found.items()]
+            cost_of.setdefault(entry["name"], {})[entry["who"]] = entry["value"]
+    return [PythonCost(name, _least(costs, OURS), _least(costs, SIBLING)) for name, costs in cost_of.items()]
 
 
 def _least(costs: dict[str, float], names: tuple[str, ...]) -> float | None:
@@ -119,30 +119,30 @@ class Aim:
 def aims(report: Report) -> list[Aim]:
     """Return every aim, with its figure in `report`."""
     rows = {row.name: row for row in report.rows if row.ours is not None}
-    found = []
+    results = []
     for area, aim, names in FLOPS_AIMS:
         for name in names:
-            found.append(_rate_aim(area, name, aim, rows.get(name)))
+            results.append(_rate_aim(area, name, aim, rows.get(name)))
     for area, triples in TIME_AIMS:
         for name, aim, limit in triples:
             row = rows.get(name)
-            found.append(_time_aim(area, name, "limit", aim, limit, row, None if row is None else row.limit))
+            results.append(_time_aim(area, name, "limit", aim, limit, row, None if row is None else row.limit))
     for area, triples in PEER_AIMS:
         for name, aim, peer in triples:
             row = rows.get(name)
             best = None if row is None or row.best is None else row.figures[row.best].minimum
-            found.append(_time_aim(area, name, "best peer", aim, peer, row, best))
+            results.append(_time_aim(area, name, "best peer", aim, peer, row, best))
     for entry in report.overhead:
         if entry.get("target") is None or not entry["who"].startswith("tinyexplore"):
             continue
         value = entry["value"] if isinstance(entry["value"], (int, float)) else None
         name = entry["name"] if entry["who"] == "tinyexplore" else f"{entry['name']} ({entry['who']})"
         at_least = entry.get("at_least", False)
-        found.append(Aim(entry["area"], name, entry["unit"], entry["target"], value, at_least))
+        results.append(Aim(entry["area"], name, entry["unit"], entry["target"], value, at_least))
     for cost in python_costs(report):
         if cost.theirs is not None:
-            found.append(Aim("Python / tinygrad's", cost.what, "×", MOST_OF_SIBLING, cost.ratio))
-    return found
+            results.append(Aim("Python / tinygrad's", cost.what, "×", MOST_OF_SIBLING, cost.ratio))
+    return results
 
 
 def _rate_aim(area: str, name: str, aim: float, row: Row | None) -> Aim:
@@ -150,8 +150,8 @@ def _rate_aim(area: str, name: str, aim: float, row: Row | None) -> Aim:
     there = f"{aim:.0f} of {PEAK:.0f} GFLOP/s"
     if row is None or row.ours is None or row.limit is None:
         return Aim(area, name, "of the limit", aim / PEAK, None, True, there)
-    rate, most = row.flops / row.figures[row.ours].minimum / 1e9, row.flops / row.limit / 1e9
-    return Aim(area, name, "of the limit", aim / PEAK, rate / most, True, there, f"{rate:.0f} of {most:.0f} GFLOP/s")
+    rate, peak = row.flops / row.figures[row.ours].minimum / 1e9, row.flops / row.limit / 1e9
+    return Aim(area, name, "of the limit", aim / PEAK, rate / peak, True, there, f"{rate:.0f} of {peak:.0f} GFLOP/s")
 
 
 def _time_aim(area: str, name: str, of: str, aim: float, base: float, row: Row | None, found: float | None) -> Aim:
@@ -162,9 +162,9 @@ def _time_aim(area: str, name: str, of: str, aim: float, base: float, row: Row |
     there = f"{aim:g} of {base:g} ms"
     if row is None or row.ours is None or found is None:
         return Aim(area, name, f"× the {of}", aim / base, None, there=there)
-    ours = row.figures[row.ours].minimum
-    here = f"{ours * 1e3:.3g} of {found * 1e3:.3g} ms"
-    return Aim(area, name, f"× the {of}", aim / base, ours / found, there=there, here=here)
+    our_seconds = row.figures[row.ours].minimum
+    here = f"{our_seconds * 1e3:.3g} of {found * 1e3:.3g} ms"
+    return Aim(area, name, f"× the {of}", aim / base, our_seconds / found, there=there, here=here)
 
 
 def cases_with_aims() -> list[str]:

@@ -19,10 +19,10 @@ def longest_task_ms(browser: Any, act: Callable[[], None]) -> float:
     devtools.send("Tracing.start", {"transferMode": "ReportEvents", "traceConfig": config})
     act()
     devtools.send("Tracing.end")
-    waiting = browser.new_page()
+    helper_page = browser.new_page()
     while not ended:
-        waiting.wait_for_timeout(20)
-    waiting.close()
+        helper_page.wait_for_timeout(20)
+    helper_page.close()
     devtools.detach()
     names = [event for event in events if event["name"] == "thread_name"]
     main = {(event["pid"], event["tid"]) for event in names if event["args"]["name"] == "CrRendererMain"}

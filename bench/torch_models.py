@@ -39,12 +39,12 @@ def threads() -> int:
     return config().THREADS or os.cpu_count() or 1
 
 
-def now() -> float:
+def clock_seconds() -> float:
     """Return the clock in seconds: CPU time of the process with one thread, else wall time."""
     return time.process_time() if threads() == 1 else time.perf_counter()
 
 
-def called(engine: str, module: Any, args: tuple[Any, ...], train: bool) -> Callable[[], Any]:
+def make_call(engine: str, module: Any, args: tuple[Any, ...], train: bool) -> Callable[[], Any]:
     """Return a call of a module by one engine. The results of a training step are the gradients."""
     import torch
 
@@ -67,13 +67,13 @@ def called(engine: str, module: Any, args: tuple[Any, ...], train: bool) -> Call
     return learn if train else infer
 
 
-def apart(found: list[Any], expected: list[Any]) -> float:
+def largest_difference(actual: list[Any], expected: list[Any]) -> float:
     """Return the largest difference as a share of the largest value."""
-    largest = max(float(one.abs().max()) for one in expected)
-    return max(float((a - b).abs().max()) for a, b in zip(found, expected, strict=True)) / max(largest, 1e-30)
+    largest = max(float(value.abs().max()) for value in expected)
+    return max(float((a - b).abs().max()) for a, b in zip(actual, expected, strict=True)) / max(largest, 1e-30)
 
 
-def take_over(call: Callable[[], Any], spinning: float = SPINNING) -> None:
+def call_until_idle(call: Callable[[], Any], spinning: float = SPINNING) -> None:
     """Call `call` untimed for `spinning` seconds.
 
     Idle threads of the previous engine spin that long on its cores.
@@ -97,8 +97,8 @@ def measure(name: str, train: bool) -> dict[str, Any]:
     with torch._dynamo.config.patch(allow_rnn=True):
         for engine in ENGINES:
             began = time.perf_counter()
-            calls[engine] = called(engine, copy.deepcopy(module), args, train)
-            results[engine] = [one.detach().clone() for one in calls[engine]()]
+            calls[engine] = make_call(engine, copy.deepcopy(module), args, train)
+            results[engine] = [value.detach().clone() for value in calls[engine]()]
             first[engine] = time.perf_counter() - began
         for call in calls.values():
             for _ in range(3):
@@ -107,10 +107,10 @@ def measure(name: str, train: bool) -> dict[str, Any]:
         ends = time.perf_counter() + SECONDS * len(ENGINES)
         while len(times["eager"]) < 5 or (time.perf_counter() < ends and len(times["eager"]) < MOST_TURNS):
             for engine, call in calls.items():
-                take_over(call)
-                began = now()
+                call_until_idle(call)
+                began = clock_seconds()
                 call()
-                times[engine].append(now() - began)
+                times[engine].append(clock_seconds() - began)
     row: dict[str, Any] = {"name": name, "train": train, "turns": len(times["eager"]), "date": str(date.today())}
     row["threads"] = threads()
     for engine in ENGINES:
@@ -121,7 +121,7 @@ def measure(name: str, train: bool) -> dict[str, Any]:
             "low": ordered[len(ordered) // 4],
             "high": ordered[3 * len(ordered) // 4],
         }
-    row["error"] = apart(results["tinyexplore"], results["eager"])
+    row["error"] = largest_difference(results["tinyexplore"], results["eager"])
     return row
 
 
@@ -139,29 +139,31 @@ def table(rows: list[dict[str, Any]]) -> str:
     ]
     for row in rows:
         ms = [
-            f"{row[one]['median'] * 1e3:.2f} ({row[one]['low'] * 1e3:.2f} to {row[one]['high'] * 1e3:.2f})"
-            for one in ENGINES
+            f"{row[engine]['median'] * 1e3:.2f} ({row[engine]['low'] * 1e3:.2f} to {row[engine]['high'] * 1e3:.2f})"
+            for engine in ENGINES
         ]
         lines.append(
             f"| {row['name']} | {' | '.join(ms)} | {ratio(row):.2f} | {row['inductor']['first']:.1f} |"
             f" {row['tinyexplore']['first']:.1f} | {row['error']:.0e} |"
         )
     ratios = [ratio(row) for row in rows]
-    within, beyond = sum(one <= AIM for one in ratios), sum(one > LIMIT for one in ratios)
+    within, beyond = sum(engine <= AIM for engine in ratios), sum(engine > LIMIT for engine in ratios)
     lines += ["", f"{within} of {len(rows)} within {AIM}× of the faster one; {beyond} above {LIMIT:g}×."]
     return "\n".join(lines)
 
 
-def written(rows: list[dict[str, Any]]) -> None:
+def write_rows(rows: list[dict[str, Any]]) -> None:
     """Add rows to the file of all rows, and write the page."""
     import torch
 
     from bench.torch_programs import PROGRAMS
 
     path = FOLDER / "torch.json"
-    known = json.loads(path.read_text())["rows"] if path.is_file() else []
-    known = [row for row in known if row["threads"] == threads()]  # rows of other settings are not comparable
-    merged = {(row["name"], row["train"]): row for row in [*known, *rows]}
+    rows_of_file = json.loads(path.read_text())["rows"] if path.is_file() else []
+    rows_of_file = [
+        row for row in rows_of_file if row["threads"] == threads()
+    ]  # rows of other settings are not comparable
+    merged = {(row["name"], row["train"]): row for row in [*rows_of_file, *rows]}
     order = [merged[name, train] for train in (False, True) for name in PROGRAMS if (name, train) in merged]
     path.write_text(json.dumps({"cpu": _cpu_name(), "rows": order}, indent=1) + "\n", encoding="utf-8")
     text = (
@@ -176,9 +178,9 @@ def written(rows: list[dict[str, Any]]) -> None:
         f"- peer: PyTorch {torch.__version__}, eager and Inductor\n\n"
     )
     for title, train in (("One call", False), ("A training step: forward and backward", True)):
-        those = [row for row in order if row["train"] is train]
-        if those:
-            text += f"## {title}\n\n{table(those)}\n\n"
+        group = [row for row in order if row["train"] is train]
+        if group:
+            text += f"## {title}\n\n{table(group)}\n\n"
     (FOLDER / "torch.md").write_text(text.rstrip() + "\n", encoding="utf-8")
 
 
@@ -191,10 +193,10 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     with Context(THREADS=1 if options.cpu else config().THREADS):
-        _all(options)
+        _measure_all(options)
 
 
-def _all(options: argparse.Namespace) -> None:
+def _measure_all(options: argparse.Namespace) -> None:
     """Measure the programs that the command line names."""
     import torch
 
@@ -209,7 +211,7 @@ def _all(options: argparse.Namespace) -> None:
             ms = ", ".join([f"{one} {row[one]['median'] * 1e3:.3f} ms" for one in ENGINES])
             print(f"{name}: {ms}, ratio {ratio(row):.2f}, error {row['error']:.0e}", flush=True)
             if options.write:
-                written(rows)
+                write_rows(rows)
     print(table(rows))
 
 

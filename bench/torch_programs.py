@@ -123,11 +123,11 @@ class Denoising(nn.Module):
 
     def forward(self, x: Any, step: Any) -> Any:
         angles = step[:, None].float() * self.waves
-        told = self.time(torch.cat([angles.sin(), angles.cos()], 1))
-        told = told[:, :, None, None].expand(-1, -1, *x.shape[2:])
-        noise = self.last(self.net(torch.cat([x, told], 1)))
-        now, before = self.kept[step][:, None, None, None], self.kept[step - 1][:, None, None, None]
-        clean = ((x - (1 - now).sqrt() * noise) / now.sqrt()).clamp(-1, 1)
+        embedding = self.time(torch.cat([angles.sin(), angles.cos()], 1))
+        embedding = embedding[:, :, None, None].expand(-1, -1, *x.shape[2:])
+        noise = self.last(self.net(torch.cat([x, embedding], 1)))
+        current, before = self.kept[step][:, None, None, None], self.kept[step - 1][:, None, None, None]
+        clean = ((x - (1 - current).sqrt() * noise) / current.sqrt()).clamp(-1, 1)
         return before.sqrt() * clean + (1 - before).sqrt() * noise
 
 
@@ -153,14 +153,14 @@ class Attention(nn.Module):
         parts = self.inner(x).view(count, length, -1, self.size).transpose(1, 2)
         q, k, v = parts.split([self.heads, self.kept, self.kept], 1)
         if self.turned:
-            q, k = turned(q), turned(k)
+            q, k = rotate(q), rotate(k)
         if self.kept != self.heads:
-            k, v = (one.repeat_interleave(self.heads // self.kept, 1) for one in (k, v))
+            k, v = (part.repeat_interleave(self.heads // self.kept, 1) for part in (k, v))
         h = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
         return self.outer(h.transpose(1, 2).reshape(count, length, width))
 
 
-def turned(x: Any) -> Any:
+def rotate(x: Any) -> Any:
     """Return `x` with rotary positions."""
     length, half = x.shape[2], x.shape[3] // 2
     angles = torch.arange(length)[:, None] * torch.exp(-torch.arange(half) * (9.2 / half))
@@ -289,8 +289,8 @@ class Messages(nn.Module):
         h = self.first(x).relu()
         for message, update in zip(self.message, self.update):
             along = message(torch.cat([h[begins], h[ends]], 1)).relu()
-            got = torch.zeros_like(h).index_add(0, ends, along)
-            h = h + update(torch.cat([h, got], 1)).relu()
+            received = torch.zeros_like(h).index_add(0, ends, along)
+            h = h + update(torch.cat([h, received], 1)).relu()
         return self.last(h)
 
 
@@ -319,11 +319,11 @@ class Selective(nn.Module):
         keeps = torch.exp(step[..., None] * -torch.exp(self.decay))
         adds = (step * h)[..., None] * writes[:, :, None]
         state = torch.zeros_like(adds[:, 0])
-        found = []
+        outputs = []
         for place in range(x.shape[1]):
             state = keeps[:, place] * state + adds[:, place]
-            found.append((state * reads[:, place, None]).sum(-1))
-        return x + self.outer((torch.stack(found, 1) + h * self.through) * F.silu(gate))
+            outputs.append((state * reads[:, place, None]).sum(-1))
+        return x + self.outer((torch.stack(outputs, 1) + h * self.through) * F.silu(gate))
 
 
 def mamba() -> Made:

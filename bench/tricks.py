@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bench.compile_worker import forget
+from bench.compile_worker import clear_caches
 from bench.harness import ROOT
 
 Work = Callable[[], Any]
@@ -34,7 +34,7 @@ WORTH = 1.05  # time without the trick / time with it
 
 
 @contextmanager
-def replaced(*places: tuple[Any, str, Any]) -> Iterator[None]:
+def replace_attributes(*places: tuple[Any, str, Any]) -> Iterator[None]:
     """Set attributes to other values inside the block: (owner, name, value)."""
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
     try:
@@ -81,7 +81,7 @@ class Once:
 # *** work with and without a trick ***
 
 
-def compiling(case: str) -> Callable[[], Work]:
+def call_that_compiles(case: str) -> Callable[[], Work]:
     """Return a maker of a call that chooses opts, lowers and compiles every kernel of a case again."""
 
     def made() -> Work:
@@ -90,7 +90,7 @@ def compiling(case: str) -> Callable[[], Work]:
         call = prepared(case)
 
         def anew() -> None:
-            forget()
+            clear_caches()
             with Context(CACHELEVEL=0):
                 call()
 
@@ -103,26 +103,26 @@ def prepared(case: str, variant: str = "") -> Work:
     from bench.cases import choose_cases
     from bench.peers.tinyexplore import Engine
 
-    (found,) = choose_cases([case])
-    call = Engine(variant, os.cpu_count() or 1).prepare(found.family, found.make_inputs())
+    (case_found,) = choose_cases([case])
+    call = Engine(variant, os.cpu_count() or 1).prepare(case_found.family, case_found.make_inputs())
     call()
     call()
     return call
 
 
-def calling(case: str, variant: str = "") -> Callable[[], Work]:
+def compiled_call(case: str, variant: str = "") -> Callable[[], Work]:
     """Return a maker of a call of a case that is compiled already."""
     return lambda: prepared(case, variant)
 
 
-def compiling_from_disk(case: str) -> Callable[[], Work]:
-    """Return a maker as `compiling` does, for a process that finds the files of an earlier process on disk."""
+def call_that_loads(case: str) -> Callable[[], Work]:
+    """Return a maker as `call_that_compiles` does, for a process that finds the files of an earlier process on disk."""
 
     def made() -> Work:
         call = prepared(case)
 
         def anew() -> None:
-            forget()
+            clear_caches()
             call()
 
         anew()
@@ -150,12 +150,12 @@ def writing_a_part() -> Work:
     """Return a function that writes two rows into 4 MiB, as a cache of keys and values does."""
     from tinyexplore import Tensor
 
-    held = Tensor.zeros(4096, 256).contiguous().realize()
+    cache = Tensor.zeros(4096, 256).contiguous().realize()
     row = Tensor(np.ones((2, 256), np.float32)).realize()
 
     def run() -> None:
-        held[7:9] = row
-        held.realize()
+        cache[7:9] = row
+        cache.realize()
 
     return run
 
@@ -186,18 +186,18 @@ def stepping() -> Work:
 # *** removal of tricks ***
 
 
-def in_module(module: str, **values: Any) -> Callable[[], Any]:
+def replace_in_module(module: str, **values: Any) -> Callable[[], Any]:
     """Return a context maker that sets names of a module of the package to other values."""
 
     def without() -> Any:
-        found = __import__(f"tinyexplore.{module}", fromlist=["*"])
-        return replaced(*[(found, name, value) for name, value in values.items()])
+        module_found = __import__(f"tinyexplore.{module}", fromlist=["*"])
+        return replace_attributes(*[(module_found, name, value) for name, value in values.items()])
 
     return without
 
 
 @contextmanager
-def planning_anew(*places: tuple[str, str, Any]) -> Iterator[None]:
+def plan_again(*places: tuple[str, str, Any]) -> Iterator[None]:
     """Set attributes to other values inside the block.
 
     Plans from before and from inside the block are dropped.
@@ -206,7 +206,7 @@ def planning_anew(*places: tuple[str, str, Any]) -> Iterator[None]:
 
     with ExitStack() as stack:
         for module, name, value in places:
-            stack.enter_context(in_module(module, **{name: value})())
+            stack.enter_context(replace_in_module(module, **{name: value})())
         plans.cache_clear()
         try:
             yield
@@ -217,10 +217,10 @@ def planning_anew(*places: tuple[str, str, Any]) -> Iterator[None]:
 def compiled_by_one() -> Any:
     from tinyexplore.compile.threads import Compilers
 
-    return in_module("compile.compiler", Compilers=lambda at_once: Compilers(at_once=True))()
+    return replace_in_module("compile.compiler", Compilers=lambda at_once: Compilers(at_once=True))()
 
 
-def everybody_holds(nodes: Any, chosen: Any) -> tuple[int, ...]:
+def keep_all_buffers(nodes: Any, chosen: Any) -> tuple[int, ...]:
     from tinyexplore.util.interpreter import MANY
 
     return tuple([MANY for _ in chosen(nodes)])
@@ -230,12 +230,12 @@ def without_plans() -> Any:
     from tinyexplore.compile.cache import runners
     from tinyexplore.compile.reuse import ReuseScope
 
-    return in_module("compile.reuse", _process_caches=ReuseScope(runners, None))()
+    return replace_in_module("compile.reuse", _process_caches=ReuseScope(runners, None))()
 
 
-def in_python() -> Any:
+def replay_in_python() -> Any:
     """Return a context in which a new replay has no machine-code entry. The timed replay is made again."""
-    return in_module("jit.tinyjit", make_entry=lambda replay: None)()
+    return replace_in_module("jit.tinyjit", make_entry=lambda replay: None)()
 
 
 TRICKS: tuple[Trick, ...] = (
@@ -243,29 +243,29 @@ TRICKS: tuple[Trick, ...] = (
         "LLVM without llvmlite's lock",
         "compiling an MLP's training step",
         "wall",
-        compiling("mlp_adam_128"),
-        in_module("runtime.side_by_side", TRICKS=False),
+        call_that_compiles("mlp_adam_128"),
+        replace_in_module("runtime.side_by_side", TRICKS=False),
     ),
     Trick(
         "threads that compile ahead",
         "compiling an MLP's training step",
         "wall",
-        compiling("mlp_adam_128"),
+        call_that_compiles("mlp_adam_128"),
         compiled_by_one,
     ),
     Trick(
         "LLVM's effort by what is left to do",
         "compiling an MLP's training step",
         "CPU",
-        compiling("mlp_adam_128"),
-        lambda: in_module("renderer.llvm.renderer", effort_for=lambda uops, width: _full_effort())(),
+        call_that_compiles("mlp_adam_128"),
+        lambda: replace_in_module("renderer.llvm.renderer", effort_for=lambda uops, width: _full_effort())(),
     ),
     Trick(
         "lowering kept on disk",
         "a second process's training step",
         "CPU",
-        compiling_from_disk("mlp_adam_128"),
-        in_module("compile.lowering", find_facts=lambda key: None),
+        call_that_loads("mlp_adam_128"),
+        replace_in_module("compile.lowering", find_facts=lambda key: None),
     ),
     Trick("plans", "a small training step", "CPU", stepping, without_plans, 10),
     Trick(
@@ -273,7 +273,7 @@ TRICKS: tuple[Trick, ...] = (
         "24 small kernels in a row",
         "CPU",
         chain_of_buffers,
-        partial(planning_anew, ("execute.plan", "group_steps", list)),
+        partial(plan_again, ("execute.plan", "group_steps", list)),
         20,
     ),
     Trick(
@@ -281,7 +281,7 @@ TRICKS: tuple[Trick, ...] = (
         "24 small kernels in a row",
         "CPU",
         chain_of_buffers,
-        partial(planning_anew, ("execute.plan", "reference_counts", everybody_holds)),
+        partial(plan_again, ("execute.plan", "reference_counts", keep_all_buffers)),
         20,
     ),
     Trick(
@@ -289,7 +289,7 @@ TRICKS: tuple[Trick, ...] = (
         "two rows of 4 MiB written",
         "CPU",
         writing_a_part,
-        partial(planning_anew, ("execute.liveness", "TRICKS", False)),
+        partial(plan_again, ("execute.liveness", "TRICKS", False)),
         20,
     ),
 )
@@ -366,7 +366,7 @@ ONCE: tuple[Once, ...] = (
 
 
 @dataclass(frozen=True)
-class Found:
+class TrickTimes:
     """The seconds of one trick, with it and without it."""
 
     name: str
@@ -385,11 +385,13 @@ class Found:
     def line(self) -> str:
         longest = median(self.lacking) / median(self.having)
         gain = "" if self.ratio >= WORTH else "less than 5 %"
-        least = f"{min(self.having) * 1e3:.4g} | {min(self.lacking) * 1e3:.4g}"
-        return f"| {self.name} | {self.noticed} | {self.clock} | {least} | {self.ratio:.2f} | {longest:.2f} | {gain} |"
+        shortest = f"{min(self.having) * 1e3:.4g} | {min(self.lacking) * 1e3:.4g}"
+        return (
+            f"| {self.name} | {self.noticed} | {self.clock} | {shortest} | {self.ratio:.2f} | {longest:.2f} | {gain} |"
+        )
 
 
-def measured(trick: Trick, rounds: int) -> Found:
+def measure_trick(trick: Trick, rounds: int) -> TrickTimes:
     """Measure alternately in this process. The first call of each turn is not timed."""
     clock = CLOCKS[trick.clock]
     work = trick.work()
@@ -411,10 +413,10 @@ def measured(trick: Trick, rounds: int) -> Found:
                 continue
             with trick.without():
                 sample(lacking)
-    return Found(trick.name, trick.noticed, trick.clock, tuple(having), tuple(lacking))
+    return TrickTimes(trick.name, trick.noticed, trick.clock, tuple(having), tuple(lacking))
 
 
-def measured_once(trick: Once, rounds: int) -> Found:
+def measure_once(trick: Once, rounds: int) -> TrickTimes:
     """Measure each sample in a fresh process. All but the first two find the files on disk."""
     samples: dict[bool, list[float]] = {True: [], False: []}
     with tempfile.TemporaryDirectory(prefix="tinyexplore-bench-") as cache:
@@ -423,11 +425,11 @@ def measured_once(trick: Once, rounds: int) -> Found:
             for is_there in (True, False) if turn % 2 else (False, True):
                 program = trick.program if is_there else f"{trick.without}\n{trick.program}"
                 command = [sys.executable, "-W", "ignore", "-c", program]
-                done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=True)
-                cpu, wall = map(float, done.stdout.split())
+                process = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=True)
+                cpu, wall = map(float, process.stdout.split())
                 if turn:
                     samples[is_there].append((cpu if trick.clock == "CPU" else wall) / 1e3)
-    return Found(trick.name, trick.noticed, trick.clock, tuple(samples[True]), tuple(samples[False]))
+    return TrickTimes(trick.name, trick.noticed, trick.clock, tuple(samples[True]), tuple(samples[False]))
 
 
 HEAD = """| trick | what a person notices | clock | with, ms | without, ms | ratio | of medians | |
@@ -446,10 +448,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(HEAD, flush=True)
     for trick in chosen:
         if isinstance(trick, Once):
-            found = measured_once(trick, options.rounds)
+            result = measure_once(trick, options.rounds)
         else:
-            found = measured(trick, options.rounds)
-        print(found.line(), flush=True)
+            result = measure_trick(trick, options.rounds)
+        print(result.line(), flush=True)
     if hasattr(os, "getloadavg"):
         print(f"\nload {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     return 0

@@ -308,7 +308,7 @@ def _blur(a: Tensor) -> Tensor:
     return a[:, :-2] + a[:, 1:-1] * 2 + a[:, 2:]
 
 
-def further() -> Iterator[Program]:
+def new_programs() -> Iterator[Program]:
     """Yield programs of the same kinds that were not used to make the rules: other types, shapes, devices and
     chains.
     """

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from bench.verdict_programs import Program, further, neighbors, programs
+from bench.verdict_programs import Program, neighbors, new_programs, programs
 from tinyexplore.explore import SpeedVerdict
 from tinyexplore.explore.analysis.machine.table import cpu_name
 from tinyexplore.target import core_count
 
-GROUPS = {"table": programs, "neighbors": neighbors, "further": further}
+GROUPS = {"table": programs, "neighbors": neighbors, "further": new_programs}
 
 
 def least_disturbed(program: Program, tries: int) -> SpeedVerdict:
@@ -30,9 +30,9 @@ def least_disturbed(program: Program, tries: int) -> SpeedVerdict:
     for _ in range(max(1, tries)):
         view = program.captured()
         run = max(view.trace.runs, key=lambda one: one.median_us)
-        found = view.kernels[run.kernel].verdict()
-        if best is None or _waited(found) < _waited(best):
-            best = found
+        verdict = view.kernels[run.kernel].verdict()
+        if best is None or _waited_share(verdict) < _waited_share(best):
+            best = verdict
         if best.kind != "noise":
             break
         time.sleep(0.2)
@@ -40,8 +40,8 @@ def least_disturbed(program: Program, tries: int) -> SpeedVerdict:
     return best
 
 
-def _waited(found: SpeedVerdict) -> float:
-    return (found.facts.waited if found.facts is not None else None) or 0.0
+def _waited_share(verdict: SpeedVerdict) -> float:
+    return (verdict.facts.waited if verdict.facts is not None else None) or 0.0
 
 
 def numpy_gflops(seconds: float = 1.0) -> float:
@@ -72,12 +72,12 @@ def numpy_memory_us(moved: int, written: int, seconds: float = 0.5) -> float:
 
 def _least_seconds(work: Callable[[], Any], seconds: float) -> float:
     work()
-    until, least = time.perf_counter() + seconds, float("inf")
+    until, shortest = time.perf_counter() + seconds, float("inf")
     while time.perf_counter() < until:
         began = time.perf_counter()
         work()
-        least = min(least, time.perf_counter() - began)
-    return least
+        shortest = min(shortest, time.perf_counter() - began)
+    return shortest
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -87,29 +87,29 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--group", choices=GROUPS, help="one group of programs; all by default")
     parser.add_argument("--facts", help="a file for the facts, as JSON")
     parser.add_argument("--tries", type=int, default=3, help="captures of a program while other processes disturb it")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     wrong, stored = 0, {}
-    gflops = numpy_gflops() if given.facts else 0.0
+    gflops = numpy_gflops() if options.facts else 0.0
     print(f"{'program':40} {'expected':26} {'found':18} {'likely':18} {'level':7} {'share':>6}  text")
-    groups = [GROUPS[given.group]] if given.group else list(GROUPS.values())
-    for program in (one for group in groups for one in group()):
-        if given.names and not any(name in program.name for name in given.names):
+    groups = [GROUPS[options.group]] if options.group else list(GROUPS.values())
+    for program in (program_of_group for group in groups for program_of_group in group()):
+        if options.names and not any(name in program.name for name in options.names):
             continue
-        found = least_disturbed(program, given.tries)
-        is_right = found.likely in program.kinds
+        verdict = least_disturbed(program, options.tries)
+        is_right = verdict.likely in program.kinds
         wrong += not is_right
-        share = f"{100 * found.share_of_limit:.3g} %" if found.share_of_limit is not None else "?"
+        share = f"{100 * verdict.share_of_limit:.3g} %" if verdict.share_of_limit is not None else "?"
         mark = " " if is_right else "✗"
         expected = " or ".join(program.kinds)
-        kinds = f"{expected:26} {found.kind:18} {found.likely:17}{mark}"
-        print(f"{program.name:40} {kinds} {found.level:7} {share:>6}  {found.text}")
-        if found.facts is not None:
-            stored[program.name] = {"kinds": program.kinds, "facts": found.facts.as_data()}
-            if given.facts and found.facts.level == "memory":
-                moved = numpy_memory_us(found.facts.bytes_moved, found.facts.bytes_written)
+        kinds = f"{expected:26} {verdict.kind:18} {verdict.likely:17}{mark}"
+        print(f"{program.name:40} {kinds} {verdict.level:7} {share:>6}  {verdict.text}")
+        if verdict.facts is not None:
+            stored[program.name] = {"kinds": program.kinds, "facts": verdict.facts.as_data()}
+            if options.facts and verdict.facts.level == "memory":
+                moved = numpy_memory_us(verdict.facts.bytes_moved, verdict.facts.bytes_written)
                 stored[program.name]["numpy_memory_us"] = round(moved, 1)
-    if given.facts:
-        with open(given.facts, "w", encoding="utf-8") as file:
+    if options.facts:
+        with open(options.facts, "w", encoding="utf-8") as file:
             content = {"cpu": cpu_name(), "numpy_gflops": round(gflops, 1), "programs": stored}
             json.dump(content, file, indent=1, ensure_ascii=False)
     return wrong

@@ -62,12 +62,12 @@ def measure(case: Case, samples: int = SAMPLES) -> Times:
         results.append(result)
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(samples):
-        for call, mine in zip(calls, times):
+        for call, samples_of_call in zip(calls, times):
             start = time.thread_time()
             call()
-            mine.append((time.thread_time() - start) * 1e6)
-    apart = float(np.abs(results[0] - results[1]).max())
-    return Times(case.name, median(times[0]), median(times[1]), apart)
+            samples_of_call.append((time.thread_time() - start) * 1e6)
+    difference = float(np.abs(results[0] - results[1]).max())
+    return Times(case.name, median(times[0]), median(times[1]), difference)
 
 
 def _prepared(case: Case, arrays: list[np.ndarray], device: str, target: str) -> tuple[Callable[[], None], np.ndarray]:
@@ -75,21 +75,21 @@ def _prepared(case: Case, arrays: list[np.ndarray], device: str, target: str) ->
     settings = {"DEVICE": device, "TARGET": target, "THREADS": 1}
     with Context(**settings):
         jitted = TinyJit(lambda *tensors: case.program(*tensors).realize())
-        given = [(Tensor(array) + 0).contiguous().realize() for array in arrays]
-        found = [jitted(*given).numpy() for _ in range(3)][-1]
+        given_tensors = [(Tensor(array) + 0).contiguous().realize() for array in arrays]
+        result = [jitted(*given_tensors).numpy() for _ in range(3)][-1]
 
     def call() -> None:
         with Context(**settings):
-            jitted(*given)
+            jitted(*given_tensors)
 
-    return call, found
+    return call, result
 
 
 def main() -> None:
     print(f"| one thread | machine code, {LEVEL} | WebAssembly | ratio |\n|---|---|---|---|")
     for case in CASES:
-        found = measure(case)
-        print(f"| {found.case} | {found.native_us:,.0f} µs | {found.wasm_us:,.0f} µs | {found.ratio:.2f} |")
+        times = measure(case)
+        print(f"| {times.case} | {times.native_us:,.0f} µs | {times.wasm_us:,.0f} µs | {times.ratio:.2f} |")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.conversation import raised, serve
+from bench.conversation import error_reply, serve
 from bench.peers import PEERS, Engine, Unsupported, as_input
 
 PATIENCE = 1.0  # seconds; a longer call is not repeated for a better estimate
@@ -34,30 +34,31 @@ class WrongResult(ArithmeticError):
     """The result of a peer differs from the reference."""
 
 
-def compare(found: tuple[np.ndarray, ...], wanted: tuple[np.ndarray, ...], rtol: float, atol: float) -> float:
+def compare(actual: tuple[np.ndarray, ...], expected: tuple[np.ndarray, ...], rtol: float, atol: float) -> float:
     """Return the largest error as a share of the allowed error: rtol of each value plus atol of the root mean square.
 
     Raise WrongResult if it exceeds 1, if shapes differ, or if a value is not a number.
     """
-    if len(found) != len(wanted):
-        raise WrongResult(f"{len(found)} results; the reference has {len(wanted)}")
+    if len(actual) != len(expected):
+        raise WrongResult(f"{len(actual)} results; the reference has {len(expected)}")
     worst = 0.0
-    for place, (have, want) in enumerate(zip(found, wanted)):
-        if have.shape != want.shape:
-            raise WrongResult(f"result {place} has shape {have.shape}; the reference has {want.shape}")
+    for place, (result, want) in enumerate(zip(actual, expected)):
+        if result.shape != want.shape:
+            raise WrongResult(f"result {place} has shape {result.shape}; the reference has {want.shape}")
         size = np.abs(want)
         scale = float(np.sqrt(np.mean(np.square(size, dtype=np.float64)))) if size.size else 0.0
         allowed = rtol * size + atol * scale
-        distance = np.abs(have.astype(want.dtype) - want)
+        distance = np.abs(result.astype(want.dtype) - want)
         if np.isnan(distance).any():
             raise WrongResult(f"result {place} has values that are not numbers")
-        over = distance > allowed
-        if over.any():
-            where = np.unravel_index(int(np.argmax(distance - allowed)), distance.shape)
-            spot = [int(index) for index in where]
+        is_over = distance > allowed
+        if is_over.any():
+            worst_index = np.unravel_index(int(np.argmax(distance - allowed)), distance.shape)
+            spot = [int(index) for index in worst_index]
             raise WrongResult(
-                f"result {place} at {spot} is {float(have[where]):.9g}; the reference has {float(want[where]):.9g} "
-                f"({int(over.sum())} of {over.size} values stray too far)"
+                f"result {place} at {spot} is {float(result[worst_index]):.9g}; "
+                f"the reference has {float(want[worst_index]):.9g} "
+                f"({int(is_over.sum())} of {is_over.size} values stray too far)"
             )
         if (positive := allowed > 0).any():
             worst = max(worst, float((distance[positive] / allowed[positive]).max()))
@@ -90,7 +91,7 @@ class Worker:
         except WrongResult as reason:
             return {"ok": False, "kind": "wrong", "reason": str(reason)}
         except Exception as error:
-            return raised(error)
+            return error_reply(error)
 
     def do_load(self, threads: int) -> dict[str, Any]:
         """Import the peer only. A device that the peer opens at the first use of a value stays closed."""
@@ -118,12 +119,12 @@ class Worker:
             self.wanted = tuple(stored[name] for name in stored.files)
         self.rtol, self.atol = rtol, atol
         self.call = engine.prepare(family, arrays)
-        found = engine.to_numpy(self.call())
-        self.first_loss = float(found[0]) if steps else None
+        results = engine.to_numpy(self.call())
+        self.first_loss = float(results[0]) if steps else None
         if steps:
             later = [engine.to_numpy(self.call())[0] for _ in range(steps - 1)]
-            found = (*found, np.array([found[0], *later]))
-        error = compare(found, self.wanted, rtol, atol)
+            results = (*results, np.array([results[0], *later]))
+        error = compare(results, self.wanted, rtol, atol)
         seconds = self._timed(self.call, 1)
         if seconds < PATIENCE:
             seconds = min(seconds, self._timed(self.call, 1))
@@ -141,11 +142,11 @@ class Worker:
         ready = time.perf_counter()
         result = call()
         first = time.perf_counter() - ready
-        found = engine.to_numpy(result)
+        results = engine.to_numpy(result)
         with np.load(reference) as stored:
-            wanted = tuple(stored[name] for name in stored.files)
+            expected = tuple(stored[name] for name in stored.files)
         # of a training case: the loss and the parameters, without the losses of later steps
-        compare(found, wanted[: len(found)], rtol, atol)
+        compare(results, expected[: len(results)], rtol, atol)
         return {"seconds": first, "ready_seconds": ready - start}
 
     def do_time(self, slice_seconds: float, warm_seconds: float, shortest: float) -> dict[str, Any]:

@@ -51,11 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         row = measure(program, settings)
         rows.append(row)
         print(f"{number}/{len(programs)} {report.line(row)}", file=sys.stderr, flush=True)
-    done = report.Report(report.about(settings), rows)
-    print(report.text(done))
+    result = report.Report(report.describe_run(settings), rows)
+    print(report.text(result))
     print(f"{time.perf_counter() - start:.0f} s")
     if options.out:
-        report.write(report.updated(options.out, done) if options.update else done, options.out)
+        report.write(report.with_earlier_rows(options.out, result) if options.update else result, options.out)
     return 1 if any(row.failure for row in rows) else 0
 
 

@@ -131,7 +131,7 @@ def _measure(program: Program, settings: Settings) -> Measured:
         row.is_replayed = program.replayed and theirs.ask("estimate") < settings.short
         if row.is_replayed:
             ours.ask("replay")
-        samples = _in_turns(ours, theirs, settings)
+        samples = _alternate_slices(ours, theirs, settings)
         compare(ours.ask("result"), expected, 1e-4, program.atol)
     except (Failed, ArithmeticError) as error:
         row.failure = str(error).strip().splitlines()[-1][:200] or type(error).__name__
@@ -144,7 +144,7 @@ def _measure(program: Program, settings: Settings) -> Measured:
     return row
 
 
-def _in_turns(ours: Engine, theirs: Engine, settings: Settings) -> tuple[list[float], list[float]]:
+def _alternate_slices(ours: Engine, theirs: Engine, settings: Settings) -> tuple[list[float], list[float]]:
     """Return the seconds of the calls of both engines, measured alternately.
 
     The first engine of a round changes each round.

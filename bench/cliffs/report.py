@@ -42,7 +42,7 @@ class Report:
         return sorted(self.rows, key=lambda row: (row.counts, row.ratio), reverse=True)
 
 
-def about(settings: Settings) -> dict[str, Any]:
+def describe_run(settings: Settings) -> dict[str, Any]:
     """Return the machine, date and settings."""
     from llvmlite.binding import get_host_cpu_name
 
@@ -139,7 +139,7 @@ def rows_of(file: str) -> list[Measured]:
     return Report.load(Path(file).with_suffix(".json")).rows
 
 
-def updated(file: str, report: Report) -> Report:
+def with_earlier_rows(file: str, report: Report) -> Report:
     """Return `report`, completed with the rows of FILE.json that it lacks.
 
     Rows of programs that no longer exist are dropped. Raise ValueError if FILE.json was measured with other settings.

@@ -54,30 +54,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from bench.gpu.parts import run
 
         return run(options.part, Path(options.out), options.seconds, small=options.small, stand_in=options.stand_in)
-    return whole(options)
+    return run_all_parts(options)
 
 
-def whole(options: argparse.Namespace) -> int:
+def run_all_parts(options: argparse.Namespace) -> int:
     """Run all parts, each in its own process, until the time is over. Return the exit status."""
     began = time.monotonic()
-    environment = prepared(options.wheels)
+    environment = prepare_environment(options.wheels)
     unknown = set(options.only) - PARTS.keys()
     if unknown:
         raise SystemExit(f"no part is called {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     names = [name for name in PARTS if not options.only or name in options.only]
-    done: dict[str, Any] = {"date": time.strftime("%Y-%m-%d %H:%M"), "stand_in": options.stand_in, "parts": {}}
+    results: dict[str, Any] = {"date": time.strftime("%Y-%m-%d %H:%M"), "stand_in": options.stand_in, "parts": {}}
     for place, name in enumerate(names):
         left = options.minutes * 60 - (time.monotonic() - began) - MARGIN_S
         share = PARTS[name] / sum(PARTS[other] for other in names[place:])
-        part = one_part(name, max(1.0, left * share), options, environment)
-        done["parts"][name] = part
-        done["seconds"] = round(time.monotonic() - began, 1)
-        Path(options.out).write_text(json.dumps(done, indent=1))
+        part = run_part(name, max(1.0, left * share), options, environment)
+        results["parts"][name] = part
+        results["seconds"] = round(time.monotonic() - began, 1)
+        Path(options.out).write_text(json.dumps(results, indent=1))
         print(f"{name}: {len(part['rows'])} rows, {part['ended']}, {part['seconds']} s", flush=True)
         for row in part["rows"]:
             if row.get("wrong"):
                 print(f"  {row['name']}: {row['wrong']}", flush=True)
-    return int(any(part["ended"] != "whole" or failures(part) for part in done["parts"].values()))
+    return int(any(part["ended"] != "whole" or failures(part) for part in results["parts"].values()))
 
 
 def failures(part: dict[str, Any]) -> int:
@@ -85,7 +85,7 @@ def failures(part: dict[str, Any]) -> int:
     return sum(bool(row.get("wrong")) for row in part["rows"])
 
 
-def one_part(name: str, seconds: float, options: argparse.Namespace, environment: dict[str, str]) -> dict[str, Any]:
+def run_part(name: str, seconds: float, options: argparse.Namespace, environment: dict[str, str]) -> dict[str, Any]:
     """Run a part and return its output, up to its end or the time limit.
 
     A part should end within seven eighths of its time. After its whole time, the process is stopped.
@@ -129,7 +129,7 @@ def is_missing(module: str) -> bool:
         return True
 
 
-def prepared(wheels: str) -> dict[str, str]:
+def prepare_environment(wheels: str) -> dict[str, str]:
     """Return the environment of the parts.
 
     Packages that this Python lacks are installed from the folder `wheels`.
@@ -140,8 +140,8 @@ def prepared(wheels: str) -> dict[str, str]:
     if not wheels or not missing:
         return environment
     site = tempfile.mkdtemp(prefix="bench-gpu-")
-    have = {path.name.split("-")[0].replace("_", "-").lower() for path in Path(wheels).glob("*.whl")}
-    install = [name for name in missing if name in have]
+    available = {path.name.split("-")[0].replace("_", "-").lower() for path in Path(wheels).glob("*.whl")}
+    install = [name for name in missing if name in available]
     if install:
         options = ["--quiet", "--no-index", "--no-deps", "--find-links", wheels, "--target", site]
         subprocess.run([sys.executable, "-m", "pip", "install", *options, *install], check=True)

@@ -66,8 +66,8 @@ def machine(rows: Rows) -> None:
     rows.add("target", **{"is": Device["CUDA"].target.describe()})
     rows.add("compiler", **{"is": opened_cuda(0).compiler})
     query = "name,driver_version,memory.total,clocks.max.sm,clocks.max.mem,power.limit"
-    rows.add("driver", **{"is": said(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"])})
-    rows.add("commit", **{"is": said(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"])})
+    rows.add("driver", **{"is": command_output(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"])})
+    rows.add("commit", **{"is": command_output(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"])})
     rows.add("host", **{"is": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"})
     try:
         torch = importlib.import_module("torch")
@@ -76,7 +76,7 @@ def machine(rows: Rows) -> None:
         rows.add("PyTorch", **{"is": "not installed: no ratios"})
 
 
-def said(command: list[str]) -> str:
+def command_output(command: list[str]) -> str:
     """Return the output of a program, or the reason of its failure."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=20).stdout.strip() or "no answer"
@@ -98,12 +98,12 @@ def speed(rows: Rows) -> None:
             continue
         share = rows.left / (len(programs) - place)
         try:
-            rows.add(program.name, **compared(program, rows, share))
+            rows.add(program.name, **compare_times(program, rows, share))
         except Exception as error:  # the row reports its failure, and the other programs are measured
             rows.add(program.name, wrong=f"{type(error).__name__}: {' '.join(str(error).split())[:500]}")
 
 
-def compared(program: Any, rows: Rows, seconds: float) -> Row:
+def compare_times(program: Any, rows: Rows, seconds: float) -> Row:
     """Return the median times of tinyexplore and PyTorch, in µs, and the largest difference of the results."""
     rng = np.random.default_rng(zlib.crc32(program.name.encode()))
     shapes = program.small if rows.small else program.shapes
@@ -117,7 +117,7 @@ def compared(program: Any, rows: Rows, seconds: float) -> Row:
     values = [call[1]() for call in calls]
     row: Row = {"kernels": kernels, "first_s": round(first, 2), "flops": program.flops, "moved": program.moved}
     if len(values) == 2:
-        row["apart"] = max(apart(mine, other) for mine, other in zip(*values, strict=True))
+        row["apart"] = max(largest_difference(actual, other) for actual, other in zip(*values, strict=True))
         if not row["apart"] < 20 * program.rounding:
             row["wrong"] = f"the results are {row['apart']:.2g} of their size apart"
     rounds = 2 if rows.small else ROUNDS
@@ -125,14 +125,14 @@ def compared(program: Any, rows: Rows, seconds: float) -> Row:
     samples: list[list[float]] = [[] for _ in calls]
     for turn in range(rounds):
         for side in range(len(calls))[:: 1 if turn % 2 else -1]:
-            samples[side].append(one_slice(calls[side][0], calls[side][2], slice_s))
+            samples[side].append(slice_seconds(calls[side][0], calls[side][2], slice_s))
     for side, name in zip(samples, ("", "theirs_")):
         low, middle, high = quantiles(side, n=4, method="inclusive")
         row |= {f"{name}us": middle * 1e6, f"{name}low_us": low * 1e6, f"{name}high_us": high * 1e6}
     return row
 
 
-def one_slice(call: Callable[[], Any], wait: Callable[[], Any], seconds: float) -> float:
+def slice_seconds(call: Callable[[], Any], wait: Callable[[], Any], seconds: float) -> float:
     """Return the seconds of one call, as a mean over the calls that fit into `seconds`.
 
     Only the last call is waited for.
@@ -148,10 +148,10 @@ def one_slice(call: Callable[[], Any], wait: Callable[[], Any], seconds: float) 
     return (time.perf_counter() - start) / times
 
 
-def apart(mine: np.ndarray, other: np.ndarray) -> float:
+def largest_difference(actual: np.ndarray, other: np.ndarray) -> float:
     """Return the largest difference over the root mean square of the values."""
     size = float(np.sqrt(np.mean(np.square(other, dtype=np.float64)))) or 1.0
-    difference = float(np.abs(mine.reshape(other.shape).astype(np.float64) - other).max())
+    difference = float(np.abs(actual.reshape(other.shape).astype(np.float64) - other).max())
     return difference / size if np.isfinite(difference) else float("inf")
 
 
@@ -177,13 +177,13 @@ def our_calls(program: Any, arrays: list[np.ndarray]) -> tuple[Calls, int]:
         for _ in range(3):
             last = jitted()
     captured: Any = jitted.captured
-    found = [one.cast("float32").numpy() for one in last]
+    values = [tensor.cast("float32").numpy() for tensor in last]
 
     def call() -> None:
         with Context(DEVICE="CUDA", ALLOW_TF32=int(program.tf32)):
             jitted()
 
-    return (call, lambda: found, Device["CUDA"].synchronize), len(captured.items)
+    return (call, lambda: values, Device["CUDA"].synchronize), len(captured.items)
 
 
 def their_calls(program: Any, arrays: list[np.ndarray], rows: Rows) -> Calls | None:
@@ -210,7 +210,7 @@ def their_calls(program: Any, arrays: list[np.ndarray], rows: Rows) -> Calls | N
             return (function(*inputs),)
 
     def values() -> list[np.ndarray]:
-        return [one.detach().float().cpu().numpy() for one in call()]
+        return [tensor.detach().float().cpu().numpy() for tensor in call()]
 
     return call, values, torch.cuda.synchronize if device == "cuda" else lambda: None
 
@@ -222,10 +222,10 @@ def graphs(rows: Rows) -> None:
     x = Tensor(np.ones((16, 16), np.float32), device="CUDA").contiguous().realize()
 
     def steps() -> Tensor:
-        found = x
+        value = x
         for _ in range(SMALL_KERNELS):
-            found = (found * 0.5 + 1).realize()
-        return found
+            value = (value * 0.5 + 1).realize()
+        return value
 
     slice_s = 1e-3 if rows.small else SLICE_S
     wait = Device["CUDA"].synchronize
@@ -234,7 +234,7 @@ def graphs(rows: Rows) -> None:
         expected = steps().numpy()
         results = [jitted() for _ in range(3)]
         for name, call in (("one by one", steps), ("a graph", jitted)):
-            samples = sorted(one_slice(call, wait, slice_s) for _ in range(2 if rows.small else ROUNDS))
+            samples = sorted(slice_seconds(call, wait, slice_s) for _ in range(2 if rows.small else ROUNDS))
             rows.add(f"{SMALL_KERNELS} kernels, {name}", us=samples[len(samples) // 2] * 1e6)
     if not np.array_equal(results[-1].numpy(), expected):
         rows.add("a graph's result", wrong="differs from that of its kernels")
@@ -252,10 +252,10 @@ def their_graph(torch: Any, slice_s: float) -> list[float]:
     x = torch.ones(16, 16, device="cuda")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        found = x
+        value = x
         for _ in range(SMALL_KERNELS):
-            found = torch.add(1, found, alpha=0.5)
-    return [one_slice(graph.replay, torch.cuda.synchronize, slice_s) for _ in range(ROUNDS)]
+            value = torch.add(1, value, alpha=0.5)
+    return [slice_seconds(graph.replay, torch.cuda.synchronize, slice_s) for _ in range(ROUNDS)]
 
 
 # *** correctness ***

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 
-def markdown(found: dict[str, Any]) -> str:
+def markdown(run: dict[str, Any]) -> str:
     """Return all parts of a run as Markdown."""
-    parts = found["parts"]
+    parts = run["parts"]
     about = {row["name"]: row["is"] for row in parts.get("machine", {}).get("rows", [])}
-    lines = [f"{found['date']}, {about.get('gpu', 'no GPU')}" + (", by the stand-in" if found["stand_in"] else ""), ""]
-    lines += [f"- {name}: {what}" for name, what in about.items()]
+    lines = [f"{run['date']}, {about.get('gpu', 'no GPU')}" + (", by the stand-in" if run["stand_in"] else ""), ""]
+    lines += [f"- {name}: {value}" for name, value in about.items()]
     for name, part in parts.items():
         failed = [row for row in part["rows"] if row.get("wrong")]
         lines += ["", f"**{name}**: {len(part['rows'])} rows, {len(failed)} wrong; {part['ended']}.", ""]
@@ -49,15 +49,15 @@ def graphs(rows: list[dict[str, Any]]) -> list[str]:
     return [f"- {row['name']}: {row['us']:,.1f} µs" for row in rows if "us" in row]
 
 
-def counted(rows: list[dict[str, Any]]) -> list[str]:
+def count_lines(rows: list[dict[str, Any]]) -> list[str]:
     """Return a line for each row: how many programs had each result."""
     lines = []
     for row in rows:
         if "counts" in row:
-            lines.append(f"- {row['name']}: " + ", ".join(f"{count} {what}" for what, count in row["counts"].items()))
+            lines.append(f"- {row['name']}: " + ", ".join(f"{count} {kind}" for kind, count in row["counts"].items()))
     return lines
 
 
-TABLES = {"speed": speed, "graphs": graphs, "backends": counted, "fuzz": counted}
+TABLES = {"speed": speed, "graphs": graphs, "backends": count_lines, "fuzz": count_lines}
 
 __all__ = ["markdown"]

@@ -74,10 +74,10 @@ def empty(shape: int | tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
 
     NumPy aligns to 16 bytes only, so that every second vector would lie on two lines.
     """
-    wanted = np.dtype(dtype)
-    nbytes = int(np.prod(shape)) * wanted.itemsize
+    result_type = np.dtype(dtype)
+    nbytes = int(np.prod(shape)) * result_type.itemsize
     memory = np.empty(nbytes + LINE, np.uint8)
-    return _at_a_line(memory, nbytes).view(wanted).reshape(shape)
+    return _align_to_line(memory, nbytes).view(result_type).reshape(shape)
 
 
 def as_input(values: np.ndarray) -> np.ndarray:
@@ -86,12 +86,12 @@ def as_input(values: np.ndarray) -> np.ndarray:
     `spoil_array` therefore does not take it for a result.
     """
     memory = np.frombuffer(bytearray(values.nbytes + LINE), np.uint8)
-    copy = _at_a_line(memory, values.nbytes).view(values.dtype).reshape(values.shape)
+    copy = _align_to_line(memory, values.nbytes).view(values.dtype).reshape(values.shape)
     copy[...] = values
     return copy
 
 
-def _at_a_line(memory: np.ndarray, nbytes: int) -> np.ndarray:
+def _align_to_line(memory: np.ndarray, nbytes: int) -> np.ndarray:
     start = -memory.ctypes.data % LINE
     return memory[start : start + nbytes]
 

@@ -185,8 +185,8 @@ def block_fwdbwd(engine: Engine, arrays: Arrays) -> Call:
     compiled = jax.jit(jax.value_and_grad(lambda p: jnp.square(block(p, x)).mean()))
 
     def call() -> Any:
-        loss, found = jax.block_until_ready(compiled(p))
-        return (loss, [found[name] for name in p])
+        loss, gradients = jax.block_until_ready(compiled(p))
+        return (loss, [gradients[name] for name in p])
 
     return call
 
@@ -197,11 +197,11 @@ def training(names: list[str], state: Any, step: Callable[..., Any]) -> Call:
     `step(state)` returns the loss and the next state. The first part of a state is the parameters.
     """
     compiled = jax.jit(step, donate_argnums=0)
-    kept = [state]
+    state_box = [state]
 
     def call() -> Any:
-        loss, kept[0] = jax.block_until_ready(compiled(kept[0]))
-        return (loss, [kept[0][0][name] for name in names])
+        loss, state_box[0] = jax.block_until_ready(compiled(state_box[0]))
+        return (loss, [state_box[0][0][name] for name in names])
 
     return call
 
@@ -211,8 +211,8 @@ def mlp_sgd(engine: Engine, arrays: Arrays) -> Call:
     x, y, p = split(arrays)
 
     def step(state: Any) -> Any:
-        loss, found = jax.value_and_grad(lambda p: cross_entropy(mlp(p, x), y))(state[0])
-        return loss, (jax.tree.map(lambda value, g: value - SGD_RATE * g, state[0], found),)
+        loss, gradients = jax.value_and_grad(lambda p: cross_entropy(mlp(p, x), y))(state[0])
+        return loss, (jax.tree.map(lambda value, g: value - SGD_RATE * g, state[0], gradients),)
 
     return training(list(p), (p,), step)
 
@@ -220,12 +220,17 @@ def mlp_sgd(engine: Engine, arrays: Arrays) -> Call:
 def adam(names: list[str], p: Parameters, loss_of: Callable[[Parameters], Any]) -> Call:
     def step(state: Any) -> Any:
         p, m, v, t = state
-        loss, found = jax.value_and_grad(loss_of)(p)
+        loss, gradients = jax.value_and_grad(loss_of)(p)
         t = t + 1
-        m = jax.tree.map(lambda m, g: ADAM_B1 * m + (1 - ADAM_B1) * g, m, found)
-        v = jax.tree.map(lambda v, g: ADAM_B2 * v + (1 - ADAM_B2) * g * g, v, found)
-        one, two = 1 - ADAM_B1**t, 1 - ADAM_B2**t
-        p = jax.tree.map(lambda p, m, v: p - ADAM_RATE * (m / one) / (jnp.sqrt(v / two) + ADAM_EPS), p, m, v)
+        m = jax.tree.map(lambda m, g: ADAM_B1 * m + (1 - ADAM_B1) * g, m, gradients)
+        v = jax.tree.map(lambda v, g: ADAM_B2 * v + (1 - ADAM_B2) * g * g, v, gradients)
+        first_correction, second_correction = 1 - ADAM_B1**t, 1 - ADAM_B2**t
+        p = jax.tree.map(
+            lambda p, m, v: p - ADAM_RATE * (m / first_correction) / (jnp.sqrt(v / second_correction) + ADAM_EPS),
+            p,
+            m,
+            v,
+        )
         return loss, (p, m, v, t)
 
     zeros = [jax.tree.map(jnp.zeros_like, p) for _ in range(2)]

@@ -43,21 +43,21 @@ class Simplified:
     def numpy(self) -> np.ndarray:
         nothing = self.api.Variable("any", 0, 1) * 0
         values = {variable: nothing + value for variable, value in self.known.items()}
-        (found,) = self.api.simplify([self.expression.substitute(values)])
-        return np.array(found.arg - self.number)
+        (simplified,) = self.api.simplify([self.expression.substitute(values)])
+        return np.array(simplified.arg - self.number)
 
 
-def viewed(index: list[Any], dims: list[int], order: list[list[int]], plus: int) -> Any:
+def permuted_address(index: list[Any], dims: list[int], order: list[list[int]], plus: int) -> Any:
     """Return the address of `index` in a tensor that is repeatedly permuted and flattened, times 3, plus `plus`."""
-    flat = raveled(index, dims)
+    flat = flat_index(index, dims)
     for permutation in order:
-        parts = unraveled(flat, dims)
+        parts = split_index(flat, dims)
         dims = [dims[axis] for axis in permutation]
-        flat = raveled([parts[axis] for axis in permutation], dims)
+        flat = flat_index([parts[axis] for axis in permutation], dims)
     return flat * 3 + plus
 
 
-def raveled(index: list[Any], dims: list[int]) -> Any:
+def flat_index(index: list[Any], dims: list[int]) -> Any:
     """Return the flat position of `index` in a tensor of sizes `dims`."""
     flat = 0
     for position, size in zip(index, dims):
@@ -65,7 +65,7 @@ def raveled(index: list[Any], dims: list[int]) -> Any:
     return flat
 
 
-def unraveled(flat: Any, dims: list[int]) -> list[Any]:
+def split_index(flat: Any, dims: list[int]) -> list[Any]:
     """Return the index of the flat position `flat` in a tensor of sizes `dims`."""
     parts, step = [], 1
     for size in reversed(dims):
@@ -105,10 +105,10 @@ class LazyEngine(Base):
 
     def tensors(self, arrays: Arrays) -> dict[str, Any]:
         """Return the inputs in the memory of the engine."""
-        found = {name: self.api.Tensor(value).contiguous() for name, value in arrays.items()}
-        for tensor in found.values():
+        tensors = {name: self.api.Tensor(value).contiguous() for name, value in arrays.items()}
+        for tensor in tensors.values():
             tensor.realize()
-        return found
+        return tensors
 
     def jitted(self, f: Callable[[], Any]) -> Callable[[], Any]:
         if not self.jit:
@@ -129,7 +129,7 @@ class LazyEngine(Base):
         if is_bfloat16(family):
             x = {name: value.cast("bfloat16").contiguous().realize() for name, value in x.items()}
         if family not in DIFFERENTIATED:
-            return self.jitted(lambda: realized(program(nn, x)))
+            return self.jitted(lambda: realize_results(program(nn, x)))
         leaves = self.leaves(x, list(DIFFERENTIATED[family]))
 
         def step() -> Any:
@@ -137,7 +137,7 @@ class LazyEngine(Base):
                 leaf.grad = None
             output = program(nn, x)
             (output if "g" not in x else (output * x["g"]).sum()).backward()
-            return realized(tuple(leaf.grad for leaf in leaves))
+            return realize_results(tuple(leaf.grad for leaf in leaves))
 
         return self.jitted(step)
 
@@ -199,10 +199,12 @@ class LazyEngine(Base):
             """
             number = next(calls)
             index = [self.api.Variable(f"i{number}_{axis}", 0, size - 1) for axis, size in enumerate(dims)]
-            found = [viewed(index, dims, order, number) for order in orders]
-            positions = [int(at) for at in arrays["at"]]
-            known = dict(zip(index, positions))
-            return tuple(Simplified(self.api, found, known, number) for found in self.api.simplify(found))
+            expressions = [permuted_address(index, dims, order, number) for order in orders]
+            positions = [int(position) for position in arrays["at"]]
+            values = dict(zip(index, positions))
+            return tuple(
+                Simplified(self.api, expressions, values, number) for expressions in self.api.simplify(expressions)
+            )
 
         return call
 
@@ -286,11 +288,11 @@ class LazyEngine(Base):
         return self.api.Adam(leaves, lr=ADAM_RATE, b1=ADAM_B1, b2=ADAM_B2, eps=ADAM_EPS)
 
 
-def realized(results: Any) -> tuple[Any, ...]:
+def realize_results(results: Any) -> tuple[Any, ...]:
     """Return one tensor or several as a tuple, computed together."""
-    found = results if isinstance(results, tuple) else (results,)
-    found[0].realize(*found[1:])
-    return found
+    tensors = results if isinstance(results, tuple) else (results,)
+    tensors[0].realize(*tensors[1:])
+    return tensors
 
 
 # *** forward programs ***

@@ -68,7 +68,7 @@ def simplify(expressions: list[Any]) -> tuple[Any, ...]:
     return graph_rewrite(UOp.sink(*expressions), symbolic).src
 
 
-class _Counted:
+class _CountingTable:
     """A table of rules that counts as tinygrad's TRACK_MATCH_STATS does: rule results that differ from their node."""
 
     def __init__(self, table: Any) -> None:
@@ -76,9 +76,9 @@ class _Counted:
         self.count = 0
 
     def rewrite(self, node: Any, ctx: Any = None) -> Any:
-        found = self.table.rewrite(node, ctx)
-        self.count += found is not None and found is not node
-        return found
+        result = self.table.rewrite(node, ctx)
+        self.count += result is not None and result is not node
+        return result
 
 
 def rewrites(expressions: list[Any]) -> int:
@@ -86,22 +86,22 @@ def rewrites(expressions: list[Any]) -> int:
     from tinygrad.uop.ops import UOp, graph_rewrite
     from tinygrad.uop.symbolic import symbolic
 
-    counted = _Counted(symbolic)
+    counted = _CountingTable(symbolic)
     graph_rewrite(UOp.sink(*expressions), counted)  # type: ignore[arg-type]
     return counted.count
 
 
 def newest_llvm() -> str:
     """Return the shared library of the newest LLVM on this machine. tinygrad would take an arbitrary one."""
-    found = dict(_llvm_libraries())
-    newest = max(found, default=0)
+    libraries = dict(_llvm_libraries())
+    newest = max(libraries, default=0)
     if newest < OPAQUE_POINTERS:
-        have = f"only LLVM {', '.join(map(str, sorted(found)))}" if found else "none"
+        available = f"only LLVM {', '.join(map(str, sorted(libraries)))}" if libraries else "none"
         raise RuntimeError(
-            f"tinygrad's LLVM backend needs LLVM {OPAQUE_POINTERS} or newer and there is {have}; install one "
+            f"tinygrad's LLVM backend needs LLVM {OPAQUE_POINTERS} or newer and there is {available}; install one "
             "(Debian: apt-get install libllvm19) or name its shared library in LLVM_PATH"
         )
-    return found[newest]
+    return libraries[newest]
 
 
 def _llvm_libraries() -> Iterator[tuple[int, str]]:

@@ -40,8 +40,8 @@ class Engine(Base):
 
     def to_numpy(self, result: Any) -> tuple[np.ndarray, ...]:
         results = result if isinstance(result, (tuple, list)) else (result,)
-        kept = (value.float() if value.dtype is torch.bfloat16 else value for value in results)
-        return tuple(np.array(value.detach().numpy()) for value in kept)
+        values = (value.float() if value.dtype is torch.bfloat16 else value for value in results)
+        return tuple(np.array(value.detach().numpy()) for value in values)
 
     def compiled(self, f: Callable[..., Any]) -> Callable[..., Any]:
         if not self.variant:

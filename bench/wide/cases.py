@@ -98,8 +98,8 @@ class Wide:
         inputs = self.inputs(*sizes)
 
         def draw(rng: np.random.Generator) -> Arrays:
-            found = {name: each.draw(rng) for name, each in inputs.items()}
-            return references.rounded_to_bfloat16(found) if is_bfloat16(self.family) else found
+            arrays = {name: each.draw(rng) for name, each in inputs.items()}
+            return references.rounded_to_bfloat16(arrays) if is_bfloat16(self.family) else arrays
 
         name = f"tiny_wide_{self.family}" if is_tiny else f"wide_{self.family}"
         share = 2 if is_bfloat16(self.family) else 1  # the arrays of a case hold its bfloat16 as float32

@@ -80,10 +80,10 @@ def topk(x: Arrays) -> Call:
     value = x["x"]
 
     def call() -> Any:
-        found = np.argpartition(-value, TOP, axis=1)[:, :TOP]
-        order = np.argsort(-np.take_along_axis(value, found, 1), 1)
-        found = np.take_along_axis(found, order, 1)
-        return np.take_along_axis(value, found, 1), found
+        indices = np.argpartition(-value, TOP, axis=1)[:, :TOP]
+        order = np.argsort(-np.take_along_axis(value, indices, 1), 1)
+        indices = np.take_along_axis(indices, order, 1)
+        return np.take_along_axis(value, indices, 1), indices
 
     return call
 

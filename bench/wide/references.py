@@ -21,8 +21,8 @@ from bench.wide import GROUPS, LEVELS_PER_UNIT, TOP
 
 def reference(family: str) -> Callable[[Arrays], Results]:
     """Return the function of this module with that name; `matmul` for the products of all dtypes."""
-    found: Callable[[Arrays], Results] = globals()["matmul" if family.startswith("matmul_") else family]
-    return found
+    function: Callable[[Arrays], Results] = globals()["matmul" if family.startswith("matmul_") else family]
+    return function
 
 
 def rounded_to_bfloat16(arrays: Arrays) -> Arrays:
@@ -68,21 +68,21 @@ def group_norm(x: Arrays) -> Results:
 def group_norm_bwd(x: Arrays) -> Results:
     normal, inverse = _standardized(_grouped(x["x"]), (2,))
     slope = _grouped(x["g"] * _per_channel(x["w"]))
-    found = _standardized_slope(slope, normal, inverse, (2,)).reshape(x["x"].shape)
-    return found, (x["g"] * normal.reshape(x["x"].shape)).sum((0, 2, 3)), x["g"].sum((0, 2, 3))
+    gradient = _standardized_slope(slope, normal, inverse, (2,)).reshape(x["x"].shape)
+    return gradient, (x["g"] * normal.reshape(x["x"].shape)).sum((0, 2, 3)), x["g"].sum((0, 2, 3))
 
 
 def batch_norm_bwd(x: Arrays) -> Results:
     axes = (0, 2, 3)
     normal, inverse = _standardized(x["x"], axes)
-    found = _standardized_slope(x["g"] * _per_channel(x["w"]), normal, inverse, axes)
-    return found, (x["g"] * normal).sum(axes), x["g"].sum(axes)
+    gradient = _standardized_slope(x["g"] * _per_channel(x["w"]), normal, inverse, axes)
+    return gradient, (x["g"] * normal).sum(axes), x["g"].sum(axes)
 
 
 def layer_norm_bwd(x: Arrays) -> Results:
     normal, inverse = _standardized(x["x"], (1,))
-    found = _standardized_slope(x["g"] * x["w"], normal, inverse, (1,))
-    return found, (x["g"] * normal).sum(0), x["g"].sum(0)
+    gradient = _standardized_slope(x["g"] * x["w"], normal, inverse, (1,))
+    return gradient, (x["g"] * normal).sum(0), x["g"].sum(0)
 
 
 def layer_norm_f64(x: Arrays) -> Results:
@@ -123,7 +123,7 @@ def conv1d(x: Arrays) -> Results:
     return (np.tensordot(windows, x["w"], ([1, 3], [1, 2])).transpose(0, 2, 1),)
 
 
-def _turned(w: np.ndarray) -> np.ndarray:
+def _flip_filters(w: np.ndarray) -> np.ndarray:
     """Return the filters of the transposed convolution of `w`."""
     return np.ascontiguousarray(w[:, :, ::-1, ::-1].swapaxes(0, 1))
 
@@ -132,23 +132,23 @@ def conv_transpose(x: Arrays) -> Results:
     batch, channels, height, width = x["x"].shape
     spread = np.zeros((batch, channels, 2 * height - 1, 2 * width - 1), x["x"].dtype)
     spread[:, :, ::2, ::2] = x["x"]
-    return (convolved(_padded(spread, 2), _turned(x["w"])),)
+    return (convolved(_padded(spread, 2), _flip_filters(x["w"])),)
 
 
 def conv3x3_bwd(x: Arrays) -> Results:
-    found = convolved(_padded(x["g"], 1), _turned(x["w"]))
+    gradient = convolved(_padded(x["g"], 1), _flip_filters(x["w"]))
     weight = convolved(_padded(x["x"], 1).swapaxes(0, 1), x["g"].swapaxes(0, 1)).swapaxes(0, 1)
-    return found, weight, x["g"].sum((0, 2, 3))
+    return gradient, weight, x["g"].sum((0, 2, 3))
 
 
 def max_pool_bwd(x: Arrays) -> Results:
     value = _padded(x["x"], 1, -np.inf)
     windows = sliding_window_view(value, (3, 3), axis=(2, 3))[:, :, ::2, ::2]
     best = windows.reshape(*windows.shape[:4], 9).argmax(-1)
-    found = np.zeros_like(value)
+    gradient = np.zeros_like(value)
     n, c, i, j = np.indices(best.shape, sparse=True)
-    np.add.at(found, (n, c, 2 * i + best // 3, 2 * j + best % 3), x["g"])
-    return (found[:, :, 1:-1, 1:-1],)
+    np.add.at(gradient, (n, c, 2 * i + best // 3, 2 * j + best % 3), x["g"])
+    return (gradient[:, :, 1:-1, 1:-1],)
 
 
 def mean_pool(x: Arrays) -> Results:
@@ -209,15 +209,15 @@ def cross_entropy(x: Arrays) -> Results:
 
 
 def cross_entropy_bwd(x: Arrays) -> Results:
-    found = softmax_rows(x["x"])
-    found[np.arange(len(found)), x["y"]] -= 1
-    return (found / np.float32(len(found)),)
+    gradient = softmax_rows(x["x"])
+    gradient[np.arange(len(gradient)), x["y"]] -= 1
+    return (gradient / np.float32(len(gradient)),)
 
 
 def embedding_bwd(x: Arrays) -> Results:
-    found = np.zeros_like(x["table"])
-    np.add.at(found, x["index"], x["g"])
-    return (found,)
+    gradient = np.zeros_like(x["table"])
+    np.add.at(gradient, x["index"], x["g"])
+    return (gradient,)
 
 
 # *** rows and columns ***
@@ -236,8 +236,8 @@ def cummax(x: Arrays) -> Results:
 
 
 def topk(x: Arrays) -> Results:
-    found = np.argsort(-x["x"], 1)[:, :TOP]
-    return np.take_along_axis(x["x"], found, 1), found
+    indices = np.argsort(-x["x"], 1)[:, :TOP]
+    return np.take_along_axis(x["x"], indices, 1), indices
 
 
 def sort_rows(x: Arrays) -> Results:

@@ -15,25 +15,25 @@ Inputs = dict[str, Any]
 Program = Callable[[Any, Inputs], Any]
 
 
-def layer(made: Any, x: Inputs) -> Any:
+def set_weights(new_layer: Any, x: Inputs) -> Any:
     """Return a layer with the weights of a case."""
-    made.weight = x["w"]
+    new_layer.weight = x["w"]
     if "b" in x:
-        made.bias = x["b"]
-    return made
+        new_layer.bias = x["b"]
+    return new_layer
 
 
 def group_norm(nn: Any, x: Inputs) -> Any:
-    return layer(nn.GroupNorm(GROUPS, x["x"].shape[1]), x)(x["x"])
+    return set_weights(nn.GroupNorm(GROUPS, x["x"].shape[1]), x)(x["x"])
 
 
 def batch_norm(nn: Any, x: Inputs) -> Any:
     """Return a batch norm as in training: with the statistics of the batch, and without a running average."""
-    return layer(nn.BatchNorm(x["x"].shape[1], eps=NORM_EPS, track_running_stats=False), x)(x["x"])
+    return set_weights(nn.BatchNorm(x["x"].shape[1], eps=NORM_EPS, track_running_stats=False), x)(x["x"])
 
 
 def layer_norm(nn: Any, x: Inputs) -> Any:
-    return layer(nn.LayerNorm(x["x"].shape[-1], eps=NORM_EPS), x)(x["x"])
+    return set_weights(nn.LayerNorm(x["x"].shape[-1], eps=NORM_EPS), x)(x["x"])
 
 
 def conv_transpose(nn: Any, x: Inputs) -> Any:
@@ -82,7 +82,7 @@ def matmul(nn: Any, x: Inputs) -> Any:
 
 PROGRAMS: dict[str, Program] = {
     "group_norm": group_norm,
-    "rms_norm_bf16": lambda nn, x: layer(nn.RMSNorm(x["x"].shape[-1]), x)(x["x"]),
+    "rms_norm_bf16": lambda nn, x: set_weights(nn.RMSNorm(x["x"].shape[-1]), x)(x["x"]),
     "conv_transpose": conv_transpose,
     "conv5x5_stride2": lambda nn, x: x["x"].conv2d(x["w"], stride=2, padding=2),
     "conv7x7_stride2": lambda nn, x: x["x"].conv2d(x["w"], stride=2, padding=3),

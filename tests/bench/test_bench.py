@@ -19,7 +19,7 @@ from bench.__main__ import main
 from bench.awake import Awake
 from bench.cases import CASES, CLEAR, TINY, UnknownCase, choose_cases
 from bench.first_run import measure_first_runs
-from bench.harness import Harness, Settings, Timing, turns
+from bench.harness import Harness, Settings, Timing, rounds_of_peers
 from bench.overhead import python_cases
 from bench.peers import PEERS, Engine, Peer, as_input, empty, spoil_array
 from bench.peers.tinyexplore import Engine as TinyexploreEngine
@@ -311,7 +311,7 @@ def test_a_case_that_tinyexplore_cannot_do_stays_in_the_table() -> None:
 
 def test_slow_peers_take_part_in_fewer_rounds_spread_evenly() -> None:
     settings = Settings(rounds=6, slice_seconds=0.01)
-    rounds = turns({"fast": 0.001, "slow": 0.06, "slower": 10.0}, settings)
+    rounds = rounds_of_peers({"fast": 0.001, "slow": 0.06, "slower": 10.0}, settings)
     assert [names.count("fast") for names in rounds] == [1] * 6
     assert [number for number, names in enumerate(rounds) if "slow" in names] == [0, 2, 4]
     assert [number for number, names in enumerate(rounds) if "slower" in names] == [0, 3]

@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 from bench.cliffs.measure import Measured, Settings, import_engines, measure
 from bench.cliffs.programs import PROGRAMS
 from bench.cliffs.reasons import REASONS
-from bench.cliffs.report import Report, markdown, updated, write
+from bench.cliffs.report import Report, markdown, with_earlier_rows, write
 
 QUICK = Settings(threads=1, rounds=1, slice_seconds=0.001, rest_seconds=0)
 BY_NAME = {program.name: program for program in PROGRAMS}
@@ -46,10 +46,10 @@ def test_parts_of_a_run_are_put_together_unless_they_were_measured_differently(t
     file = str(tmp_path / "out.json")
     first, second, third = (Measured(name, "", counts=True, ours=1.0, theirs=1.0) for name in list(BY_NAME)[:3])
     write(Report({"threads": "1", "date": "a"}, [second, replace(first, ours=9.0)]), file)
-    merged = updated(file, Report({"threads": "1", "date": "b"}, [first, third]))
+    merged = with_earlier_rows(file, Report({"threads": "1", "date": "b"}, [first, third]))
     assert merged.rows == [first, second, third] and merged.about["date"] == "b"
     with pytest.raises(ValueError, match="threads"):
-        updated(file, Report({"threads": "2"}, [first]))
+        with_earlier_rows(file, Report({"threads": "2"}, [first]))
 
 
 def test_the_table_has_at_least_80_programs() -> None:

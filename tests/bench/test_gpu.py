@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bench.gpu import __main__ as gpu
-from bench.gpu.parts import Rows, apart
+from bench.gpu.parts import Rows, largest_difference
 from bench.gpu.report import markdown
 from tests.support.patience import seconds
 
@@ -68,7 +68,7 @@ def test_a_part_that_does_not_end_is_stopped_and_its_rows_are_kept(
     launcher.chmod(0o755)
     monkeypatch.setattr(gpu.sys, "executable", str(launcher))
     options = gpu._parser().parse_args([])
-    part = gpu.one_part("speed", 3.0, options, dict(os.environ))
+    part = gpu.run_part("speed", 3.0, options, dict(os.environ))
     assert part["ended"].startswith("stopped after") and part["rows"] == [{"name": "first"}]
 
 
@@ -78,14 +78,14 @@ def test_what_is_missing_comes_from_wheels(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(gpu.tempfile, "mkdtemp", lambda prefix: str(tmp_path / "site"))
     commands: list[list[str]] = []
     monkeypatch.setattr(gpu.subprocess, "run", lambda words, check: commands.append(words))
-    environment = gpu.prepared(str(tmp_path))
+    environment = gpu.prepare_environment(str(tmp_path))
     assert commands[0][-1] == "hypothesis" and "--no-index" in commands[0]
     assert environment["PYTHONPATH"].endswith(str(tmp_path / "site"))
 
 
 def test_results_that_are_not_numbers_are_apart(tmp_path: Path) -> None:
     one = np.ones(3, np.float32)
-    assert apart(one, one) == 0 and apart(one * np.nan, one) == float("inf")
+    assert largest_difference(one, one) == 0 and largest_difference(one * np.nan, one) == float("inf")
     rows = Rows(tmp_path / "rows", 5, small=True, stand_in=True)
     rows.add("a", us=1.0)
     assert json.loads(rows.file.read_text()) == {"name": "a", "us": 1.0} and rows.left > 0

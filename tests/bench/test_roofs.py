@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bench.cliffs.programs import PROGRAMS
-from bench.roofs import NAMES, Share, captured, shares
+from bench.roofs import NAMES, Share, capture_program, shares
 
 
 def test_a_kernel_is_above_its_roof_where_it_exceeds_the_spread() -> None:
@@ -17,7 +17,7 @@ def test_a_kernel_is_above_its_roof_where_it_exceeds_the_spread() -> None:
 def test_each_kernel_of_a_program_has_its_share() -> None:
     by_name = {program.name: program for program in PROGRAMS}
     assert set(NAMES) <= set(by_name)
-    view = captured(by_name["softmax of columns"])
+    view = capture_program(by_name["softmax of columns"])
     found = list(shares(view))
     assert len(found) == len(view.trace.runs) > 0
     assert all(share.arithmetic > 0 and share.memory > 0 for share in found)

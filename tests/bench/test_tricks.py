@@ -13,10 +13,10 @@ from textwrap import dedent
 import pytest
 
 from bench import against
-from bench.against import FIRST, RECORDING, WARM, Comparison, Pair, in_turn, measure_warm
+from bench.against import FIRST, RECORDING, WARM, Comparison, Pair, measure_warm, rotated
 from bench.cases import choose_cases
 from bench.harness import ROOT, Settings
-from bench.tricks import ONCE, TRICKS, Found, Trick, measured
+from bench.tricks import ONCE, TRICKS, Trick, TrickTimes, measure_trick
 from tests.support.patience import seconds
 
 
@@ -52,7 +52,7 @@ def test_the_table_says_what_is_over_and_what_failed() -> None:
 
 
 def test_who_begins_changes_from_turn_to_turn() -> None:
-    assert [in_turn(["old", "new"], turn) for turn in range(2)] == [["old", "new"], ["new", "old"]]
+    assert [rotated(["old", "new"], turn) for turn in range(2)] == [["old", "new"], ["new", "old"]]
 
 
 def test_what_is_no_checkout_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,8 +79,8 @@ def test_a_trick_that_gains_is_told_from_one_that_does_not() -> None:
         idle[0] = 0.0
 
     trick = Trick("a nap spared", "nothing", "wall", lambda: lambda: time.sleep(0.001 + idle[0]), slower)
-    assert measured(trick, 3).ratio > 2
-    assert "less than 5 %" in Found("nothing", "nothing", "CPU", (1.0,), (1.04,)).line()
+    assert measure_trick(trick, 3).ratio > 2
+    assert "less than 5 %" in TrickTimes("nothing", "nothing", "CPU", (1.0,), (1.04,)).line()
 
 
 @pytest.mark.parametrize("trick", TRICKS, ids=lambda trick: trick.name)

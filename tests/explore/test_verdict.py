@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bench.verdict_programs import further, neighbors, programs, with_opts
+from bench.verdict_programs import neighbors, new_programs, programs, with_opts
 from bench.verdicts import least_disturbed
 from tinyexplore import Device, Tensor, explore
 from tinyexplore.explore import Explorer, SpeedVerdict
@@ -45,7 +45,7 @@ FILE: dict[str, Any] = FILES["intel_avx512"]  # the machine on which NumPy's rat
 STORED: dict[str, Any] = FILE["programs"]
 EVERYWHERE = [(machine, name) for machine, file in sorted(FILES.items()) for name in file["programs"]]
 PROGRAMS = {one.name: one for one in programs()}
-ALL = {one.name: one for one in (*programs(), *neighbors(), *further())}
+ALL = {one.name: one for one in (*programs(), *neighbors(), *new_programs())}
 CAPTURES = 4
 
 

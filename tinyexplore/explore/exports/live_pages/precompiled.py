@@ -34,8 +34,8 @@ import tinyexplore.explore.live.serving
 import tinyexplore.explore.analysis.why.rules
 loaded = loaded_files()
 stdlib = next(path for path in sys.path if path.endswith(".zip"))
-Path("/stdlib.made").write_bytes(as_bytecode(Path("/stdlib.given").read_bytes(), stdlib, loaded))
-Path("/engine.made").write_bytes(with_bytecode(Path("/engine.given").read_bytes(), "${root}", loaded))
+Path("/stdlib.made").write_bytes(to_bytecode(Path("/stdlib.given").read_bytes(), stdlib, loaded))
+Path("/engine.made").write_bytes(add_bytecode(Path("/engine.given").read_bytes(), "${root}", loaded))
 `);
 for (const name of ["stdlib", "engine"]) await writeFile(`${work}/${name}.made`, python.FS.readFile(`/${name}.made`));
 """
