@@ -115,7 +115,11 @@ def compare_times(program: Any, rows: Rows, seconds: float) -> Row:
         calls.append(theirs)
     first = time.monotonic() - began
     values = [call[1]() for call in calls]
-    row: Row = {"kernels": kernels, "first_s": round(first, 2), "flops": program.flops, "moved": program.moved}
+    row: Row = {"kernels": kernels, "first_s": round(first, 2)}
+    if rows.small:
+        row["inputs"] = [list(shape) for shape in shapes]  # sizes other than those of the name, so no rate
+    else:
+        row |= {"flops": program.flops, "moved": program.moved}
     if len(values) == 2:
         row["apart"] = max(largest_difference(actual, other) for actual, other in zip(*values, strict=True))
         if not row["apart"] < 20 * program.rounding:

@@ -33,15 +33,18 @@ def speed(rows: list[dict[str, Any]]) -> list[str]:
         theirs, low, high = row.get("theirs_us"), row["low_us"], row["high_us"]
         beside = f"{theirs:,.1f} | {row['us'] / theirs:.2f}" if theirs else "– | –"
         spread = f"{low:,.1f} to {high:,.1f}"
-        lines.append(f"| {row['name']} | {row['us']:,.1f} | {beside} | {spread} | {rate(row)} | {row['kernels']} |")
+        small = ", small: " + ", ".join("×".join(map(str, shape)) for shape in row["inputs"]) if "inputs" in row else ""
+        lines.append(
+            f"| {row['name']}{small} | {row['us']:,.1f} | {beside} | {spread} | {rate(row)} | {row['kernels']} |"
+        )
     return lines
 
 
 def rate(row: dict[str, Any]) -> str:
     """Return the operations or the bytes per second, as text."""
-    if row["flops"]:
+    if row.get("flops"):
         return f"{row['flops'] / row['us'] / 1e6:,.2f} TFLOP/s"
-    return f"{row['moved'] / row['us'] / 1e3:,.0f} GB/s" if row["moved"] else ""
+    return f"{row['moved'] / row['us'] / 1e3:,.0f} GB/s" if row.get("moved") else ""
 
 
 def graphs(rows: list[dict[str, Any]]) -> list[str]:
