@@ -33,7 +33,9 @@ def site(repository: Path) -> ModuleType:
 @pytest.fixture(scope="module")
 def built(site: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The landing page of a site with two explorations."""
-    return site.build(tmp_path_factory.mktemp("site"), ["softmax", "training"], playground=False, documentation=False)
+    return site.build(
+        tmp_path_factory.mktemp("site"), ["softmax", "training"], playground=False, documentation=False, notebooks=False
+    )
 
 
 def test_there_are_sixteen_explorations_that_need_no_other_framework(site: ModuleType) -> None:
@@ -133,7 +135,7 @@ def test_a_lesson_is_a_page_with_its_pictures_and_outputs(sources: Path) -> None
 
 def test_an_unknown_exploration_is_an_error_before_anything_is_written(site: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="softmaxx"):
-        site.build(tmp_path / "none", ["softmaxx"], playground=False, documentation=False)
+        site.build(tmp_path / "none", ["softmaxx"], playground=False, documentation=False, notebooks=False)
     assert not (tmp_path / "none").exists()
 
 
