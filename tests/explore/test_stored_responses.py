@@ -21,9 +21,15 @@ def view() -> Explorer:
     return explore(lambda: x @ w)
 
 
-def test_a_page_keeps_no_answers_that_nobody_asked_for(view: Explorer) -> None:
+def test_a_page_stores_only_the_responses_that_every_page_has(view: Explorer) -> None:
     stored = stored_in(view.to_html())
-    assert {json.loads(request)["ask"] for request in stored["responses"]} == {"lines", "passes", "shape", "verdicts"}
+    assert {json.loads(request)["ask"] for request in stored["responses"]} == {
+        "lines",
+        "opt steps",
+        "passes",
+        "shape",
+        "verdicts",
+    }
     assert stored["runnable"] == []
     assert 'data-chunk="models"' not in view.to_html()
 
