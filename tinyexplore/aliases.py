@@ -61,7 +61,7 @@ _PATHS: dict[str, dict[str, str]] = {
 
 
 class _Finder:
-    """Finds the modules of `_PATHS`, after all finders of files."""
+    """Import finder for the modules of `_PATHS`. Python asks it last, so that files take precedence."""
 
     @staticmethod
     def find_spec(fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -70,7 +70,7 @@ class _Finder:
 
 
 class _Maker:
-    """Creates a module of `_PATHS`."""
+    """Import loader for a module of `_PATHS`: gives it the names of the table, each imported on first use."""
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> None:

@@ -70,9 +70,9 @@ def test_a_name_that_a_line_assigns_is_of_its_last_operation() -> None:
 
 def test_frames_without_columns_have_none() -> None:
     spans = Spans()
-    assert spans.of(UserFrame(__file__, 3, "f")) is None
+    assert spans.span_of_frame(UserFrame(__file__, 3, "f")) is None
     code = compile("x\n", "<nothing to read>", "exec")
-    assert spans.of(UserFrame("<nothing to read>", 1, "<module>", code, 2)) is None
+    assert spans.span_of_frame(UserFrame("<nothing to read>", 1, "<module>", code, 2)) is None
 
 
 def test_an_older_file_has_no_spans_and_loads(one_line: Trace) -> None:

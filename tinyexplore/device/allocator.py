@@ -88,7 +88,7 @@ class Memory:
         return Memory(self.address + start, nbytes, self, readonly=readonly or self.readonly)
 
     def check_backed(self) -> None:
-        """Raises OSError if this is part of a mapped file that has become shorter. Reading it would end the process."""
+        """Raises OSError if this is part of a mapped file that was truncated. Reading it would end the process."""
         root = self.root
         mapped = root.owner.obj if isinstance(root.owner, memoryview) else None
         if mmap is None or not isinstance(mapped, mmap.mmap):
@@ -100,8 +100,7 @@ class Memory:
         needed_bytes = self.address - root.address + self.nbytes
         if backed < needed_bytes:
             raise OSError(
-                f"the file has {backed} bytes; {needed_bytes} are needed of what was mapped: "
-                "it has become shorter since it was loaded, load it again"
+                f"the mapped file was truncated: it has {backed} bytes, {needed_bytes} are needed; load it again"
             )
 
     @staticmethod

@@ -43,22 +43,35 @@ GROUPS = {
 }
 
 TERMS: tuple[Term, ...] = (
-    Term("stage", "Python", "Your lines that built tensors."),
+    Term("stage", "Python", "Your lines that built tensors. In the story: chapter Python."),
     Term(
         "stage",
         "LazyBuffers",
-        "The tensor graph that your lines built: one LazyBuffer per operation. Nothing is computed yet.",
+        "The tensor graph that your lines built: one LazyBuffer per operation. Nothing is computed yet. "
+        "In the story: chapter Tensors.",
     ),
     Term(
         "stage",
         "Kernels",
         "The groups of operations that share one loop nest, and the opts of their loops. The time is that of "
-        "scheduling and of choosing opts.",
+        "scheduling and of choosing opts. In the story: chapters Kernels and Loops.",
     ),
-    Term("stage", "Passes", "The rewrites and transforms that lower a kernel to a loop program."),
-    Term("stage", "UOps", "The loop program in execution order, one operation per line."),
-    Term("stage", "Code", "The source text for the compiler, and the machine code."),
-    Term("stage", "Run", "The run time of each kernel: the median of its samples, with both quartiles."),
+    Term(
+        "stage",
+        "Passes",
+        "The rewrites and transforms that lower a kernel to a loop program. In the story: chapter Rewrites.",
+    ),
+    Term(
+        "stage",
+        "UOps",
+        "The loop program in execution order, one operation per line. In the story: the graphs of chapter Rewrites.",
+    ),
+    Term("stage", "Code", "The source text for the compiler, and the machine code. In the story: chapter Code."),
+    Term(
+        "stage",
+        "Run",
+        "The run time of each kernel: the median of its samples, with both quartiles. In the story: chapter Time.",
+    ),
     Term(
         "word",
         "LazyBuffer",
@@ -88,7 +101,8 @@ TERMS: tuple[Term, ...] = (
     Term(
         "word",
         "ShapeTracker",
-        "The offsets of a view's elements: one or several Views. The first of them reads memory.",
+        "A list of Views that maps the index of an element to its offset in memory. The first View's result is the "
+        "memory offset.",
     ),
     Term(
         "word",
@@ -165,8 +179,12 @@ TERMS: tuple[Term, ...] = (
         "The rules that could fire on a node at this step, those that did, and why the others did not, "
         "nearest miss first.",
     ),
-    Term("word", "median", "Half of the samples are below this time."),
-    Term("word", "quartiles", "A quarter of the samples is below the lower one, a quarter above the upper one."),
+    Term("word", "median", "Half of the samples are at or below it."),
+    Term(
+        "word",
+        "quartiles",
+        "A quarter of the samples are at or below the lower one, a quarter at or above the upper one.",
+    ),
     Term("word", "search", "BEAM: opts are tried and timed, and the best ones are extended."),
     Term(
         "term",
@@ -440,7 +458,7 @@ TERMS: tuple[Term, ...] = (
     Term("op", "COPY", "The same values on another device."),
     Term("op", "WRITE", "A buffer with some of its elements changed."),
     Term("role", "buffer", "Memory from outside of this drawing."),
-    Term("role", "memory", "Reads and writes."),
+    Term("role", "memory", "Operations that read or write memory."),
     Term("role", "reduce", "Sums and other reductions, and their registers."),
     Term("role", "loop", "Loops."),
     Term("role", "alu", "Arithmetic."),

@@ -251,14 +251,14 @@ class CallReplay:
             if any(uses.others for uses in slot.places):
                 slot.empty()
                 self.epoch = -1
-        return _replay_again, (self.captured, self.training, self.turn)
+        return _replay_again, (self.captured, self.training, self.next_turn)
 
     def __repr__(self) -> str:
         return f"Replay({len(self.items)} kernels, {len(self.slots)} tensors given, {len(self.states)} changed)"
 
     @property
-    def turn(self) -> int:
-        """The number of the next list of items. It determines which of its two buffers each state is in."""
+    def next_turn(self) -> int:
+        """The index in `turns` of the next list of items. It determines which of its two buffers each state is in."""
         return self.at[0]
 
     @property
@@ -269,7 +269,7 @@ class CallReplay:
     @property
     def items(self) -> list[ExecItem]:
         """The kernels and copies of the next replay."""
-        return self.turns[self.turn]
+        return self.turns[self.next_turn]
 
     @property
     def jit_cache(self) -> list[ExecItem]:
@@ -348,7 +348,7 @@ class CallReplay:
                 return False
         moved = []
         for state in self.states:
-            value, expected = state.tensor.lazydata, state.values[self.turn]
+            value, expected = state.tensor.lazydata, state.values[self.next_turn]
             if value is not expected:
                 if not is_alike(value, expected):
                     return False
@@ -361,10 +361,10 @@ class CallReplay:
                 slot.take(tensor.lazydata, self.written)
         copies: list[partial[Any]] = []  # all sources have been read: tensors may have exchanged values
         for state, content in moved:
-            for buffer, data in zip(state.buffers[self.turn], content):
+            for buffer, data in zip(state.buffers[self.next_turn], content):
                 buffer.memory.settle()
                 copies.append(partial(ctypes.memmove, buffer.address, data, len(data)))
-        tensors, values = [state.tensor for state, _ in moved], [state.values[self.turn] for state, _ in moved]
+        tensors, values = [state.tensor for state, _ in moved], [state.values[self.next_turn] for state, _ in moved]
         values_alive = [tensor.lazydata for tensor in tensors]
         run_uninterrupted(copies, tensors, "lazydata", values)
         del values_alive
@@ -385,7 +385,7 @@ class CallReplay:
 
     def _give_values(self) -> None:
         """Sets the Variables of this turn's kernels to the values of this call."""
-        if self.given[self.turn] == self.values:
+        if self.given[self.next_turn] == self.values:
             return
         self.given = [None for _ in self.turns]
         try:
@@ -394,7 +394,7 @@ class CallReplay:
             for item in self.items:
                 if item.item.asked or item.item.requires:
                     give_values(item, item.item.arguments(self.values))
-            self.given[self.turn] = self.values
+            self.given[self.next_turn] = self.values
         except SymbolicError as error:
             raise JitError(f"this call cannot be replayed: {error}; use a TinyJit of its own, or reset()") from None
 
@@ -442,7 +442,7 @@ class CallReplay:
         for key, size in self.keys.items():
             generator.fill(key, size)
         is_stepwise = engine.current_cache_scope().plans is None
-        steps = self.steps[self.turn]
+        steps = self.steps[self.next_turn]
         if overwritten and exchange is not None:
             if is_stepwise or not self.is_native:
                 return self._run_with_copies(exchange, overwritten)

@@ -263,7 +263,7 @@ class LazyBuffer:
             return cast(LazyBuffer, LazyBuffer.sharded.const(value, dtype, device, shape))
         if isinstance(value, UOp):
             value = simplified(value)
-            need_dtype_for(value, dtype)
+            check_dtype_holds(value, dtype)
         if not isinstance(value, UOp):
             value = dtypes.as_const(value, dtype)
         return LazyBuffer(Ops.CONST, dtype, check_sizes(shape), (), value, device)
@@ -699,7 +699,7 @@ def check_sizes(shape: Shape) -> Shape:
     return shape
 
 
-def need_dtype_for(size: Any, dtype: DType) -> None:
+def check_dtype_holds(size: Any, dtype: DType) -> None:
     """Raises OverflowError if an int dtype cannot represent every value of the size."""
     size = simplified(size)
     low, high = limits(size)

@@ -211,7 +211,7 @@ class CCompiler:
 
     def _sanitized_at(self, path: Path, spec: ProgramSpec) -> sanitized.SanitizedProgram:
         gcc = shutil.which("gcc")
-        text = spec.source + sanitized.driver(spec.name)
+        text = spec.source + sanitized.driver_source(spec.name)
         arguments = [*sanitized.FLAGS, "-x", "c", "-", "-o", str(path), "-lm"]
         try:
             self._run(arguments, text)

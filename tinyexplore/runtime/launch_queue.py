@@ -27,8 +27,10 @@ class LaunchQueue(ABC):
         self.lock = threading.RLock()
 
     def launch(self, names: Sequence[str], blocks: Sequence[Block], enqueue: Callable[[], None]) -> None:
-        """Launches kernels of these `names` by `enqueue`. The host accesses `blocks`, which they use, only after
-        they have ended."""
+        """Calls `enqueue`, which launches the kernels `names`.
+
+        `blocks` is the memory that they use. A host access to it waits until they have ended.
+        """
         for block in blocks:
             other = block.wait
             if isinstance(other, _Wait) and other.queue is not self:

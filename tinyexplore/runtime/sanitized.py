@@ -67,7 +67,7 @@ class SanitizerError(RuntimeError):
     """Raised if a kernel has undefined behavior in C. The message states the kind, and the line of its source."""
 
 
-def driver(name: str) -> str:
+def driver_source(name: str) -> str:
     """Returns the source text that makes a program of the kernel `name`."""
     symbolizer = shutil.which(SYMBOLIZERS[0]) or shutil.which(SYMBOLIZERS[1])
     return DRIVER.format(name=name, symbolizer=f":external_symbolizer_path={symbolizer}" if symbolizer else "")
@@ -123,4 +123,4 @@ class SanitizedProgram:
         return SanitizerError(f"the kernel {self.spec.name}, under SANITIZE=1: {text}{excerpt}")
 
 
-__all__ = ["FLAGS", "SanitizedProgram", "SanitizerError", "driver"]
+__all__ = ["FLAGS", "SanitizedProgram", "SanitizerError", "driver_source"]

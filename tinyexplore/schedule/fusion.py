@@ -102,9 +102,9 @@ class Fusion:
         self.decisions: dict[LazyBuffer, tuple[str, str, str]] = {}
         self.descendants: dict[LazyBuffer, set[LazyBuffer]] = {}  # pairs of reductions: all are compared
         for node in reversed(self.order):
-            self.place(node)
+            self.decide(node)
 
-    def decide(self, node: LazyBuffer, decision: str, reason: str, legality_error: str = "") -> None:
+    def record_decision(self, node: LazyBuffer, decision: str, reason: str, legality_error: str = "") -> None:
         self.decisions[node] = decision, reason, legality_error
         if self.recorder is not None:
             compared = tuple(self.compared.values())
@@ -123,14 +123,14 @@ class Fusion:
             self.compared[quantity] = NumberCompared(quantity, value, bound, over)
         return over
 
-    def place(self, node: LazyBuffer) -> None:
+    def decide(self, node: LazyBuffer) -> None:
         """Decides on `node`, after all its readers, and passes its uses on to its sources."""
         uses = self.pending.pop(node, [])
         self.compared = {}
         if node.size == 0 or (is_leaf(node) and node not in self.forced):
             return
         if node in self.forced:
-            self.place_forced(node, uses)
+            self.decide_forced(node, uses)
             return
         if not uses:
             return  # only an empty value reads it
@@ -142,7 +142,7 @@ class Fusion:
             self.realize(node, "what it moves will be stored, and is read in this order")
             return
         if node.op in OpGroups.MOVEMENT:
-            self.decide(node, "view", "a movement is only index arithmetic")
+            self.record_decision(node, "view", "a movement is only index arithmetic")
             for use in uses:
                 self.visit_sources(node, use)
             return
@@ -158,25 +158,29 @@ class Fusion:
             return
         plans = {use.plan for use in uses}
         if is_joined:
-            self.decide(node, "duplicate" if len(plans) > 1 else "fuse", f"you joined here; otherwise stored: {reason}")
+            self.record_decision(
+                node, "duplicate" if len(plans) > 1 else "fuse", f"you joined here; otherwise stored: {reason}"
+            )
         elif len(plans) > 1:
-            self.decide(
+            self.record_decision(
                 node, "duplicate", f"light enough to be computed in each of the {len(plans)} kernels that read it"
             )
         else:
-            self.decide(node, "fuse", "computed where it is read: every value once, without a trip to memory")
+            self.record_decision(node, "fuse", "computed where it is read: every value once, without a trip to memory")
         for use in uses:
             self.visit_sources(node, use)
 
-    def place_forced(self, node: LazyBuffer, uses: list[Use]) -> None:
+    def decide_forced(self, node: LazyBuffer, uses: list[Use]) -> None:
         if node.op is Ops.COPY:
             self.realized.add(node)
             self.copies.append(node)
             reason_text = f"copied from {node.arg} to {node.device}"
-            self.decide(node, "realize", reason_text, f"{reason_text}: no kernel reads another device's memory")
+            self.record_decision(
+                node, "realize", reason_text, f"{reason_text}: no kernel reads another device's memory"
+            )
             return
         if node.op is Ops.WRITE:
-            self.place_write(node)
+            self.add_write_kernel(node)
             return
         reason_text, must = self.reason_forced(node)
         legality_error, reason = self.why_not_stored_by_reader(node, uses)
@@ -186,19 +190,19 @@ class Fusion:
             return
         self.realized.add(node)
         plan.stores.append(node)
-        self.decide(node, "realize", f"{reason_text}; {STORED_BY_READER}")
+        self.record_decision(node, "realize", f"{reason_text}; {STORED_BY_READER}")
         self.visit_sources(node, uses[0])
 
-    def place_write(self, node: LazyBuffer) -> None:
+    def add_write_kernel(self, node: LazyBuffer) -> None:
         """Creates the kernel of a WRITE. It loops over the value and stores nothing else."""
         target, indices, _ = node.src
         self.realized.add(node)
         write_reason = self.writes.reasons.get(node, "")
         must = "a write is to memory"
         if node in self.writes.in_place:
-            self.decide(node, "realize", f"stored into the memory of what it changes: {write_reason}", must)
+            self.record_decision(node, "realize", f"stored into the memory of what it changes: {write_reason}", must)
         else:
-            self.decide(node, "realize", f"stored into a copy of what it changes: {write_reason}", must)
+            self.record_decision(node, "realize", f"stored into a copy of what it changes: {write_reason}", must)
             copy = LazyBuffer(Ops.CONTIGUOUS, target.dtype, target.shape, (target,), None, target.device)
             self.old_values[node] = copy
             plan = KernelPlan.over(copy)
@@ -258,7 +262,7 @@ class Fusion:
         self.realized.add(node)
         plan = KernelPlan.over(node, self.bounds_of_reduced(node))
         self.plans.append(plan)
-        self.decide(node, "realize", reason, legality_error)
+        self.record_decision(node, "realize", reason, legality_error)
         self.visit_sources(node, make_use(plan, plan.idxs, (), plan.loops))
 
     def bounds_of_reduced(self, root: LazyBuffer) -> frozenset[int]:
@@ -501,7 +505,7 @@ class Fusion:
         size = row_bytes(node, row)
         reads_per_row = sum(steps_between(row, use) for use in uses)
         long = f"{size} B" if size < 1024 else f"{size / 1024:.3g} KiB"
-        self.decide(
+        self.record_decision(
             node, "keep", f"read {_times(reads_per_row)} by the loops of one kernel: a row of {long} stays in the cache"
         )
         self.visit_sources(node, filled)

@@ -134,7 +134,7 @@ def _reduced(source: LazyBuffer, op: Ops, axes: tuple[int, ...], shape: Shape) -
     return LazyBuffer(Ops.REDUCE_AXIS, source.dtype, shape, (source,), (op, axes), source.device)
 
 
-def most_parts(size: int) -> int:
+def largest_part_count(size: int) -> int:
     """Returns the number of equal parts into which an axis can be divided among cores."""
     return max(n for n in range(1, MOST_PARTS + 1) if size % n == 0)
 
@@ -148,7 +148,7 @@ def _outermost(source: LazyBuffer, axes: tuple[int, ...]) -> int:
     if len(axes) == 1 or any(type(size) is not int for size in source.shape):
         return longest
     steps = source.st.real_strides
-    long_axes = [axis for axis in axes if steps[axis] and most_parts(source.shape[axis]) >= FEW_RESULTS]
+    long_axes = [axis for axis in axes if steps[axis] and largest_part_count(source.shape[axis]) >= FEW_RESULTS]
     return max(long_axes, key=lambda axis: abs(steps[axis] or 0), default=longest)
 
 
@@ -187,10 +187,10 @@ def _in_stretches(source: LazyBuffer, op: Ops, axes: tuple[int, ...], outer: int
     if is_sum and _comes_from_memory(source, target) and _is_plain(source):
         stretches = target.streams
         least = stretches * (WHOLE_VECTORS if outer == len(source.shape) - 1 else 1)
-        parts = most_parts(size // least) if size % least == 0 else 0
+        parts = largest_part_count(size // least) if size % least == 0 else 0
         if parts >= FEWEST_STRETCHED:
             return stretches, parts
-    return 1, most_parts(size)
+    return 1, largest_part_count(size)
 
 
 def _comes_from_memory(source: LazyBuffer, target: Target) -> bool:

@@ -202,6 +202,6 @@ def invert_movement(step: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
         case Ops.SHRINK:
             return value.pad([(start, size - stop) for (start, stop), size in zip(step.arg, source)])
     raise RuntimeError(
-        f"assign to a view by {step.op.name.lower()}, where an element stands in several places or in none: "
+        f"cannot assign through {step.op.name.lower()}: the view repeats or drops elements; "
         "assign to a slice, or to the tensor itself"
     )

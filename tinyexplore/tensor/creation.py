@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, DType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer, Origin, ShardedBuffer, laid_out_as
-from tinyexplore.lazy.lazybuffer import need_dtype_for
+from tinyexplore.lazy.lazybuffer import check_dtype_holds
 from tinyexplore.tensor import random
 from tinyexplore.tensor.base import DTypeLike, Shape
 from tinyexplore.tensor.checks import need_int, need_number, need_tensor
@@ -159,7 +159,7 @@ class Creation(Ordering):
             step_size = step if step > 0 else -step
             length = simplified(((as_size(distance) + (step_size - 1)) // step_size).maximum(0))
             for end in (start, start + (as_size(length) - 1).maximum(0) * step):
-                need_dtype_for(end, target)
+                check_dtype_holds(end, target)
         else:
             length = max(0, int(-((stop - start) // -step)) if is_whole else math.ceil((stop - start) / step))
             if length:

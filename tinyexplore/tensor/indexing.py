@@ -130,7 +130,7 @@ class Indexing(Reduction):
                 shape.append((stop - start + (abs(step) - 1)) // abs(step))
                 continue
             if isinstance(item, UOp) or isinstance(size, UOp):
-                bounds.append(_place(item, size))
+                bounds.append(_element_bounds(item, size))
                 continue
             index = int(item)
             if not -size <= index < size:
@@ -482,7 +482,7 @@ def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
     return min(positions[0], positions[-1]), max(positions[0], positions[-1]) + 1, positions.step
 
 
-def _place(item: Any, size: Any) -> tuple[Any, Any]:
+def _element_bounds(item: Any, size: Any) -> tuple[Any, Any]:
     """Returns the bounds (start, stop) of one element if its index or the size is symbolic. A negative int counts from
     the end."""
     start = simplified(size + item) if isinstance(item, int) and item < 0 else item
@@ -495,8 +495,8 @@ def _symbolic_slice(item: slice, size: Any) -> tuple[Any, Any, int]:
     step = 1 if item.step is None else int(item.step)
     if step < 1 and (item.start is not None or item.stop is not None):
         raise SymbolicError(f"slice {item} of a symbolic axis: flip() it, then take every step-th of the part")
-    start = 0 if item.start is None else _place(item.start, size)[0]
-    stop = size if item.stop is None else _place(item.stop, size)[0]
+    start = 0 if item.start is None else _element_bounds(item.start, size)[0]
+    stop = size if item.stop is None else _element_bounds(item.stop, size)[0]
     return start, stop, step
 
 

@@ -101,7 +101,7 @@ def _interval(node: UOp) -> Bounds | None:
         product = _of_two(Ops.MUL, bounds(src[0]), bounds(src[1]), node.dtype)
         return None if product is None else _of_two(Ops.ADD, product, bounds(src[2]), node.dtype)
     if op in OpGroups.ALU and op not in ANY_VALUE:
-        raise NotImplementedError(f"bounds of {op.name}: this integer operation has no interval arithmetic")
+        raise NotImplementedError(f"no interval arithmetic is implemented for {op.name}")
     return None
 
 
@@ -129,7 +129,7 @@ def _of_two(op: Ops, first: Bounds, second: Bounds, dtype: DType) -> Bounds | No
             return _hull([_shifted(op, x, y) for x in first for y in second])
     if op in ANY_VALUE:
         return None
-    raise NotImplementedError(f"bounds of {op.name}: this integer operation has no interval arithmetic")
+    raise NotImplementedError(f"no interval arithmetic is implemented for {op.name}")
 
 
 def _hull(values: list[int]) -> Bounds:

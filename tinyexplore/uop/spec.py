@@ -221,7 +221,7 @@ def _store_of_lanes(node: UOp) -> bool:
 
 
 def _vector_or_places(node: UOp) -> bool:
-    """Whether `node` is a vector of scalars, or, for a store, of an address in each lane."""
+    """Whether `node` is a vector of scalars, or, for a store, a vector of INDEXes: an address for each lane."""
     return _vectorize(node) or (node.dtype is dtypes.void and all(src.op is Ops.INDEX for src in node.src))
 
 

@@ -471,7 +471,7 @@ function header(
   return h(
     "header",
     { role: "group", "aria-label": "The capture" },
-    back && button("← Back", "To the explorer that this was opened from", back),
+    back && button("← Back", "Back to the parent explorer", back),
     h("b", { class: "name" }, trace.title),
     options,
     h("span", { class: "space" }),

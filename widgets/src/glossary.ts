@@ -9,13 +9,13 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
   "stage": {
     "title": "The stages of a program",
     "terms": {
-      "Python": "Your lines that built tensors.",
-      "LazyBuffers": "The tensor graph that your lines built: one LazyBuffer per operation. Nothing is computed yet.",
-      "Kernels": "The groups of operations that share one loop nest, and the opts of their loops. The time is that of scheduling and of choosing opts.",
-      "Passes": "The rewrites and transforms that lower a kernel to a loop program.",
-      "UOps": "The loop program in execution order, one operation per line.",
-      "Code": "The source text for the compiler, and the machine code.",
-      "Run": "The run time of each kernel: the median of its samples, with both quartiles."
+      "Python": "Your lines that built tensors. In the story: chapter Python.",
+      "LazyBuffers": "The tensor graph that your lines built: one LazyBuffer per operation. Nothing is computed yet. In the story: chapter Tensors.",
+      "Kernels": "The groups of operations that share one loop nest, and the opts of their loops. The time is that of scheduling and of choosing opts. In the story: chapters Kernels and Loops.",
+      "Passes": "The rewrites and transforms that lower a kernel to a loop program. In the story: chapter Rewrites.",
+      "UOps": "The loop program in execution order, one operation per line. In the story: the graphs of chapter Rewrites.",
+      "Code": "The source text for the compiler, and the machine code. In the story: chapter Code.",
+      "Run": "The run time of each kernel: the median of its samples, with both quartiles. In the story: chapter Time."
     }
   },
   "word": {
@@ -34,7 +34,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "opt": "One change of how a kernel's loops run, such as vector lanes, register tiles or threads. The result is the same.",
       "axis": "One loop of a kernel, or what an opt made of it: lanes, unrolled copies, threads.",
       "view": "Another indexing of a buffer (a reshape, a transpose). It costs index arithmetic, no computation.",
-      "ShapeTracker": "The offsets of a view's elements: one or several Views. The first of them reads memory.",
+      "ShapeTracker": "A list of Views that maps the index of an element to its offset in memory. The first View's result is the memory offset.",
       "stride": "The distance in memory of one step along an axis. 0 reads the same element again; a negative one goes backwards.",
       "mask": "The valid part of a view. Outside of it is padding, and nothing is read.",
       "lane": "One of the numbers that a vector instruction computes together.",
@@ -64,8 +64,8 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "fusion board": "The panel in which you cut and join edges between tensors, and compare the schedules.",
       "fused again": "Edge between tensors (a ring): the kernel of every consumer computes the value again.",
       "why": "The rules that could fire on a node at this step, those that did, and why the others did not, nearest miss first.",
-      "median": "Half of the samples are below this time.",
-      "quartiles": "A quarter of the samples is below the lower one, a quarter above the upper one.",
+      "median": "Half of the samples are at or below it.",
+      "quartiles": "A quarter of the samples are at or below the lower one, a quarter at or above the upper one.",
       "search": "BEAM: opts are tried and timed, and the best ones are extended."
     }
   },
@@ -247,7 +247,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
     "title": "Roles of nodes (their colors)",
     "terms": {
       "buffer": "Memory from outside of this drawing.",
-      "memory": "Reads and writes.",
+      "memory": "Operations that read or write memory.",
       "reduce": "Sums and other reductions, and their registers.",
       "loop": "Loops.",
       "alu": "Arithmetic.",

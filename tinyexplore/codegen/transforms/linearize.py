@@ -147,6 +147,14 @@ class _Blocks:
         steps: dict[UOp, list[UOp]],
         is_reading: bool,
     ) -> Path:
+        """Returns the loops around `node`, outermost first. Also sets the paths of a RESULT's or BARRIER's sources.
+
+        node: the node. All of its users have a path.
+        innermost: the loops around all of its users so far; None without users.
+        ends: the loops that end at a node.
+        steps: for each loop, the users of its variable.
+        is_reading: whether `node` reads a register that a loop changes, so that it stays inside the loop.
+        """
         if node.op is Ops.STORE:
             return by_id(node.ranges)
         if not node.ranges and not is_reading and node.op not in WITH_LOOPS:
@@ -318,7 +326,7 @@ class _Blocks:
         while ready:
             emit_unit(heappop(ready)[1])
         if len(emitted) != len(units):
-            raise ValueError("loops that need each other's results: the kernel cannot be put in order")
+            raise ValueError("cannot order the kernel: two loops depend on each other's results")
 
     def loads_after_loops(self, path: Path, loops: list[Path], plain: list[UOp]) -> set[UOp]:
         """Returns loads of arguments, and values computed from them, that are used only after the loops of a block.

@@ -253,7 +253,7 @@ class Explorer(Hinting):
             return stop
         if not isinstance(stop, tuple):
             raise TypeError(
-                f"{stop!r} ({type(stop).__name__}) is not a stop: give (text, link or nodes), or a question"
+                f"{stop!r} ({type(stop).__name__}) is not a tour stop: give (text, link or nodes), or a question"
             )
         return self._note_stop(*stop)
 

@@ -29,7 +29,7 @@ class Spans:
         self._positions: dict[int, tuple[CodeType, list[_Position]]] = {}
         self._files: dict[str, _File] = {}
 
-    def of(self, frame: UserFrame) -> Span | None:
+    def span_of_frame(self, frame: UserFrame) -> Span | None:
         """Return the part of the expression that `frame` was running; None if it is unknown."""
         code = frame.code
         if code is None or frame.instruction < 0 or not hasattr(code, "co_positions"):

@@ -158,7 +158,7 @@ class Tables:
         number = self.frame_places.get(frame_key)
         if number is None:
             function = "" if frame.function == "<module>" else frame.function
-            span = self.spans.of(frame)
+            span = self.spans.span_of_frame(frame)
             key = (self.source(frame.file), frame.line, function, span)
             number = self.frame_ids.setdefault(key, len(self.frames))
             self.frame_places[frame_key] = number

@@ -117,7 +117,8 @@ def main(kernel: dict[str, Any]) -> None:
 
     way = options.way or ("llvm" if kernel["llvm"] and has_llvmlite() else "c")
     if not kernel[way]:
-        raise SystemExit(f"this kernel has no {way} source here")
+        other = "c" if way == "llvm" else "llvm"
+        raise SystemExit(f"this script contains no {way} source of the kernel; use --with {other}")
     compiled = compile_with_llvm if way == "llvm" else compile_with_c
     address, keep = compiled(kernel)
 

@@ -273,7 +273,10 @@ class TorchProgram:
         values[node] = node.target(*args, **kwargs)
 
     def _moved(self, node: Any, values: dict[Any, Any]) -> None:
-        """Computes a movement, and the movements that it consists of."""
+        """Computes the movement `node` with ATen into `values`, after the movements that it reads.
+
+        Computes nothing if `values` has the node.
+        """
         if node not in values:
             for source in node.all_input_nodes:
                 self._moved(source, values)

@@ -14,7 +14,7 @@ from tinyexplore.uop import AxisKind, Ops, UOp
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
 
-BESIDE = 8  # a product has at least this many times the steps of all other reductions
+DOMINANCE_RATIO = 8  # a product has at least this many times the steps of all other reductions
 
 
 @dataclass(frozen=True)
@@ -78,5 +78,5 @@ def main_reduce(kernel: Kernel) -> UOp | None:
     steps = {reduce: prod(axis.size for axis in reduce.ranges.union(reduce.src[1:])) for reduce in kernel.reduces}
     main = max(steps, key=lambda reduce: steps[reduce])
     nested = any(main in other.toposort() or other in main.toposort() for other in steps if other is not main)
-    little = BESIDE * sum(steps[other] for other in steps if other is not main) <= steps[main]
+    little = DOMINANCE_RATIO * sum(steps[other] for other in steps if other is not main) <= steps[main]
     return main if little and not nested else None

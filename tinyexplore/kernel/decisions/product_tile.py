@@ -39,7 +39,7 @@ MOST_VECTORS, MOST_ROWS = 8, 14
 OTHER_WAYS = 2  # ways of a set of the L1 cache that are left to operands other than the rows of a tile
 JOINING = 2  # registers to combine a vector from several stretches of memory
 WORTH_MERGING = 0.95
-BESIDE = "instructions for each multiply-add, itself included, with lanes along"
+COST_LABEL = "instructions for each multiply-add, itself included, with lanes along"
 TILE_COST = "work and loads of a register tile, over the multiply-adds wanted, with lanes along"
 
 
@@ -91,7 +91,7 @@ def tile_product(kernel: Kernel) -> Proposals:
         **{axis.arg.name: cost for axis, cost in costs.items()},
     }
     best = min(costs_by_axis, key=lambda name: costs_by_axis[name])
-    weigh(BESIDE, costs_by_axis, best, least=True)
+    weigh(COST_LABEL, costs_by_axis, best, least=True)
     if lanes is None or best != lanes.arg.name:
         return
     tile = tiles[lanes]

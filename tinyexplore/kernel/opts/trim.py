@@ -86,6 +86,7 @@ def block_of(kernel: Kernel, axis_id: int) -> int:
 
 
 def legality_error(kernel: Kernel, rows: UOp, _: int = 0) -> str | None:
+    """Returns why TRIM of the axis `rows` is illegal; None if it is legal."""
     if rows.arg.kind not in (AxisKind.GLOBAL, AxisKind.THREAD):
         return f"the axis is {rows.arg.kind.value}, and only output axes that are still loops do this"
     if kernel.result_copies:
@@ -103,6 +104,7 @@ def legality_error(kernel: Kernel, rows: UOp, _: int = 0) -> str | None:
 
 
 def common_block(kernel: Kernel, loops: Iterable[int]) -> int:
+    """Returns the number of steps after which the blocks of all these loops end together."""
     return lcm(*(block_of(kernel, name) for name in loops))
 
 

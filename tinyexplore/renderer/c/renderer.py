@@ -147,7 +147,7 @@ class CWriter(CArithmetic):
 
     # *** memory ***
 
-    def place(self, index: UOp) -> tuple[str, str, UOp | None]:
+    def index_operands(self, index: UOp) -> tuple[str, str, UOp | None]:
         """Returns the buffer, the position and the condition of an INDEX."""
         self.also((index,))
         buffer, position = (self.operand(src) for src in index.src[:2])
@@ -156,7 +156,7 @@ class CWriter(CArithmetic):
     def load(self, node: UOp) -> None:
         dtype = node.dtype
         assert isinstance(dtype, DType)
-        buffer, position, valid = self.place(node.src[0])
+        buffer, position, valid = self.index_operands(node.src[0])
         if dtype.count == 1:
             text = f"{buffer}[{position}]" + (" != 0" if dtypes.is_bool(dtype) else "")
             if valid is not None:
@@ -183,7 +183,7 @@ class CWriter(CArithmetic):
         index, value = node.src[:2]
         dtype = value.dtype
         assert isinstance(dtype, DType)
-        buffer, position, valid = self.place(index)
+        buffer, position, valid = self.index_operands(index)
         scalar_condition = valid is not None and valid.dtype.count == 1
         condition = f"if ({self.operand(valid)}) " if valid is not None and scalar_condition else ""
         if dtype.count == 1:
@@ -203,7 +203,7 @@ class CWriter(CArithmetic):
         self.line(f"{condition}*({vector}_u*)({address}) = {text};")
 
     def prefetch(self, node: UOp) -> None:
-        buffer, position, _ = self.place(node.src[0])
+        buffer, position, _ = self.index_operands(node.src[0])
         pointer = node.src[0].src[0].dtype
         assert isinstance(pointer, PtrDType)
         address = f"(uintptr_t){buffer} + {pointer.base.itemsize} * ({position})"  # C forbids pointers past the end

@@ -258,7 +258,7 @@ class GPUWriter(CWriter):
 
     def vector_at(self, index: UOp, dtype: DType, const: str = "") -> tuple[str, UOp | None]:
         """Returns a vector at its address in memory, and the condition of the access."""
-        buffer, _, valid = self.place(index)
+        buffer, _, valid = self.index_operands(index)
         space = self.dialect.spaces[is_shared(index.src[0])]
         return f"*({space}{const}{self.vector(dtype)}*)({buffer} + {self.operand(index.src[1], SUM)})", valid
 

@@ -358,7 +358,7 @@ class VectorWriter(GPUWriter):
         self.line(f"{condition}vstore{dtype.count}({text}, 0, {address});")
 
     def address(self, index: UOp) -> str:
-        buffer, position, _ = self.place(index)
+        buffer, position, _ = self.index_operands(index)
         return buffer if position == "0" else f"{buffer} + {position}"
 
     def valid(self, index: UOp) -> UOp | None:

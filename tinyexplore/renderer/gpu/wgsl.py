@@ -235,7 +235,7 @@ class WGSLWriter(CWriter):
     def load(self, node: UOp) -> None:
         dtype = node.dtype
         assert isinstance(dtype, DType)
-        buffer, position, valid = self.place(node.src[0])
+        buffer, position, valid = self.index_operands(node.src[0])
         text = f"{buffer}[{position}]"
         if in_words(node.src[0]):
             text += " != 0u"
@@ -245,7 +245,7 @@ class WGSLWriter(CWriter):
 
     def store(self, node: UOp) -> None:
         index, value = node.src[:2]
-        buffer, position, valid = self.place(index)
+        buffer, position, valid = self.index_operands(index)
         stored = f"u32({self.operand(value)})" if in_words(index) else self.operand(value)
         text = f"{buffer}[{position}] = {stored};"
         self.line(text if valid is None else f"if ({self.operand(valid)}) {{ {text} }}")

@@ -169,7 +169,7 @@ class FunctionWriter(InstructionWriter):
                 self.write_node(node)
 
     def attributes(self) -> str:
-        """Returns the attributes of both functions.
+        """Returns the LLVM attributes of the kernel `@name` and of `@name_entry`, which calls it.
 
         LLVM rebuilds its description of the CPU for each set of attributes that mentions it, which takes a millisecond.
         So there are at most two.

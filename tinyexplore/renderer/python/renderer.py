@@ -163,7 +163,7 @@ class PythonWriter(TextWriter):
 
     # *** memory ***
 
-    def place(self, index: UOp) -> tuple[str, str]:
+    def index_operands(self, index: UOp) -> tuple[str, str]:
         """Returns the view and the position of an INDEX. Python counts negative positions from the end; `at` rejects
         them."""
         buffer, position = index.src[:2]
@@ -175,7 +175,7 @@ class PythonWriter(TextWriter):
         index = node.src[0]
         dtype = node.dtype
         assert isinstance(dtype, DType)
-        view, position = self.place(index)
+        view, position = self.index_operands(index)
         valid = index.src[2] if len(index.src) > 2 else None
         if dtype.count == 1:
             text = self.from_bits(dtype, f"{view}[{position}]")
@@ -195,7 +195,7 @@ class PythonWriter(TextWriter):
         index, value = node.src[:2]
         dtype = value.dtype
         assert isinstance(dtype, DType)
-        view, position = self.place(index)
+        view, position = self.index_operands(index)
         valid = index.src[2] if len(index.src) > 2 else None
         if dtype.count == 1:
             condition = "" if valid is None else f"if {self.operand(valid)}: "

@@ -25,7 +25,10 @@ _ZERO = "(v128.const i32x4 0 0 0 0)"
 
 
 class Accesses(Casts):
-    """Writes memory accesses. A writer supplies lines and locals."""
+    """Base class that writes loads, stores and their addresses.
+
+    A subclass implements `attribute_to`, `line`, `local` and `define`.
+    """
 
     uses: Uses
     values: dict[UOp, Value]

@@ -271,8 +271,8 @@ export class FusionView implements View {
       h(
         "div",
         { class: "fusion-tools" },
-        do_("cut", "✂ Cut", "A kernel stores it, and its readers read that"),
-        do_("join", "⊕ Join", "Computed in each kernel that reads it, at any cost"),
+        do_("cut", "✂ Cut", "Store the tensor in memory; other kernels read it."),
+        do_("join", "⊕ Join", "Compute it in each kernel that reads it, even if it is computed several times."),
         overridden ? leave : null,
       ),
       edge.illegal === ""

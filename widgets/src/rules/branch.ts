@@ -89,7 +89,7 @@ function summary({ firings, kernels }: Branch): string {
   const wrong = firings.filter(({ verdict }) => verdict === "differs").length;
   const words =
     wrong > 0
-      ? `${wrong} of ${count(firings.length, "firing")} changed what is computed`
+      ? `${wrong} of ${count(firings.length, "firing")} changed the computed value`
       : firings.length > 0
         ? `${count(firings.length, "firing")}, none found wrong`
         : "The rule did not fire";

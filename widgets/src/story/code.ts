@@ -24,7 +24,7 @@ const SAYS: Record<string, string> = {
   fma: "a × b + c in one instruction, for every lane of the vector.",
   store: "The results go to memory.",
   loop: "The counter goes on, and the loop begins again.",
-  address: "Where in memory the next element lies.",
+  address: "The address of the next element.",
   arithmetic: "Arithmetic on every lane of the vector.",
 };
 

@@ -79,7 +79,7 @@ export function dots(whatIf: WhatIf, kernel: number, trace: Pick<Trace, "ceiling
     {
       viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
       role: "img",
-      "aria-label": `Speed over operations for each byte loaded, ${found.length} attempts; the largest dot is the open branch`,
+      "aria-label": `Speed against operations per byte loaded: ${found.length} attempts; the largest dot is the current branch`,
     },
     ...grid,
     ...roof,

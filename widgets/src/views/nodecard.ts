@@ -56,8 +56,8 @@ export class NodeCard {
 
   private dockButton(): HTMLElement {
     const [sign, says] = this.isDocked
-      ? ["⤓", "Below the graph, while something is selected (C: to it by keyboard)"]
-      : ["⇥", "Beside the graph: it stays there (C: to it by keyboard)"];
+      ? ["⤓", "Unpin the card: below the graph, while something is selected (C moves the focus to it)"]
+      : ["⇥", "Pin the card beside the graph (C moves the focus to it)"];
     return button(sign, says, () => this.dock(), "icon dock");
   }
 

@@ -138,7 +138,7 @@ export class PassTree {
           stage.elapsed_us > 0 ? `${name}: ${duration(stage.elapsed_us)}` : name,
           meaning("pass", stage.name),
           this.isUnchanged(stage) ? `idle: ${meaning("word", "idle")}` : "",
-          wrong ? "a firing here was found wrong" : "",
+          wrong ? "a rewrite in this pass changed the value" : "",
         ]
           .filter(Boolean)
           .join("\n"),

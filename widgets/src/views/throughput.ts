@@ -63,7 +63,7 @@ export class ThroughputView implements View {
       question: { ask: "throughput", kernel: kernel ?? 0, branch },
       meanwhile: "asking llvm-mca …",
       nobody: [
-        "This loop was not requested before the page was written. In a notebook this panel asks llvm-mca, and so does ",
+        "This page has no llvm-mca result for this loop. Run it in a notebook: ",
         `view.kernels[${kernel}].throughput()`,
       ],
       show: (found) => this.show(found),

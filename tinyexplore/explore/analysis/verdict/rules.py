@@ -56,32 +56,32 @@ def _is_compute_longer(facts: KernelFacts) -> bool:
     return compute_us >= memory_us
 
 
-def _launch(facts: KernelFacts) -> bool:
+def _is_launch_bound(facts: KernelFacts) -> bool:
     """Whether launch overhead dominates: the time is at most 3 launches, or 6 if the work is below half a launch."""
     is_tiny = max(facts.least_us) < 0.5 * facts.launch_us
     return facts.judged_us <= (6 if is_tiny else 3) * facts.launch_us
 
 
-def _redundant(facts: KernelFacts) -> bool:
+def _is_redundant(facts: KernelFacts) -> bool:
     return facts.redundant >= 4
 
 
-def _random(facts: KernelFacts) -> bool:
+def _is_random(facts: KernelFacts) -> bool:
     part = explains(facts, facts.gather_us)
-    others = max(facts.busiest / facts.cycles * facts.code_share if facts.cycles else 0.0, _pattern(facts))
+    others = max(facts.busiest / facts.cycles * facts.code_share if facts.cycles else 0.0, _pattern_share(facts))
     return facts.gathers > 0 and facts.gather_bytes <= 64 and part >= 0.35 and part > others
 
 
-def _pattern(facts: KernelFacts) -> float:
+def _pattern_share(facts: KernelFacts) -> float:
     return explains(facts, facts.pattern_us)
 
 
-def _bytes(facts: KernelFacts) -> float:
+def _bytes_share(facts: KernelFacts) -> float:
     """Return the share of the time that its bytes explain: read once and in order, plus those that its stores fetch."""
     return explains(facts, facts.own_memory_us + facts.fetch_us)
 
 
-def _line_use(facts: KernelFacts) -> bool:
+def _has_low_line_use(facts: KernelFacts) -> bool:
     return facts.line_use < 0.5 and explains(facts, max(facts.pattern_us, facts.own_memory_us)) >= 0.5
 
 
@@ -90,308 +90,308 @@ def _limit_share(facts: KernelFacts) -> float:
     return explains(facts, max(facts.least_us) + facts.launch_us)
 
 
-def _compute(facts: KernelFacts) -> bool:
+def _is_compute_bound(facts: KernelFacts) -> bool:
     return _is_compute_longer(facts) and _limit_share(facts) >= 0.65
 
 
-def _bandwidth(facts: KernelFacts) -> bool:
+def _is_bandwidth_bound(facts: KernelFacts) -> bool:
     return not _is_compute_longer(facts) and _limit_share(facts) >= 0.7
 
 
-def _slow_memory(facts: KernelFacts) -> bool:
+def _is_memory_slow(facts: KernelFacts) -> bool:
     return 0.7 <= explains(facts, facts.stream_us) <= 1.3
 
 
 def _is_reread(facts: KernelFacts) -> bool:
     """Whether repeated reads from beyond the L2 take longer than the kernel's instructions."""
-    return facts.l2_traffic >= 1.8 and _pattern(facts) >= 0.5 and _pattern(facts) > 0.8 * facts.code_share
+    return facts.l2_traffic >= 1.8 and _pattern_share(facts) >= 0.5 and _pattern_share(facts) > 0.8 * facts.code_share
 
 
-def _rereads(facts: KernelFacts) -> bool:
-    return _is_reread(facts) and not _short(facts)
+def _has_rereads(facts: KernelFacts) -> bool:
+    return _is_reread(facts) and not _has_short_runs(facts)
 
 
-def _short(facts: KernelFacts) -> bool:
+def _has_short_runs(facts: KernelFacts) -> bool:
     """Whether the most expensive operand has pieces shorter than a cache line, far apart."""
     return 0 < facts.worst_run < 64 <= facts.worst_pitch
 
 
-def _strided_rereads(facts: KernelFacts) -> bool:
-    return _is_reread(facts) and _short(facts)
+def _has_strided_rereads(facts: KernelFacts) -> bool:
+    return _is_reread(facts) and _has_short_runs(facts)
 
 
-def _unaligned(facts: KernelFacts) -> bool:
+def _is_unaligned(facts: KernelFacts) -> bool:
     part = explains(facts, facts.crossing_us)
-    return part >= 0.4 and part > 1.1 * facts.code_share and part > _bytes(facts)
+    return part >= 0.4 and part > 1.1 * facts.code_share and part > _bytes_share(facts)
 
 
-def _short_runs(facts: KernelFacts) -> bool:
+def _is_limited_by_short_runs(facts: KernelFacts) -> bool:
     is_far = facts.worst_pitch >= 4096 and facts.worst_run < 4096
-    is_longer = facts.pattern_us >= 1.3 * facts.own_memory_us and _pattern(facts) > 0.8 * facts.code_share
-    return is_far and is_longer and _pattern(facts) >= 0.5
+    is_longer = facts.pattern_us >= 1.3 * facts.own_memory_us and _pattern_share(facts) > 0.8 * facts.code_share
+    return is_far and is_longer and _pattern_share(facts) >= 0.5
 
 
-def _chain(facts: KernelFacts) -> bool:
+def _is_chain_bound(facts: KernelFacts) -> bool:
     waits = facts.has_model and facts.is_carried and facts.cycles >= 1.5 * facts.busiest
     return waits and facts.code_share >= 0.5
 
 
-def _scalar(facts: KernelFacts) -> bool:
+def _is_scalar(facts: KernelFacts) -> bool:
     part = facts.code_share if facts.has_model else 1.0
     return facts.has_code and facts.vector == 0 and part >= 0.4
 
 
-def _spills(facts: KernelFacts) -> bool:
+def _has_spills(facts: KernelFacts) -> bool:
     is_often = facts.stack >= 4 and facts.stack >= 0.08 * facts.instructions
     return facts.has_code and is_often and facts.stack >= 0.25 * facts.vector
 
 
-def _conflicts(facts: KernelFacts) -> bool:
-    is_open = facts.code_share < 0.5 and _bytes(facts) < 0.6 and _pattern(facts) < 1.0
+def _has_set_conflicts(facts: KernelFacts) -> bool:
+    is_open = facts.code_share < 0.5 and _bytes_share(facts) < 0.6 and _pattern_share(facts) < 1.0
     return facts.conflict_pitch >= 1024 and is_open
 
 
-def _one_thread(facts: KernelFacts) -> bool:
-    is_busy = explains(facts, facts.own_limit_us) >= 0.45 or _ports(facts)
-    return _uses_one_thread(facts) and is_busy
+def _is_limited_by_one_thread(facts: KernelFacts) -> bool:
+    is_busy = explains(facts, facts.own_limit_us) >= 0.45 or _is_port_bound(facts)
+    return _is_single_threaded(facts) and is_busy
 
 
-def _uses_one_thread(facts: KernelFacts) -> bool:
+def _is_single_threaded(facts: KernelFacts) -> bool:
     """Whether only one of several threads runs, long enough that others could help."""
     return not facts.has_thread_axis and facts.all_threads > 1 and facts.judged_us >= 50
 
 
-def _own_bandwidth(facts: KernelFacts) -> bool:
+def _is_own_bandwidth_bound(facts: KernelFacts) -> bool:
     return explains(facts, facts.own_limit_us) >= 0.7 and facts.own_memory_us >= facts.own_compute_us
 
 
-def _random_left(facts: KernelFacts) -> bool:
+def _is_random_partly(facts: KernelFacts) -> bool:
     part = explains(facts, facts.gather_us)
     return facts.gathers > 0 and facts.gather_bytes <= 64 and part >= 0.12 and part > facts.code_share
 
 
-def _ports(facts: KernelFacts) -> bool:
+def _is_port_bound(facts: KernelFacts) -> bool:
     return facts.has_model and facts.code_share >= 0.6
 
 
-def _memory_left(facts: KernelFacts) -> bool:
-    return max(_bytes(facts), _pattern(facts)) + explains(facts, facts.launch_us) >= 0.6
+def _is_memory_partly(facts: KernelFacts) -> bool:
+    return max(_bytes_share(facts), _pattern_share(facts)) + explains(facts, facts.launch_us) >= 0.6
 
 
 def _is_unexplained(facts: KernelFacts) -> bool:
     """Whether its instructions explain less than half of the time, and so do its bytes in order."""
-    return facts.has_model and facts.code_share < 0.5 and _bytes(facts) < 0.5
+    return facts.has_model and facts.code_share < 0.5 and _bytes_share(facts) < 0.5
 
 
-def _random_rest(facts: KernelFacts) -> bool:
-    return 0 < facts.gather_bytes < 4096 and _is_unexplained(facts) and _pattern(facts) < 0.5
+def _is_random_remainder(facts: KernelFacts) -> bool:
+    return 0 < facts.gather_bytes < 4096 and _is_unexplained(facts) and _pattern_share(facts) < 0.5
 
 
-def _strided_rest(facts: KernelFacts) -> bool:
+def _is_strided_remainder(facts: KernelFacts) -> bool:
     is_apart = facts.worst_pitch >= 1024 and 0 < facts.worst_run < facts.worst_pitch and facts.worst_run < 1024
-    return (is_apart or facts.line_use < 0.5) and _is_unexplained(facts) and _pattern(facts) >= 0.3
+    return (is_apart or facts.line_use < 0.5) and _is_unexplained(facts) and _pattern_share(facts) >= 0.3
 
 
-def _mixed_parts(facts: KernelFacts) -> tuple[float, float]:
+def _mixed_shares(facts: KernelFacts) -> tuple[float, float]:
     """Return the share of the time that instructions explain, and the share that memory explains."""
-    memory = max(_bytes(facts), explains(facts, max(facts.pattern_us, facts.refill_us)))
+    memory = max(_bytes_share(facts), explains(facts, max(facts.pattern_us, facts.refill_us)))
     return facts.code_share, memory + explains(facts, facts.launch_us)
 
 
-def _mixed_compute(facts: KernelFacts) -> bool:
-    code, memory = _mixed_parts(facts)
+def _is_mixed_compute(facts: KernelFacts) -> bool:
+    code, memory = _mixed_shares(facts)
     return code >= memory and code + 0.5 * memory >= 0.5
 
 
-def _mixed_bandwidth(facts: KernelFacts) -> bool:
-    code, memory = _mixed_parts(facts)
+def _is_mixed_bandwidth(facts: KernelFacts) -> bool:
+    code, memory = _mixed_shares(facts)
     return memory > code and memory + 0.5 * code >= 0.5
 
 
-def _memory_rest(facts: KernelFacts) -> bool:
+def _is_memory_remainder(facts: KernelFacts) -> bool:
     is_far = facts.level in ("L3", "memory") and facts.has_model
-    return is_far and facts.code_share < 0.25 <= _bytes(facts)
+    return is_far and facts.code_share < 0.25 <= _bytes_share(facts)
 
 
-def _scaling_rest(facts: KernelFacts) -> bool:
+def _is_scaling_remainder(facts: KernelFacts) -> bool:
     scales = facts.threads > 1 and facts.single_us >= 0.8 * facts.threads * facts.judged_us
-    return scales and not facts.gathers and _bytes(facts) < 0.25 and _pattern(facts) < 0.25
+    return scales and not facts.gathers and _bytes_share(facts) < 0.25 and _pattern_share(facts) < 0.25
 
 
-def _short_rest(facts: KernelFacts) -> bool:
+def _is_short_remainder(facts: KernelFacts) -> bool:
     return facts.judged_us <= min(WAKES, 10 * facts.launch_us)
 
 
-NEEDS_MODEL = (_conflicts,)  # rules that hold if instructions do not explain the time
+NEEDS_MODEL = (_has_set_conflicts,)  # rules that hold if instructions do not explain the time
 
 RULES = (
     BottleneckRule(
         "launch overhead",
         "It takes at most 3 times the launch overhead, or 6 times if its work takes less than half of that overhead.",
         "Other code could not make such a kernel 1.5 times faster.",
-        _launch,
+        _is_launch_bound,
     ),
     BottleneckRule(
         "redundant work",
         "It accumulates at least 4 times as often as its result needs.",
         "Overlapping tiles and padding stay below 1.3 times.",
-        _redundant,
+        _is_redundant,
     ),
     BottleneckRule(
         "random access",
         "Accesses to data-dependent addresses explain at least 35 % of the time, more than anything else.",
         "Kernels differ up to 2 times from the measured rate of such accesses.",
-        _random,
+        _is_random,
     ),
     BottleneckRule(
         "strided access",
         "It uses less than half of each cache line that it fetches.",
         "The unused bytes take as long as the used ones.",
-        _line_use,
+        _has_low_line_use,
     ),
     BottleneckRule(
         "compute",
         "Its arithmetic at the measured peak takes at least 65 % of the time.",
         "Good matrix products reach 66 to 79 % of the peak.",
-        _compute,
+        _is_compute_bound,
     ),
     BottleneckRule(
         "bandwidth",
         "Its bytes at the measured bandwidth take at least 70 % of the time.",
         "Undisturbed streams reach 74 to 117 %.",
-        _bandwidth,
+        _is_bandwidth_bound,
     ),
     BottleneckRule(
         "bandwidth",
         "A stream of as many bytes, measured with the verdict, takes at least 70 % of the time.",
         "Other programs that use the memory make it slower than its ceiling.",
-        _slow_memory,
+        _is_memory_slow,
     ),
     BottleneckRule(
         "strided access",
         "Its bytes come at least 1.8 times from beyond the L2, in runs shorter than a cache line.",
         "Read in order, each byte comes once.",
-        _strided_rereads,
+        _has_strided_rereads,
     ),
     BottleneckRule(
         "re-reads",
         "Its bytes come at least 1.8 times from beyond the L2.",
         "With a tile that stays in the cache, each byte comes once.",
-        _rereads,
+        _has_rereads,
     ),
     BottleneckRule(
         "unaligned loads",
         "Loads that cross cache lines explain at least 40 % of the time, more than its bytes and its instructions.",
         "Such a load takes 2.2 times as long as an aligned one.",
-        _unaligned,
+        _is_unaligned,
     ),
     BottleneckRule(
         "strided access",
         "Runs of less than 4 KB, far apart, explain at least 50 % of the time.",
         "Hardware prefetch stops at the end of 4 KB.",
-        _short_runs,
+        _is_limited_by_short_runs,
     ),
     BottleneckRule(
         "latency",
         "Each iteration waits for the one before, and takes at least 1.5 times as long as its busiest port needs.",
         "Iterations that ports limit take 1.0 to 1.25 times as long.",
-        _chain,
+        _is_chain_bound,
     ),
     BottleneckRule(
         "not vectorized",
         "Its busiest loop has no vector instruction.",
         "A vector instruction computes 4 to 16 values.",
-        _scalar,
+        _is_scalar,
     ),
     BottleneckRule(
         "spills",
         "Stack accesses are at least 8 % of the instructions of its busiest loop, and 25 % of its vector instructions.",
         "Register tiles that fit need none, and a few beside much arithmetic cost nothing.",
-        _spills,
+        _has_spills,
     ),
     BottleneckRule(
         "strided access",
         "Its rows lie at a multiple of 1 KB, so that few sets of the cache hold them.",
         "Longer rows made such kernels 2.1 to 2.3 times faster.",
-        _conflicts,
+        _has_set_conflicts,
     ),
     BottleneckRule(
         "one thread",
         "One thread of several works: it reaches 45 % of its limit, or its instructions explain 60 % of the time.",
         "The other cores are then the largest factor that is left.",
-        _one_thread,
+        _is_limited_by_one_thread,
     ),
     BottleneckRule(
         "bandwidth",
         "Its bytes take at least 70 % of the time at the bandwidth of the threads that it uses.",
         "A small kernel is not divided among all threads.",
-        _own_bandwidth,
+        _is_own_bandwidth_bound,
     ),
     BottleneckRule(
         "random access",
         "Accesses to data-dependent addresses explain at least 12 % of the time, and its instructions less.",
         "Other work evicts a table from the caches.",
-        _random_left,
+        _is_random_partly,
     ),
     BottleneckRule(
         "compute",
         "Its instructions explain at least 60 % of the time.",
         "The model explained 77 to 94 % of such loops.",
-        _ports,
+        _is_port_bound,
     ),
     BottleneckRule(
         "bandwidth",
         "Memory explains at least 60 % of the time.",
         "How much of the waiting overlaps with work is not known.",
-        _memory_left,
+        _is_memory_partly,
     ),
     BottleneckRule(
         "random access",
         "It reads blocks below 4 KB at data-dependent addresses, and nothing else explains half of the time.",
         "On small pages an access to another place costs up to 10 times the measured rate.",
-        _random_rest,
+        _is_random_remainder,
     ),
     BottleneckRule(
         "strided access",
         "Short runs far apart, or lines half used, explain 30 % of the time, and nothing else explains half.",
         "The measured rates of short runs are those of rows of 16 KB, on large pages.",
-        _strided_rest,
+        _is_strided_remainder,
     ),
     BottleneckRule(
         "one thread",
         "One thread of several works, and no other rule holds so far.",
         "The other cores are then the largest factor that is known.",
-        _uses_one_thread,
+        _is_single_threaded,
     ),
     BottleneckRule(
         "compute",
         "Its instructions and memory explain half of the time, its instructions more.",
         "Instructions and memory accesses overlap only in part, so their sum is compared.",
-        _mixed_compute,
+        _is_mixed_compute,
     ),
     BottleneckRule(
         "bandwidth",
         "Memory and its instructions explain half of the time, memory more.",
         "Instructions and memory accesses overlap only in part, so their sum is compared.",
-        _mixed_bandwidth,
+        _is_mixed_bandwidth,
     ),
     BottleneckRule(
         "bandwidth",
         "Its bytes come from beyond the L2 and explain a quarter of the time, its instructions less.",
         "It waits for memory, longer than a copy of as many bytes.",
-        _memory_rest,
+        _is_memory_remainder,
     ),
     BottleneckRule(
         "launch overhead",
         "It takes at most 10 launches, no more than 20 µs, and no other rule holds.",
         "So short a kernel mostly starts: threads wake, and code and data come into the caches.",
-        _short_rest,
+        _is_short_remainder,
     ),
     BottleneckRule(
         "compute",
         "Its threads share the work without loss, and memory explains less than a quarter of the time.",
         "Work that scales with the cores is limited by instructions, even if their model underestimates them.",
-        _scaling_rest,
+        _is_scaling_remainder,
     ),
 )
 

@@ -53,7 +53,11 @@ def how_sure() -> str:
 
 
 def proved(before: UOp, after: UOp, cut: frozenset[UOp]) -> Proof:
-    """Prove that two graphs are equal for all values of `cut` nodes, loops and Variables within their bounds."""
+    """Return a Proof about whether two graphs are equal for all values of `cut` nodes, loops and Variables in bounds.
+
+    Its status is "proved", "differs" (with values for which the graphs differ), or "unknown": z3 is missing, reached
+    its time limit, or the graphs are not exact arithmetic of integers and booleans.
+    """
     z3 = solver_module()
     if z3 is None or not (_is_exact(before, cut) and _is_exact(after, cut)):
         return Proof("unknown")

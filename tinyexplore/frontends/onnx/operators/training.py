@@ -21,7 +21,7 @@ def _groups(node: OnnxNode, kinds: int) -> tuple[Tensor, Tensor, list[list[Tenso
     return rate, step, [[rest[kind * count + number] for kind in range(kinds)] for number in range(count)]
 
 
-def _by_kind(rows: list[tuple[Tensor, ...]]) -> tuple[Value, ...]:
+def _flatten_columns(rows: list[tuple[Tensor, ...]]) -> tuple[Value, ...]:
     return tuple(value for column in zip(*rows) for value in column)
 
 
@@ -35,7 +35,7 @@ def _adagrad(node: OnnxNode) -> tuple[Value, ...]:
         squares = squares + gradient * gradient
         new = x - rate * gradient / (squares.sqrt() + node.attribute("epsilon", 1e-6))
         rows.append((new.cast(x.dtype), squares.cast(x.dtype)))
-    return _by_kind(rows)
+    return _flatten_columns(rows)
 
 
 @operator("Adam", domain=TRAINING)
@@ -52,7 +52,7 @@ def _adam(node: OnnxNode) -> tuple[Value, ...]:
         new = x - rate * first / (second.sqrt() + node.attribute("epsilon", 1e-6))
         new = new * (1 - node.attribute("norm_coefficient_post", 0.0))
         rows.append((new.cast(x.dtype), first.cast(x.dtype), second.cast(x.dtype)))
-    return _by_kind(rows)
+    return _flatten_columns(rows)
 
 
 @operator("Momentum", domain=TRAINING)
@@ -66,4 +66,4 @@ def _momentum(node: OnnxNode) -> tuple[Value, ...]:
         velocity = velocity * alpha + gradient * factor
         move = gradient + velocity * alpha if node.attribute("mode", "standard") == "nesterov" else velocity
         rows.append(((x - rate * move).cast(x.dtype), velocity.cast(x.dtype)))
-    return _by_kind(rows)
+    return _flatten_columns(rows)

@@ -13,7 +13,7 @@ from tinyexplore.tensor import Tensor
 
 @aten("gather")
 def gather(call: Call, a: Tensor, axis: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
-    """Gathers the elements at an index along an axis."""
+    """Returns the elements of `a` at `index` along `axis`, in the shape of `index`."""
     if 0 in call.shape:
         return call.full(0)
     if not a.ndim:
@@ -25,7 +25,7 @@ def gather(call: Call, a: Tensor, axis: int, index: Tensor, *, sparse_grad: bool
 
 @aten("index", "_unsafe_index")
 def index(call: Call, a: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
-    """Gathers the elements at indices of several axes."""
+    """Returns the elements of `a` at `indices`, one tensor per axis; None takes the whole axis."""
     if any(index_tensor is not None and dtypes.is_bool(index_tensor.dtype) for index_tensor in indices):
         raise NotTranslated("the size of what a mask picks depends on values")
     if any(index_tensor is not None and index_tensor.dtype is dtypes.uint8 for index_tensor in indices):
@@ -37,7 +37,7 @@ def index(call: Call, a: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
 
 @aten("index_select")
 def index_select(call: Call, a: Tensor, axis: int, indices: Tensor) -> Tensor:
-    """Gathers slices of an axis by their indices."""
+    """Returns the slices of `a` at `indices` along `axis`."""
     if 0 in call.shape:
         return call.full(0)
     if not a.ndim:
@@ -47,7 +47,7 @@ def index_select(call: Call, a: Tensor, axis: int, indices: Tensor) -> Tensor:
 
 @aten("embedding")
 def embedding(call: Call, weight: Tensor, indices: Tensor, *options: Any) -> Tensor:
-    """Gathers rows of a table."""
+    """Returns the rows of the table `weight` at `indices`, in the shape of `indices` with the width added."""
     return call.full(0) if 0 in call.shape else weight[indices]
 
 
@@ -67,7 +67,7 @@ def embedding_dense_backward(
 
 
 def _cut(source: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Returns the part of a source that has the shape of the index."""
+    """Returns the first elements of `source` along each axis: the part of shape `shape`."""
     return source if source.shape == shape else source.shrink(tuple([(0, size) for size in shape]))
 
 

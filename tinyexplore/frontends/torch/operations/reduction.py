@@ -145,26 +145,26 @@ def vector_norm(
 
 @aten("cumsum")
 def cumsum(call: Call, a: Tensor, axis: int, *, dtype: Any = None) -> Tensor:
-    """Returns the running sum."""
+    """Returns the running sum of `a` along `axis`, in the dtype of the call. A scalar is its own sum."""
     wide = a.cast(call.dtype)
     return wide.cumsum(axis).cast(call.dtype) if a.ndim else wide
 
 
 @aten("cumprod")
 def cumprod(call: Call, a: Tensor, axis: int, *, dtype: Any = None) -> Tensor:
-    """Returns the running product."""
+    """Returns the running product of `a` along `axis`, in the dtype of the call. A scalar is its own product."""
     wide = a.cast(call.dtype)
     return wide.cumprod(axis).cast(call.dtype) if a.ndim else wide
 
 
 @aten("logcumsumexp")
 def logcumsumexp(call: Call, a: Tensor, axis: int) -> Tensor:
-    """Returns the logarithm of the running sum of exponentials."""
+    """Returns the logarithm of the running sum of exponentials along `axis`. A scalar is unchanged."""
     return a.logcumsumexp(axis) if a.ndim else a
 
 
 @aten("logsumexp")
 def logsumexp(call: Call, a: Tensor, axes: Axes, keepdim: bool = False) -> Tensor:
-    """Returns the logarithm of the sum of exponentials."""
+    """Returns the logarithm of the sum of exponentials over `axes`. A scalar is unchanged."""
     x = a.cast(call.dtype)
     return x.logsumexp(axes_of(axes), keepdim) if a.ndim else x
