@@ -144,7 +144,7 @@ class Buffer:
         """Returns the bytes, not copied, after all kernels that use them are done. The view keeps the memory alive.
 
         Raises:
-            OSError: the memory is a file that has become shorter.
+            OSError: the memory is a mapped file that was truncated.
         """
         memory = self.memory
         memory.check_backed()
