@@ -75,7 +75,7 @@ def test_a_verdict_has_a_sentence_its_evidence_and_something_to_try(machine: str
     assert found.share_of_limit is not None and 0 < found.share_of_limit <= 1
     median = mine.at_median()
     assert median.judged_us == mine.time_us
-    assert found.share_of_limit == pytest.approx(min(1.0, median.limit_us / mine.time_us), abs=1e-3)
+    assert found.share_of_limit == pytest.approx(min(1.0, median.limit_for(found.likely) / mine.time_us), abs=1e-3)
     assert {one.panel for one in found.evidence} <= {"timing", "roofline", "caches", "throughput", "code", "llvm"}
     assert found.text in str(found).replace("\n", " ") and "KernelFacts(" not in str(found)
     assert found._repr_html_().startswith("<div")
@@ -257,6 +257,8 @@ def test_the_limit_of_random_accesses_is_their_measured_rate() -> None:
     facts = replace(BASE, gathers=9, gather_bytes=4, gather_us=700.0)
     found = verdict_of(facts)
     assert (found.kind, found.share_of_limit) == ("random access", 0.701)
+    by_code = verdict_of(replace(facts, code_share=1.0))  # its instructions explain as much: the limit is theirs
+    assert (by_code.kind, by_code.share_of_limit) == ("compute", 0.101)
 
 
 def test_a_working_set_beyond_the_last_cache_is_in_memory() -> None:

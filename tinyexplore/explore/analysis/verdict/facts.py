@@ -190,8 +190,12 @@ class KernelFacts(ReadableRow):
 
     @property
     def limit_us(self) -> float:
-        """The least time on this machine: the longest of bytes, operations and random accesses, plus the launch."""
-        return max(*self.least_us, self.gather_us) + self.launch_us
+        """The least time on this machine: the longer of bytes and operations, plus the launch."""
+        return max(self.least_us) + self.launch_us
+
+    def limit_for(self, kind: str) -> float:
+        """Return the least time in microseconds for a kind of bottleneck: for "random access" that of the accesses."""
+        return self.gather_us + self.launch_us if kind == "random access" and self.gather_us else self.limit_us
 
     @property
     def own_limit_us(self) -> float:

@@ -122,7 +122,7 @@ def verdict_of(facts: KernelFacts, suggestions: Sequence[Suggestion] = ()) -> Sp
     """
     kind, likely, rule = judge(facts)
     shown = facts.at_median()
-    share = min(1.0, round(shown.share, 3)) if shown.share else None
+    share = min(1.0, round(explains(shown, shown.limit_for(likely)), 3)) or None
     text = _sentence(facts, shown, kind, likely)
     return SpeedVerdict(
         kind=kind,
@@ -169,7 +169,7 @@ def _opts_text(facts: KernelFacts, likely: str) -> str:
     """Return the sentence about a slow kernel without opts."""
     if facts.opts is None or facts.opts or facts.share >= 0.5 or likely in ("launch overhead", "random access"):
         return ""
-    return " It has no opts: one element at a time, on one thread."
+    return f" It has no opts: {'' if facts.vector else 'one element at a time, '}on one thread."
 
 
 def _waited_text(facts: KernelFacts) -> str:
