@@ -93,7 +93,7 @@ function numberOf({ compared }: Decision): string {
     compared.find((one) => one.over && /times/.test(one.what)) ?? compared.find((one) => /times/.test(one.what));
   return over === undefined
     ? ""
-    : `computed ${plain(over.value)} times${over.over ? `, limit ${plain(over.bound)}` : ""}`;
+    : `computed ${over.value === 1 ? "once" : `${plain(over.value)} times`}${over.over ? `, limit ${plain(over.bound)}` : ""}`;
 }
 
 /** "393", "1.5", "4". */
