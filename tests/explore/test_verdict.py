@@ -20,7 +20,7 @@ from tinyexplore.explore.analysis.machine.table import Ceilings
 from tinyexplore.explore.analysis.models import throughput as throughput_module
 from tinyexplore.explore.analysis.opts import to_opts
 from tinyexplore.explore.analysis.requests import RequestSource, respond
-from tinyexplore.explore.analysis.verdict import judging
+from tinyexplore.explore.analysis.verdict import judging, measured
 from tinyexplore.explore.analysis.verdict.access import AccessPattern, CacheShape, crosses_lines, runs_of
 from tinyexplore.explore.analysis.verdict.facts import KernelFacts
 from tinyexplore.explore.analysis.verdict.measured import facts_of
@@ -261,7 +261,8 @@ def test_the_limit_of_random_accesses_is_their_measured_rate() -> None:
     assert (by_code.kind, by_code.share_of_limit) == ("compute", 0.101)
 
 
-def test_a_working_set_beyond_the_last_cache_is_in_memory() -> None:
+def test_a_working_set_beyond_the_last_cache_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measured, "cache_bytes", lambda level, default: default)  # a last cache of 32 MiB
     x = Tensor.rand(32 << 20).realize()
     view = explore(lambda: x.sum(), repeat=3)
     slowest = max(view.trace.runs, key=lambda run: run.median_us)
