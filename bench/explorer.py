@@ -386,7 +386,7 @@ def _capture(rounds: int) -> Figure:
                     times_of_way[way].append(seconds)
     plain, captured, with_trace = (median(times) for times in times_of_way.values())
     detail = f"processor time: {plain * 1e3:.1f} ms plain, {captured * 1e3:.1f} ms captured, in fresh processes with "
-    detail += f"nothing on disk but Python's bytecode; {with_trace * 1e3:.0f} ms for the trace, once it is asked for"
+    detail += f"nothing on disk but Python's bytecode; {with_trace * 1e3:.0f} ms more to build the trace"
     return Figure("capture over plain first run, softmax", captured / plain, "×", 2.0, detail)
 
 

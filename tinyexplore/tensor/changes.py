@@ -132,8 +132,8 @@ def note_key(buffer: Buffer, size: int) -> None:
 
 
 def refuse_gradient_of_part(whole: Changeable, part: Any) -> None:
-    """Raises NotImplementedError if gradients are recorded and `whole`, or the value `part` to write into it, requires
-    one."""
+    """Raises NotImplementedError if gradients are recorded and `whole`, or the value `part` written into it, requires a
+    gradient."""
     if not type(whole).no_grad and (whole.requires_grad or getattr(part, "requires_grad", False)):
         raise NotImplementedError(
             "assigning to parts of a tensor has no gradient: use where(), detach() it first, or write inside "

@@ -82,8 +82,8 @@ def tile_in_shared_memory(kernel: Kernel) -> Proposals:
     """Proposes UPCAST, LOCAL and STAGE for large products: a square of work-items with a tile of results each.
 
     If memory is accessed in vectors, the rows and columns of a tile are neighbors: one vector of shared memory, and one
-    of the result. Otherwise they are a side of the group apart, so that neighboring work-items read and store
-    neighbors. The group copies operands into shared memory once. On a CPU, where shared memory is ordinary memory, it
+    of the result. Otherwise the distance between them is the side of the group, so that neighboring work-items read and
+    store neighbors. The group copies operands into shared memory once. On a CPU, where shared memory is ordinary memory, it
     proposes nothing, because a copy gains nothing.
     """
     axes = grid_axes(kernel.ast)[-2:]
