@@ -83,7 +83,7 @@ def tile_in_shared_memory(kernel: Kernel) -> Proposals:
 
     If memory is accessed in vectors, the rows and columns of a tile are neighbors: one vector of shared memory, and one
     of the result. Otherwise the distance between them is the side of the group, so that neighboring work-items read and
-    store neighbors. The group copies operands into shared memory once. On a CPU, where shared memory is ordinary memory,
+    store neighbors. The group copies operands into shared memory once. On a CPU, where shared memory is ordinary,
     it proposes nothing, because a copy gains nothing.
     """
     axes = grid_axes(kernel.ast)[-2:]
