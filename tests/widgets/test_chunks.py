@@ -56,6 +56,7 @@ def test_the_code_of_a_panel_is_loaded_once_when_its_tab_is_opened(tab: Any, tmp
         assert tab.locator(".kernels").is_hidden() and tab.locator(".later:not([hidden])").count() == 0
     assert tab.evaluate(STYLES) == ["kernels"] and tab.evaluate("imported") == before + 1
     tab.evaluate("tinyexplore.handle.show('story')")
+    tab.wait_for_selector(".story[data-step]")
     tab.evaluate("tinyexplore.handle.show('workbench')")
     tab.evaluate("tinyexplore.handle.go({panel: 'roofline'})")
     tab.wait_for_selector(".roofline .dot")
