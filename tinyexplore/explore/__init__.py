@@ -221,7 +221,7 @@ class _CallablePackage(types.ModuleType):
     """This package as a callable module; a call is passed to the function `explore` in it."""
 
     def __call__(self, f: Any, *args: Any, **options: Any) -> Any:
-        """Call the function `explore`: capture `f(*args)` and return its Explorer."""
+        """Calls the function `explore`: captures `f(*args)` and returns its Explorer."""
         from tinyexplore.explore.notebook.exploring import explore  # noqa: PLC0415 (start-up: it loads the engine)
 
         return explore(f, *args, **options)

@@ -577,7 +577,7 @@ TERMS: tuple[Term, ...] = (
 
 
 def as_markdown() -> str:
-    """Return the text of docs/glossary.md."""
+    """Returns the text of docs/glossary.md."""
     parts = [
         "# Glossary",
         "This page answers: what does a term mean, and where in the code does it happen?\n\n"
@@ -591,7 +591,7 @@ def as_markdown() -> str:
 
 
 def as_typescript() -> str:
-    """Return the text of widgets/src/glossary.ts: the groups with their words."""
+    """Returns the text of widgets/src/glossary.ts: the groups with their words."""
     groups = {
         group: {"title": title, "terms": {term.word: term.meaning for term in TERMS if term.group == group}}
         for group, title in GROUPS.items()
@@ -612,7 +612,7 @@ FILES = {
 
 
 def main(arguments: list[str]) -> int:
-    """Write the files, or with `--check` list those that are out of date."""
+    """Writes the files, or with `--check` lists those that are out of date."""
     stale = [path for path, make in FILES.items() if not path.exists() or path.read_text(encoding="utf-8") != make()]
     if "--check" in arguments:
         for path in stale:

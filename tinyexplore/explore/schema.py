@@ -1,4 +1,4 @@
-"""Generate TypeScript from Python: types and checks of the Trace, types of requests, and the rows of panels.
+"""Generates TypeScript from Python: types and checks of the Trace, types of requests, and the rows of panels.
 
 `python -m tinyexplore.explore.schema` writes `model.ts`, `requests.ts`, `panel_rows.ts`, `panel_views.ts`,
 `goto/panel_says.ts` and the entries of panels in `chunks/`, all in `widgets/src`; with `--check` it compares.
@@ -34,7 +34,7 @@ class SchemaError(TypeError):
 
 
 def to_typescript() -> str:
-    """Return the text of `model.ts`: one interface for each dataclass of the model, in the order of the module."""
+    """Returns the text of `model.ts`: one interface for each dataclass of the model, in the order of the module."""
     parts = [
         "// Generated from tinyexplore/explore/tracefile/model.py by `python -m tinyexplore.explore.schema`. "
         "Do not edit.",
@@ -46,7 +46,7 @@ def to_typescript() -> str:
 
 
 def requests_to_typescript() -> str:
-    """Return the text of `requests.ts`: an interface for each request, and for each response that is a dataclass."""
+    """Returns the text of `requests.ts`: an interface for each request, and for each response that is a dataclass."""
     responses = {name: _response_of(cls) for name, cls in REQUESTS.items()}
     classes: dict[str, type] = {}
     for response in responses.values():
@@ -75,7 +75,7 @@ def requests_to_typescript() -> str:
 
 
 def _response_of(cls: type[Request]) -> type | None:
-    """Return the class of a request's responses; None for plain data."""
+    """Returns the class of a request's responses; None for plain data."""
     if not cls.response:
         return None
     module, _, name = cls.response.partition(":")
@@ -84,7 +84,7 @@ def _response_of(cls: type[Request]) -> type | None:
 
 
 def _collect(cls: type, classes: dict[str, type]) -> None:
-    """Add `cls` and all dataclasses in its fields to `classes`, those in fields first."""
+    """Adds `cls` and all dataclasses in its fields to `classes`, those in fields first."""
     if cls.__name__ in classes:
         if classes[cls.__name__] is not cls:
             raise SchemaError(f"two classes of responses have one name: {cls} and {classes[cls.__name__]}")
@@ -97,7 +97,7 @@ def _collect(cls: type, classes: dict[str, type]) -> None:
 
 
 def _parts(hint: typing.Any) -> list[typing.Any]:
-    """Return `hint` and all types inside it."""
+    """Returns `hint` and all types inside it."""
     return [hint, *(part for argument in typing.get_args(hint) for part in _parts(argument))]
 
 
@@ -111,7 +111,7 @@ def _request(name: str, cls: type[Request]) -> str:
 
 
 def _defaults() -> str:
-    """Return the default values of the fields of requests as TypeScript. Canonical requests omit such fields."""
+    """Returns the default values of the fields of requests as TypeScript. Canonical requests omit such fields."""
     lines = [
         "/** What stands for a field of a request that is left out, unless that is null. */",
         "export const DEFAULTS: { readonly [ask: string]: Readonly<Record<string, unknown>> | undefined } = {",
@@ -130,7 +130,7 @@ def _dataclasses() -> list[type]:
 
 
 def _name(cls: type) -> str:
-    """Return the name of a dataclass in TypeScript, where `TraceTables` is called `Trace`."""
+    """Returns the name of a dataclass in TypeScript, where `TraceTables` is called `Trace`."""
     return "Trace" if cls is model.TraceTables else cls.__name__
 
 
@@ -144,7 +144,7 @@ def _interface(cls: type) -> str:
 
 
 def _shapes() -> str:
-    """Return the constraints of the fields as data for `valid.ts`: [shape], or [shape, value of a missing field]."""
+    """Returns the constraints of the fields as data for `valid.ts`: [shape], or [shape, value of a missing field]."""
     lines = [
         "/** What each field must be, for valid.ts: [shape], or [shape, what a trace without that field means]. */",
         "export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly unknown[]>>>> = {",
@@ -220,7 +220,7 @@ _PANELS_HEADER = (
 
 
 def panel_files() -> dict[str, str]:
-    """Return the files of the front end that are generated from the rows of panels, by path under `widgets/src`."""
+    """Returns the files of the front end that are generated from the rows of panels, by path under `widgets/src`."""
     says = {panel.name: panel.says for panel in PANELS}
     chunks: dict[str, list[Panel]] = {}
     for panel in PANELS:
@@ -278,7 +278,7 @@ def _panel_rows() -> str:
 
 
 def _bundled_views() -> str:
-    """Return the module with the views whose code is in the bundle."""
+    """Returns the module with the views whose code is in the bundle."""
     bundled = [panel for panel in PANELS if not panel.chunk]
     imports = [_import(panel.view, ".") for panel in bundled]
     rows = [f"  {panel.name}: {panel.view.partition(':')[2]}," for panel in bundled]
@@ -286,7 +286,7 @@ def _bundled_views() -> str:
 
 
 def _chunk(panels: list[Panel]) -> str:
-    """Return the entry of a chunk: its style, its views, and the views of standalone widgets."""
+    """Returns the entry of a chunk: its style, its views, and the views of standalone widgets."""
     styles = list(dict.fromkeys(style for panel in panels for style in panel.styles))
     names = [f"style{number}" for number in range(len(styles))]
     views_alone = {panel.name: panel.widget.lone for panel in panels if panel.widget is not None and panel.widget.lone}
@@ -314,7 +314,7 @@ def _import(view: str, folder: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the files, or compare them (`--check`: exit status 1 if one is out of date)."""
+    """Writes the files, or compares them (`--check`: exit status 1 if one is out of date)."""
     parser = argparse.ArgumentParser(prog="python -m tinyexplore.explore.schema", description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     parser.add_argument("--output", type=Path, default=FOLDER, help="the folder of the files")

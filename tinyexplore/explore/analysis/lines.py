@@ -51,11 +51,11 @@ class LinesByTime(ReadableRow):
     """How a shared kernel is divided."""
 
     def by_time(self) -> tuple[LineTime, ...]:
-        """Return the lines, the slowest first."""
+        """Returns the lines, the slowest first."""
         return tuple(sorted(self.lines, key=lambda line: -line.time_us))
 
     def __str__(self) -> str:
-        """Return a table for a terminal, the slowest line first."""
+        """Returns a table for a terminal, the slowest line first."""
         rows = [f"{'time':>9} {'share':>6} {'kernels':>7}  line"]
         for line in self.by_time():
             time = duration_text(line.time_us) if self.total_us else "–"
@@ -69,7 +69,7 @@ class LinesByTime(ReadableRow):
 
 
 def lines_by_time(trace: Trace) -> LinesByTime:
-    """Return the lines of a trace, each with its share of the kernels' median times.
+    """Returns the lines of a trace, each with its share of the kernels' median times.
 
     An operation belongs to the line in which the user called it. An operation that the library added (a gradient, a
     cast) belongs to the line that caused it.
@@ -103,7 +103,7 @@ def lines_by_time(trace: Trace) -> LinesByTime:
 
 
 def lines_picture(trace: Trace) -> str:
-    """Return the lines as a static picture, the slowest first."""
+    """Returns the lines as a static picture, the slowest first."""
     line_times = lines_by_time(trace)
     longest_us = max((line.time_us for line in line_times.lines), default=0.0) or 1.0
     rows = [

@@ -1,4 +1,4 @@
-"""Parse opts as views write them: "UPCAST(0, 4), VECTOR(1, 16)"."""
+"""Parses opts as views write them: "UPCAST(0, 4), VECTOR(1, 16)"."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class WhatIfError(ValueError):
 
 
 def to_opt(text: str) -> Opt:
-    """Parse an Opt such as "UPCAST(0, 4)". Spellings of earlier versions, such as "AHEAD(0, 4)", are accepted too."""
+    """Parses an Opt such as "UPCAST(0, 4)". Spellings of earlier versions, such as "AHEAD(0, 4)", are accepted too."""
     match = _OPT.fullmatch(text)
     if match is None or match[1] not in OptOps.__members__:
         names = ", ".join(op.name for op in OptOps)
@@ -23,7 +23,7 @@ def to_opt(text: str) -> Opt:
 
 
 def to_opts(text: str) -> tuple[Opt, ...]:
-    """Parse a list of opts: "UPCAST(0, 4), VECTOR(1, 16)"."""
+    """Parses a list of opts: "UPCAST(0, 4), VECTOR(1, 16)"."""
     parts = re.findall(r"[^(),\s]+\s*\([^)]*\)|[^\s,]+", text)
     return tuple(to_opt(part) for part in parts)
 

@@ -34,7 +34,7 @@ class Stop(ReadableRow):
     after: str = ""
 
     def grade(self, guess: int | str) -> bool:
-        """Return whether a choice, given by its index or its text, is right."""
+        """Returns whether a choice, given by its index or its text, is right."""
         if not self.choices:
             raise ValueError("this stop is a note and has no question")
         if isinstance(guess, str):
@@ -44,13 +44,13 @@ class Stop(ReadableRow):
         return guess == self.answer
 
     def as_data(self) -> dict[str, Any]:
-        """Return the stop as data for the front end."""
+        """Returns the stop as data for the front end."""
         data = {**asdict(self), "choices": [well_formed(choice) for choice in self.choices]}
         return {name: well_formed(value) if isinstance(value, str) else value for name, value in data.items()}
 
 
 def how_many_kernels(trace: Trace) -> Stop:
-    """Ask how many kernels (compiled loop nests) a program has."""
+    """Asks how many kernels (compiled loop nests) a program has."""
     count = len(trace.kernels)
     computing = [node for node in trace.nodes if node.kind == "lazybuffer" and node.group in ("alu", "reduce")]
     wrong = [number for number in (len(computing), count + 1, count - 1, count + 2, 1) if number > 0]
@@ -63,7 +63,7 @@ def how_many_kernels(trace: Trace) -> Stop:
 
 
 def _shares(trace: Trace) -> str:
-    """Return which calls each of a few kernels computes: ": matmul in kernel 0, add and softmax in kernel 1".
+    """Returns which calls each of a few kernels computes: ": matmul in kernel 0, add and softmax in kernel 1".
 
     Each call is listed only at its first kernel.
     """
@@ -79,7 +79,7 @@ def _shares(trace: Trace) -> str:
 
 
 def which_rule_next(trace: Trace, stage: int, step: int = 0) -> Stop:
-    """Ask which rule fires next, after `step` steps of a stage."""
+    """Asks which rule fires next, after `step` steps of a stage."""
     steps = trace.stages[stage].steps
     next_step = next((k for k in range(step, len(steps)) if steps[k].rule is not None), None)
     if next_step is None:
@@ -101,7 +101,7 @@ def which_rule_next(trace: Trace, stage: int, step: int = 0) -> Stop:
 
 
 def which_is_slowest(trace: Trace) -> Stop:
-    """Ask which kernel of the trace is slowest."""
+    """Asks which kernel of the trace is slowest."""
     runs = sorted(trace.runs, key=lambda run: -run.median_us)
     if len(runs) < 2:
         raise ValueError(f"which kernel is slowest: {len(runs)} of this trace ran; two or more are needed")
@@ -114,7 +114,7 @@ def which_is_slowest(trace: Trace) -> Stop:
 
 
 def which_is_faster(trace: Trace, other: Trace) -> Stop:
-    """Ask which of two captures runs faster; neither is right if their spreads overlap."""
+    """Asks which of two captures runs faster; neither is right if their spreads overlap."""
     times = [capture.runs for capture in (trace, other)]
     if not all(times):
         raise ValueError("which is faster: a trace without timed kernels was given")
@@ -141,7 +141,7 @@ QUESTIONS = {
 
 
 def question(trace: Trace, about: str, *args: Any, **options: Any) -> Stop:
-    """Return a question: "kernels" (how many?), "next rule" (stage=, step=), "slowest", "faster" (and a trace)."""
+    """Returns a question: "kernels" (how many?), "next rule" (stage=, step=), "slowest", "faster" (and a trace)."""
     if about not in QUESTIONS:
         raise ValueError(f"no question about {about!r}; there are: {', '.join(QUESTIONS)}")
     ask: Any = QUESTIONS[about]

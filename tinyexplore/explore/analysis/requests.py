@@ -59,7 +59,7 @@ class RequestSource:
     """Comparisons of caches, by request."""
 
     def kernels(self) -> KernelAnalyses:
-        """Return the analyses of the Explorer.
+        """Returns the analyses of the Explorer.
 
         Raises:
             RequestError: the Explorer no longer exists.
@@ -79,7 +79,7 @@ class Request:
     """Whether a notebook responds from a background thread, because the request takes long."""
 
     def respond(self, source: RequestSource) -> Any:
-        """Return the response: a dataclass, or a dict of plain data.
+        """Returns the response: a dataclass, or a dict of plain data.
 
         Raises:
             ValueError, RuntimeError: there is no response; the message has the reason.
@@ -92,7 +92,7 @@ _R = TypeVar("_R", bound=type[Request])
 
 
 def request(name: str, response: str = "") -> Callable[[_R], _R]:
-    """Register a class of requests under `name`. `response` is the class of its responses, "module:name"."""
+    """Registers a class of requests under `name`. `response` is the class of its responses, "module:name"."""
 
     def register(cls: _R) -> _R:
         cls.name, cls.response = name, response
@@ -106,7 +106,7 @@ def request(name: str, response: str = "") -> Callable[[_R], _R]:
 
 
 def from_data(data: Any) -> Request:
-    """Return the request in a JSON object.
+    """Returns the request in a JSON object.
 
     Raises:
         RequestError: the object is no valid request.
@@ -133,7 +133,7 @@ def from_data(data: Any) -> Request:
 
 
 def _convert(value: Any, hint: Any, label: str) -> Any:
-    """Convert the JSON value `value` to the type `hint`.
+    """Converts the JSON value `value` to the type `hint`.
 
     Raises:
         RequestError: the value does not have this type.
@@ -153,7 +153,7 @@ def _convert(value: Any, hint: Any, label: str) -> Any:
 
 
 def request_key(request: Request) -> str:
-    """Return a request as a key: JSON with sorted names, without spaces and without fields that have their default."""
+    """Returns a request as a key: JSON with sorted names, without spaces and without fields that have their default."""
     data: Data = {"ask": request.name}
     for request_field in fields(request):  # type: ignore[arg-type]
         value = getattr(request, request_field.name)
@@ -163,14 +163,14 @@ def request_key(request: Request) -> str:
 
 
 def to_data(response: Any) -> Data:
-    """Return a response as plain data for JSON. An object with `as_data` defines its own data."""
+    """Returns a response as plain data for JSON. An object with `as_data` defines its own data."""
     shown = response.as_data() if hasattr(response, "as_data") else response
     data: Data = json.loads(json.dumps(shown if isinstance(shown, dict) else asdict(shown)))
     return data
 
 
 def stored_responses(analyses: KernelAnalyses) -> dict[str, Data]:
-    """Return the responses that the pages of a capture store, by canonical request."""
+    """Returns the responses that the pages of a capture store, by canonical request."""
     responses = {}
     for name, values, response in analyses.responses:
         request = REQUESTS[name](**values)
@@ -180,7 +180,7 @@ def stored_responses(analyses: KernelAnalyses) -> dict[str, Data]:
 
 
 def _caches_response(analyses: KernelAnalyses, request: Caches) -> CachesData:
-    """Return the response for a page; only the side `after` if modeling `before` would take too long."""
+    """Returns the response for a page; only the side `after` if modeling `before` would take too long."""
     from tinyexplore.explore.analysis.models.caches import TooLong
     from tinyexplore.explore.analysis.models.panel_data import caches_data
 
@@ -197,7 +197,7 @@ def is_for_background(data: Any) -> bool:
 
 
 def respond(source: RequestSource, data: Any) -> Data:
-    """Return the response to a request, both as data. Errors do not raise: they are responses, too."""
+    """Returns the response to a request, both as data. Errors do not raise: they are responses, too."""
     try:
         return to_data(from_data(data).respond(source))
     except (ValueError, RuntimeError) as error:

@@ -18,20 +18,20 @@ class Responses:
         self._stored: dict[Key, Any] = {}
 
     def __iter__(self) -> Iterator[tuple[str, dict[str, Any], Any]]:
-        """Yield (request name, fields, response), in the order of storage."""
+        """Yields (request name, fields, response), in the order of storage."""
         for (name, fields), response in self._stored.items():
             yield name, dict(fields), response
 
     def get(self, name: str, **fields: Any) -> Any:
-        """Return the response to a request, or None."""
+        """Returns the response to a request, or None."""
         return self._stored.get(_key(name, fields))
 
     def store(self, name: str, response: Any, **fields: Any) -> None:
-        """Store `response` for pages. `fields` are all fields of the request."""
+        """Stores `response` for pages. `fields` are all fields of the request."""
         self._stored[_key(name, fields)] = response
 
     def compare(self, kernel: int, before: tuple[str, ...] | None, after: tuple[str, ...] | None) -> None:
-        """Set the opts with which pages compare the caches of a kernel; this replaces an earlier choice.
+        """Sets the opts with which pages compare the caches of a kernel; this replaces an earlier choice.
 
         The comparison is computed when a page is written.
         """

@@ -10,7 +10,7 @@ from tinyexplore.uop import Ops
 
 
 def loaded_bytes(program: ProgramSpec) -> int:
-    """Return the bytes that the load instructions of one run read. A symbolic loop counts with its largest size."""
+    """Returns the bytes that the load instructions of one run read. A symbolic loop counts with its largest size."""
     total, times, opened = 0, 1, []
     for uop in program.uops:
         if uop.op is Ops.RANGE:
@@ -24,7 +24,7 @@ def loaded_bytes(program: ProgramSpec) -> int:
 
 
 def touched_bytes(steps: Sequence[tuple[int | None, int]], item_bytes: int, line_bytes: int) -> int:
-    """Return the bytes of the cache lines that loops access together.
+    """Returns the bytes of the cache lines that loops access together.
 
     Neighboring elements share lines. The loops are taken by increasing stride. As long as each continues where the
     previous ones end, they form one contiguous piece of memory; a larger stride has one piece per iteration. A loop of
@@ -48,7 +48,7 @@ def touched_bytes(steps: Sequence[tuple[int | None, int]], item_bytes: int, line
 
 
 def whole_lines(nbytes: int, line_bytes: int) -> int:
-    """Return `nbytes`, rounded up to whole cache lines."""
+    """Returns `nbytes`, rounded up to whole cache lines."""
     return ceil(nbytes / line_bytes) * line_bytes
 
 

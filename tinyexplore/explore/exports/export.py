@@ -22,7 +22,7 @@ from tinyexplore.explore.tracefile.wellformed import well_formed
 
 
 def content_policy(*scripts: str, compiles: bool = False) -> str:
-    """Return the Content-Security-Policy of a page: nothing is fetched or sent, and only `scripts` run.
+    """Returns the Content-Security-Policy of a page: nothing is fetched or sent, and only `scripts` run.
 
     Panels and workers are modules that these scripts create (`blob:`). Without scripts, none runs.
 
@@ -59,7 +59,7 @@ def export_html(
     engine: str = "",
     runnable: Sequence[dict[str, Any]] = (),
 ) -> str:
-    """Return the trace as one page: interactive with JavaScript, a picture and tables without.
+    """Returns the trace as one page: interactive with JavaScript, a picture and tables without.
 
     A trace without kernels gives a page of one line.
 
@@ -107,7 +107,7 @@ def export_html(
 
 
 def empty_view_text(trace: Trace) -> str:
-    """Return one line to show if the views would be empty; "" if the trace has kernels, or a graph and an error."""
+    """Returns one line to show if the views would be empty; "" if the trace has kernels, or a graph and an error."""
     failed = any(message.level == "error" for message in trace.messages)
     if trace.kernels or trace.dialect is not None or (failed and trace.nodes):
         return ""
@@ -134,14 +134,14 @@ def _text_page(trace: Trace, line: str) -> str:
 
 
 def script_text(name: str) -> str:
-    """Return a bundle of the front end for a page: "standalone" mounts itself, "live" is the engine of a page."""
+    """Returns a bundle of the front end for a page: "standalone" mounts itself, "live" is the engine of a page."""
     from tinyexplore.widgets.front_end import bundle
 
     return bundle(f"{name}.js").replace("</script", "<\\/script")
 
 
 def chunk_scripts(names: Iterable[str] | None = None) -> str:
-    """Return the code of panels (by default all) as inert script elements. The page loads each when its panel opens."""
+    """Returns the code of panels (by default all) as inert script elements. The page loads each when a panel opens."""
     from tinyexplore.widgets.front_end import chunk_names, packed_chunk
 
     chosen = chunk_names() if names is None else names
@@ -151,7 +151,7 @@ def chunk_scripts(names: Iterable[str] | None = None) -> str:
 
 
 def _chunks_for(trace: Trace, stored: Mapping[str, Any]) -> list[str]:
-    """Return the panels of a page without Python: those that show recorded data, or stored responses."""
+    """Returns the panels of a page without Python: those that show recorded data, or stored responses."""
     from tinyexplore.widgets.front_end import chunk_names
     from tinyexplore.widgets.panels import PANELS
 
@@ -172,7 +172,7 @@ def _chunks_for(trace: Trace, stored: Mapping[str, Any]) -> list[str]:
 
 
 def static_html(trace: Trace) -> str:
-    """Return HTML without scripts: the trace's messages, a picture of the pipeline, and a table of the kernels."""
+    """Returns HTML without scripts: the trace's messages, a picture of the pipeline, and a table of the kernels."""
     from tinyexplore.explore.tracefile.pictures.svg import pipeline_svg  # noqa: PLC0415 (start-up: it loads the layout)
 
     parts = [f"<h2>{escape(trace.title)}</h2>" if trace.title else ""]
@@ -189,7 +189,7 @@ def static_html(trace: Trace) -> str:
 
 
 def summary_text(trace: Trace) -> str:
-    """Return the content of the trace in one line, or in two with a problem.
+    """Returns the content of the trace in one line, or in two with a problem.
 
     The text has no times or addresses, so it is equal from run to run.
     """
@@ -230,7 +230,7 @@ _MOST_LINES = 400  # most lines of a text in a page without scripts
 
 
 def _texts_html(trace: Trace) -> str:
-    """Return the last stage text in each language and title, each in a folded block."""
+    """Returns the last stage text in each language and title, each in a folded block."""
     last = {(text.language, text.title): text for text in trace.stage_texts}
     parts = []
     for text in last.values():

@@ -1,4 +1,4 @@
-"""Register the requests of panels whose row names a function of the trace, and store their responses for pages."""
+"""Registers the requests of panels whose row names a function of the trace, and stores their responses for pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinyexplore.widgets.panels import PANELS, Panel  # noqa: TID253 (plain data
 
 
 def result_of(trace: Trace, panel: Panel) -> Any:
-    """Return the dataclass that a panel shows: the result of its row's function for the trace.
+    """Returns the dataclass that a panel shows: the result of its row's function for the trace.
 
     Raises:
         ValueError: the panel's row names no function.
@@ -25,7 +25,7 @@ def result_of(trace: Trace, panel: Panel) -> Any:
 
 
 def _register_panel(panel: Panel) -> type[Request]:
-    """Return a request class for a panel, registered in the table of requests."""
+    """Returns a request class for a panel, registered in the table of requests."""
 
     def respond(self: Request, source: RequestSource) -> Any:
         return result_of(source.trace(), panel)
@@ -39,7 +39,7 @@ PANEL_REQUESTS = {panel.name: _register_panel(panel) for panel in PANELS if pane
 
 
 def panel_responses(trace: Trace) -> dict[str, Any]:
-    """Return the responses that a page stores for these panels, by canonical request."""
+    """Returns the responses that a page stores for these panels, by canonical request."""
     rows = [panel for panel in PANELS if panel.answer]
     return {request_key(PANEL_REQUESTS[panel.name]()): to_data(result_of(trace, panel)) for panel in rows}
 

@@ -31,7 +31,7 @@ CHECKED = "LLVM"  # the device that computes the expected results, by different 
 def runnable(
     trace: Trace, captured: Mapping[int, CapturedKernel] | None = None, *, all_devices: bool = False
 ) -> list[dict[str, Any]]:
-    """Return the kernels of `trace` that a page can run, as JSON.
+    """Returns the kernels of `trace` that a page can run, as JSON.
 
     captured: the captured kernels; without them a page has no expected results.
     all_devices: whether to compile kernels of other devices than WASM, too.
@@ -72,7 +72,7 @@ def _buffer_types(trace: Trace, kernel: KernelInfo) -> list[list[Any]]:
 
 
 def _compile_for_pages(captured_kernel: CapturedKernel) -> str | None:
-    """Return the text of a kernel compiled for WebAssembly, with its own opts; None if it cannot be compiled."""
+    """Returns the text of a kernel compiled for WebAssembly, with its own opts; None if it cannot be compiled."""
     with recording(None):
         ast = captured_kernel.make_kernel().original
         kernel = hand_coded(Kernel.of(ast, wasm_target()))
@@ -83,7 +83,7 @@ def _compile_for_pages(captured_kernel: CapturedKernel) -> str | None:
 
 
 def _add_results(data: dict[str, Any], captured: CapturedKernel, bytes_left: int) -> int:
-    """Add the kernel's inputs, if they fit into `bytes_left`, and its outputs to `data`; return the bytes left."""
+    """Adds the kernel's inputs, if they fit into `bytes_left`, and its outputs to `data`; returns the bytes left."""
     contents = captured.contents
     total = sum([len(content) for content in contents or () if content is not None])
     inputs: list[bytes]
@@ -99,7 +99,7 @@ def _add_results(data: dict[str, Any], captured: CapturedKernel, bytes_left: int
 
 
 def _results(captured: CapturedKernel, inputs: Sequence[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield a sample of each buffer that the kernel writes, computed by a device that differs from the page's."""
+    """Yields a sample of each buffer that the kernel writes, computed by a device that differs from the page's."""
     try:
         with recording(None), Context(TARGET=NATIVE, BEAM=0):
             kernel = hand_coded(Kernel.of(captured.make_kernel().original, Device[CHECKED].target))

@@ -31,7 +31,7 @@ class Reader:
     file: str
 
     def load(self) -> Any:
-        """Import and return the reader's module."""
+        """Imports and returns the reader's module."""
         return importlib.import_module(f"{__name__}.{self.module}")
 
 
@@ -45,7 +45,7 @@ READERS = (
 
 
 def reader_of(dump: Dump) -> Reader:
-    """Return the reader that recognizes a dump.
+    """Returns the reader that recognizes a dump.
 
     Raises:
         ForeignError: no reader recognizes it.
@@ -59,7 +59,7 @@ def reader_of(dump: Dump) -> Reader:
 
 
 def read_dump(source: Dump | str | Path, limits: DumpLimits = DUMP_LIMITS) -> Trace:
-    """Return the trace of a dump: a file, a folder, or a `Dump`.
+    """Returns the trace of a dump: a file, a folder, or a `Dump`.
 
     Raises:
         ForeignError: no reader recognizes the dump, or it is damaged or exceeds a limit.

@@ -1,4 +1,4 @@
-"""Build a Trace from the results of a reader: nodes, rules, stages with a graph or a text, and the user's lines."""
+"""Builds a Trace from the results of a reader: nodes, rules, stages with a graph or a text, and the user's lines."""
 
 from __future__ import annotations
 
@@ -148,14 +148,14 @@ class Building:
         self.back_edges: list[BackEdge] = []
 
     def source(self, file: str) -> Source:
-        """Return the user's file, with its text if the dump has it or if it is a readable Python file."""
+        """Returns the user's file, with its text if the dump has it or if it is a readable Python file."""
         if file not in self._sources:
             text = self.dump.files.get(f"sources/{file.lstrip('/')}", "")
             self._sources[file] = Source(len(self._sources), PurePath(file).name or file, text)
         return self._sources[file]
 
     def frame(self, location: Place | None) -> int | None:
-        """Return the id of the frame of a position; None without a position."""
+        """Returns the id of the frame of a position; None without a position."""
         if location is None or location.line < 1:
             return None
         if location not in self._frames:
@@ -182,7 +182,7 @@ class Building:
         name: str = "",
         tag: Hashable = None,
     ) -> int:
-        """Return the id of a node. Nodes with equal content and position are one node; names may differ."""
+        """Returns the id of a node. Nodes with equal content and position are one node; names may differ."""
         key = (kind, op, src, dtype, shape, arg, place, tag)
         if key in self._keys:
             return self._keys[key]
@@ -201,14 +201,14 @@ class Building:
         return number
 
     def rule(self, file: str, line: int, text: str, *, doc: str = "") -> int:
-        """Add a rule of the compiler's source code, and return its id."""
+        """Adds a rule of the compiler's source code, and returns its id."""
         number = len(self.rules)
         name = f"{PurePath(file).name}:{line}"
         self.rules.append(RuleInfo(number, name, text[:120], doc, file, max(line, 0), text))
         return number
 
     def transform(self, name: str, law: str) -> int:
-        """Add a pass over whole graphs, and return its id."""
+        """Adds a pass over whole graphs, and returns its id."""
         self.transforms.append(Transform(len(self.transforms), name, law, "", 0, ""))
         return len(self.transforms) - 1
 
@@ -224,7 +224,7 @@ class Building:
         steps: tuple[Step, ...] = (),
         transform: int | None = None,
     ) -> int:
-        """Add a stage that begins at the end of the previous one, and return its id."""
+        """Adds a stage that begins at the end of the previous one, and returns its id."""
         self.budget.spend("steps", len(steps))
         number = len(self.stages)
         name = strip_colors(name)
@@ -237,7 +237,7 @@ class Building:
         return number
 
     def close_stage(self, number: int) -> None:
-        """Set the graphs and the time of an enclosing stage from the stages inside it."""
+        """Sets the graphs and the time of an enclosing stage from the stages inside it."""
         inside = [stage for stage in self.stages[number + 1 :] if stage.parent == number]
         if inside:
             old = self.stages[number]
@@ -264,7 +264,7 @@ class Building:
         of: tuple[int, ...] = (),
         follows: str = "",
     ) -> int | None:
-        """Add a stage whose result is a text, and return its id. If the text did not change, add none and return None.
+        """Adds a stage whose result is a text, and returns its id. If the text is unchanged, returns None.
 
         Args:
             name: the name of the stage.
@@ -317,7 +317,7 @@ class Building:
         return number
 
     def _nodes_of_line(self, operation: Operation, node: int | None, of: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the nodes of a line: of its operation, of those that it was derived from, or of its position."""
+        """Returns the nodes of a line: of its operation, of those that it was derived from, or of its position."""
         if node is None and (nodes := self.nodes_of(operation.of) if operation.of else of):
             return nodes
         if node is None and operation.place is not None:
@@ -332,7 +332,7 @@ class Building:
     def _steps(
         self, kind: str, before: int, after: int, firings: Sequence[tuple[int, Sequence[Operation]]]
     ) -> tuple[Step, ...]:
-        """Return the steps from one module to the next: one for each rule that fired, one for the rest of the pass."""
+        """Returns the steps from one module to the next: one for each rule that fired, one for the rest of the pass."""
         steps = []
         for rule, operations in firings:
             _, root = self._graph(kind, operations)
@@ -344,7 +344,7 @@ class Building:
         return tuple(steps)
 
     def _graph(self, kind: str, operations: Sequence[Operation]) -> tuple[list[int | None], int | None]:
-        """Return the node of each line, and a root node above all unused values."""
+        """Returns the node of each line, and a root node above all unused values."""
         value_of: dict[str, int] = {}
         unresolved: list[tuple[str, int]] = []
         node_ids: list[int | None] = []
@@ -419,7 +419,7 @@ class Building:
     def _fill_in_places(
         last: _Last | None, operations: Sequence[Operation], came_from: Sequence[int | None]
     ) -> Sequence[Operation]:
-        """Return the operations with missing positions filled in.
+        """Returns the operations with missing positions filled in.
 
         An operation gets the position of the same operation in the previous text, else that of its first user, else
         that of its first operand.
@@ -455,7 +455,7 @@ class Building:
         node_ids: Sequence[int | None],
         came_from: Sequence[int | None],
     ) -> None:
-        """Link nodes to those of the previous text, and to nodes of other levels that their keys name."""
+        """Links nodes to those of the previous text, and to nodes of other levels that their keys name."""
         for operation, node, origin in zip(operations, node_ids, came_from):
             if node is None:
                 continue
@@ -470,11 +470,11 @@ class Building:
                 self._by_key.update(dict.fromkeys(operation.keys, node))
 
     def nodes_of(self, keys: Iterable[str]) -> tuple[int, ...]:
-        """Return the nodes of operations by their keys; ignore unknown keys."""
+        """Returns the nodes of operations by their keys; ignores unknown keys."""
         return tuple(dict.fromkeys(self._by_key[key] for key in keys if key in self._by_key))
 
     def connect(self, before: str, after: str, how: str, stage: int | None) -> None:
-        """Link two operations by their keys, if both are known."""
+        """Links two operations by their keys, if both are known."""
         nodes = self.nodes_of((before,)), self.nodes_of((after,))
         for source in nodes[0]:
             for target in nodes[1]:
@@ -482,28 +482,28 @@ class Building:
                     self.links[Link(source, target, how, stage)] = None
 
     def kernel(self, name: str, device: str) -> int:
-        """Add a kernel of the compiler, and return its id. Terminal colors are removed from the name."""
+        """Adds a kernel of the compiler, and returns its id. Terminal colors are removed from the name."""
         number = len(self.kernels)
         self.kernels.append(KernelInfo(number, strip_colors(name), device, (), (), (), (), (), 0, 0, 0.0, False, None))
         return number
 
     def program(self, kernel: int, language: str, lines: Sequence[tuple[str, tuple[int, ...]]]) -> None:
-        """Add a listing of a kernel, as (text, nodes) of each line."""
+        """Adds a listing of a kernel, as (text, nodes) of each line."""
         self.budget.spend("lines", len(lines))
         most_columns = self.budget.limits.columns
         program_lines = tuple(Line(text[:most_columns], nodes) for text, nodes in lines)
         self.programs.append(Program(len(self.programs), kernel, language, program_lines))
 
     def note(self, text: str, level: str = "note") -> None:
-        """Add a message to the trace."""
+        """Adds a message to the trace."""
         self.messages.append(Message(level, text, None))
 
     def skip(self, what: str, error: object) -> None:
-        """Add a message about a part that could not be read, with the reason."""
+        """Adds a message about a part that could not be read, with the reason."""
         self.note(f"could not read {what}: {error}", "warning")
 
     def trace(self) -> Trace:
-        """Return the trace after validation."""
+        """Returns the trace after validation."""
         unread = tuple(message.text for message in self.messages if message.level == "warning")
         facts = tuple((name, text) for name, text in self.dump.facts.items())
         version = self.dump.version
@@ -533,12 +533,12 @@ class Building:
 
 
 def strip_colors(text: str) -> str:
-    """Return the text without terminal colors."""
+    """Returns the text without terminal colors."""
     return _TERMINAL.sub("", text)
 
 
 def sources_of(files: Iterable[str]) -> dict[str, str]:
-    """Return the texts of Python files, by their names in a dump."""
+    """Returns the texts of Python files, by their names in a dump."""
     sources = {}
     for file in dict.fromkeys(files):
         text = "".join(linecache.getlines(file))

@@ -73,7 +73,7 @@ class Dump:
     facts: Mapping[str, str] = field(default_factory=dict)
 
     def save(self, path: str | Path) -> Path:
-        """Write the dump as a bundle: gzipped JSON, equal for equal dumps."""
+        """Writes the dump as a bundle: gzipped JSON, equal for equal dumps."""
         data = {BUNDLE: BUNDLE_VERSION, "compiler": self.compiler, "version": self.version, "title": self.title}
         text = json.dumps({**data, "facts": dict(self.facts), "files": dict(self.files)}, separators=(",", ":"))
         write_whole(Path(path), gzip.compress(text.encode(), compresslevel=9, mtime=0))
@@ -81,7 +81,7 @@ class Dump:
 
     @staticmethod
     def load(path: str | Path, limits: DumpLimits = DUMP_LIMITS) -> Dump:
-        """Load the dump in a folder, a bundle or a single file, gzipped or plain.
+        """Loads the dump in a folder, a bundle or a single file, gzipped or plain.
 
         Raises:
             ForeignError: the file is a pickle, is damaged, or exceeds a limit.
@@ -98,7 +98,7 @@ class Dump:
 
     @staticmethod
     def of_bytes(data: bytes, name: str, limits: DumpLimits = DUMP_LIMITS) -> Dump:
-        """Load the dump in the bytes of a file with this name."""
+        """Loads the dump in the bytes of a file with this name."""
         try:
             if data[:2] == _GZIP:
                 data = b"".join(gunzip(io.BytesIO(data), limits.nbytes))
@@ -128,7 +128,7 @@ def is_json(path: str | Path) -> bool:
 
 
 def _folder(folder: Path, limits: DumpLimits) -> dict[str, str]:
-    """Return the texts of a folder and its subfolders, without symbolic links and other kinds of files."""
+    """Returns the texts of a folder and its subfolders, without symbolic links and other kinds of files."""
     files: dict[str, str] = {}
     total = 0
     for path in sorted(folder.rglob("*")):
@@ -163,7 +163,7 @@ class Budget:
         self._end = time.monotonic() + limits.seconds
 
     def spend(self, what: str, count: int = 1) -> None:
-        """Add `count` to "lines", "nodes" or "steps". Raises ForeignError above a limit or after the time limit."""
+        """Adds `count` to "lines", "nodes" or "steps". Raises ForeignError above a limit or after the time limit."""
         self._spent[what] += count
         limit = getattr(self.limits, what)
         if self._spent[what] > limit:
@@ -171,12 +171,12 @@ class Budget:
         self.check_time()
 
     def check_time(self) -> None:
-        """Raise ForeignError after the time limit."""
+        """Raises ForeignError after the time limit."""
         if time.monotonic() > self._end:
             raise ForeignError(f"reading the dump takes more than {self.limits.seconds:g} s")
 
     def check_depth(self, depth: int) -> None:
-        """Raise ForeignError if the nesting is too deep."""
+        """Raises ForeignError if the nesting is too deep."""
         if depth > self.limits.depth:
             raise ForeignError(f"the dump is nested more than {self.limits.depth} deep")
 

@@ -1,4 +1,4 @@
-"""Read TorchInductor logs of `TORCH_TRACE=FOLDER`: the graphs and the code for each graph that Dynamo compiled.
+"""Reads TorchInductor logs of `TORCH_TRACE=FOLDER`: the graphs and the code for each graph that Dynamo compiled.
 
 With `INDUCTOR_PROVENANCE=1` the log also has the nodes that each kernel computes.
 """
@@ -62,7 +62,7 @@ class Record:
 
     @property
     def compile_id(self) -> str:
-        """Return the id of the graph that Dynamo compiled: "0/0"."""
+        """Returns the id of the graph that Dynamo compiled: "0/0"."""
         return f"{self.data.get('frame_id')}/{self.data.get('frame_compile_id')}"
 
 
@@ -72,7 +72,7 @@ def recognizes(dump: Dump) -> bool:
 
 
 def read(dump: Dump, budget: Budget) -> Trace:
-    """Return the trace of a log. A message of the trace reports each record that cannot be read."""
+    """Returns the trace of a log. A message of the trace reports each record that cannot be read."""
     levels = (Level("fx", "FX node", "FX nodes", "program"),)
     records: dict[str, list[Record]] = {}
     version, damaged = dump.version, 0
@@ -99,7 +99,7 @@ def read(dump: Dump, budget: Budget) -> Trace:
 
 
 def read_records(text: str, budget: Budget) -> Iterator[Record]:
-    """Yield the records of a log, each with its payload; a record that is not JSON has no kind."""
+    """Yields the records of a log, each with its payload; a record that is not JSON has no kind."""
     current: Record | None = None
     limits = JsonLimits(4 << 20, 100_000, 40)
     for line in text.splitlines():
@@ -129,7 +129,7 @@ _KINDS = frozenset((*_GRAPHS, "chromium_event", "inductor_output_code", "artifac
 
 
 def _json(record: Record) -> dict[str, Any]:
-    """Return the payload of a record as an object; empty if it is none."""
+    """Returns the payload of a record as an object; empty if it is none."""
     try:
         data = bounded_json("\n".join(record.lines) or "{}", JsonLimits(8 << 20, 400_000, 20))
     except UntrustedError:
@@ -146,7 +146,7 @@ class _Compilation:
         self._names: dict[str, str] = {}  # (part and level) + node → key
 
     def read(self, records: Sequence[Record]) -> None:
-        """Add the stages in the order of the log."""
+        """Adds the stages in the order of the log."""
         kinds = {record.kind for record in records}
         if not kinds & (_GRAPHS.keys() | {"inductor_output_code"}):
             return
@@ -186,7 +186,7 @@ class _Compilation:
     def _code(
         self, record: Record, group: int, part: str, mapping: Mapping[str, Any], stacks: Mapping[str, Any]
     ) -> None:
-        """Add the generated code; lines of a kernel link to the nodes that it computes."""
+        """Adds the generated code; lines of a kernel link to the nodes that it computes."""
         nodes_of = {
             str(name).rpartition(":")[0]: tuple(f"{self._id} {part} post:{node}" for node in nodes)
             for name, nodes in _table(mapping.get("cppCodeToPost"))
@@ -210,7 +210,7 @@ class _Compilation:
                 self._b.connect(f"{self._id}  pre:{before}", f"{self._id} {part} post:{later}", "Inductor", stage)
 
     def _kernels(self, lines: Sequence[str], nodes_of: Mapping[str, tuple[str, ...]]) -> None:
-        """Add each kernel with its source text."""
+        """Adds each kernel with its source text."""
         for start, line in enumerate(lines):
             match = _DEFINED.match(line)
             if match is None:
@@ -226,7 +226,7 @@ class _Compilation:
 
 
 def _table(value: object) -> Iterator[tuple[str, list[str]]]:
-    """Yield the rows of an object whose values are lists of texts."""
+    """Yields the rows of an object whose values are lists of texts."""
     if isinstance(value, Mapping):
         for name, items in value.items():
             if isinstance(items, list) and all(isinstance(item, str) for item in items):
@@ -239,7 +239,7 @@ def _find_place(texts: Sequence[str]) -> Place | None:
 
 
 def _with_kernels(lines: Sequence[str], kernels: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the lines with the kernel that each defines or calls, "" for none."""
+    """Yields the lines with the kernel that each defines or calls, "" for none."""
     inside = ""
     kernel_names = set(kernels)
     for line in lines:
@@ -252,7 +252,7 @@ def _with_kernels(lines: Sequence[str], kernels: Sequence[str]) -> Iterator[tupl
 
 
 def read_fx(lines: Sequence[str], prefix: str) -> Iterator[Operation]:
-    """Yield the lines of an FX graph. Comments with a file name give the positions.
+    """Yields the lines of an FX graph. Comments with a file name give the positions.
 
     prefix: the prefix of the nodes' keys.
     """

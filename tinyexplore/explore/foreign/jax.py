@@ -1,4 +1,4 @@
-"""Read JAX and XLA: jaxpr, StableHLO, HLO after each pass that changes it, LLVM IR of each kernel, assembly.
+"""Reads JAX and XLA: jaxpr, StableHLO, HLO after each pass that changes it, LLVM IR of each kernel, assembly.
 
 `read` accepts the dumps of `record`, and any folder of `XLA_FLAGS=--xla_dump_to=FOLDER --xla_dump_hlo_pass_re=.*`.
 """
@@ -60,7 +60,7 @@ _LANGUAGES = (
 
 
 def record(f: Callable[..., Any], *args: Any, title: str = "") -> Dump:
-    """Compile `f` for these arguments, and return the dumps of JAX and XLA.
+    """Compiles `f` for these arguments, and returns the dumps of JAX and XLA.
 
     Raises:
         ModuleNotFoundError: JAX is not installed.
@@ -83,7 +83,7 @@ def record(f: Callable[..., Any], *args: Any, title: str = "") -> Dump:
 
 
 def _without_repetitions(files: Any) -> Iterable[tuple[str, str]]:
-    """Yield the files that `read` needs, without snapshots that equal the previous one."""
+    """Yields the files that `read` needs, without snapshots that equal the previous one."""
     last: dict[str, str] = {}
     for name in sorted(files, key=_sort_key):
         if match := _SNAPSHOT.search(name):
@@ -108,7 +108,7 @@ def recognizes(dump: Dump) -> bool:
 
 
 def read(dump: Dump, budget: Budget) -> Trace:
-    """Return the trace of a dump. A message of the trace reports each part that cannot be read."""
+    """Returns the trace of a dump. A message of the trace reports each part that cannot be read."""
     levels = [
         Level("jaxpr", "equation", "equations", "program"),
         Level("op", "StableHLO operation", "StableHLO operations", "program"),
@@ -143,7 +143,7 @@ def read(dump: Dump, budget: Budget) -> Trace:
 
 
 def _label(order: str) -> tuple[str, str]:
-    """Return the name and the description of a snapshot."""
+    """Returns the name and the description of a snapshot."""
     match = _PASS.match(order)
     if order == "before_optimizations":
         return "conversion to HLO", "XLA converts StableHLO to HLO"
@@ -153,7 +153,7 @@ def _label(order: str) -> tuple[str, str]:
 
 
 def _read_kernels(building: Building, module: str) -> None:
-    """Add the buffer assignment, and each kernel's LLVM IR before and after LLVM with its assembly."""
+    """Adds the buffer assignment, and each kernel's LLVM IR before and after LLVM with its assembly."""
     files = building.dump.files
     for name in files:
         if (match := _BUFFERS.search(name)) and match[1] == module:
@@ -183,7 +183,7 @@ def _read_kernels(building: Building, module: str) -> None:
 
 
 def _roots(building: Building, kernel: str) -> tuple[int, ...]:
-    """Return the result nodes of the computation that a kernel's instruction calls, if any."""
+    """Returns the result nodes of the computation that a kernel's instruction calls, if any."""
     regions = [set(region.nodes) for region in building.regions]
     roots: dict[int, None] = {}
     for node in building.nodes_of((f"hlo:{kernel}",)):
@@ -198,7 +198,7 @@ def _buffer_line(line: str) -> Operation:
 
 
 def read_hlo(text: str) -> Iterable[Operation]:
-    """Yield the lines of an HLO module, without its tables of positions."""
+    """Yields the lines of an HLO module, without its tables of positions."""
     frames = _frame_places(text)
     roots: dict[str, str] = {}
     computation = ""
@@ -243,13 +243,13 @@ def _instruction(
 
 
 def _called_computations(attributes: str) -> list[str]:
-    """Return the computations that an instruction calls, with and without number suffix (kernels use the latter)."""
+    """Returns the computations that an instruction calls, with and without number suffix (kernels use the latter)."""
     names = _CALLED.findall(attributes)
     return [*names, *(re.sub(r"\.\d+$", "", name) for name in names)]
 
 
 def _frame_places(text: str) -> dict[str, Place]:
-    """Return the positions of a module's stack frames, by frame id."""
+    """Returns the positions of a module's stack frames, by frame id."""
     head, _, rest = text.partition("FunctionNames")
     files = dict(re.findall(r'^(\d+) "([^"]+)"$', head, re.MULTILINE))
     functions = dict(re.findall(r'^(\d+) "([^"]+)"$', rest.partition("FileLocations")[0], re.MULTILINE))
@@ -265,7 +265,7 @@ def _frame_places(text: str) -> dict[str, Place]:
 
 
 def read_jaxpr(text: str) -> Iterable[Operation]:
-    """Yield the lines of a jaxpr without the positions of equations.
+    """Yields the lines of a jaxpr without the positions of equations.
 
     A long equation has its operands on its last line.
     """
@@ -299,7 +299,7 @@ def read_jaxpr(text: str) -> Iterable[Operation]:
 
 
 def _operands(lines: list[str], start: int) -> str:
-    """Return the line on which the brackets of an equation close."""
+    """Returns the line on which the brackets of an equation close."""
     depth = 0
     for line in lines[start : start + 400]:
         depth += line.count("[") - line.count("]")

@@ -1,4 +1,4 @@
-"""Read lines of LLVM IR and of assembly (including PTX), each with the user's line from its debug data."""
+"""Reads lines of LLVM IR and of assembly (including PTX), each with the user's line from its debug data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_library(file: str) -> bool:
 
 
 def llvm_ir(text: str, function: str = "") -> list[Operation]:
-    """Return the lines of the functions that a module defines, without metadata.
+    """Returns the lines of the functions that a module defines, without metadata.
 
     function: only the function with this name; "" for all.
     """
@@ -49,7 +49,7 @@ def llvm_ir(text: str, function: str = "") -> list[Operation]:
 
 
 def remove_debug_data(text: str) -> tuple[str, dict[int, Place]]:
-    """Return a module of LLVM IR without debug data but with the same number of lines, and the position of each line.
+    """Returns a module of LLVM IR without debug data but with the same number of lines, and the position of each line.
 
     Lines are counted from 0.
     """
@@ -68,7 +68,7 @@ def remove_debug_data(text: str) -> tuple[str, dict[int, Place]]:
 
 
 def _debug_places(text: str) -> Callable[[int], Place | None]:
-    """Return a function from a DILocation number to its position; for inlined library code, the user's call."""
+    """Returns a function from a DILocation number to its position; for inlined library code, the user's call."""
     rows: dict[int, tuple[str, dict[str, str]]] = {}
     for line in text.splitlines():
         if line.startswith("!") and (match := _NAMED.match(line)):
@@ -80,7 +80,7 @@ def _debug_places(text: str) -> Callable[[int], Place | None]:
         return rows.get(int(number), ("", {})) if number.isdigit() else ("", {})
 
     def file_of(scope: str) -> tuple[str, str]:
-        """Return the file and the function of a scope."""
+        """Returns the file and the function of a scope."""
         file = function = ""
         for _ in range(_MOST_INLINED):
             kind, fields = row(scope)
@@ -116,7 +116,7 @@ def _debug_places(text: str) -> Callable[[int], Place | None]:
 
 
 def assembly(text: str) -> list[Operation]:
-    """Return the lines of an assembler text without directives, each with the position of the previous `.loc`."""
+    """Returns the lines of an assembler text without directives, each with the position of the previous `.loc`."""
     files: dict[str, str] = {}
     for line in text.splitlines():  # PTX names its files at the end
         if match := _FILE.match(line):

@@ -1,4 +1,4 @@
-"""Disassemble the machine code of another compiler."""
+"""Disassembles the machine code of another compiler."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SYMBOL = re.compile(r"^[0-9a-f]+ <(.*)>:$")
 
 
 def disassemble(objects: Path) -> str:
-    """Disassemble an object file with `llvm-objdump` or `objdump`; return "" if neither is installed."""
+    """Disassembles an object file with `llvm-objdump` or `objdump`; returns "" if neither is installed."""
     program = shutil.which("llvm-objdump") or shutil.which("objdump")
     if program is None:
         return ""

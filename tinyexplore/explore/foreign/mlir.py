@@ -1,4 +1,4 @@
-"""Read MLIR: the text of a module after each pass, as `--mlir-print-ir-after-all`, Triton and xDSL print it.
+"""Reads MLIR: the text of a module after each pass, as `--mlir-print-ir-after-all`, Triton and xDSL print it.
 
 A dump is such an output, or a folder with it and files of later languages (`.llir`, `.ptx`, `.s`).
 """
@@ -82,7 +82,7 @@ def recognizes(dump: Dump) -> bool:
 
 
 def read(dump: Dump, budget: Budget) -> Trace:
-    """Return the trace of a dump: each pass that changes the module, then the later languages."""
+    """Returns the trace of a dump: each pass that changes the module, then the later languages."""
     levels = (Level("op", "operation", "operations", "program"),)
     compiler = {"xdsl": "xDSL", "triton": "Triton"}.get(dump.compiler) or _compiler(dump)
     building = Building(dump, budget, compiler=compiler, levels=levels, languages=_LANGUAGES)
@@ -106,14 +106,14 @@ def _compiler(dump: Dump) -> str:
 
 
 def _sort_key(name: str) -> tuple[int, str]:
-    """Return the sort key of a file: the order of the languages of one kernel."""
+    """Returns the sort key of a file: the order of the languages of one kernel."""
     suffix = name.rpartition(".")[2]
     order = ("ttir", "ttgir", "mlir", "txt", "ll", "llir", "ptx", "s", "amdgcn")
     return (order.index(suffix) if suffix in order else 3, name)
 
 
 def read_passes(building: Building, text: str, parent: int, subject: str) -> None:
-    """Add a stage for each pass that changed the module, with the patterns that fired in it as its steps."""
+    """Adds a stage for each pass that changed the module, with the patterns that fired in it as its steps."""
     firings: list[tuple[int, list[Operation]]] = []
     rules: dict[tuple[str, int, str], int] = {}
     previous = Section("", "input", "the module as it came", "")
@@ -146,7 +146,7 @@ def _language(text: str) -> str:
 
 
 def sections(text: str) -> Iterator[Section]:
-    """Yield the modules of a dump, in order. Text before the first header counts if it looks like a module."""
+    """Yields the modules of a dump, in order. Text before the first header counts if it looks like a module."""
     head: Section | None = None
     lines: list[str] = []
     for line in [*text.splitlines(), "// -----// "]:
@@ -177,7 +177,7 @@ def _header(line: str) -> Section:
 
 
 def operations(text: str, budget: Budget) -> list[Operation]:
-    """Parse the operations of a module. The location of an operation with regions is after its last brace."""
+    """Parses the operations of a module. The location of an operation with regions is after its last brace."""
     locations = Locations(text)
     operations_read: list[Operation] = []
     opened: list[int] = []  # lines with an open brace
@@ -215,7 +215,7 @@ def operations(text: str, budget: Budget) -> list[Operation]:
 
 
 def _with_call_place(operation: Operation, called_at: dict[str, Place]) -> Operation:
-    """Return the operation; if it has no location, it gets that of the first call of its function."""
+    """Returns the operation; if it has no location, it gets that of the first call of its function."""
     if operation.place is not None or not operation.op or operation.op == "block":
         return operation
     location = next((called_at[name] for name in operation.region if name in called_at), None)
@@ -255,7 +255,7 @@ class Locations:
         self._known: dict[str, list[Place]] = {}
 
     def split(self, line: str) -> tuple[str, Place | None]:
-        """Split a line into its text without locations and the position of its last location.
+        """Splits a line into its text without locations and the position of its last location.
 
         For inlined calls the position is the user's.
         """
@@ -273,7 +273,7 @@ class Locations:
         return clean.rstrip(), location
 
     def _places(self, text: str, depth: int) -> list[Place]:
-        """Return all positions in a location, the innermost call first."""
+        """Returns all positions in a location, the innermost call first."""
         if text in self._known or depth > 20:
             return self._known.get(text, [])
         self._known[text] = []  # for a location that refers to itself
@@ -289,7 +289,7 @@ class Locations:
 
 
 def _parse_place(file: str, numbers: str) -> Place:
-    """Parse a location: `:3:8`, `:3:8 to :13` or `:3:8 to 4:2`. Columns count from 0 in a frame."""
+    """Parses a location: `:3:8`, `:3:8 to :13` or `:3:8 to 4:2`. Columns count from 0 in a frame."""
     begin, _, end = numbers.partition(" to ")
     line, column = (min(int(digits[:9]), 10**8) for digits in begin[1:].split(":"))
     last, _, last_column = end.partition(":")
@@ -298,7 +298,7 @@ def _parse_place(file: str, numbers: str) -> Place:
 
 
 def _find_closing(line: str, start: int) -> int:
-    """Return the position of the bracket that closes the one at `start`, or the end of the line."""
+    """Returns the position of the bracket that closes the one at `start`, or the end of the line."""
     depth = 0
     in_string = False
     for index in range(start, len(line)):

@@ -1,4 +1,4 @@
-"""Read Numba: bytecode, Numba IR after each pass that changes it, LLVM IR after each LLVM pass, assembly.
+"""Reads Numba: bytecode, Numba IR after each pass that changes it, LLVM IR after each LLVM pass, assembly.
 
 `record` compiles a function in a process that has Numba; `read` needs no Numba.
 """
@@ -43,7 +43,7 @@ _LANGUAGES = (
 
 
 def record(f: Callable[..., Any], signature: Any, *, title: str = "") -> Dump:
-    """Compile `f` for a signature, such as `(numba.float32[:],)`, and return the dumps of Numba and LLVM.
+    """Compiles `f` for a signature, such as `(numba.float32[:],)`, and returns the dumps of Numba and LLVM.
 
     Raises:
         ModuleNotFoundError: Numba is not installed.
@@ -79,7 +79,7 @@ def record(f: Callable[..., Any], signature: Any, *, title: str = "") -> Dump:
 
 @contextmanager
 def _watch_passes(name: str, seen: list[tuple[str, float, str]], modules: dict[str, str]) -> Iterator[None]:
-    """Record Numba's passes on the function `name` inside the `with` block.
+    """Records Numba's passes on the function `name` inside the `with` block.
 
     seen: gets (pass, seconds, text) after each pass.
     modules: gets each module before LLVM's optimization.
@@ -130,7 +130,7 @@ def _bytecode(f: Any) -> str:
 
 
 def _llvm_dumps(module: str, symbol: str) -> dict[str, str]:
-    """Return the dumps of LLVM's passes over Numba's module, from this package's LLVM; see `explore.llvm`."""
+    """Returns the dumps of LLVM's passes over Numba's module, from this package's LLVM; see `explore.llvm`."""
     from tinyexplore.explore.analysis.passes import LLVMPassesError, module_passes
     from tinyexplore.explore.analysis.passes.run import Pipeline
 
@@ -160,7 +160,7 @@ def _llvm_dumps(module: str, symbol: str) -> dict[str, str]:
 
 
 def _one_function(text: str, symbol: str) -> str:
-    """Return the assembly of one function, with the `.file` directives."""
+    """Returns the assembly of one function, with the `.file` directives."""
     files = [line for line in text.splitlines() if line.lstrip().startswith(".file")]
     body = text.partition(f"\n{symbol}:\n")[2].partition("\n.Lfunc_end")[0]
     return "\n".join([*files, f"{symbol}:", body])
@@ -172,7 +172,7 @@ def recognizes(dump: Dump) -> bool:
 
 
 def read(dump: Dump, budget: Budget) -> Trace:
-    """Return the trace of a dump. A message of the trace reports each part that cannot be read."""
+    """Returns the trace of a dump. A message of the trace reports each part that cannot be read."""
     levels = (Level("ir", "Numba statement", "Numba statements", "program"),)
     building = Building(dump, budget, compiler="Numba", levels=levels, languages=_LANGUAGES)
     try:
@@ -206,7 +206,7 @@ def _pass_name(name: str) -> str:
 
 
 def _read_llvm(building: Building, file: str) -> None:
-    """Add LLVM's passes and the assembly."""
+    """Adds LLVM's passes and the assembly."""
     dump = building.dump
     group = building.stage("LLVM's passes")
     if "llvm/error.txt" in dump.files:
@@ -221,14 +221,14 @@ def _read_llvm(building: Building, file: str) -> None:
 
 
 def _split_marks(text: str, file: str) -> Iterator[tuple[str, Place | None]]:
-    """Yield the lines, each with the position in its mark."""
+    """Yields the lines, each with the position in its mark."""
     for line in text.splitlines():
         clean, _, number = line.partition(_MARK)
         yield clean, Place(file, int(number[:9])) if number.isdigit() and int(number[:9]) else None
 
 
 def numba_ir(lines: Iterator[tuple[str, Place | None]]) -> Iterator[Operation]:
-    """Yield the statements of Numba IR. A second assignment to a name is another value."""
+    """Yields the statements of Numba IR. A second assignment to a name is another value."""
     block = ""
     for text, location in lines:
         if text.startswith("label "):

@@ -33,7 +33,7 @@ class Rewriting:
         self._rebuilt: dict[int, list[int]] = {}  # rebuilt node → its previous nodes
 
     def final_node(self, root: int) -> int:
-        """Return the final node in place of a node, after all matches."""
+        """Returns the final node in place of a node, after all matches."""
         stack, opened = [root], set()
         while stack:
             node = stack[-1]
@@ -59,7 +59,7 @@ class Rewriting:
         return self._final[root]
 
     def _step(self, node: int, opened: set[int]) -> list[int]:
-        """Set the next version of the node and return []; if sources are not final, return these instead."""
+        """Sets the next version of the node and returns []; if sources are not final, returns these instead."""
         if node in self._target:
             self._became[node] = self._target[node]
             return []
@@ -80,7 +80,7 @@ class Rewriting:
         return bool(src) and (op == "FUNCTION" or (op == "CALL" and self._nodes[src[0]].op in _OPAQUE))
 
     def steps(self) -> tuple[Step, ...]:
-        """Return the matches in order, each after the rebuilt nodes that it needs, then the other rebuilt nodes."""
+        """Returns the matches in order, each after the rebuilt nodes that it needs, then the other rebuilt nodes."""
         steps: list[Step] = []
         clock = 0.0
         rebuilt = dict(self._rebuilt)

@@ -1,4 +1,4 @@
-"""Read tinygrad: every rewrite of its graphs, with the rule and the position of its pattern.
+"""Reads tinygrad: every rewrite of its graphs, with the rule and the position of its pattern.
 
 `record` runs in a process that has tinygrad and writes plain tables; `read` needs no tinygrad.
 """
@@ -45,7 +45,7 @@ _SHOWN_ARG = frozenset(("CONST", "RANGE", "PARAM", "REDUCE", "SPECIAL"))
 
 
 def record(f: Callable[[], Any], *, title: str = "") -> Dump:
-    """Call `f`, realize its result, and return the rewrites of tinygrad during the call.
+    """Calls `f`, realizes its result, and returns the rewrites of tinygrad during the call.
 
     Raises:
         ModuleNotFoundError: tinygrad is not installed.
@@ -123,7 +123,7 @@ class _Writer:
         self._rules: dict[tuple[str, int], int] = {}
 
     def rewrite(self, rewrite: TrackedRewrite) -> list[Any]:
-        """Return a rewrite as data: name, UOp, depth, whether it is a single walk, whether it enters calls; then its
+        """Returns a rewrite as data: name, UOp, depth, whether it is a single walk, whether it enters calls; then its
         matches.
 
         The matches are stored as columns.
@@ -136,7 +136,7 @@ class _Writer:
         return [rewrite.name, self.uop(rewrite.sink), *flags, *columns]
 
     def uop(self, number: int) -> int:
-        """Return the row of a UOp, by tinygrad's number; add it after its sources if it is missing."""
+        """Returns the row of a UOp, by tinygrad's number; adds it after its sources if it is missing."""
         stack = [number]
         while stack:
             pending = [source for source in self._fields[stack[-1]][2] if source not in self._rows]
@@ -168,7 +168,7 @@ class _Writer:
         return self._rules.setdefault((location[0], location[1]), len(self._rules))
 
     def tables(self) -> dict[str, Any]:
-        """Return the tables; the sources of a UOp are distances to earlier rows."""
+        """Returns the tables; the sources of a UOp are distances to earlier rows."""
         columns: dict[str, Any] = {
             name: [row[column] for row in self._uops] for column, name in enumerate(_COLUMNS[:4])
         }
@@ -182,7 +182,7 @@ class _Writer:
 
 
 def _argument_text(arg: Any) -> str:
-    """Return an argument as text. Kernels of tinygrad 0.11 contain the number of a UOp, and their own `str` fails."""
+    """Returns an argument as text. Kernels of tinygrad 0.11 contain the number of a UOp, and their own `str` fails."""
     try:
         return str(arg)
     except AttributeError:
@@ -195,7 +195,7 @@ def recognizes(dump: Dump) -> bool:
 
 
 def read(dump: Dump, budget: Budget) -> Trace:
-    """Return the trace of the rewrites.
+    """Returns the trace of the rewrites.
 
     Raises:
         ForeignError: the tables are damaged.
@@ -272,7 +272,7 @@ class _Reader:
         return node
 
     def _with_sources(self, node: int, src: tuple[int, ...]) -> int:
-        """Return the node with other sources.
+        """Returns the node with other sources.
 
         tinygrad may change the dtype when it rebuilds a node. Only a recorded node has this dtype, so it has priority.
         """
@@ -283,7 +283,7 @@ class _Reader:
         return self._made(src, old.dtype, parts)
 
     def group(self, name: str, rewrites: list[Any]) -> None:
-        """Add the rewrites of one schedule or kernel."""
+        """Adds the rewrites of one schedule or kernel."""
         is_kernel = bool(re.match(r"[rE]_|copy |view ", name))
         kernel = self._b.kernel(name, self._b.dump.facts.get("device", "CPU")) if is_kernel else None
         group = self._b.stage(name, kernel=kernel)
@@ -315,7 +315,7 @@ class _Reader:
             self._listing(name, kernel, group)
 
     def _listing(self, name: str, kernel: int, group: int) -> None:
-        """Add the source code from the last rewrites of a kernel, and its list of UOps."""
+        """Adds the source code from the last rewrites of a kernel, and its list of UOps."""
         nodes = self._b.nodes
         programs = [
             nodes[number] for stage in self._b.stages[group:] for number in stage.after if nodes[number].op == "PROGRAM"

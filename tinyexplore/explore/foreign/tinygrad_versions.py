@@ -1,4 +1,4 @@
-"""Read the rewrites that tinygrad's tracking records, in versions 0.10.3 and later."""
+"""Reads the rewrites that tinygrad's tracking records, in versions 0.10.3 and later."""
 
 from __future__ import annotations
 
@@ -61,16 +61,16 @@ class Tracking:
         return bool(self._ops.PatternMatcher.__name__ == "TrackedPatternMatcher")
 
     def stop(self) -> None:
-        """Disable the tracking: at exit tinygrad would write a pickle and print."""
+        """Disables the tracking: at exit tinygrad would write a pickle and print."""
         self._ops.TRACK_MATCH_STATS.value = 0
 
     @property
     def count(self) -> int:
-        """Return the number of groups that tinygrad has recorded so far."""
+        """Returns the number of groups that tinygrad has recorded so far."""
         return len(self._ops.tracked_keys)
 
     def groups(self, first: int) -> Iterator[tuple[str, list[TrackedRewrite]]]:
-        """Yield the name and the rewrites of each schedule or kernel."""
+        """Yields the name and the rewrites of each schedule or kernel."""
         for key, rewrites in zip(self._ops.tracked_keys[first:], self._ops.tracked_ctxs[first:]):
             name = getattr(key, "display_name", None) or getattr(key, "name", None) or key
             shown = str(name) if isinstance(name, str) else type(key).__name__
@@ -94,7 +94,7 @@ class Tracking:
         )
 
     def number(self, uop: Any) -> int:
-        """Return the number of a UOp. Before 0.11 UOps have none and are numbered here, after their sources."""
+        """Returns the number of a UOp. Before 0.11 UOps have none and are numbered here, after their sources."""
         if isinstance(uop, int):
             return uop
         stack = [uop]
@@ -117,7 +117,7 @@ class Tracking:
 
 
 def name_of(rewrite: Any) -> str:
-    """Return the name of a recorded rewrite, or the position of its call if it has none."""
+    """Returns the name of a recorded rewrite, or the position of its call if it has none."""
     name = getattr(rewrite, "name", None)
     return name or f"rewrite at {os.path.basename(rewrite.loc[0])}:{rewrite.loc[1]}"
 

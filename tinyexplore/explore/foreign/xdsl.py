@@ -1,4 +1,4 @@
-"""Record xDSL: the module after each pass, and after each pattern that fired in it. `mlir.read` reads the dump."""
+"""Records xDSL: the module after each pass, and after each pattern that fired in it. `mlir.read` reads the dump."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TEXT = 160  # most characters of a pattern's first line
 
 
 def record(module: str, passes: str, *, title: str = "") -> Dump:
-    """Run an xDSL pipeline over the text of a module, and return the dump.
+    """Runs an xDSL pipeline over the text of a module, and returns the dump.
 
     Args:
         module: MLIR as text.
@@ -51,7 +51,7 @@ def record(module: str, passes: str, *, title: str = "") -> Dump:
 
 @contextmanager
 def _watch_patterns(sections: list[str]) -> Iterator[None]:
-    """Append each pattern that fires inside the `with` block to `sections`, with the module after it."""
+    """Appends each pattern that fires inside the `with` block to `sections`, with the module after it."""
     from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
 
     rewrite_region, match_one = PatternRewriteWalker.rewrite_region, GreedyRewritePatternApplier.match_and_rewrite
@@ -99,7 +99,7 @@ class _Watching:
 
 
 def _header(kind: type) -> str:
-    """Return the header of a pattern: its class, its position, and the first paragraph of its docstring."""
+    """Returns the header of a pattern: its class, its position, and the first paragraph of its docstring."""
     try:
         file = inspect.getsourcefile(kind) or "unknown"
         line = inspect.getsourcelines(kind)[1]

@@ -33,7 +33,7 @@ NAMES = {"c": "C", "llvm": "LLVM IR"}
 
 
 def try_interpreted(text: Text, captured: CapturedKernel | None) -> EditResult:
-    """Interpret an edited linear program, and compare its results with those before the edit.
+    """Interprets an edited linear program, and compares its results with those before the edit.
 
     It is timed against the original only if the kernel's own device is the interpreter.
 
@@ -88,7 +88,7 @@ def _make_run(subject: EditSubject, spec: ProgramSpec, program: Any) -> Callable
 
 
 def _listings(spec: ProgramSpec) -> list[Listing]:
-    """Return the program in its device's language and in the further languages of its listings."""
+    """Returns the program in its device's language and in the further languages of its listings."""
     listed: list[tuple[str, Sequence[SourceLine]]] = [(spec.language, spec.lines), *further_listings(spec)]
     return [Listing(language, tuple(line.text for line in lines)) for language, lines in listed]
 

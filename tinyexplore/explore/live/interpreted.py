@@ -26,14 +26,14 @@ INTERPRETER = "PYTHON"  # the device whose times the interpreter measures
 
 
 def use_interpreter(targets: Mapping[str, Target]) -> None:
-    """Interpret the devices of `targets` in this process from now on. PYTHON is always interpreted."""
+    """Interprets the devices of `targets` in this process from now on. PYTHON is always interpreted."""
     for device, target in targets.items():
         if device != INTERPRETER:
             Device.register(device, partial(open_interpreted, device, target))
 
 
 def open_interpreted(device: str, target: Target) -> DeviceInterface:
-    """Return the interface of `device` for `target`, with the interpreter instead of its native runtime."""
+    """Returns the interface of `device` for `target`, with the interpreter instead of its native runtime."""
     renderer: Renderer = LLVMRenderer(target)
     if device == "CLANG":
         renderer = CRenderer(target)
@@ -47,7 +47,7 @@ def _program(target: Target, spec: ProgramSpec) -> PythonProgram:
 
 
 def _no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-    """Return no further listings: optimized IR and assembly need a native compiler."""
+    """Returns no further listings: optimized IR and assembly need a native compiler."""
     return []
 
 

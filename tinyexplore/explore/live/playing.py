@@ -1,4 +1,4 @@
-"""Run the text that a user typed into a page: a program inside a capture, or rules. Errors have their line."""
+"""Runs the text that a user typed into a page: a program inside a capture, or rules. Errors have their line."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Played:
 
 
 def register_targets(targets: Mapping[str, Target]) -> None:
-    """Register an interpreted device as LLVM. The setting TARGET selects its target from `targets`."""
+    """Registers an interpreted device as LLVM. The setting TARGET selects its target from `targets`."""
 
     def open_chosen() -> DeviceInterface:
         return open_interpreted("LLVM", targets[config().TARGET])
@@ -59,7 +59,7 @@ def register_targets(targets: Mapping[str, Target]) -> None:
 
 
 def play(text: str, machine: str = "") -> Played:
-    """Run a program.
+    """Runs a program.
 
     machine: one of the registered targets; "" is the reference interpreter's own.
     """
@@ -163,7 +163,7 @@ class Play(Request):
 
 
 def write_rules(text: str) -> tuple[str, ...]:
-    """Run a text that defines rules, and return their names.
+    """Runs a text that defines rules, and returns their names.
 
     Raises:
         ValueError: the text defines none, or raised an error; the message has the error and its line.
@@ -190,7 +190,7 @@ def write_rules(text: str) -> tuple[str, ...]:
 
 
 def _split_at_mark(tree: ast.Module, text: str) -> tuple[ast.Module, ast.Module]:
-    """Split a program at its last line `# %%`: the part before it runs without being recorded."""
+    """Splits a program at its last line `# %%`: the part before it runs without being recorded."""
     marks = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith(MARK)]
     first = marks[-1] if marks else 0
     before = [statement for statement in tree.body if statement.lineno < first]
@@ -198,7 +198,7 @@ def _split_at_mark(tree: ast.Module, text: str) -> tuple[ast.Module, ast.Module]
 
 
 def _session_or_none(session: Explorer) -> Explorer | None:
-    """Return the capture, or None if it is empty.
+    """Returns the capture, or None if it is empty.
 
     Times of interpreted devices are removed, because they are not those of the target machine.
     """
@@ -224,7 +224,7 @@ def _clip_output(output: io.StringIO) -> str:
 
 
 def _value_text(value: Any) -> str:
-    """Return a value as a notebook displays it, and a small tensor with its elements."""
+    """Returns a value as a notebook displays it, and a small tensor with its elements."""
     if value is None:
         return ""
     if isinstance(value, Tensor):
@@ -234,7 +234,7 @@ def _value_text(value: Any) -> str:
 
 
 def _error_text(error: BaseException) -> tuple[str, int | None]:
-    """Return the traceback from the program's first line on, and the program's last line in it."""
+    """Returns the traceback from the program's first line on, and the program's last line in it."""
     frames = traceback.extract_tb(error.__traceback__)
     program_frames = [number for number, frame in enumerate(frames) if frame.filename == FILE]
     frames_shown = [frame for frame in frames[program_frames[0] :] if frame.filename == FILE] if program_frames else []

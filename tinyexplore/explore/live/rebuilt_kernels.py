@@ -32,7 +32,7 @@ class RebuiltKernels:
         self.why_not: dict[int, str] = {}
 
     def kernels(self) -> dict[int, Kernel]:
-        """Return the kernels with the data for a compilation: the scheduler's AST, and the opts, not yet applied."""
+        """Returns the kernels with the data for a compilation: the scheduler's AST, and the opts, not yet applied."""
         kernels = {}
         for info in self.trace.kernels:
             try:
@@ -42,7 +42,7 @@ class RebuiltKernels:
         return kernels
 
     def captured(self) -> dict[int, CapturedKernel]:
-        """Return the kernels with their linear programs, and with the inputs that the page carries."""
+        """Returns the kernels with their linear programs, and with the inputs that the page carries."""
         captured = {}
         for info in self.trace.kernels:
             if info.id not in self.why_not:
@@ -66,7 +66,7 @@ class RebuiltKernels:
         return CapturedKernel(info.id, spec, partial(_with_opts, kernel), values, self.carried.contents.get(info.id))
 
     def _lines(self, program: Program | None) -> list[SourceLine]:
-        """Return a listing with those UOps that can be rebuilt."""
+        """Returns a listing with those UOps that can be rebuilt."""
         if program is None:
             return []
         return [SourceLine(line.text, self._uops(line.nodes)) for line in program.lines]
@@ -75,7 +75,7 @@ class RebuiltKernels:
         return tuple(self.rebuilt.uop(node) for node in nodes)
 
     def _stage(self, info: KernelInfo, name: str) -> Stage:
-        """Return the last stage with this name; for "" the first stage that began with one UOp."""
+        """Returns the last stage with this name; for "" the first stage that began with one UOp."""
         number = info.id if info.same_as is None else info.same_as
         kernel_stages = [stage for stage in self.trace.stages if stage.kernel == number]
         if name:
@@ -101,7 +101,7 @@ class RebuiltKernels:
 
 
 def _with_opts(kernel: Kernel) -> Kernel:
-    """Return `kernel` with its opts applied."""
+    """Returns `kernel` with its opts applied."""
     with recording(None):
         result = with_merged_axes(with_split_axes(Kernel.of(kernel.original, kernel.target)))
     for opt in kernel.applied:

@@ -42,7 +42,7 @@ class Page:
         self._working: dict[str, Any] = {}
 
     def add_branches(self, rows: Sequence[str], places: Mapping[str, int]) -> None:
-        """Send further rows and places, and store none."""
+        """Sends further rows and places, and stores none."""
         self._post("branches", json.dumps({"rows": list(rows), "places": dict(places)}))
 
     @property
@@ -70,7 +70,7 @@ class Serving:
         self._source = RequestSource(_no_trace, may_run_code=True, opened=self._open_program)
 
     def open(self, trace: bytes, carried: str, recorded: str = "") -> str:
-        """Open the page's trace.
+        """Opens the page's trace.
 
         carried: the data that the page carries.
         recorded: JSON rows of later branches.
@@ -81,11 +81,11 @@ class Serving:
         return self.serve(rebuild_explorer(loaded, Carried.from_json(carried)))
 
     def open_file(self, path: str, carried: str, recorded: str = "") -> str:
-        """Open a trace in a file, as `open` does."""
+        """Opens a trace in a file, as `open` does."""
         return self.open(Path(path).read_bytes(), carried, recorded)
 
     def nothing(self, carried: str) -> str:
-        """Prepare for a program (request "play") on the machines that the page carries."""
+        """Prepares for a program (request "play") on the machines that the page carries."""
         register_targets(Carried.from_json(carried).targets)
         return json.dumps({"python": platform.python_version(), "live": True})
 
@@ -95,7 +95,7 @@ class Serving:
         Path(self._played).write_bytes(trace_to_bytes(explorer.trace))
 
     def serve(self, explorer: Explorer) -> str:
-        """Respond to requests about `explorer` from now on.
+        """Responds to requests about `explorer` from now on.
 
         Returns the version of Python and whether kernels can be compiled, as JSON.
         """
@@ -108,7 +108,7 @@ class Serving:
         return json.dumps(information)
 
     def answer(self, question: str) -> str:
-        """Return the response to a request, both as JSON. An error is a response, too."""
+        """Returns the response to a request, both as JSON. An error is a response, too."""
         try:
             return json.dumps(respond(self._source, json.loads(question)))
         except ValueError as error:
@@ -122,7 +122,7 @@ def _no_trace() -> Trace:
 
 
 def rebuild_explorer(trace: Trace, carried: Carried) -> Explorer:
-    """Return an Explorer of a trace whose kernels can run again, on interpreted devices."""
+    """Returns an Explorer of a trace whose kernels can run again, on interpreted devices."""
     use_interpreter(carried.targets)
     rebuilt = RebuiltKernels(trace, carried)
     kernels, captured = rebuilt.kernels(), rebuilt.captured()
@@ -135,7 +135,7 @@ def rebuild_explorer(trace: Trace, carried: Carried) -> Explorer:
 
 
 def with_branches(trace: Trace, rows: Sequence[str]) -> Trace:
-    """Return `trace` with branches from rows that were sent to a page (`Channel.send`); the last row counts."""
+    """Returns `trace` with branches from rows that were sent to a page (`Channel.send`); the last row counts."""
     branches = {branch.id: branch for branch in trace.branches}
     branches.update({branch.id: branch for branch in rows_from_data(Branch, [unpacked_row(row) for row in rows])})
     return replace(trace, branches=tuple(branches[number] for number in sorted(branches)))

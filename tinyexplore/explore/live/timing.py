@@ -1,4 +1,4 @@
-"""Estimate a kernel's time in a browser: the number of UOps that a run executes, and the interpreter's time.
+"""Estimates a kernel's time in a browser: the number of UOps that a run executes, and the interpreter's time.
 
 Neither is the time of the captured machine, and both texts state this.
 """
@@ -31,7 +31,7 @@ TOLERANCE = 1e-2  # for sums in another order, and 16-bit floats
 def time_interpreted(
     device: str, kernel: Kernel, reference: Kernel, base: Kernel | None, program: Sequence[UOp]
 ) -> Measurement:
-    """Measure the interpreter's time for `kernel` and, alternately, for `base`.
+    """Measures the interpreter's time for `kernel` and, alternately, for `base`.
 
     The results are compared with those of `reference`. The times are the kernel's own only on the device PYTHON; for
     other devices they are reported in a note.
@@ -73,7 +73,7 @@ def _bind_run(runner: Runner, buffers: Sequence[Buffer]) -> Callable[[], None]:
 def alternate_times(
     runs: Sequence[Callable[[], None]], clock: Callable[[], float] = time.perf_counter
 ) -> list[tuple[float, ...]]:
-    """Return the times of single runs of each function, in microseconds, measured alternately, at least once."""
+    """Returns the times of single runs of each function, in microseconds, measured alternately, at least once."""
     samples: list[list[float]] = [[] for _ in runs]
     began = clock()
     for turn in range(SAMPLES):
@@ -88,7 +88,7 @@ def alternate_times(
 
 
 def _compare(actual: Buffer, expected: Buffer, position: int) -> None:
-    """Raise Lost if the error of an element is larger than rounding explains."""
+    """Raises Lost if the error of an element is larger than rounding explains."""
     actual_values, expected_values = _elements(actual), _elements(expected)
     scale = max((abs(value) for value in expected_values if math.isfinite(value)), default=1)
     for element, (a, b) in enumerate(zip(actual_values, expected_values)):

@@ -112,7 +112,7 @@ class CaptureSession(Readable):
     # *** recording ***
 
     def begin(self) -> None:
-        """Start recording.
+        """Starts recording.
 
         Raises:
             CaptureError: the session has a trace already.
@@ -139,7 +139,7 @@ class CaptureSession(Readable):
         self._stack.enter_context(sampling(Sampling(self.repeat, self.most_kernels, waited=seconds_waited)))
 
     def end(self, error: BaseException | None = None) -> None:
-        """Stop recording and keep the recorded events. After an interrupt, `_finish_if_over` does the rest."""
+        """Stops recording and keeps the recorded events. After an interrupt, `_finish_if_over` does the rest."""
         if self._is_finished:
             return
         self._is_over = True
@@ -152,7 +152,7 @@ class CaptureSession(Readable):
         self._finish_if_over()
 
     def _finish_if_over(self) -> None:
-        """Finish a capture whose end was interrupted; do nothing in every other state."""
+        """Finishes a capture whose end was interrupted; do nothing in every other state."""
         if self._is_over and not (self._is_finished or self._is_closed):
             self._stack.close()
             self._finish()
@@ -224,7 +224,7 @@ class CaptureSession(Readable):
             self._build_from_events()
 
     def _build_from_events(self) -> Trace:
-        """Build the trace and drop the recorded events. After an interrupt, the next call starts again."""
+        """Builds the trace and drops the recorded events. After an interrupt, the next call starts again."""
         from tinyexplore.explore.recording.rows import captured_graphs
 
         assert self._raw_events is not None
@@ -252,14 +252,14 @@ class CaptureSession(Readable):
         self._captured_kernels = captured_kernels(drafts, self._contents)
 
     def with_recordings(self, trace: Trace, steps: int) -> Trace:
-        """Return `trace` with the first `steps` steps of each kernel, for the debugger of a page."""
+        """Returns `trace` with the first `steps` steps of each kernel, for the debugger of a page."""
         from tinyexplore.explore.analysis.models.recorded import with_recordings
 
         return with_recordings(trace, self._captured_kernels, count_of("record_iterations", steps, least=0))
 
     @property
     def captured_kernels(self) -> Mapping[int, CapturedKernel]:
-        """Return the kernels that can run again, by number; empty for a trace from a file."""
+        """Returns the kernels that can run again, by number; empty for a trace from a file."""
         self._finish_if_over()
         if self._raw_events is not None:
             self._build_from_events()
@@ -273,7 +273,7 @@ class CaptureSession(Readable):
 
     @property
     def analyses(self) -> KernelAnalyses:
-        """Return the analyses of its kernels, by number; `view.kernels[i]` uses them."""
+        """Returns the analyses of its kernels, by number; `view.kernels[i]` uses them."""
         return KernelAnalyses(
             trace=lambda: self.trace,
             captured=lambda: self.captured_kernels,
@@ -284,21 +284,21 @@ class CaptureSession(Readable):
         )
 
     def revive(self, captured: Mapping[int, CapturedKernel], whatif: WhatIf) -> None:
-        """Set the kernels and branches that were rebuilt from the trace."""
+        """Sets the kernels and branches that were rebuilt from the trace."""
         self._captured_kernels, self._whatif = dict(captured), whatif
 
     def revise(self, trace: Trace) -> None:
-        """Replace the trace by `trace`: the same capture with more or fewer rows."""
+        """Replaces the trace by `trace`: the same capture with more or fewer rows."""
         self._trace = trace
 
     def call(self, f: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        """Call `f(*args)` and store its result. Arguments without a name get the name of `f`'s parameter."""
+        """Calls `f(*args)` and stores its result. Arguments without a name get the name of `f`'s parameter."""
         self.called = f, args
         self._names = {**names_of_arguments(f, args), **self._names}
         self.result = f(*args)
 
     def become(self, other: CaptureSession) -> None:
-        """Take over the state of another capture that has ended, except for its widget."""
+        """Takes over the state of another capture that has ended, except for its widget."""
         self.__dict__.update({**vars(other), "widget": self.widget})
 
     @property
@@ -330,7 +330,7 @@ class CaptureSession(Readable):
         return self._whatif
 
     def measure_ceilings(self) -> None:
-        """Add this machine's ceilings and each kernel's roof to the trace, and to its widget.
+        """Adds this machine's ceilings and each kernel's roof to the trace, and to its widget.
 
         They are measured once per machine and target (less than 2 s) and stored on disk; see `explore.ceilings`. The
         trace of another machine keeps its own ceilings, or has none.
@@ -355,19 +355,19 @@ class CaptureSession(Readable):
     # *** memory ***
 
     def pack(self) -> bytes:
-        """Return the compressed trace, which a widget holds. Afterwards `compress` may drop the objects."""
+        """Returns the compressed trace, which a widget holds. Afterwards `compress` may drop the objects."""
         from tinyexplore.explore.tracefile.codec import trace_to_bytes
 
         self._packed = trace_to_bytes(self.trace)
         return self._packed
 
     def compress(self) -> None:
-        """Drop the trace as objects if `pack` compressed it; the next use unpacks it."""
+        """Drops the trace as objects if `pack` compressed it; the next use unpacks it."""
         if self._packed is not None:
             self._trace = None
 
     def close(self) -> None:
-        """Drop the trace, the result, the error and the kernels.
+        """Drops the trace, the result, the error and the kernels.
 
         Raises:
             CaptureError: the session is recording.
@@ -389,13 +389,13 @@ class CaptureSession(Readable):
 
     @property
     def state(self) -> str:
-        """Return "closed", "capturing", "not started", or "" if there is a trace."""
+        """Returns "closed", "capturing", "not started", or "" if there is a trace."""
         if self._is_closed:
             return "closed"
         return "" if self.has_trace else "capturing" if self.is_recording else "not started"
 
     def table(self) -> Table:
-        """Return the capture's options and how it ended, as a table."""
+        """Returns the capture's options and how it ended, as a table."""
         state = self.state
         if state:
             return Table(f"capture: {state}", (), ())
@@ -421,7 +421,7 @@ class TraceOf:
 
 
 def _unpack_trace(packed: bytes) -> Trace:
-    """Unpack a trace that this process packed, without limits."""
+    """Unpacks a trace that this process packed, without limits."""
     from tinyexplore.explore.tracefile.codec import Limits
     from tinyexplore.explore.tracefile.trace import trace_from_bytes
 
@@ -444,7 +444,7 @@ def _executor_of(executor: Any) -> Any:
 
 
 def _config_changes(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options under the engine's names. A wrong device raises here, before anything runs."""
+    """Returns the options under the engine's names. A wrong device raises here, before anything runs."""
     changes = {}
     for name, value in options.items():
         name_of_option = _CONFIG_NAMES.get(name.lower())
@@ -471,7 +471,7 @@ def _is_of_this_machine(trace: Trace) -> bool:
 
 
 def _options_in_force(repeat: int) -> tuple[tuple[str, str], ...]:
-    """Return the settings that reproduce a capture: the device, its target, and every non-default setting."""
+    """Returns the settings that reproduce a capture: the device, its target, and every non-default setting."""
     settings, default = config(), Config()
     options = [("DEVICE", Device.DEFAULT), ("NOOPT", str(settings.NOOPT)), ("BEAM", str(settings.BEAM))]
     names = [name for name, _ in options]
@@ -489,13 +489,13 @@ def _options_in_force(repeat: int) -> tuple[tuple[str, str], ...]:
 
 
 def _devices_of(events: Iterable[Event]) -> set[str]:
-    """Return the devices on which kernels ran, or would have run natively."""
+    """Returns the devices on which kernels ran, or would have run natively."""
     ran = [event.exec_item for event in events if isinstance(event, (Ran, NativeFallback))]
     return {item.item.device for item in ran if item.runner is not None}
 
 
 def _error_text(error: BaseException, tb: TracebackType | None) -> str:
-    """Return the message for an exception: its text, where it was raised, and that the trace ends there."""
+    """Returns the message for an exception: its text, where it was raised, and that the trace ends there."""
     message = "".join(traceback.format_exception_only(type(error), error)).strip()
     origin = "inside the compiler" if raised_in_compiler(tb) else "in the program, not in the compiler"
     return f"{message}\nThe capture stopped here, {origin}; what was recorded until then is kept."

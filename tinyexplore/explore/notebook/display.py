@@ -60,7 +60,7 @@ class MagicError(ValueError):
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Load the extension (`%load_ext tinyexplore`): register the magic and the displays."""
+    """Loads the extension (`%load_ext tinyexplore`): registers the magic and the displays."""
     register: Any = shell.register_magic_function  # its declared type is that of the decorator around it
     register(_explore_magic(shell), magic_kind="cell", magic_name="explore")
     register_reprs(shell)
@@ -69,7 +69,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """Unload the extension (`%unload_ext tinyexplore`)."""
+    """Unloads the extension (`%unload_ext tinyexplore`)."""
     shell.magics_manager.magics["cell"].pop("explore", None)
     for formatter in _formatters(shell).values():
         for kind in _PICTURES:
@@ -77,7 +77,7 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def register_reprs(shell: InteractiveShell) -> None:
-    """Register the displays of Tensor, LazyBuffer, ShapeTracker, View, ScheduleItem, Kernel, UOp and ProgramSpec."""
+    """Registers the displays of Tensor, LazyBuffer, ShapeTracker, View, ScheduleItem, Kernel, UOp and ProgramSpec."""
     formatters = _formatters(shell)
     for kind, to_html in _PAGES.items():
         formatters["text/html"].for_type(kind, to_html)
@@ -92,7 +92,7 @@ def _formatters(shell: InteractiveShell) -> dict[str, Any]:
 
 def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Any]:
     def explore(line: str, cell: str) -> Any:
-        """Run the cell inside a capture and show the capture."""
+        """Runs the cell inside a capture and shows the capture."""
         __tracebackhide__ = True  # hides this frame in tracebacks
         name, options = parse_magic_line(line)
         about = options.pop("ask", None)
@@ -126,7 +126,7 @@ def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Any]:
 
 
 def run_cell(shell: InteractiveShell, cell: str) -> Any:
-    """Run the cell and return the value of its last line (an expression, or an assignment `y = …`), else None."""
+    """Runs the cell and returns the value of its last line (an expression, or an assignment `y = …`), else None."""
     __tracebackhide__ = True
     code = shell.transform_cell(cell)
     compiler: Any = shell.compile  # its declared type accepts only text
@@ -136,7 +136,7 @@ def run_cell(shell: InteractiveShell, cell: str) -> Any:
 
 
 def _running_cell(shell: InteractiveShell) -> int:
-    """Return the number of the cell that called the magic; IPython versions differ in when they increment it."""
+    """Returns the number of the cell that called the magic; IPython versions differ in when they increment it."""
     frame = sys._getframe(1)
     while frame is not None:
         number = cell_number(frame.f_code.co_filename)
@@ -147,7 +147,7 @@ def _running_cell(shell: InteractiveShell) -> int:
 
 
 def parse_magic_line(line: str) -> tuple[str | None, dict[str, Any]]:
-    """Parse the line of `%%explore`. Return the name of the variable, or None, and the options."""
+    """Parses the line of `%%explore`. Returns the name of the variable, or None, and the options."""
     name = None
     options: dict[str, Any] = {}
     try:
@@ -179,7 +179,7 @@ def parse_magic_line(line: str) -> tuple[str | None, dict[str, Any]]:
 
 
 def _option_value(option: str, text: str) -> Any:
-    """Return the value of `OPTION=VALUE`. A value that is no Python literal is a string.
+    """Returns the value of `OPTION=VALUE`. A value that is no Python literal is a string.
 
     `capture` validates names and values.
     """
@@ -244,7 +244,7 @@ def _item_svg(item: ScheduleItem) -> str | None:
 
 
 def _page(title: str, facts: Iterable[tuple[str, str]], picture: str = "", listing: str = "") -> str:
-    """Return a value's HTML display: title, facts, listing and picture. `listing` is the HTML from `_listing`."""
+    """Returns a value's HTML display: title, facts, listing and picture. `listing` is the HTML from `_listing`."""
     rows = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(value)}</td></tr>'
         for name, value in facts
@@ -254,7 +254,7 @@ def _page(title: str, facts: Iterable[tuple[str, str]], picture: str = "", listi
 
 
 def _listing(language: str, text: str) -> str:
-    """Return text in a language as HTML, in the colors of the notebook's theme."""
+    """Returns text in a language as HTML, in the colors of the notebook's theme."""
     return "\n".join(lines_html(language, text.splitlines(), inline=True))
 
 

@@ -16,7 +16,7 @@ from tinyexplore.tensor import Tensor
 
 
 def explore(f: Callable[..., Any] | Any, *args: Any, title: str = "", **options: Any) -> Explorer:
-    """Capture `f(*args)` and return its Explorer.
+    """Captures `f(*args)` and returns its Explorer.
 
     `f` is called, its result is realized, and each launch is sampled `repeat` times (default 10). `f` may also be a
     Tensor,

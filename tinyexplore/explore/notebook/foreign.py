@@ -14,7 +14,7 @@ from tinyexplore.explore.tracefile.trace import Trace
 
 
 def tinygrad(f: Callable[[], Any], *, title: str = "", save: str | Path | None = None) -> Explorer:
-    """Capture tinygrad's compilation of `f()`: every rewrite of its graphs with the rule's text and line, and the
+    """Captures tinygrad's compilation of `f()`: every rewrite of its graphs with the rule's text and line, and the
     source code.
 
     tinygrad decides at its import whether it tracks rewrites. Import it inside `f`, or start Python with
@@ -35,7 +35,7 @@ def tinygrad(f: Callable[[], Any], *, title: str = "", save: str | Path | None =
 
 
 def jax(f: Callable[..., Any], *args: Any, title: str = "", save: str | Path | None = None) -> Explorer:
-    """Capture the compilation of `f(*args)` by JAX and XLA: jaxpr, StableHLO, HLO after each pass, LLVM IR, assembly.
+    """Captures the compilation of `f(*args)` by JAX and XLA: jaxpr, StableHLO, HLO after each pass, LLVM IR, assembly.
 
     `f` is compiled but does not run.
 
@@ -54,7 +54,7 @@ def jax(f: Callable[..., Any], *args: Any, title: str = "", save: str | Path | N
 
 
 def numba(f: Callable[..., Any], signature: Any, *, title: str = "", save: str | Path | None = None) -> Explorer:
-    """Capture Numba's compilation of `f`: bytecode, Numba IR after each pass, LLVM IR after each LLVM pass, assembly.
+    """Captures Numba's compilation of `f`: bytecode, Numba IR after each pass, LLVM IR after each LLVM pass, assembly.
 
     Args:
         f: a Python function, or one that `numba.njit` returned.
@@ -72,7 +72,7 @@ def numba(f: Callable[..., Any], signature: Any, *, title: str = "", save: str |
 
 
 def mlir(dump: str | Path, *, title: str = "", limits: DumpLimits = DUMP_LIMITS) -> Explorer:
-    """Show an MLIR dump: the output of `--mlir-print-ir-after-all`, of Triton with `MLIR_ENABLE_DUMP=1`, or of xDSL.
+    """Shows an MLIR dump: the output of `--mlir-print-ir-after-all`, of Triton with `MLIR_ENABLE_DUMP=1`, or of xDSL.
 
     Args:
         dump: a file, a folder with such a file and the later languages (`.llir`, `.ptx`), or the text itself.
@@ -93,7 +93,7 @@ def mlir(dump: str | Path, *, title: str = "", limits: DumpLimits = DUMP_LIMITS)
 
 
 def open(path: str | Path, *, limits: DumpLimits = DUMP_LIMITS) -> Explorer:  # noqa: A001 (used as explore.open)
-    """Open a file as a view: a trace, a dump of any compiler that `docs/foreign.md` lists, or an LLVM module (".ll").
+    """Opens a file as a view: a trace, a dump of any compiler that `docs/foreign.md` lists, or an LLVM module (".ll").
 
     For a module the view shows LLVM's passes at O3 on the first function; see `explore.llvm` for others.
 

@@ -27,7 +27,7 @@ def onnx(
     title: str = "",
     **options: Any,
 ) -> Explorer:
-    """Capture an ONNX model: `explore.onnx("model.onnx", {"x": array})`.
+    """Captures an ONNX model: `explore.onnx("model.onnx", {"x": array})`.
 
     The first column of the view is the model as text, one node per line. The modules follow from the names of the
     nodes.
@@ -92,7 +92,7 @@ class LLVMExplorer(Explorer):
 def llvm(
     source: str | Path, function: str = "", *, level: str = "O3", without: Iterable[str] = (), cpu: str = ""
 ) -> LLVMExplorer:
-    """Run LLVM's passes on any module and show each: `explore.llvm("file.ll")`.
+    """Runs LLVM's passes on any module and shows each: `explore.llvm("file.ll")`.
 
     The view steps through the passes; `.passes` has them as a sequence.
 
@@ -114,7 +114,7 @@ def llvm(
 
 
 def _device_of(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the setting DEVICE among the options of a capture."""
+    """Returns the setting DEVICE among the options of a capture."""
     names = [value for name, value in options.items() if name.upper() == "DEVICE" and value]
     return {"DEVICE": Device.canonicalize(names[0])} if names else {}
 
@@ -126,7 +126,7 @@ def torch(
     title: str = "",
     **options: Any,
 ) -> Explorer:
-    """Capture a function or module of PyTorch: `explore.torch(model, x)`; `explore(model, x)` is the same.
+    """Captures a function or module of PyTorch: `explore.torch(model, x)`; `explore(model, x)` is the same.
 
     `torch.compile` compiles the function, which is called once. Every LazyBuffer links to the user's line, and modules
     are those of `torch.nn`. If the function calls `backward()`, each gradient links to the line of its forward
@@ -158,7 +158,7 @@ def torch(
 
 
 def explore_torch(function: Callable[..., Any], args: Sequence[Any], **options: Any) -> Explorer | None:
-    """Return the view of a PyTorch program; None if neither the function nor an argument comes from PyTorch."""
+    """Returns the view of a PyTorch program; None if neither the function nor an argument comes from PyTorch."""
     kinds = [namespace_of(base).get("__module__") for value in (function, *args) for base in classes_of(type(value))]
     if not any(type(name) is str and name.partition(".")[0] == "torch" for name in kinds):
         return None

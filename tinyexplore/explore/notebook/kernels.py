@@ -47,7 +47,7 @@ class AvailableOpts(Readable, tuple[str, ...]):
         return row
 
     def table(self) -> Table:
-        """Return a table with a row per kind and axis, with all its legal amounts."""
+        """Returns a table with a row per kind and axis, with all its legal amounts."""
         rows = []
         for offer in self.offers:
             if offer.legality_error:
@@ -66,7 +66,7 @@ class AvailableOpts(Readable, tuple[str, ...]):
 
 
 def _texts(offer: OptOffer) -> set[str]:
-    """Return the opts of an offer as text."""
+    """Returns the opts of an offer as text."""
     return {str(Opt(OptOps[offer.op], offer.axis, amount)) for amount in offer.amounts}
 
 
@@ -133,7 +133,7 @@ class KernelView(Readable):
         return self.number if self.info.same_as is None else self.info.same_as
 
     def listing(self, language: str | None = None) -> str:
-        """Return the text in one of `languages`, by default the first.
+        """Returns the text in one of `languages`, by default the first.
 
         Raises:
             ValueError: the kernel has no such listing.
@@ -146,7 +146,7 @@ class KernelView(Readable):
     # *** analyses ***
 
     def verdict(self, check: bool = False) -> SpeedVerdict:
-        """Return the verdict on the kernel's speed and its bottleneck: one sentence with numbers from samples and
+        """Returns the verdict on the kernel's speed and its bottleneck: one sentence with numbers from samples and
         models.
 
         The verdict needs samples (`repeat=10`). This machine's ceilings are measured on first use.
@@ -162,13 +162,13 @@ class KernelView(Readable):
         return speed
 
     def why_opts(self) -> WhyOpts:
-        """Explain why the heuristics chose its opts: each decision with its numbers, and the opts without it."""
+        """Explains why the heuristics chose its opts: each decision with its numbers, and the opts without it."""
         from tinyexplore.explore.analysis.why.chosen import why_opts
 
         return why_opts(self._view.trace, self.number)
 
     def caches(self, opts: Iterable[Opt | str] | None = None, caches: Sequence[Cache] | None = None) -> CacheModel:
-        """Model the cache misses of each load and store.
+        """Models the cache misses of each load and store.
 
         Args:
             opts: model the kernel with these opts instead of its own; `()` for none.
@@ -177,14 +177,14 @@ class KernelView(Readable):
         return self._analyses.caches(self.number, opts, caches)
 
     def memory_stream(self, unit: int | None = None) -> AddressStream:
-        """Return the addresses that each load and store accesses, in order, as multiples of `unit` bytes.
+        """Returns the addresses that each load and store accesses, in order, as multiples of `unit` bytes.
 
         unit: the number of bytes; by default the size of an element.
         """
         return self._analyses.memory_stream(self.number, unit)
 
     def throughput(self, branch: Branch | None = None) -> Throughput:
-        """Return the bottleneck of its busiest loop by the model of `llvm-mca`.
+        """Returns the bottleneck of its busiest loop by the model of `llvm-mca`.
 
         Args:
             branch: analyze the kernel of this branch instead of the captured one.
@@ -195,7 +195,7 @@ class KernelView(Readable):
         return self._analyses.throughput(self.number, branch)
 
     def passes(self, level: str = "", without: Iterable[str] = (), cpu: str = "", *, timed: bool = False) -> LLVMPasses:
-        """Return LLVM's passes on the kernel, from the rendered IR to the assembly. A child process compiles it.
+        """Returns LLVM's passes on the kernel, from the rendered IR to the assembly. A child process compiles it.
 
         Args:
             level: "O0" to "O3" for LLVM's own pipelines; by default the level that compiled the kernel.
@@ -216,7 +216,7 @@ class KernelView(Readable):
         return passes.with_times(times_of_pipeline(self._analyses, self.number, level, chosen, cpu))
 
     def gpu(self, registers: int | None = None) -> GPUView:
-        """Return the coalescing, bank conflicts and occupancy of a GPU kernel.
+        """Returns the coalescing, bank conflicts and occupancy of a GPU kernel.
 
         Args:
             registers: registers per work-item from the compiler's report (`ptxas -v`), instead of an estimate.
@@ -227,7 +227,7 @@ class KernelView(Readable):
         return self._analyses.gpu(self.number, registers)
 
     def translate(self, targets: str | Iterable[str] | None = None) -> Rosetta:
-        """Return the kernel in several languages, aligned line by line; see `explore.Rosetta`.
+        """Returns the kernel in several languages, aligned line by line; see `explore.Rosetta`.
 
         Args:
             targets: languages and machines, such as `["c", "cuda:sm_90"]`; by default one of each language.
@@ -235,7 +235,7 @@ class KernelView(Readable):
         return self._analyses.translate(self.number, targets)
 
     def debug(self, inputs: Sequence[Any] | str | None = None, **options: Any) -> Debugger:
-        """Step through the kernel, UOp by UOp, forwards and backwards; see `explore.Debugger`.
+        """Steps through the kernel, UOp by UOp, forwards and backwards; see `explore.Debugger`.
 
         Args:
             inputs: contents of its buffers, or "generated"; by default those that `keep_inputs` stored.
@@ -244,7 +244,7 @@ class KernelView(Readable):
         return self._analyses.debug(self.number, inputs, **options)
 
     def opt_steps(self, timed: bool = True) -> OptSteps:
-        """Return the kernel's loops and time after each of its opts. Pages that are saved later contain them.
+        """Returns the kernel's loops and time after each of its opts. Pages that are saved later contain them.
 
         Args:
             timed: whether to compile and time each step, which takes up to ten seconds.
@@ -257,7 +257,7 @@ class KernelView(Readable):
         return steps
 
     def reproducer(self, path: str | Path | None = None) -> str:
-        """Return a script that runs and times this kernel without tinyexplore; also write it to `path` if given."""
+        """Returns a script that runs and times this kernel without tinyexplore; also write it to `path` if given."""
         from tinyexplore.explore.tracefile.scripts import reproducer
 
         return reproducer(self._view.trace, self.number, path)
@@ -277,49 +277,49 @@ class KernelView(Readable):
         return self._view.whatif.of_kernel(self.number)
 
     def available_opts(self) -> AvailableOpts:
-        """Return the opts that are legal on the current branch, with the usual amounts."""
+        """Returns the opts that are legal on the current branch, with the usual amounts."""
         from tinyexplore.explore.whatif.offers import legal_opts
 
         (variant,) = self._view.whatif.whole(self.branch).kernels
         return AvailableOpts(legal_opts(variant.offers), variant.offers)
 
     def apply(self, opt: str) -> Branch:
-        """Add one opt: `.apply("UPCAST(0, 4)")`. An illegal opt gives a failed branch with the reason."""
+        """Adds one opt: `.apply("UPCAST(0, 4)")`. An illegal opt gives a failed branch with the reason."""
         from tinyexplore.explore.whatif import commands
 
         return self._view.whatif.do(commands.ApplyOpt(self.number, str(opt)))
 
     def undo(self) -> Branch:
-        """Remove the last opt."""
+        """Removes the last opt."""
         from tinyexplore.explore.whatif import commands
 
         return self._view.whatif.do(commands.UndoOpt(self.number))
 
     def set_opts(self, opts: str | Iterable[Opt | str] = "") -> Branch:
-        """Replace all opts: `"UPCAST(0, 4), VECTOR(1, 16)"`, or a list; none by default."""
+        """Replaces all opts: `"UPCAST(0, 4), VECTOR(1, 16)"`, or a list; none by default."""
         from tinyexplore.explore.whatif import commands
 
         text = opts if isinstance(opts, str) else ", ".join(map(str, opts))
         return self._view.whatif.do(commands.SetOpts(self.number, text))
 
     def use_heuristics(self) -> Branch:
-        """Use the opts of the default schedule."""
+        """Uses the opts of the default schedule."""
         from tinyexplore.explore.whatif import commands
 
         return self._view.whatif.do(commands.HandCode(self.number))
 
     def search(self, width: int = 2) -> Branch:
-        """Search for opts by measurement (BEAM of this width). All candidates become branches."""
+        """Searches for opts by measurement (BEAM of this width). All candidates become branches."""
         from tinyexplore.explore.whatif import commands
 
         return self._view.whatif.do(commands.SearchOpts(self.number, width))
 
     def edit_text(self, stage: str = "c", branch: Branch | int | None = None) -> str:
-        """Return the text of a stage ("opts", "uops", "llvm" or "c") on the current branch, for `edit`."""
+        """Returns the text of a stage ("opts", "uops", "llvm" or "c") on the current branch, for `edit`."""
         return self._view.whatif.text(self.number, stage, branch)
 
     def edit(self, stage: str, text: str) -> Branch:
-        """Replace the text of a stage, then compile, run and compare. `branch.edited` has diagnostics and times."""
+        """Replaces the text of a stage, then compiles, runs and compares. `branch.edited` has diagnostics and times."""
         from tinyexplore.explore.whatif import commands
 
         return self._view.whatif.do(commands.Edit(self.number, stage, text))
@@ -327,7 +327,7 @@ class KernelView(Readable):
     # *** display ***
 
     def table(self) -> Table:
-        """Return a table with the kernel's description, opts and time."""
+        """Returns a table with the kernel's description, opts and time."""
         info, run = self.info, self.run
         rows = [
             ("computes", info.title or ", ".join(map(call_text, info.calls))),
@@ -395,7 +395,7 @@ class Kernels(Readable, Sequence[KernelView]):
         return (KernelView(self._view, number) for number in range(len(self)))
 
     def table(self) -> Table:
-        """Return a table with a row per kernel: number, title, name, opts, time."""
+        """Returns a table with a row per kernel: number, title, name, opts, time."""
         rows = tuple(
             (
                 str(kernel.number),

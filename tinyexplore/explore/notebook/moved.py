@@ -48,7 +48,7 @@ _ELSEWHERE = {
 
 
 def replacement_of(name: str) -> str:
-    """Return the replacement of a former name of `Explorer`; "" for a name that it never had."""
+    """Returns the replacement of a former name of `Explorer`; "" for a name that it never had."""
     if name in _OF_KERNEL:
         return f"view.kernels[0].{_OF_KERNEL[name]}"
     if name in _PANELS:
@@ -57,7 +57,7 @@ def replacement_of(name: str) -> str:
 
 
 def moved_hint(name: str) -> str:
-    """Return a hint for an attribute that no `Explorer` has: "; use …", or ""."""
+    """Returns a hint for an attribute that no `Explorer` has: "; use …", or ""."""
     moved = replacement_of(name)
     return f"; use {moved}" if moved else ""
 

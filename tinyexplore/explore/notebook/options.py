@@ -18,7 +18,7 @@ COUNTS = {
 
 
 def count_of(option: str, count: Any, least: int = 1) -> int:
-    """Return `count` if it is a whole number from `least` on, else raise."""
+    """Returns `count` if it is a whole number from `least` on, else raise."""
     text = f"{option}={count!r}: {COUNTS[option]}; give a whole number from {least} on"
     if not isinstance(count, int) or isinstance(count, bool):
         raise TypeError(text)
@@ -28,28 +28,28 @@ def count_of(option: str, count: Any, least: int = 1) -> int:
 
 
 def text_of(option: str, text: Any) -> str:
-    """Return `text` if it is a string, else raise."""
+    """Returns `text` if it is a string, else raise."""
     if not isinstance(text, str):
         raise TypeError(f"{option}={text!r} ({type(text).__name__}): give a string")
     return text
 
 
 def flag_of(option: str, flag: Any) -> bool:
-    """Return `flag` as a bool if it is True, False, 0 or 1, else raise."""
+    """Returns `flag` as a bool if it is True, False, 0 or 1, else raise."""
     if not isinstance(flag, int) or flag not in (0, 1):
         raise TypeError(f"{option}={flag!r} ({type(flag).__name__}): give True or False")
     return bool(flag)
 
 
 def path_of(option: str, path: Any) -> str | os.PathLike[str] | None:
-    """Return `path` if it is a string, a path or None, else raise."""
+    """Returns `path` if it is a string, a path or None, else raise."""
     if path is not None and not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{option}={path!r} ({type(path).__name__}): give a string or a pathlib.Path")
     return path
 
 
 def node_ids(nodes: Any) -> list[int]:
-    """Return the ids of one or several nodes, each given by its id or as an object with an `id`."""
+    """Returns the ids of one or several nodes, each given by its id or as an object with an `id`."""
     items = list(nodes) if isinstance(nodes, Iterable) and not isinstance(nodes, str) else [nodes]
     ids = [getattr(node, "id", node) for node in items]
     for node, number in zip(items, ids, strict=True):

@@ -25,7 +25,7 @@ class Panels(Readable):
         self._parts: Parts | None = None
 
     def _all(self) -> Parts:
-        """Return the widgets. They refer to the compressed trace, not to the Explorer."""
+        """Returns the widgets. They refer to the compressed trace, not to the Explorer."""
         if self._parts is None:
             widget = self._view.widget
             self._parts = Parts(widget, TraceOf(self._view.capture, widget))
@@ -105,11 +105,11 @@ class Panels(Readable):
         return self._all().plain("shape")
 
     def __getitem__(self, name: str) -> PartWidget:
-        """Return a panel by its name: `view.panels["timing"]`. For an unknown name, a ValueError lists the names."""
+        """Returns a panel by its name: `view.panels["timing"]`. For an unknown name, a ValueError lists the names."""
         return self._all().plain(name)
 
     def result(self, panel: str) -> Any:
-        """Return the data of a panel, as a dataclass with a readable text.
+        """Returns the data of a panel, as a dataclass with a readable text.
 
         Raises:
             KeyError: there is no such panel.
@@ -121,7 +121,7 @@ class Panels(Readable):
         return result_of(self._view.trace, panel_named(panel))
 
     def shape_of(self, node: Node | int | None = None) -> ShapeView:
-        """Return the elements of memory that a node refers to, movement by movement.
+        """Returns the elements of memory that a node refers to, movement by movement.
 
         Args:
             node: a LazyBuffer, or a UOp, which stands for the LazyBuffer that it was derived from. By default the
@@ -133,7 +133,7 @@ class Panels(Readable):
         return shape_of_node(self._view.trace, selected[0] if node is None and selected else node)
 
     def link(self, page: str | Path = "") -> str:
-        """Return the link to the current position, for `view.show`: `#stage=4&step=2&node=17`.
+        """Returns the link to the current position, for `view.show`: `#stage=4&step=2&node=17`.
 
         Args:
             page: the name of a page from `to_html`, which precedes the link.
@@ -143,7 +143,7 @@ class Panels(Readable):
         return f"{page}{link_of(cursor, [node.id for node in view.selected])}"
 
     def table(self) -> Table:
-        """Return the panels, each with its name and a description."""
+        """Returns the panels, each with its name and a description."""
         names = [name for name, value in vars(Panels).items() if isinstance(value, property)]
         rows = tuple((name, (vars(Panels)[name].__doc__ or "").split("\n")[0]) for name in names)
         return Table("panels: each is a widget of its own", ("view.panels.…", "shows"), rows)

@@ -41,7 +41,7 @@ class Parts:
         return lambda: draw(self._trace())
 
     def plain(self, name: str) -> PartWidget:
-        """Return the widget of a panel: "stepper", "tuner", … These panels have a `widget` in `widgets/panels.py`."""
+        """Returns the widget of a panel: "stepper", "tuner", … These panels have a `widget` in `widgets/panels.py`."""
         from tinyexplore.widgets.panels import PANEL_OF_WIDGET
         from tinyexplore.widgets.parts import PANEL_WIDGETS
 
@@ -52,7 +52,7 @@ class Parts:
         return self._make_once(name, partial(PANEL_WIDGETS[name], self._explorer, static=static))
 
     def _picture_function(self, widget: PanelWidget) -> Callable[[Trace], str]:
-        """Return the function that draws the static picture of a panel's widget."""
+        """Returns the function that draws the static picture of a panel's widget."""
         return partial(_draw, widget.picture) if widget.picture else self._shape
 
     def _shape(self, trace: Trace) -> str:
@@ -63,7 +63,7 @@ class Parts:
             return sheet_svg("Shape", (Column(""),), ((str(error),),))
 
     def graph(self) -> GraphWidget:
-        """Return the graph at the current position."""
+        """Returns the graph at the current position."""
         from tinyexplore.widgets import GraphWidget
 
         def draw(trace: Trace) -> str:
@@ -95,7 +95,7 @@ class Parts:
         return self._make_once(("graph", *pinned.values()), make)
 
     def code(self) -> CodeWidget:
-        """Return the widget of all listings."""
+        """Returns the widget of all listings."""
         from tinyexplore.widgets import CodeWidget
 
         make = partial(CodeWidget, self._explorer, single=self._listing, static=self._picture(listing_svg))
@@ -116,7 +116,7 @@ class Parts:
 
 
 def _draw(picture: str, trace: Trace) -> str:
-    """Draw the picture of a trace with the function "module:function".
+    """Draws the picture of a trace with the function "module:function".
 
     The module is imported on first use, because it loads the layout.
     """
@@ -126,7 +126,7 @@ def _draw(picture: str, trace: Trace) -> str:
 
 
 def stage_of(trace: Trace, selector: Stage | int | str | None, kernel: int | None = None) -> Stage:
-    """Return a stage with UOps, by number or by name.
+    """Returns a stage with UOps, by number or by name.
 
     If several stages have the name, the first one of `kernel` is returned. None selects the last stage with UOps of the
     kernel, or of the first kernel.

@@ -34,7 +34,7 @@ class Question(Readable, Stop):
         return PredictWidget(view.widget, self.as_data(), reveals=reveals, static=view.trace.svg() if reveals else "")
 
     def table(self) -> Table:
-        """Return the question and its choices, numbered as `grade` takes them."""
+        """Returns the question and its choices, numbered as `grade` takes them."""
         rows = tuple((str(number), choice) for number, choice in enumerate(self.choices))
         return Table(self.text, ("#", "choice"), rows, ("`.grade(number)` checks a guess; `.reveal` has the answer.",))
 

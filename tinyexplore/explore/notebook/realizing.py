@@ -1,4 +1,4 @@
-"""Realize all Tensors of a result."""
+"""Realizes all Tensors of a result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinyexplore.tensor import Tensor
 
 
 def realize_all(value: Any) -> int:
-    """Realize every Tensor in `value`, nested in tuples, lists and dicts, and return their number."""
+    """Realizes every Tensor in `value`, nested in tuples, lists and dicts, and returns their number."""
     tensors = list(_tensors_in(value))
     if tensors:
         tensors[0].realize(*tensors[1:])
@@ -17,7 +17,7 @@ def realize_all(value: Any) -> int:
 
 
 def _tensors_in(value: Any) -> Iterator[Tensor]:
-    """Yield the Tensors in nested containers, in order; visit each container once.
+    """Yields the Tensors in nested containers, in order; visits each container once.
 
     No code of the user's classes runs.
     """

@@ -1,4 +1,4 @@
-"""Respond to the requests of a view, in a notebook and in a page with engine.
+"""Responds to the requests of a view, in a notebook and in a page with engine.
 
 This module loads the whole table of requests.
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def answer(trace: Trace, data: Any) -> Data:
-    """Return the response to a request about a trace whose kernels cannot run again."""
+    """Returns the response to a request about a trace whose kernels cannot run again."""
     return respond(RequestSource(lambda: trace), data)
 
 
@@ -66,7 +66,7 @@ class Answers:
         return respond(self._source, data)
 
     def reply_to(self, data: Any, reply: Callable[[Data], None]) -> None:
-        """Call `reply` with the response: immediately, or from a background thread if the request takes long."""
+        """Calls `reply` with the response: immediately, or from a background thread if the request takes long."""
 
         def work() -> None:
             reply(respond(self._source, data))

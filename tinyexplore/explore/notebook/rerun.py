@@ -1,4 +1,4 @@
-"""Connect a view with its capture, and run the captured program again with further options."""
+"""Connects a view with its capture, and runs the captured program again with further options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tinyexplore.explore.whatif.channel import Channel
 
 
 def connect(capture: CaptureSession, widget: Any) -> None:
-    """Connect `widget` to `capture`, so that this capture responds to the widget's requests and commands."""
+    """Connects `widget` to `capture`, so that this capture responds to the widget's requests and commands."""
     trace = TraceOf(capture, widget)
     channel = Channel(capture.whatif, widget)
     rerun = None if capture.called is None else partial(run_again, ref(capture))
@@ -24,7 +24,7 @@ def connect(capture: CaptureSession, widget: Any) -> None:
 
 
 def run_again(captured: ref[CaptureSession], options: dict[str, Any], kernel: int) -> int:
-    """Call the captured function again with `options` added to those of the capture, and show the new capture instead.
+    """Calls the captured function again with `options` added to those of the capture, and shows the new capture.
 
     Returns the number of the kernel with the title of `kernel`, or 0 if there is none. If the function raises, the view
     keeps the old capture.
@@ -54,7 +54,7 @@ def run_again(captured: ref[CaptureSession], options: dict[str, Any], kernel: in
 
 
 def _show_rerun(capture: CaptureSession, widget: Any, kernel: int) -> None:
-    """Replace the trace of the widget, with the same panel selected."""
+    """Replaces the trace of the widget, with the same panel selected."""
     if capture.repeat > 1:
         capture.measure_ceilings()
     cursor = {name: value for name, value in widget.cursor.items() if name in ("place", "panel", "graph")}

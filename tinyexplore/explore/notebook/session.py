@@ -133,7 +133,7 @@ class Explorer(Hinting):
         stage: int | None = None,
         step: int | None = None,
     ) -> WhyNot:
-        """Explain which rules could fire on `node` after `step` steps of `stage`, which fired, and what prevented the
+        """Explains which rules could fire on `node` after `step` steps of `stage`, which fired, and what prevented the
         others.
 
         The views supply omitted arguments: the selected node, the current stage and step. See `explore.why_not` for a
@@ -156,7 +156,7 @@ class Explorer(Hinting):
         return explanations.why_not(number, stage, step, rule)
 
     def verdict(self) -> SpeedVerdict:
-        """Return the verdict on the program's speed and its bottleneck. `view.kernels[i].verdict()` is about one
+        """Returns the verdict on the program's speed and its bottleneck. `view.kernels[i].verdict()` is about one
         kernel.
 
         It compares the samples with this machine's ceilings, which are measured on first use.
@@ -169,7 +169,7 @@ class Explorer(Hinting):
         return whole_verdict(self._capture.analyses)
 
     def why_kernels(self, a: Node | int, b: Node | int) -> WhyKernels:
-        """Explain why one kernel computes two LazyBuffers, or why two kernels do; see `explore.why_kernels`."""
+        """Explains why one kernel computes two LazyBuffers, or why two kernels do; see `explore.why_kernels`."""
         from tinyexplore.explore.tracefile.fusions import why_kernels
 
         return why_kernels(self.trace, a, b)
@@ -224,7 +224,7 @@ class Explorer(Hinting):
             self._widget.selected = ids
 
     def show(self, place: str | Iterable[Node | int] | Node | int) -> Explorer:
-        """Move the views to a position: nodes, which are then selected, or a link.
+        """Moves the views to a position: nodes, which are then selected, or a link.
 
         `view.show(view.trace.where(op="REDUCE"))`, `view.show("#stage=4&step=2")`, `view.show("#story=kernels")`
         """
@@ -237,7 +237,7 @@ class Explorer(Hinting):
         return self
 
     def tour(self, stops: Iterable[Stop | tuple[str, Any]]) -> Explorer:
-        """Pin notes to positions; the views and the pages of `to_html` lead from one to the next.
+        """Pins notes to positions; the views and the pages of `to_html` lead from one to the next.
 
         A stop is a text with a position (a link, nodes, or None for the current one), or a `question`.
         """
@@ -271,7 +271,7 @@ class Explorer(Hinting):
         return Stop(text, f"#graph={kind}&node={','.join(map(str, ids))}")
 
     def question(self, about: str, *args: Any, reveal: bool = False, **options: Any) -> Question:
-        """Return a question that the trace answers. Its widget shows the answer after a guess. It may be a stop of a
+        """Returns a question that the trace answers. Its widget shows the answer after a guess. It may be a stop of a
         `tour`.
 
         Args:
@@ -287,7 +287,7 @@ class Explorer(Hinting):
     # *** files ***
 
     def save(self, path: str | Path) -> Path:
-        """Write a file in the format of its suffix, and return the path.
+        """Writes a file in the format of its suffix, and returns the path.
 
         ".json", ".json.gz": the trace; `Trace.load` reads it. ".html": the page of `to_html`. ".svg": the pipeline as a
         picture.
@@ -313,7 +313,7 @@ class Explorer(Hinting):
         run_here: bool = False,
         rosetta: bool = False,
     ) -> str:
-        """Return one HTML page that works offline, as a file; also write it to `path` if given.
+        """Returns one HTML page that works offline, as a file; also write it to `path` if given.
 
         Args:
             path: the file to write.
@@ -375,7 +375,7 @@ class Explorer(Hinting):
         return PageText(page)
 
     def close(self) -> None:
-        """Remove the views from the page, and drop the trace, the result and the error. The Explorer becomes
+        """Removes the views from the page, and drops the trace, the result and the error. The Explorer becomes
         unusable.
         """
         if self._capture.is_recording:
@@ -389,7 +389,7 @@ class Explorer(Hinting):
     # *** display ***
 
     def _with_roofs(self) -> None:
-        """Add the ceilings if there are samples to compare with them."""
+        """Adds the ceilings if there are samples to compare with them."""
         if self._capture.repeat > 1:
             self._capture.measure_ceilings()
 
@@ -401,7 +401,7 @@ class Explorer(Hinting):
         return for_terminal(summary_text(self.trace))
 
     def _ipython_display_(self) -> None:
-        """Display two outputs: a static picture for readers without widgets, and the views, which hide the picture."""
+        """Displays two outputs: a static picture for readers without widgets, and the views, which hide the picture."""
         from IPython.display import display
 
         if line := self._empty_view_text():
@@ -419,7 +419,7 @@ class Explorer(Hinting):
         show(widget, self.trace.svg(), repr(self))
 
     def _empty_view_text(self) -> str:
-        """Return the line to show instead of empty views; "" if there is something to view."""
+        """Returns the line to show instead of empty views; "" if there is something to view."""
         if not self._capture.has_trace:
             return ""
         from tinyexplore.explore.exports.export import empty_view_text
@@ -448,7 +448,7 @@ class Explorer(Hinting):
 
 
 def capture(*, title: str = "", **options: Any) -> Explorer:
-    """Record everything inside a block: `with capture() as session:`; afterwards `session.trace` has it.
+    """Records everything inside a block: `with capture() as session:`; afterwards `session.trace` has it.
 
     An exception propagates; the trace is then partial and states this. Captures nest: an outer capture also records the
     events of an inner one.
@@ -468,7 +468,7 @@ def capture(*, title: str = "", **options: Any) -> Explorer:
 
 
 def run_captured(session: Explorer, f: Callable[..., Any] | None, args: tuple[Any, ...] = ()) -> Explorer:
-    """Call `f(*args)` inside the capture, and realize the Tensors in its result (without `f`: in the current result).
+    """Calls `f(*args)` inside the capture, and realizes the Tensors in its result (without `f`: in the current result).
 
     An exception has the partial capture as its attribute `explorer`.
     """

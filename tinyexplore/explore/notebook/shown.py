@@ -1,4 +1,4 @@
-"""Limit the memory of explorers that were displayed; a page may request their views at any time.
+"""Limits the memory of explorers that were displayed; a page may request their views at any time.
 
 ipywidgets keeps every widget until it is closed, so that a page can be reloaded. A cell that runs repeatedly would
 leak memory. A widget therefore refers only to the compressed trace, not to its Explorer. This module limits the
@@ -19,7 +19,7 @@ class Owner(Protocol):
     """The part of an Explorer that this module uses."""
 
     def compress(self) -> None:
-        """Drop the trace; it is unpacked from the compressed trace when needed."""
+        """Drops the trace; it is unpacked from the compressed trace when needed."""
 
 
 class Shown:
@@ -29,7 +29,7 @@ class Shown:
         self._views: list[tuple[ref[Any], Any]] = []
 
     def add(self, owner: Owner, widget: Any) -> None:
-        """Register that `widget` shows `owner`. Above the limit, the oldest explorers are dropped, never the newest."""
+        """Registers that `widget` shows `owner`. Above the limit, it drops the oldest explorers, never the newest."""
         most_bytes = config().EXPLORER_MB << 20
         self._views = [
             (widget_reference, view) for widget_reference, view in self._views if view.payload

@@ -13,7 +13,7 @@ REPEAT = 5  # samples of each launch
 
 
 def targets(f: Callable[..., Any], targets: Sequence[str], *args: Any, title: str = "", **options: Any) -> Machines:
-    """Compile `f(*args)` for each of `targets` (LLVM's CPU names) and return the results side by side.
+    """Compiles `f(*args)` for each of `targets` (LLVM's CPU names) and returns the results side by side.
 
     `f` is called once per target. For the options see `explore`. Kernels that cannot run here have no times.
     """

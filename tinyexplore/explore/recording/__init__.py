@@ -1,1 +1,1 @@
-"""Build a Trace from the engine's events."""
+"""Builds a Trace from the engine's events."""

@@ -1,4 +1,4 @@
-"""Build a Trace from a recording, in one pass over the events, in time linear in events and new nodes.
+"""Builds a Trace from a recording, in one pass over the events, in time linear in events and new nodes.
 
 A partial recording (an exception in the middle) can be built too. Open stages are then closed, and a message has the
 error and the user's line.
@@ -97,7 +97,7 @@ def build_trace(
     see_kernels: Callable[[Sequence[KernelDraft]], None] | None = None,
     before: Mapping[str, Callable[[Sequence[LazyBuffer]], Sequence[SourceLine]]] | None = None,
 ) -> Trace:
-    """Build the trace of the events that `recorder` recorded.
+    """Builds the trace of the events that `recorder` recorded.
 
     Args:
         recorder: the recording.
@@ -196,7 +196,7 @@ class Builder(Tables):
     # *** reading ***
 
     def start_listings(self, recorder: Recorder, others: Compilers) -> None:
-        """Compute further texts of programs, such as assembly, in other threads while this one reads the events."""
+        """Computes further texts of programs, such as assembly, in other threads while this one reads the events."""
         if self.more_listings is None:
             return
         for event in recorder.events:
@@ -206,7 +206,7 @@ class Builder(Tables):
                     self.listed[id(program)] = others.submit(partial(self.more_listings, program))
 
     def read(self, recorder: Recorder) -> None:
-        """Read all events. Event times exclude repeated runs of kernels for timing."""
+        """Reads all events. Event times exclude repeated runs of kernels for timing."""
         if recorder.log:
             self.started = recorder.log[0].time
         for event, time, self.thread in ordered_events(recorder):
@@ -263,7 +263,7 @@ class Builder(Tables):
         )
 
     def _listings_before(self, draft: KernelDraft) -> Iterator[tuple[str, tuple[SourceLine, ...]]]:
-        """Yield the texts from which a kernel's LazyBuffers were created, as (language, lines)."""
+        """Yields the texts from which a kernel's LazyBuffers were created, as (language, lines)."""
         members = [] if draft.item is None else [*draft.item.members, *draft.item.outputs]
         for language, text_of in self.before.items():
             lines = tuple(text_of([node for node in dict.fromkeys(members) if node in self.node_ids]))
@@ -273,7 +273,7 @@ class Builder(Tables):
     # *** names ***
 
     def _name_assigned_values(self) -> None:
-        """Name the last LazyBuffer of each line `h = x @ w`, unless a variable of the caller already names it."""
+        """Names the last LazyBuffer of each line `h = x @ w`, unless a variable of the caller already names it."""
         last: dict[tuple[int, int, str], int] = {}
         for value in self.recorded:
             node = self.node_ids[value]
@@ -288,14 +288,14 @@ class Builder(Tables):
                 self.nodes[node] = replace(self.nodes[node], name=name)
 
     def _calls_in(self, kernel: KernelInfo) -> tuple[str, ...]:
-        """Return the user's calls that a kernel computes; for a kernel that only moves data, those that move it."""
+        """Returns the user's calls that a kernel computes; for a kernel that only moves data, those that move it."""
         nodes = [self.nodes[node] for node in sorted(kernel.nodes)]
         working = [node for node in nodes if node.group in ("alu", "reduce")]
         call_lists = [node.calls for node in working or nodes if node.calls]
         return tuple(dict.fromkeys(calls[0] for calls in call_lists))
 
     def _name_buffers(self) -> None:
-        """Name each buffer after the LazyBuffer whose values it has."""
+        """Names each buffer after the LazyBuffer whose values it has."""
         for value, node in self.node_ids.items():
             name = self.nodes[node].name
             if isinstance(value, LazyBuffer) and name and (storage_of := self.held(value)) is not None:
@@ -327,7 +327,7 @@ class Builder(Tables):
         return scope
 
     def _account(self, before: int, after: Any, how: str) -> None:
-        """Link node `before` to `after` and to all new nodes below `after`."""
+        """Links node `before` to `after` and to all new nodes below `after`."""
         self._link(before, self.node(after), how)
         if not isinstance(after, UOp):
             return
@@ -343,7 +343,7 @@ class Builder(Tables):
             fresh.extend(src for src in node.src if src not in scope)
 
     def _account_all(self, roots: Iterable[Any]) -> None:
-        """Start the provenance of a stage at its input graph."""
+        """Starts the provenance of a stage at its input graph."""
         scope = self._scope()
         fresh = [root for root in roots if isinstance(root, UOp) and root not in scope]
         while fresh:
@@ -353,7 +353,7 @@ class Builder(Tables):
                 fresh.extend(src for src in node.src if src not in scope)
 
     def _align(self, before: UOp, after: UOp, how: str) -> None:
-        """Link two graphs between which no events were emitted, by position.
+        """Links two graphs between which no events were emitted, by position.
 
         Nodes at the same position in both graphs are linked. New nodes below that are linked to the node above them.
         """
@@ -371,14 +371,14 @@ class Builder(Tables):
                 pairs.extend((old, src) for src in new.src)
 
     def _lazybuffers_behind(self, ast: UOp) -> tuple[int, ...]:
-        """Return the LazyBuffers from which nodes of `ast` were derived, for a kernel whose item does not list them."""
+        """Returns the LazyBuffers from which nodes of `ast` were derived, for a kernel whose item lists none."""
         origins = self._origins
         producers = {src for node in ast.toposort() for src in origins.get(self.node(node), ())}
         return tuple(sorted(producers))
 
     @cached_property
     def _origins(self) -> dict[int, list[int]]:
-        """Return the LazyBuffers from which each UOp was derived directly. Call it after all events are read."""
+        """Returns the LazyBuffers from which each UOp was derived directly. Call it after all events are read."""
         nodes_by_origin: dict[int, list[int]] = {}
         for src, dst, _, _ in self.links:
             if self.nodes[src].kind == "lazybuffer":
@@ -428,7 +428,7 @@ class Builder(Tables):
             self.kernels[stage.kernel].saw_result(event.root)
 
     def _other_threads_us(self, stage: StageDraft) -> float:
-        """Return the time of other threads' work for `stage`, during which the thread of the stage went on."""
+        """Returns the time of other threads' work for `stage`, during which the thread of the stage went on."""
         inside = [child for child in self.stages[stage.id + 1 :] if child.parent == stage.id]
         return sum(child.elapsed_us for child in inside if child.thread != stage.thread)
 
@@ -452,7 +452,7 @@ class Builder(Tables):
             )
 
     def _where(self, number: int) -> str:
-        """Return the node of a decision and the user's line that created it, as text."""
+        """Returns the node of a decision and the user's line that created it, as text."""
         user = self.nodes[number].user
         return f": node {number}" if user is None else f": node {number}, line {self.frames[user].line}"
 
@@ -533,7 +533,7 @@ class Builder(Tables):
     # *** kernels ***
 
     def _kernel(self, key: object) -> KernelDraft:
-        """Return the draft of a kernel, by its number in the recording or by its ScheduleItem; create it if missing."""
+        """Returns the draft of a kernel, by its number in the recording or its ScheduleItem; creates it if missing."""
         number = self.kernel_ids.get(key)
         if number is None:
             number = self.kernel_ids[key] = len(self.kernels)
@@ -541,7 +541,7 @@ class Builder(Tables):
         return self.kernels[number]
 
     def _kernel_of(self, program: Any) -> KernelDraft | None:
-        """Return the kernel of the innermost open stage, else the kernel that already has this program."""
+        """Returns the kernel of the innermost open stage, else the kernel that already has this program."""
         if self.open and self.open[-1].kernel is not None:
             return self.kernels[self.open[-1].kernel]
         return next((draft for draft in self.kernels if draft.spec is program), None)
@@ -559,7 +559,7 @@ class Builder(Tables):
                 self._link_lines(lines)
 
     def _link_lines(self, lines: Sequence[SourceLine]) -> None:
-        """Link nodes of a program that no event names to their own sources."""
+        """Links nodes of a program that no event names to their own sources."""
         scope = self._scope()
         groups = {id(line.uops): line.uops for line in lines}  # lines of the whole program share one tuple
         for uops in groups.values():

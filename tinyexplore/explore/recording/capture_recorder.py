@@ -77,7 +77,7 @@ class CaptureRecorder(Recorder):
             self.outer.record(event)
 
     def _record_earlier(self, nodes: Iterable[object], frame: UserFrame | None) -> None:
-        """Record LazyBuffers that were created before the capture, before realizing them removes their sources.
+        """Records LazyBuffers that were created before the capture, before realizing them removes their sources.
 
         Their recorded origin is the line that first uses them or requests their values.
         """
@@ -97,10 +97,10 @@ class CaptureRecorder(Recorder):
             self.lazy_inputs += self.earlier > before
 
     def storage(self) -> dict[LazyBuffer, NodeBuffer | None]:
-        """Return the buffer that now holds the value of each recorded LazyBuffer."""
+        """Returns the buffer that now holds the value of each recorded LazyBuffer."""
         return {node: buffer_of(node) for node in self.known}
 
     def files(self) -> set[str]:
-        """Return the names of the user's files and cells that appeared in the events."""
+        """Returns the names of the user's files and cells that appeared in the events."""
         frames = (event.user_frame for event in self.events if isinstance(event, Recorded))
         return {frame.file for frame in frames if frame is not None}

@@ -1,4 +1,4 @@
-"""Store the kernels of a capture beside its trace: the data to compile them again, and their inputs."""
+"""Stores the kernels of a capture beside its trace: the data to compile them again, and their inputs."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class CapturedKernel:
 
     @property
     def uops(self) -> tuple[UOp, ...]:
-        """Return the linear program."""
+        """Returns the linear program."""
         return self.spec.uops
 
 
 def captured_kernels(
     drafts: Iterable[Any], contents: Mapping[Any, tuple[bytes | None, ...] | None]
 ) -> dict[int, CapturedKernel]:
-    """Return the kernels of a trace by number, except for copies."""
+    """Returns the kernels of a trace by number, except for copies."""
     captured = {}
     for draft in drafts:
         if draft.spec is not None and draft.make_kernel is not None:
@@ -52,7 +52,7 @@ def captured_kernels(
 
 
 def buffer_types(uops: Sequence[UOp]) -> list[tuple[DType, int]]:
-    """Return the element type and the size of each buffer of a program, in argument order."""
+    """Returns the element type and the size of each buffer of a program, in argument order."""
     types = []
     for node in global_buffers(uops):
         assert isinstance(node.dtype, PtrDType)
@@ -61,7 +61,7 @@ def buffer_types(uops: Sequence[UOp]) -> list[tuple[DType, int]]:
 
 
 def read_buffers(uops: Sequence[UOp]) -> set[int]:
-    """Return the argument positions of the buffers that a program loads from."""
+    """Returns the argument positions of the buffers that a program loads from."""
     order = {node: number for number, node in enumerate(global_buffers(uops))}
     loads = [node.src[0].src[0] for node in uops if node.op is Ops.LOAD]
     return {order[base] for base in loads if base in order}

@@ -65,7 +65,7 @@ class ConsoleRecorder(Recorder):
             print(text, file=sys.stdout, flush=True)
 
     def text(self, event: Event, level: int) -> str | None:
-        """Return the text for `event` at this level; None if it prints nothing."""
+        """Returns the text for `event` at this level; None if it prints nothing."""
         match event:
             case Compiled(program=program) if program.target.name not in self.devices:
                 self.devices.add(program.target.name)
@@ -101,7 +101,7 @@ class ConsoleRecorder(Recorder):
         return f"{name:34s}{times} {rates} {GlobalCounters.mem_used / 1e6:7.2f} MB used"
 
     def keep(self, event: Ran) -> None:
-        """Store one span of the timeline. The first call registers the writing at exit."""
+        """Stores one span of the timeline. The first call registers the writing at exit."""
         if not self.profile:
             atexit.register(self.write_profile)
         runner = event.exec_item.runner
@@ -119,30 +119,30 @@ class ConsoleRecorder(Recorder):
         )
 
     def draw(self, event: StageBegan) -> None:
-        """Add the graph that is about to be realized to the picture. The first call registers the writing at exit."""
+        """Adds the graph that is about to be realized to the picture. The first call registers the writing at exit."""
         if not self.graph.nodes:
             atexit.register(self.write_graph, config().GRAPHPATH)
         self.graph.add(roots_of(event.root))
 
     def write_graph(self, path: str = "") -> Path:
-        """Write the picture, and print its path."""
+        """Writes the picture, and prints its path."""
         written = self.graph.write(path)
         print(f"GRAPH: {len(self.graph.nodes)} LazyBuffers in {written}", file=sys.stdout, flush=True)
         return written
 
     def write_profile(self) -> Path:
-        """Write the timeline into the current folder, for ui.perfetto.dev or chrome://tracing."""
+        """Writes the timeline into the current folder, for ui.perfetto.dev or chrome://tracing."""
         path = Path(PROFILE_FILE)
         return write_text(path, json.dumps({"traceEvents": self.profile, "displayTimeUnit": "ms"}))
 
 
 def _listing_text(language: str, lines: tuple[SourceLine, ...]) -> str:
-    """Return a listing as text, colored if standard output is a terminal."""
+    """Returns a listing as text, colored if standard output is a terminal."""
     return "\n".join(for_stream(language, [line.text for line in lines], sys.stdout))
 
 
 def _kernel_text(item: ScheduleItem, level: int) -> str:
-    """Return the list of a kernel's buffers, before it is compiled; from level 5 on also its ast."""
+    """Returns the list of a kernel's buffers, before it is compiled; from level 5 on also its ast."""
     buffers = [f"    data{number}: {buffer!r}" for number, buffer in enumerate(item.buffers)]
     if level >= 5 and item.ast is not None:
         buffers.append(_listing_text("uops", uops_listing(item.ast.toposort())))
@@ -150,7 +150,7 @@ def _kernel_text(item: ScheduleItem, level: int) -> str:
 
 
 def _program_text(event: Rendered, level: int) -> str:
-    """Return the source of a program; from level 6 on after its linear program, from level 7 on before its assembly."""
+    """Returns the source of a program; from level 6 after its linear program, from level 7 before its assembly."""
     parts = [_listing_text(event.language, event.lines)]
     if level >= 6:
         parts.insert(0, _listing_text("uops", uops_listing(event.program.uops)))

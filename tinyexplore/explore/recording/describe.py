@@ -1,4 +1,4 @@
-"""Describe IR values as text: label, details, group and argument; index expressions and linear programs.
+"""Describes IR values as text: label, details, group and argument; index expressions and linear programs.
 
 Only this module formats UOps and LazyBuffers; the engine formats nothing.
 """
@@ -41,18 +41,18 @@ class Description:
 
 @singledispatch
 def describe(value: object, printer: Printer | None = None) -> Description:
-    """Describe `value` as text. Share one `printer` between many values: it caches their expressions."""
+    """Describes `value` as text. Share one `printer` between many values: it caches their expressions."""
     name = type(value).__name__
     return Description(name, str(value)[:MAX_EXPRESSION], "control", "", "", None)
 
 
 def walk_text(axis: Axis) -> str:
-    """Return the kind of an axis: "thread", or "thread, 2 ahead" if it prefetches two steps ahead."""
+    """Returns the kind of an axis: "thread", or "thread, 2 ahead" if it prefetches two steps ahead."""
     return f"{axis.kind.value}, {axis.ahead} ahead" if axis.ahead else axis.kind.value
 
 
 def arg_text(arg: Any) -> str:
-    """Return the argument of a node as text: an operation by name, an axis by its letter, tuples without nesting.
+    """Returns the argument of a node as text: an operation by name, an axis by its letter, tuples without nesting.
 
     Numbers are exact, so that a node can be rebuilt from the text (`explore/analysis/why/rebuilt_uops.py`).
     """
@@ -68,12 +68,12 @@ def arg_text(arg: Any) -> str:
 
 
 def symbolic_shape(value: LazyBuffer) -> tuple[int | str, ...]:
-    """Return the shape of a LazyBuffer, with symbolic sizes as text: `v=3`."""
+    """Returns the shape of a LazyBuffer, with symbolic sizes as text: `v=3`."""
     return tuple(size if isinstance(size, int) else repr(size) for size in value.shape)
 
 
 def shape_text(shape: Sequence[int | str]) -> str:
-    """Return a shape as text: "2×3×4"; "scalar" for no axes."""
+    """Returns a shape as text: "2×3×4"; "scalar" for no axes."""
     return "×".join(str(size) for size in shape) or "scalar"
 
 
@@ -95,7 +95,7 @@ _GROUPS: dict[Ops, str] = {
 
 
 def group_of(op: Ops) -> str:
-    """Return the role of an operation, which gives the color of its box."""
+    """Returns the role of an operation, which gives the color of its box."""
     return _GROUPS.get(op, "control")
 
 
@@ -116,13 +116,13 @@ def _(value: UOp, printer: Printer | None = None) -> Description:
 
 
 def content_of(uop: UOp) -> tuple[str, str, str]:
-    """Return the type and the argument of a UOp's node as text; for memory also its detail, else ""."""
+    """Returns the type and the argument of a UOp's node as text; for memory also its detail, else ""."""
     dtype = "" if uop.dtype is dtypes.void else dtype_text(uop.dtype)
     return dtype, arg_text(uop.arg), memory_text(uop)
 
 
 def memory_text(uop: UOp) -> str:
-    """Return the type and size of memory as text; "" for other nodes."""
+    """Returns the type and size of memory as text; "" for other nodes."""
     is_memory = uop.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL) and isinstance(uop.dtype, PtrDType)
     return f"{uop.dtype.base.name}[{uop.dtype.size}]" if is_memory else ""
 
@@ -210,7 +210,7 @@ def _(value: LazyBuffer, printer: Printer | None = None) -> Description:
 
 
 def describe_memory(value: LazyBuffer) -> Description:
-    """Describe a LazyBuffer as memory, ignoring the operation that computed its values."""
+    """Describes a LazyBuffer as memory, ignoring the operation that computed its values."""
     detail = f"{value.dtype.name} {shape_text(value.shape)} on {value.device}"
     if isinstance(value.arg, Outside):
         detail = f"{value.arg.seconds * 1e6:,.0f} µs outside · {value.dtype.name} {shape_text(value.arg.shape)}"
@@ -239,13 +239,13 @@ _LOOP_WORDS = {
 
 
 def search_text(outcome: Searched) -> str:
-    """Return the result of a search as text: the kernel's new name, its time before and after, and the outcome."""
+    """Returns the result of a search as text: the kernel's new name, its time before and after, and the outcome."""
     times = f"{outcome.before_seconds * 1e6:.3g} µs → {outcome.after_seconds * 1e6:.3g} µs, "
     return f"{outcome.after.name}: {times if isfinite(outcome.after_seconds) else ''}{outcome.reason}"
 
 
 def launches_text(launches: Launches) -> str:
-    """Return the launches of a replay as text: which kernels are launched together and which are not."""
+    """Returns the launches of a replay as text: which kernels are launched together and which are not."""
     kernels = " and ".join(map(str, launches.sizes))
     by = "one call" if len(launches.sizes) == 1 else f"{len(launches.sizes)} calls"
     apart = f"; apart: {', '.join(launches.apart)}" if launches.apart else ""
@@ -253,7 +253,7 @@ def launches_text(launches: Launches) -> str:
 
 
 def uops_listing(uops: Sequence[UOp]) -> tuple[SourceLine, ...]:
-    """Return the linear program as text: one numbered line per UOp, indented by its loops.
+    """Returns the linear program as text: one numbered line per UOp, indented by its loops.
 
     `%7 = MUL %5, %6 : float32` refers to operands by line; constants, ranges and buffers appear by value or name.
     """
@@ -273,7 +273,7 @@ def uops_listing(uops: Sequence[UOp]) -> tuple[SourceLine, ...]:
 
 
 def operand_name(uop: UOp, position: int) -> str:
-    """Return the name of a UOp in the listing; `position` is its line."""
+    """Returns the name of a UOp in the listing; `position` is its line."""
     match uop.op:
         case Ops.CONST:
             return number_text(uop.arg)
@@ -294,7 +294,7 @@ def operand_name(uop: UOp, position: int) -> str:
 
 
 def _missing_name(uop: UOp) -> str:
-    """Return the name of a source that is not in the list. The verifier rejects such a program; the views show it."""
+    """Returns the name of a source that is not in the list. The verifier rejects such a program; the views show it."""
     return number_text(uop.arg) if uop.op is Ops.CONST else f"?{uop.op.name}"
 
 

@@ -37,12 +37,12 @@ from tinyexplore.uop.symbolic import text
 
 
 def opt_text(opt: Any) -> str:
-    """Return an Opt as the views write it: "UPCAST(0, 4)"."""
+    """Returns an Opt as the views write it: "UPCAST(0, 4)"."""
     return str(opt)
 
 
 def opt_axes(before: Kernel, opt: Any, after: Kernel) -> tuple[str, tuple[str, ...]]:
-    """Return the axis that an opt changes, with its size before ("g1 of 32"), and the names of the new axes."""
+    """Returns the axis that an opt changes, with its size before ("g1 of 32"), and the names of the new axes."""
     names = {axis.arg.name for axis in before.axes}
     changed = next((f"{axis.arg.name} of {text(axis.src[0])}" for axis in before.axes if axis.arg.id == opt.axis), "")
     return changed, tuple(axis.arg.name for axis in after.axes if axis.arg.name not in names)
@@ -52,7 +52,7 @@ _DOTS = {Ops.DOT_BF16: "bfloat16 dot", Ops.DOT_I8: "int8 dot", Ops.DOT_U8: "int8
 
 
 def arithmetic_of(uops: Sequence[UOp]) -> tuple[str, ...]:
-    """Return the types of a program's arithmetic under the names of ceilings. Types below float32 count as float32."""
+    """Returns the types of a program's arithmetic under the names of ceilings. Types below float32 count as float32."""
     names: dict[str, None] = {}
     for node in uops:
         if node.op in _DOTS:
@@ -65,7 +65,7 @@ def arithmetic_of(uops: Sequence[UOp]) -> tuple[str, ...]:
 
 
 def quantile(values: Sequence[float], part: float) -> float:
-    """Return the quantile at `part` (0 to 1) of sorted `values`, interpolated."""
+    """Returns the quantile at `part` (0 to 1) of sorted `values`, interpolated."""
     position = part * (len(values) - 1)
     low = int(position)
     high = min(low + 1, len(values) - 1)
@@ -248,14 +248,14 @@ class KernelDraft:
         self.bytes_moved = exec_item.bytes_moved
 
     def written(self) -> tuple[Any, ...]:
-        """Return the buffers that the kernel stores to; for a copy, its first buffer."""
+        """Returns the buffers that the kernel stores to; for a copy, its first buffer."""
         written_slots = {0} if self.spec is None else self.spec.writes
         return tuple(buffer for number, buffer in enumerate(self.buffers) if number in written_slots)
 
     # *** conversion to rows ***
 
     def all_listings(self) -> list[tuple[str, tuple[SourceLine, ...]]]:
-        """Return the recorded listings and those of a cached program, with uops first."""
+        """Returns the recorded listings and those of a cached program, with uops first."""
         listings = dict(self.listings)
         if self.spec is not None:
             if "uops" not in listings:
@@ -349,7 +349,7 @@ class KernelDraft:
         return self.kernel.target.name if self.kernel is not None else ""
 
     def axes(self) -> tuple[tuple[str, str, int | str], ...]:
-        """Return name, kind and size of every loop, outermost first, as far as the kernel was compiled."""
+        """Returns name, kind and size of every loop, outermost first, as far as the kernel was compiled."""
         if self.kernel is not None:
             nodes: Iterable[UOp] = self.kernel.axes
         elif self.spec is not None:
@@ -360,7 +360,7 @@ class KernelDraft:
         return tuple((axis.arg.name, axis.arg.kind.value, axis_size(axis)) for axis in ranges)
 
     def same_as(self, kernels: Sequence[KernelDraft]) -> int | None:
-        """Return the first kernel of the trace with the same program; None if that is this kernel."""
+        """Returns the first kernel of the trace with the same program; None if that is this kernel."""
         if self.spec is None:
             return None
         first = next(kernel.number for kernel in kernels if kernel.spec is self.spec)

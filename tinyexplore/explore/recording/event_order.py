@@ -1,4 +1,4 @@
-"""Order the events of a recording: events of compiler threads are moved to the kernel that they compiled."""
+"""Orders the events of a recording: events of compiler threads are moved to the kernel that they compiled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TimedEvent = tuple[Event, float, int]
 
 
 def ordered_events(recorder: Recorder) -> list[TimedEvent]:
-    """Return the recorded events in order, each with its time in seconds and its thread number (0: the user's thread).
+    """Returns the recorded events in order, each with its time in seconds and its thread number (0: the user's thread).
 
     Events keep the order of recording, except for stages of other threads. Such a stage gets the number of its kernel
     and follows the kernel's own stages. Times exclude repeated runs of kernels for timing (`Retimed`).
@@ -52,7 +52,7 @@ def _is_in_other_thread(event: Event) -> bool:
 
 
 def _insert_other_threads(entries: list[TimedEvent], aside: dict[int, list[TimedEvent]]) -> list[TimedEvent]:
-    """Insert the events in `aside` before the end of their kernel's stage; append the rest at the end."""
+    """Inserts the events in `aside` before the end of their kernel's stage; appends the rest at the end."""
     ordered: list[TimedEvent] = []
     open_stages: list[StageBegan] = []
     for entry in entries:

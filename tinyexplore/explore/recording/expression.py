@@ -1,4 +1,4 @@
-"""Print UOp expressions as text, with the fewest parentheses that Python needs."""
+"""Prints UOp expressions as text, with the fewest parentheses that Python needs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MAX_EXPRESSION = 120
 
 
 def dtype_text(dtype: DType | PtrDType) -> str:
-    """Return a data type as text: "float32", "float32×8" for eight lanes, "float32*" for an address."""
+    """Returns a data type as text: "float32", "float32×8" for eight lanes, "float32*" for an address."""
     if isinstance(dtype, PtrDType):
         return f"{dtype.base.name}*"
     return dtype.name if dtype.count == 1 else f"{dtype.name}×{dtype.count}"
 
 
 def number_text(value: Any) -> str:
-    """Return a constant as Python writes it, in the shortest form: 0.5, -inf, 1e-05, True."""
+    """Returns a constant as Python writes it, in the shortest form: 0.5, -inf, 1e-05, True."""
     if isinstance(value, float):
         if math.isnan(value) or math.isinf(value):
             return str(value)
@@ -62,7 +62,7 @@ _LEAVES = frozenset(
 
 
 def _leaf(uop: UOp) -> Text:
-    """Return the value or name of a constant, a loop variable, a Variable or memory."""
+    """Returns the value or name of a constant, a loop variable, a Variable or memory."""
     match uop.op:
         case Ops.CONST:
             text = number_text(uop.arg)
@@ -93,11 +93,11 @@ class Printer:
         self._sizes = sizes
 
     def name(self, uop: UOp, name: str) -> None:
-        """Print `uop` as `name` from now on."""
+        """Prints `uop` as `name` from now on."""
         self._done[uop] = (name, _ATOM)
 
     def text(self, uop: UOp) -> str:
-        """Return the expression that computes `uop` from ranges, constants and loads."""
+        """Returns the expression that computes `uop` from ranges, constants and loads."""
         return self._text(uop)[0]
 
     def _text(self, uop: UOp) -> Text:
@@ -166,7 +166,7 @@ class Printer:
                 return self._call(op.name.lower(), src)
 
     def _reduction(self, uop: UOp) -> Text:
-        """Print a reduction: "sum(x[i] for i in range(4))", or of lanes "vec(sum(a), sum(b))"."""
+        """Prints a reduction: "sum(x[i] for i in range(4))", or of lanes "vec(sum(a), sum(b))"."""
         word = {Ops.ADD: "sum", Ops.MUL: "prod", Ops.MAX: "max", Ops.MIN: "min"}[uop.arg]
         if uop.op is Ops.HREDUCE and len(uop.src) > 1:
             rows = [f"{word}({self._operand(row, 1)})" for row in uop.src]
@@ -197,5 +197,5 @@ class Printer:
 
 
 def expr_text(uop: UOp) -> str:
-    """Return `uop` as one expression, with the parentheses that Python needs: "data1[g0*384 + r1] * 0.5"."""
+    """Returns `uop` as one expression, with the parentheses that Python needs: "data1[g0*384 + r1] * 0.5"."""
     return Printer().text(uop)

@@ -19,7 +19,7 @@ class InputKeeper:
         self.contents: dict[Any, tuple[bytes | None, ...] | None] = {}
 
     def about_to_run(self, exec_item: Any) -> None:
-        """Copy the inputs of `exec_item` if they fit into the limit."""
+        """Copies the inputs of `exec_item` if they fit into the limit."""
         if not self.limit or exec_item.runner is None or exec_item.item in self.contents:
             return
         needed = sum(buffer.nbytes for buffer in exec_item.buffers)
@@ -32,7 +32,7 @@ class InputKeeper:
         self.contents[exec_item.item] = contents
 
     def note(self) -> str:
-        """Return the remark for the reader: how many inputs were stored, and how many exceeded the limit."""
+        """Returns the remark for the reader: how many inputs were stored, and how many exceeded the limit."""
         count = sum(content is not None for content in self.contents.values())
         text = f"the inputs of {count_text(count, 'kernel')} are kept, {count_text(self.nbytes, 'byte')}"
         if self.left_out:
@@ -41,7 +41,7 @@ class InputKeeper:
 
 
 def limit_of(keep_inputs: object) -> int:
-    """Return the limit in bytes for an option `keep_inputs`: 64 MiB for True, 0 for False."""
+    """Returns the limit in bytes for an option `keep_inputs`: 64 MiB for True, 0 for False."""
     if isinstance(keep_inputs, bool):
         return KEEP_BYTES if keep_inputs else 0
     text = f"keep_inputs={keep_inputs!r}: give True (64 MiB), False, or a number of bytes"

@@ -40,7 +40,7 @@ class Statement:
 
 
 def plain_nest(ast: UOp) -> tuple[NestLine, ...]:
-    """Return the loops and their statements, line by line::
+    """Returns the loops and their statements, line by line::
 
     for g0 in range(64)
       for r2 in range(256)
@@ -66,13 +66,13 @@ def loop_line(loop: UOp, depth: int, printer: Printer) -> NestLine:
 
 
 def axis_size(axis: UOp) -> int | str:
-    """Return the number of iterations of a loop, or its expression if the number is known only at run time."""
+    """Returns the number of iterations of a loop, or its expression if the number is known only at run time."""
     end = axis.src[0]
     return end.arg if end.op is Ops.CONST else expr_text(end)
 
 
 def statements_of(sink: UOp, printer: Printer) -> Iterator[Statement]:
-    """Yield reductions, fills of scratch memory, and stores, each after its operands."""
+    """Yields reductions, fills of scratch memory, and stores, each after its operands."""
     count = 0
     filled: set[UOp] = set()
     for node in sink.toposort():
@@ -93,7 +93,7 @@ def statements_of(sink: UOp, printer: Printer) -> Iterator[Statement]:
 
 
 def _nest(outer: Iterable[UOp], inner: Iterable[UOp]) -> tuple[UOp, ...]:
-    """Return the loops around a statement, in execution order."""
+    """Returns the loops around a statement, in execution order."""
     loops = [*_by_id(outer), *_by_id(set(inner) - set(outer))]
     return tuple(sorted(loops, key=lambda loop: WRITTEN_OUT.get(loop.arg.kind, 0)))
 
@@ -103,7 +103,7 @@ def _by_id(loops: Iterable[UOp]) -> list[UOp]:
 
 
 def _accesses(roots: Iterable[UOp]) -> tuple[UOp, ...]:
-    """Return the INDEX nodes on which `roots` depend, except inside REDUCE and BARRIER: those are other statements."""
+    """Returns the INDEX nodes on which `roots` depend, except inside REDUCE and BARRIER: those are other statements."""
     loads: dict[UOp, None] = {}
     seen: set[UOp] = set()
     stack = list(roots)

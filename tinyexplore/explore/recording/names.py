@@ -1,4 +1,4 @@
-"""Find the user's names of Tensors: variables at the begin and end of a capture, and assigned names.
+"""Finds the user's names of Tensors: variables at the begin and end of a capture, and assigned names.
 
 Names refer to the numbers of LazyBuffers, so that they keep no memory alive.
 """
@@ -30,7 +30,7 @@ Names = dict[int, str]
 
 
 def names_in_callers(more: Mapping[str, Any] | None = None) -> Names:
-    """Return the names by which the nearest frame outside the package reaches Tensors. `more` has priority."""
+    """Returns the names by which the nearest frame outside the package reaches Tensors. `more` has priority."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_ours(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
@@ -41,7 +41,7 @@ def names_in_callers(more: Mapping[str, Any] | None = None) -> Names:
 
 
 def names_of_variables(*spaces: Mapping[str, Any]) -> Names:
-    """Return the shortest path to each Tensor from the variables of `spaces`: `w`, `params[0]`, `model.l1.weight`.
+    """Returns the shortest path to each Tensor from the variables of `spaces`: `w`, `params[0]`, `model.l1.weight`.
 
     Earlier spaces have priority. The search runs no code of the user's objects: it reads their attributes with the
     interpreter's own accessors.
@@ -63,7 +63,7 @@ def names_of_variables(*spaces: Mapping[str, Any]) -> Names:
 
 
 def variables_of(space: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return the variables of a namespace; none if the namespace is a mapping of the user that raises."""
+    """Returns the variables of a namespace; none if the namespace is a mapping of the user that raises."""
     try:
         return [(name, value) for name, value in list(space.items()) if type(name) is str]
     except Exception:
@@ -71,7 +71,7 @@ def variables_of(space: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _nodes_of(tensor: Tensor) -> list[LazyBuffer]:
-    """Return the LazyBuffer of a Tensor, and the memory of which it is a view; none if the Tensor is uninitialized."""
+    """Returns the LazyBuffer of a Tensor, and the memory of which it is a view; none if the Tensor is uninitialized."""
     try:
         node = tensor.lazydata
         base = node.base
@@ -81,7 +81,7 @@ def _nodes_of(tensor: Tensor) -> list[LazyBuffer]:
 
 
 def parts_of(name: str, value: Any) -> list[tuple[str, Any]]:
-    """Return the items of a container, or the attributes of an object, with their paths. No code of its class runs."""
+    """Returns the items of a container, or the attributes of an object, with their paths. No code of its class runs."""
     kind = type(value)
     if issubclass(kind, dict):
         items = _first_items(value)
@@ -101,7 +101,7 @@ def _first_items(attributes: dict[Any, Any]) -> list[tuple[Any, Any]]:
 
 
 def attributes_of(value: Any) -> dict[str, Any]:
-    """Return the interpreter's `value.__dict__`; empty if the class has none or replaces it."""
+    """Returns the interpreter's `value.__dict__`; empty if the class has none or replaces it."""
     for kind in classes_of(type(value)):
         slot = namespace_of(kind).get("__dict__")
         if type(slot) is GetSetDescriptorType:
@@ -116,13 +116,13 @@ _name_of = type.__dict__["__name__"].__get__
 
 
 def class_name(value: Any) -> str:
-    """Return the name of an object's class, even if its metaclass overrides `__name__`."""
+    """Returns the name of an object's class, even if its metaclass overrides `__name__`."""
     name: str = _name_of(type(value))
     return name
 
 
 def names_of_arguments(f: Callable[..., Any], args: tuple[Any, ...]) -> Names:
-    """Return the names of Tensors in `args`, by the parameter names of `f`."""
+    """Returns the names of Tensors in `args`, by the parameter names of `f`."""
     try:
         return names_of_variables(inspect.signature(f).bind(*args).arguments)
     except Exception:  # no signature, arguments that do not fit, or an attribute of the user that raises
@@ -134,13 +134,13 @@ _NODE_LINE = re.compile(r"\s*(?:\[[^\]]*\] )?([^\s,=]+) = [A-Za-z_][\w.]* ?[<(]"
 
 
 def _assigned_in_lines(text: str) -> dict[int, str]:
-    """Return the name that each line assigns, for a text with one node per line."""
+    """Returns the name that each line assigns, for a text with one node per line."""
     matches = {number: _NODE_LINE.match(line) for number, line in enumerate(text.splitlines(), 1)}
     return {number: match[1] for number, match in matches.items() if match}
 
 
 def assigned_names(text: str) -> dict[int, str]:
-    """Return, for each line of Python source, the single name that its statement assigns.
+    """Returns, for each line of Python source, the single name that its statement assigns.
 
     A statement may span several lines. Lines with several assignments are omitted, and values that are clearly no
     Tensors (`loss.item()`).

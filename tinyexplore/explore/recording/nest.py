@@ -1,4 +1,4 @@
-"""Print a kernel's AST as plain loops."""
+"""Prints a kernel's AST as plain loops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Statement = tuple[tuple[UOp, ...], str]  # (the loops around it, outermost first
 
 
 def loop_nest(sink: UOp) -> str:
-    """Return the output loops, the reductions and rows computed inside them, and the stores::
+    """Returns the output loops, the reductions and rows computed inside them, and the stores::
 
     for g0 in range(64):  # global
       most0 = max(data1[g0*128 + r2] for r2 in range(128))

@@ -1,4 +1,4 @@
-"""Count the kernels that other threads run during a capture: without the capture's context, they are not recorded."""
+"""Counts the kernels that other threads run during a capture: without the capture's context, they are not recorded."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class OtherThreads:
 
     @property
     def note(self) -> str:
-        """Return the remark about these kernels; "" for none."""
+        """Returns the remark about these kernels; "" for none."""
         total = self.by_thread.total() + max(0, self.replayed)
         if not total:
             return ""

@@ -1,4 +1,4 @@
-"""Show the progress of a search for opts as a bar in a terminal or notebook, if tqdm is installed."""
+"""Shows the progress of a search for opts as a bar in a terminal or notebook, if tqdm is installed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ProgressRecorder(Recorder):
                 self.bar = None
 
     def show(self, event: Searching) -> None:
-        """Update the bar. A candidate counts half when it is compiled, and half when it is measured."""
+        """Updates the bar. A candidate counts half when it is compiled, and half when it is measured."""
         if self.bar is None:
             self.bar = self.make(desc=f"BEAM {event.kernel.name}", unit="candidate", leave=False)
         bar = self.bar
@@ -38,7 +38,7 @@ class ProgressRecorder(Recorder):
 
 
 def find_progress() -> ProgressRecorder | None:
-    """Return a recorder for one search; None without tqdm, or without a terminal or notebook.
+    """Returns a recorder for one search; None without tqdm, or without a terminal or notebook.
 
     `TQDM_DISABLE=1` disables it.
     """

@@ -25,7 +25,7 @@ class RealizedGraph:
         self.printer = Printer()
 
     def add(self, roots: Iterable[object]) -> None:
-        """Add the graph under `roots`, before realizing them removes their sources."""
+        """Adds the graph under `roots`, before realizing them removes their sources."""
         fresh = [root for root in roots if isinstance(root, LazyBuffer)]
         for value in toposort(fresh, lambda node: () if node.number in self.ids else node.src):
             if value.number not in self.ids:
@@ -52,7 +52,7 @@ class RealizedGraph:
         )
 
     def write(self, path: str = "") -> Path:
-        """Write the picture to `path` (".svg" is appended if missing), by default to a new temporary file."""
+        """Writes the picture to `path` (".svg" is appended if missing), by default to a new temporary file."""
         target = Path(path or tempfile.mkstemp(prefix="net-", suffix=".svg")[1])
         if target.suffix != ".svg":
             target = target.with_name(f"{target.name}.svg")

@@ -1,4 +1,4 @@
-"""Find the root nodes of the engine's values, and the buffers of LazyBuffers."""
+"""Finds the root nodes of the engine's values, and the buffers of LazyBuffers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Roots = tuple[Any, ...]
 
 
 def roots_of(value: Any) -> Roots:
-    """Return the root nodes of a value at any IR level: the value, its AST, its program, or the roots of its parts."""
+    """Returns the root nodes of a value at any IR level: the value, its AST, its program, or the roots of its parts."""
     match value:
         case UOp() | LazyBuffer():
             return (value,)
@@ -30,7 +30,7 @@ def roots_of(value: Any) -> Roots:
 
 
 def buffer_key(buffer: Any) -> Any:
-    """Return a key that identifies a buffer without keeping its memory alive. Events carry this key."""
+    """Returns a key that identifies a buffer without keeping its memory alive. Events carry this key."""
     return buffer.key if isinstance(buffer, Buffer) else buffer
 
 
@@ -42,6 +42,6 @@ class NodeBuffer(NamedTuple):
 
 
 def buffer_of(value: LazyBuffer) -> NodeBuffer | None:
-    """Return the buffer with a LazyBuffer's values; None if they are not computed."""
+    """Returns the buffer with a LazyBuffer's values; None if they are not computed."""
     base = value.base
     return None if base.buffer is None else NodeBuffer(buffer_key(base.buffer), base is value)

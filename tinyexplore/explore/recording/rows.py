@@ -81,11 +81,11 @@ class CapturedGraph:
 
     @property
     def computed(self) -> frozenset[int]:
-        """Return the trace ids of the nodes that the graph computes."""
+        """Returns the trace ids of the nodes that the graph computes."""
         return frozenset([row.node for row in self.rows if row.memory is None])
 
     def cannot_rerun(self) -> str:
-        """Return the reason why the graph cannot run on other values, or "" if it can."""
+        """Returns the reason why the graph cannot run on other values, or "" if it can."""
         for row in self.rows:
             devices = [row.device, row.memory.device if row.memory is not None else ""]
             if any(device.startswith(FILES) for device in devices):
@@ -107,7 +107,7 @@ class CapturedGraph:
         return False
 
     def rebuild(self) -> RebuiltGraph:
-        """Build the graph again, with new uninitialized buffers."""
+        """Builds the graph again, with new uninitialized buffers."""
         buffers: dict[int, Buffer] = {}
         nodes: list[LazyBuffer] = []
         for row in self.rows:
@@ -148,7 +148,7 @@ class RebuiltGraph:
     numbers: Mapping[LazyBuffer, int]
 
     def overrides(self, cut: frozenset[int], join: frozenset[int]) -> Overrides:
-        """Return the overrides that cut and join the nodes with these trace ids."""
+        """Returns the overrides that cut and join the nodes with these trace ids."""
         return Overrides(
             frozenset([node for node, number in self.numbers.items() if number in cut]),
             frozenset([node for node, number in self.numbers.items() if number in join]),
@@ -156,7 +156,7 @@ class RebuiltGraph:
 
 
 def capture_graph(scheduled: Scheduled, numbers: Mapping[Any, int]) -> CapturedGraph:
-    """Return a scheduled graph as rows. `numbers` has the trace id of each LazyBuffer."""
+    """Returns a scheduled graph as rows. `numbers` has the trace id of each LazyBuffer."""
     number_of = {node: number for number, node in enumerate(scheduled.order)}
     rows = tuple(
         NodeRow(
@@ -190,7 +190,7 @@ def capture_graph(scheduled: Scheduled, numbers: Mapping[Any, int]) -> CapturedG
 def captured_graphs(
     schedules: Sequence[Scheduled], stages: Sequence[int], numbers: Mapping[Any, int]
 ) -> dict[int, CapturedGraph]:
-    """Return the graphs of a capture, by the stage that scheduled each."""
+    """Returns the graphs of a capture, by the stage that scheduled each."""
     return {stage: capture_graph(schedule, numbers) for stage, schedule in zip(stages, schedules, strict=True)}
 
 

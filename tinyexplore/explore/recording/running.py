@@ -1,4 +1,4 @@
-"""Run a program's text and return the value of its last line, as a notebook cell does."""
+"""Runs a program's text and returns the value of its last line, as a notebook cell does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Compile = Callable[[Any, str], CodeType]  # arguments: a tree, and the mode "exe
 
 
 def run_tree(tree: ast.Module, compiled: Compile, namespace: dict[str, Any]) -> Any:
-    """Run the tree. Return the value of its last line (an expression, or an assignment `y = …`), else None."""
+    """Runs the tree. Returns the value of its last line (an expression, or an assignment `y = …`), else None."""
     __tracebackhide__ = True
     last = tree.body[-1] if tree.body else None
     if isinstance(last, ast.Expr):
@@ -23,7 +23,7 @@ def run_tree(tree: ast.Module, compiled: Compile, namespace: dict[str, Any]) -> 
 
 
 def _assigned_value(statement: ast.stmt, namespace: dict[str, Any]) -> Any:
-    """Return the value that an assignment gave to plain names, a tuple for several names; None for other statements."""
+    """Returns the value that an assignment gave to plain names: a tuple for several, None for other statements."""
     if isinstance(statement, ast.Assign):
         targets = statement.targets
     elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
@@ -37,7 +37,7 @@ def _assigned_value(statement: ast.stmt, namespace: dict[str, Any]) -> Any:
 
 
 def last_line(text: str) -> str:
-    """Return the title of a program: the last line of its code."""
+    """Returns the title of a program: the last line of its code."""
     lines = [line.strip() for line in text.splitlines()]
     return next((line for line in reversed(lines) if line and not line.startswith(("#", "%"))), "")
 

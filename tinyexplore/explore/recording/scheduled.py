@@ -1,4 +1,4 @@
-"""Record the graphs that a capture schedules, because a realized LazyBuffer loses its sources.
+"""Records the graphs that a capture schedules, because a realized LazyBuffer loses its sources.
 
 A capture imports only this module; `rows.py` converts the graphs afterwards.
 """

@@ -1,4 +1,4 @@
-"""Find the user's module in which a LazyBuffer is created: an object that holds Tensors and whose method is running.
+"""Finds the user's module in which a LazyBuffer is created: an object that holds Tensors and whose method is running.
 
 The search reads the interpreter's frames between the LazyBuffer and the capture. The engine knows nothing of modules.
 """
@@ -52,7 +52,7 @@ class Scopes:
         self.is_method: dict[tuple[int, int], bool] = {}  # by the `id()` of a code object and of a class
 
     def see(self, lazybuffer: LazyBuffer) -> None:
-        """Find the module of `lazybuffer`. Call it while `lazybuffer` is being created."""
+        """Finds the module of `lazybuffer`. Call it while `lazybuffer` is being created."""
         values: list[tuple[Any, FrameType]] = []  # innermost first
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
@@ -117,7 +117,7 @@ class Scopes:
         return has_tensors
 
     def row(self, value: Any, parent: int | None, frame: FrameType) -> int:
-        """Return the row number of `value` as a part of `parent`; add the row if it is missing."""
+        """Returns the row number of `value` as a part of `parent`; adds the row if it is missing."""
         key = (parent, id(value))
         number = self.ids.get(key)
         if number is None:
@@ -129,7 +129,7 @@ class Scopes:
         return number
 
     def variable(self, value: Any, frame: FrameType) -> str:
-        """Return the nearest caller's name of `value` outside the package: "model", "models[0]" or "trainer.model"."""
+        """Returns the nearest caller's name of `value` outside the package: "model", "models[0]" or "trainer.model"."""
         level: list[tuple[str, Any]] = []
         caller = frame.f_back
         while caller is not None:
@@ -160,7 +160,7 @@ class Scopes:
         return ""
 
     def names_outside(self, value: Any, frame: FrameType) -> list[tuple[str, Any]]:
-        """Return the variables of a frame, except for a method's receiver if that is `value` itself."""
+        """Returns the variables of a frame, except for a method's receiver if that is `value` itself."""
         code = frame.f_code
         receiver = code.co_varnames[0] if code.co_argcount else ""
         variables = variables_of(frame.f_locals)
@@ -169,7 +169,7 @@ class Scopes:
         return variables + variables_of(frame.f_globals)
 
     def own_bytes(self, value: Any) -> int:
-        """Return the bytes of the Tensors in the object's own attributes. A Tensor in several modules counts once."""
+        """Returns the bytes of the Tensors in the object's own attributes. A Tensor in several modules counts once."""
         total = 0
         for _, part in parts_of("", value):
             tensors = [item for _, item in parts_of("", part)] if issubclass(type(part), (list, tuple)) else [part]
@@ -181,7 +181,7 @@ class Scopes:
 
 
 def _role(frame: FrameType) -> Role:
-    """Return the role of a frame, from its code and module."""
+    """Returns the role of a frame, from its code and module."""
     code, module = frame.f_code, frame.f_globals.get("__name__")
     if type(module) is not str:
         module = ""
@@ -199,7 +199,7 @@ def _codes_in(value: Any) -> list[CodeType]:
 
 
 def _code_of(value: Any) -> CodeType | None:
-    """Return the code of a function, of a bound method, or of the function that a decorator wrapped."""
+    """Returns the code of a function, of a bound method, or of the function that a decorator wrapped."""
     for _ in range(MOST_WRAPPERS):
         if type(value) is MethodType:
             value = value.__func__
@@ -215,7 +215,7 @@ def _code_of(value: Any) -> CodeType | None:
 
 
 def reachable_objects(value: Any) -> list[tuple[str, Any]]:
-    """Return the objects reachable from an object by attributes and items, each with its path, nearest first."""
+    """Returns the objects reachable from an object by attributes and items, each with its path, nearest first."""
     variables: list[tuple[str, Any]] = []
     seen = {id(value)}
     level = [("", value)]
@@ -228,5 +228,5 @@ def reachable_objects(value: Any) -> list[tuple[str, Any]]:
 
 
 def _attribute(value: Any, holder: Any) -> str:
-    """Return the path from `holder` to `value`, such as "layers[0]"; "" if there is none."""
+    """Returns the path from `holder` to `value`, such as "layers[0]"; "" if there is none."""
     return next((name.lstrip(".") for name, item in reachable_objects(holder) if item is value), "")

@@ -1,4 +1,4 @@
-"""Copy source text into the trace: the user's files and cells, and the code of rewrite rules."""
+"""Copies source text into the trace: the user's files and cells, and the code of rewrite rules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PACKAGE_PARENT = str(Path(__file__).resolve().parents[3])
 
 
 def source_name(file: str) -> str:
-    """Return the name of a file in a trace: "In [3]" for a notebook cell, else its relative path."""
+    """Returns the name of a file in a trace: "In [3]" for a notebook cell, else its relative path."""
     return well_formed(_source_name(file))
 
 
@@ -45,7 +45,7 @@ def _source_name(file: str) -> str:
 
 
 def cell_number(file: str) -> int | None:
-    """Return the execution count of the IPython cell that was compiled under the name `file`."""
+    """Returns the execution count of the IPython cell that was compiled under the name `file`."""
     if "IPython" not in sys.modules:
         return None
     from IPython import get_ipython
@@ -58,7 +58,7 @@ def cell_number(file: str) -> int | None:
 
 
 def source_text(file: str) -> str:
-    """Return the text of a file or cell; "" if there is none (code given to `exec`).
+    """Returns the text of a file or cell; "" if there is none (code given to `exec`).
 
     A cell has the user's lines: `%load_ext x`, and not the call of IPython that ran.
     """
@@ -72,7 +72,7 @@ def source_text(file: str) -> str:
 
 
 def _typed_lines(file: str, lines: list[str]) -> list[str]:
-    """Replace each line that calls IPython by the line that the user typed, where the lines correspond."""
+    """Replaces each line that calls IPython by the line that the user typed, where the lines correspond."""
     from IPython import get_ipython
 
     shell, cell = get_ipython(), cell_number(file)
@@ -86,7 +86,7 @@ def _typed_lines(file: str, lines: list[str]) -> list[str]:
 
 
 def lambda_text(code: CodeType, most: int = 60) -> str:
-    """Return the text of a lambda's body, at most `most` characters; "" if it is unknown (before Python 3.11)."""
+    """Returns the text of a lambda's body, at most `most` characters; "" if it is unknown (before Python 3.11)."""
     if not hasattr(code, "co_positions"):
         return ""
     spans: list[tuple[int, int, int, int]] = []
@@ -109,7 +109,7 @@ def lambda_text(code: CodeType, most: int = 60) -> str:
 
 
 def package_path(file: str) -> str:
-    """Return the path of a file of the package relative to the package's parent; for other files see `source_name`."""
+    """Returns the path of a file of the package relative to the package's parent; for other files see `source_name`."""
     path = os.path.abspath(file)
     if path.startswith(PACKAGE_PARENT + os.sep):
         return Path(os.path.relpath(path, PACKAGE_PARENT)).as_posix()
@@ -119,7 +119,7 @@ def package_path(file: str) -> str:
 # a Rule compares by identity and lives as long as its table, so this cache keeps nothing alive longer
 @lru_cache(maxsize=4096)
 def rule_text(rule: Rule) -> str:
-    """Return the source code of a rule: the decorated function, or the whole `law(...)` statement."""
+    """Returns the source code of a rule: the decorated function, or the whole `law(...)` statement."""
     if rule.result is None:
         return function_text(rule.function)
     return _statement_at(rule.file, rule.line)
@@ -127,7 +127,7 @@ def rule_text(rule: Rule) -> str:
 
 @lru_cache(maxsize=256)
 def function_text(function: Callable[..., Any]) -> str:
-    """Return the source code of a function; "" if it is unavailable."""
+    """Returns the source code of a function; "" if it is unavailable."""
     try:
         return textwrap.dedent(inspect.getsource(function)).rstrip()
     except (OSError, TypeError):
@@ -135,7 +135,7 @@ def function_text(function: Callable[..., Any]) -> str:
 
 
 def _statement_at(file: str, line: int) -> str:
-    """Return the lines from `line` on, up to the line that closes the brackets."""
+    """Returns the lines from `line` on, up to the line that closes the brackets."""
     lines = linecache.getlines(file)[line - 1 :]
     if not lines:
         return ""
@@ -160,7 +160,7 @@ def _statement_at(file: str, line: int) -> str:
 
 
 def user_frame_here() -> UserFrame | None:
-    """Return the nearest frame outside the package, starting at the caller."""
+    """Returns the nearest frame outside the package, starting at the caller."""
     frame = sys._getframe(1)
     while frame is not None:
         if not is_ours(frame.f_globals.get("__name__", "")):
@@ -171,7 +171,7 @@ def user_frame_here() -> UserFrame | None:
 
 
 def user_code_here() -> CodeType | None:
-    """Return the code of the nearest frame outside the package."""
+    """Returns the code of the nearest frame outside the package."""
     frame = sys._getframe(1)
     while frame is not None:
         if not is_ours(frame.f_globals.get("__name__", "")):
@@ -181,7 +181,7 @@ def user_code_here() -> CodeType | None:
 
 
 def user_frame_of(traceback: TracebackType | None) -> UserFrame | None:
-    """Return the innermost frame of a traceback in the user's code."""
+    """Returns the innermost frame of a traceback in the user's code."""
     frame_found = None
     for frame, line, instruction in _frames(traceback):
         if not is_ours(frame.f_globals.get("__name__", "")):

@@ -1,4 +1,4 @@
-"""Find the part of a source line that was running, from the instruction of a frame.
+"""Finds the part of a source line that was running, from the instruction of a frame.
 
 From Python 3.11 on, code objects have the source position of each instruction (PEP 657). Recording stores only the code
 and the instruction. This module looks up the positions once per code object, when a trace is built.
@@ -30,7 +30,7 @@ class Spans:
         self._files: dict[str, _File] = {}
 
     def span_of_frame(self, frame: UserFrame) -> Span | None:
-        """Return the part of the expression that `frame` was running; None if it is unknown."""
+        """Returns the part of the expression that `frame` was running; None if it is unknown."""
         code = frame.code
         if code is None or frame.instruction < 0 or not hasattr(code, "co_positions"):
             return None
@@ -56,7 +56,7 @@ class _File:
         self._names = _names_of_attributes(text)
 
     def span(self, line: int, column: int, end_line: int, end_column: int) -> Span | None:
-        """Return a span in characters. For `x.softmax()` the span is `.softmax()`: `x` was evaluated before."""
+        """Returns a span in characters. For `x.softmax()` the span is `.softmax()`: `x` was evaluated before."""
         if not 1 <= line <= end_line <= len(self._lines):
             return None
         if (name := self._names.get((end_line, end_column))) is not None:
@@ -73,7 +73,7 @@ class _File:
 
 
 def _names_of_attributes(text: str) -> dict[tuple[int, int], tuple[tuple[int, int], int, int]]:
-    """Return, for the end of each `value.name` or `value.name(...)`, its begin and the position of `name`."""
+    """Returns, for the end of each `value.name` or `value.name(...)`, its begin and the position of `name`."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the user saw these warnings when the code was compiled

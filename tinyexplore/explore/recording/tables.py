@@ -1,4 +1,4 @@
-"""Build the tables of a trace: every object is described once and gets the next dense id of its table."""
+"""Builds the tables of a trace: every object is described once and gets the next dense id of its table."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Tables:
         self.printer = Printer()
 
     def roots(self, value: Any) -> tuple[int, ...]:
-        """Return the node ids of a stage's roots: one, several, or none."""
+        """Returns the node ids of a stage's roots: one, several, or none."""
         return tuple(self.node(root) for root in roots_of(value))
 
     def node(self, value: UOp | LazyBuffer) -> int:
@@ -132,7 +132,7 @@ class Tables:
         )
 
     def held(self, value: LazyBuffer) -> NodeBuffer | None:
-        """Return the buffer with the values of `value`, at the end of the recording if known, else now."""
+        """Returns the buffer with the values of `value`, at the end of the recording if known, else now."""
         return self.storage[value] if value in self.storage else buffer_of(value)
 
     def _is_memory(self, value: LazyBuffer) -> bool:
@@ -141,7 +141,7 @@ class Tables:
         return storage_of is not None and storage_of.is_own and (value.op is Ops.BUFFER or value not in self.recorded)
 
     def _digest(self, value: LazyBuffer, src: tuple[int, ...]) -> str:
-        """Return a hash of the content that is equal across runs; buffers are numbered by first appearance."""
+        """Returns a hash of the content that is equal across runs; buffers are numbered by first appearance."""
         op, arg = value.op, value.arg
         storage_of = self.held(value)
         if storage_of is not None and self._is_memory(value):
@@ -193,7 +193,7 @@ class Tables:
         return number
 
     def laws_of(self, op: Any) -> tuple[int, ...]:
-        """Return the ids of the laws of a kind of opt."""
+        """Returns the ids of the laws of a kind of opt."""
         numbers = self.law_ids.get(op)
         if numbers is None:
             first = len(self.laws)
@@ -206,7 +206,7 @@ class Tables:
         return numbers
 
     def buffer(self, buffer: Any) -> int:
-        """Return the id of a Buffer, or of the key that represents it in events."""
+        """Returns the id of a Buffer, or of the key that represents it in events."""
         key = buffer_key(buffer)
         info = self.buffers.get(key.id)
         if info is None:
@@ -216,7 +216,7 @@ class Tables:
 
 
 def nodes_of(roots: Iterable[UOp | LazyBuffer]) -> tuple[Node, ...]:
-    """Return the graph under live values as plain nodes, sources first."""
+    """Returns the graph under live values as plain nodes, sources first."""
     tables = Tables()
     for root in roots:
         tables.node(root)
@@ -230,7 +230,7 @@ class UopDigests:
         self._known: dict[UOp, str] = {}
 
     def of(self, uop: UOp) -> str:
-        """Return the digest of the node for `uop`."""
+        """Returns the digest of the node for `uop`."""
         digests = self._known
         if uop not in digests:
             for node in toposort((uop,), lambda node: () if node in digests else node.src):

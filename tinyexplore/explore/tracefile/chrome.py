@@ -12,7 +12,7 @@ from tinyexplore.explore.tracefile.wellformed import write_text
 
 
 def to_chrome_trace(trace: Trace) -> dict[str, Any]:
-    """Return the timeline as Chrome trace events.
+    """Returns the timeline as Chrome trace events.
 
     Stages and launches become spans, allocated memory a counter, and each buffer's lifetime an async event.
     """
@@ -34,7 +34,7 @@ def to_chrome_trace(trace: Trace) -> dict[str, Any]:
 
 
 def save_chrome_trace(trace: Trace, path: str | Path) -> Path:
-    """Write the timeline as JSON for ui.perfetto.dev or chrome://tracing."""
+    """Writes the timeline as JSON for ui.perfetto.dev or chrome://tracing."""
     return write_text(path, json.dumps(to_chrome_trace(trace), ensure_ascii=False))
 
 

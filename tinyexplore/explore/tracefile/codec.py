@@ -57,7 +57,7 @@ class Limits:
     memory: int = MEMORY
 
     def of_text(self, memory: int) -> JsonLimits:
-        """Return these limits for a JSON text, with at least `memory` bytes of memory allowed."""
+        """Returns these limits for a JSON text, with at least `memory` bytes of memory allowed."""
         return JsonLimits(self.nbytes, self.values, self.depth, max(self.memory, memory))
 
 
@@ -66,12 +66,12 @@ T = TypeVar("T", bound=TraceTables)
 
 
 def trace_to_json(trace: TraceTables) -> str:
-    """Return the trace as one JSON object without white space."""
+    """Returns the trace as one JSON object without white space."""
     return _json_text(_encoder(TraceTables)(with_derived_tables(trace)))
 
 
 def tables_from_json(kind: type[T], text: str | bytes, limits: Limits = LIMITS) -> T:
-    """Decode a JSON text into a trace of class `kind`; see `trace_from_json`."""
+    """Decodes a JSON text into a trace of class `kind`; see `trace_from_json`."""
     return _trace_of(kind, text, limits.of_text(MEMORY_PER_BYTE * len(text)))
 
 
@@ -100,20 +100,20 @@ def _trace_of(kind: type[T], text: str | bytes | Iterable[bytes], limits: JsonLi
 
 
 def row_to_data(row: Any) -> Any:
-    """Return one row of a trace as plain values that `json` can write."""
+    """Returns one row of a trace as plain values that `json` can write."""
     kind: Any = type(row)
     return _encoder(kind)(row)
 
 
 def rows_from_data(kind: type[Row], data: list[Any]) -> tuple[Row, ...]:
-    """Decode rows that `row_to_data` encoded. Each row is checked; references between rows are not."""
+    """Decodes rows that `row_to_data` encoded. Each row is checked; references between rows are not."""
     of_kind: Any = kind
     decode = _decode_dataclass(of_kind)
     return tuple(decode(row) for row in data)
 
 
 def trace_to_bytes(trace: TraceTables) -> bytes:
-    """Return the trace as gzipped JSON with its tables stored as columns.
+    """Returns the trace as gzipped JSON with its tables stored as columns.
 
     Widgets, exports and .json.gz files use this form. Equal traces give equal bytes.
     """
@@ -127,12 +127,12 @@ def _json_text(data: Any) -> str:
 
 
 def tables_from_bytes(kind: type[T], data: bytes, limits: Limits = LIMITS) -> T:
-    """Decode a trace from JSON text, gzipped or plain."""
+    """Decodes a trace from JSON text, gzipped or plain."""
     return _decode_file(kind, io.BytesIO(data), len(data), limits)
 
 
 def _decode_file(kind: type[T], file: BinaryIO, nbytes: int, limits: Limits) -> T:
-    """Decode the trace in `file`, whose size is `nbytes` bytes."""
+    """Decodes the trace in `file`, whose size is `nbytes` bytes."""
     start = file.read(len(_GZIP))
     file.seek(0)
     if start != _GZIP:
@@ -141,14 +141,14 @@ def _decode_file(kind: type[T], file: BinaryIO, nbytes: int, limits: Limits) -> 
 
 
 def save_trace(trace: TraceTables, path: str | Path) -> Path:
-    """Write `trace` to `path` atomically: gzipped if the name ends in ".gz", else plain JSON."""
+    """Writes `trace` to `path` atomically: gzipped if the name ends in ".gz", else plain JSON."""
     path = Path(path)
     data = trace_to_bytes(trace) if path.suffix == ".gz" else trace_to_json(trace).encode()
     return write_whole(path, data)
 
 
 def load_tables(kind: type[T], path: str | Path, limits: Limits = LIMITS) -> T:
-    """Load the trace in a file. The content, not the file name, decides whether it is decompressed."""
+    """Loads the trace in a file. The content, not the file name, decides whether it is decompressed."""
     try:
         with open(path, "rb") as file:
             return _decode_file(kind, file, os.fstat(file.fileno()).st_size, limits)

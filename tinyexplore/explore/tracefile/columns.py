@@ -1,4 +1,4 @@
-"""Store the tables of a trace as columns: one list of values per field, ids as differences from the row before.
+"""Stores the tables of a trace as columns: one list of values per field, ids as differences from the row before.
 
 This step runs on the output of `codec`, so the decoder still checks all types and constraints afterwards.
 
@@ -35,7 +35,7 @@ Recode = Callable[[Any], Any]
 
 
 def pack_tables(kind: type, data: dict[str, Any]) -> dict[str, Any]:
-    """Return `data`, an object of class `kind`, with its tables stored as columns."""
+    """Returns `data`, an object of class `kind`, with its tables stored as columns."""
     if nodes := data.get("nodes"):
         data = {**data, "nodes": remove_derived(nodes)}
     packed_table: dict[str, Any] = _of_row(kind, _pack_table)(data)
@@ -60,7 +60,7 @@ class TableRows:
         return len(self._columns[0])
 
     def replace(self, name: str, column: Sequence[Any]) -> None:
-        """Replace the column `name` by `column`, if the table has that column."""
+        """Replaces the column `name` by `column`, if the table has that column."""
         if name in self._names:
             column_index = self._names.index(name)
             self._columns = [*self._columns[:column_index], column, *self._columns[column_index + 1 :]]
@@ -72,7 +72,7 @@ class TableRows:
 
 
 def unpack_tables(kind: type, data: dict[str, Any], nbytes: int = 1 << 62, memory: int = 1 << 62) -> dict[str, Any]:
-    """Return `data` with each table as rows instead of columns.
+    """Returns `data` with each table as rows instead of columns.
 
     nbytes: most bytes that the lines of all programs may have, counting each occurrence.
     memory: most bytes that the texts of lines may have, counting each text once.
@@ -114,7 +114,7 @@ def _packed_texts(texts: list[str]) -> Any:
 
 
 def packed_forms(texts: Iterable[str]) -> tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...]]:
-    """Split texts into forms and numbers. No text may contain "\\x01".
+    """Splits texts into forms and numbers. No text may contain "\\x01".
 
     Returns the forms, the form number of each text, and the numbers of all texts as differences.
     """
@@ -135,7 +135,7 @@ def packed_forms(texts: Iterable[str]) -> tuple[tuple[str, ...], tuple[int, ...]
 
 
 def _unpacked_texts(packed: Any, most_bytes: int) -> list[Any]:
-    """Decode the texts; they may have at most `most_bytes` characters in all. Older releases store a plain list."""
+    """Decodes the texts; they may have at most `most_bytes` characters in all. Older releases store a plain list."""
     if isinstance(packed, list):
         return packed
     wrong = TraceFormatError("texts: expected forms, the form of each text, and its numbers")
@@ -164,7 +164,7 @@ def _unpacked_texts(packed: Any, most_bytes: int) -> list[Any]:
 
 
 def _line_tables(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the tables of lines in the programs and stage texts of `data` that have columns; skip other tables."""
+    """Returns the tables of lines in the programs and stage texts of `data` that have columns; skips other tables."""
     line_tables = []
     for name in ("programs", "stage_texts"):
         for table in _lines_of_table(data.get(name)):
@@ -175,7 +175,7 @@ def _line_tables(data: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _lines_of_table(listings: Any) -> list[Any]:
-    """Return the lines of each row of a table of listings."""
+    """Returns the lines of each row of a table of listings."""
     if isinstance(listings, dict):
         columns = listings.get("columns")
         tables = columns.get("lines") if isinstance(columns, dict) else None
@@ -185,7 +185,7 @@ def _lines_of_table(listings: Any) -> list[Any]:
 
 
 def _text_at(number: Any, texts: list[Any]) -> Any:
-    """Return the text with this number. Return an invalid number unchanged, for the decoder to reject."""
+    """Returns the text with this number. Returns an invalid number unchanged, for the decoder to reject."""
     return texts[number] if type(number) is int and 0 <= number < len(texts) else number
 
 
@@ -194,7 +194,7 @@ def _text_at(number: Any, texts: list[Any]) -> Any:
 
 @cache
 def _of_row(kind: type, table: Callable[[type, Any], Any]) -> Recode:
-    """Return a function that applies `table` to each table inside an object of class `kind`."""
+    """Returns a function that applies `table` to each table inside an object of class `kind`."""
     fields = {name: _of_value(hint, table) for name, hint in hints_of(kind).items()}
     deep = {name: recode for name, recode in fields.items() if recode is not None}
 
@@ -214,7 +214,7 @@ def _of_row(kind: type, table: Callable[[type, Any], Any]) -> Recode:
 
 
 def _of_value(hint: Any, table: Callable[[type, Any], Any]) -> Recode | None:
-    """Return a function that recodes the tables inside values of type `hint`; None if they contain no table."""
+    """Returns a function that recodes the tables inside values of type `hint`; None if they contain no table."""
     kind, _ = constraint_of(hint)
     if dataclasses.is_dataclass(kind):
         assert isinstance(kind, type)
@@ -280,7 +280,7 @@ def _rows_of(kind: type, data: dict[str, Any]) -> TableRows:
 
 @cache
 def _times(kind: type) -> tuple[str, ...]:
-    """Return the names of the fields for times. They are stored as differences if all values are whole numbers."""
+    """Returns the names of the fields for times. They are stored as differences if all values are whole numbers."""
     return tuple(
         name for name, hint in hints_of(kind).items() if name.endswith("_us") and constraint_of(hint)[0] is float
     )
@@ -292,7 +292,7 @@ def _is_whole(value: Any) -> bool:
 
 @cache
 def _codes(kind: type) -> dict[str, str]:
-    """Return the coding of each field of `kind` that is stored as differences.
+    """Returns the coding of each field of `kind` that is stored as differences.
 
     "previous": an id, as the difference from the id in the previous row.
     "distance": a list of ids of earlier rows, each as the distance back from the current row.
@@ -318,7 +318,7 @@ def _codes(kind: type) -> dict[str, str]:
 
 
 def _differences(values: Sequence[int | None]) -> list[int | None]:
-    """Return the difference of each value from the last value that is not None. None stays None."""
+    """Returns the difference of each value from the last value that is not None. None stays None."""
     differences: list[int | None] = []
     last = 0
     for value in values:

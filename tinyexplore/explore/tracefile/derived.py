@@ -17,7 +17,7 @@ T = TypeVar("T", bound=TraceTables)
 
 
 def with_derived_tables(trace: T) -> T:
-    """Return `trace` with all derived tables recomputed from its other tables."""
+    """Returns `trace` with all derived tables recomputed from its other tables."""
     return replace(
         trace,
         figures=all_figures(trace),

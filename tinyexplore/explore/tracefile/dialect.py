@@ -21,12 +21,12 @@ OWN: Final = Dialect(
 
 
 def dialect_of(trace: TraceTables) -> Dialect:
-    """Return the dialect of a trace; the dialect of tinyexplore if the trace has none."""
+    """Returns the dialect of a trace; the dialect of tinyexplore if the trace has none."""
     return trace.dialect or OWN
 
 
 def tensor_kinds(trace: TraceTables) -> frozenset[str]:
-    """Return the kinds of the nodes that form the graph of the whole program."""
+    """Returns the kinds of the nodes that form the graph of the whole program."""
     return frozenset(level.kind for level in dialect_of(trace).levels if level.role == "tensors")
 
 
@@ -36,12 +36,12 @@ def is_tensor(trace: TraceTables, node: Node) -> bool:
 
 
 def level_for(trace: TraceTables, role: str) -> Level | None:
-    """Return the first level with this role ("tensors" or "program"), or None if the compiler has none."""
+    """Returns the first level with this role ("tensors" or "program"), or None if the compiler has none."""
     return next((level for level in dialect_of(trace).levels if level.role == role), None)
 
 
 def language_name(trace: TraceTables, key: str) -> str:
-    """Return the display name of a language."""
+    """Returns the display name of a language."""
     named = {language.key: language.name for language in dialect_of(trace).languages}
     return named.get(key) or LANGUAGE_NAMES.get(key, key)
 

@@ -17,7 +17,7 @@ DIGEST_LENGTH = 12  # hexadecimal digits
 
 
 def content_digest(op: str, dtype: str, arg: str, detail: str, sources: Sequence[str]) -> str:
-    """Return the digest of a UOp from the fields of its node and the digests of its sources.
+    """Returns the digest of a UOp from the fields of its node and the digests of its sources.
 
     `detail` is included only for memory operations. There it holds the size, which is part of the type.
     """
@@ -30,7 +30,7 @@ def content_digest(op: str, dtype: str, arg: str, detail: str, sources: Sequence
 
 
 def remove_derived(nodes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of nodes with None in place of each digest that `derive_digests` can recompute."""
+    """Returns the rows of nodes with None in place of each digest that `derive_digests` can recompute."""
     digests: list[str] = []
     plain_nodes = []
     for row in nodes:
@@ -42,7 +42,7 @@ def remove_derived(nodes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def derive_digests(nodes: Iterable[Any]) -> list[Any]:
-    """Return the digest of each row of nodes; compute those that are missing.
+    """Returns the digest of each row of nodes; computes those that are missing.
 
     A malformed row keeps its value, for the decoder to reject.
     """

@@ -26,7 +26,7 @@ _IN_TITLE = {"llvm-opt": "LLVM IR"}  # two listings of one language
 
 
 def figures(trace: TraceTables, kernel: int | None = None) -> Figures:
-    """Return the figures of one kernel, or of all kernels if `kernel` is None.
+    """Returns the figures of one kernel, or of all kernels if `kernel` is None.
 
     A kernel that reuses a program shows the stages of the kernel that compiled it.
     """
@@ -34,7 +34,7 @@ def figures(trace: TraceTables, kernel: int | None = None) -> Figures:
 
 
 def all_figures(trace: TraceTables) -> tuple[Figures, ...]:
-    """Return the figures of the whole trace, then those of each kernel in order."""
+    """Returns the figures of the whole trace, then those of each kernel in order."""
     tables = _FigureTables(trace)
     return tuple(tables.figures(kernel) for kernel in (None, *range(len(trace.kernels))))
 
@@ -107,7 +107,7 @@ class _FigureTables:
         stages: Sequence[Stage],
         lines_of: dict[str, int],
     ) -> tuple[tuple[str, str, str], ...]:
-        """Return (place, title, text) of each part of a foreign compiler, in that compiler's terms."""
+        """Returns (place, title, text) of each part of a foreign compiler, in that compiler's terms."""
         trace = self.trace
         level = level_for(trace, "tensors")
         firings = sum(step.rule is not None for stage in stages for step in stage.steps)
@@ -134,7 +134,7 @@ class _FigureTables:
         return is_leaf and place_of(stage) == "passes" and bool(stage.before or stage.after)
 
     def _times(self, stages: Iterable[Stage]) -> tuple[dict[str, float], float]:
-        """Return the time of each part in microseconds, and the time of searches with everything that they compiled."""
+        """Returns the time of each part in microseconds, and the time of searches with all that they compiled."""
         times = dict.fromkeys(("python", "lazy", "kernels", "passes", "uops", "code", "run"), 0.0)
         search_us = 0.0
         for stage in stages:
@@ -148,26 +148,26 @@ class _FigureTables:
 
 
 def _python_text(trace: TraceTables, lazy: Iterable[Node]) -> str:
-    """Return the number of Python lines that built the LazyBuffers, as text."""
+    """Returns the number of Python lines that built the LazyBuffers, as text."""
     users = {node.user for node in lazy if node.user is not None}
     return count_text(len({(trace.frames[user].source, trace.frames[user].line) for user in users}), "line")
 
 
 def _lazy_text(lazy: Sequence[Node]) -> str:
-    """Return the number of LazyBuffers and of views among them, as text."""
+    """Returns the number of LazyBuffers and of views among them, as text."""
     views = sum(node.group == "movement" for node in lazy)
     return f"{count_text(len(lazy), 'node')} · {count_text(views, 'view')}"
 
 
 def _passes_text(passes: Sequence[Stage], firings: int) -> str:
-    """Return the numbers of passes, of firings and of passes without a change, as text."""
+    """Returns the numbers of passes, of firings and of passes without a change, as text."""
     idle = sum(not _is_changed(stage) for stage in passes)
     text = f"{count_text(len(passes), 'pass', 'passes')} · {count_text(firings, 'firing')}"
     return text + (f" · {idle:,} idle" if idle else "")
 
 
 def _lines_by_language(programs: Iterable[Program]) -> dict[str, int]:
-    """Return the number of lines of all listings, by language."""
+    """Returns the number of lines of all listings, by language."""
     lines: dict[str, int] = {}
     for program in programs:
         lines[program.language] = lines.get(program.language, 0) + len(program.lines)
@@ -175,7 +175,7 @@ def _lines_by_language(programs: Iterable[Program]) -> dict[str, int]:
 
 
 def _code_texts(lines_of: dict[str, int]) -> tuple[str, str]:
-    """Return the title (the languages) and the text (lines of source, lines of assembly) of the code part."""
+    """Returns the title (the languages) and the text (lines of source, lines of assembly) of the code part."""
     listed = [language for language in lines_of if language != "uops"]
     if not listed:
         return "Code", "not rendered"
@@ -188,7 +188,7 @@ def _code_texts(lines_of: dict[str, int]) -> tuple[str, str]:
 
 
 def place_of(stage: Stage) -> str | None:
-    """Return the part of the compile time that includes this stage's time; None for listings on request."""
+    """Returns the part of the compile time that includes this stage's time; None for listings on request."""
     match stage.name:
         case "list":
             return None
@@ -203,7 +203,7 @@ def place_of(stage: Stage) -> str | None:
 
 
 def _searches(trace: TraceTables) -> set[int]:
-    """Return the ids of all stages that searched, and of all stages inside them."""
+    """Returns the ids of all stages that searched, and of all stages inside them."""
     kernels: set[int] = set()
     for stage in trace.stages:  # parents come before their children
         if stage.candidates or stage.search is not None or stage.parent in kernels:
@@ -236,7 +236,7 @@ def _run_words(timed: list[Run], kernels: int) -> str:
 
 
 def summary(trace: TraceTables) -> list[str]:
-    """Return the summary line of all kernels: the times of the strip's parts, summed."""
+    """Returns the summary line of all kernels: the times of the strip's parts, summed."""
     return list(figures(trace).summary)
 
 
@@ -258,27 +258,27 @@ def _summary(trace: TraceTables, compile_us: float, search_us: float, run_us: fl
 
 
 def span_text(run: Run) -> str:
-    """Return the median and the quartiles as text: "12.1 µs (11.9 to 12.4 µs)"."""
+    """Returns the median and the quartiles as text: "12.1 µs (11.9 to 12.4 µs)"."""
     return spread_text(run.median_us, run.low_us, run.high_us)
 
 
 def samples_text(run: Run) -> str:
-    """Return the number of samples as text: "10 samples", or "1 cold run" if only the launch itself was timed."""
+    """Returns the number of samples as text: "10 samples", or "1 cold run" if only the launch itself was timed."""
     return count_text(len(run.times_us), "sample") if run.warm else count_text(len(run.times_us), "cold run")
 
 
 def sum_text(runs: Sequence[Run]) -> str:
-    """Name the total time of `runs`: a sum of medians, or of single cold runs."""
+    """Names the total time of `runs`: a sum of medians, or of single cold runs."""
     return "the sum of the medians" if all(run.warm for run in runs) else "the sum of single cold runs"
 
 
 def no_time_text(kernel: KernelInfo) -> str:
-    """Return the text for a kernel without times: "no samples" if `not_run` gives a reason, else "not run"."""
+    """Returns the text for a kernel without times: "no samples" if `not_run` gives a reason, else "not run"."""
     return "no samples" if kernel.not_run else "not run"
 
 
 def quartiles_text(run: Run) -> str:
-    """Return the quartiles as short text for a narrow column: "11.9–12.4 µs"; "" for a single sample."""
+    """Returns the quartiles as short text for a narrow column: "11.9–12.4 µs"; "" for a single sample."""
     if len(run.times_us) < 2:
         return ""
     low, high = duration_text(run.low_us), duration_text(run.high_us)
@@ -287,7 +287,7 @@ def quartiles_text(run: Run) -> str:
 
 
 def argument_text(trace: TraceTables, kernel: KernelInfo, number: int) -> str:
-    """Name the content of a kernel's argument data0, data1, …: "x", "result", "result of kernel 2"; "" if unknown.
+    """Names the content of a kernel's argument data0, data1, …: "x", "result", "result of kernel 2"; "" if unknown.
 
     `argumentText` in widgets/src/provenance.ts is the same function.
     """

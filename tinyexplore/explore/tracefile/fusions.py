@@ -1,4 +1,4 @@
-"""Explain fusion: the scheduler's decision on each edge between LazyBuffers, with the numbers that it compared."""
+"""Explains fusion: the scheduler's decision on each edge between LazyBuffers, with the numbers that it compared."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class WhyKernels(Readable):
     edges: tuple[Edge, ...]
 
     def table(self) -> Table:
-        """Return a table with one row for each edge on the path."""
+        """Returns a table with one row for each edge on the path."""
         rows = tuple(map(_row, self.edges))
         return Table(self.text, ("edge", "result", "decision and reason", "numbers compared"), rows)
 
@@ -85,14 +85,14 @@ def _row(edge: Edge) -> tuple[str, str, str, str]:
 
 
 def compared_text(compared: Compared) -> str:
-    """Return a comparison as text: "times that each element would be computed: 4096, over 1.5"."""
+    """Returns a comparison as text: "times that each element would be computed: 4096, over 1.5"."""
     return (
         f"{compared.what}: {_figure(compared.value)}, {'over' if compared.over else 'within'} {_figure(compared.bound)}"
     )
 
 
 def _figure(value: float) -> str:
-    """Format a number: a whole number with all digits, any other number with six significant digits."""
+    """Formats a number: a whole number with all digits, any other number with six significant digits."""
     return f"{value:,.0f}" if abs(value) < 1e15 and value == int(value) else f"{value:,.6g}"
 
 
@@ -119,11 +119,11 @@ class Fusions:
                 self.computed.setdefault(node, []).append(number)
 
     def kernels(self, node: int) -> tuple[int, ...]:
-        """Return the ids of the kernels that compute a LazyBuffer."""
+        """Returns the ids of the kernels that compute a LazyBuffer."""
         return tuple(self.computed.get(node, ()))
 
     def edge(self, src: int, dst: int) -> Edge:
-        """Return the edge on which `dst` reads `src`, with the scheduler's decision."""
+        """Returns the edge on which `dst` reads `src`, with the scheduler's decision."""
         of, into = self.kernels(src), self.kernels(dst)
         decision = self.decisions.get(src)
         mark: Mark = "read"
@@ -134,7 +134,7 @@ class Fusions:
         return Edge(src, dst, mark, word, reason, compared, of, into, *self._objections(src, mark, decision))
 
     def _objections(self, src: int, mark: Mark, decision: Decision | None) -> tuple[str, str]:
-        """Return why the edge from `src` cannot be cut, and why it cannot be joined; "" if it can."""
+        """Returns why the edge from `src` cannot be cut, and why it cannot be joined; "" if it can."""
         node = self.trace.nodes[src]
         if src in self._made_by_splitting:
             why = "the scheduler made this when it split a reduction: SPLIT_REDUCEOP=0 leaves reductions whole"
@@ -159,12 +159,12 @@ class Fusions:
         return frozenset(link.dst for link in self.trace.links if link.how == "split")
 
     def edges(self) -> tuple[Edge, ...]:
-        """Return all edges between LazyBuffers that kernels compute or read."""
+        """Returns all edges between LazyBuffers that kernels compute or read."""
         rows = [self.trace.nodes[number] for number in sorted(self.computed)]
         return tuple(self.edge(src, node.id) for node in rows for src in dict.fromkeys(node.src))
 
     def fusion_edges(self) -> tuple[FusionEdge, ...]:
-        """Return all edges of `edges()`, and those through movement operations, as rows of a trace."""
+        """Returns all edges of `edges()`, and those through movement operations, as rows of a trace."""
         pairs = [(src, dst) for dst in sorted(self.computed) for src in self._sources(dst)]
         return tuple(self._fusion_edge(self.edge(src, dst)) for src, dst in pairs)
 
@@ -174,7 +174,7 @@ class Fusions:
         return FusionEdge(edge.src, edge.dst, edge.mark, illegal)
 
     def _sources(self, dst: int) -> Iterable[int]:
-        """Return the LazyBuffers that `dst` reads, directly or through movement operations."""
+        """Returns the LazyBuffers that `dst` reads, directly or through movement operations."""
         nodes = self.trace.nodes
         sources = dict.fromkeys(nodes[dst].src)
         reached = [src for src in sources if nodes[src].group == "movement"]
@@ -185,7 +185,7 @@ class Fusions:
         return sources
 
     def why(self, a: int, b: int) -> WhyKernels:
-        """Explain why LazyBuffers `a` and `b` share a kernel or not."""
+        """Explains why LazyBuffers `a` and `b` share a kernel or not."""
         of_a, of_b = self.kernels(a), self.kernels(b)
         shared_kernels = tuple(kernel for kernel in of_a if kernel in of_b)
         path = self._path(a, b) or self._path(b, a)
@@ -193,7 +193,7 @@ class Fusions:
         return WhyKernels(a, b, self._text(a, b, shared_kernels, edges), shared_kernels, of_a, of_b, edges)
 
     def _path(self, start: int, end: int) -> list[int]:
-        """Return the shortest path of edges from `start` to `end`; empty if there is none."""
+        """Returns the shortest path of edges from `start` to `end`; empty if there is none."""
         nodes = self.trace.nodes
         before: dict[int, int] = {end: end}
         queue = deque([end])
@@ -240,12 +240,12 @@ def _names(kernels: Mapping[int, KernelInfo], ids: Iterable[int]) -> str:
 
 
 def name_of(node: Node) -> str:
-    """Return the name of a LazyBuffer: the user's name, else its operation."""
+    """Returns the name of a LazyBuffer: the user's name, else its operation."""
     return f"{node.name} ({node.label})" if node.name and node.name != node.label else f"{node.label} #{node.id}"
 
 
 def why_kernels(trace: TraceTables, a: Node | int, b: Node | int) -> WhyKernels:
-    """Explain why one kernel computes both LazyBuffers, or why two kernels do.
+    """Explains why one kernel computes both LazyBuffers, or why two kernels do.
 
     The result has the path between the nodes. Each edge has the scheduler's reason and the numbers that it compared.
     """

@@ -10,7 +10,7 @@ MOST = 3  # most names in a hint
 
 
 def similar_names(name: str, kind: type) -> str:
-    """Return "; did you mean …?" with public attributes of `kind` that are spelled or begin like `name`; "" if none."""
+    """Returns "; did you mean …?" with public attributes of `kind` spelled or beginning like `name`; "" if none."""
     names = [candidate for candidate in dir(kind) if not candidate.startswith("_")]
     prefixed = [
         candidate
@@ -40,7 +40,7 @@ class Hinting:
             raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}{hint}")
 
     def _instead(self, name: str) -> str:
-        """Return the replacement for a renamed attribute: "; use …", or "" if there is none."""
+        """Returns the replacement for a renamed attribute: "; use …", or "" if there is none."""
         return ""
 
 

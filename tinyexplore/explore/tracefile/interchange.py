@@ -57,29 +57,29 @@ class Graph:
 
     @property
     def roots(self) -> tuple[Node, ...]:
-        """Return the root nodes: those that no other node of the graph reads."""
+        """Returns the root nodes: those that no other node of the graph reads."""
         return roots_of_stage(self.trace, self.stage, self.which, self.kind)
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """Return every node of the graph, sources first."""
+        """Returns every node of the graph, sources first."""
         table = dict(enumerate(self.trace.nodes))
         return tuple(reachable(table, [node.id for node in self.roots]))
 
     def to_graphviz(self) -> graphviz.Digraph:
-        """Return the graph as a `graphviz.Digraph` in the explorer's colors, with a cluster per kernel."""
+        """Returns the graph as a `graphviz.Digraph` in the explorer's colors, with a cluster per kernel."""
         return _digraph(self.trace, self._drawn_graph())
 
     def to_networkx(self) -> networkx.MultiDiGraph[Any]:
-        """Return the whole graph for networkx: nodes by id with their fields as attributes, an edge per operand."""
+        """Returns the whole graph for networkx: nodes by id with their fields as attributes, an edge per operand."""
         return _networkx(self.trace, self.nodes)
 
     def svg(self) -> str:
-        """Return the graph as SVG, placed by the built-in layout."""
+        """Returns the graph as SVG, placed by the built-in layout."""
         return graph_svg(self.trace, self.stage, self.which, self.kind, self.max_nodes)
 
     def save(self, path: str | Path) -> Path:
-        """Write a picture of the graph; the suffix of `path` selects the format.
+        """Writes a picture of the graph; the suffix of `path` selects the format.
 
         ".svg" is drawn by Graphviz's `dot`, or by the built-in layout if `dot` is not installed. ".dot" and ".gv" are
         DOT text. Any other suffix must be a format of `dot` (".png", ".pdf").
@@ -154,7 +154,7 @@ def _add_node(graph: Any, node: DrawnNode) -> None:
 
 
 def _text(words: str) -> str:
-    """Escape a text for DOT: no DOT escape, no HTML, and no NUL, at which Graphviz would stop reading."""
+    """Escapes a text for DOT: no DOT escape, no HTML, and no NUL, at which Graphviz would stop reading."""
     import graphviz
 
     plain: str = graphviz.nohtml(for_xml(words).replace("\\", "\\\\").replace("\n", "\\n"))
@@ -197,12 +197,12 @@ def to_dot(
     kind: Kind = "lazybuffer",
     max_nodes: int = MOST_BOXES,
 ) -> str:
-    """Return the graph as DOT text; its label states which nodes are hidden."""
+    """Returns the graph as DOT text; its label states which nodes are hidden."""
     return str(Graph(trace, stage, which, kind, max_nodes).to_graphviz().source)
 
 
 def to_networkx(
     trace: TraceTables, stage: int | None = None, which: Which = "after", kind: Kind = "lazybuffer"
 ) -> networkx.MultiDiGraph[Any]:
-    """Return the whole graph for networkx; see `Graph.to_networkx`."""
+    """Returns the whole graph for networkx; see `Graph.to_networkx`."""
     return Graph(trace, stage, which, kind).to_networkx()

@@ -1,4 +1,4 @@
-"""Match each line of a text with its origin in the text before: by name, by location, or by alignment."""
+"""Matches each line of a text with its origin in the text before: by name, by location, or by alignment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def origins(
     places_before: Sequence[Hashable] | None = None,
     places_after: Sequence[Hashable] | None = None,
 ) -> list[int | None]:
-    """Return for each line of `after` the index of its origin in `before`, or None for a new line.
+    """Returns for each line of `after` the index of its origin in `before`, or None for a new line.
 
     Equal lines are aligned first. Each remaining line follows the name that it defines (`%x = …`, `x:`), else its
     location, else its position in a replaced block of equal length.
@@ -53,13 +53,13 @@ def _first_positions(items: Sequence[Hashable], key: Callable[[Hashable], Hashab
 
 
 def _defined_name(line: Hashable) -> str | None:
-    """Return the name that a line defines, or None."""
+    """Returns the name that a line defines, or None."""
     match = _NAME.match(str(line))
     return (match[1] or match[2]) if match else None
 
 
 def _opcodes(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
-    """Return the equal and the different parts of two texts, as `difflib` opcodes.
+    """Returns the equal and the different parts of two texts, as `difflib` opcodes.
 
     Common lines at the begin and at the end are removed first, which is fast.
     """

@@ -9,7 +9,7 @@ _PARTS = ("stage", "step", "kernel", "graph", "place", "panel")
 
 
 def link_of(cursor: Mapping[str, Any], selected: Iterable[int] = ()) -> str:
-    """Return the link to the position `cursor`, with `selected` nodes, in the form that the views write."""
+    """Returns the link to the position `cursor`, with `selected` nodes, in the form that the views write."""
     parts = [f"{name}={cursor[name]}" for name in _PARTS if cursor.get(name) is not None]
     nodes = ",".join(str(node) for node in selected)
     return "#" + "&".join([*parts, *([f"node={nodes}"] if nodes else [])])

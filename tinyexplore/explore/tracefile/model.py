@@ -251,7 +251,7 @@ class RooflinePoint(ReadableRow):
 
     @property
     def share(self) -> float | None:
-        """Return the measured speed divided by the attainable speed; None without a roof."""
+        """Returns the measured speed divided by the attainable speed; None without a roof."""
         return self.gflops / self.attainable if self.attainable else None
 
 
@@ -955,7 +955,7 @@ class Ceiling(ReadableRow):
 
     @property
     def spread(self) -> float:
-        """Return the interquartile range of the samples divided by the rate."""
+        """Returns the interquartile range of the samples divided by the rate."""
         ordered = sorted(self.samples)
         if len(ordered) < 2 or not self.rate:
             return 0.0
@@ -1348,12 +1348,12 @@ class ScheduleVariant(ReadableRow):
 
     @property
     def bytes_moved(self) -> int:
-        """Return the bytes that all kernels read and write."""
+        """Returns the bytes that all kernels read and write."""
         return sum(kernel.bytes_moved for kernel in self.kernels)
 
     @property
     def flops(self) -> int:
-        """Return the number of floating-point operations of all kernels."""
+        """Returns the number of floating-point operations of all kernels."""
         return sum(kernel.flops for kernel in self.kernels)
 
 
@@ -1471,7 +1471,7 @@ class Branch(ReadableRow):
     search: Search | None = None
 
     def __str__(self) -> str:
-        """Return one line: the command, the opts of the first kernel, and its time."""
+        """Returns one line: the command, the opts of the first kernel, and its time."""
         asked_for = self._command_text()
         parts = [f"branch {self.id}", asked_for]
         for variant in self.kernels[:1]:
@@ -1485,7 +1485,7 @@ class Branch(ReadableRow):
         return " · ".join([*parts, *([self.reason] if self.reason else [])])
 
     def _command_text(self) -> str:
-        """Return the command as text: a sentence for commands with long texts, else a call with its arguments."""
+        """Returns the command as text: a sentence for commands with long texts, else a call with its arguments."""
         match self.command.kind, dict(self.command.arguments):
             case "SetOpts", {"opts": opts}:
                 return f"opts set: {_one_line(opts) or 'no opts'}"
@@ -1497,11 +1497,11 @@ class Branch(ReadableRow):
                 return f"{kind}({', '.join(map(_one_line, arguments.values()))})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """Print one line in IPython, without the listings."""
+        """Prints one line in IPython, without the listings."""
         printer.text(str(self))
 
     def _repr_html_(self) -> str:
-        """Return the command and its kernels as HTML.
+        """Returns the command and its kernels as HTML.
 
         Each row has the opts, the time with its spread, the time of the captured kernel, and the comparison.
         """
@@ -1514,18 +1514,18 @@ class Branch(ReadableRow):
 
 
 def _tuple_text(sizes: tuple[int | str, ...]) -> str:
-    """Return a shape as Python writes it, with symbolic sizes unquoted."""
+    """Returns a shape as Python writes it, with symbolic sizes unquoted."""
     return f"({', '.join(map(str, sizes))}{',' if len(sizes) == 1 else ''})"
 
 
 def _variant_row(variant: KernelVariant) -> tuple[str, ...]:
-    """Return the row of a kernel in the table of its branch."""
+    """Returns the row of a kernel in the table of its branch."""
     times = (*_times(variant), "", "", "")[:3] if variant.median_us is not None else ("not timed", "", "")
     return (variant.name, " ".join(variant.opts) or "no opts", *times, variant.note)
 
 
 def _times(variant: KernelVariant | ScheduleVariant) -> list[str]:
-    """Return the time, the base time and their comparison, as far as they exist. Both were measured alternately."""
+    """Returns the time, the base time and their comparison, as far as they exist. Both were measured alternately."""
     variant_time = spread_text(variant.median_us, variant.low_us, variant.high_us)
     base = spread_text(variant.base_median_us, variant.base_low_us, variant.base_high_us)
     if isinstance(variant, ScheduleVariant) and not (variant.cut or variant.join):
@@ -1535,7 +1535,7 @@ def _times(variant: KernelVariant | ScheduleVariant) -> list[str]:
 
 
 def _one_line(value: int | str) -> str:
-    """Return an argument of a command on one line."""
+    """Returns an argument of a command on one line."""
     return " ".join(str(value).split())
 
 

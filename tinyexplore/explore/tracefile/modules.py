@@ -49,13 +49,13 @@ class Module(ReadableRow):
     scope: int | None = None
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Module]]:
-        """Yield this module and all modules inside it, outermost first, each with its depth."""
+        """Yields this module and all modules inside it, outermost first, each with its depth."""
         yield depth, self
         for child in self.children:
             yield from child.walk(depth + 1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the tree as plain data for JSON."""
+        """Returns the tree as plain data for JSON."""
         return {
             "name": self.name,
             "kind": self.kind,
@@ -71,7 +71,7 @@ class Module(ReadableRow):
         return f"module {self.name}: {duration_text(self.time_us)}, {count_text(len(self.kernels), 'kernel')}"
 
     def __str__(self) -> str:
-        """Return the tree as a table for a terminal."""
+        """Returns the tree as a table for a terminal."""
         lines = [f"{'module':36} {'time':>9} {'backward':>9} {'parameters':>11} {'results':>11}  kernels"]
         for depth, module in self.walk():
             name = f"{'  ' * depth}{module.name}" + (f": {module.kind}" if module.kind != module.name else "")
@@ -98,7 +98,7 @@ class _Sum:
 
 
 def modules(trace: TraceTables) -> Module:
-    """Return the tree of modules.
+    """Returns the tree of modules.
 
     The root is the whole trace, with a child for each outermost module. The last child is the work outside of all
     modules.
@@ -159,7 +159,7 @@ def _with_children(
     nodes: list[int],
     scope: int | None = None,
 ) -> Module:
-    """Return a module whose cost is its own part plus those of its children."""
+    """Returns a module whose cost is its own part plus those of its children."""
     return Module(
         name,
         kind,
@@ -175,7 +175,7 @@ def _with_children(
 
 
 def module_costs(trace: TraceTables) -> tuple[ModuleCost, ...]:
-    """Return the tree of modules as rows, outermost first; empty if the trace has no modules."""
+    """Returns the tree of modules as rows, outermost first; empty if the trace has no modules."""
     if not trace.scopes:
         return ()
     rows: list[ModuleCost] = []
@@ -192,12 +192,12 @@ def module_costs(trace: TraceTables) -> tuple[ModuleCost, ...]:
 
 
 def _shares(trace: TraceTables, kernel: KernelInfo) -> dict[tuple[int | None, bool], float]:
-    """Return the share of a kernel for each (module id, whether for gradients)."""
+    """Returns the share of a kernel for each (module id, whether for gradients)."""
     return shares(trace, kernel, lambda node: (node.scope, node.backward))
 
 
 def shares(trace: TraceTables, kernel: KernelInfo, key_of: Callable[[Node], K]) -> dict[K, float]:
-    """Divide a kernel among keys by the elements that its operations compute. Return each key's share; they add up to
+    """Divides a kernel among keys by the elements that its operations compute. Returns each key's share; they add up to
     1.
 
     A kernel that only moves data is divided evenly among the keys of its results.
@@ -217,13 +217,13 @@ def shares(trace: TraceTables, kernel: KernelInfo, key_of: Callable[[Node], K]) 
 
 
 def _elements(trace: TraceTables, node: Node) -> int:
-    """Return the number of elements that an operation processes; for a reduction, the number that it reads."""
+    """Returns the number of elements that an operation processes; for a reduction, the number that it reads."""
     sources = [trace.nodes[src] for src in node.src] if node.group == "reduce" else []
     return max([_size(node), *(_size(source) for source in sources)])
 
 
 def _size(node: Node) -> int:
-    """Return the number of elements of a node's shape. A symbolic size ("v=3") counts as its bound value."""
+    """Returns the number of elements of a node's shape. A symbolic size ("v=3") counts as its bound value."""
     sizes = [
         int(str(size).rpartition("=")[2]) if str(size).rpartition("=")[2].isdigit() else 1 for size in node.shape or ()
     ]

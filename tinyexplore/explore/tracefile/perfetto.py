@@ -1,4 +1,4 @@
-"""Write a trace in Perfetto's own format, with the message types of the optional `perfetto` package."""
+"""Writes a trace in Perfetto's own format, with the message types of the optional `perfetto` package."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class MissingPackage(ImportError):
 
 
 def to_perfetto(trace: TraceTables, path: str | Path | None = None) -> bytes:
-    """Return the timeline in Perfetto's format, for ui.perfetto.dev and the trace processor.
+    """Returns the timeline in Perfetto's format, for ui.perfetto.dev and the trace processor.
 
     The timeline has a track for each row, a track for each lane of buffer lifetimes, and a counter of allocated bytes.
     Times are nanoseconds since the trace began. If `path` is given, the bytes are also written there; the usual suffix
@@ -88,7 +88,7 @@ class _PacketWriter:
         return packet.track_event
 
     def spans(self, track: int, spans: list[tuple[TimelineSpan, dict[str, Any]]]) -> None:
-        """Write the begin and end packets of spans, in order.
+        """Writes the begin and end packets of spans, in order.
 
         A span that outlasts its parent by rounding ends with the parent.
         """

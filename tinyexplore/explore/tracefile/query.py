@@ -96,7 +96,7 @@ class _Index:
 
     @cached_property
     def firings_of(self) -> dict[int, list[Firing]]:
-        """Return the steps that created each node, by node id."""
+        """Returns the steps that created each node, by node id."""
         firings: dict[int, list[Firing]] = {}
         for stage in self.trace.stages:
             transform = None if stage.transform is None else self.trace.transforms[stage.transform]
@@ -115,7 +115,7 @@ class _Index:
 
     @cached_property
     def users_in(self) -> dict[int, dict[int, list[int]]]:
-        """Return, for each kernel and node, the nodes of that kernel's programs that read it."""
+        """Returns, for each kernel and node, the nodes of that kernel's programs that read it."""
         users_of: dict[int, dict[int, list[int]]] = {}
         for program in self.trace.programs:
             users = users_of.setdefault(program.kernel, {})
@@ -132,7 +132,7 @@ class _Index:
         return users_of
 
     def closure(self, ids: Iterable[int], links: dict[int, list[Link]], end: str, kernel: int | None) -> set[int]:
-        """Return `ids` and all nodes reachable from them by links.
+        """Returns `ids` and all nodes reachable from them by links.
 
         kernel: if given, follow only links of this kernel and links outside of any kernel.
         """
@@ -147,14 +147,14 @@ class _Index:
         return closed
 
     def frames_behind(self, node: int, kernel: int | None) -> tuple[int, ...]:
-        """Return the frames of the LazyBuffers from which `node` was derived."""
+        """Returns the frames of the LazyBuffers from which `node` was derived."""
         frames_of = self.known_frames.get(kernel)
         if frames_of is None:
             frames_of = self.known_frames[kernel] = self.spread_frames(kernel)
         return tuple(sorted(frames_of.get(node, ())))
 
     def spread_frames(self, kernel: int | None) -> dict[int, set[int]]:
-        """Return the frames of every node. Each frame is propagated along the links from the nodes that it built."""
+        """Returns the frames of every node. Each frame is propagated along the links from the nodes that it built."""
         frames: dict[int, set[int]] = {node.id: {node.user} for node in self.trace.nodes if node.user is not None}
         pending = list(frames)
         while pending:
@@ -184,12 +184,12 @@ class _Index:
 
     @cached_property
     def tensor_kinds(self) -> frozenset[str]:
-        """Return the kinds of nodes of the whole program's graph."""
+        """Returns the kinds of nodes of the whole program's graph."""
         return tensor_kinds(self.trace)
 
     @cached_property
     def member_sets(self) -> dict[int, frozenset[int]]:
-        """Return, for each kernel, the LazyBuffers that it computes, stores or reads."""
+        """Returns, for each kernel, the LazyBuffers that it computes, stores or reads."""
         member_sets = {}
         for kernel in self.trace.kernels:
             members = set(kernel.nodes) | set(kernel.roots)
@@ -204,7 +204,7 @@ _MAX_INDEXES = 8
 
 
 def _index(trace: TraceTables) -> _Index:
-    """Return the index of `trace`, cached for the few traces used last.
+    """Returns the index of `trace`, cached for the few traces used last.
 
     A cached index keeps its trace alive, so the trace's `id()` stays unique.
     """
@@ -234,7 +234,7 @@ def related(
     kernel: int | None = None,
     kind: str | None = None,
 ) -> tuple[Node, ...]:
-    """Return the nodes from which `nodes` were derived ("back"), those derived from them ("forward"), or both.
+    """Returns the nodes from which `nodes` were derived ("back"), those derived from them ("forward"), or both.
 
     The result includes `nodes` and is sorted by id.
 
@@ -253,7 +253,7 @@ def related(
 
 
 def user_lines(trace: TraceTables, node: NodeLike, *, kernel: int | None = None) -> tuple[Frame, ...]:
-    """Return the user's lines that led to `node`: those that created the LazyBuffers from which it was derived."""
+    """Returns the user's lines that led to `node`: those that created the LazyBuffers from which it was derived."""
     (node_id,) = _ids(node)
     return tuple(trace.frames[frame] for frame in _index(trace).frames_behind(node_id, kernel))
 
@@ -261,7 +261,7 @@ def user_lines(trace: TraceTables, node: NodeLike, *, kernel: int | None = None)
 def trace_lines(
     trace: TraceTables, nodes: NodeLike | Iterable[NodeLike], *, language: str | None = None
 ) -> tuple[LineRef, ...]:
-    """Return the lines of listings that come from `nodes` or from nodes derived from them."""
+    """Returns the lines of listings that come from `nodes` or from nodes derived from them."""
     index = _index(trace)
     lines: dict[tuple[int, int], LineRef] = {}
     for kernel in index.kernels:
@@ -274,7 +274,7 @@ def trace_lines(
 
 
 def line_frames(trace: TraceTables, program: int, line: int) -> tuple[Frame, ...]:
-    """Return the user's lines behind one line (from 0) of a listing.
+    """Returns the user's lines behind one line (from 0) of a listing.
 
     The search follows all links back from the UOps of the line. If none leads to a Tensor's line, it continues from the
     UOps that use them. For text without a UOp (a brace), the result is the lines of the whole kernel.
@@ -294,7 +294,7 @@ def line_frames(trace: TraceTables, program: int, line: int) -> tuple[Frame, ...
 
 
 def kernel_frames(trace: TraceTables, kernel: int) -> tuple[Frame, ...]:
-    """Return the user's lines that a kernel computes: those of its stored LazyBuffers, else of all fused ones."""
+    """Returns the user's lines that a kernel computes: those of its stored LazyBuffers, else of all fused ones."""
     info = _index(trace).kernels.get(kernel)
     if info is None:
         return ()
@@ -307,7 +307,7 @@ def kernel_frames(trace: TraceTables, kernel: int) -> tuple[Frame, ...]:
 
 
 def rewrite_history(trace: TraceTables, node: NodeLike, *, kernel: int | None = None) -> tuple[Firing, ...]:
-    """Return the firings that led to `node`, in execution order."""
+    """Returns the firings that led to `node`, in execution order."""
     index = _index(trace)
     ancestors = index.closure(_ids(node), index.back, "src", kernel)
     firings = [firing for ancestor in ancestors for firing in index.firings_of.get(ancestor, ())]
@@ -333,7 +333,7 @@ def where(
     digest: str | None = None,
     call: str | None = None,
 ) -> tuple[Node, ...]:
-    """Return the nodes that satisfy every given condition.
+    """Returns the nodes that satisfy every given condition.
 
     Args:
         trace: the trace.

@@ -47,7 +47,7 @@ class Table:
         return self.html()
 
     def text(self) -> str:
-        """Return the table for a console of 120 columns, with aligned cells and wrapped long cells."""
+        """Returns the table for a console of 120 columns, with aligned cells and wrapped long cells."""
         lines = [fill(self.title, CONSOLE_WIDTH)]
         rows = [row for row in (self.columns, *self.rows) if any(row)] if self.rows else []
         widths = _widths(rows)
@@ -59,7 +59,7 @@ class Table:
         return "\n".join([*lines, *(fill(note, CONSOLE_WIDTH) for note in self.notes)])
 
     def html(self) -> str:
-        """Return the table for a notebook. It sets only alignment, so it follows the notebook's theme."""
+        """Returns the table for a notebook. It sets only alignment, so it follows the notebook's theme."""
         heads = "".join(f"<th style='{_LEFT}'>{escape(name)}</th>" for name in self.columns)
         head = f"<tr>{heads}</tr>" if any(self.columns) else ""
         body = "".join(f"<tr>{self._cells(row)}</tr>" for row in self.rows)
@@ -81,7 +81,7 @@ _FRAME_STYLE = (
 
 
 def page_frame(title: str, page: str, height: str, *, scripts: bool = False) -> str:
-    """Return a whole page as an output of a notebook, in a sandboxed frame with the notebook's light or dark colors.
+    """Returns a whole page as an output of a notebook, in a sandboxed frame with the notebook's light or dark colors.
 
     Args:
         title: the title of the frame, for screen readers.
@@ -96,7 +96,7 @@ def page_frame(title: str, page: str, height: str, *, scripts: bool = False) -> 
 
 
 def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return the width of each column: its longest line, with the widest columns reduced until all fit."""
+    """Returns the width of each column: its longest line, with the widest columns reduced until all fit."""
     widths = [max(len(line) for cell in column for line in cell.split("\n")) for column in zip(*rows)]
     while sum(widths) + len(SEPARATOR) * (len(widths) - 1) > CONSOLE_WIDTH and max(widths) > NARROWEST:
         widths[widths.index(max(widths))] -= 1
@@ -104,7 +104,7 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _wrap_cell(cell: str, width: int) -> list[str]:
-    """Return the lines of a cell, wrapped at `width`; a longer word stays whole."""
+    """Returns the lines of a cell, wrapped at `width`; a longer word stays whole."""
     return [part for line in cell.split("\n") for part in wrap(line, max(width, 1), break_long_words=False) or [""]]
 
 
@@ -117,7 +117,7 @@ class Readable(Hinting):
     __slots__ = ()
 
     def table(self) -> Table:
-        """Return the result as a table."""
+        """Returns the result as a table."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -139,7 +139,7 @@ class ReadableRow(Hinting):
     __slots__ = ()
 
     def in_words(self) -> str:
-        """Return the row as a short text: its `__str__` if that is one line, else its first fields."""
+        """Returns the row as a short text: its `__str__` if that is one line, else its first fields."""
         text = "" if type(self).__str__ is object.__str__ else str(self)
         if text and "\n" not in text:
             return text
@@ -160,13 +160,13 @@ class ReadableRow(Hinting):
 
 
 def _fields(row: Any) -> list[tuple[str, Any]]:
-    """Return the name and value of each field that is not empty."""
+    """Returns the name and value of each field that is not empty."""
     pairs = [(field.name, getattr(row, field.name)) for field in fields(row)]
     return [(name, value) for name, value in pairs if value is not None and value != () and value != ""]
 
 
 def _value_text(name: str, value: Any, longest: int = LONGEST_WORD) -> str:
-    """Return the value of a field as text of at most `longest` characters."""
+    """Returns the value of a field as text of at most `longest` characters."""
     if isinstance(value, (tuple, list, frozenset, set, dict)):
         parts = list(value.values() if isinstance(value, dict) else value)
         if len(parts) > FEW or any(isinstance(part, (ReadableRow, tuple)) for part in parts):
@@ -179,7 +179,7 @@ def _value_text(name: str, value: Any, longest: int = LONGEST_WORD) -> str:
 
 
 def _value_in_words(name: str, value: Any) -> str:
-    """Return one value as text: times with their unit, large numbers with commas."""
+    """Returns one value as text: times with their unit, large numbers with commas."""
     if isinstance(value, ReadableRow):
         return value.in_words()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -190,7 +190,7 @@ def _value_in_words(name: str, value: Any) -> str:
 
 
 def join_lines(parts: Iterable[str]) -> str:
-    """Join several texts as the lines of one cell."""
+    """Joins several texts as the lines of one cell."""
     return "\n".join(part for part in parts if part)
 
 

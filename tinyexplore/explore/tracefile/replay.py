@@ -85,7 +85,7 @@ class StageReplay:
         self._collect_display_ids()
 
     def graph_at(self, k: int, *, marked: bool = True) -> ShownGraph:
-        """Return the graph after `k` steps, 0 ≤ k ≤ count, in time O(nodes shown).
+        """Returns the graph after `k` steps, 0 ≤ k ≤ count, in time O(nodes shown).
 
         marked: whether to compute `changed`; without it, the replay takes half the time.
         """
@@ -105,7 +105,7 @@ class StageReplay:
         return ShownGraph(resolved.root, dict(resolved.nodes), frozenset(changed))
 
     def _collect_replacements(self) -> None:
-        """Record the replacements of each node by step. A step back to a node removes that node's replacement."""
+        """Records the replacements of each node by step. A step back to a node removes that node's replacement."""
         current: dict[int, int] = {}
         for index, step in enumerate(self._steps):
             if step.before == step.after:
@@ -120,7 +120,7 @@ class StageReplay:
             self._replacements.setdefault(step.before, []).append((index, step.after))
 
     def _collect_display_ids(self) -> None:
-        """Assign display ids: a node that another node is rebuilt as gets the display id of that node."""
+        """Assigns display ids: a node that another node is rebuilt as gets the display id of that node."""
         display_graph = _Shown(self._sources, self._before)
         for index, step in enumerate(self._steps):
             takes_over = (
@@ -145,7 +145,7 @@ class StageReplay:
         return None
 
     def _latest(self, node: int, k: int, memo: dict[int, int]) -> int:
-        """Return the node that replaces `node` after k steps. `memo` shortens chains of replacements."""
+        """Returns the node that replaces `node` after k steps. `memo` shortens chains of replacements."""
         path = []
         end = node
         while True:
@@ -171,7 +171,7 @@ class StageReplay:
         return resolved
 
     def _resolve(self, k: int) -> _Resolved:
-        """Compute the graph after `k` steps by a depth-first walk that replaces each source by its latest version.
+        """Computes the graph after `k` steps by a depth-first walk that replaces each source by its latest version.
 
         A rule that wraps its match makes a node part of its own replacement. Inside the replacement, this node stays at
         the last version that does not contain the replacement. Such a version has a key beyond the trace's nodes.
@@ -209,7 +209,7 @@ class StageReplay:
         return self._displayed(k, root, sources_of)
 
     def _before_containing(self, source: int, k: int, opened: set[int]) -> int:
-        """Return the last replacement of `source` that is not one of its current users."""
+        """Returns the last replacement of `source` that is not one of its current users."""
         target = source
         following = self._replacement(target, k)
         while following is not None and following not in opened:
@@ -259,7 +259,7 @@ class _Shown:
                 self.users[source].add(user)
 
     def replace(self, before: int, after: int, latest: Callable[[int], int]) -> None:
-        """Make all users of `before` read `after`, and remove nodes without users."""
+        """Makes all users of `before` read `after`, and removes nodes without users."""
         if before not in self.users or before == after:
             return
         self._add(after, latest)

@@ -25,7 +25,7 @@ CODE = {"full": 1, "light": 1, "least": 0}  # LLVM's optimization level for code
 
 
 def random_values(dtype: str, size: int, generator: np.random.Generator) -> np.ndarray:
-    """Return random content for an input buffer: floats from -1 to 1, small integers, or booleans."""
+    """Returns random content for an input buffer: floats from -1 to 1, small integers, or booleans."""
     if dtype == "bfloat16":
         return (generator.uniform(-1, 1, size).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
     if dtype.startswith("fp8"):
@@ -39,14 +39,14 @@ def random_values(dtype: str, size: int, generator: np.random.Generator) -> np.n
 
 
 def as_float64(dtype: str, values: np.ndarray) -> np.ndarray:
-    """Return the values of a buffer as float64. NumPy lacks the fp8 types; their values stay bytes."""
+    """Returns the values of a buffer as float64. NumPy lacks the fp8 types; their values stay bytes."""
     if dtype == "bfloat16":
         values = (values.astype(np.uint32) << 16).view(np.float32)
     return values.astype(np.float64)
 
 
 def aligned_copy(values: np.ndarray) -> np.ndarray:
-    """Return a copy whose memory starts at a multiple of 64 bytes and is followed by at least 64 spare bytes."""
+    """Returns a copy whose memory starts at a multiple of 64 bytes and is followed by at least 64 spare bytes."""
     block = np.zeros(values.nbytes + 128, np.uint8)
     start = -block.ctypes.data % 64
     aligned = block[start : start + values.nbytes].view(values.dtype)
@@ -55,7 +55,7 @@ def aligned_copy(values: np.ndarray) -> np.ndarray:
 
 
 def compile_with_llvm(kernel: dict[str, Any]) -> tuple[int, Any]:
-    """Compile the kernel with llvmlite for this CPU. Return the entry's address and the objects that keep it loaded."""
+    """Compiles the kernel with llvmlite for this CPU. Returns the entry's address and objects that keep it loaded."""
     import llvmlite.binding as llvm
 
     name, effort = kernel["name"], kernel["effort"]
@@ -84,7 +84,7 @@ def compile_with_llvm(kernel: dict[str, Any]) -> tuple[int, Any]:
 
 
 def compile_with_c(kernel: dict[str, Any]) -> tuple[int, Any]:
-    """Compile the kernel with the C compiler on the path for this CPU. Return the entry's address and its library."""
+    """Compiles the kernel with the C compiler on the path for this CPU. Returns the entry's address and its library."""
     name, source = kernel["name"], kernel["c"]
     native = "-mcpu=native" if platform.machine().lower() in ("aarch64", "arm64") else "-march=native"
     compiler = next((path for path in map(shutil.which, ("clang", "gcc", "cc")) if path), None)
@@ -101,7 +101,7 @@ def compile_with_c(kernel: dict[str, Any]) -> tuple[int, Any]:
 
 
 def main(kernel: dict[str, Any]) -> None:
-    """Compile, run and time the kernel; print the times and a summary of its results."""
+    """Compiles, runs and times the kernel; prints the times and a summary of its results."""
     name, buffers = kernel["name"], kernel["buffers"]
     parser = argparse.ArgumentParser(description=f"the kernel {name}, alone")
     parser.add_argument(

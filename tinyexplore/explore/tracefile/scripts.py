@@ -1,4 +1,4 @@
-"""Write a kernel as a standalone script: its source, its buffers, and code to run and time it without tinyexplore."""
+"""Writes a kernel as a standalone script: its source, its buffers, and code to run and time it without tinyexplore."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ReproducerError(ValueError):
 
 
 def reproducer(trace: TraceTables, kernel: int | KernelInfo = 0, path: str | Path | None = None) -> str:
-    """Return a script that compiles, runs and times one kernel with NumPy, and llvmlite or a C compiler.
+    """Returns a script that compiles, runs and times one kernel with NumPy, and llvmlite or a C compiler.
 
     The script generates random inputs of the right types and sizes, because the trace has no values. `--inputs` reads
     them from an .npz file, and `--save` stores the results. Variables have the values of the capture. If `path` is
@@ -42,7 +42,7 @@ def reproducer(trace: TraceTables, kernel: int | KernelInfo = 0, path: str | Pat
 
 
 def kernel_scripts(trace: TraceTables) -> tuple[KernelScript, ...]:
-    """Return the scripts of all kernels that have one. A kernel whose texts could break out of a string has none."""
+    """Returns the scripts of all kernels that have one. A kernel whose texts could break out of a string has none."""
     by_kernel: dict[int, dict[str, Program]] = {}
     for program in trace.programs:
         by_kernel.setdefault(program.kernel, {})[program.language] = program
@@ -116,14 +116,14 @@ def _script(
 
 
 def _body() -> str:
-    """Return the shared code without its docstring, so that `from __future__` stays the first statement."""
+    """Returns the shared code without its docstring, so that `from __future__` stays the first statement."""
     text = BODY.read_text(encoding="utf-8")
     docstring = ast.parse(text).body[0]
     return "\n".join(text.splitlines()[docstring.end_lineno or 0 :]).lstrip("\n")
 
 
 def _plain_text(words: str) -> str:
-    """Return the text without characters that would end or escape a docstring."""
+    """Returns the text without characters that would end or escape a docstring."""
     printable = "".join(letter if letter.isprintable() else " " for letter in words)
     return printable.replace("\\", "/").replace('"', "'")
 
@@ -145,7 +145,7 @@ def _nodes(trace: TraceTables, program: Program) -> list[Node]:
 
 
 def _buffers(nodes: list[Node]) -> dict[str, tuple[str, int, bool, bool]]:
-    """Return (dtype, number of elements, is read, is written) of each buffer, by name, in call order."""
+    """Returns (dtype, number of elements, is read, is written) of each buffer, by name, in call order."""
     table = {node.id: node for node in nodes}
 
     def global_of(index: int) -> Node | None:
@@ -172,7 +172,7 @@ def _buffer_position(node: Node) -> int:
 
 
 def _bound_variables(trace: TraceTables) -> dict[str, int]:
-    """Return the value to which the capture bound each Variable, by name."""
+    """Returns the value to which the capture bound each Variable, by name."""
     bound = {}
     for node in trace.nodes:
         if node.op == "BIND" and (match := re.fullmatch(r"(\w+) = (-?\d{1,19})", node.detail)):
@@ -181,7 +181,7 @@ def _bound_variables(trace: TraceTables) -> dict[str, int]:
 
 
 def _variables(nodes: list[Node], bound: Mapping[str, int]) -> dict[str, int]:
-    """Return the value of each Variable of the kernel: the captured value, else the largest one."""
+    """Returns the value of each Variable of the kernel: the captured value, else the largest one."""
     values = {}
     for node in nodes:
         if node.op == "DEFINE_VAR":
@@ -193,7 +193,7 @@ def _variables(nodes: list[Node], bound: Mapping[str, int]) -> dict[str, int]:
 
 
 def _extent(info: KernelInfo, variables: Mapping[str, int]) -> int | str:
-    """Return the size of the loop that threads share, as a number or as Python arithmetic with the Variables.
+    """Returns the size of the loop that threads share, as a number or as Python arithmetic with the Variables.
 
     Raises:
         ReproducerError: the size is any other text. Text from an untrusted trace must not become code.
@@ -225,5 +225,5 @@ def _is_arithmetic(text: str, variables: Mapping[str, int]) -> bool:
 
 
 def _effort_name(program: Program | None) -> str:
-    """Return LLVM's optimization effort for this program; `script_body.py` maps it to levels."""
+    """Returns LLVM's optimization effort for this program; `script_body.py` maps it to levels."""
     return program.effort if program is not None and program.effort else "full"

@@ -11,7 +11,7 @@ Span = tuple[int, int, int, int]  # first line and column, last line and column;
 
 
 def span_text(trace: TraceTables, frame: Frame) -> str:
-    """Return the part of the user's source at a frame, such as ".softmax()"; "" if its span is unknown."""
+    """Returns the part of the user's source at a frame, such as ".softmax()"; "" if its span is unknown."""
     if frame.span is None:
         return ""
     line, column, end_line, end_column = frame.span
@@ -38,7 +38,7 @@ class Mark(ReadableRow):
 
 
 def marks(trace: TraceTables, source: int) -> dict[int, list[Mark]]:
-    """Return, for each line, its parts from left to right; each character belongs to the innermost expression.
+    """Returns, for each line, its parts from left to right; each character belongs to the innermost expression.
 
     The front end underlines the same parts.
     """
@@ -71,7 +71,7 @@ def _size(span: Span, lines: list[str]) -> int:
 
 
 def _kernels_of_frames(trace: TraceTables) -> dict[int, int | None]:
-    """Return the kernel that computes the nodes of each frame, ignoring views; None if there are several."""
+    """Returns the kernel that computes the nodes of each frame, ignoring views; None if there are several."""
     first: dict[int, int] = {}
     for kernel in trace.kernels:
         for node in (*kernel.nodes, *kernel.roots):

@@ -1,4 +1,4 @@
-"""Search the texts of stages: lines that match a text, the history of a line, and the changes of a stage."""
+"""Searches the texts of stages: lines that match a text, the history of a line, and the changes of a stage."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TextPlace(ReadableRow):
 
 
 def find_lines(trace: TraceTables, text: str, language: str | None = None) -> tuple[TextPlace, ...]:
-    """Return the lines of all stages' texts that match a regular expression, ignoring case.
+    """Returns the lines of all stages' texts that match a regular expression, ignoring case.
 
     Args:
         trace: the trace.
@@ -51,7 +51,7 @@ def find_lines(trace: TraceTables, text: str, language: str | None = None) -> tu
 
 
 def line_history(trace: TraceTables, text: StageText | int, number: int) -> tuple[TextPlace, ...]:
-    """Return the history of a line: the lines from which it was derived, oldest first, and the line itself last.
+    """Returns the history of a line: the lines from which it was derived, oldest first, and the line itself last.
 
     Texts in which the line is unchanged are omitted. A line without an origin follows its first node to the previous
     text, then to the last text of the previous language.
@@ -96,7 +96,7 @@ def _origin(trace: TraceTables, text: StageText, line: TextLine) -> tuple[StageT
 
 
 def changed_rows(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, int | None, str]]:
-    """Return the differences between a text and the previous text, as rows.
+    """Returns the differences between a text and the previous text, as rows.
 
     - (" ", number, line): an equal line near a change
     - ("+", number, line): a new line

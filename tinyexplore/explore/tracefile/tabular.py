@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 
 def rows_of(trace: TraceTables, table: str = "kernels") -> list[Row]:
-    """Return the rows of one table, by column name.
+    """Returns the rows of one table, by column name.
 
     table: "kernels" (with their times), "stages", "passes" (firings by kernel and pass), "firings", "nodes", "buffers",
         "lines" (of the listings).
@@ -29,7 +29,7 @@ def rows_of(trace: TraceTables, table: str = "kernels") -> list[Row]:
 
 
 def to_dataframe(trace: TraceTables, table: str = "kernels") -> pandas.DataFrame:
-    """Return a table of `rows_of` as a pandas DataFrame."""
+    """Returns a table of `rows_of` as a pandas DataFrame."""
     try:
         import pandas
     except ImportError as error:
@@ -39,7 +39,7 @@ def to_dataframe(trace: TraceTables, table: str = "kernels") -> pandas.DataFrame
 
 
 def table_text(rows: list[Row], width: int = 48) -> str:
-    """Return rows in aligned columns, for a terminal; numbers are aligned right."""
+    """Returns rows in aligned columns, for a terminal; numbers are aligned right."""
     if not rows:
         return "no rows"
     columns = list(rows[0])
@@ -134,7 +134,7 @@ def _firings(trace: TraceTables) -> list[Row]:
 
 
 def _passes(trace: TraceTables) -> list[Row]:
-    """Count how often each rule fired, per pass and kernel."""
+    """Counts how often each rule fired, per pass and kernel."""
     counts: dict[tuple[int | None, str, str], int] = {}
     for row in _firings(trace):
         key = (row["kernel"], row["pass"], row["rule"])

@@ -1,4 +1,4 @@
-"""Format times, ratios and names."""
+"""Formats times, ratios and names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MOST_PLACES = 6  # decimal places
 
 
 def duration_text(time_us: float) -> str:
-    """Return a time with three significant figures and a suitable unit: "0.41 µs", "12.3 ms", "2.10 s"."""
+    """Returns a time with three significant figures and a suitable unit: "0.41 µs", "12.3 ms", "2.10 s"."""
     if time_us < 999.5:  # a value that would round to 1000 gets the next unit
         return f"{figures_text(time_us)} µs"
     return f"{figures_text(time_us / 1e3)} ms" if time_us < 999.5e3 else f"{figures_text(time_us / 1e6)} s"
@@ -60,7 +60,7 @@ def ratio_text(median_us: float | None, base_median_us: float | None, verdict: s
 
 
 def spread_text(median_us: float | None, low_us: float | None, high_us: float | None) -> str:
-    """Return the median and the quartiles as text: "12.1 µs (11.9 to 12.4 µs)"; "" if one is None."""
+    """Returns the median and the quartiles as text: "12.1 µs (11.9 to 12.4 µs)"; "" if one is None."""
     if median_us is None or low_us is None or high_us is None:
         return ""
     low, high = duration_text(low_us), duration_text(high_us)
@@ -69,7 +69,7 @@ def spread_text(median_us: float | None, low_us: float | None, high_us: float | 
 
 
 def call_text(name: str) -> str:
-    """Return a call as written in Python: "@" for "__matmul__", "softmax" for itself."""
+    """Returns a call as written in Python: "@" for "__matmul__", "softmax" for itself."""
     special = re.fullmatch(r"__([ri]?)(\w+?)__", name)
     if special is None:
         return name
@@ -78,7 +78,7 @@ def call_text(name: str) -> str:
 
 
 def figures_text(value: float) -> str:
-    """Return a number with three significant figures: "0.41", "10.0" (for 9.996), "100" (for 99.96), "1,234".
+    """Returns a number with three significant figures: "0.41", "10.0" (for 9.996), "100" (for 99.96), "1,234".
 
     Below a tenth it has two figures: "0.0041". Halves are rounded up.
     """

@@ -20,7 +20,7 @@ _COMPILER, _DEVICE, _THREADS = 1, 2, 2  # the rows of the timeline; further comp
 
 
 def timeline(trace: TraceTables) -> Timeline:
-    """Return the timeline of a trace over elapsed time.
+    """Returns the timeline of a trace over elapsed time.
 
     Stages are nested spans. A launch is a span as long as the median of its samples. Allocated bytes are a curve, and
     each buffer has a lifetime. Each further compiler thread has a row.
@@ -45,7 +45,7 @@ def timeline(trace: TraceTables) -> Timeline:
 
 
 def kernel_timeline(trace: TraceTables) -> Timeline:
-    """Return the timeline in kernel time: the runs in execution order, each as long as its median, without gaps.
+    """Returns the timeline in kernel time: the runs in execution order, each as long as its median, without gaps.
 
     Compile time has length 0. A change of memory during compilation is drawn between the runs around it. Without a
     timed run, the result is `timeline(trace)`.
@@ -58,7 +58,7 @@ def kernel_timeline(trace: TraceTables) -> Timeline:
     totals = [0.0, *accumulate(run.median_us for run in runs)]
 
     def clock(time_us: float) -> float:
-        """Convert a time of the trace to kernel time: the sum of all runs that began before, the last one in part."""
+        """Converts a time of the trace to kernel time: the sum of all runs that began before, the last one in part."""
         number = bisect_right(began, time_us) - 1
         if number < 0:
             return 0.0
@@ -77,7 +77,7 @@ def kernel_timeline(trace: TraceTables) -> Timeline:
 
 
 def span_facts(trace: TraceTables, span: TimelineSpan) -> dict[str, Any]:
-    """Return the facts about a span that an export adds to its name and time."""
+    """Returns the facts about a span that an export adds to its name and time."""
     if span.stage is not None:
         firings = sum(step.rule is not None for step in trace.stages[span.stage].steps)
         return {"firings": firings} | ({} if span.kernel is None else {"kernel": trace.kernels[span.kernel].name})
@@ -105,7 +105,7 @@ def _memory(trace: TraceTables) -> tuple[tuple[float, int], ...]:
 
 
 def _lives(trace: TraceTables, end_us: float) -> tuple[BufferLifetime, ...]:
-    """Return the buffers by time of allocation. A buffer allocated during the trace gets the first free lane."""
+    """Returns the buffers by time of allocation. A buffer allocated during the trace gets the first free lane."""
     free_from: list[float] = []
     lives = []
     for buffer in sorted(trace.buffers, key=lambda buffer: buffer.allocated_us or 0.0):

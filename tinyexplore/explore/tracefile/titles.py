@@ -58,7 +58,7 @@ def with_titles(
     sources: Sequence[Source],
     scopes: Sequence[Scope] = (),
 ) -> tuple[KernelInfo, ...]:
-    """Return the kernels with titles. The largest parameter that a kernel reads distinguishes equal titles."""
+    """Returns the kernels with titles. The largest parameter that a kernel reads distinguishes equal titles."""
     tables = _TitleTables(nodes, frames, sources, scopes)
     titles = [_title(tables, kernel) for kernel in kernels]
     if any(titles):
@@ -79,7 +79,7 @@ def _title(tables: _TitleTables, kernel: KernelInfo) -> str:
 
 
 def _input_title(nodes: Sequence[Node], kernel: KernelInfo) -> str:
-    """Return the title "input x" of a kernel that only computes tensors from before the capture; "" without a name."""
+    """Returns the title "input x" of a kernel that only computes tensors from before the capture; "" without a name."""
     if any(nodes[number].calls and nodes[number].group not in SILENT for number in kernel.nodes):
         return ""
     names = dict.fromkeys(_skip_movements(nodes, nodes[root]).name for root in kernel.roots)
@@ -87,7 +87,7 @@ def _input_title(nodes: Sequence[Node], kernel: KernelInfo) -> str:
 
 
 def _skip_movements(nodes: Sequence[Node], node: Node) -> Node:
-    """Walk from `node` towards its sources; return the first node that has a name or is not a movement."""
+    """Walks from `node` towards its sources; returns the first node that has a name or is not a movement."""
     while node.group == "movement" and not node.name:
         node = nodes[node.src[0]]
     return node
@@ -106,7 +106,7 @@ def _part_weight(part: _Part) -> int:
 
 
 def _parts(tables: _TitleTables, kernel: KernelInfo) -> Iterator[_Part]:
-    """Yield the operations of a kernel, grouped by the part of the Python that created them, in order."""
+    """Yields the operations of a kernel, grouped by the part of the Python that created them, in order."""
     parts: dict[tuple[int, str, int | None], _Part] = {}
     for number in sorted({*kernel.nodes, *kernel.roots}):
         node = tables.nodes[number]
@@ -121,7 +121,7 @@ def _parts(tables: _TitleTables, kernel: KernelInfo) -> Iterator[_Part]:
 
 
 def _text(tables: _TitleTables, part: _Part) -> str:
-    """Return the source text of an expression. If it continues another kernel's expression, return only its own end."""
+    """Returns the source text of an expression. If it continues another kernel's expression, returns its own end."""
     if part.scope is not None:
         return f"gradient of {_scope_name(tables.scopes, part.scope)}"
     module = part.nodes[0].scope
@@ -137,7 +137,7 @@ def _text(tables: _TitleTables, part: _Part) -> str:
 
 
 def _without_inner_begin(tables: _TitleTables, part: _Part, written: str) -> str:
-    """Return `written` without the longest inner expression at its begin: "+ b" for "x @ w + b"."""
+    """Returns `written` without the longest inner expression at its begin: "+ b" for "x @ w + b"."""
     heads = [_source_text(tables.sources, frame) for frame in tables.frames if _is_inside(frame, part.frame)]
     longest = max((head for head in heads if head and written.startswith(head)), key=len, default="")
     return written[len(longest) :].strip() or written
@@ -150,7 +150,7 @@ def _is_inside(inner: Frame, outer: Frame) -> bool:
 
 
 def _input_names(nodes: Sequence[Node], part: _Part) -> list[str]:
-    """Return the names of a call's inputs; empty if one has no name, or if there are more than MOST_NAMES."""
+    """Returns the names of a call's inputs; empty if one has no name, or if there are more than MOST_NAMES."""
     part_ids = {node.id for node in part.nodes}
     names: dict[str, None] = {}
     for node in part.nodes:
@@ -165,7 +165,7 @@ def _input_names(nodes: Sequence[Node], part: _Part) -> list[str]:
 
 
 def _source_text(sources: Sequence[Source], frame: Frame) -> str:
-    """Return the source text of a frame's expression on one line; "" before Python 3.11."""
+    """Returns the source text of a frame's expression on one line; "" before Python 3.11."""
     if frame.span is None:
         return ""
     first, begin, last, end = frame.span
@@ -178,7 +178,7 @@ def _source_text(sources: Sequence[Source], frame: Frame) -> str:
 
 
 def _shortened(text: str) -> str:
-    """Shorten an expression to at most MOST_LETTERS characters.
+    """Shortens an expression to at most MOST_LETTERS characters.
 
     ONNX nodes lose their attributes, and names keep their last part: `Conv (x:0, w:0)` for
     `Conv <group: int = 1> ("encoder/x:0", "encoder/w:0")`.
@@ -197,13 +197,13 @@ def _scope_name(scopes: Sequence[Scope], number: int) -> str:
 
 
 def _module_text(scopes: Sequence[Scope], number: int) -> str:
-    """Return the path of a module below the outermost one, and its class: "layers.0: Linear"."""
+    """Returns the path of a module below the outermost one, and its class: "layers.0: Linear"."""
     path = _scope_name(scopes, number).partition(".")[2]
     return f"{path}: {scopes[number].kind}" if path else scopes[number].kind
 
 
 def _with_largest_input(tables: _TitleTables, kernel: KernelInfo, title: str) -> str:
-    """Return the title extended by the name of the largest named value that the kernel reads."""
+    """Returns the title extended by the name of the largest named value that the kernel reads."""
     named = [tables.nodes[number] for number in _read_nodes(tables.nodes, kernel) if tables.nodes[number].name]
     best = max(named, key=lambda node: (_elements(node), -node.id), default=None)
     return title if best is None else f"{title} · {best.name.strip(_QUOTE).rpartition('/')[2]}"

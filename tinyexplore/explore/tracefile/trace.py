@@ -41,11 +41,11 @@ class Trace(Hinting, TraceTables):
     __slots__ = ()
 
     def where(self, **conditions: Any) -> tuple[Node, ...]:
-        """Return the nodes that satisfy every condition: `where(op="LOAD", rule="fold_add")`; see `explore.where`."""
+        """Returns the nodes that satisfy every condition: `where(op="LOAD", rule="fold_add")`; see `explore.where`."""
         return query.where(self, **conditions)
 
     def find_lines(self, text: str, language: str | None = None) -> tuple[TextPlace, ...]:
-        """Return the lines of stages' texts that match a regular expression: `find_lines("fmul")`.
+        """Returns the lines of stages' texts that match a regular expression: `find_lines("fmul")`.
 
         Args:
             text: the expression; case is ignored.
@@ -54,7 +54,7 @@ class Trace(Hinting, TraceTables):
         return find_lines(self, text, language)
 
     def line_history(self, text: StageText | int, number: int) -> tuple[TextPlace, ...]:
-        """Return the lines from which a line of a stage's text was derived, oldest first, and the line itself last.
+        """Returns the lines from which a line of a stage's text was derived, oldest first, and the line itself last.
 
         Args:
             text: the text, or its id.
@@ -68,48 +68,48 @@ class Trace(Hinting, TraceTables):
     def graph(
         self, stage: int | None = None, which: Which = "after", kind: Kind = "lazybuffer", max_nodes: int | None = None
     ) -> Graph:
-        """Return a graph to draw, save or convert: all LazyBuffers, or a stage's input or output graph."""
+        """Returns a graph to draw, save or convert: all LazyBuffers, or a stage's input or output graph."""
         options = {} if max_nodes is None else {"max_nodes": max_nodes}
         return Graph(self, stage, which, kind, **options)
 
     def to_networkx(self) -> networkx.MultiDiGraph[Any]:
-        """Return the LazyBuffers as a networkx graph; for other graphs use `graph(stage).to_networkx()`."""
+        """Returns the LazyBuffers as a networkx graph; for other graphs use `graph(stage).to_networkx()`."""
         return self.graph().to_networkx()
 
     def to_graphviz(self) -> graphviz.Digraph:
-        """Return the LazyBuffers as a `graphviz.Digraph` with a cluster per kernel.
+        """Returns the LazyBuffers as a `graphviz.Digraph` with a cluster per kernel.
 
         For other graphs use `graph(stage).to_graphviz()`.
         """
         return self.graph().to_graphviz()
 
     def to_dataframe(self, table: str = "kernels") -> pandas.DataFrame:
-        """Return a table as a pandas DataFrame; `explore.rows_of` lists the tables."""
+        """Returns a table as a pandas DataFrame; `explore.rows_of` lists the tables."""
         return to_dataframe(self, table)
 
     def to_perfetto(self, path: str | Path | None = None) -> bytes:
-        """Return the timeline in Perfetto's own format; also write it to `path` if given."""
+        """Returns the timeline in Perfetto's own format; also write it to `path` if given."""
         return to_perfetto(self, path)
 
     def svg(self) -> str:
-        """Return the pipeline as one static picture: Python, LazyBuffers, kernels."""
+        """Returns the pipeline as one static picture: Python, LazyBuffers, kernels."""
         return pipeline_svg(self)
 
     def modules(self) -> Module:
-        """Return the time and memory of the user's modules, as a tree that prints as a table."""
+        """Returns the time and memory of the user's modules, as a tree that prints as a table."""
         return modules_of(self)
 
     def timeline(self) -> Timeline:
-        """Return the compiler's stages, the runs of kernels and the allocated memory over time."""
+        """Returns the compiler's stages, the runs of kernels and the allocated memory over time."""
         return timeline_of(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write the trace as JSON, gzipped if the name ends in ".gz"."""
+        """Writes the trace as JSON, gzipped if the name ends in ".gz"."""
         return save_trace(self, path)
 
     @staticmethod
     def load(path: str | Path, limits: Limits = LIMITS) -> Trace:
-        """Load a trace that `save` wrote, and validate it.
+        """Loads a trace that `save` wrote, and validates it.
 
         The file may come from an untrusted source: a file above `limits` is rejected during decompression. The defaults
         are 256 MiB of JSON, ten million values and 192 MiB of memory (more for a large file, see `explore.Limits`).
@@ -121,7 +121,7 @@ class Trace(Hinting, TraceTables):
 
 
 def trace_from_json(text: str | bytes, limits: Limits = LIMITS) -> Trace:
-    """Decode a trace that `trace_to_json` or `trace_to_bytes` wrote; the result is equal (`==`) to the original.
+    """Decodes a trace that `trace_to_json` or `trace_to_bytes` wrote; the result is equal (`==`) to the original.
 
     Raises:
         TraceFormatError: the text is no valid trace, or exceeds `limits`; the message has the position and the reason.
@@ -130,12 +130,12 @@ def trace_from_json(text: str | bytes, limits: Limits = LIMITS) -> Trace:
 
 
 def trace_from_bytes(data: bytes, limits: Limits = LIMITS) -> Trace:
-    """Decode a trace from JSON text, gzipped or plain."""
+    """Decodes a trace from JSON text, gzipped or plain."""
     return tables_from_bytes(Trace, data, limits)
 
 
 def load_trace(path: str | Path, limits: Limits = LIMITS) -> Trace:
-    """Load the trace in a file. The content, not the file name, decides whether it is decompressed."""
+    """Loads the trace in a file. The content, not the file name, decides whether it is decompressed."""
     return load_tables(Trace, path, limits)
 
 

@@ -68,7 +68,7 @@ OWN_KINDS = ("lazybuffer", "uop")  # the kinds of nodes of a trace without a dia
 
 
 def check_trace(trace: Any) -> None:
-    """Raise TraceFormatError with the path of the first value that violates a constraint."""
+    """Raises TraceFormatError with the path of the first value that violates a constraint."""
     kind: Any = type(trace)
     sizes = {name: len(rows) for name in _hints(kind) if isinstance(rows := getattr(trace, name), tuple)}
     check = _check_of(kind)
@@ -82,7 +82,7 @@ def check_trace(trace: Any) -> None:
 
 
 def _check_kinds(trace: Any) -> None:
-    """Check that every node's kind is a level of the dialect."""
+    """Checks that every node's kind is a level of the dialect."""
     kinds = OWN_KINDS if trace.dialect is None else tuple(level.kind for level in trace.dialect.levels)
     allowed = frozenset(kinds)
     for number, node in enumerate(trace.nodes):
@@ -91,7 +91,7 @@ def _check_kinds(trace: Any) -> None:
 
 
 def _check_origins(trace: Any) -> None:
-    """Check that the origin of each line exists in the previous text."""
+    """Checks that the origin of each line exists in the previous text."""
     for number, text in enumerate(trace.stage_texts):
         count = 0 if text.before is None else len(trace.stage_texts[text.before].lines)
         for line_number, line in enumerate(text.lines):
@@ -101,12 +101,12 @@ def _check_origins(trace: Any) -> None:
 
 
 def hints_of(kind: type) -> dict[str, Any]:
-    """Return the annotations of a dataclass's fields, including constraints."""
+    """Returns the annotations of a dataclass's fields, including constraints."""
     return dict(_hints(kind))
 
 
 def constraint_of(hint: Any) -> tuple[Any, Constraint | None]:
-    """Split an annotation into its type and its constraint, if it has one."""
+    """Splits an annotation into its type and its constraint, if it has one."""
     if typing.get_origin(hint) is not typing.Annotated:
         return hint, None
     kind, constraint = typing.get_args(hint)
@@ -114,7 +114,7 @@ def constraint_of(hint: Any) -> tuple[Any, Constraint | None]:
 
 
 def with_path(name: str, error: TraceFormatError) -> TraceFormatError:
-    """Return `error` with the path extended by one level: `[3].src: …` becomes `nodes[3].src: …`."""
+    """Returns `error` with the path extended by one level: `[3].src: …` becomes `nodes[3].src: …`."""
     text = str(error)
     if not text.startswith(("[", ".", ":")):
         text = f": {text}"
@@ -129,7 +129,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 @cache
 def _check_of(hint: Any) -> Check | None:
-    """Return the function that checks values of an annotation; None if there is nothing to check."""
+    """Returns the function that checks values of an annotation; None if there is nothing to check."""
     kind, constraint = constraint_of(hint)
     if constraint is not None:
         return _check_constraint(constraint)
@@ -195,7 +195,7 @@ def _check_present(arguments: tuple[Any, ...]) -> Check | None:
 
 
 def _check_items(arguments: tuple[Any, ...]) -> Check | None:
-    """Return the check of a tuple. For a table, the index of each row is passed as `row`; other items inherit `row`."""
+    """Returns the check of a tuple. For a table, the index of each row is passed as `row`; other items inherit it."""
     is_variadic = arguments[-1] is Ellipsis
     checks = [_check_of(argument) for argument in arguments if argument is not Ellipsis]
     if not any(checks):

@@ -1,4 +1,4 @@
-"""Make text encodable as UTF-8: file names and texts from programs may contain lone surrogates."""
+"""Makes text encodable as UTF-8: file names and texts from programs may contain lone surrogates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 def well_formed(text: str) -> str:
-    """Return `text` with U+FFFD for each lone surrogate; a pair of surrogates becomes its character.
+    """Returns `text` with U+FFFD for each lone surrogate; a pair of surrogates becomes its character.
 
     Python decodes invalid UTF-8 bytes of a file name as lone surrogates (PEP 383).
     """
@@ -25,12 +25,12 @@ def well_formed(text: str) -> str:
 
 
 def for_xml(text: str) -> str:
-    """Return `text` with U+FFFD for each character that XML 1.0 forbids, such as NUL and escape."""
+    """Returns `text` with U+FFFD for each character that XML 1.0 forbids, such as NUL and escape."""
     return _NOT_IN_XML.sub("\ufffd", well_formed(text))
 
 
 def for_terminal(text: str) -> str:
-    """Return `text` without control characters: terminal escapes and bidi controls appear as `\\u001b`.
+    """Returns `text` without control characters: terminal escapes and bidi controls appear as `\\u001b`.
 
     Line feeds and tabs stay. The escapes are those of JSON, so JSON text stays valid JSON.
     """
@@ -49,7 +49,7 @@ def _escaped(letter: str) -> str:
 
 
 def write_text(path: str | Path, text: str) -> Path:
-    """Write `text` as UTF-8, atomically, with U+FFFD for each lone surrogate."""
+    """Writes `text` as UTF-8, atomically, with U+FFFD for each lone surrogate."""
     return write_whole(path, well_formed(text).encode())
 
 

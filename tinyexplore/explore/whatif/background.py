@@ -1,4 +1,4 @@
-"""Run work in a background thread, in the order of submission, so that a notebook's kernel can run other cells."""
+"""Runs work in a background thread, in the order of submission, so that a notebook's kernel can run other cells."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Background:
         self._thread: threading.Thread | None = None
 
     def submit(self, work: Work, drop: Work) -> None:
-        """Run `work` after all earlier work, or call `drop` if `clear` is called first."""
+        """Runs `work` after all earlier work, or calls `drop` if `clear` is called first."""
         if not can_start_threads():
             work()
             return
@@ -33,7 +33,7 @@ class Background:
             self._start()
 
     def clear(self) -> None:
-        """Drop all work that has not begun."""
+        """Drops all work that has not begun."""
         with self._lock:
             dropped = [drop for _, drop in self._waiting]
             self._waiting.clear()
@@ -41,7 +41,7 @@ class Background:
             drop()
 
     def join(self) -> None:
-        """Wait until the background work is done."""
+        """Waits until the background work is done."""
         thread = self._thread
         if thread is not None:
             thread.join()

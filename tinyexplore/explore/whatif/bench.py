@@ -90,7 +90,7 @@ class KernelBench:
         return f"<bench of kernels {', '.join(map(str, self.subjects))}>"
 
     def under_settings(self, work: Callable[[], R]) -> R:
-        """Return `work()`, run under the capture's configuration and recorded by the active recorder."""
+        """Returns `work()`, run under the capture's configuration and recorded by the active recorder."""
         recorder = active_recorder()
         settings = {**asdict(self.settings), "DEBUG": 0, "PROFILE": 0, "BEAM": 0}
 
@@ -103,28 +103,28 @@ class KernelBench:
     # *** kernels; call these methods under the capture's configuration ***
 
     def start(self, number: int) -> Kernel:
-        """Return the kernel before any opt, with unit axes merged as the heuristics and BEAM start."""
+        """Returns the kernel before any opt, with unit axes merged as the heuristics and BEAM start."""
         with recording(None):
             return with_merged_axes(with_split_axes(self.unchanged(number)))
 
     def unchanged(self, number: int) -> Kernel:
-        """Return the kernel as the scheduler built it."""
+        """Returns the kernel as the scheduler built it."""
         subject = self.subjects[number]
         return Kernel.of(subject.original, Device[subject.device].target)
 
     def with_opts(self, number: int, opts: Sequence[Opt]) -> Kernel:
-        """Return the kernel after `opts`; each opt is recorded."""
+        """Returns the kernel after `opts`; each opt is recorded."""
         kernel = self.start(number)
         for opt in opts:
             kernel = apply_opt(kernel, opt)
         return kernel
 
     def captured(self, number: int) -> Kernel:
-        """Return the kernel with its captured opts."""
+        """Returns the kernel with its captured opts."""
         return self.with_opts(number, self.subjects[number].applied)
 
     def hand_coded(self, number: int) -> Kernel:
-        """Return the kernel with the opts that the heuristics choose."""
+        """Returns the kernel with the opts that the heuristics choose."""
         return hand_coded(self.unchanged(number))
 
     # *** compiling and timing ***
@@ -136,7 +136,7 @@ class KernelBench:
         passes: Sequence[Pass] = PASSES,
         accept: Callable[[Kernel], None] = lambda _: None,
     ) -> BenchRecording:
-        """Compile the kernel that `make` returns under a recorder.
+        """Compiles the kernel that `make` returns under a recorder.
 
         accept: called with that kernel before it is compiled; an exception from it ends the compilation.
         """
@@ -162,7 +162,7 @@ class KernelBench:
     def variant(
         self, number: int, make: Callable[[], Kernel], accept: Callable[[Kernel], None], step: Callable[[str], None]
     ) -> tuple[KernelVariant, str, str]:
-        """Compile the kernel that `make` returns, and let a worker time it.
+        """Compiles the kernel that `make` returns, and lets a worker time it.
 
         accept: see `recorded`.
         step: called before the timing; an exception from it ends the command.

@@ -39,7 +39,7 @@ class FusionChange(ReadableRow):
 
     @property
     def rows(self) -> tuple[tuple[str, str, str], ...]:
-        """Return the counts and measurements as (name, before, after)."""
+        """Returns the counts and measurements as (name, before, after)."""
         a, b = self.before, self.after
         base = _time_text(b.base_median_us, b.base_low_us, b.base_high_us)
         variant_time = _time_text(b.median_us, b.low_us, b.high_us)
@@ -77,7 +77,7 @@ def _time_text(median_us: float | None, low_us: float | None, high_us: float | N
 
 
 def change(before: ScheduleVariant, after: ScheduleVariant) -> FusionChange:
-    """Return the change of the kernels from `before` to `after`.
+    """Returns the change of the kernels from `before` to `after`.
 
     Two kernels are equal if they store the same LazyBuffers with the same loops.
     """
@@ -113,13 +113,13 @@ class FusionBoard(Hinting):
 
     @property
     def schedules(self) -> tuple[int, ...]:
-        """Return the stages whose graphs can be scheduled again, in order; none for a trace from a file."""
+        """Returns the stages whose graphs can be scheduled again, in order; none for a trace from a file."""
         return self._view.whatif.schedules
 
     # *** queries ***
 
     def edges(self, branch: Branch | int | None = None) -> tuple[Edge, ...]:
-        """Return every edge between LazyBuffers of the capture, or of a branch.
+        """Returns every edge between LazyBuffers of the capture, or of a branch.
 
         An edge has the scheduler's decision, its reason, and the legality errors of cutting (`against_cut`) and joining
         (`against_join`), "" for none.
@@ -127,23 +127,23 @@ class FusionBoard(Hinting):
         return Fusions(self._trace, None if branch is None else self._variant(branch)).edges()
 
     def edge(self, src: Node | int, dst: Node | int, branch: Branch | int | None = None) -> Edge:
-        """Return the edge from `src` to `dst`."""
+        """Returns the edge from `src` to `dst`."""
         fusions = Fusions(self._trace, None if branch is None else self._variant(branch))
         return fusions.edge(_number(src), _number(dst))
 
     def branch(self, schedule: int | None = None) -> Branch:
-        """Return the current branch of a schedule: the result of the last command, else the captured schedule."""
+        """Returns the current branch of a schedule: the result of the last command, else the captured schedule."""
         number = self._first() if schedule is None else schedule
         return self._view.whatif.at_schedule(number) or self._view.whatif.do(AsScheduled(number))
 
     def branches(self, schedule: int | None = None) -> tuple[Branch, ...]:
-        """Return the branches of one schedule, or of all schedules."""
+        """Returns the branches of one schedule, or of all schedules."""
         branches = self._view.whatif.branches
         about = [(branch, dict(branch.command.arguments).get("schedule")) for branch in branches]
         return tuple(branch for branch, stage in about if stage is not None and schedule in (None, stage))
 
     def compare(self, after: Branch | int | None = None, before: Branch | int | None = None) -> FusionChange:
-        """Compare the schedule of a branch (default: the selected one) with another (default: the captured one)."""
+        """Compares the schedule of a branch (default: the selected one) with another (default: the captured one)."""
         variant = self._variant(self.branch() if after is None else after)
         if before is not None:
             return change(self._variant(before), variant)
@@ -155,27 +155,27 @@ class FusionBoard(Hinting):
     # *** changes ***
 
     def cut(self, edge: Any, dst: Node | int | None = None, *, branch: Branch | int | None = None) -> Branch:
-        """Store the value of an edge in memory: `cut(edge)`, `cut(src, dst)`, or `cut(node)` for all its edges."""
+        """Stores the value of an edge in memory: `cut(edge)`, `cut(src, dst)`, or `cut(node)` for all its edges."""
         schedule, src, into = self._place(edge, dst)
         return self._do(Cut(schedule, src, into), branch)
 
     def join(self, edge: Any, dst: Node | int | None = None, *, branch: Branch | int | None = None) -> Branch:
-        """Store nothing at an edge: the reading kernel computes the value itself, at any cost."""
+        """Stores nothing at an edge: the reading kernel computes the value itself, at any cost."""
         schedule, src, into = self._place(edge, dst)
         return self._do(Join(schedule, src, into), branch)
 
     def leave(self, node: Any, *, branch: Branch | int | None = None) -> Branch:
-        """Remove the cut or join at a LazyBuffer, so that the scheduler decides."""
+        """Removes the cut or join at a LazyBuffer, so that the scheduler decides."""
         schedule, src, _ = self._place(node, None)
         return self._do(Leave(schedule, src), branch)
 
     def undo(self, schedule: int | None = None) -> Branch:
-        """Return to the parent of the current branch."""
+        """Returns to the parent of the current branch."""
         current = self.branch(schedule)
         return current if current.parent is None else self._view.whatif.go(current.parent)
 
     def go(self, branch: Branch | int) -> Branch:
-        """Go to another branch."""
+        """Goes to another branch."""
         return self._view.whatif.go(branch)
 
     def _do(self, command: Command, branch: Branch | int | None) -> Branch:
@@ -196,7 +196,7 @@ class FusionBoard(Hinting):
         return self.schedules[0]
 
     def _place(self, edge: Any, dst: Node | int | None) -> tuple[int, int, int]:
-        """Return the schedule, source and destination of an edge; for a node, those of its first edge."""
+        """Returns the schedule, source and destination of an edge; for a node, those of its first edge."""
         self._first()
         if isinstance(edge, Edge):
             src, into = edge.src, edge.dst
@@ -216,7 +216,7 @@ class FusionBoard(Hinting):
 
     @property
     def widget(self) -> PartWidget:
-        """Return the widget that contains only the board."""
+        """Returns the widget that contains only the board."""
         widget: PartWidget = self._view.panels.fusion
         return widget
 

@@ -73,7 +73,7 @@ class Branches(Readable, tuple[Branch, ...]):
     """A tuple of branches that displays as a table."""
 
     def table(self) -> Table:
-        """Return one row per branch: number, parent, kernel, command, time, outcome."""
+        """Returns one row per branch: number, parent, kernel, command, time, outcome."""
         rows = []
         for branch in self:
             parent = "" if branch.parent is None else str(branch.parent)
@@ -145,7 +145,7 @@ class WhatIf(Readable):
     def interpret(
         self, measure: Measure, try_text: Callable[[Text, CapturedKernel | None], EditResult], most_work: int
     ) -> None:
-        """Run no native code from now on.
+        """Runs no native code from now on.
 
         measure: times kernels instead.
         try_text: tries edits instead.
@@ -157,11 +157,11 @@ class WhatIf(Readable):
 
     @property
     def graphs(self) -> Mapping[int, CapturedGraph]:
-        """Return the graphs that can be scheduled again, by the stages that scheduled them."""
+        """Returns the graphs that can be scheduled again, by the stages that scheduled them."""
         return {} if self._bench is None else self._rescheduling.graphs
 
     def ask_for_trace(self, again: Callable[[], Trace]) -> None:
-        """Drop the reference to the trace; call `again` to get the trace when a command needs it."""
+        """Drops the reference to the trace; call `again` to get the trace when a command needs it."""
         self._again, self._extended = again, None
 
     @property
@@ -169,20 +169,20 @@ class WhatIf(Readable):
         return self._again()
 
     def compare(self, a: Branch | int, b: Branch | int) -> Comparison:
-        """Compare the kernels of two branches side by side, listing by listing."""
+        """Compares the kernels of two branches side by side, listing by listing."""
         from tinyexplore.explore.analysis.comparing.comparison import compare
 
         return compare(self.trace_of(a), self.trace_of(b))
 
     def table(self) -> Table:
-        """Return the branches as a table."""
+        """Returns the branches as a table."""
         return self.branches.table()
 
     # *** queries ***
 
     @property
     def branches(self) -> Branches:
-        """Return all branches, in the order of creation."""
+        """Returns all branches, in the order of creation."""
         return Branches(self._branches)
 
     @property
@@ -191,30 +191,30 @@ class WhatIf(Readable):
         return self._bench is not None
 
     def of_kernel(self, kernel: int) -> tuple[Branch, ...]:
-        """Return the branches of one kernel, in the order of creation."""
+        """Returns the branches of one kernel, in the order of creation."""
         return tuple(branch for branch in self._branches if branch.kernel == kernel)
 
     def at(self, kernel: int) -> Branch | None:
-        """Return the current branch of a kernel; None before its first command."""
+        """Returns the current branch of a kernel; None before its first command."""
         number = self._at.get(kernel)
         return None if number is None else self._branches[number]
 
     def of_schedule(self, schedule: int) -> tuple[Branch, ...]:
-        """Return the branches of one schedule."""
+        """Returns the branches of one schedule."""
         return tuple(branch for branch in self._branches if dict(branch.command.arguments).get("schedule") == schedule)
 
     def at_schedule(self, schedule: int) -> Branch | None:
-        """Return the current branch of a schedule; None before its first command."""
+        """Returns the current branch of a schedule; None before its first command."""
         number = self._at_schedule.get(schedule)
         return None if number is None else self._branches[number]
 
     @property
     def schedules(self) -> tuple[int, ...]:
-        """Return the stages whose graphs can be scheduled again."""
+        """Returns the stages whose graphs can be scheduled again."""
         return () if self._bench is None else tuple(self._rescheduling.graphs)
 
     def schedule_of(self, src: int, dst: int) -> int | None:
-        """Return the schedule in which LazyBuffer `dst` reads `src`; of several, the first that has a branch."""
+        """Returns the schedule in which LazyBuffer `dst` reads `src`; of several, the first that has a branch."""
         if self._bench is None:
             return None
         nodes = self._trace.nodes
@@ -225,7 +225,7 @@ class WhatIf(Readable):
         return next(iter(tried_stages or having), None)
 
     def bench(self, kernel: int | None = None) -> KernelBench:
-        """Return the bench that compiles a kernel.
+        """Returns the bench that compiles a kernel.
 
         Raises:
             WhatIfError: this kernel cannot be compiled again.
@@ -239,7 +239,7 @@ class WhatIf(Readable):
         return self._bench
 
     def opt_steps(self, kernel: int, *, timed: bool) -> OptSteps:
-        """Return the kernel after each of its opts.
+        """Returns the kernel after each of its opts.
 
         Raises:
             WhatIfError: the kernel cannot be compiled again.
@@ -249,7 +249,7 @@ class WhatIf(Readable):
         return opt_steps(self.bench(kernel), kernel, timed=timed)
 
     def extended(self, trace: Trace) -> Trace:
-        """Return `trace` with all branches of this session; return it unchanged if it has them already."""
+        """Returns `trace` with all branches of this session; returns it unchanged if it has them already."""
         if len(self._branches) == len(trace.branches) and tuple(self._branches) == trace.branches:
             return trace
         if self._extended is not None and self._extended[0] is trace:
@@ -263,7 +263,7 @@ class WhatIf(Readable):
     # *** commands ***
 
     def do(self, command: Command, parent: Branch | int | None = None) -> Branch:
-        """Execute `command` from `parent` on (by default from the current branch), and make the result the current
+        """Executes `command` from `parent` on (by default from the current branch), and makes the result the current
         branch.
 
         An earlier branch with the same result is returned instead of a new one. A failed branch has the reason and does
@@ -315,7 +315,7 @@ class WhatIf(Readable):
         return self._add(command, origin, outcome, "done")
 
     def _check_cancelled(self, command: Command) -> None:
-        """Raise WhatIfError after `cancel`, except for a search: its branch keeps the candidates."""
+        """Raises WhatIfError after `cancel`, except for a search: its branch keeps the candidates."""
         if self._cancelled.is_set() and not isinstance(command, SearchOpts):
             raise WhatIfError(CANCELLED)
 
@@ -334,7 +334,7 @@ class WhatIf(Readable):
         )
 
     def cancel(self) -> None:
-        """Cancel the running command.
+        """Cancels the running command.
 
         A search ends at its next candidate. For other commands, the worker process is ended immediately.
         """
@@ -344,7 +344,7 @@ class WhatIf(Readable):
             dismiss()
 
     def begin(self, kernel: int) -> Branch:
-        """Add the branches for comparison: the kernel without opts, with the heuristics' opts, and as captured.
+        """Adds the branches for comparison: the kernel without opts, with the heuristics' opts, and as captured.
 
         The last one becomes the current branch.
         """
@@ -355,12 +355,12 @@ class WhatIf(Readable):
             return self.go(root.id)
 
     def all_places(self) -> dict[str, int]:
-        """Return the number of the current branch of each kernel and schedule, by "kernel 0", "schedule 4"."""
+        """Returns the number of the current branch of each kernel and schedule, by "kernel 0", "schedule 4"."""
         kernels = {f"kernel {number}": branch for number, branch in self._at.items()}
         return {**kernels, **{f"schedule {stage}": branch for stage, branch in self._at_schedule.items()}}
 
     def go(self, branch: Branch | int) -> Branch:
-        """Make `branch` the current branch of its kernel or schedule."""
+        """Makes `branch` the current branch of its kernel or schedule."""
         row = self._branch(branch)
         self._make_current(row)
         if self.on_move is not None:
@@ -374,21 +374,21 @@ class WhatIf(Readable):
             self._at_schedule[branch.schedule.stage] = branch.id
 
     def whole(self, branch: Branch | int) -> Branch:
-        """Return `branch` with its listings, nest and offers. A candidate of a search is compiled to get them."""
+        """Returns `branch` with its listings, nest and offers. A candidate of a search is compiled to get them."""
         row = self._branch(branch)
         if row.kernel is None or row.status == "failed" or all(kernel.listings for kernel in row.kernels):
             return row
         return self.do(SetOpts(row.kernel, ", ".join(row.kernels[0].opts)), row)
 
     def text(self, kernel: int, stage: str, branch: Branch | int | None = None) -> str:
-        """Return the text of an editable stage ("opts", "uops", "llvm", "c"), by default in the current branch."""
+        """Returns the text of an editable stage ("opts", "uops", "llvm", "c"), by default in the current branch."""
         bench = self.bench(kernel)
         warm_up()
         origin = self.at(kernel) or self.do(AsCaptured(kernel)) if branch is None else self._branch(branch)
         return stage_text(self._make_context(bench, origin), kernel, stage)
 
     def replay(self, branches: Iterable[Branch]) -> tuple[Branch, ...]:
-        """Run the commands of `branches` in order. They may come from another capture of the same program."""
+        """Runs the commands of `branches` in order. They may come from another capture of the same program."""
         replayed: dict[int, Branch] = {}
         for branch in branches:
             parent = None if branch.parent is None else replayed.get(branch.parent)
@@ -396,7 +396,7 @@ class WhatIf(Readable):
         return tuple(replayed.values())
 
     def trace_of(self, branch: Branch | int, kernel: int | None = None) -> Trace:
-        """Compile the kernel of `branch` again, and return it as a trace of its own.
+        """Compiles the kernel of `branch` again, and returns it as a trace of its own.
 
         The trace has every stage, step and listing, the times of the branch, and the verdicts on its firings.
 
@@ -444,7 +444,7 @@ class WhatIf(Readable):
         return self._branches[number]
 
     def _origin(self, command: Command, parent: Branch | int | None) -> Branch | None:
-        """Return the branch from which a command starts: its parent, the current branch, or the kernel as captured."""
+        """Returns the branch from which a command starts: its parent, the current branch, or the kernel as captured."""
         if parent is not None:
             return self._branch(parent)
         schedule = schedule_of(command)
@@ -455,7 +455,7 @@ class WhatIf(Readable):
         return self.at(command.about) or self.do(AsCaptured(command.about))
 
     def _find_candidate(self, number: int | None, outcome: CommandResult) -> Branch | None:
-        """Return a branch of a search with the same opts, which has times but no listings; None if there is none."""
+        """Returns a branch of a search with the same opts, which has times but no listings; None if there is none."""
         if number is None or not outcome.kernels:
             return None
         for branch in self.of_kernel(number):
@@ -467,7 +467,7 @@ class WhatIf(Readable):
     def _add_candidate(
         self, origin: Branch | None, kernel: int, opts: tuple[str, ...], time_us: float | None, note: str
     ) -> None:
-        """Add a candidate of a search as a branch without listings, below the branch that shares most of its opts."""
+        """Adds a candidate of a search as a branch without listings, below the branch that shares most of its opts."""
         plain = [branch for branch in self.of_kernel(kernel) if branch.kernels and branch.edited is None]
         branch_of = {branch.kernels[0].opts: branch for branch in plain}
         if opts in branch_of:
@@ -521,7 +521,7 @@ class WhatIf(Readable):
         return branch
 
     def _update_branch(self, branch: Branch, label: str, outcome: CommandResult) -> Branch:
-        """Add the label, note or search result of `outcome` to an earlier branch, and make it the current one."""
+        """Adds the label, note or search result of `outcome` to an earlier branch, and makes it the current one."""
         if label and label not in branch.labels:
             branch = self._replace_row(replace(branch, labels=(*branch.labels, label)))
         if outcome.note and outcome.note != branch.reason:
@@ -537,7 +537,7 @@ class WhatIf(Readable):
         return branch
 
     def _report(self, branch: Branch) -> None:
-        """Call `on_change` with the branches that an interrupt delayed, and then with `branch`."""
+        """Calls `on_change` with the branches that an interrupt delayed, and then with `branch`."""
         new = self._branches[self._told :]
         self._told = len(self._branches)
         if self.on_change is not None:
@@ -546,7 +546,7 @@ class WhatIf(Readable):
 
 
 def with_checks(trace: Trace, firings: Sequence[RuleFiring]) -> Trace:
-    """Return `trace` with the check of each of `firings`, at the step where the rule fired."""
+    """Returns `trace` with the check of each of `firings`, at the step where the rule fired."""
     checks = []
     for firing in firings:
         stage = next((stage.id for stage in trace.stages if _has_fired(trace, stage, firing)), None)

@@ -1,4 +1,4 @@
-"""Connect a widget with the branches: run the commands of a view, and send each new branch once.
+"""Connects a widget with the branches: runs the commands of a view, and sends each new branch once.
 
 Commands run one after another in a background thread, so that a notebook's kernel can run other cells. A branch is sent
 as one row. Rows are only appended. The widget keeps all rows, for views that open later.
@@ -56,19 +56,19 @@ class Channel:
     # *** commands ***
 
     def later(self, work: Callable[[], None], drop: Callable[[], None]) -> None:
-        """Run `work` in the background after all earlier work; call `drop` if `cancel` is called first."""
+        """Runs `work` in the background after all earlier work; calls `drop` if `cancel` is called first."""
         self._background.submit(work, drop)
 
     def do(self, command: Command, parent: int | None = None) -> Branch:
-        """Run a command; the view shows its progress."""
+        """Runs a command; the view shows its progress."""
         return self._work("compiling and timing", lambda: self.whatif.do(command, parent))
 
     def begin(self, kernel: int) -> Branch:
-        """Compile and time a kernel three ways: without opts, with the heuristics' opts, and as captured."""
+        """Compiles and times a kernel three ways: without opts, with the heuristics' opts, and as captured."""
         return self._work("compiling and timing it three ways", lambda: self.whatif.begin(kernel))
 
     def go(self, branch: int) -> Branch:
-        """Make `branch` the current branch of its kernel. Nothing is sent: the requesting view already shows it."""
+        """Makes `branch` the current branch of its kernel. Nothing is sent: the requesting view already shows it."""
         self.whatif.on_move = None
         try:
             row = self.whatif.go(branch)
@@ -78,12 +78,12 @@ class Channel:
         return row
 
     def cancel(self) -> None:
-        """Cancel the running command, and drop the waiting ones."""
+        """Cancels the running command, and drops the waiting ones."""
         self._background.clear()
         self.whatif.cancel()
 
     def _work(self, text: str, work: Callable[[], Branch]) -> Branch:
-        """Return the branch that `work` creates. The view shows `text` meanwhile, and the error if the work fails."""
+        """Returns the branch that `work` creates. The view shows `text` meanwhile, and the error if the work fails."""
         self.widget.working = {"text": text, "done": 0, "of": 0, "cancel": True}
         self._shown = time.monotonic()
         self._is_asked = True
@@ -105,13 +105,13 @@ class Channel:
         return branch
 
     def join(self) -> None:
-        """Wait until all commands have run."""
+        """Waits until all commands have run."""
         self._background.join()
 
     # *** sending ***
 
     def send(self) -> None:
-        """Send the branches that were not sent yet, and the current branches."""
+        """Sends the branches that were not sent yet, and the current branches."""
         rows, self._rows = self._rows, []
         places = self._new_places()
         self._sent = time.monotonic()
@@ -134,19 +134,19 @@ class Channel:
             self.widget.working = {"text": progress.text, "done": progress.done, "of": progress.of, "cancel": True}
 
     def _ended(self) -> None:
-        """Clear the progress of a command in the view, unless the view requested the command and gets a response."""
+        """Clears the progress of a command in the view, unless the view requested the command and gets a response."""
         if not self._is_asked and "text" in self.widget.working:
             self.widget.working = {}
 
 
 def packed_row(branch: Branch) -> str:
-    """Return a branch as the view receives it: gzipped JSON in base64."""
+    """Returns a branch as the view receives it: gzipped JSON in base64."""
     text = well_formed(json.dumps(row_to_data(branch), separators=(",", ":"), ensure_ascii=False))
     return b64encode(gzip.compress(text.encode(), compresslevel=5, mtime=0)).decode()
 
 
 def unpacked_row(row: str) -> dict[str, Any]:
-    """Return the data of a row that `packed_row` wrote."""
+    """Returns the data of a row that `packed_row` wrote."""
     unpacked: dict[str, Any] = json.loads(gzip.decompress(b64decode(row)))
     return unpacked
 

@@ -42,13 +42,13 @@ class CommandContext:
     shows_progress: bool = False
 
     def step(self, text: str) -> None:
-        """Begin the next part of a command, such as "timing". Raises Cancelled if the user cancelled the command."""
+        """Begins the next part of a command, such as "timing". Raises Cancelled if the user cancelled the command."""
         if self.is_cancelled():
             raise Cancelled
         self.progress(text, 0, 0)
 
     def known(self, kernel: int, opts: tuple[str, ...]) -> Branch | None:
-        """Return the branch in which this kernel has exactly these opts, or None."""
+        """Returns the branch in which this kernel has exactly these opts, or None."""
         for branch in self.branches:
             if branch.status == "done" and branch.kernel == kernel and branch.kernels and branch.edited is None:
                 if branch.kernels[0].opts == opts:
@@ -56,7 +56,7 @@ class CommandContext:
         return None
 
     def kernel(self, number: int) -> Kernel:
-        """Return the kernel with the opts of the parent branch."""
+        """Returns the kernel with the opts of the parent branch."""
         if self.parent is None or self.parent.kernel != number:
             return self.bench.captured(number)
         return self.bench.with_opts(number, [to_opt(opt) for opt in self.parent.kernels[0].opts])
@@ -69,16 +69,16 @@ class Command(Protocol):
 
     @property
     def label(self) -> str:
-        """Return the label of the branch, "" for none."""
+        """Returns the label of the branch, "" for none."""
         ...
 
     @property
     def about(self) -> int | None:
-        """Return the kernel that the command changes, or None."""
+        """Returns the kernel that the command changes, or None."""
         ...
 
     def carry_out(self, context: CommandContext) -> CommandResult:
-        """Run the command.
+        """Runs the command.
 
         Raises:
             CommandRejected: the command failed.
@@ -87,7 +87,7 @@ class Command(Protocol):
 
 
 def schedule_of(command: Command) -> int | None:
-    """Return the stage of the schedule that a command is about, or None."""
+    """Returns the stage of the schedule that a command is about, or None."""
     number: int | None = getattr(command, "schedule", None)
     return number
 

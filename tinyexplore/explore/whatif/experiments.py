@@ -1,4 +1,4 @@
-"""Check the suggestions of a verdict: time other opts and fusions against the captured ones, and estimate a copy."""
+"""Checks the suggestions of a verdict: times other opts and fusions against the captured ones, and estimates a copy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Clock = Callable[[], float]
 
 
 def with_measured_gains(view: SessionView, verdict: SpeedVerdict, clock: Clock = time.perf_counter) -> SpeedVerdict:
-    """Return `verdict` with the measured gains of its suggestions, from at most MOST experiments.
+    """Returns `verdict` with the measured gains of its suggestions, from at most MOST experiments.
 
     No experiment begins after BUDGET_S. A gain is added only if the quartiles do not overlap. The current branch of the
     kernel stays the same.
@@ -60,7 +60,7 @@ class _Deadline:
 
 
 def _opts_suggestions(view: SessionView, number: int, kind: str, until: _Deadline) -> list[Suggestion]:
-    """Return suggestions of other opts, with their measured gains."""
+    """Returns suggestions of other opts, with their measured gains."""
     before = view.whatif.at(number)
     suggestions: list[Suggestion] = []
     try:
@@ -79,7 +79,7 @@ def _opts_suggestions(view: SessionView, number: int, kind: str, until: _Deadlin
 
 
 def _fusion_suggestions(view: SessionView, number: int, until: _Deadline) -> list[Suggestion]:
-    """Return suggestions to fuse the kernel with its producers or consumers, with their measured gains."""
+    """Returns suggestions to fuse the kernel with its producers or consumers, with their measured gains."""
     suggestions: list[Suggestion] = []
     sources_tried: set[int] = set()
     for edge in Fusions(view.trace, None).edges():
@@ -105,7 +105,7 @@ def _fusion_suggestions(view: SessionView, number: int, until: _Deadline) -> lis
 
 
 def _fusion_gain(view: SessionView, edge: Edge, branch: Branch) -> Suggestion:
-    """Return the gain of the fused schedule of two kernels, timed alternately with the captured schedule."""
+    """Returns the gain of the fused schedule of two kernels, timed alternately with the captured schedule."""
     source = name_of(view.trace.nodes[edge.src])
     text = f"one kernel for {source} and what reads it: view.fusion.join({edge.src}, {edge.dst})"
     variant = branch.schedule
@@ -124,7 +124,7 @@ def _variant(branch: Branch) -> KernelVariant:
 
 
 def _candidates(view: SessionView, captured: Branch, kind: str) -> Iterator[tuple[str, ...]]:
-    """Yield other opts, the most promising first."""
+    """Yields other opts, the most promising first."""
     opts = _variant(captured).opts
     number = _variant(captured).kernel
     assert number is not None
@@ -153,7 +153,7 @@ def _candidates(view: SessionView, captured: Branch, kind: str) -> Iterator[tupl
 
 
 def _opts_gain(view: SessionView, number: int, base: KernelVariant, opts: tuple[str, ...]) -> Suggestion:
-    """Return the measured gain of these opts. The same worker process times both kernels."""
+    """Returns the measured gain of these opts. The same worker process times both kernels."""
     assert base.kernel is not None
     text = set_opts_text(base.kernel, opts)
     branch = view.whatif.do(SetOpts(number, ", ".join(opts)))
@@ -176,7 +176,7 @@ def _high_us(variant: KernelVariant) -> float:
 
 
 def _copy_estimate(facts: KernelFacts) -> list[Suggestion]:
-    """Estimate a contiguous copy of the worst operand: its bytes read and written at the kernel's bandwidth."""
+    """Estimates a contiguous copy of the worst operand: its bytes read and written at the kernel's bandwidth."""
     if not facts.worst_bytes or not facts.memory_us or not facts.bytes_moved:
         return []
     copy_us = 2 * facts.worst_bytes * facts.memory_us / facts.bytes_moved

@@ -1,4 +1,4 @@
-"""Measure the times of a kernel in a worker process: a crash or an endless loop only costs that worker.
+"""Measures the times of a kernel in a worker process: a crash or an endless loop only costs that worker.
 
 The workers are those of the search (`compile/workers.py`). Before any timing, the results are compared with those of
 the heuristics' kernel.
@@ -49,7 +49,7 @@ class Measurement:
     note: str = ""
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of a KernelVariant with its times and those of its base."""
+        """Returns the fields of a KernelVariant with its times and those of its base."""
         base = {f"base_{name}": value for name, value in quartiles(self.base_times_us).items()}
         if not (self.times_us and self.base_times_us):
             return {**quartiles(self.times_us), **base}
@@ -57,7 +57,7 @@ class Measurement:
 
 
 def quartiles(times_us: Sequence[float]) -> dict[str, Any]:
-    """Return samples, their median and their quartiles, by the names of the fields."""
+    """Returns samples, their median and their quartiles, by the names of the fields."""
     ordered = sorted(times_us)
     if not ordered:
         return {"times_us": (), "median_us": None, "low_us": None, "high_us": None}
@@ -70,7 +70,7 @@ def quartiles(times_us: Sequence[float]) -> dict[str, Any]:
 
 
 def verdict_of(times_us: Sequence[float], base_times_us: Sequence[float]) -> Verdict:
-    """Return the verdict on samples against those of their base, which were measured alternately."""
+    """Returns the verdict on samples against those of their base, which were measured alternately."""
     base, variant_run = (Run(0, 0, warm=True, **quartiles(samples)) for samples in (base_times_us, times_us))
     return compare_times(base, variant_run).verdict
 
@@ -81,7 +81,7 @@ Measure = Callable[[str, Kernel, Kernel, Kernel | None, Sequence[UOp]], Measurem
 def measure_in_worker(
     device: str, kernel: Kernel, reference: Kernel, base: Kernel | None, program: Sequence[UOp]
 ) -> Measurement:
-    """Let a worker measure up to `SAMPLES` runs of `kernel` and, alternately, of `base`.
+    """Lets a worker measure up to `SAMPLES` runs of `kernel` and, alternately, of `base`.
 
     reference: a kernel with the same results, generated in another way.
     base: the kernel to compare it with; None if `kernel` is the base itself.

@@ -21,7 +21,7 @@ from tinyexplore.uop import Ops, UOp
 
 
 def annotated_nest(kernel: Kernel, names: Sequence[str] = ()) -> Iterator[NestLine]:
-    """Yield the loop nest, line by line. `names` has the user's names of the kernel's buffers.
+    """Yields the loop nest, line by line. `names` has the user's names of the kernel's buffers.
 
     ::
 
@@ -50,7 +50,7 @@ def annotated_nest(kernel: Kernel, names: Sequence[str] = ()) -> Iterator[NestLi
 
 
 def _leading_inside(statements: Iterable[Statement], head: tuple[UOp, ...]) -> Iterator[Statement]:
-    """Yield the leading statements that are inside the loops `head`."""
+    """Yields the leading statements that are inside the loops `head`."""
     for statement in statements:
         if statement.loops[: len(head)] != head:
             return
@@ -89,7 +89,7 @@ def _touch(index: UOp, loop: UOp, inner: Sequence[UOp], target: Target, names: S
 
 
 def _merge_touches(first: Touch, other: Touch, capacity: int) -> Touch:
-    """Merge the accesses to one operand at two positions."""
+    """Merges the accesses to one operand at two positions."""
     stride = first.stride if first.stride == other.stride else None
     return Touch(
         first.buffer, first.name, min(first.bytes + other.bytes, capacity), first.again and other.again, stride
@@ -102,19 +102,19 @@ def _item_bytes(pointer: UOp) -> int:
 
 
 def _capacity(index: UOp, target: Target) -> int:
-    """Return the bytes of the cache lines of the whole operand."""
+    """Returns the bytes of the cache lines of the whole operand."""
     pointer = index.src[0]
     assert isinstance(pointer.dtype, PtrDType)
     return whole_lines(int(pointer.dtype.size) * _item_bytes(pointer), target.line_bytes)
 
 
 def cache_of(nbytes: int, target: Target) -> str:
-    """Return the first cache that holds `nbytes` bytes, or "memory"."""
+    """Returns the first cache that holds `nbytes` bytes, or "memory"."""
     return next((name for name, size in cache_sizes(target) if nbytes <= size), "memory")
 
 
 def cache_sizes(target: Target) -> tuple[tuple[str, int], ...]:
-    """Return the name and size in bytes of each cache of a machine, the nearest first."""
+    """Returns the name and size in bytes of each cache of a machine, the nearest first."""
     return (("L1", target.l1_bytes), ("L2", target.l2_bytes), ("L3", target.l3_bytes))
 
 

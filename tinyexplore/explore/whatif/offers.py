@@ -19,7 +19,7 @@ CAUTIONS = {
 
 
 def offers_of(kernel: Kernel) -> Iterator[OptOffer]:
-    """Yield, for each axis and kind of opt, the usual amounts, grouped by legality."""
+    """Yields, for each axis and kind of opt, the usual amounts, grouped by legality."""
     for axis in kernel.axes:
         for op in OptOps:
             yield from _offers_of_kind(kernel, axis, op)
@@ -37,7 +37,7 @@ def _offers_of_kind(kernel: Kernel, axis: UOp, op: OptOps) -> Iterator[OptOffer]
 
 
 def legal_opts(offers: tuple[OptOffer, ...]) -> tuple[str, ...]:
-    """Return the legal opts, as text."""
+    """Returns the legal opts, as text."""
     return tuple(
         str(Opt(OptOps[offer.op], offer.axis, amount))
         for offer in offers

@@ -58,7 +58,7 @@ class OptSteps(Readable):
     steps: tuple[MeasuredOptStep, ...]
 
     def table(self) -> Table:
-        """Return one row per opt, with the time after it and the factor against the previous row."""
+        """Returns one row per opt, with the time after it and the factor against the previous row."""
         rows = []
         before: float | None = None
         for step in self.steps:
@@ -77,7 +77,7 @@ class OptSteps(Readable):
 
 
 def opt_steps(bench: KernelBench, number: int, *, timed: bool, clock: Clock = time.perf_counter) -> OptSteps:
-    """Compile kernel `number` after each of its captured opts.
+    """Compiles kernel `number` after each of its captured opts.
 
     Args:
         bench: compiles and times kernels.

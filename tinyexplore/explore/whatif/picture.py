@@ -1,4 +1,4 @@
-"""Draw the branches of a trace as a static picture."""
+"""Draws the branches of a trace as a static picture."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EDITED_NAMES = {"c": "C", "llvm": "LLVM IR", "uops": "UOps"}
 
 
 def branches_svg(trace: Trace) -> str:
-    """Return the branches of each kernel as a tree, with their times as bars."""
+    """Returns the branches of each kernel as a tree, with their times as bars."""
     times = [kernel.median_us for branch in trace.branches for kernel in branch.kernels if kernel.median_us is not None]
     slowest = max(times, default=1.0) or 1.0
     children: dict[int | None, list[Branch]] = {}
@@ -41,7 +41,7 @@ def branches_svg(trace: Trace) -> str:
 
 
 def schedules_svg(trace: Trace) -> str:
-    """Return the cuts and joins as a tree, with kernels, bytes, peak memory and times."""
+    """Returns the cuts and joins as a tree, with kernels, bytes, peak memory and times."""
     branches = [branch for branch in trace.branches if schedule_of(branch) is not None]
     times = [
         branch.schedule.median_us for branch in branches if branch.schedule and branch.schedule.median_us is not None
@@ -71,7 +71,7 @@ def schedules_svg(trace: Trace) -> str:
 
 
 def schedule_of(branch: Branch) -> int | None:
-    """Return the schedule that a branch is about, or None."""
+    """Returns the schedule that a branch is about, or None."""
     number = dict(branch.command.arguments).get("schedule")
     return number if isinstance(number, int) else None
 
@@ -101,13 +101,13 @@ def _row(trace: Trace, branch: Branch, depth: int, slowest: float) -> tuple[Cell
 
 
 def comparison_text(variant: KernelVariant | ScheduleVariant) -> str:
-    """Compare the times of a variant with its base, which was sampled alternately, and append the base's times."""
+    """Compares the times of a variant with its base, which was sampled alternately, and appends the base's times."""
     ratio = ratio_text(variant.median_us, variant.base_median_us, variant.verdict, "the base")
     return f"{ratio}: {spread_text(variant.base_median_us, variant.base_low_us, variant.base_high_us)}" if ratio else ""
 
 
 def name_of(branch: Branch) -> str:
-    """Return the name of a branch: its opt, its edited stage, its label, or its command."""
+    """Returns the name of a branch: its opt, its edited stage, its label, or its command."""
     arguments = dict(branch.command.arguments)
     if branch.command.kind == "ApplyOpt":
         return str(arguments["opt"])

@@ -1,4 +1,4 @@
-"""Time a kernel that another LLVM pipeline compiled.
+"""Times a kernel that another LLVM pipeline compiled.
 
 The worker of edits runs the kernel between guard pages, compares its results, and times it alternately with the
 original kernel. A pipeline that generates wrong code can crash only this worker, and the page reports the crash.
@@ -20,7 +20,7 @@ from tinyexplore.explore.whatif.outcome import CommandRejected
 def times_of_pipeline(
     analyses: KernelAnalyses, number: int, level: str, without: tuple[str, ...], cpu: str
 ) -> PipelineTimes:
-    """Return the times of a kernel under a pipeline, or the reason why it cannot run here.
+    """Returns the times of a kernel under a pipeline, or the reason why it cannot run here.
 
     Each pipeline is timed once, and later pages contain the times.
 

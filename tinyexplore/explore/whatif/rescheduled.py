@@ -1,4 +1,4 @@
-"""Schedule a captured graph again with the user's cuts and joins, compile it, and compare it with the captured
+"""Schedules a captured graph again with the user's cuts and joins, compiles it, and compares it with the captured
 schedule.
 
 Both schedules run alternately, over the same generated inputs.
@@ -69,19 +69,19 @@ class Attempt:
         return sum(flops_of(item) for item in self.ready)
 
     def outputs(self) -> dict[LazyBuffer, Buffer]:
-        """Return the requested LazyBuffers with their memory."""
+        """Returns the requested LazyBuffers with their memory."""
         memory = {node: buffer for item in self.items for node, buffer in zip(item.outputs, item.buffers, strict=False)}
         return {node: memory[node] for node in self.made.outputs}
 
     def fill(self) -> None:
-        """Fill the inputs with numbers of ordinary magnitude, always the same ones."""
+        """Fills the inputs with numbers of ordinary magnitude, always the same ones."""
         for seed, buffer in enumerate(self.made.inputs):
             pattern = numbers(buffer.dtype, seed)
             repeats = -(-buffer.nbytes // len(pattern))
             buffer.allocate().copyin((pattern * repeats)[: buffer.nbytes])
 
     def run(self) -> list[float]:
-        """Run the items in order, and return the seconds of each."""
+        """Runs the items in order, and returns the seconds of each."""
         return [item.measure(1)[0] for item in self.ready]
 
 
@@ -103,7 +103,7 @@ class Rescheduling:
     def variant(
         self, stage: int, cut: frozenset[int], join: frozenset[int], step: Step
     ) -> tuple[ScheduleVariant, str, str]:
-        """Compile and run the schedule with these overrides.
+        """Compiles and runs the schedule with these overrides.
 
         step: called before each part; an exception from it ends the work.
 
@@ -150,7 +150,7 @@ class Rescheduling:
         return time_alternately(variant, base, attempt, step), "", ""
 
     def attempt(self, graph: CapturedGraph, cut: frozenset[int], join: frozenset[int]) -> Attempt:
-        """Schedule and compile `graph` with these overrides."""
+        """Schedules and compiles `graph` with these overrides."""
         rebuilt = graph.rebuild()
         recorder = Recorder()
         with recording(recorder):
@@ -161,7 +161,7 @@ class Rescheduling:
     def _describe_kernels(
         self, attempt: Attempt, kernel_of: Mapping[tuple[str, tuple[int, ...]], int | None] | None
     ) -> list[FusedKernel]:
-        """Return the kernels of a schedule as data.
+        """Returns the kernels of a schedule as data.
 
         kernel_of: the captured kernels by digest and stored LazyBuffers; None for the captured schedule itself.
         """
@@ -187,7 +187,7 @@ class Rescheduling:
         return kernels
 
     def _check_may_run(self, graph: CapturedGraph, base: Attempt, attempt: Attempt) -> None:
-        """Raise NotRun if the schedule cannot run, or would take too much time or memory."""
+        """Raises NotRun if the schedule cannot run, or would take too much time or memory."""
         if reason := graph.cannot_rerun():
             raise NotRun(reason)
         refusals = [item.runner.program.refusal for item in attempt.ready if item.runner is not None]
@@ -207,7 +207,7 @@ class Rescheduling:
     def trace_of(
         self, stage: int, cut: frozenset[int], join: frozenset[int], title: str, names: Mapping[int, str]
     ) -> Trace:
-        """Schedule and run the graph again, and return the trace. `names` has the user's names of its nodes."""
+        """Schedules and runs the graph again, and returns the trace. `names` has the user's names of its nodes."""
         graph = self.graphs[stage]
 
         def work() -> Trace:
@@ -228,12 +228,12 @@ class Rescheduling:
 
 
 def flops_of(item: ExecItem) -> int:
-    """Return the floating-point operations that one run executes. Recomputed values count each time."""
+    """Returns the floating-point operations that one run executes. Recomputed values count each time."""
     return 0 if item.runner is None else executed_flops(item.runner.spec.uops) or item.flops
 
 
 def last_words(recorder: Recorder, numbers: Mapping[LazyBuffer, int]) -> Iterable[Decision]:
-    """Return the last recorded decision on each LazyBuffer of the user."""
+    """Returns the last recorded decision on each LazyBuffer of the user."""
     decisions: dict[int, Decision] = {}
     for event in recorder.events:
         if isinstance(event, Decided) and event.lazybuffer in numbers:
@@ -246,12 +246,12 @@ def last_words(recorder: Recorder, numbers: Mapping[LazyBuffer, int]) -> Iterabl
 
 
 def known_of(nodes: Iterable[LazyBuffer], numbers: Mapping[LazyBuffer, int]) -> tuple[int, ...]:
-    """Return the ids of `nodes`, except for those that the scheduler introduced."""
+    """Returns the ids of `nodes`, except for those that the scheduler introduced."""
     return tuple([numbers[node] for node in nodes if node in numbers])
 
 
 def compare_outputs(base: Attempt, variant_attempt: Attempt) -> list[OutputCheck]:
-    """Run both schedules once, and compare their outputs."""
+    """Runs both schedules once, and compares their outputs."""
     for attempt in (base, variant_attempt):
         attempt.fill()
         attempt.run()
@@ -290,7 +290,7 @@ def _compare_without_numpy(base: Attempt, attempt: Attempt) -> list[OutputCheck]
 def time_alternately(
     variant: ScheduleVariant, base: Attempt, attempt: Attempt, step: Step, clock: Callable[[], float] = perf_counter
 ) -> ScheduleVariant:
-    """Return `variant` with its times and those of the captured schedule, measured alternately.
+    """Returns `variant` with its times and those of the captured schedule, measured alternately.
 
     Every second round runs the items in reverse order. The first run of each is discarded. `step` is called between
     rounds.
@@ -317,7 +317,7 @@ def time_alternately(
 
 
 def physical_bytes() -> float:
-    """Return the bytes of this machine's memory; infinity if the system does not report them."""
+    """Returns the bytes of this machine's memory; infinity if the system does not report them."""
     try:
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (OSError, ValueError, AttributeError):

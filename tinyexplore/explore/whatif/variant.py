@@ -1,4 +1,4 @@
-"""Convert a compiled kernel to a KernelVariant: plain data with everything that the tuner draws."""
+"""Converts a compiled kernel to a KernelVariant: plain data with everything that the tuner draws."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def variant_of(
     times: Measurement,
     names: Sequence[str] = (),
 ) -> KernelVariant:
-    """Return `kernel` as data.
+    """Returns `kernel` as data.
 
     trace: the trace of its compilation; it has one kernel.
     names: the user's names of its buffers.
@@ -65,7 +65,7 @@ def variant_of(
 
 
 def executed(uops: Sequence[UOp], *, lanes: bool = False) -> int:
-    """Count the UOps that one run of a linear program executes. A vector counts once, or per lane with `lanes`.
+    """Counts the UOps that one run of a linear program executes. A vector counts once, or per lane with `lanes`.
 
     Returns 0 if the size of a loop is not constant.
     """
@@ -84,7 +84,7 @@ def executed(uops: Sequence[UOp], *, lanes: bool = False) -> int:
 
 
 def executed_flops(uops: Sequence[UOp]) -> int:
-    """Count the floating-point operations of one run of a linear program; each lane counts.
+    """Counts the floating-point operations of one run of a linear program; each lane counts.
 
     Returns 0 if the size of a loop is not constant.
     """
@@ -103,7 +103,7 @@ def executed_flops(uops: Sequence[UOp]) -> int:
 
 
 def _complete_nest(count: object) -> int:
-    """Return `count`; 0 if it depends on sizes that are known only at run time."""
+    """Returns `count`; 0 if it depends on sizes that are known only at run time."""
     return count if isinstance(count, int) else 0
 
 

@@ -1,1 +1,1 @@
-"""Compare captures and machines: the differences, and whether times differ by more than noise."""
+"""Compares captures and machines: the differences, and whether times differ by more than noise."""

@@ -1,4 +1,4 @@
-"""Compare two captures kernel by kernel: changes, their listings, and whether times differ by more than noise."""
+"""Compares two captures kernel by kernel: changes, their listings, and whether times differ by more than noise."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ class Comparison:
         return for_terminal(comparison_text(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON: options, the first difference, and each kernel with its listings' differences."""
+        """Returns plain data for JSON: options, the first difference, and for each kernel its listings' differences."""
         return comparison_dict(self)
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """Return one page without any request; also write it to `path` if given."""
+        """Returns one page without any request; also write it to `path` if given."""
         page = comparison_html(self)
         if path is not None:
             write_text(path, page)
@@ -92,7 +92,7 @@ class Comparison:
 
 
 def compare(a: Comparable, b: Comparable) -> Comparison:
-    """Compare two captures: Explorers, Traces, saved files, or LLVM's passes of two pipelines.
+    """Compares two captures: Explorers, Traces, saved files, or LLVM's passes of two pipelines.
 
     Kernels that compute the same LazyBuffers are paired, then those of the same calls and operations. A kernel has
     changed if a listing that both have differs. Stages with texts are paired by name.
@@ -113,7 +113,7 @@ def compare(a: Comparable, b: Comparable) -> Comparison:
 
 
 def trace_of(capture: Comparable) -> Trace:
-    """Return the trace of an Explorer, of a file, or of LLVM's passes; return a trace unchanged."""
+    """Returns the trace of an Explorer, of a file, or of LLVM's passes; returns a trace unchanged."""
     if isinstance(capture, Trace):
         return capture
     if isinstance(capture, LLVMPasses):
@@ -183,7 +183,7 @@ def _program_lines(program: Program | None) -> tuple[str, ...] | None:
 
 
 def _program_nodes(trace: Trace, programs: dict[str, Program]) -> list[Node]:
-    """Return the UOps of a kernel's linear program and all their sources."""
+    """Returns the UOps of a kernel's linear program and all their sources."""
     if "uops" not in programs:
         return []
     roots = [node for line in programs["uops"].lines for node in line.nodes]
@@ -205,7 +205,7 @@ def _subtract_nodes(nodes: list[Node], others: list[Node]) -> tuple[Node, ...]:
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """Return the comparison as text: the first difference, a line per kernel, and the differing options."""
+    """Returns the comparison as text: the first difference, a line per kernel, and the differing options."""
     titles = " with ".join(repr(trace.title) for trace in (comparison.a, comparison.b))
     lines = [f"{titles}: {counts_text(comparison)}"]
     lines.append(first_words(comparison.diff))
@@ -220,7 +220,7 @@ def comparison_text(comparison: Comparison) -> str:
 
 
 def comparison_dict(comparison: Comparison) -> dict[str, Any]:
-    """Return the data of `Comparison.to_dict`."""
+    """Returns the data of `Comparison.to_dict`."""
     first = comparison.diff.first
     return {
         "titles": [comparison.a.title, comparison.b.title],

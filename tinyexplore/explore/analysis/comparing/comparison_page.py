@@ -133,7 +133,7 @@ class ComparedTraces(Counted, Protocol):
 
 
 def comparison_html(comparison: ComparedTraces) -> str:
-    """Return the page: the first difference, then the changed kernels, then one line for each unchanged kernel."""
+    """Returns the page: the first difference, then the changed kernels, then one line for each unchanged kernel."""
     title = " with ".join(escape(trace.title or "a capture") for trace in (comparison.a, comparison.b))
     body = [
         f"<h1>{title}</h1>",
@@ -161,7 +161,7 @@ def comparison_html(comparison: ComparedTraces) -> str:
 
 
 def _texts_html(comparison: ComparedTraces) -> str:
-    """Return the differing stages, then the last texts side by side, then the packed texts after the stages."""
+    """Returns the differing stages, then the last texts side by side, then the packed texts after the stages."""
     if not comparison.texts:
         return ""
     parts, rows, details = [], [], []
@@ -193,7 +193,7 @@ def _text_html(comparison: ComparedTraces, text: TextPair, is_open: bool) -> str
 
 
 def _count_changed_lines(pair: StagePair) -> str:
-    """Return the numbers of changed lines on both sides: "12, 8"; "" for a stage that only one trace has."""
+    """Returns the numbers of changed lines on both sides: "12, 8"; "" for a stage that only one trace has."""
     if pair.a is None or pair.b is None:
         return ""
     a, b = (Counter(line for text in pair.texts for line in side(text) or ()) for side in (_text_of_a, _text_of_b))
@@ -238,7 +238,7 @@ def _kernels(comparison: ComparedTraces) -> str:
 
 
 def _changes_text(pair: KernelPair) -> str:
-    """Return the changes like `change_words`, with languages named as on a view's tabs."""
+    """Returns the changes like `change_words`, with languages named as on a view's tabs."""
     return change_words(replace(pair, reasons=tuple(LANGUAGE_NAMES.get(reason, reason) for reason in pair.reasons)))
 
 
@@ -260,7 +260,7 @@ def _section(comparison: ComparedTraces, number: int, pair: KernelPair, *, with_
 
 
 def _packed_html(body: str, title: str = "Graphs and listings") -> str:
-    """Return a block that the page unpacks when it is opened."""
+    """Returns a block that the page unpacks when it is opened."""
     data = b64encode(gzip.compress(body.encode(), mtime=0)).decode()
     without = "It takes JavaScript to unpack them; <code>tinyexplore compare A B</code> prints the differences."
     return (
@@ -282,7 +282,7 @@ def _facts_html(side: str, kernel: KernelInfo | None) -> str:
 
 
 def _graphs(comparison: ComparedTraces, pair: KernelPair) -> str:
-    """Draw both graphs after the first differing stage. Frames mark the nodes that only one graph has."""
+    """Draws both graphs after the first differing stage. Frames mark the nodes that only one graph has."""
     if pair.first is None:
         return ""
     a, b = _graph_after(comparison.a, pair.first.a, pair.a), _graph_after(comparison.b, pair.first.b, pair.b)
@@ -306,7 +306,7 @@ def _graphs(comparison: ComparedTraces, pair: KernelPair) -> str:
 
 
 def _with_python_name(node: Node, trace: Trace, kernel: KernelInfo) -> Node:
-    """Return the node with a buffer's Python name, or the kernel that computed it, instead of "data1"."""
+    """Returns the node with a buffer's Python name, or the kernel that computed it, instead of "data1"."""
 
     def name(match: re.Match[str]) -> str:
         return argument_text(trace, kernel, int(match[1])) or match[0]
@@ -315,7 +315,7 @@ def _with_python_name(node: Node, trace: Trace, kernel: KernelInfo) -> Node:
 
 
 def _graph_after(trace: Trace, stage: Stage | None, kernel: KernelInfo | None) -> list[Node]:
-    """Return the graph after `stage`; if the trace has no such stage, the kernel's first graph."""
+    """Returns the graph after `stage`; if the trace has no such stage, the kernel's first graph."""
     if stage is None and kernel is not None:
         stage = next((stage for stage in trace.stages if stage.kernel == kernel.id), None)
         roots = () if stage is None else stage.before
@@ -339,7 +339,7 @@ def _listing(listing: ListingPair, is_open: bool, title: str = "") -> str:
 
 
 def _rows(language: str, a: Sequence[str], b: Sequence[str]) -> list[str]:
-    """Return the rows of two listings: the differing lines, and equal lines near them."""
+    """Returns the rows of two listings: the differing lines, and equal lines near them."""
     rows: list[str] = []
     blocks = difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
     a, b = lines_html(language, a), lines_html(language, b)

@@ -1,4 +1,4 @@
-"""Compute the differences of two traces, aligned by digest, the first difference first."""
+"""Computes the differences of two traces, aligned by digest, the first difference first."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TextPair(ReadableRow):
         return self.a == self.b
 
     def diff(self, context: int = CONTEXT) -> str:
-        """Return the difference as a unified diff without file names; "" if there is none."""
+        """Returns the difference as a unified diff without file names; "" if there is none."""
         lines = difflib.unified_diff(self.a or (), self.b or (), n=context, lineterm="")
         return "\n".join([*lines][2:])
 
@@ -101,7 +101,7 @@ class TraceDiff:
 
 
 def diff(a: Trace, b: Trace) -> TraceDiff:
-    """Return the differences of two traces, aligned by digest: graphs, then stages, then options."""
+    """Returns the differences of two traces, aligned by digest: graphs, then stages, then options."""
     options_a, options_b = dict(a.options), dict(b.options)
     names = dict.fromkeys((*options_a, *options_b))
     options = tuple((name, options_a.get(name), options_b.get(name)) for name in names)
@@ -121,7 +121,7 @@ def diff(a: Trace, b: Trace) -> TraceDiff:
 
 
 def _nodes_without_partner(a: Trace, b: Trace) -> tuple[Node, ...]:
-    """Return the nodes of `a` without an equal node in `b`, counted with repetitions."""
+    """Returns the nodes of `a` without an equal node in `b`, counted with repetitions."""
     left = Counter(node.digest for node in b.nodes)
     unpaired = []
     for node in a.nodes:
@@ -137,7 +137,7 @@ def _digests(trace: Trace, nodes: Iterable[int]) -> tuple[str, ...]:
 
 
 def _align_kernels(a: Trace, b: Trace) -> tuple[tuple[int | None, int | None], ...]:
-    """Pair the kernels of two traces.
+    """Pairs the kernels of two traces.
 
     Kernels that compute the same LazyBuffers are paired first. Then follow kernels with the same calls and operations
     (such as those of another shape), then those with the same calls, then the rest in order.
@@ -164,7 +164,7 @@ Trait = Callable[[Trace, KernelInfo], Any]
 
 
 def _calls_and_ops(trace: Trace, kernel: KernelInfo) -> Any:
-    """Return the calls and operations of a kernel, without its shapes."""
+    """Returns the calls and operations of a kernel, without its shapes."""
     return kernel.calls, tuple(sorted(trace.nodes[node].op for node in kernel.nodes))
 
 
@@ -184,7 +184,7 @@ def _pair_kernels_by(
     unpaired_b: dict[int, tuple[str, ...]],
     pairs: list[tuple[int | None, int | None]],
 ) -> list[int]:
-    """Move kernels with an equal trait from `unpaired_b` to `pairs`, in order; return the unpaired kernels of `a`."""
+    """Moves kernels with an equal trait from `unpaired_b` to `pairs`, in order; returns the unpaired kernels of `a`."""
     candidates: dict[Any, list[int]] = {}
     for number in unpaired_b:
         candidates.setdefault(trait(b, b.kernels[number]), []).append(number)
@@ -204,7 +204,7 @@ StageKey = tuple[int | None, str, int]
 
 
 def _stages_by_key(trace: Trace) -> dict[StageKey, Stage]:
-    """Return the stages by (kernel, name, number among the stages of that kernel and name)."""
+    """Returns the stages by (kernel, name, number among the stages of that kernel and name)."""
     count: Counter[tuple[int | None, str]] = Counter()
     stages: dict[StageKey, Stage] = {}
     for stage in trace.stages:
@@ -244,7 +244,7 @@ Texts = dict[tuple[str, str], tuple[str, ...]]
 
 
 def _texts_by_stage(trace: Trace) -> dict[int, Texts]:
-    """Return the texts after each stage, by language and title. A stage without a change has the previous text."""
+    """Returns the texts after each stage, by language and title. A stage without a change has the previous text."""
     texts_of: dict[int, Texts] = {}
     for text in trace.stage_texts:
         texts_of.setdefault(text.stage, {})[text.language, text.title] = tuple(line.text for line in text.lines)
@@ -256,7 +256,7 @@ def _texts_by_stage(trace: Trace) -> dict[int, Texts]:
 
 
 def last_texts(a: Trace, b: Trace) -> tuple[TextPair, ...]:
-    """Return the last texts of two traces, by language and title."""
+    """Returns the last texts of two traces, by language and title."""
     ends: list[Texts] = []
     for trace in (a, b):
         last = {(text.language, text.title): text for text in trace.stage_texts}

@@ -66,12 +66,12 @@ Row = tuple[ForMachine | None, ...]  # the kernel for each of the machines
 
 
 def vectors_words(machine: Machine) -> str:
-    """Return the vector registers as text: "16 × 256 bit"."""
+    """Returns the vector registers as text: "16 × 256 bit"."""
     return f"{machine.registers} × {machine.vector_bits} bit" if machine.vector_bits else "no vectors"
 
 
 def time_words(result: ForMachine) -> str:
-    """Return the median time as text, or the reason why there is none."""
+    """Returns the median time as text, or the reason why there is none."""
     if result.median_us is not None:
         return duration_text(result.median_us)
     return "no samples here" if result.kernel.not_run else "not run"

@@ -42,7 +42,7 @@ class Instructions(ReadableRow):
 
 
 def instructions_of(lines: Sequence[str], arch: str, vector_bits: int) -> Instructions:
-    """Count the instructions in `lines`, formatted as in listings: labels at the margin, instructions indented.
+    """Counts the instructions in `lines`, formatted as in listings: labels at the margin, instructions indented.
 
     vector_bits: the width of a vector register of the CPU in bits.
     """
@@ -88,7 +88,7 @@ def _arm(lines: Sequence[str], vector_bits: int) -> Read:
 
 
 def _riscv(lines: Sequence[str], vector_bits: int) -> Read:
-    """Read RISC-V: an instruction processes the register group of the previous `vsetvli` (m2 is a group of two)."""
+    """Reads RISC-V: an instruction processes the register group of the previous `vsetvli` (m2 is a group of two)."""
     group = 1
     for line_number, mnemonic, operands in _split(lines):
         if mnemonic.startswith("vset"):
@@ -109,7 +109,7 @@ def _riscv(lines: Sequence[str], vector_bits: int) -> Read:
 def hot_loop(
     lines: Sequence[str], arch: str, vector_bits: int, depth: int = 0, weights: Sequence[float] = ()
 ) -> list[int]:
-    """Return the lines of the busiest loop, in order; empty without loops.
+    """Returns the lines of the busiest loop, in order; empty without loops.
 
     depth: the nesting depth of loops in the linear program. A deeper loop of the assembly is a cold path, such as the
         scalar fallback of `sin`, and is ignored.
@@ -139,7 +139,7 @@ def _skipped_regions(
     loop: tuple[int, int],
     rare: Sequence[tuple[int, int]],
 ) -> list[tuple[int, int]]:
-    """Return the regions that a jump in `loop` skips together with a cold loop: they are on the same cold path."""
+    """Returns the regions that a jump in `loop` skips together with a cold loop: they are on the same cold path."""
     labels = {line[:-1]: number for number, line in enumerate(lines) if line[:1] != " " and line.endswith(":")}
     regions = []
     for number in parsed:
@@ -155,7 +155,7 @@ def _skipped_regions(
 
 
 def _find_loops(lines: Sequence[str], parsed: dict[int, tuple[int, set[int]]]) -> list[tuple[int, int]]:
-    """Return the loops, each from its label to the last jump back to the label."""
+    """Returns the loops, each from its label to the last jump back to the label."""
     labels = {line[:-1]: number for number, line in enumerate(lines) if line[:1] != " " and line.endswith(":")}
     ends: dict[int, int] = {}
     for number in parsed:

@@ -64,7 +64,7 @@ class LanguageTarget(ReadableRow):
 
 
 def parse_targets(targets: str | Iterable[str] | None) -> tuple[LanguageTarget, ...]:
-    """Parse `targets`: languages, machines (each implies its language), or both as "cuda:sm_90".
+    """Parses `targets`: languages, machines (each implies its language), or both as "cuda:sm_90".
 
     None selects every language.
     """
@@ -104,7 +104,7 @@ def _language_of(machine: str, word: str) -> str:
 
 
 def target_of(chosen: LanguageTarget, captured: Target) -> Target:
-    """Return the target of programs in a language.
+    """Returns the target of programs in a language.
 
     captured: the kernel's target, which is used if it supports the language and no machine is requested.
 
@@ -138,7 +138,7 @@ def _supports_language(target: Target, language: str) -> bool:
 
 
 def renderer_of(language: str, target: Target) -> Renderer:
-    """Return the renderer of a language for `target`.
+    """Returns the renderer of a language for `target`.
 
     Raises:
         DeviceUnavailable: a package that it needs is not installed.
@@ -159,7 +159,7 @@ def renderer_of(language: str, target: Target) -> Renderer:
 
 
 def find_language(languages: Sequence[str], language: str) -> str:
-    """Return the entry of `languages` that `language` names.
+    """Returns the entry of `languages` that `language` names.
 
     Raises:
         RosettaError: there is none.

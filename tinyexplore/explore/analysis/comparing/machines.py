@@ -42,11 +42,11 @@ class Machines:
         return machines_text(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON: the machines, and each kernel for each machine."""
+        """Returns plain data for JSON: the machines, and each kernel for each machine."""
         return machines_dict(self)
 
     def svg(self, row: int | None = None) -> str:
-        """Return a kernel as one picture: the vector registers of each machine to scale, used ones filled, and
+        """Returns a kernel as one picture: the vector registers of each machine to scale, used ones filled, and
         instruction counts.
 
         row: the position of the kernel in `rows`; by default the kernel with the most operations.
@@ -54,7 +54,7 @@ class Machines:
         return machines_svg(self.main if row is None else self.rows[row], self.title)
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """Return one page without script or request; also write it to `path` if given."""
+        """Returns one page without script or request; also write it to `path` if given."""
         page = machines_html(self)
         if path is not None:
             write_text(path, page)
@@ -65,13 +65,13 @@ class Machines:
 
 
 def machines_of(names: Sequence[str], traces: Sequence[Trace]) -> Machines:
-    """Combine `traces` of one program, one for each of `names` (LLVM's CPU names)."""
+    """Combines `traces` of one program, one for each of `names` (LLVM's CPU names)."""
     machines = tuple([Machine.of(name) for name in names])
     return Machines(traces[0].title, machines, tuple(traces), _rows(machines, traces))
 
 
 def _rows(machines: Sequence[Machine], traces: Sequence[Trace]) -> tuple[Row, ...]:
-    """Return a row for each kernel of the first trace, in order."""
+    """Returns a row for each kernel of the first trace, in order."""
     partners = [dict(diff(traces[0], trace).kernels) for trace in traces[1:]]
     rows = []
     for kernel in traces[0].kernels:
@@ -83,7 +83,7 @@ def _rows(machines: Sequence[Machine], traces: Sequence[Trace]) -> tuple[Row, ..
 
 
 def _kernel_for_machine(machine: Machine, trace: Trace, number: int | None) -> ForMachine | None:
-    """Return a kernel for a machine; None if it has no assembly (a copy) or does not exist."""
+    """Returns a kernel for a machine; None if it has no assembly (a copy) or does not exist."""
     if number is None:
         return None
     kernel = trace.kernels[number]
@@ -101,7 +101,7 @@ def _kernel_for_machine(machine: Machine, trace: Trace, number: int | None) -> F
 
 
 def machines_text(machines: Machines) -> str:
-    """Return a table for each kernel, with a column for each machine."""
+    """Returns a table for each kernel, with a column for each machine."""
     lines = [f"{machines.title or 'a program'} for {', '.join(machine.name for machine in machines.machines)}"]
     for row in machines.rows:
         present = [result for result in row if result is not None]
@@ -117,7 +117,7 @@ def machines_text(machines: Machines) -> str:
 
 
 def machines_dict(comparison: Machines) -> dict[str, Any]:
-    """Return the data of `Machines.to_dict`."""
+    """Returns the data of `Machines.to_dict`."""
     machines = [
         {
             "name": machine.name,

@@ -71,7 +71,7 @@ class KernelsByMachine(Protocol):
 
 
 def machines_svg(row: Row, title: str = "") -> str:
-    """Return a column for each machine: its vector registers to scale, used ones filled, and bars for instructions."""
+    """Returns a column for each machine: its vector registers to scale, used ones filled, and bars for instructions."""
     present = [result for result in row if result is not None]
     most_registers = max((min(result.machine.registers, _MOST_ROWS) for result in present), default=0)
     longest = max(result.instructions.total for result in present)
@@ -147,7 +147,7 @@ def _bars_svg(result: ForMachine, x: float, y: float, longest: int) -> str:
 
 
 def machines_html(machines: KernelsByMachine) -> str:
-    """Return the page with the largest kernel open first, and the others folded below."""
+    """Returns the page with the largest kernel open first, and the others folded below."""
     title = escape(machines.title or "One program")
     main = machines.main
     others = [row for row in machines.rows if row is not main]

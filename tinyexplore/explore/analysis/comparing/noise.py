@@ -42,7 +42,7 @@ class Times(ReadableRow):
 
     @property
     def words(self) -> str:
-        """Return both times as text: "12.1 µs (11.9 to 12.4 µs) → 6.00 µs (5.90 to 6.10 µs): 2.02 times as fast"."""
+        """Returns both times as text: "12.1 µs (11.9 to 12.4 µs) → 6.00 µs (5.90 to 6.10 µs): 2.02 times as fast"."""
         spans = " → ".join("not run" if run is None else span_text(run) for run in (self.a, self.b))
         match self.verdict, self.ratio:
             case "unknown", None if self.a is not None and self.b is not None and self.a.warm != self.b.warm:
@@ -62,7 +62,7 @@ class Times(ReadableRow):
 
 
 def compare_times(a: Run | None, b: Run | None) -> Times:
-    """Compare two times. A difference is significant if the quartiles do not overlap and the rank test is below 1 %.
+    """Compares two times. A difference is significant if the quartiles do not overlap and the rank test is below 1 %.
 
     With fewer samples, all samples of one side must take at least twice as long as all of the other.
     If the quartiles do not overlap but the rank test is above its level, there are too few samples.
@@ -90,7 +90,7 @@ def compare_times(a: Run | None, b: Run | None) -> Times:
 
 
 def rank_test(a: Sequence[float], b: Sequence[float]) -> float:
-    """Return the two-sided p-value of the Mann–Whitney U test, exact for few samples, else by the normal approximation.
+    """Returns the two-sided p-value of the Mann–Whitney U test: exact for few samples, else the normal approximation.
 
     For five samples against five larger ones, the approximation gives 1.2 %; the exact value is 2 of 252.
     """
@@ -101,7 +101,7 @@ def rank_test(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def _doubled_ranks(values: Sequence[float]) -> list[int]:
-    """Return twice the rank of each value, from 1 on; equal values share their mean rank."""
+    """Returns twice the rank of each value, from 1 on; equal values share their mean rank."""
     first: dict[float, int] = {}
     count: dict[float, int] = {}
     for rank, value in enumerate(sorted(values)):
@@ -111,7 +111,7 @@ def _doubled_ranks(values: Sequence[float]) -> list[int]:
 
 
 def _exact_p_value(ranks: Sequence[int], n: int) -> float:
-    """Return the share of all choices of n ranks that are at least as extreme as the first n ranks."""
+    """Returns the share of all choices of n ranks that are at least as extreme as the first n ranks."""
     # by the number of chosen ranks: sum → number of ways
     ways: list[dict[int, int]] = [{0: 1}, *({} for _ in range(n))]
     for rank in ranks:
@@ -125,7 +125,7 @@ def _exact_p_value(ranks: Sequence[int], n: int) -> float:
 
 
 def _normal_p_value(ranks: Sequence[int], n: int) -> float:
-    """Return the p-value by the normal approximation, corrected for ties and continuity."""
+    """Returns the p-value by the normal approximation, corrected for ties and continuity."""
     total = len(ranks)
     m = total - n
     ties = sum(count**3 - count for count in Counter(ranks).values())

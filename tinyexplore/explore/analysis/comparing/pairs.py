@@ -52,7 +52,7 @@ class ListingPair(ReadableRow):
         return self.a == self.b
 
     def lines(self, context: int = CONTEXT_LINES) -> tuple[str, ...]:
-        """Return the difference as a unified diff without file names; empty if there is none."""
+        """Returns the difference as a unified diff without file names; empty if there is none."""
         if self.a is None or self.b is None:
             return ()
         return tuple(difflib.unified_diff(self.a, self.b, n=context, lineterm=""))[2:]
@@ -91,7 +91,7 @@ class KernelPair(ReadableRow):
 
 
 def first_words(difference: TraceDiff) -> str:
-    """Return the first difference between two traces, as text."""
+    """Returns the first difference between two traces, as text."""
     if difference.first is None:
         return "the same nodes in the same stages"
     owner = "" if difference.first.kernel is None else f" of kernel {difference.first.kernel}"
@@ -99,7 +99,7 @@ def first_words(difference: TraceDiff) -> str:
 
 
 def counts_text(comparison: Counted) -> str:
-    """Return the counts as text: "3 kernels, 1 changed", "2 of 3 texts differ at the end, 17 stages made another"."""
+    """Returns the counts as text: "3 kernels, 1 changed", "2 of 3 texts differ at the end, 17 stages made another"."""
     texts = comparison.texts
     facts = []
     if comparison.kernels or not texts:
@@ -112,5 +112,5 @@ def counts_text(comparison: Counted) -> str:
 
 
 def change_words(pair: KernelPair) -> str:
-    """Return the change of a pair as text: "changed: opts, uops, c", "only in a"."""
+    """Returns the change of a pair as text: "changed: opts, uops, c", "only in a"."""
     return f"{pair.change}: {', '.join(pair.reasons)}" if pair.reasons else pair.change

@@ -123,7 +123,7 @@ class Translation(ReadableRow):
         return "\n".join(line.text for line in self.lines) + "\n"
 
     def as_data(self) -> TranslationData:
-        """Return the data that the panel draws."""
+        """Returns the data that the panel draws."""
         lines = tuple([(line.text, line.row, line.origins) for line in self.lines])
         return TranslationData(self.target, self.words, self.machine, self.language, self.opts, lines, self.refusal)
 
@@ -165,12 +165,12 @@ class Rosetta(ReadableRow):
         return next(translation for translation in self.translations if translation.target == name)
 
     def rows(self, *targets: str) -> tuple[AlignedLines, ...]:
-        """Return the texts of `targets` (by default all) side by side, each in its own order."""
+        """Returns the texts of `targets` (by default all) side by side, each in its own order."""
         columns = [self[target] for target in targets or self.targets]
         return align_lines([column.lines for column in columns])
 
     def text(self, *targets: str) -> str:
-        """Return the rows as text, each with its origin in front; by default for the first two texts."""
+        """Returns the rows as text, each with its origin in front; by default for the first two texts."""
         columns = [self[target] for target in targets or self._first_targets()]
         label = max((len(_origin_name(origin)) for origin in self.origins), default=0)
         lines = [_table_line("", label, [column.head[part] for column in columns]) for part in (0, 1)]
@@ -191,7 +191,7 @@ class Rosetta(ReadableRow):
         return self.text()
 
     def to_html(self, *targets: str) -> str:
-        """Return the rows as an HTML table; by default for the first two texts."""
+        """Returns the rows as an HTML table; by default for the first two texts."""
         columns = [self[target] for target in targets or self._first_targets()]
         colors = [lines_html(column.language, [line.text for line in column.lines], inline=True) for column in columns]
         head = "".join(
@@ -218,7 +218,7 @@ class Rosetta(ReadableRow):
         return {"text/plain": str(self), "text/html": self.to_html()}
 
     def as_data(self) -> RosettaData:
-        """Return the data that the panel draws."""
+        """Returns the data that the panel draws."""
         return RosettaData(
             self.kernel,
             tuple([(origin.label, origin.detail, origin.group, origin.node, origin.ends) for origin in self.origins]),
@@ -227,7 +227,7 @@ class Rosetta(ReadableRow):
 
 
 def align_lines(texts: Sequence[Sequence[RosettaLine]]) -> tuple[AlignedLines, ...]:
-    """Align the lines of several texts in rows, without reordering.
+    """Aligns the lines of several texts in rows, without reordering.
 
     Groups of adjacent lines of one row are matched from the first text to the last, with the most matches that do not
     cross.
@@ -252,7 +252,7 @@ def align_lines(texts: Sequence[Sequence[RosettaLine]]) -> tuple[AlignedLines, .
 
 
 def runs(lines: Sequence[RosettaLine]) -> list[Run]:
-    """Group adjacent lines of one row."""
+    """Groups adjacent lines of one row."""
     text_runs: list[Run] = []
     for number, line in enumerate(lines):
         if text_runs and text_runs[-1][0] == line.row:
@@ -263,7 +263,7 @@ def runs(lines: Sequence[RosettaLine]) -> list[Run]:
 
 
 def _match_rows(a: Sequence[int | None], b: Sequence[int | None]) -> list[tuple[int | None, int | None]]:
-    """Align `a` and `b` by a common subsequence; return pairs of positions, None for a line without a partner.
+    """Aligns `a` and `b` by a common subsequence; returns pairs of positions, None for a line without a partner.
 
     The subsequence has the most nodes of the AST, and among these the most lines without a UOp.
     """

@@ -1,4 +1,4 @@
-"""Translate a captured kernel: lower it for each machine, render it in each language, and trace every line back."""
+"""Translates a captured kernel: lowers it for each machine, renders it in each language, and traces every line back."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _OF_INDICES = (OpGroups.ALU - OpGroups.TRANSCENDENTAL) | {Ops.CONST, Ops.RANGE, 
 
 
 def translate(kernel: CapturedKernel, targets: Sequence[LanguageTarget], trace: Trace, settings: Config) -> Rosetta:
-    """Translate a kernel of `trace` to each requested language, under the configuration of its capture."""
+    """Translates a kernel of `trace` to each requested language, under the configuration of its capture."""
     captured = kernel.make_kernel()
     ast = captured.original
     nodes = ast.toposort()
@@ -89,7 +89,7 @@ class TargetLowering(ReadableRow):
 
 
 def lowered(captured: Kernel, target: Target, number_of: dict[UOp, int], settings: Config) -> TargetLowering:
-    """Return the kernel for `target`: the captured one for its own machine, else one with the heuristics' opts."""
+    """Returns the kernel for `target`: the captured one for its own machine, else one with the heuristics' opts."""
     ast = captured.original
     recorder = Recorder()
 
@@ -110,7 +110,7 @@ def lowered(captured: Kernel, target: Target, number_of: dict[UOp, int], setting
 
 
 def compile_for_gpu(kernel_captured: CapturedKernel, machine: str, settings: Config) -> CapturedKernel:
-    """Compile the kernel for a GPU such as "sm_80", with the opts that the heuristics choose there. Nothing runs.
+    """Compiles the kernel for a GPU such as "sm_80", with the opts that the heuristics choose there. Nothing runs.
 
     Raises:
         RosettaError: there is no such GPU.
@@ -171,7 +171,7 @@ class Alignment:
         return self.weights[number] == INDEX
 
     def lines(self, lines: Sequence[SourceLine], behind: Callable[[UOp], frozenset[int]]) -> tuple[RosettaLine, ...]:
-        """Return the lines of a text with their origins. Lines before the function's head have none."""
+        """Returns the lines of a text with their origins. Lines before the function's head have none."""
         listed, is_inside = [], False
         for line in lines:
             numbers = frozenset[int]().union(*[behind(node) for node in line.uops if node.op is not Ops.CONST])
@@ -188,7 +188,7 @@ class Alignment:
         return tuple(listed)
 
     def row(self, line: SourceLine, origins: Sequence[int], behind: Callable[[UOp], frozenset[int]]) -> int | None:
-        """Return the origin by which a line is aligned.
+        """Returns the origin by which a line is aligned.
 
         It is the loop for a loop's line, and the index for an index's line. Otherwise it is the last node that computes
         or accesses memory. A declaration counts only if there is nothing else.
@@ -203,7 +203,7 @@ class Alignment:
         return max(origins, key=lambda number: (self.weights[number], number), default=None)
 
     def origins(self, numbers: dict[str, int]) -> tuple[LineOrigin, ...]:
-        """Return the nodes of the AST, then the ends of loops. `numbers` has the nodes of the trace, by digest."""
+        """Returns the nodes of the AST, then the ends of loops. `numbers` has the nodes of the trace, by digest."""
         printer, digests = Printer(), UopDigests()
         rows = []
         for number, node in enumerate(self.nodes):
@@ -240,7 +240,7 @@ def _is_function_head(line: SourceLine) -> bool:
 
 
 def _run_with_settings(settings: Config, work: Callable[[], R]) -> R:
-    """Run `work()` under the configuration of a capture, without a recorder."""
+    """Runs `work()` under the configuration of a capture, without a recorder."""
     quiet = {**asdict(settings), "DEBUG": 0, "PROFILE": 0, "BEAM": 0}
 
     def run() -> R:

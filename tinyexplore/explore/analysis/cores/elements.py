@@ -1,4 +1,4 @@
-"""Map each element of a tensor core's matrices to its lane and register."""
+"""Maps each element of a tensor core's matrices to its lane and register."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FragmentElement(ReadableRow):
 
 
 def elements(core: TensorCore) -> tuple[FragmentElement, ...]:
-    """Return every element of A, B and C, row by row."""
+    """Returns every element of A, B and C, row by row."""
     holders_of: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
     for matrix, layout in core.layouts.items():
         for lane in range(core.lanes):
@@ -40,7 +40,7 @@ def elements(core: TensorCore) -> tuple[FragmentElement, ...]:
 
 
 def formulas(core: TensorCore) -> list[str]:
-    """Return, for A, B and C, formulas for the row and column of the element in a lane's register."""
+    """Returns, for A, B and C, formulas for the row and column of the element in a lane's register."""
     return [
         f"{matrix}[{coordinate_text(layout.rows, core, layout)}, {coordinate_text(layout.columns, core, layout)}]"
         for matrix, layout in core.layouts.items()
@@ -48,7 +48,7 @@ def formulas(core: TensorCore) -> list[str]:
 
 
 def coordinate_text(bits: tuple[str, ...], core: TensorCore, layout: FragmentLayout) -> str:
-    """Return a coordinate as arithmetic: `lane // 4 + register // 2 % 2 * 8`."""
+    """Returns a coordinate as arithmetic: `lane // 4 + register // 2 % 2 * 8`."""
     sizes, parts, bit = {"L": core.lanes, "r": layout.registers}, [], 0
     fields = dict(zip("Lr", [name.split()[0] for name in core.holder]))
     while bit < len(bits):

@@ -55,7 +55,7 @@ _CELLS = 16  # most rows or columns whose cells show the register
 
 
 def cores_html(title: str, cores: Sequence[TensorCore]) -> str:
-    """Return the page of these cores."""
+    """Returns the page of these cores."""
     title = escape(title)
     picks = "".join(
         f'<label><input type="radio" name="core" id="c{number}"{" checked" if number == 0 else ""}>'
@@ -85,7 +85,7 @@ def cores_html(title: str, cores: Sequence[TensorCore]) -> str:
 
 
 def _rules(cores: Sequence[TensorCore]) -> str:
-    """Return the style rules of the page: visibility by choice, colors, and highlights under the pointer."""
+    """Returns the style rules of the page: visibility by choice, colors, and highlights under the pointer."""
     lanes = max((core.lanes for core in cores), default=0)
     rules = []
     for number, core in enumerate(cores):
@@ -143,7 +143,7 @@ def _core_html(core: TensorCore, number: int) -> str:
 
 
 def _lane_text(core: TensorCore, fragments: tuple[FragmentElement, ...], lane: int) -> str:
-    """Return the elements that a lane holds, as text."""
+    """Returns the elements that a lane holds, as text."""
     parts = []
     for matrix in "ABC":
         lane_elements = sorted(

@@ -1,4 +1,4 @@
-"""Draw a tensor core: A on the left, B above, C between them, each element with its lane and register."""
+"""Draws a tensor core: A on the left, B above, C between them, each element with its lane and register."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _MARGIN, _GAP, _HEAD = 24.0, 34.0, 18.0
 
 
 def hue_of(number: int, count: int) -> int:
-    """Return the hue of one of several lanes or registers; neighbors have similar hues."""
+    """Returns the hue of one of several lanes or registers; neighbors have similar hues."""
     return round(360 * number / count)
 
 
 def core_svg(core: TensorCore) -> str:
-    """Return the picture, colored by lane."""
+    """Returns the picture, colored by lane."""
     m, n, k = core.dims
     two_lines = max(core.dims) <= MOST
     wide, high = (CELL, CELL) if two_lines else (SMALL + 4, SMALL)

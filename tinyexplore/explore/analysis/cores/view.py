@@ -36,7 +36,7 @@ class TensorCores:
         return iter(self.cores)
 
     def __getitem__(self, core: int | str) -> TensorCore:
-        """Return a core by its position or its name."""
+        """Returns a core by its position or its name."""
         if isinstance(core, int):
             return self.cores[core]
         for candidate in self.cores:
@@ -51,19 +51,19 @@ class TensorCores:
         return "\n\n".join(core_text(core) for core in self.cores) or f"{self.title}: none"
 
     def elements(self, core: int | str = 0) -> tuple[FragmentElement, ...]:
-        """Return every element of A, B and C of a core, row by row."""
+        """Returns every element of A, B and C of a core, row by row."""
         return elements(self[core])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON: the facts of each core, and its elements as (row, column, lanes, register)."""
+        """Returns plain data for JSON: the facts of each core, and its elements as (row, column, lanes, register)."""
         return {"title": self.title, "cores": [core_dict(core) for core in self.cores]}
 
     def svg(self, core: int | str = 0) -> str:
-        """Return one core as a picture: A on the left, B above, C between; each element has its lane and register."""
+        """Returns one core as a picture: A on the left, B above, C between; each element has its lane and register."""
         return core_svg(self[core])
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """Return one page without script or request; also write it to `path` if given.
+        """Returns one page without script or request; also write it to `path` if given.
 
         Pointing at an element shows all elements of its lane.
         """
@@ -77,7 +77,7 @@ class TensorCores:
 
 
 def tensor_cores(of: str | HasTrace) -> TensorCores:
-    """Return the tensor cores of a machine, of a name or of a capture.
+    """Returns the tensor cores of a machine, of a name or of a capture.
 
     of: a GPU (`"sm_80"`), a CPU with tile registers (`"sapphirerapids"`), a core (`"mma_m16n8k16_f16"`), or a capture.
 
@@ -100,7 +100,7 @@ def tensor_cores(of: str | HasTrace) -> TensorCores:
 
 
 def features_of_cpu(name: str) -> frozenset[str] | None:
-    """Return the features of the CPU with this name; None if there is no such CPU."""
+    """Returns the features of the CPU with this name; None if there is no such CPU."""
     try:
         return choice_of(name).features
     except UnknownTarget:
@@ -108,7 +108,7 @@ def features_of_cpu(name: str) -> frozenset[str] | None:
 
 
 def core_dict(core: TensorCore) -> dict[str, Any]:
-    """Return a core as plain data."""
+    """Returns a core as plain data."""
     elements_of: dict[str, list[Any]] = {"A": [], "B": [], "C": []}
     for element in elements(core):
         elements_of[element.matrix].append([element.row, element.column, list(element.lanes), element.register])
@@ -118,7 +118,7 @@ def core_dict(core: TensorCore) -> dict[str, Any]:
 
 
 def core_text(core: TensorCore) -> str:
-    """Return a core as a few lines of text: its facts, and the positions of each lane's elements."""
+    """Returns a core as a few lines of text: its facts, and the positions of each lane's elements."""
     return "\n".join((core.describe(), f"  {core.call}", *(f"  {line}" for line in formulas(core))))
 
 

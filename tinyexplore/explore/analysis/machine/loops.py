@@ -42,7 +42,7 @@ _COPIES = {
 
 
 def _loop(name: str, arguments: str, body: str, after: str = "") -> str:
-    """Return `void name(…, i64 size, i64 repeat)`: it runs `body` for i = 0, step, … below size, `repeat` times."""
+    """Returns `void name(…, i64 size, i64 repeat)`: it runs `body` for i = 0, step, … below size, `repeat` times."""
     return f"""
 define void @{name}({arguments}, i64 %size, i64 %step, i64 %repeat) {{
 entry:
@@ -86,7 +86,7 @@ def _copy_ir(name: str, vector: str, width: int, fence: str) -> str:
 
 
 def _read_ir(vector: str, width: int) -> str:
-    """Return the IR of the read stream: each vector is or-ed into one of STREAMS accumulators.
+    """Returns the IR of the read stream: each vector is or-ed into one of STREAMS accumulators.
 
     Accumulators are stored to memory only between repetitions.
     """
@@ -109,7 +109,7 @@ def _read_ir(vector: str, width: int) -> str:
 
 
 def _triad_ir(name: str, vector: str, width: int, fence: str) -> str:
-    """Return the IR of the triad: to = from | second, two reads and one write per vector.
+    """Returns the IR of the triad: to = from | second, two reads and one write per vector.
 
     `second` is `size` bytes after `from`.
     """
@@ -153,7 +153,7 @@ class FmaRate(ReadableRow):
 
 
 def arithmetic_of(vector_bytes: int, features: set[str], is_x86: bool) -> list[FmaRate]:
-    """Return the arithmetic instructions that kernels for this target use."""
+    """Returns the arithmetic instructions that kernels for this target use."""
     kinds = []
     for name, kind, suffix, size, element in (
         ("float32", "float", "f32", 4, struct.pack("<f", 0.999)),
@@ -182,7 +182,7 @@ def arithmetic_of(vector_bytes: int, features: set[str], is_x86: bool) -> list[F
 
 
 def _tile_ir(rate: FmaRate) -> str:
-    """Return `void NAME(ptr at, i64 turns)`: TILE_CHAINS chains on tile registers.
+    """Returns `void NAME(ptr at, i64 turns)`: TILE_CHAINS chains on tile registers.
 
     Each row of a factor is the one at `at`.
     """
@@ -226,7 +226,7 @@ declare void @llvm.x86.tilestored64.internal(i16, i16, ptr, i64, {TILE})
 
 
 def _arithmetic_ir(rate: FmaRate) -> str:
-    """Return `void NAME(ptr at, i64 turns)`: CHAINS chains of `turns` instructions.
+    """Returns `void NAME(ptr at, i64 turns)`: CHAINS chains of `turns` instructions.
 
     `at` holds the factor, then the results.
     """
@@ -274,7 +274,7 @@ end:
 
 
 def _gather_ir() -> str:
-    """Return `void gather(ptr table, ptr to, i64 mask, i64 seed, i64 turns)`: four loads per iteration.
+    """Returns `void gather(ptr table, ptr to, i64 mask, i64 seed, i64 turns)`: four loads per iteration.
 
     Positions are random and do not depend on loaded values. `mask` is the number of floats in the table - 1, a power of
     two minus 1.
@@ -319,7 +319,7 @@ COLUMNS = 64  # of single floats
 
 
 def _runs_ir(vector: str, width: int) -> str:
-    """Return `void runs(ptr from, ptr to, i64 rows, i64 run, i64 blocks)`: for each block, it reads one piece of every
+    """Returns `void runs(ptr from, ptr to, i64 rows, i64 run, i64 blocks)`: for each block, it reads one piece of every
     row.
 
     A piece of `run` bytes that is shorter than a vector is one float.
@@ -369,7 +369,7 @@ CLOCK_STEPS = 32  # dependent instructions of one iteration
 
 
 def _clock_ir(is_x86: bool) -> tuple[str, int]:
-    """Return `void clock(ptr at, i64 turns)` and the cycles of one iteration: a chain of dependent instructions.
+    """Returns `void clock(ptr at, i64 turns)` and the cycles of one iteration: a chain of dependent instructions.
 
     A 64-bit multiplication takes 3 cycles on x86 CPUs. An addition or exclusive or takes 1 cycle on all CPUs.
     """
@@ -424,14 +424,14 @@ class HugePageMemory:
         self.address = -(-start // self.HUGE) * self.HUGE
 
     def close(self) -> None:
-        """Free the memory."""
+        """Frees the memory."""
         del self._first
         if not isinstance(self._map, bytearray):
             self._map.close()
 
 
 def _meet_ir(pause: str) -> str:
-    """Return `void meet(ptr counter, i64 count)`: increment the counter and spin until it has reached `count`."""
+    """Returns `void meet(ptr counter, i64 count)`: increments the counter and spins until it has reached `count`."""
     return f"""
 define void @meet(ptr %counter, i64 %count) {{
 entry:
@@ -449,7 +449,7 @@ end:
 
 
 def _private_map(nbytes: int) -> mmap.mmap | bytearray:
-    """Map private memory. Shared memory, Python's default, gets no huge pages."""
+    """Maps private memory. Shared memory, Python's default, gets no huge pages."""
     if mmap is None:
         return bytearray(nbytes)
     if hasattr(mmap, "MAP_PRIVATE"):
@@ -507,19 +507,19 @@ class Loops:
             self._functions[name] = kind(self._engine.get_function_address(name))
 
     def stream(self, name: str, source: int, to: int, nbytes: int, repeat: int = 1) -> None:
-        """Run the stream `name` ("read", "copy", "copy_nt", "fill", "fill_nt", "triad", "triad_nt") over `nbytes`.
+        """Runs the stream `name` ("read", "copy", "copy_nt", "fill", "fill_nt", "triad", "triad_nt") over `nbytes`.
 
         `nbytes` is a multiple of CHUNK. The triads read twice that size.
         """
         self._functions[name](source, to, nbytes, self.step, repeat)
 
     def gather(self, table: int, to: int, nbytes: int, seed: int, turns: int) -> int:
-        """Load single floats from random positions in `nbytes` (a power of two), and return the number of loads."""
+        """Loads single floats from random positions in `nbytes` (a power of two), and returns the number of loads."""
         self._functions["gather"](table, to, nbytes // 4 - 1, seed, turns)
         return 4 * turns
 
     def runs(self, source: int, to: int, nbytes: int, run: int) -> int:
-        """Read pieces of `run` bytes (below a vector: one float), one per row of ROW bytes, block after block.
+        """Reads pieces of `run` bytes (below a vector: one float), one per row of ROW bytes, block after block.
 
         Returns the number of bytes read.
         """
@@ -529,11 +529,11 @@ class Loops:
         return rows * blocks * (run if is_wide else 4)
 
     def meet(self, counter: int, count: int) -> None:
-        """Spin until `count` threads have arrived."""
+        """Spins until `count` threads have arrived."""
         self._functions["meet"](counter, count)
 
     def compute(self, name: str, at: int, turns: int) -> int:
-        """Run the chains of `self.arithmetic[name]` on registers, and return the number of operations.
+        """Runs the chains of `self.arithmetic[name]` on registers, and returns the number of operations.
 
         at: the address of the memory from `factors`.
         """
@@ -542,18 +542,18 @@ class Loops:
         return turns * (TILE_CHAINS if rate.factor == TILE else CHAINS) * rate.operations
 
     def fma(self, at: int, turns: int) -> int:
-        """Run `compute` with float32 multiply-adds."""
+        """Runs `compute` with float32 multiply-adds."""
         return self.compute("float32", at, turns)
 
     def factors(self, name: str) -> HugePageMemory:
-        """Return memory for `compute`, with the factor in its first bytes."""
+        """Returns memory for `compute`, with the factor in its first bytes."""
         area = HugePageMemory(CHUNK, huge=False)
         element = self.arithmetic[name].element
         ctypes.memmove(area.address, element * (64 // len(element)), 64)
         return area
 
     def clock(self, at: int, turns: int) -> int:
-        """Run a chain of dependent instructions, and return its number of cycles.
+        """Runs a chain of dependent instructions, and returns its number of cycles.
 
         at: the address of 16 bytes of odd integers.
         """
@@ -563,7 +563,7 @@ class Loops:
 
 @contextmanager
 def pinned(number: int) -> Iterator[None]:
-    """Pin this thread to one of its allowed cores inside the block, if the system supports it.
+    """Pins this thread to one of its allowed cores inside the block, if the system supports it.
 
     Two threads of a probe on the same core would halve its rate.
     """
@@ -587,7 +587,7 @@ class Team:
         self.threads = threads
 
     def seconds(self, work: Callable[[int], Any], times: int) -> list[float]:
-        """Run `work(number)` on all threads at once, `times` times; return each time from first start to last end."""
+        """Runs `work(number)` on all threads at once, `times` times; returns each time from first start to last end."""
         counter = ctypes.c_int64(0)
         address = ctypes.addressof(counter)
         spans: list[list[tuple[float, float]]] = [[] for _ in range(self.threads)]
@@ -609,12 +609,12 @@ class Team:
         return [max(end for _, end in turn) - min(start for start, _ in turn) for turn in zip(*spans)]
 
     def best_seconds(self, work: Callable[[int], Any], times: int) -> float:
-        """Return the shortest of `seconds`."""
+        """Returns the shortest of `seconds`."""
         return min(self.seconds(work, times))
 
 
 def shares(nbytes: int, parts: int) -> Sequence[tuple[int, int]]:
-    """Return (offset, size) of `parts` nearly equal pieces of `nbytes`, in multiples of CHUNK, the last rounded up."""
+    """Returns (offset, size) of `parts` nearly equal pieces of `nbytes`, in multiples of CHUNK, the last rounded up."""
     chunks = -(-nbytes // CHUNK)
     edges = [chunks * part // parts * CHUNK for part in range(parts + 1)]
     return [(low, high - low) for low, high in zip(edges, edges[1:])]

@@ -1,4 +1,4 @@
-"""Measure the ceilings of this machine: arithmetic, bandwidth, random loads, short pieces, clock, and launch.
+"""Measures the ceilings of this machine: arithmetic, bandwidth, random loads, short pieces, clock, and launch.
 
 Each rate is the best of a few samples. Threads are pinned to cores. The fastest of three trials sets the number of
 repetitions in a sample, because the first trial includes the start of the threads.
@@ -47,7 +47,7 @@ class Prober:
         self._patience_s = PATIENCE_S
 
     def all(self, budget_s: float = 2.0) -> tuple[Ceiling, ...]:
-        """Return every ceiling. Ceilings with a large spread are measured again until `budget_s` seconds are over."""
+        """Returns every ceiling. Ceilings with a large spread are measured again until `budget_s` seconds are over."""
         began = time.perf_counter()
         counts = sorted({1, self.threads}, reverse=True)
         ceilings = [self.clock()]
@@ -66,7 +66,7 @@ class Prober:
         return tuple(ceilings)
 
     def again(self, ceiling: Ceiling) -> list[Ceiling]:
-        """Measure the same rate again."""
+        """Measures the same rate again."""
         if ceiling.kind == "clock":
             return [self.clock()]
         if ceiling.kind == "arithmetic":
@@ -78,7 +78,7 @@ class Prober:
         return self.streams(ceiling.holds, ceiling.threads, [ceiling.what])
 
     def working_sets(self, threads: int) -> list[int]:
-        """Return working sets in total bytes: for L1 and L2 of each thread, and beyond them."""
+        """Returns working sets in total bytes: for L1 and L2 of each thread, and beyond them."""
         near = [self.l1_bytes * 2 // 3, self.l2_bytes // 4, self.l2_bytes * 3 // 4]
         large_sizes = [1 << 20 << power for power in (3, 4, 5, 6)] if threads == self.threads else [1 << 24]
         sizes = [each // CHUNK * CHUNK * threads for each in near]
@@ -86,20 +86,20 @@ class Prober:
         return [nbytes for nbytes in dict.fromkeys(sizes) if CHUNK * threads <= nbytes <= self.most]
 
     def clock(self) -> Ceiling:
-        """Measure the clock of a core, in GHz."""
+        """Measures the clock of a core, in GHz."""
         area = HugePageMemory(CHUNK, huge=False)
         (ctypes.c_int64 * 2).from_address(area.address)[:] = [3, 5]
         rates = self._rates(1, lambda _, turns: self.loops.clock(area.address, turns), 64)
         return ceiling("clock", "clock", "", 1, 0, rates)
 
     def compute(self, name: str, threads: int) -> Ceiling:
-        """Measure one type of arithmetic, in 10⁹ operations a second."""
+        """Measures one type of arithmetic, in 10⁹ operations a second."""
         areas = [self.loops.factors(name) for _ in range(threads)]
         rates = self._rates(threads, lambda n, turns: self.loops.compute(name, areas[n].address, turns), 64)
         return ceiling(f"{name} arithmetic", "arithmetic", name, threads, 0, rates)
 
     def streams(self, nbytes: int, threads: int, accesses: Iterable[str] = tuple(ACCESSES)) -> list[Ceiling]:
-        """Measure streams through a working set of `nbytes` by kind of access, in 10⁹ bytes a second."""
+        """Measures streams through a working set of `nbytes` by kind of access, in 10⁹ bytes a second."""
         ceilings = []
         for access in accesses:
             ways = (False,) if nbytes < LARGE or access == "read" else (True,) if nbytes >= 2 * LARGE else (False, True)
@@ -110,7 +110,7 @@ class Prober:
         return ceilings
 
     def gathers(self, nbytes: int, threads: int) -> list[Ceiling]:
-        """Measure random loads in 10⁹ a second, from a table of `nbytes` (a power of two) that all threads share."""
+        """Measures random loads in 10⁹ a second, from a table of `nbytes` (a power of two) that all threads share."""
         if nbytes > self.most:
             return []
         table = self._arena(nbytes)
@@ -123,7 +123,7 @@ class Prober:
         return [ceiling(f"random loads from {_size_text(nbytes)}", "gather", "", threads, nbytes, rates)]
 
     def runs(self, nbytes: int, threads: int, lengths: Iterable[str] = RUNS) -> list[Ceiling]:
-        """Measure reads of contiguous pieces, each in another row of 16 KB, in 10⁹ bytes a second."""
+        """Measures reads of contiguous pieces, each in another row of 16 KB, in 10⁹ bytes a second."""
         if nbytes > self.most:
             return []
         each = nbytes // threads // ROW * ROW
@@ -145,7 +145,7 @@ class Prober:
         return self.most
 
     def level(self, nbytes: int, threads: int) -> str:
-        """Return the smallest memory that holds `nbytes`, by the target's caches: "L1", "L2", "64 MB"."""
+        """Returns the smallest memory that holds `nbytes`, by the target's caches: "L1", "L2", "64 MB"."""
         each = nbytes // threads
         if each <= self.l1_bytes:
             return "L1"
@@ -184,7 +184,7 @@ class Prober:
         trials: int = TRIALS,
         samples: int = SAMPLES,
     ) -> list[float]:
-        """Return the rate of each sample, in 10⁹ units a second.
+        """Returns the rate of each sample, in 10⁹ units a second.
 
         work: `work(thread, turns)` returns the number of units that it did.
         turns: the first number of iterations.
@@ -208,7 +208,7 @@ class Prober:
         return [sum(units) / each / 1e9 for each in seconds]
 
     def _undisturbed(self, team: Team, run: Callable[[int], None], samples: int) -> list[float]:
-        """Take samples, and repeat them while threads waited for a core, as long as the patience of all probes lasts.
+        """Takes samples, and repeats them while threads waited for a core, as long as the patience of all probes lasts.
 
         Returns the fastest samples.
         """
@@ -225,12 +225,12 @@ class Prober:
 
 
 def _size_text(nbytes: int) -> str:
-    """Return a size as text, in powers of 1024: "64 KB", "16 MB"."""
+    """Returns a size as text, in powers of 1024: "64 KB", "16 MB"."""
     return f"{nbytes >> 20} MB" if nbytes >= 1 << 20 else f"{nbytes >> 10} KB"
 
 
 def ceiling(name: str, kind: str, subject: str, threads: int, nbytes: int, samples: Iterable[float]) -> Ceiling:
-    """Return a ceiling whose rate is the best of `samples`."""
+    """Returns a ceiling whose rate is the best of `samples`."""
     ordered = sorted(samples)
     return Ceiling(
         name, kind, round(ordered[-1], 4), nbytes, subject, threads, tuple([round(rate, 4) for rate in ordered])
@@ -238,7 +238,7 @@ def ceiling(name: str, kind: str, subject: str, threads: int, nbytes: int, sampl
 
 
 def proven_rate(rows: Iterable[Ceiling], row: Ceiling) -> float:
-    """Return the rate of `row`, or a higher rate that another row implies.
+    """Returns the rate of `row`, or a higher rate that another row implies.
 
     A smaller working set is never slower than a larger one, and more threads are never slower than fewer.
     """
@@ -253,7 +253,7 @@ def proven_rate(rows: Iterable[Ceiling], row: Ceiling) -> float:
 
 
 def disturbed_rows(rows: Iterable[Ceiling], scales: float = SCALES) -> list[Ceiling]:
-    """Return the rates that another process has lowered in all samples.
+    """Returns the rates that another process has lowered in all samples.
 
     These are the rates that other rows contradict (see `proven_rate`), and rates of several threads in their own
     caches or registers below `scales` times that of one thread.
@@ -274,7 +274,7 @@ def disturbed_rows(rows: Iterable[Ceiling], scales: float = SCALES) -> list[Ceil
 
 
 def multiply_adds(rows: Iterable[Ceiling], row: Ceiling, lanes: int) -> float | None:
-    """Return vectors of multiply-adds per cycle and thread for a float32 rate, by the clock in `rows`.
+    """Returns vectors of multiply-adds per cycle and thread for a float32 rate, by the clock in `rows`.
 
     Returns None for other rates.
     """
@@ -285,7 +285,7 @@ def multiply_adds(rows: Iterable[Ceiling], row: Ceiling, lanes: int) -> float | 
 
 
 def slow_arithmetic_rows(rows: Iterable[Ceiling], lanes: int) -> list[Ceiling]:
-    """Return the float32 rates of one thread that are too low for the clock and the vector width."""
+    """Returns the float32 rates of one thread that are too low for the clock and the vector width."""
     rows = list(rows)
     slow_rows = []
     for row in rows:
@@ -296,7 +296,7 @@ def slow_arithmetic_rows(rows: Iterable[Ceiling], lanes: int) -> list[Ceiling]:
 
 
 def merge_better(rows_before: Iterable[Ceiling], new_rows: Iterable[Ceiling]) -> list[Ceiling]:
-    """Merge rows with new measurements: for each row the higher rate (or the shorter launch), then the new rows."""
+    """Merges rows with new measurements: for each row the higher rate (or the shorter launch), then the new rows."""
     rows = {(row.kind, row.what, row.threads, row.holds): row for row in rows_before}
     for row in new_rows:
         key = (row.kind, row.what, row.threads, row.holds)

@@ -16,7 +16,7 @@ Improve = Callable[[Ceilings, list[Ceiling]], Ceilings]
 
 
 def with_ceilings(trace: Trace, ceilings: Ceilings, improve: Improve | None = None) -> Trace:
-    """Return `trace` with `ceilings` and a roof for each kernel.
+    """Returns `trace` with `ceilings` and a roof for each kernel.
 
     improve: measures a ceiling again, at the working set of a kernel that exceeds it by more than 10 %.
     """
@@ -27,7 +27,7 @@ def with_ceilings(trace: Trace, ceilings: Ceilings, improve: Improve | None = No
 
 
 def roof_of(kernel: KernelInfo, ceilings: Ceilings) -> Roof | None:
-    """Return the fastest arithmetic among the kernel's types, and the bandwidth for its working set and writes."""
+    """Returns the fastest arithmetic among the kernel's types, and the bandwidth for its working set and writes."""
     if not kernel.bytes_moved:
         return None
     peaks = [peak for operation in kernel.arithmetic or ("float32",) if (peak := ceilings.peak(operation))]
@@ -46,7 +46,7 @@ def roof_of(kernel: KernelInfo, ceilings: Ceilings) -> Roof | None:
 
 
 def exceeded_ceilings(trace: Trace, ceilings: Ceilings) -> list[Ceiling]:
-    """Return the ceilings that a sampled kernel exceeds, to be measured again."""
+    """Returns the ceilings that a sampled kernel exceeds, to be measured again."""
     medians = {run.kernel: run.median_us for run in trace.runs if run.warm and run.median_us}
     rows_by_key: dict[tuple[str, str, int, int], Ceiling] = {}
     for kernel in trace.kernels:

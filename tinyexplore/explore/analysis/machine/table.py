@@ -57,12 +57,12 @@ class Ceilings:
     reason: str = ""
 
     def peak(self, operation: str = "float32", threads: int = 0) -> Ceiling | None:
-        """Return the arithmetic ceiling of one type for `threads` threads (0: for all that were measured)."""
+        """Returns the arithmetic ceiling of one type for `threads` threads (0: for all that were measured)."""
         rows = [row for row in self.rows if row.kind == "arithmetic" and row.what == operation]
         return max((row for row in rows if not threads or row.threads <= threads), key=_rate, default=None)
 
     def bandwidth(self, nbytes: int, write_share: float = 0.0, threads: int = 0) -> Ceiling | None:
-        """Return the bandwidth through a working set of `nbytes`, of which `write_share` is written, in 10⁹ bytes a
+        """Returns the bandwidth through a working set of `nbytes`, of which `write_share` is written, in 10⁹ bytes a
         second.
 
         The row of the next larger working set counts, because a cache may end between two of them. Write shares between
@@ -74,11 +74,11 @@ class Ceilings:
         return max((row for row in mixed if row is not None), key=_rate, default=None)
 
     def gather(self, nbytes: int, threads: int) -> Ceiling | None:
-        """Return the rate of random loads from the next larger measured table, in 10⁹ loads a second."""
+        """Returns the rate of random loads from the next larger measured table, in 10⁹ loads a second."""
         return self._next_larger("gather", "", nbytes, threads)
 
     def runs(self, nbytes: int, run_bytes: int, threads: int) -> Ceiling | None:
-        """Return the rate of reading pieces of about `run_bytes`, each in another row of 16 KB, through `nbytes` in
+        """Returns the rate of reading pieces of about `run_bytes`, each in another row of 16 KB, through `nbytes` in
         all.
 
         The rate is in 10⁹ bytes a second. Lengths between the measured ones are interpolated by their logarithms.
@@ -149,7 +149,7 @@ class Ceilings:
         return f"<table><caption>{escape(self.cpu)} · {escape(self.target)}</caption>{rows}</table>{notes}"
 
     def _table(self) -> list[tuple[str, list[str]]]:
-        """Return a row for each rate, with a column for each number of threads."""
+        """Returns a row for each rate, with a column for each number of threads."""
         counts = sorted({row.threads for row in self.rows if row.threads})
         sections = [("", [f"{count} thread{'s' if count > 1 else ''}" for count in counts])]
         for name in dict.fromkeys(row.name for row in self.rows):
@@ -196,7 +196,7 @@ _known: dict[str, Ceilings] = {}
 
 
 def ceilings(device: str = "", *, again: bool = False, measure: bool = True) -> Ceilings:
-    """Return the ceilings of this machine for the current TARGET, each with its samples.
+    """Returns the ceilings of this machine for the current TARGET, each with its samples.
 
     They are arithmetic by type, bandwidth by working set, the clock and the smallest kernel. They are measured once (in
     less than 2 s) and stored in the cache directory under the CPU's name and the target. Devices whose kernels are not
@@ -227,7 +227,7 @@ def ceilings(device: str = "", *, again: bool = False, measure: bool = True) -> 
 
 
 def _doubtful_rows(rows: tuple[Ceiling, ...], lanes: int) -> list[Ceiling]:
-    """Return the rates in a file that were measured under load.
+    """Returns the rates in a file that were measured under load.
 
     Several threads are never slower than one, and the clock gives a lower bound for arithmetic.
     """
@@ -235,7 +235,7 @@ def _doubtful_rows(rows: tuple[Ceiling, ...], lanes: int) -> list[Ceiling]:
 
 
 def improve_ceilings(ceilings: Ceilings, beaten_rows: Iterable[Ceiling]) -> Ceilings:
-    """Measure the rates of `beaten_rows`; return `ceilings` with the better ones. No probe starts after IMPROVE_S."""
+    """Measures the rates of `beaten_rows`; returns `ceilings` with the better ones. No probe starts after IMPROVE_S."""
     described = Device["LLVM"].target
     prober = Prober(described.threads, described.l1_bytes, described.l2_bytes, described.vector_bytes // 4)
     rows, began = list(ceilings.rows), time.perf_counter()
@@ -251,7 +251,7 @@ def improve_ceilings(ceilings: Ceilings, beaten_rows: Iterable[Ceiling]) -> Ceil
 
 
 def stream_rate(nbytes: int, write_share: float, threads: int) -> float:
-    """Measure how fast `threads` threads stream through `nbytes` now, in 10⁹ bytes a second; 0 if nothing measures it.
+    """Measures how fast `threads` threads stream through `nbytes` now, in 10⁹ bytes a second; 0 if nothing measures it.
 
     write_share: the part of the bytes that is written. The nearest of the measured kinds of access counts.
     """
@@ -265,7 +265,7 @@ def stream_rate(nbytes: int, write_share: float, threads: int) -> float:
 
 
 def no_ceilings_reason(device: str) -> str:
-    """Return the reason why a device has no measured ceilings, or "" if it has some."""
+    """Returns the reason why a device has no measured ceilings, or "" if it has some."""
     kind = device.partition(":")[0]
     if kind in MEASURED:
         target = Device[device].target
@@ -291,7 +291,7 @@ def _no_compiler() -> str:
 
 
 def launch_ceiling() -> Ceiling:
-    """Measure the microseconds of the smallest kernel, in the same way as launches are sampled."""
+    """Measures the microseconds of the smallest kernel, in the same way as launches are sampled."""
     with recording(None), step_by_step():
         x = Tensor([1.0], device="LLVM").realize()
         (item,) = compile_many(schedule([(x + 1).lazydata]))
@@ -303,7 +303,7 @@ def launch_ceiling() -> Ceiling:
 
 
 def cpu_name() -> str:
-    """Return the system's name of the CPU."""
+    """Returns the system's name of the CPU."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             for line in file:
@@ -315,7 +315,7 @@ def cpu_name() -> str:
 
 
 def key_of(cpu: str, target: str, features: str) -> str:
-    """Return the name of the file: "ceilings-Intel-Xeon-…-0123456789abcdef"."""
+    """Returns the name of the file: "ceilings-Intel-Xeon-…-0123456789abcdef"."""
     words = "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in cpu).split()
     text = "\0".join((str(FORMAT), cpu, target, features, str(core_count()), platform.node()))
     return f"ceilings-{'-'.join(words)}-{blake2b(text.encode(), digest_size=8).hexdigest()}"

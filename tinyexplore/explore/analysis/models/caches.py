@@ -1,4 +1,4 @@
-"""Model the cache hits and misses of a kernel's loads and stores on its target.
+"""Models the cache hits and misses of a kernel's loads and stores on its target.
 
 The model has the data caches of one core with least-recently-used replacement (`lru.py`), and runs the address stream
 of the linear program (`streams.py`). It has no prefetching and no other cores. An access of several cache lines counts
@@ -47,15 +47,15 @@ class Traffic(ReadableRow):
         return sum(self.served)
 
     def hits(self, level: int = 0) -> int:
-        """Return the hits at this level (0: L1)."""
+        """Returns the hits at this level (0: L1)."""
         return self.served[level]
 
     def misses(self, level: int = 0) -> int:
-        """Return the misses: accesses that neither this level nor one before it served."""
+        """Returns the misses: accesses that neither this level nor one before it served."""
         return sum(self.served[level + 1 :])
 
     def miss_rate(self, level: int = 0) -> float:
-        """Return the miss rate: misses / accesses at this level."""
+        """Returns the miss rate: misses / accesses at this level."""
         came = sum(self.served[level:])
         return self.misses(level) / came if came else 0.0
 
@@ -185,11 +185,11 @@ class CacheModel:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """Return the levels in lookup order: the caches, then memory."""
+        """Returns the levels in lookup order: the caches, then memory."""
         return (*(cache.name for cache in self.caches), "memory")
 
     def by_loop(self) -> dict[str, Traffic]:
-        """Return the traffic of all accesses inside each loop, outermost first."""
+        """Returns the traffic of all accesses inside each loop, outermost first."""
         by_axis: dict[str, Traffic] = {}
         for number in self.stream.loop_names:
             name = self.stream.loop_names[number]
@@ -199,7 +199,7 @@ class CacheModel:
         return by_axis
 
     def by_line(self) -> dict[int, Traffic]:
-        """Return the traffic of each source line (from 1). An access on several lines counts at the last one."""
+        """Returns the traffic of each source line (from 1). An access on several lines counts at the last one."""
         traffic_of = {
             touch.node: access.traffic for touch, access in zip(self.stream.accesses, self.accesses, strict=True)
         }
@@ -210,7 +210,7 @@ class CacheModel:
         return {number: _sum_traffic(traffics[number]) for number in sorted(traffics)}
 
     def by_code(self) -> list[tuple[Hashable, str, Traffic]]:
-        """Return the source lines that access memory: key (buffers, stored or loaded), text and traffic of each."""
+        """Returns the source lines that access memory: key (buffers, stored or loaded), text and traffic of each."""
         access_of = {touch.node: access for touch, access in zip(self.stream.accesses, self.accesses, strict=True)}
         rows: list[tuple[Hashable, str, Traffic]] = []
         for number, traffic in self.by_line().items():
@@ -220,25 +220,25 @@ class CacheModel:
         return rows
 
     def by_buffer(self) -> dict[str, Traffic]:
-        """Return the traffic of each buffer."""
+        """Returns the traffic of each buffer."""
         names = dict.fromkeys(access.buffer for access in self.accesses)
         return {
             name: _sum_traffic([access.traffic for access in self.accesses if access.buffer == name]) for name in names
         }
 
     def lines_of(self, **counters: int) -> dict[str, list[int]]:
-        """Return the cache lines accessed while loops have these counters. Lines count from their buffer's start.
+        """Returns the cache lines accessed while loops have these counters. Lines count from their buffer's start.
 
         Example: `lines_of(g0=0, g1=3)` is the footprint of one tile.
         """
         return lines_touched(self.stream, counters)
 
     def compare(self, after: CacheModel) -> CacheComparison:
-        """Compare this model (before) with another (after)."""
+        """Compares this model (before) with another (after)."""
         return CacheComparison(self, after)
 
     def as_data(self) -> CacheModelData:
-        """Return the data that a view draws, without a tile."""
+        """Returns the data that a view draws, without a tile."""
         accesses = [
             AccessTrafficData(
                 access.place,
@@ -272,7 +272,7 @@ class CacheModel:
         return _html(self._head(), self._rows())
 
     def _head(self) -> tuple[str, str]:
-        """Return the traffic with memory in lines and bytes, and the conditions of the figures, as text."""
+        """Returns the traffic with memory in lines and bytes, and the conditions of the figures, as text."""
         caches = " · ".join(map(str, self.caches))
         text = f"{self.name}: {self.total.touches:,} accesses to cache lines; {caches}"
         return f"read from memory: {memory_text(self)}", text
@@ -314,7 +314,7 @@ class CacheComparison:
     after: CacheModel
 
     def rows(self) -> tuple[AlignedTraffic, ...]:
-        """Return the traffic of both sides: by buffer, by loop (by name, in order), and by line.
+        """Returns the traffic of both sides: by buffer, by loop (by name, in order), and by line.
 
         Lines correspond if they access the same buffers, in order.
         """
@@ -325,7 +325,7 @@ class CacheComparison:
         return tuple(rows)
 
     def as_data(self) -> CachesData:
-        """Return the data of both models, with corresponding rows."""
+        """Returns the data of both models, with corresponding rows."""
         rows = tuple([(row.of, row.name, row.before, row.after) for row in self.rows()])
         return CachesData(self.after.as_data(), self.before.as_data(), rows)
 
@@ -369,7 +369,7 @@ def model_caches(
     source: Sequence[SourceLine] = (),
     opts: Iterable[str] = (),
 ) -> CacheModel:
-    """Simulate one run of a linear program on the caches of `target`, or on `caches`. The caches are cold at the start.
+    """Simulates one run of a linear program on the caches of `target`, or on `caches`. The caches start cold.
 
     contents: the contents of its buffers, needed only if an index depends on loaded values.
     """
@@ -397,7 +397,7 @@ def model_caches(
 
 
 def lines_touched(stream: AddressStream, counters: Mapping[str, int]) -> dict[str, list[int]]:
-    """Return the cache lines of each buffer that a stream accesses while the loops have these counters."""
+    """Returns the cache lines of each buffer that a stream accesses while the loops have these counters."""
     names = {name: number for number, name in stream.loop_names.items()}
     if unknown := [name for name in counters if name not in names]:
         raise ValueError(f"no loop {', '.join(unknown)}; there are {', '.join(names) or 'none'}")
@@ -436,7 +436,7 @@ def _traffic_rows(traffic: Mapping[str, Traffic]) -> list[tuple[Hashable, str, T
 def _align_rows(
     of: str, before: Sequence[tuple[Hashable, str, Traffic]], after: Sequence[tuple[Hashable, str, Traffic]]
 ) -> list[AlignedTraffic]:
-    """Return the rows of both sides in order. Equal keys share a row; any other key gets its own row."""
+    """Returns the rows of both sides in order. Equal keys share a row; any other key gets its own row."""
     keys = [key for key, _, _ in before], [key for key, _, _ in after]
     rows: list[AlignedTraffic] = []
     for tag, first, end, start, stop in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
@@ -459,14 +459,14 @@ def _row(name: str, traffic: Traffic) -> tuple[str, ...]:
 
 
 def memory_text(model: CacheModel) -> str:
-    """Return the number of cache lines from memory, and their bytes, as text."""
+    """Returns the number of cache lines from memory, and their bytes, as text."""
     lines = model.total.served[-1]
     line_bytes = model.caches[0].line_bytes if model.caches else model.stream.unit
     return f"{count_text(lines, 'line')}, {count_text(lines * line_bytes, 'byte')}"
 
 
 def _html(head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> str:
-    """Return a table for a notebook; the first line of `head` is the headline."""
+    """Returns a table for a notebook; the first line of `head` is the headline."""
     first, *more = (escape(text) for text in head)
     cells = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     lines = "".join(f"<div>{text}</div>" for text in more)

@@ -1,4 +1,4 @@
-"""Parse conditions at which a debugger stops: "nan", "data1[37]", "store data0[3]", "%12 > 100 and g0 == 3"."""
+"""Parses conditions at which a debugger stops: "nan", "data1[37]", "store data0[3]", "%12 > 100 and g0 == 3"."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class _Term:
 
 
 def read_condition(text: str, uops: Sequence[UOp], names: Mapping[str, int]) -> Condition:
-    """Parse a condition for a program of `uops`. `names` has the position of each register name."""
+    """Parses a condition for a program of `uops`. `names` has the position of each register name."""
     terms = [_term(part.strip(), uops, names) for part in re.split(r"\s+and\s+", text.strip())]
     of_event = [term for term in terms if term.is_of_event]
     stops = frozenset.intersection(*(term.stops for term in of_event)) if of_event else frozenset[int]()
@@ -157,7 +157,7 @@ def _access(text: str, kind: str | None, name: str, index: str, *, uops: Sequenc
 
 
 def lanes_of(access: UOp) -> int:
-    """Return the number of elements that a LOAD or STORE accesses."""
+    """Returns the number of elements that a LOAD or STORE accesses."""
     dtype = access.src[1].dtype if access.op is Ops.STORE else access.dtype
     assert isinstance(dtype, DType)
     return dtype.count

@@ -74,7 +74,7 @@ class Debugger:
         note: str = "",
         item: Mapping[str, int] | None = None,
     ) -> None:
-        """Prepare a run.
+        """Prepares a run.
 
         Args:
             name: the name of the kernel.
@@ -125,7 +125,7 @@ class Debugger:
         return "; ".join([f"work-item {numbers}", group, *([self._note] if self._note else [])])
 
     def _complete_item(self, item: Mapping[str, int]) -> dict[str, int]:
-        """Return all indices of a work-item, with 0 for missing ones.
+        """Returns all indices of a work-item, with 0 for missing ones.
 
         Raises:
             DebuggerError: there is no work-item with the indices in `item`.
@@ -174,12 +174,12 @@ class Debugger:
     # *** movement ***
 
     def step(self, count: int = 1) -> Debugger:
-        """Go `count` steps forwards."""
+        """Goes `count` steps forwards."""
         self._run(None, None, count)
         return self
 
     def back(self, count: int = 1) -> Debugger:
-        """Go `count` steps backwards, at most to the start."""
+        """Goes `count` steps backwards, at most to the start."""
         target = max(0, self.position - count)
         if self._frontier - target <= len(self._log):
             while self.position > target:
@@ -191,17 +191,17 @@ class Debugger:
         return self
 
     def restart(self) -> Debugger:
-        """Go back to the start, before the first step."""
+        """Goes back to the start, before the first step."""
         self._begin()
         return self
 
     def finish(self) -> Debugger:
-        """Run to the end."""
+        """Runs to the end."""
         self._run(None, None, None)
         return self
 
     def run_to(self, target: UOp | int | None = None, *, line: int | None = None) -> Debugger:
-        """Run forwards until a UOp was executed.
+        """Runs forwards until a UOp was executed.
 
         target: a UOp, or its line in the listing. For a UOp that is no step, the next step counts.
         line: a line of the source, from 1; any of its UOps counts.
@@ -211,7 +211,7 @@ class Debugger:
         return self
 
     def run_until(self, condition: str | Callable[[Debugger], bool]) -> Debugger:
-        """Run forwards until a condition holds: a text (see `conditions.py`), or a function of this Debugger."""
+        """Runs forwards until a condition holds: a text (see `conditions.py`), or a function of this Debugger."""
         if isinstance(condition, str):
             stop_condition = read_condition(condition, self.uops, self.names)
             self._run(stop_condition.stops, stop_condition, None, stop_condition.text)
@@ -224,7 +224,7 @@ class Debugger:
         return self
 
     def iteration(self, **counters: int) -> Debugger:
-        """Go to the first step at which loops have these counters: `iteration(g0=3, r2=5)`.
+        """Goes to the first step at which loops have these counters: `iteration(g0=3, r2=5)`.
 
         An index of a work-item selects the work-item to follow, from its start: `iteration(gidx0=1, r2=5)`.
         """
@@ -281,7 +281,7 @@ class Debugger:
         return [self.uops.index(target)]
 
     def events(self) -> Iterator[Event]:
-        """Yield the events of a whole run from the start. Afterwards the debugger is at the start."""
+        """Yields the events of a whole run from the start. Afterwards the debugger is at the start."""
         self._begin()
         yield from self._events
         self._begin()
@@ -289,7 +289,7 @@ class Debugger:
     # *** the run loop ***
 
     def _run(self, stops: frozenset[int] | None, condition: Condition | None, most: int | None, why: str = "") -> None:
-        """Run forwards to an event at `stops` for which `condition` holds (None: any), at most `most` steps."""
+        """Runs forwards to an event at `stops` for which `condition` holds (None: any), at most `most` steps."""
         test = None if condition is None else condition.test
         is_bounded = most is None and self.most_steps is not None
         most = self.most_steps if is_bounded else most
@@ -437,7 +437,7 @@ class Debugger:
         return {name: value for name, value in values_by_name.items() if value is not None}
 
     def lane(self, lane: int) -> dict[str, Any]:
-        """Return one lane of every register that has it."""
+        """Returns one lane of every register that has it."""
         vectors = {name: value for name, value in self.registers.items() if isinstance(value, list)}
         return {name: value[lane] for name, value in vectors.items() if lane < len(value)}
 
@@ -447,7 +447,7 @@ class Debugger:
         return () if self._last is None else tuple(self._access(self._last))
 
     def touched(self, count: int = 20) -> tuple[StepAccess, ...]:
-        """Return the last `count` accesses, as far as the log reaches, the last one first."""
+        """Returns the last `count` accesses, as far as the log reaches, the last one first."""
         accesses: list[StepAccess] = []
         position = self.position - 1
         while position >= 0 and self._frontier - position <= len(self._log) and len(accesses) < count:
@@ -468,7 +468,7 @@ class Debugger:
         yield StepAccess(operand_name(base, 0), node.op is Ops.STORE, index, event[1])
 
     def _stores_of_others(self, notes: Sequence[Note]) -> Iterator[StepAccess]:
-        """Yield the stores of other work-items before the barrier, merged into one access for each memory."""
+        """Yields the stores of other work-items before the barrier, merged into one access for each memory."""
         for name, (view, dtype) in self._views_by_name().items():
             stored = {offset: value for memory, offset, _, value in notes if memory is view}
             if stored:
@@ -488,7 +488,7 @@ class Debugger:
         return views
 
     def read(self, buffer: str, start: int = 0, count: int | None = None) -> list[Any]:
-        """Return the current content of a buffer as numbers: `read("data1", 0, 8)`."""
+        """Returns the current content of a buffer as numbers: `read("data1", 0, 8)`."""
         views = self._views_by_name()
         if buffer not in views:
             raise DebuggerError(f"no buffer {buffer!r} now; there are {', '.join(views)}")
@@ -496,7 +496,7 @@ class Debugger:
         return numbers_of(view[start : None if count is None else start + count].tolist(), dtype)
 
     def memory(self, buffer: str) -> bytes:
-        """Return the current content of a buffer as bytes."""
+        """Returns the current content of a buffer as bytes."""
         views = self._views_by_name()
         if buffer not in views:
             raise DebuggerError(f"no buffer {buffer!r} now; there are {', '.join(views)}")
@@ -505,7 +505,7 @@ class Debugger:
     # *** display ***
 
     def state(self, lane: int | None = None) -> dict[str, Any]:
-        """Return the debugger's state as plain data for a view. With `lane`, vectors show only this lane."""
+        """Returns the debugger's state as plain data for a view. With `lane`, vectors show only this lane."""
 
         def chosen(value: Any) -> Any:
             return value[lane] if isinstance(value, list) and lane is not None and lane < len(value) else value
@@ -553,18 +553,18 @@ def _is_silent(node: UOp) -> bool:
 
 
 def _notes_of_others(event: Event) -> Sequence[Note]:
-    """Return the stores of other work-items before the barrier of this event."""
+    """Returns the stores of other work-items before the barrier of this event."""
     return event[2] if len(event) == 3 else ()
 
 
 def numbers_of(raw: list[Any], dtype: DType) -> list[Any]:
-    """Convert elements from the interpreter's representation to numbers."""
+    """Converts elements from the interpreter's representation to numbers."""
     by_bits = dtype in dtypes.floats and isinstance(raw[0] if raw else 0.0, int) and dtype not in dtypes.fp8s
     return [from_bits(bits, dtype) for bits in raw] if by_bits else raw
 
 
 def value_text(value: Any) -> str:
-    """Return a value as short text; for a vector its first lanes."""
+    """Returns a value as short text; for a vector its first lanes."""
     if isinstance(value, list):
         lanes = ", ".join(value_text(lane) for lane in value[:8])
         return f"[{lanes}{', …' if len(value) > 8 else ''}]"
@@ -585,7 +585,7 @@ def _pair_contents(buffers: Sequence[UOp], contents: Sequence[Any]) -> Iterator[
 
 
 def _loops_around(uops: Sequence[UOp]) -> Iterator[tuple[int, ...]]:
-    """Yield the positions of the loops around each line, outermost first."""
+    """Yields the positions of the loops around each line, outermost first."""
     open_loops: list[int] = []
     for number, node in enumerate(uops):
         if node.op is Ops.ENDRANGE:

@@ -1,4 +1,4 @@
-"""Build a Debugger for a captured kernel, from its program and its inputs."""
+"""Builds a Debugger for a captured kernel, from its program and its inputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def debugger_of(
     log: int = LOG,
     item: Mapping[str, int] | None = None,
 ) -> Debugger:
-    """Return a debugger of the kernel `captured`.
+    """Returns a debugger of the kernel `captured`.
 
     Args:
         captured: the kernel.
@@ -52,7 +52,7 @@ def debugger_of(
 
 
 def generated_inputs(uops: Sequence[UOp]) -> list[bytes]:
-    """Return each buffer filled with 0, 1, 2 …, starting again at 0 after 96 or at the end of the element type."""
+    """Returns each buffer filled with 0, 1, 2 …, starting again at 0 after 96 or at the end of the element type."""
     contents = []
     for dtype, size in buffer_types(uops):
         elements = [

@@ -1,4 +1,4 @@
-"""Analyze a GPU kernel: its grid and groups, the memory requests of a warp at each load and store, and the occupancy.
+"""Analyzes a GPU kernel: its grid and groups, the memory requests of a warp at each load and store, and the occupancy.
 
 `warps.py` simulates every warp of one group in the middle of the grid, in the first and the middle iteration of the
 loops around an access. The view shows one of these warps, lane by lane.
@@ -110,7 +110,7 @@ class GPUView(ReadableRow):
         return [(alike[0], len(alike)) for alike in alike_accesses.values()]
 
     def request(self, number: int, group: Sequence[int] = (), warp: int = 0, **counters: int) -> WarpRequest:
-        """Return the addresses of any warp at the access in line `number` of the listing.
+        """Returns the addresses of any warp at the access in line `number` of the listing.
 
         counters: the iterations of the loops around the access (`r2=5`); the default is iteration 0.
         """
@@ -132,7 +132,7 @@ class GPUView(ReadableRow):
         return self.warps.request(node, group or self.at, warp, counters_by_node)
 
     def as_data(self) -> GPUData:
-        """Return the data that the panel draws."""
+        """Returns the data that the panel draws."""
         occupancy = None if self.occupancy is None else self.occupancy.as_data()
         accesses = tuple([access.as_data() for access in self.accesses])
         return GPUData(
@@ -150,7 +150,7 @@ class GPUView(ReadableRow):
         )
 
     def svg(self) -> str:
-        """Return the analysis as a static picture."""
+        """Returns the analysis as a static picture."""
         return gpu_svg(self)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
@@ -160,7 +160,7 @@ class GPUView(ReadableRow):
         return self.svg()  # a notebook prefers HTML to pictures: HTML with the text would hide the picture
 
     def __str__(self) -> str:
-        """Return the grid, a line for each distinct access, and the occupancy, as text."""
+        """Returns the grid, a line for each distinct access, and the occupancy, as text."""
         rows = [("line", "", "of", "", "segments", "bytes used", "banks", "a warp")]
         for access, count in self.rows:
             times = f"× {count}" if count > 1 else ""
@@ -180,7 +180,7 @@ def _product_text(sizes: Sequence[int]) -> str:
 
 
 def gpu_view(captured: CapturedKernel, registers: int | None = None) -> GPUView:
-    """Return the GPU view of a captured kernel.
+    """Returns the GPU view of a captured kernel.
 
     registers: the registers of a work-item that a compiler reported; None for an estimate.
 
@@ -229,7 +229,7 @@ def _no_occupancy_reason(gpu: GPUTarget | None, group: Sequence[int] | None) -> 
 
 
 def source_lines(captured: CapturedKernel) -> dict[UOp, str]:
-    """Return the last program line of each load and store."""
+    """Returns the last program line of each load and store."""
     texts: dict[UOp, str] = {}
     for line in captured.spec.lines:
         for node in line.uops:
@@ -272,7 +272,7 @@ def _accesses(warps: Warps, at: Sequence[int], lines: Mapping[UOp, str]) -> Iter
 
 
 def _requests(warps: Warps, at: Sequence[int], node: UOp, loops: Sequence[UOp]) -> Iterator[WarpRequest]:
-    """Yield the memory requests of a group's warps, in the first and the middle iterations of the loops."""
+    """Yields the memory requests of a group's warps, in the first and the middle iterations of the loops."""
     middle = {loop: loop.size // 2 for loop in loops}
     for counters in ({}, middle) if any(middle.values()) else ({},):
         for warp in range(min(MOST_WARPS, warps.warps)):

@@ -1,4 +1,4 @@
-"""Draw a GPU kernel: the grid, a group with its warps, and the addresses of a warp by lane."""
+"""Draws a GPU kernel: the grid, a group with its warps, and the addresses of a warp by lane."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class DrawnGPUKernel(Protocol):
 
 
 def gpu_svg(view: DrawnGPUKernel) -> str:
-    """Return the picture: the grid and the group, and below them a row for each distinct access."""
+    """Returns the picture: the grid and the group, and below them a row for each distinct access."""
     parts = [text(MARGIN, 26, f"{view.name} on {view.target}", size=13, bold=True), text(MARGIN, 44, view.says)]
     top = 64.0
     group_position = view.at if view.group is not None else ()
@@ -97,7 +97,7 @@ def gpu_svg(view: DrawnGPUKernel) -> str:
 
 
 def occupancy_lines(view: DrawnGPUKernel) -> list[str]:
-    """Return the number of groups that a multiprocessor holds, and the limit of each resource, as text."""
+    """Returns the number of groups that a multiprocessor holds, and the limit of each resource, as text."""
     limits = view.occupancy
     assert limits is not None
     rows = [f"{name}: {groups} × {need:,} of {have:,}" for name, need, have, groups in limits.limits]
@@ -107,7 +107,7 @@ def occupancy_lines(view: DrawnGPUKernel) -> list[str]:
 def cells(
     sizes: Sequence[int], x: float, y: float, title: str, *, chosen: Sequence[int] = (), warp: int = 0
 ) -> list[str]:
-    """Return a plane of cells, with the first dimension to the right; planes of a third dimension are below each other.
+    """Returns a plane of cells, with the first dimension to the right; planes of a third dimension follow below.
 
     A large plane is cut to the part around the chosen cell.
 
@@ -142,7 +142,7 @@ def cells(
 
 
 def dots(access: WarpAccess, x: float, y: float) -> list[str]:
-    """Return a plot of the lanes' addresses, from left to right; adjacent addresses form a flat line."""
+    """Returns a plot of the lanes' addresses, from left to right; adjacent addresses form a flat line."""
     attributes = f'x="{x:.1f}" y="{y:.1f}" width="{PLOT_WIDTH}" height="{PLOT_HEIGHT}"'
     parts = [f'<rect class="cell" {attributes} fill="#f7f8fa" stroke="#dfe3e8" rx="2"/>']
     if access.shown is None or not access.shown.active:

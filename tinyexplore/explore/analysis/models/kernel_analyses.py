@@ -64,7 +64,7 @@ class KernelAnalyses:
         measure_ceilings: Callable[[], Any],
         whatif: Callable[[], Any],
     ) -> None:
-        """Store the functions and data of a capture.
+        """Stores the functions and data of a capture.
 
         Args:
             trace: returns the trace.
@@ -94,7 +94,7 @@ class KernelAnalyses:
         return self._trace()
 
     def captured(self, kernel: int | KernelInfo = 0) -> CapturedKernel:
-        """Return the captured kernel: its program, and with `keep_inputs` its inputs."""
+        """Returns the captured kernel: its program, and with `keep_inputs` its inputs."""
         number = kernel if isinstance(kernel, int) else kernel.id
         kernels = self._captured_kernels()
         captured = kernels.get(number)
@@ -109,7 +109,7 @@ class KernelAnalyses:
         )
 
     def captured_of_one_core(self, kernel: int | KernelInfo = 0) -> CapturedKernel:
-        """Return a captured CPU kernel.
+        """Returns a captured CPU kernel.
 
         Raises:
             NotKeptError: this is a GPU kernel, which many work-items run.
@@ -126,7 +126,7 @@ class KernelAnalyses:
     def debug(
         self, kernel: int | KernelInfo = 0, inputs: Sequence[Any] | str | None = None, **options: Any
     ) -> Debugger:
-        """Return an `explore.Debugger` of a kernel.
+        """Returns an `explore.Debugger` of a kernel.
 
         Args:
             kernel: the kernel or its number.
@@ -139,7 +139,7 @@ class KernelAnalyses:
         return debugger_of(self.captured(kernel), inputs, **options)
 
     def memory_stream(self, kernel: int | KernelInfo = 0, unit: int | None = None) -> AddressStream:
-        """Return the accesses of a kernel in order, as multiples of `unit` bytes (by default, of elements)."""
+        """Returns the accesses of a kernel in order, as multiples of `unit` bytes (by default, of elements)."""
         from tinyexplore.explore.analysis.models.streams import AddressStream
 
         captured = self.captured_of_one_core(kernel)
@@ -152,7 +152,7 @@ class KernelAnalyses:
         opts: Iterable[Opt | str] | None = None,
         caches: Sequence[Cache] | None = None,
     ) -> CacheModel:
-        """Simulate a kernel's accesses on its target's caches, or on `caches`.
+        """Simulates a kernel's accesses on its target's caches, or on `caches`.
 
         Pages that are saved later compare the kernel with itself without opts, or with `opts` if given.
 
@@ -168,7 +168,7 @@ class KernelAnalyses:
     def cache_model(
         self, kernel: int | KernelInfo = 0, opts: Opts = None, caches: Sequence[Cache] | None = None
     ) -> CacheModel:
-        """Return the cache simulation without storing a response for pages."""
+        """Returns the cache simulation without storing a response for pages."""
         from tinyexplore.explore.analysis.models.microscope import model_of
 
         captured = self.captured_of_one_core(kernel)
@@ -178,7 +178,7 @@ class KernelAnalyses:
         )
 
     def gpu(self, kernel: int | KernelInfo = 0, registers: int | None = None, target: str = "") -> GPUView:
-        """Model a GPU kernel: its grid, the memory accesses of a warp at each load and store, and its occupancy.
+        """Models a GPU kernel: its grid, the memory accesses of a warp at each load and store, and its occupancy.
 
         For each access it has the address of every lane, whether the lanes coalesce, and which banks conflict.
 
@@ -204,13 +204,13 @@ class KernelAnalyses:
         return view
 
     def gpu_all(self) -> None:
-        """Model every GPU kernel, for a page, which cannot request models. This takes little time."""
+        """Models every GPU kernel, for a page, which cannot request models. This takes little time."""
         for number, captured in self._captured_kernels().items():
             if captured.spec.target.has_local and self.trace.kernels[number].same_as is None:
                 self.gpu(number)
 
     def throughput(self, kernel: int | KernelInfo = 0, branch: Branch | None = None) -> Throughput:
-        """Return the bottleneck of a kernel's busiest loop on its CPU, as `llvm-mca` models it.
+        """Returns the bottleneck of a kernel's busiest loop on its CPU, as `llvm-mca` models it.
 
         The bottleneck is the ports, the front end, or dependencies. The result also has the ports and cycles of each
         instruction. Pages that are saved later contain it.
@@ -244,7 +244,7 @@ class KernelAnalyses:
         return estimate
 
     def llvm_explanation(self, number: int, about: str) -> str:
-        """Quote LLVM on a kernel: the values that it spills, or its reason for a loop without vectors.
+        """Quotes LLVM on a kernel: the values that it spills, or its reason for a loop without vectors.
 
         about: "spills" or "not vectorized". Returns "" if LLVM reports none, or does not compile the kernel.
         """
@@ -260,7 +260,7 @@ class KernelAnalyses:
     def passes(
         self, kernel: int | KernelInfo = 0, level: str = "", without: tuple[str, ...] = (), cpu: str = ""
     ) -> LLVMPasses:
-        """Return LLVM's passes on a kernel. Each pipeline runs once. Pages that are saved later contain the result."""
+        """Returns LLVM's passes on a kernel. Each pipeline runs once. Pages that are saved later contain the result."""
         from tinyexplore.explore.analysis.passes import Pipeline, kernel_passes
         from tinyexplore.explore.analysis.passes.data import passes_data
 
@@ -273,7 +273,7 @@ class KernelAnalyses:
         return self._passes[key]
 
     def passes_of_slowest(self) -> None:
-        """Run LLVM's passes on the slowest kernel, for a page, which cannot run LLVM."""
+        """Runs LLVM's passes on the slowest kernel, for a page, which cannot run LLVM."""
         from tinyexplore.explore.analysis.passes import LLVMPassesError
 
         number = self.slowest()
@@ -285,20 +285,20 @@ class KernelAnalyses:
             return  # LLVM does not compile it, or rejected it: the panel reports this
 
     def slowest(self) -> int | None:
-        """Return the number of the captured kernel that takes longest; None without kernels."""
+        """Returns the number of the captured kernel that takes longest; None without kernels."""
         times = {run.kernel: run.median_us for run in self.trace.runs}
         numbers = [number for number in self._captured_kernels() if self.trace.kernels[number].same_as is None]
         return max(numbers, key=lambda number: times.get(number, 0.0)) if numbers else None
 
     def _clock_ghz(self, device: str) -> float | None:
-        """Return the clock that was measured on the machine of the trace, in GHz."""
+        """Returns the clock that was measured on the machine of the trace, in GHz."""
         from tinyexplore.explore.analysis.machine.table import ceilings
 
         measured = next((ceiling.rate for ceiling in self.trace.ceilings if ceiling.kind == "clock"), None)
         return measured or ceilings(device).clock_ghz
 
     def translate(self, kernel: int | KernelInfo = 0, targets: str | Iterable[str] | None = None) -> Rosetta:
-        """Translate a kernel to other languages and machines, with lines aligned by the nodes of its AST; see
+        """Translates a kernel to other languages and machines, with lines aligned by the nodes of its AST; see
         `explore.Rosetta`.
 
         The text for its own machine is the captured one. For other machines, the heuristics choose the opts. Pages that
@@ -320,14 +320,14 @@ class KernelAnalyses:
         return rosetta
 
     def translate_all(self) -> None:
-        """Translate every kernel to every language; keep earlier translations as they are."""
+        """Translates every kernel to every language; keeps earlier translations as they are."""
         for number in self._captured_kernels():
             is_stored = self.responses.get("rosetta", kernel=number, targets=None) is not None
             if self.trace.kernels[number].same_as is None and not is_stored:
                 self.translate(number)
 
     def _threads_of(self, captured: CapturedKernel) -> int:
-        """Return the number of threads that shared a run."""
+        """Returns the number of threads that shared a run."""
         info, extent = self.trace.kernels[captured.number], captured.spec.thread_extent
         threads = int(dict(self.trace.options).get("THREADS", "0")) or core_count()
         if extent is None:
@@ -336,7 +336,7 @@ class KernelAnalyses:
         return min(threads, max(1, parts_for(extent, work_ns, threads)))
 
     def _captured(self, captured: CapturedKernel) -> tuple[Sequence[str], Sequence[UOp], float | None]:
-        """Return the assembly of a kernel, its linear program, and the median of its warm samples in microseconds."""
+        """Returns the assembly of a kernel, its linear program, and the median of its warm samples in microseconds."""
         trace = self.trace
         same_as = trace.kernels[captured.number].same_as
         owner = captured.number if same_as is None else same_as

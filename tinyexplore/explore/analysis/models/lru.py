@@ -1,4 +1,4 @@
-"""Simulate caches with least-recently-used (LRU) replacement, and reuse distances, on a stream of lines.
+"""Simulates caches with least-recently-used (LRU) replacement, and reuse distances, on a stream of lines.
 
 `Simulator` is machine code (`lru.ll`, by llvmlite) if installed, else `PlainSimulator` in Python, which defines the
 semantics of both.
@@ -52,7 +52,7 @@ class Cache(ReadableRow):
 
 
 def caches_of(target: Target) -> tuple[Cache, ...]:
-    """Return the data caches of a machine, nearest first."""
+    """Returns the data caches of a machine, nearest first."""
     ways = max(1, target.l1_bytes // target.way_bytes)
     line = target.line_bytes
     shared = (("L2", target.l2_bytes), ("L3", target.l3_bytes))
@@ -71,7 +71,7 @@ class LRU(Protocol):
     reuse: Any
 
     def run(self, lines: Array, columns: Array) -> None:
-        """Simulate the accesses of `lines`, row by row. Column i belongs to access `columns[i]`; -1 is no access."""
+        """Simulates the accesses of `lines`, row by row. Column i belongs to access `columns[i]`; -1 is no access."""
 
 
 class PlainSimulator:
@@ -92,7 +92,7 @@ class PlainSimulator:
                     self.reuse[access][self._distance(line)] += 1
 
     def _level(self, line: int) -> int:
-        """Return the first level that holds the line, and bring the line into all levels before it."""
+        """Returns the first level that holds the line, and bring the line into all levels before it."""
         for level, (level_cache, sets) in enumerate(zip(self.caches, self._sets, strict=True)):
             row = sets[line % level_cache.sets]
             is_hit = line in row
@@ -157,7 +157,7 @@ class NativeSimulator:
 
 @cache
 def _machine_code() -> tuple[Any, int, int]:
-    """Return the library of `lru.ll`, and the addresses of its functions.
+    """Returns the library of `lru.ll`, and the addresses of its functions.
 
     Raises:
         DeviceUnavailable: LLVM is not installed.
@@ -169,7 +169,7 @@ def _machine_code() -> tuple[Any, int, int]:
 
 
 def simulator(caches: Sequence[Cache], accesses: int, lines: int) -> LRU:
-    """Return the fastest available simulator.
+    """Returns the fastest available simulator.
 
     accesses: the number of accesses of the program.
     lines: the number of lines of memory; they are numbered from 0.

@@ -1,4 +1,4 @@
-"""Build the cache model of a captured kernel, with its own opts or with others."""
+"""Builds the cache model of a captured kernel, with its own opts or with others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def model_of(
     caches: Sequence[Cache] | None = None,
     render: Callable[[str, Sequence[UOp]], ProgramSpec] | None = None,
 ) -> CacheModel:
-    """Return the caches of one run of `captured`, or of the program that it would be with `opts`.
+    """Returns the caches of one run of `captured`, or of the program that it would be with `opts`.
 
     render: renders that program, so that its source lines have traffic too.
     """
@@ -46,7 +46,7 @@ def model_of(
 
 
 def lowered(kernel: Kernel, opts: Iterable[Opt | str]) -> tuple[Kernel, tuple[UOp, ...]]:
-    """Return `kernel` with `opts` instead of its own, and its linear program."""
+    """Returns `kernel` with `opts` instead of its own, and its linear program."""
     other = Kernel(kernel.original, kernel.target, kernel.original, kernel.original)
     for opt in opts:
         other = apply_opt(other, to_opt(opt) if isinstance(opt, str) else opt)

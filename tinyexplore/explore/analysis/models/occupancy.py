@@ -82,7 +82,7 @@ class Occupancy(ReadableRow):
     limits: tuple[tuple[str, int, int, int], ...]
 
     def as_data(self) -> OccupancyData:
-        """Return the data that the panel draws."""
+        """Returns the data that the panel draws."""
         says, advice = self.says, self.advice
         return OccupancyData(self.registers, self.known, advice, self.groups, self.limit, self.share, self.limits, says)
 
@@ -102,7 +102,7 @@ class Occupancy(ReadableRow):
 
 
 def live_registers(uops: Sequence[UOp]) -> int:
-    """Return the largest number of 32-bit registers of values that are live at the same time."""
+    """Returns the largest number of 32-bit registers of values that are live at the same time."""
     number_of = {node: number for number, node in enumerate(uops)}
     register_of = {node: node.src[0] for node in uops if node.op is Ops.RESULT}
     ends: dict[UOp, int] = {}
@@ -133,7 +133,7 @@ def live_registers(uops: Sequence[UOp]) -> int:
 
 
 def _read_values(node: UOp) -> list[UOp]:
-    """Return the values that a node reads. An INDEX is no value, so its sources replace it."""
+    """Returns the values that a node reads. An INDEX is no value, so its sources replace it."""
     values: list[UOp] = []
     for src in node.src:
         if src.op is Ops.INDEX:
@@ -144,7 +144,7 @@ def _read_values(node: UOp) -> list[UOp]:
 
 
 def words_of(node: UOp) -> int:
-    """Return the registers of a value: an index takes one, since it is nearly always small; an address takes two."""
+    """Returns the registers of a value: an index takes one, since it is nearly always small; an address takes two."""
     if node.op is Ops.DEFINE_GLOBAL:
         return 2
     if node.op in MEMORY or isinstance(node.dtype, PtrDType) or node.dtype is dtypes.void:
@@ -158,12 +158,12 @@ def words_of(node: UOp) -> int:
 
 
 def shared_memory(uops: Sequence[UOp]) -> int:
-    """Return the bytes of shared memory of a group."""
+    """Returns the bytes of shared memory of a group."""
     return sum(node.dtype.size * node.dtype.base.itemsize for node in uops if is_shared(node))
 
 
 def occupancy(uops: Sequence[UOp], items: int, gpu: GPUTarget, registers: int | None = None) -> Occupancy | None:
-    """Return the occupancy of a program in groups of `items` work-items on `gpu`; None if the limits of `gpu` are
+    """Returns the occupancy of a program in groups of `items` work-items on `gpu`; None if the limits of `gpu` are
     unknown.
 
     registers: the registers of a work-item that a compiler reports; None for an estimate.
@@ -178,7 +178,7 @@ def occupancy(uops: Sequence[UOp], items: int, gpu: GPUTarget, registers: int | 
 
 
 def resident_groups(gpu: GPUTarget, items: int, registers: int, shared_bytes: int, occupancy: bool = True) -> Occupancy:
-    """Compute the number of groups that a multiprocessor holds at the same time.
+    """Computes the number of groups that a multiprocessor holds at the same time.
 
     items: the work-items of a group.
     registers: the registers of a work-item.

@@ -78,7 +78,7 @@ class DebuggerState(ReadableRow):
 def debugger_data(
     debugger: Debugger, widths: Mapping[str, int] | None = None, lane: int | None = None
 ) -> DebuggerState:
-    """Return the state of a debugger, its listing, and the tensors around its last access, in rows of `widths`.
+    """Returns the state of a debugger, its listing, and the tensors around its last access, in rows of `widths`.
 
     With `lane`, vectors show only this lane.
     """
@@ -110,7 +110,7 @@ def debugger_data(
 
 
 def tensor_data(debugger: Debugger, name: str, width: int | None = None, lane: int | None = None) -> TensorData:
-    """Return a buffer as a grid: the rows around the last access, of `width` elements or as its indices suggest."""
+    """Returns a buffer as a grid: the rows around the last access, of `width` elements or as its indices suggest."""
     size = debugger.buffers[name]
     recent = [access for access in debugger.touched(64) if access.buffer == name]
     accesses = [access for access in debugger.accesses if access.buffer == name]
@@ -127,12 +127,12 @@ def tensor_data(debugger: Debugger, name: str, width: int | None = None, lane: i
 
 
 def _index_of_lane(index: tuple[int | None, ...], lane: int | None) -> tuple[int | None, ...]:
-    """Return the element of one lane; all elements if the value does not have that lane."""
+    """Returns the element of one lane; all elements if the value does not have that lane."""
     return index if lane is None or lane >= len(index) else index[lane : lane + 1]
 
 
 def row_widths(trace: Trace, kernel: int) -> dict[str, int]:
-    """Return the row width of each buffer: the last axis of its tensor in Python, if known and short enough."""
+    """Returns the row width of each buffer: the last axis of its tensor in Python, if known and short enough."""
     info = trace.kernels[kernel]
     inside = [trace.nodes[node] for node in info.nodes]
     near = [
@@ -153,13 +153,13 @@ def row_widths(trace: Trace, kernel: int) -> dict[str, int]:
 
 
 def sizes_of(node: Node) -> tuple[int, ...] | None:
-    """Return the shape of a LazyBuffer; None if it has symbolic sizes."""
+    """Returns the shape of a LazyBuffer; None if it has symbolic sizes."""
     sizes = tuple(size for size in node.shape or () if isinstance(size, int))
     return sizes if sizes and len(sizes) == len(node.shape or ()) else None
 
 
 def row_width(uops: tuple[UOp, ...], name: str, size: int) -> int:
-    """Return the number of elements in a drawn row: the longest index stride that divides the buffer, at most 64."""
+    """Returns the number of elements in a drawn row: the longest index stride that divides the buffer, at most 64."""
     strides = []
     for node in uops:
         if node.op is Ops.INDEX and name == (f"data{node.src[0].arg}" if node.src[0].op is Ops.DEFINE_GLOBAL else name):
@@ -175,7 +175,7 @@ def row_width(uops: tuple[UOp, ...], name: str, size: int) -> int:
 def caches_data(
     analyses: KernelAnalyses, kernel: int, before: Opts | None = (), after: Opts | None = None
 ) -> CachesData:
-    """Return the caches of a kernel with the opts `before` and `after` (None: as captured), and the lines of one tile.
+    """Returns the caches of a kernel with the opts `before` and `after` (None: as captured), and the lines of one tile.
 
     If both are the same, the result has only one side.
     """
@@ -189,7 +189,7 @@ def caches_data(
 
 
 def tile_data(model: CacheModel) -> TileData | None:
-    """Return the cache lines of one pass of the innermost loop, with the outer loops at their middle iteration."""
+    """Returns the cache lines of one pass of the innermost loop, with the outer loops at their middle iteration."""
     loops = max((access.loops for access in model.accesses), key=len, default=())
     around = loops[:-1]
     if not around:

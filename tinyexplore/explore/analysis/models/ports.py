@@ -1,4 +1,4 @@
-"""Name execution ports of the CPU models of llvm-mca: "ICXPort5" is "shuffle port 5"."""
+"""Names execution ports of the CPU models of llvm-mca: "ICXPort5" is "shuffle port 5"."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _WHOLE = re.compile(r"Divider|FPDiv|FPDivider")
 
 
 def port_words(name: str) -> str:
-    """Return a port as text: its kind and its number; the name itself for an unknown CPU model."""
+    """Returns a port as text: its kind and its number; the name itself for an unknown CPU model."""
     name = name.split(".")[0]  # units of a group are named "Zn3Load.0", "Zn3Load.1"
     if name == "SBPort23":
         return "load and store address port"

@@ -1,4 +1,4 @@
-"""Store the first steps of kernels in a trace, so that a page without an engine can step through them."""
+"""Stores the first steps of kernels in a trace, so that a page without an engine can step through them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STEP_TEXT = 24  # characters of a step in addition to its values
 
 
 def with_recordings(trace: Trace, captured: Mapping[int, CapturedKernel], steps: int) -> Trace:
-    """Return the trace with the first `steps` steps of each kernel that can run, as far as they fit.
+    """Returns the trace with the first `steps` steps of each kernel that can run, as far as they fit.
 
     A message of the trace reports how many fit.
     """
@@ -50,7 +50,7 @@ def with_recordings(trace: Trace, captured: Mapping[int, CapturedKernel], steps:
 def record_steps(
     captured: CapturedKernel, steps: int, most_text: int, widths: Mapping[str, int] | None = None
 ) -> tuple[Recording, int]:
-    """Return the recorded first steps of one kernel, on its inputs or generated ones, and their size in characters."""
+    """Returns the recorded first steps of one kernel, on its inputs or generated ones, and their size in characters."""
     debugger = debugger_of(captured, None if captured.contents is not None else GENERATED, log=1)
     before = {name: debugger.read(name, 0, MOST_CELLS) for name in debugger.buffers}
     recorded_steps: list[RecordedStep] = []
@@ -86,7 +86,7 @@ def record_steps(
 
 
 def _steps(debugger: Debugger) -> Iterator[RecordedStep]:
-    """Yield the last executed step; for a barrier one step per memory to which other work-items stored."""
+    """Yields the last executed step; for a barrier one step per memory to which other work-items stored."""
     slot = debugger.slot
     assert debugger.place is not None and slot is not None
     value = debugger.value
@@ -102,7 +102,7 @@ def _steps(debugger: Debugger) -> Iterator[RecordedStep]:
 
 
 def _loops(debugger: Debugger) -> tuple[RecordedLoop, ...]:
-    """Return each loop with the lines at which it begins and ends."""
+    """Returns each loop with the lines at which it begins and ends."""
     loops: list[RecordedLoop] = []
     open_now: list[int] = []
     names = {number: name for name, number in debugger.names.items()}

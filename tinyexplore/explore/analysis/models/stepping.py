@@ -22,7 +22,7 @@ _SILENT = frozenset({Ops.CONST, Ops.INDEX, Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR, Op
 
 
 def before_store(view: memoryview, position: int, count: int, mask: Any) -> list[Any]:
-    """Return the values in memory before a store of `count` lanes; None for a lane that is masked or out of range."""
+    """Returns the values in memory before a store of `count` lanes; None for a lane that is masked or out of range."""
     lanes = [True if mask is None else mask] * count if not isinstance(mask, list) else mask
     inside = range(len(view))
     return [view[index] if valid and index in inside else None for index, valid in enumerate(lanes, position)]
@@ -46,7 +46,7 @@ class SteppingWriter(PythonWriter):
             self.line(f"yield {', '.join([str(self.places[node]), *self.told(node)])}")
 
     def told(self, node: UOp) -> list[str]:
-        """Return the fields of an event: the value, and for an access its position."""
+        """Returns the fields of an event: the value, and for an access its position."""
         match node.op:
             case Ops.LOAD:
                 return [self.operand(node), *self.where(node.src[0])]
@@ -58,7 +58,7 @@ class SteppingWriter(PythonWriter):
                 return [self.operand(node)]
 
     def view(self, memory: UOp) -> str:
-        """Return memory whose accesses are not reported."""
+        """Returns memory whose accesses are not reported."""
         return self.operand(memory)
 
     def where(self, index: UOp) -> list[str]:
@@ -88,18 +88,18 @@ class SteppingProgram:
     def start(
         self, views: Sequence[memoryview], values: Sequence[int] = (), start: int = 0, stop: int = 0
     ) -> Iterator[Event]:
-        """Start the program on these buffers, from `start` to `stop` of its THREAD axis, if it has one."""
+        """Starts the program on these buffers, from `start` to `stop` of its THREAD axis, if it has one."""
         events: Iterator[Event] = self.function(*views, *values, start, stop)
         return events
 
     def place_of_line(self, line: int) -> int | None:
-        """Return the position in the program of the UOp from which a line of the text (from 1) was generated."""
+        """Returns the position in the program of the UOp from which a line of the text (from 1) was generated."""
         made_by = self.lines[line - 1].uops if 0 < line <= len(self.lines) else ()
         return self.uops.index(made_by[0]) if made_by else None
 
 
 def element_view(memory: bytearray, dtype: DType) -> memoryview:
-    """Cast memory to the elements that the interpreter reads: those of `dtype`, or the bits of 16-bit floats."""
+    """Casts memory to the elements that the interpreter reads: those of `dtype`, or the bits of 16-bit floats."""
     return cast_view(memoryview(memory), memory_format(dtype))
 
 

@@ -1,4 +1,4 @@
-"""Step one work-item of a GPU program; the others of its group follow to each barrier.
+"""Steps one work-item of a GPU program; the others of its group follow to each barrier.
 
 Each work-item is a generator over watched memory, as in the emulator (`runtime/emulator.py`). The stepped one yields an
 event for each UOp. When it reaches a barrier, the others run to the same barrier. Their stores are an Event of the
@@ -97,7 +97,7 @@ class SteppingGroup(SteppingProgram):
     def start(
         self, views: Sequence[memoryview], values: Sequence[int] = (), start: int = 0, stop: int = 0
     ) -> Iterator[Event]:
-        """Start the program of this work-item on these buffers.
+        """Starts the program of this work-item on these buffers.
 
         Raises:
             RaceError, DivergenceError: the emulator found this error among the work-items of this group.
@@ -128,7 +128,7 @@ class _WorkGroup:
         return NotedMemory(view, name, self.items, self.followed, self.notes)
 
     def events(self) -> Iterator[Event]:
-        """Yield the events of the followed work-item. When it waits, the others run to the same stop first."""
+        """Yields the events of the followed work-item. When it waits, the others run to the same stop first."""
         followed_events, sent = self.unfinished.pop(self.followed), None
         others = {number: self._stops_of(item) for number, item in self.unfinished.items()}
         first = self.followed - self.followed % self.items.size
@@ -162,7 +162,7 @@ class _WorkGroup:
         return notes
 
     def _stops_of(self, item: Stepped) -> Generator[Stop, Any, None]:
-        """Yield only the stops of a work-item, without its events."""
+        """Yields only the stops of a work-item, without its events."""
         sent = None
         while True:
             try:
@@ -174,7 +174,7 @@ class _WorkGroup:
                 sent = yield event[0] if len(event) == 1 else event
 
     def _next_stop(self, number: int, item: Generator[Stop, Any, None], sent: Any = None) -> Stop:
-        """Return the next barrier or tensor core of a work-item; None if it has ended.
+        """Returns the next barrier or tensor core of a work-item; None if it has ended.
 
         sent: the result of a tensor core.
         """
@@ -187,7 +187,7 @@ class _WorkGroup:
             return None
 
     def _run_to_barrier(self, line_number: int, others: dict[int, Generator[Stop, Any, None]], lanes: range) -> None:
-        """Run all work-items to the barrier at `line_number`."""
+        """Runs all work-items to the barrier at `line_number`."""
         stops = {number: self._next_stop(number, item) for number, item in others.items() if number in lanes}
         rest = [number for number in others if number not in lanes]
         for start in range(0, len(rest), self.program.lanes):
@@ -196,7 +196,7 @@ class _WorkGroup:
         self._check_same_line(line_number, stops)
 
     def _multiply(self, event: Event, others: dict[int, Generator[Stop, Any, None]], lanes: range) -> list[Any]:
-        """Return the result of the tensor core in each lane of the warp; all lanes except the followed one continue."""
+        """Returns the result of the tensor core in each lane of the warp. All lanes but the followed one continue."""
         stops = {number: self._next_stop(number, item) for number, item in others.items()}
         line_of = {number: stop[0] if isinstance(stop, tuple) else stop for number, stop in stops.items()}
         self._check_same_line(event[0], line_of)
@@ -208,7 +208,7 @@ class _WorkGroup:
         return results
 
     def _check_same_line(self, line_number: int, stops: Mapping[int, Stop]) -> None:
-        """Check that all `stops` are at `line_number`, else raise DivergenceError."""
+        """Checks that all `stops` are at `line_number`, else raise DivergenceError."""
         for number, stop in stops.items():
             if stop != line_number:
                 does = "has ended" if stop is None else "waits elsewhere"
@@ -220,7 +220,7 @@ class _WorkGroup:
 
 
 def _linear_index(item: Mapping[str, int], name: str, sizes: Sequence[int]) -> int:
-    """Return the linear index of a work-item or group in the grid. Its first dimension varies fastest."""
+    """Returns the linear index of a work-item or group in the grid. Its first dimension varies fastest."""
     return sum(item.get(f"{name}{axis}", 0) * prod(sizes[:axis]) for axis in range(len(sizes)))
 
 

@@ -175,7 +175,7 @@ class AddressStream:
         return self._count_accesses(self.tree)
 
     def restricted(self, counters: Mapping[UOp, int]) -> AddressStream:
-        """Return the accesses that are inside all of these loops, for these counters."""
+        """Returns the accesses that are inside all of these loops, for these counters."""
         stream = copy(self)
         stream.fixed = dict(counters)
         stream.tree = _bodies_of(self.tree, set(counters))
@@ -183,14 +183,14 @@ class AddressStream:
 
     @cached_property
     def _integer(self) -> str:
-        """Return the NumPy type that can hold every index and every address."""
+        """Returns the NumPy type that can hold every index and every address."""
         limit = 1 << 31
         roots = [src for touch in self.accesses for src in touch.node.src[0].src[1:]]
         ends = [end for root in roots for node in root.toposort() for end in bounds(node)]
         return "int32" if self.nbytes < limit and all(-limit <= end < limit for end in ends) else "int64"
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield the stream in order.
+        """Yields the stream in order.
 
         Raises:
             DataDependentAddress: an address depends on missing inputs.
@@ -201,7 +201,7 @@ class AddressStream:
             yield from self._walk_tree(self.tree, self.fixed)
 
     def whole(self) -> tuple[Array, Array]:
-        """Return the whole stream as two arrays: the access number and the piece of memory of each access."""
+        """Returns the whole stream as two arrays: the access number and the piece of memory of each access."""
         import numpy as np
 
         numbers, lines = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
@@ -240,7 +240,7 @@ class AddressStream:
                 yield Chunk(lines, np.asarray(columns, np.int32))
 
     def _count_accesses(self, items: Sequence[_Loop | int]) -> int | None:
-        """Estimate the number of accesses; return None if the end of a loop is no constant."""
+        """Estimates the number of accesses; returns None if the end of a loop is no constant."""
         total = 0
         for item in items:
             if isinstance(item, int):
@@ -253,7 +253,7 @@ class AddressStream:
         return total
 
     def _most_pieces(self, touch: ProgramAccess) -> int:
-        """Return the largest number of memory pieces that one access reaches, starting at a whole element."""
+        """Returns the largest number of memory pieces that one access reaches, starting at a whole element."""
         size = _element(touch.node).itemsize
         return (
             touch.nbytes // self.unit if size >= self.unit else (self.unit - size + touch.nbytes - 1) // self.unit + 1
@@ -262,7 +262,7 @@ class AddressStream:
     def _emit(
         self, items: Sequence[_Loop | int], env: dict[UOp, Any], depth: int, shape: tuple[int, ...] = ()
     ) -> tuple[Array, list[int]]:
-        """Return the accesses of `items` for all counters in `env`, as an array of shape (*shape, columns).
+        """Returns the accesses of `items` for all counters in `env`, as an array of shape (*shape, columns).
 
         depth: the number of axes of the counters.
         """
@@ -333,7 +333,7 @@ class AddressStream:
         return blocks
 
     def _value(self, node: UOp, env: dict[UOp, Any], depth: int, memo: dict[UOp, Any]) -> Any:
-        """Evaluate an index expression for all counters in `env`. A vector's lanes are the first axis."""
+        """Evaluates an index expression for all counters in `env`. A vector's lanes are the first axis."""
         if node in env:
             return env[node]
         if node not in memo:
@@ -412,7 +412,7 @@ class AddressStream:
 
 
 def _chunk(lines: list[int], columns: list[int]) -> Chunk:
-    """Return a chunk of one row, as NumPy arrays if NumPy is installed."""
+    """Returns a chunk of one row, as NumPy arrays if NumPy is installed."""
     if not has_numpy():
         plain: Any = Plain
         return Chunk(plain([lines]), plain(columns))
@@ -428,7 +428,7 @@ def _element(access: UOp) -> DType:
 
 
 def _bodies_of(items: Sequence[_Loop | int], loops: set[UOp]) -> list[_Loop | int]:
-    """Return the tree with `loops` replaced by their bodies, without items outside of all of them."""
+    """Returns the tree with `loops` replaced by their bodies, without items outside of all of them."""
     if not loops:
         return list(items)
     body_items: list[_Loop | int] = []
@@ -444,7 +444,7 @@ def _bodies_of(items: Sequence[_Loop | int], loops: set[UOp]) -> list[_Loop | in
 
 
 def _numpy(op: Ops) -> Any:
-    """Return the NumPy function of an integer operation; None for an operation that occurs in no index."""
+    """Returns the NumPy function of an integer operation; None for an operation that occurs in no index."""
     import numpy as np
 
     def divided(x: Any, y: Any) -> Any:

@@ -102,7 +102,7 @@ class Throughput(ReadableRow):
     kernel: str = ""
 
     def as_data(self) -> ThroughputData:
-        """Return the data that the panel draws."""
+        """Returns the data that the panel draws."""
         instructions = [
             (
                 instruction.text,
@@ -129,7 +129,7 @@ class Throughput(ReadableRow):
         )
 
     def svg(self) -> str:
-        """Return the loop as a static picture."""
+        """Returns the loop as a static picture."""
         return throughput_svg(self.as_data())
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
@@ -144,7 +144,7 @@ class Throughput(ReadableRow):
         return f"throughput of {self.kernel or 'a loop'}: {self.cycles:,.2f} cycles an iteration"
 
     def __str__(self) -> str:
-        """Return the loop as a table, with the busiest ports first, and its bottleneck."""
+        """Returns the loop as a table, with the busiest ports first, and its bottleneck."""
         ports = [name for name, cycles in sorted(self.port_cycles.items(), key=lambda item: -item[1]) if cycles]
         width = max((len(row.text) for row in self.instructions), default=0)
         head = " ".join(f"{name:>8.8}" for name in ports)
@@ -161,7 +161,7 @@ class Throughput(ReadableRow):
 
 
 def find_tool() -> str:
-    """Return the path of the tool: the environment variable LLVM_MCA, else `llvm-mca`.
+    """Returns the path of the tool: the environment variable LLVM_MCA, else `llvm-mca`.
 
     Raises:
         ThroughputError: it is not installed.
@@ -194,7 +194,7 @@ def _run(tool: str, arguments: Sequence[str], text: str) -> subprocess.Completed
 
 
 def model_for(target: Target, cpus_known: frozenset[str]) -> tuple[str, str]:
-    """Return the CPU to model, and a remark if it differs from the target's. `cpus_known` are those of the tool."""
+    """Returns the CPU to model, and a remark if it differs from the target's. `cpus_known` are those of the tool."""
     if target.cpu in cpus_known:
         return target.cpu, ""
     features = set(target.features.split(","))
@@ -204,7 +204,7 @@ def model_for(target: Target, cpus_known: frozenset[str]) -> tuple[str, str]:
 
 
 def analyze(lines: Sequence[str], arch: str, cpu: str, tool: str = "") -> Throughput:
-    """Analyze the instructions in `lines` (without labels) as the body of an endless loop on `cpu`."""
+    """Analyzes the instructions in `lines` (without labels) as the body of an endless loop on `cpu`."""
     tool = tool or find_tool()
     body = [line.strip() for line in lines if line[:1] == " "]
     if not body:
@@ -265,7 +265,7 @@ def _parse_report(region: dict[str, Any], machine: dict[str, Any], cpu: str, too
 
 
 def _find_bottleneck(cycles: float, ports: dict[str, float], front: float, width: int) -> tuple[Bound, str]:
-    """Return the bottleneck of a loop ("dependencies", "ports" or "front end") and the reason."""
+    """Returns the bottleneck of a loop ("dependencies", "ports" or "front end") and the reason."""
     busiest = max(ports, key=lambda name: ports[name])
     if cycles > NEAR * max(ports[busiest], front):
         busiest_cycles = max(ports[busiest], front)
@@ -287,7 +287,7 @@ def throughput(
     kernel: str = "",
     clock_ghz: float | None = None,
 ) -> Throughput:
-    """Model the busiest loop of a kernel with llvm-mca.
+    """Models the busiest loop of a kernel with llvm-mca.
 
     Args:
         assembly: the listing of the kernel.
@@ -326,7 +326,7 @@ def throughput(
 
 
 def without_doubtful_bound(result: Throughput) -> Throughput:
-    """Return the result without a bottleneck if model and measurement differ by more than 2×."""
+    """Returns the result without a bottleneck if model and measurement differ by more than 2×."""
     measured = result.measured_cycles
     if measured is None or not result.cycles or 1 / FAR <= measured / result.cycles <= FAR:
         return result
@@ -339,7 +339,7 @@ def without_doubtful_bound(result: Throughput) -> Throughput:
 
 
 def loop_weights(uops: Sequence[UOp]) -> list[tuple[int, float]]:
-    """Return, for each innermost loop of a linear program in order, its depth and its weight (iterations × nodes)."""
+    """Returns, for each innermost loop of a linear program in order, its depth and its weight (iterations × nodes)."""
     weights: list[tuple[int, float]] = []
     stack: list[tuple[float, int]] = []  # iterations, nodes
     is_inner = False
@@ -359,7 +359,7 @@ def loop_weights(uops: Sequence[UOp]) -> list[tuple[int, float]]:
 
 
 def common_path(uops: Sequence[UOp]) -> list[UOp]:
-    """Return a linear program without cold loops over few values, such as that of `sin` for large arguments."""
+    """Returns a linear program without cold loops over few values, such as that of `sin` for large arguments."""
     path: list[UOp] = []
     skipped: UOp | None = None
     for node in uops:
@@ -378,7 +378,7 @@ _OPERAND = re.compile(r"\b(\w+) ptr \[(?!r[sb]p(?: [+-] \d\w*)?\])")
 
 
 def loop_of_program(body: Sequence[str], uops: Sequence[UOp]) -> tuple[int, float, float]:
-    """Find the innermost loop of the linear program that corresponds to a loop of the assembly.
+    """Finds the innermost loop of the linear program that corresponds to a loop of the assembly.
 
     It is the busiest loop, or the busiest of those whose bytes an iteration accesses a whole number of times.
 
@@ -400,7 +400,7 @@ def loop_of_program(body: Sequence[str], uops: Sequence[UOp]) -> tuple[int, floa
 
 
 def _inner_loops(uops: Sequence[UOp]) -> list[tuple[float, int]]:
-    """Return, for each innermost loop in order, its total number of iterations and the bytes that one accesses."""
+    """Returns, for each innermost loop in order, its total number of iterations and the bytes that one accesses."""
     loops: list[tuple[float, int]] = []
     stack: list[tuple[float, int]] = []
     is_inner = False
@@ -424,7 +424,7 @@ def _inner_loops(uops: Sequence[UOp]) -> list[tuple[float, int]]:
 def _with_lines(
     costs: tuple[InstructionCost, ...], assembly: Sequence[str], body: Sequence[int]
 ) -> tuple[InstructionCost, ...]:
-    """Return the instructions with their lines, if each line of the loop is an instruction."""
+    """Returns the instructions with their lines, if each line of the loop is an instruction."""
     lines = [number for number in body if assembly[number][:1] == " "]
     if len(lines) != len(costs):
         return costs  # a directive is no instruction
@@ -438,7 +438,7 @@ def measured_cycles(
     clock_ghz: float | None = None,
     unrolled: float = 1.0,
 ) -> tuple[float | None, str]:
-    """Estimate the cycles of one iteration of the assembly's busiest loop, from the median time and the measured clock.
+    """Estimates the cycles of one iteration of the assembly's busiest loop from the median time and the measured clock.
 
     Returns the cycles, or None, and the method of the estimate or the reason why there is none.
 

@@ -1,4 +1,4 @@
-"""Draw the throughput of a loop: its instructions, the ports that each occupies, and its bounds."""
+"""Draws the throughput of a loop: its instructions, the ports that each occupies, and its bounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LEAST_SHOWN = 0.005  # cycles
 
 
 def throughput_svg(result: ThroughputData) -> str:
-    """Return a row for each instruction and one for their sums, and a column for each used port, the busiest first.
+    """Returns a row for each instruction and one for their sums, and a column for each used port, the busiest first.
 
     The bounds and the measured cycles follow.
     """
@@ -35,7 +35,7 @@ def throughput_svg(result: ThroughputData) -> str:
 
 
 def bounds(result: ThroughputData) -> list[tuple[str, float]]:
-    """Return the cycles of one iteration: lower bounds, simulated and measured."""
+    """Returns the cycles of one iteration: lower bounds, simulated and measured."""
     rows = [
         ("the busiest port", max((cycles for _, cycles in result.ports), default=0.0)),
         ("the front end", result.front_end),
@@ -47,7 +47,7 @@ def bounds(result: ThroughputData) -> list[tuple[str, float]]:
 
 
 def bound_words(bound: str) -> str:
-    """Return the bottleneck as text: "bound by ports", "bound by the front end"; no bottleneck if it is "unknown"."""
+    """Returns the bottleneck as text: "bound by ports", "bound by the front end"; no bottleneck if it is "unknown"."""
     if bound == "unknown":
         return "The measurement contradicts the model, so no bottleneck is named"
     return "bound by the front end" if bound == "front end" else f"bound by {bound}"

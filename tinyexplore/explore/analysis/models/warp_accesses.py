@@ -119,7 +119,7 @@ class WarpAccess(ReadableRow):
 
     @property
     def figures(self) -> tuple[str, str, str]:
-        """Return segments per request, the share of used bytes, and the bank conflict, as text."""
+        """Returns segments per request, the share of used bytes, and the bank conflict, as text."""
         if not self.requests:
             return "", "", ""
         if self.space == "shared":
@@ -128,7 +128,7 @@ class WarpAccess(ReadableRow):
         return f"{self.segments / self.requests:.4g} of {self.least / self.requests:.4g}", share, ""
 
     def as_data(self) -> WarpAccessData:
-        """Return the data that the panel draws."""
+        """Returns the data that the panel draws."""
         request, requests = self.shown, self.requests
         return WarpAccessData(
             place=self.place,

@@ -52,7 +52,7 @@ class WarpRequest(ReadableRow):
         return [address for address in self.addresses if address is not None]
 
     def blocks(self, size: int) -> int:
-        """Return the number of aligned blocks of `size` bytes that the access spans."""
+        """Returns the number of aligned blocks of `size` bytes that the access spans."""
         return len(
             {
                 piece
@@ -80,7 +80,7 @@ class WarpRequest(ReadableRow):
         return self.used_bytes / (self.segments * SEGMENT) if self.active else 1.0
 
     def banks(self) -> list[int]:
-        """Return, for each bank, the number of different words that it serves in one cycle: the maximum over all
+        """Returns, for each bank, the number of different words that it serves in one cycle: the maximum over all
         cycles.
 
         Lanes of 8 bytes are served in two cycles, lanes of 16 bytes in four.
@@ -182,7 +182,7 @@ class Warps:
         return -(-self.items // self.warp)
 
     def request(self, node: UOp, group: Sequence[int], warp: int, counters: Mapping[UOp, int]) -> WarpRequest:
-        """Return the memory request of a warp of a group at a LOAD or STORE, for these loop counters."""
+        """Returns the memory request of a warp of a group at a LOAD or STORE, for these loop counters."""
         dtype = node.dtype if node.op is Ops.LOAD else node.src[1].dtype
         pointer, idx, *valid = node.src[0].src
         assert isinstance(dtype, DType) and isinstance(pointer.dtype, PtrDType)
@@ -194,7 +194,7 @@ class Warps:
         return WarpRequest(addresses, dtype.count * dtype.scalar.itemsize, is_shared(pointer))
 
     def lanes(self, group: Sequence[int], warp: int) -> dict[str, list[int]]:
-        """Return the indices of each lane's work-item, by the names of SPECIALs."""
+        """Returns the indices of each lane's work-item, by the names of SPECIALs."""
         first = warp * self.warp
         numbers = range(first, min(first + self.warp, self.items))
         if self.group is None:
@@ -206,7 +206,7 @@ class Warps:
         return {**lane_values, **{f"gidx{d}": [step] * len(numbers) for d, step in enumerate(group)}}
 
     def evaluator(self, group: Sequence[int], warp: int, counters: Mapping[UOp, int]) -> Callable[[UOp], list[Any]]:
-        """Return a function that evaluates a node in each lane.
+        """Returns a function that evaluates a node in each lane.
 
         It raises DataDependentWarp if the value depends on loads.
         """
@@ -238,7 +238,7 @@ class Warps:
         return value
 
     def loaded_values(self, node: UOp, value: Callable[[UOp], list[Any]]) -> list[Any]:
-        """Return the values that the lanes load from a buffer with known content; 0 for a masked lane."""
+        """Returns the values that the lanes load from a buffer with known content; 0 for a masked lane."""
         pointer, idx, *valid = node.src[0].src
         assert isinstance(pointer.dtype, PtrDType)
         view = memoryview(self.known[pointer]).cast(memory_format(pointer.dtype.base))  # type: ignore[call-overload]
@@ -255,7 +255,7 @@ def _split_index(name: str, numbers: list[int], sizes: Sequence[int]) -> dict[st
 
 
 def loops_around(uops: Sequence[UOp]) -> Iterator[tuple[int, UOp, tuple[UOp, ...]]]:
-    """Yield every LOAD and STORE of global or shared memory, with its position and the loops around it."""
+    """Yields every LOAD and STORE of global or shared memory, with its position and the loops around it."""
     around: list[UOp] = []
     for number, node in enumerate(uops):
         if node.op is Ops.RANGE:

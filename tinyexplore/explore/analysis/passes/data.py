@@ -94,7 +94,7 @@ class PassesData:
 
 
 def passes_data(passes: LLVMPasses, number: int) -> PassesData:
-    """Return the data to send for the passes of kernel `number`."""
+    """Returns the data to send for the passes of kernel `number`."""
     line_numbers: dict[tuple[str, int | None], int] = {}  # line → number, in the order of first occurrence
     uops: dict[int, tuple[int, ...]] = {}
     rows = []
@@ -149,7 +149,7 @@ def _row(llvm_pass: LLVMPass, before: list[int], after: list[int]) -> PassData:
 
 
 def _edits(before: list[int], after: list[int], length: int) -> tuple[tuple[int, ...], ...]:
-    """Return the edits from `before` to `after`; in a new language, all `length` earlier lines are removed."""
+    """Returns the edits from `before` to `after`; in a new language, all `length` earlier lines are removed."""
     if not before:
         return ((0, length, *_differences(after)),)
     codes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
@@ -159,7 +159,7 @@ def _edits(before: list[int], after: list[int], length: int) -> tuple[tuple[int,
 
 
 def _differences(numbers: Sequence[int]) -> list[int]:
-    """Return the difference of each number from the previous one."""
+    """Returns the difference of each number from the previous one."""
     return [number - before for number, before in zip(numbers, (0, *numbers), strict=False)]
 
 

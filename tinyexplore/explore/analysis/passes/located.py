@@ -1,4 +1,4 @@
-"""Add debug locations to LLVM IR that has none: each instruction is located at its own line of the text."""
+"""Adds debug locations to LLVM IR that has none: each instruction is located at its own line of the text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NUMBERED = re.compile(r"^!(\d+) = ", re.MULTILINE)
 
 
 def with_locations(text: str) -> str:
-    """Return `text` with the line of each instruction as its debug location.
+    """Returns `text` with the line of each instruction as its debug location.
 
     The text is unchanged if it has locations, or if an instruction spans several lines.
     """
@@ -47,7 +47,7 @@ def with_locations(text: str) -> str:
 
 
 def _scope_number(base: int, number: int) -> int:
-    """Return the metadata number of a function's scope: even numbers are functions, odd ones locations."""
+    """Returns the metadata number of a function's scope: even numbers are functions, odd ones locations."""
     return base + 2 * number
 
 

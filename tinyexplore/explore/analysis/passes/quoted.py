@@ -1,4 +1,4 @@
-"""Quote LLVM's passes about a slow kernel: the values that are spilled, and why a loop is not vectorized."""
+"""Quotes LLVM's passes about a slow kernel: the values that are spilled, and why a loop is not vectorized."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REFUSED = ("loop not vectorized", "vectorization was impossible", "the cost-mod
 
 
 def spills_text(passes: LLVMPasses) -> str:
-    """Return the spills as text: "The pass X spills 5 values: 4 of `%a = fma …` (notebook:3, from loop to done); …".
+    """Returns the spills as text: "The pass X spills 5 values: 4 of `%a = fma …` (notebook:3, from loop to done); …".
 
     Returns "" without spills.
     """
@@ -29,7 +29,7 @@ def spills_text(passes: LLVMPasses) -> str:
 
 
 def refusal_text(passes: LLVMPasses) -> str:
-    """Return LLVM's reason for a loop without vectors, as a quotation; "" if it gives none."""
+    """Returns LLVM's reason for a loop without vectors, as a quotation; "" if it gives none."""
     refusal = next(_refusals(passes), None)
     if refusal is None:
         return ""
@@ -38,13 +38,13 @@ def refusal_text(passes: LLVMPasses) -> str:
 
 
 def _refusals(passes: LLVMPasses) -> Iterator[Remark]:
-    """Yield the remarks about loops that LLVM did not vectorize, those with a reason first."""
+    """Yields the remarks about loops that LLVM did not vectorize, those with a reason first."""
     refusals = [remark for remark in passes.remarks if remark.text.lower().startswith(_REFUSED)]
     yield from sorted(refusals, key=lambda remark: remark.text.strip() == "loop not vectorized")
 
 
 def _values_text(values: list[Spill]) -> str:
-    """Return the spilled values of one UOp as text. An operation on many lanes has several values."""
+    """Returns the spilled values of one UOp as text. An operation on many lanes has several values."""
     first = values[0]
     shown = first.subject if len(first.subject) <= MOST_SHOWN else f"{first.subject[: MOST_SHOWN - 1]}…"
     value = f"`{shown}`" if shown else "several UOps"

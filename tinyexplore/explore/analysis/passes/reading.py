@@ -1,4 +1,4 @@
-"""Parse LLVM's output: the text after each pass, the passes that ran, remarks, and times."""
+"""Parses LLVM's output: the text after each pass, the passes that ran, remarks, and times."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class PassRun(ReadableRow):
 
 
 def read_runs(errors: str, function: str) -> list[PassRun]:
-    """Return the passes that ran, in order, each with the text of `function` after it.
+    """Returns the passes that ran, in order, each with the text of `function` after it.
 
     LLVM names a pass when it begins, and prints the text when it ends and has changed something. Some passes of code
     generation are printed but not named. A remark belongs to the pass that LLVM named last, or to the text after it.
@@ -111,7 +111,7 @@ def _dump(name: str, block: list[str], function: str) -> PassDump:
 
 
 def _ir_lines(block: list[str], function: str) -> Iterator[tuple[str, int]]:
-    """Yield the function's lines, each with the source line of its instruction."""
+    """Yields the function's lines, each with the source line of its instruction."""
     line_of = {match[1]: int(match[2]) for text in block if (match := _LOCATION.match(text))}
     is_inside = False
     for text in block:
@@ -131,7 +131,7 @@ def _ir_lines(block: list[str], function: str) -> Iterator[tuple[str, int]]:
 
 
 def function_lines(module: str, function: str) -> Iterator[tuple[str, int]]:
-    """Yield the lines of one function of a module, like those of a dump."""
+    """Yields the lines of one function of a module, like those of a dump."""
     yield from _ir_lines(module.splitlines(), function)
 
 
@@ -145,13 +145,13 @@ def _machine_lines(block: list[str]) -> Iterator[tuple[str, int]]:
 
 
 def read_remarks(errors: str) -> list[tuple[int, str]]:
-    """Return (line, text) of each optimization remark, once, except for counts of instructions and copies."""
+    """Returns (line, text) of each optimization remark, once, except for counts of instructions and copies."""
     remarks = [(int(match[1]), match[2]) for line in errors.splitlines() if (match := _REMARK.match(line))]
     return [remark for remark in dict.fromkeys(remarks) if remark[1].strip() and not _STATISTIC.search(remark[1])]
 
 
 def read_times(report: str) -> dict[tuple[str, int], float]:
-    """Return the CPU seconds of each run of a pass, by the name of the pass and the number of the run (from 1)."""
+    """Returns the CPU seconds of each run of a pass, by the name of the pass and the number of the run (from 1)."""
     times: dict[tuple[str, int], float] = {}
     for line in report.splitlines():
         if match := _TIME.match(line):

@@ -1,4 +1,4 @@
-"""Run LLVM's pipeline in a child process, and link each line of each text to its UOp."""
+"""Runs LLVM's pipeline in a child process, and links each line of each text to its UOp."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Pipeline:
 
 
 def kernel_passes(trace: Trace, number: int, spec: ProgramSpec, pipeline: Pipeline) -> LLVMPasses:
-    """Return LLVM's passes on one kernel of a trace.
+    """Returns LLVM's passes on one kernel of a trace.
 
     Raises:
         ValueError: LLVM does not compile this kernel.
@@ -102,7 +102,7 @@ def kernel_passes(trace: Trace, number: int, spec: ProgramSpec, pipeline: Pipeli
 
 
 def module_passes(source: str | Path, pipeline: Pipeline, function: str = "") -> LLVMPasses:
-    """Return LLVM's passes on any module, given as the path of an LLVM IR file or as its text.
+    """Returns LLVM's passes on any module, given as the path of an LLVM IR file or as its text.
 
     If the module has debug information, lines link to the source program.
     """
@@ -141,7 +141,7 @@ def _read_source(source: str | Path) -> str:
 
 
 def _make_job(compiler: LLVMCompiler, ir: str, pipeline: Pipeline, spec: ProgramSpec | None) -> dict[str, Any]:
-    """Return the job for the child process, with the options that this process uses."""
+    """Returns the job for the child process, with the options that this process uses."""
     effort = Effort.FULL if spec is None else spec.options.effort
     uses_kernel_options = not pipeline.level and spec is not None
     level = LEVELS.index(pipeline.level) if pipeline.level else OPTIMIZATION_LEVEL if effort is Effort.FULL else -1
@@ -164,7 +164,7 @@ def _make_job(compiler: LLVMCompiler, ir: str, pipeline: Pipeline, spec: Program
 def _run(
     job: Mapping[str, Any], function: str, pipeline: Pipeline
 ) -> tuple[list[PassRun], dict[tuple[str, int], float], str]:
-    """Return the passes with their texts and remarks, the times, and the assembly, from two parallel processes."""
+    """Returns the passes with their texts and remarks, the times, and the assembly, from two parallel processes."""
     disabled = [f"-opt-disable={','.join(pipeline.without) or 'none'}"]
     syntax = ["-x86-asm-syntax=intel"] if "x86" in job["triple"] else []
     jobs = [
@@ -176,7 +176,7 @@ def _run(
 
 
 def _run_children(jobs: Sequence[Mapping[str, Any]]) -> list[tuple[bytes, str]]:
-    """Run a child process for each job, in parallel; return their standard output and standard error."""
+    """Runs a child process for each job, in parallel; returns their standard output and standard error."""
     allowed()  # children inherit the permission to use tile registers
     children: list[_Child] = []
     try:
@@ -193,7 +193,7 @@ def _text(printed: bytes) -> str:
 
 
 def object_code(spec: ProgramSpec, pipeline: Pipeline) -> tuple[LLVMCompiler, bytes]:
-    """Compile a kernel with another pipeline. Return the compiler that can load the object file, and the file.
+    """Compiles a kernel with another pipeline. Returns the compiler that can load the object file, and the file.
 
     Raises:
         ValueError: LLVM does not compile this kernel.
@@ -227,7 +227,7 @@ class _Child:
             raise LLVMPassesError(f"LLVM's passes are listed by another process, and none can start: {error}") from None
 
     def end(self) -> tuple[bytes, str]:
-        """Wait for the end of the process, and return its standard output and standard error."""
+        """Waits for the end of the process, and returns its standard output and standard error."""
         try:
             code = self._process.wait(max(0.0, self._until - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -238,7 +238,7 @@ class _Child:
         return _read_file(self._printed)[:MOST_BYTES], errors
 
     def stop(self) -> None:
-        """Kill the process if it still runs, and remove its files."""
+        """Kills the process if it still runs, and removes its files."""
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
@@ -255,7 +255,7 @@ def _read_file(file: IO[bytes]) -> bytes:
 
 
 def _line_numbers(spec: ProgramSpec) -> Callable[[Sequence[Any]], int]:
-    """Return a function from the UOps of a line to its debug line: the position of its first UOp from 1, or 0."""
+    """Returns a function from the UOps of a line to its debug line: the position of its first UOp from 1, or 0."""
     line_of = _uop_positions(spec)
     return lambda uops: line_of.get(uops[0], 0) if uops else 0
 
@@ -290,7 +290,7 @@ class _Places:
 
     @classmethod
     def of_module(cls, text: str, is_located: bool) -> _Places:
-        """Locate a module's lines in its own text (`is_located`), or in the text that its debug information names."""
+        """Locates a module's lines in its own text (`is_located`), or in the text that its debug information names."""
         places = cls(None, 0, None)
         if is_located:
             for number, line in enumerate(text.splitlines(), 1):
@@ -300,11 +300,11 @@ class _Places:
         return places
 
     def subject(self, line: int) -> tuple[int | None, str]:
-        """Return the UOp and the IR of a remark's line."""
+        """Returns the UOp and the IR of a remark's line."""
         return (line - 1 if line in self.nodes else None), self.subjects.get(line, "")
 
     def lines(self, texts: Iterable[tuple[str, int]], line_of: dict[str, int]) -> tuple[PassLine, ...]:
-        """Link lines to their origins.
+        """Links lines to their origins.
 
         A line without debug information follows, in this order: the value that it defines, the same line of the
         previous text, its operands, the previous line of its block, its users.
@@ -334,7 +334,7 @@ class _Places:
 
 
 def _origins_from_readers(lines: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Link each line without an origin to the first user of its value, such as for a constant or an argument."""
+    """Links each line without an origin to the first user of its value, such as for a constant or an argument."""
     reader: dict[str, int] = {}
     readers_first = []
     for text, number in reversed(lines):
@@ -389,14 +389,14 @@ def _make_sequence(
 
 
 def _version() -> str:
-    """Return LLVM's version from llvmlite."""
+    """Returns LLVM's version from llvmlite."""
     import llvmlite.binding as llvm
 
     return ".".join(map(str, llvm.llvm_version_info))
 
 
 def _plain_assembly(assembly: str, name: str) -> list[tuple[str, int]]:
-    """Return the instructions and labels of one function, each with the line of its location."""
+    """Returns the instructions and labels of one function, each with the line of its location."""
     lines: list[tuple[str, int]] = []
     inside, number = False, 0
     for line in assembly.expandtabs(8).splitlines():

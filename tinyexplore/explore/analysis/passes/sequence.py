@@ -111,7 +111,7 @@ class LLVMPass(Readable):
         return sum((Counter(self._texts(self.before)) - Counter(self._texts(self.lines))).values())
 
     def diff(self) -> str:
-        """Return the changes of the pass as a unified diff without a header; the whole text if the language changes."""
+        """Returns the changes of the pass as a unified diff without a header; the whole text if its language is new."""
         return "\n".join(self._diff())
 
     def _diff(self) -> list[str]:
@@ -126,11 +126,11 @@ class LLVMPass(Readable):
         return [line.text for line in lines]
 
     def in_words(self) -> str:
-        """Return the pass in one line."""
+        """Returns the pass in one line."""
         return f"{self.number}: {self.name} ({self.stage}), {self.change}"
 
     def table(self) -> Table:
-        """Return one row per line of the text after the pass."""
+        """Returns one row per line of the text after the pass."""
         rows = tuple(
             (str(number), line.text, "" if line.uop is None else str(line.uop), ", ".join(line.python))
             for number, line in enumerate(self.lines, 1)
@@ -144,7 +144,7 @@ class LLVMPass(Readable):
         return f"<p><strong>{escape(self.in_words())}</strong></p>{self.diff_html()}"
 
     def diff_html(self) -> str:
-        """Return the diff as HTML: added lines green, removed ones red, each with its UOp and Python as a tooltip."""
+        """Returns the diff as HTML: added lines green, removed ones red, each with its UOp and Python as a tooltip."""
         line_of_text = {line.text: line for line in self.lines}
         rows = []
         for text in self._diff():
@@ -237,7 +237,7 @@ def _spread(median_us: float, low_us: float | None, high_us: float | None, sampl
 
 
 def _instructions(lines: Sequence[PassLine]) -> Iterator[PassLine]:
-    """Yield the instructions that may belong to a UOp, from the last to the first."""
+    """Yields the instructions that may belong to a UOp, from the last to the first."""
     read: set[str] = set()
     for line in reversed(lines):
         copied = _COPIED.match(line.text)
@@ -286,7 +286,7 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
         self._passes = tuple(passes)
 
     def with_times(self, times: PipelineTimes) -> LLVMPasses:
-        """Return the same passes with the run times of the kernel."""
+        """Returns the same passes with the run times of the kernel."""
         return LLVMPasses(
             self.kernel,
             self.cpu,
@@ -334,7 +334,7 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
         return self._passes[-1].text
 
     def find(self, name: str) -> tuple[LLVMPass, ...]:
-        """Return the runs of a pass by either of its names: "instcombine", "InstCombinePass"."""
+        """Returns the runs of a pass by either of its names: "instcombine", "InstCombinePass"."""
         return tuple(llvm_pass for llvm_pass in self._passes if name in (llvm_pass.argument, llvm_pass.name))
 
     @property
@@ -347,7 +347,7 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
         return sum(is_linked) / len(is_linked) if is_linked else 1.0
 
     def table(self) -> Table:
-        """Return one row per pass that changed something."""
+        """Returns one row per pass that changed something."""
         rows = tuple(
             (
                 str(llvm_pass.number),

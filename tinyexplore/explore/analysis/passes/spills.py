@@ -1,4 +1,4 @@
-"""Find the values that the register allocator spills, and their UOps."""
+"""Finds the values that the register allocator spills, and their UOps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COPIED = re.compile(r"COPY (%\d+)[\w.]*(?::\w+)?(?:,|$)")
 
 
 def spills_of(passes: Sequence[LLVMPass], subjects: Mapping[int, str]) -> tuple[str, list[Spill]]:
-    """Return the first pass after which values are stored on the stack, and these values; ("", []) without spills.
+    """Returns the first pass after which values are stored on the stack, and these values; ("", []) without spills.
 
     subjects: the IR of the UOps, by position from 1.
     """
@@ -65,7 +65,7 @@ def _find_spills(lines: Sequence[PassLine], subjects: Mapping[int, str]) -> list
 
 
 def _slots(lines: Sequence[PassLine]) -> dict[int, _Slot]:
-    """Return the accessed stack slots, by number."""
+    """Returns the accessed stack slots, by number."""
     slots: dict[int, _Slot] = {}
     block = ""
     for line in lines:
@@ -83,7 +83,7 @@ def _slots(lines: Sequence[PassLine]) -> dict[int, _Slot]:
 
 
 def _moved_registers(text: str) -> list[str]:
-    """Return the register that a line stores to the stack or loads from it; none if the line also computes."""
+    """Returns the register that a line stores to the stack or loads from it; none if the line also computes."""
     registers = dict.fromkeys(_REGISTER.findall(text.split(" :: ")[0]))
     return list(registers) if len(registers) == 1 else []
 
@@ -91,7 +91,7 @@ def _moved_registers(text: str) -> list[str]:
 def _computing_line(
     registers: Sequence[str], definitions: Mapping[str, Sequence[tuple[PassLine, str]]]
 ) -> PassLine | None:
-    """Return the line that computes the value of these registers; None if no line of a UOp does.
+    """Returns the line that computes the value of these registers; None if no line of a UOp does.
 
     A constant with which the value begins, such as the 0 of an accumulator, does not count.
     """
@@ -101,7 +101,7 @@ def _computing_line(
 def _find_computations(
     registers: Sequence[str], definitions: Mapping[str, Sequence[tuple[PassLine, str]]]
 ) -> Iterator[PassLine]:
-    """Yield the lines that compute these registers, followed by those of the registers that they copy."""
+    """Yields the lines that compute these registers, followed by those of the registers that they copy."""
     pending = list(dict.fromkeys(registers))
     seen = set(pending)
     for register in pending:

@@ -35,7 +35,7 @@ def pass_tables(
     kernel: int | None = None,
     started_us: float = 0.0,
 ) -> tuple[tuple[Stage, ...], tuple[StageText, ...]]:
-    """Return the passes as rows of `Trace.stages`, from id `stage` on, and of `Trace.stage_texts`, from id `text` on.
+    """Returns the passes as rows of `Trace.stages`, from id `stage` on, and of `Trace.stage_texts`, from id `text` on.
 
     A pass without a change has a stage and no text.
 
@@ -80,7 +80,7 @@ def _stage(number: int, name: str, parent: int | None, kernel: int | None, at_us
 
 
 def trace_of(passes: LLVMPasses) -> Trace:
-    """Return the passes as a trace of their own, for the explorer.
+    """Returns the passes as a trace of their own, for the explorer.
 
     Its source is the original IR, and each line links to the line of the IR from which it was derived.
     """
@@ -123,7 +123,7 @@ def trace_of(passes: LLVMPasses) -> Trace:
 
 
 def _node(number: int, text: str) -> Node:
-    """Return a node for a line of the original IR."""
+    """Returns a node for a line of the original IR."""
     return Node(number, "instruction", "", (), "", None, "", text.strip(), number, text.strip(), "", "alu")
 
 

@@ -34,7 +34,7 @@ class Cell(ReadableRow):
 
 
 def reach_of(tracker: ShapeTracker) -> int:
-    """Return the number of memory elements that a view needs: the last position that it reaches, plus one."""
+    """Returns the number of memory elements that a view needs: the last position that it reaches, plus one."""
     view = tracker.views[0]
     if 0 in view.shape or view.has_no_valid_element:
         return 0
@@ -44,13 +44,13 @@ def reach_of(tracker: ShapeTracker) -> int:
 
 
 def cells_of(tracker: ShapeTracker, box: Box) -> Iterator[Cell]:
-    """Yield the elements in a box of the logical index, in row-major order."""
+    """Yields the elements in a box of the logical index, in row-major order."""
     for index in product(*(range(start, stop) for start, stop in box)):
         yield Cell(index, tracker.index(index))
 
 
 def shown_box(shape: Sequence[int], window: Sequence[int] = ()) -> Box:
-    """Return the part of a tensor to draw, from position `window` on: columns, rows, and as many planes as fit."""
+    """Returns the part of a tensor to draw, from position `window` on: columns, rows, and as many planes as fit."""
     first = [*window, *[0] * (len(shape) - len(window))][: len(shape)]
     left = MOST_CELLS
     box: list[tuple[int, int]] = []
@@ -65,7 +65,7 @@ def shown_box(shape: Sequence[int], window: Sequence[int] = ()) -> Box:
 
 
 def memory_width(trackers: Sequence[ShapeTracker]) -> int:
-    """Return the number of elements in a drawn row of memory: the last axis of the first contiguous view with rows.
+    """Returns the number of elements in a drawn row of memory: the last axis of the first contiguous view with rows.
 
     If that is too long, or there is no such view, it is MOST_ROWS.
     """
@@ -75,7 +75,7 @@ def memory_width(trackers: Sequence[ShapeTracker]) -> int:
 
 
 def memory_window(size: int, width: int, first: int) -> tuple[int, int]:
-    """Return the drawn range of `size` memory positions, in rows of `width`, from the row of `first` on."""
+    """Returns the drawn range of `size` memory positions, in rows of `width`, from the row of `first` on."""
     most_cells = MOST_CELLS // width * width
     rows = -(-size // width)
     start = max(0, min(first // width, rows - most_cells // width)) * width

@@ -84,13 +84,13 @@ class ShapeGrid:
         return all(bounds == (0, size) for bounds, size in zip(self.box, self.shape))
 
     def cell(self, *index: int) -> Cell:
-        """Return one element, visible or not."""
+        """Returns one element, visible or not."""
         if len(index) != len(self.shape) or any(not 0 <= i < size for i, size in zip(index, self.shape)):
             raise ShapeError(f"no element {index} in shape {self.shape}")
         return Cell(index, self.tracker.index(index))
 
     def readers(self, offset: int) -> tuple[Cell, ...]:
-        """Return the visible elements at a position in memory: several if a stride is 0, none if no element uses it."""
+        """Returns the visible elements at a position in memory: several if a stride is 0, none for unused memory."""
         return tuple(cell for cell in self.cells if cell.offset == offset)
 
     # *** the index expression ***

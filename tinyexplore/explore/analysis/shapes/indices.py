@@ -31,7 +31,7 @@ class IndexText(ReadableRow):
 
 
 def index_uops(tracker: ShapeTracker) -> tuple[tuple[UOp, ...], UOp, UOp | None]:
-    """Return the axis counters, the position and the validity condition (None: always valid), unsimplified."""
+    """Returns the axis counters, the position and the validity condition (None: always valid), unsimplified."""
     axes = axes_of(tracker.shape)
     coords: tuple[UOp, ...] = axes
     index: UOp = index_const(0)
@@ -46,7 +46,7 @@ def index_uops(tracker: ShapeTracker) -> tuple[tuple[UOp, ...], UOp, UOp | None]
 
 
 def index_texts(tracker: ShapeTracker) -> tuple[IndexText, IndexText]:
-    """Return the index expression according to the views, and after the compiler's rules."""
+    """Returns the index expression according to the views, and after the compiler's rules."""
     axes, index, valid = index_uops(tracker)
     with recording(Recorder()):  # so that no other recorder gets its events
         after = graph_rewrite(index, SIMPLIFY)
@@ -61,7 +61,7 @@ def index_texts(tracker: ShapeTracker) -> tuple[IndexText, IndexText]:
 
 
 def _place(view: View, coords: tuple[UOp, ...]) -> UOp:
-    """Return offset + Σ i * stride, without zero terms."""
+    """Returns offset + Σ i * stride, without zero terms."""
     terms = [
         coord if stride == 1 else coord.alu(Ops.MUL, index_const(stride))
         for coord, stride in zip(coords, view.strides)
@@ -85,7 +85,7 @@ def _conditions(view: View, coords: tuple[UOp, ...]) -> list[UOp]:
 
 
 def _coordinates(index: UOp, shape: tuple[int, ...]) -> tuple[UOp, ...]:
-    """Return the coordinates of a row-major position in `shape`."""
+    """Returns the coordinates of a row-major position in `shape`."""
     coords = []
     below = 1
     for axis in reversed(range(len(shape))):

@@ -69,7 +69,7 @@ class MovementStep(ReadableRow):
 
 
 def moved(source: ShapeTracker, op: str, arg: Any, node: int | None = None) -> MovementStep:
-    """Return `source` after one movement.
+    """Returns `source` after one movement.
 
     Raises:
         ShapeError: the movement does not fit the shape.
@@ -86,7 +86,7 @@ def moved(source: ShapeTracker, op: str, arg: Any, node: int | None = None) -> M
 
 
 def read_argument(op: str, text: str) -> Any:
-    """Parse the argument of a movement: "6, 4", "(1, 1), (0, 2)"."""
+    """Parses the argument of a movement: "6, 4", "(1, 1), (0, 2)"."""
     words = text.strip().rstrip(",")
     try:
         items: list[Any] = list(literal_eval(f"({words},)")) if words else []
@@ -110,7 +110,7 @@ _FIRST_ARGUMENTS: dict[str, Callable[[Shape, int], Any]] = {  # arguments: a sha
 
 
 def suggestion(op: str, shape: Shape) -> str:
-    """Return an argument of `op` that fits `shape`, as a first suggestion; "" if there is none."""
+    """Returns an argument of `op` that fits `shape`, as a first suggestion; "" if there is none."""
     largest = max(range(len(shape)), key=lambda axis: shape[axis], default=0)
     if op in _FIRST_ARGUMENTS:
         argument = _FIRST_ARGUMENTS[op](shape, largest)
@@ -127,7 +127,7 @@ def _text(values: Sequence[Any]) -> str:
 
 
 def axes_of(shape: Shape) -> tuple[UOp, ...]:
-    """Return a loop counter for each axis. `printer_of` names the counters i0, i1, …"""
+    """Returns a loop counter for each axis. `printer_of` names the counters i0, i1, …"""
     return tuple(
         [
             UOp(Ops.RANGE, dtypes.index, (index_const(max(size, 1)),), Axis(axis, AxisKind.GLOBAL))
@@ -137,7 +137,7 @@ def axes_of(shape: Shape) -> tuple[UOp, ...]:
 
 
 def printer_of(axes: Sequence[UOp]) -> Printer:
-    """Return a printer of expressions, in which the counters are named i0, i1, …"""
+    """Returns a printer of expressions, in which the counters are named i0, i1, …"""
     printer = Printer(limit=4000)
     for number, axis in enumerate(axes):
         printer.name(axis, f"i{number}")
@@ -145,7 +145,7 @@ def printer_of(axes: Sequence[UOp]) -> Printer:
 
 
 def formula(op: str, arg: Any, source: Shape, shape: Shape) -> str:
-    """Return the movement as a formula of indices: "y[i0, i1] = x[i1, i0]"."""
+    """Returns the movement as a formula of indices: "y[i0, i1] = x[i1, i0]"."""
     result = shape if op != "STRIDE" else source
     names = [f"i{axis}" for axis in range(len(result))]
     condition = ""
@@ -312,7 +312,7 @@ _CHECKS: dict[str, Callable[[Shape, Any], Any]] = {
 
 
 def _strided(source: ShapeTracker, steps: Shape) -> ShapeTracker:
-    """Return every k-th element, like `tensor[::k]`: flip, pad to whole groups of k, keep the first of each."""
+    """Returns every k-th element, like `tensor[::k]`: flip, pad to whole groups of k, keep the first of each."""
     tracker = source.flip([axis for axis, step in enumerate(steps) if step < 0])
     counts = [-(-size // abs(step)) for size, step in zip(source.shape, steps)]
     groups = [(count, abs(step)) for count, step in zip(counts, steps)]

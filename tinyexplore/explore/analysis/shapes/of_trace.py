@@ -27,7 +27,7 @@ class NoShape(ValueError):
 
 
 def shape_of_node(trace: Trace, node: Node | int | None = None, views: Views | None = None) -> ShapeView:
-    """Show which elements of memory a node selects, movement by movement. For a UOp, its LazyBuffer is shown.
+    """Shows which elements of memory a node selects, movement by movement. For a UOp, its LazyBuffer is shown.
 
     node: None for the first movement of the trace.
     views: the views of the trace, for a caller that inspects many nodes.
@@ -49,7 +49,7 @@ def shape_of_node(trace: Trace, node: Node | int | None = None, views: Views | N
 def shape_data(
     trace: Trace, node: int | None = None, moves: Iterable[Sequence[str]] = (), views: Views | None = None
 ) -> ShapeData:
-    """Return the shape of a node after further movements ("permute", "1, 0"), as plain data."""
+    """Returns the shape of a node after further movements ("permute", "1, 0"), as plain data."""
     view = shape_of_node(trace, node, views)
     for op, arg in moves:
         view = view.moved(op, arg)
@@ -57,7 +57,7 @@ def shape_data(
 
 
 def shapes_data(trace: Trace) -> dict[int, ShapeData]:
-    """Return the shapes of the first movements of a trace, by node, for a page without Python."""
+    """Returns the shapes of the first movements of a trace, by node, for a page without Python."""
     shapes: dict[int, ShapeData] = {}
     views = _last_movements(trace)
     for node in trace.nodes:
@@ -70,7 +70,7 @@ def shapes_data(trace: Trace) -> dict[int, ShapeData]:
 
 
 def _first_source(trace: Trace) -> int:
-    """Return the most instructive movement: one of several steps, or with padding."""
+    """Returns the most instructive movement: one of several steps, or with padding."""
     moves = [node for node in trace.nodes if node.kind == "lazybuffer" and node.op in LAWS]
     if not moves:
         raise NoShape("no tensor of this trace is a view of another one: nothing was reshaped, permuted or padded")
@@ -93,7 +93,7 @@ def _lazybuffer(trace: Trace, node: Node) -> Node:
 
 
 def _chain(trace: Trace, node: Node) -> list[Node]:
-    """Return the node from which the movements start, then the movements up to `node`."""
+    """Returns the node from which the movements start, then the movements up to `node`."""
     chain = [node]
     while chain[-1].op in LAWS and chain[-1].src:
         chain.append(trace.nodes[chain[-1].src[0]])
@@ -114,7 +114,7 @@ def _sizes(node: Node) -> tuple[int, ...]:
 
 
 def _reading_nodes(text: str) -> Any:
-    """Parse a number or a tuple of numbers. Variables have the values of the capture."""
+    """Parses a number or a tuple of numbers. Variables have the values of the capture."""
     try:
         return literal_eval(_VALUE.sub(r"\1", text))
     except (ValueError, SyntaxError):
@@ -122,7 +122,7 @@ def _reading_nodes(text: str) -> Any:
 
 
 def _other_views(views: Views, base: Node, own_ids: set[int]) -> Iterable[Other]:
-    """Yield further views of the same memory that some node reads. `views` has the last movements of a trace."""
+    """Yields further views of the same memory that some node reads. `views` has the last movements of a trace."""
     count = 0
     for node, chain in views:
         if count == MOST_OTHERS:
@@ -138,7 +138,7 @@ def _other_views(views: Views, base: Node, own_ids: set[int]) -> Iterable[Other]
 
 
 def _last_movements(trace: Trace) -> Views:
-    """Return the movements that no further movement reads, each with its chain."""
+    """Returns the movements that no further movement reads, each with its chain."""
     moves = [node for node in trace.nodes if node.kind == "lazybuffer" and node.op in LAWS]
     inner = {source for node in moves for source in node.src}
     return [(node, _chain(trace, node)) for node in moves if node.id not in inner]

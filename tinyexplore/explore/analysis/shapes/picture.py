@@ -1,4 +1,4 @@
-"""Draw a ShapeView: the elements with their positions, beside memory with the elements that are read."""
+"""Draws a ShapeView: the elements with their positions, beside memory with the elements that are read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Grid:
 
 
 def shape_svg(view: ShapeGrid) -> str:
-    """Return the grids of a view, its movements and its index expression."""
+    """Returns the grids of a view, its movements and its index expression."""
     title = shortened(step_text(view), _MOST_LETTERS)
     lines = [f"view {view_text(part.shape, part.strides, part.offset, part.mask)}" for part in view.views]
     lines.append(f"lies at {view.before}")
@@ -64,7 +64,7 @@ def shape_svg(view: ShapeGrid) -> str:
 
 
 def _elements(view: ShapeGrid, x: float, y: float) -> _Grid:
-    """Return the grid of elements, a table for each plane, with the position of each element."""
+    """Returns the grid of elements, a table for each plane, with the position of each element."""
     box = view.box
     planes = planes_of(view)
     wide = _cell_width(max((cell.offset or 0 for cell in view.cells), default=0))
@@ -98,7 +98,7 @@ def _elements(view: ShapeGrid, x: float, y: float) -> _Grid:
 
 
 def _memory(view: ShapeGrid, counts: Counter[int], x: float, y: float) -> _Grid:
-    """Return memory in rows: which elements are read, how often, and by which other views."""
+    """Returns memory in rows: which elements are read, how often, and by which other views."""
     width = memory_width([step.tracker for step in view.steps])
     start, stop = memory_window(view.size, width, min(counts, default=0))
     wide = _cell_width(stop)
@@ -124,7 +124,7 @@ def _memory(view: ShapeGrid, counts: Counter[int], x: float, y: float) -> _Grid:
 
 
 def _places(tracker: ShapeTracker) -> set[int]:
-    """Return the memory offsets of the drawn elements of a view."""
+    """Returns the memory offsets of the drawn elements of a view."""
     cells = cells_of(tracker, shown_box(tracker.shape))
     return {cell.offset for cell in cells if cell.offset is not None}
 
@@ -134,7 +134,7 @@ def _cell_width(largest: int) -> float:
 
 
 def _cell(x: float, y: float, width: float, offset: int | None, times: int = 1) -> str:
-    """Return one cell: filled if it is read, the darker the more often; dashed if it is padding."""
+    """Returns one cell: filled if it is read, the darker the more often; dashed if it is padding."""
     name = "memory" if times == 1 else "buffer" if times else ""
     color = COLORS[name or "const"]
     attributes = f'x="{x:.1f}" y="{y:.1f}" width="{width - 2:.1f}" height="{_CELL - 2:.1f}" rx="2.5"'

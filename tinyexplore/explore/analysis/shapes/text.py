@@ -15,7 +15,7 @@ PADDING = "·"
 
 
 def view_text(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, mask: Box | None) -> str:
-    """Return a View as text: "3×4, strides (4, 1), offset 2, valid in 0:3×1:4"."""
+    """Returns a View as text: "3×4, strides (4, 1), offset 2, valid in 0:3×1:4"."""
     text = f"{shape_text(shape)}, strides {strides}"
     if offset:
         text += f", offset {offset}"
@@ -25,7 +25,7 @@ def view_text(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, mas
 
 
 def step_text(view: ShapeGrid) -> str:
-    """Return the movements as text: "2×3 → permute (1, 0) → 3×2"."""
+    """Returns the movements as text: "2×3 → permute (1, 0) → 3×2"."""
     first, *rest = view.steps
     parts = [shape_text(first.tracker.shape)]
     for step in rest:
@@ -34,7 +34,7 @@ def step_text(view: ShapeGrid) -> str:
 
 
 def window_text(view: ShapeGrid) -> str:
-    """Return the name of the visible part of the tensor; "" for the whole tensor."""
+    """Returns the name of the visible part of the tensor; "" for the whole tensor."""
     if view.is_whole:
         return ""
     part = ", ".join(f"{start}:{stop}" for start, stop in view.box)
@@ -42,7 +42,7 @@ def window_text(view: ShapeGrid) -> str:
 
 
 def planes_of(view: ShapeGrid) -> list[tuple[tuple[int, ...], list[list[int | None]]]]:
-    """Return the visible part as rows of positions, one table for each index of the axes before the last two."""
+    """Returns the visible part as rows of positions, one table for each index of the axes before the last two."""
     outer, inner = view.box[:-2], view.box[-2:]
     columns = inner[-1][1] - inner[-1][0] if inner else 1
     rows = inner[0][1] - inner[0][0] if len(inner) == 2 else 1
@@ -54,7 +54,7 @@ def planes_of(view: ShapeGrid) -> list[tuple[tuple[int, ...], list[list[int | No
 
 
 def shape_grid_text(view: ShapeGrid) -> str:
-    """Return a step of a shape view as text: its formula, its views, and the grid of offsets."""
+    """Returns a step of a shape view as text: its formula, its views, and the grid of offsets."""
     lines = [step_text(view)]
     if view.formula:
         lines.append(f"{view.formula}  ({view.law})")

@@ -89,13 +89,13 @@ class ShapeView(ShapeGrid):
     """A grid that can be moved, scrolled and displayed."""
 
     def at(self, *index: int) -> ShapeView:
-        """Return the view with `index` as the first visible element."""
+        """Returns the view with `index` as the first visible element."""
         return replace(self, window=tuple(index))
 
     # *** movements ***
 
     def moved(self, op: str, arg: Any) -> ShapeView:
-        """Return the view after one movement: `moved("permute", (1, 0))`, or with its argument as text."""
+        """Returns the view after one movement: `moved("permute", (1, 0))`, or with its argument as text."""
         value = read_argument(op, arg) if isinstance(arg, str) else arg
         return replace(self, steps=(*self.steps, moved(self.tracker, op, value)), window=())
 
@@ -109,35 +109,35 @@ class ShapeView(ShapeGrid):
         return self.moved("expand", shape)
 
     def pad(self, *amounts: tuple[int, int]) -> ShapeView:
-        """Return the view with padding (before, after) each axis."""
+        """Returns the view with padding (before, after) each axis."""
         return self.moved("pad", amounts)
 
     def shrink(self, *bounds: tuple[int, int]) -> ShapeView:
-        """Return the range (start, stop) of each axis."""
+        """Returns the range (start, stop) of each axis."""
         return self.moved("shrink", bounds)
 
     def flip(self, *axes: int) -> ShapeView:
         return self.moved("flip", axes)
 
     def stride(self, *steps: int) -> ShapeView:
-        """Return every k-th element of each axis, backwards if k is negative."""
+        """Returns every k-th element of each axis, backwards if k is negative."""
         return self.moved("stride", steps)
 
     def window_of(self, axis: int, size: int, stride: int = 1, dilation: int = 1) -> ShapeView:
-        """Return sliding windows along `axis`."""
+        """Returns sliding windows along `axis`."""
         return self.moved("window", (axis, size, stride, dilation))
 
     def diagonal(self, first: int, second: int) -> ShapeView:
         return self.moved("diagonal", (first, second))
 
     def back(self) -> ShapeView:
-        """Return the view without its last movement."""
+        """Returns the view without its last movement."""
         return self if len(self.steps) == 1 else replace(self, steps=self.steps[:-1], window=())
 
     # *** display ***
 
     def as_data(self) -> ShapeData:
-        """Return the data for the panel of shapes. It has no cells: the front end computes them from `views`."""
+        """Returns the data for the panel of shapes. It has no cells: the front end computes them from `views`."""
         return ShapeData(
             self.name,
             self.size,
@@ -148,7 +148,7 @@ class ShapeView(ShapeGrid):
         )
 
     def svg(self) -> str:
-        """Return the grids as a picture."""
+        """Returns the grids as a picture."""
         return shape_svg(self)
 
     def __repr__(self) -> str:
@@ -159,7 +159,7 @@ class ShapeView(ShapeGrid):
 
 
 def shape(what: Any, *others: Any, size: int | None = None, name: str = "") -> ShapeView:
-    """Return a ShapeTracker, View, LazyBuffer or Tensor as grids.
+    """Returns a ShapeTracker, View, LazyBuffer or Tensor as grids.
 
     what: the view; a shape (a tuple) stands for memory in that shape.
     others: further views of the same memory.
@@ -175,7 +175,7 @@ def shape(what: Any, *others: Any, size: int | None = None, name: str = "") -> S
 
 
 def steps_of(value: Any) -> tuple[MovementStep, ...]:
-    """Return the movements of a LazyBuffer or Tensor; for other views only the view itself."""
+    """Returns the movements of a LazyBuffer or Tensor; for other views only the view itself."""
     if isinstance(value, Tensor):
         value = value.lazydata
     if isinstance(value, LazyBuffer):

@@ -71,7 +71,7 @@ class HotLoop(ReadableRow):
 
 
 def hot_loop_of(assembly: Sequence[str], target: Target, uops: Sequence[UOp]) -> HotLoop | None:
-    """Return the busiest loop of x86 assembly; None if there is none, or for another architecture."""
+    """Returns the busiest loop of x86 assembly; None if there is none, or for another architecture."""
     if target.arch != "x86_64":
         return None
     weights = loop_weights(uops)
@@ -138,7 +138,7 @@ def code_model(
     has_ports: bool,
     tool: bool = True,
 ) -> tuple[CodeModel | None, str]:
-    """Model the time of the kernel's instructions.
+    """Models the time of the kernel's instructions.
 
     fma_a_cycle: measured full-width multiply-adds that one core issues per cycle.
     has_ports: whether llvm-mca's ports are reliable enough to name one.
@@ -185,7 +185,7 @@ def _has_variable_sizes(uops: Sequence[UOp]) -> bool:
 
 
 def _chain_cycles(uops: Sequence[UOp]) -> float:
-    """Return LATENCY if an innermost loop has an accumulator (each iteration waits for the previous one), else 0."""
+    """Returns LATENCY if an innermost loop has an accumulator (each iteration waits for the previous one), else 0."""
     inside = False
     for node in uops:
         if node.op is Ops.RANGE:
@@ -198,7 +198,7 @@ def _chain_cycles(uops: Sequence[UOp]) -> float:
 
 
 def redundancy(uops: Sequence[UOp], kernel: Kernel) -> float:
-    """Return the executed accumulations / the accumulations that the result needs; 1 without accumulations."""
+    """Returns the executed accumulations / the accumulations that the result needs; 1 without accumulations."""
     needed = 0
     for node in kernel.ast.toposort():
         if node.op is Ops.REDUCE:
@@ -216,7 +216,7 @@ def redundancy(uops: Sequence[UOp], kernel: Kernel) -> float:
 
 
 def executed_operations(uops: Sequence[UOp]) -> int:
-    """Return the floating-point operations of one run, per lane.
+    """Returns the floating-point operations of one run, per lane.
 
     A multiply-add counts once, `exp` with all its operations.
     """
@@ -232,7 +232,7 @@ def executed_operations(uops: Sequence[UOp]) -> int:
 
 
 def integer_operations(uops: Sequence[UOp]) -> int:
-    """Return the number of integer multiply-adds that take as long as the integer operations of one run, per lane.
+    """Returns the number of integer multiply-adds that take as long as the integer operations of one run, per lane.
 
     It is the number of multiplications, or a quarter of the others, whichever is larger. Index arithmetic does not
     count.
@@ -253,7 +253,7 @@ def integer_operations(uops: Sequence[UOp]) -> int:
 
 
 def _stored_values(uops: Sequence[UOp]) -> set[UOp]:
-    """Return the stored or accumulated values and all values from which they are computed, without addresses."""
+    """Returns the stored or accumulated values and all values from which they are computed, without addresses."""
     values: set[UOp] = set()
     pending = [node.src[1] for node in uops if node.op in (Ops.STORE, Ops.ASSIGN)]
     while pending:

@@ -140,12 +140,12 @@ class KernelFacts(ReadableRow):
     """Facts that could not be measured or modeled, with the reasons."""
 
     def as_data(self) -> dict[str, Any]:
-        """Return the facts as plain data for JSON."""
+        """Returns the facts as plain data for JSON."""
         return asdict(self)
 
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> KernelFacts:
-        """Return the facts that `as_data` encoded, also those of an earlier version."""
+        """Returns the facts that `as_data` encoded, also those of an earlier version."""
         names = {field.name for field in fields(KernelFacts)}
         known_fields = {name: value for name, value in data.items() if name in names}
         opts = known_fields.get("opts")
@@ -171,7 +171,7 @@ class KernelFacts(ReadableRow):
         return self.best_us if self.is_disturbed else self.time_us
 
     def at_median(self) -> KernelFacts:
-        """Return these facts with the median as the judged time, for figures that are compared with other medians."""
+        """Returns these facts with the median as the judged time, for figures that are compared with other medians."""
         scale = self.judged_us / self.time_us if self.time_us else 1.0
         return replace(
             self,
@@ -194,7 +194,7 @@ class KernelFacts(ReadableRow):
         return max(self.least_us) + self.launch_us
 
     def limit_for(self, kind: str) -> float:
-        """Return the least time in microseconds for a kind of bottleneck: for "random access" that of the accesses."""
+        """Returns the least time in microseconds for a kind of bottleneck: for "random access" that of the accesses."""
         return self.gather_us + self.launch_us if kind == "random access" and self.gather_us else self.limit_us
 
     @property

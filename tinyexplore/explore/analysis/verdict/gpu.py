@@ -24,12 +24,12 @@ HELD = 0.25  # occupancy; a lower one does not hide the latency of memory
 
 
 def gpu_verdict(view: KernelAnalyses, number: int) -> SpeedVerdict:
-    """Return the verdict on a GPU kernel by the model alone, without a share of the limit. Its text states this."""
+    """Returns the verdict on a GPU kernel by the model alone, without a share of the limit. Its text states this."""
     return model_verdict(view.trace.kernels[number], view.gpu(number))
 
 
 def model_verdict(info: KernelInfo, gpu: GPUView) -> SpeedVerdict:
-    """Return the verdict from the accesses of a warp, the occupancy, and the arithmetic intensity."""
+    """Returns the verdict from the accesses of a warp, the occupancy, and the arithmetic intensity."""
     memory = [access for access in gpu.accesses if access.efficiency is not None]
     worst = min(memory, key=lambda access: access.efficiency or 0.0, default=None)
     conflict = max(

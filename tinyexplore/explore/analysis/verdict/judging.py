@@ -20,7 +20,7 @@ NEEDS_NO_MODEL = ("launch overhead", "redundant work", "strided access", "comput
 
 
 def kernel_verdict(view: KernelAnalyses, number: int) -> SpeedVerdict:
-    """Return the verdict on one kernel.
+    """Returns the verdict on one kernel.
 
     Raises:
         ValueError: it has no samples, or cannot be compiled here.
@@ -35,7 +35,7 @@ def kernel_verdict(view: KernelAnalyses, number: int) -> SpeedVerdict:
 
 
 def _judge_kernel(view: KernelAnalyses, number: int) -> SpeedVerdict:
-    """Return the verdict on one kernel; run llvm-mca (15 to 70 ms) only if the rules need it."""
+    """Returns the verdict on one kernel; runs llvm-mca (15 to 70 ms) only if the rules need it."""
     facts = facts_of(view, number, model=False)
     _, likely, rule = judge(facts)
     is_decided = rule is not None and rule.holds not in NEEDS_MODEL and likely in NEEDS_NO_MODEL
@@ -45,7 +45,7 @@ def _judge_kernel(view: KernelAnalyses, number: int) -> SpeedVerdict:
 
 
 def _with_llvm_explanation(view: KernelAnalyses, number: int, verdict: SpeedVerdict) -> SpeedVerdict:
-    """Add the values that LLVM spills, or its reason for a loop without vectors, to a verdict."""
+    """Adds the values that LLVM spills, or its reason for a loop without vectors, to a verdict."""
     if verdict.likely not in ("spills", "not vectorized") or verdict.facts is None:
         return verdict
     if verdict.likely == "not vectorized" and any(opt.startswith(VECTORS) for opt in verdict.facts.opts or ()):
@@ -58,7 +58,7 @@ def _with_llvm_explanation(view: KernelAnalyses, number: int, verdict: SpeedVerd
 
 
 def all_verdicts(view: KernelAnalyses) -> list[SpeedVerdict]:
-    """Return the verdicts on all kernels that have one, in the order of the kernels."""
+    """Returns the verdicts on all kernels that have one, in the order of the kernels."""
     verdicts = []
     for kernel in view.trace.kernels:
         try:
@@ -127,7 +127,7 @@ class VerdictList(ReadableRow):
 
 
 def verdict_list(view: KernelAnalyses) -> VerdictList:
-    """Return the verdicts of a trace as views show them."""
+    """Returns the verdicts of a trace as views show them."""
     rows = tuple(_row(verdict) for verdict in all_verdicts(view))
     return VerdictList(rows, _row(whole_verdict(view)) if rows else None)
 
@@ -150,7 +150,7 @@ def _row(verdict: SpeedVerdict) -> VerdictRow:
 
 
 def whole_verdict(view: KernelAnalyses) -> SpeedVerdict:
-    """Return the verdict on the program: mainly that of its slowest kernel."""
+    """Returns the verdict on the program: mainly that of its slowest kernel."""
     parts = all_verdicts(view)
     unknown = len(view.trace.kernels) - len(parts)
     return program_verdict(view.trace.title, parts, [1] * len(parts), unknown, view.trace.outside)

@@ -1,4 +1,4 @@
-"""Measure and model one kernel: compute the facts that the rules need."""
+"""Measures and models one kernel: computes the facts that the rules need."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ PAYS = 1.3  # least gain in the rate of instructions for which other instruction
 
 
 def facts_of(view: KernelAnalyses, number: int, *, model: bool = True) -> KernelFacts:
-    """Return the facts of a kernel of `view` that has samples. Its ceilings are measured on first use.
+    """Returns the facts of a kernel of `view` that has samples. Its ceilings are measured on first use.
 
     model: whether to run llvm-mca, which takes 15 to 70 ms.
 
@@ -83,7 +83,7 @@ def _may_wait_for_memory(facts: KernelFacts) -> bool:
 
 
 def _stream_us(facts: KernelFacts) -> float:
-    """Measure the time of a stream of as many bytes as the kernel moves; takes about 0.1 s."""
+    """Measures the time of a stream of as many bytes as the kernel moves; takes about 0.1 s."""
     rate = stream_rate(facts.bytes_moved, facts.bytes_written / facts.bytes_moved, facts.threads)
     return facts.bytes_moved / rate / 1e3 if rate else 0.0
 
@@ -116,7 +116,7 @@ class _Loops:
         self.random_buffers = {operand.buffer for operand in self.random}
 
     def facts(self, run: Run | None) -> KernelFacts:
-        """Return the facts without those from the assembly."""
+        """Returns the facts without those from the assembly."""
         moved, written = self._bytes()
         operations, arithmetic, peaks, unused = self._arithmetic()
         samples = sorted(run.times_us) if run is not None and run.warm else []
@@ -157,7 +157,7 @@ class _Loops:
         )
 
     def _bytes(self) -> tuple[int, int]:
-        """Return the bytes that must move, and the part of them that is written."""
+        """Returns the bytes that must move, and the part of them that is written."""
         touched = {buffer: self._touched(buffer) for buffer in self.sizes}
         if not self.random and sum(touched.values()) >= SPARSE * sum(self.sizes.values()):
             return self.info.bytes_moved, self.info.bytes_written
@@ -174,12 +174,12 @@ class _Loops:
         return read + written, written
 
     def _touched(self, buffer: int) -> int:
-        """Return the bytes of the cache lines of a buffer that the kernel accesses; all if that is unknown."""
+        """Returns the bytes of the cache lines of a buffer that the kernel accesses; all if that is unknown."""
         operands = [operand for operand in self.pattern.operands if operand.buffer == buffer]
         return min(self.sizes[buffer], sum(operand.inside(0) for operand in operands))
 
     def _arithmetic(self) -> tuple[int, str, tuple[float, float], str]:
-        """Return the operations, their type, their peak rates (all threads, the kernel's threads), and unused dot
+        """Returns the operations, their type, their peak rates (all threads, the kernel's threads), and unused dot
         instructions.
 
         Rates are in 10⁹ operations a second.
@@ -198,7 +198,7 @@ class _Loops:
         return operations, kind, (peak, peak_of_threads), unused
 
     def _longest_arithmetic(self, redundant: float) -> tuple[str, int]:
-        """Return the type whose operations take longest at their peak rate, and the needed number of its operations."""
+        """Returns the type whose operations take longest at their peak rate, and the number of its operations."""
         types = self.info.arithmetic
         floats = "float64" if "float64" in types and "float32" not in types else "float32"
         counts = {"int32": 2 * integer_operations(self.uops) / redundant}
@@ -209,7 +209,7 @@ class _Loops:
         return kind, round(counts[kind])
 
     def _narrow_instructions(self) -> tuple[str, ...]:
-        """Return the instructions that multiply and add the operand types of a sum of products.
+        """Returns the instructions that multiply and add the operand types of a sum of products.
 
         An operand that another kernel converted counts with its original type.
         """
@@ -225,7 +225,7 @@ class _Loops:
         return NARROW.get(types.pop(), ()) if len(types) == 1 else ()
 
     def _original_type(self, buffer: int) -> str:
-        """Return the type of a buffer, or of the equally sized buffer from which a kernel converted it."""
+        """Returns the type of a buffer, or of the equally sized buffer from which a kernel converted it."""
         info = self.trace.buffers[buffer]
         if info.maker is not None and info.dtype in ("float32", "int32"):
             sources = [self.trace.buffers[other] for other in self.trace.kernels[info.maker].buffers if other != buffer]
@@ -238,7 +238,7 @@ class _Loops:
         return self._threads_rate(ceiling, self.ceilings.peak(kind, 1), threads)
 
     def _threads_rate(self, ceiling: Ceiling | None, single: Ceiling | None, threads: int) -> float:
-        """Return the rate of several threads; scale the rate of one thread if the former is lower, thus disturbed."""
+        """Returns the rate of several threads; scales the rate of one thread if the former is lower, thus disturbed."""
         if ceiling is None:
             return 0.0
         return threads * single.rate if single is not None and ceiling.rate < single.rate else ceiling.rate
@@ -254,7 +254,7 @@ class _Loops:
         return self._threads_rate(ceiling, self.ceilings.bandwidth(nbytes // threads, write_share, 1), threads)
 
     def _level(self, nbytes: int, written: int) -> str:
-        """Return the memory level of a working set: by a core's cache sizes, and beyond them by the measured curve."""
+        """Returns the memory level of a working set: by a core's cache sizes, and beyond them by the measured curve."""
         if nbytes <= self.target.l1_bytes * self.threads:
             return "L1"
         if nbytes <= 0.75 * self.target.l2_bytes * self.threads:
@@ -267,7 +267,7 @@ class _Loops:
     # *** access patterns ***
 
     def _patterns(self, moved: int, written: int) -> KernelFacts:
-        """Return the facts from the access patterns; all other fields are 0."""
+        """Returns the facts from the access patterns; all other fields are 0."""
         l1, l2 = CacheShape(self.target.l1_bytes, L1_WAYS), CacheShape(self.target.l2_bytes, L2_WAYS)
         beyond_l1, near = self.pattern.traffic(l1)
         beyond_l2, beyond_l3 = self.pattern.traffic(l2)
@@ -314,7 +314,7 @@ class _Loops:
         return nbytes / rate / 1e3 if rate else 0.0
 
     def _pattern_us(self, operand: Operand, runs: Runs, nbytes: int, moved: int) -> float:
-        """Return the time of an operand's traffic, given the length of its contiguous pieces."""
+        """Returns the time of an operand's traffic, given the length of its contiguous pieces."""
         is_shared = any(loop.arg.kind is AxisKind.THREAD and not operand.varies(loop) for loop in operand.loops)
         spread = operand.nbytes * (self.threads if is_shared else 1)
         if runs.pitch_bytes is not None and runs.pitch_bytes >= FAR and runs.run_bytes < FAR:
@@ -342,7 +342,7 @@ class _Loops:
     # *** code ***
 
     def with_code(self, facts: KernelFacts, assembly: Sequence[str], loop: HotLoop | None, tool: bool) -> KernelFacts:
-        """Return `facts` with the facts from the assembly."""
+        """Returns `facts` with the facts from the assembly."""
         if loop is None:
             return replace(facts, missing=(*facts.missing, "no assembly of x86 with a loop to read"))
         if facts.level == "memory" and not loop.past_caches:
@@ -389,7 +389,7 @@ class _Loops:
         return replace(facts, **self._crossing_times(loop, facts))
 
     def _crossing_times(self, loop: HotLoop, facts: KernelFacts) -> dict[str, Any]:
-        """Return the time of the hot loop's loads, if some operand's vectors cross cache lines."""
+        """Returns the time of the hot loop's loads, if some operand's vectors cross cache lines."""
         loops, operands = self.pattern.hottest()
         loads = [
             operand
@@ -415,7 +415,7 @@ def _is_random(operand: Operand) -> bool:
 
 
 def _count_visits(operand: Operand) -> int:
-    """Return the number of data-dependent accesses: the iterations down to the last loop of unknown stride."""
+    """Returns the number of data-dependent accesses: the iterations down to the last loop of unknown stride."""
     unknown = [k for k, loop in enumerate(operand.loops) if operand.varies(loop) and operand.stride(loop) is None]
     last = max(unknown, default=len(operand.loops) - 1)
     return prod(size_of(loop) for loop in operand.loops[: last + 1])

@@ -47,7 +47,7 @@ class BottleneckRule(ReadableRow):
 
 
 def explains(facts: KernelFacts, time_us: float) -> float:
-    """Return `time_us` / the judged time."""
+    """Returns `time_us` / the judged time."""
     return time_us / facts.judged_us if facts.judged_us else 0.0
 
 
@@ -77,7 +77,7 @@ def _pattern_share(facts: KernelFacts) -> float:
 
 
 def _bytes_share(facts: KernelFacts) -> float:
-    """Return the share of the time that its bytes explain: read once and in order, plus those that its stores fetch."""
+    """Returns the share of the time that its bytes explain: read once and in order, plus those its stores fetch."""
     return explains(facts, facts.own_memory_us + facts.fetch_us)
 
 
@@ -86,7 +86,7 @@ def _has_low_line_use(facts: KernelFacts) -> bool:
 
 
 def _limit_share(facts: KernelFacts) -> float:
-    """Return the share of the time that the longer of bytes and operations explains, with the launch."""
+    """Returns the share of the time that the longer of bytes and operations explains, with the launch."""
     return explains(facts, max(facts.least_us) + facts.launch_us)
 
 
@@ -193,7 +193,7 @@ def _is_strided_remainder(facts: KernelFacts) -> bool:
 
 
 def _mixed_shares(facts: KernelFacts) -> tuple[float, float]:
-    """Return the share of the time that instructions explain, and the share that memory explains."""
+    """Returns the share of the time that instructions explain, and the share that memory explains."""
     memory = max(_bytes_share(facts), explains(facts, max(facts.pattern_us, facts.refill_us)))
     return facts.code_share, memory + explains(facts, facts.launch_us)
 
@@ -397,7 +397,7 @@ RULES = (
 
 
 def judge(facts: KernelFacts) -> tuple[str, str, BottleneckRule | None]:
-    """Return the kind of bottleneck, the kind by the fastest sample (differs only for "noise"), and the rule that held.
+    """Returns the kind of bottleneck, the kind by the fastest sample (differs only for "noise"), and the rule.
 
     Raises:
         ValueError: the kernel has no samples.

@@ -57,7 +57,7 @@ REMEDIES = {  # by the kind of the bottleneck; {kernel} is the Python expression
 
 
 def suggestions_for(kind: str, facts: KernelFacts) -> Iterator[Suggestion]:
-    """Yield suggestions that helped against this kind of bottleneck in experiments. They are not tried here.
+    """Yields suggestions that helped against this kind of bottleneck in experiments. They are not tried here.
 
     Each names an existing opt, method, setting or panel. Its text calls the Explorer `view`.
     """
@@ -88,17 +88,17 @@ def suggestions_for(kind: str, facts: KernelFacts) -> Iterator[Suggestion]:
 
 
 def kernel_text(number: int) -> str:
-    """Return the Python expression for the kernel: "view.kernels[3]"."""
+    """Returns the Python expression for the kernel: "view.kernels[3]"."""
     return f"view.kernels[{number}]"
 
 
 def set_opts_text(number: int, opts: Iterable[str]) -> str:
-    """Return the call that gives a kernel these opts."""
+    """Returns the call that gives a kernel these opts."""
     return f'{kernel_text(number)}.set_opts("{", ".join(opts)}")'
 
 
 def smaller_tiles(opts: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield these opts with half and with a quarter of the largest UPCAST."""
+    """Yields these opts with half and with a quarter of the largest UPCAST."""
     amounts = {number: to_opt(opt).amount for number, opt in enumerate(opts) if opt.startswith("UPCAST(")}
     number = max(amounts, key=lambda candidate: amounts[candidate], default=None)
     if number is None:

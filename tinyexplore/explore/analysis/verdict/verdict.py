@@ -71,7 +71,7 @@ class SpeedVerdict(Readable):
         return "fast" if self.share_of_limit >= FAST else "middle" if self.share_of_limit >= SLOW else "slow"
 
     def table(self) -> Table:
-        """Return the sentence, and a row for each number and each suggestion."""
+        """Returns the sentence, and a row for each number and each suggestion."""
         rows = [(item.name, item.value, item.panel) for item in self.evidence]
         rows += [("try", trial.text, trial.result) for trial in self.suggestions]
         for part in self.parts:
@@ -114,7 +114,7 @@ class SpeedVerdict(Readable):
 
 
 def verdict_of(facts: KernelFacts, suggestions: Sequence[Suggestion] = ()) -> SpeedVerdict:
-    """Return the verdict by the rules. Its figures are those of the median; the fastest of disturbed samples decides
+    """Returns the verdict by the rules. Its figures are those of the median; the fastest of disturbed samples decides
     the kind.
 
     Raises:
@@ -141,7 +141,7 @@ def verdict_of(facts: KernelFacts, suggestions: Sequence[Suggestion] = ()) -> Sp
 
 
 def _limit_notes(facts: KernelFacts) -> tuple[str, ...]:
-    """Return the note on a limit that the kernel exceeds."""
+    """Returns the note on a limit that the kernel exceeds."""
     if facts.share <= BEATS:
         return ()
     times = f"{duration_text(facts.limit_us)} by the ceilings, {duration_text(facts.time_us)} measured"
@@ -152,7 +152,7 @@ def _limit_notes(facts: KernelFacts) -> tuple[str, ...]:
 
 
 def _sentence(facts: KernelFacts, shown: KernelFacts, kind: str, likely: str) -> str:
-    """Return the sentence. `shown` has the facts at the median, for all figures."""
+    """Returns the sentence. `shown` has the facts at the median, for all figures."""
     text = _KERNEL_TEXTS[likely](shown) + _opts_text(shown, likely) + _model_text(shown, likely)
     if kind != "noise":
         return text
@@ -166,7 +166,7 @@ def _sentence(facts: KernelFacts, shown: KernelFacts, kind: str, likely: str) ->
 
 
 def _opts_text(facts: KernelFacts, likely: str) -> str:
-    """Return the sentence about a slow kernel without opts."""
+    """Returns the sentence about a slow kernel without opts."""
     if facts.opts is None or facts.opts or facts.share >= 0.5 or likely in ("launch overhead", "random access"):
         return ""
     return f" It has no opts: {'' if facts.vector else 'one element at a time, '}on one thread."
@@ -177,7 +177,7 @@ def _waited_text(facts: KernelFacts) -> str:
 
 
 def _slow_text(facts: KernelFacts) -> str:
-    """Return the distance from the limit as text: "76 % of its limit", or "Slow: it takes 4.2 times the least time"."""
+    """Returns the distance from the limit as text: "76 % of its limit", or "Slow: it takes 4.2 times the limit"."""
     if not facts.share:
         return "No ceiling is known"
     if facts.share >= 0.5:
@@ -187,7 +187,7 @@ def _slow_text(facts: KernelFacts) -> str:
 
 
 def _limit_share_text(facts: KernelFacts) -> str:
-    """Return the share of the limit as text: "76 % of its limit", or "faster than its measured limit"."""
+    """Returns the share of the limit as text: "76 % of its limit", or "faster than its measured limit"."""
     if facts.share > BEATS:
         return "faster than its measured limit"
     return f"{_percent(min(1.0, facts.share))} of its limit"
@@ -343,7 +343,7 @@ _KERNEL_TEXTS = {
 
 
 def _model_text(facts: KernelFacts, likely: str) -> str:
-    """Return the remark for a kernel on which the model is wrong."""
+    """Returns the remark for a kernel on which the model is wrong."""
     if not facts.has_model or facts.code_share <= OFF or likely in ("launch overhead", "redundant work"):
         return ""
     return f" The model says {facts.cycles:.3g} cycles, the measurement {facts.measured_cycles:.3g}."
@@ -353,7 +353,7 @@ def _model_text(facts: KernelFacts, likely: str) -> str:
 
 
 def _evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
-    """Return the figures. `facts` are those at the median, `measured` the original ones."""
+    """Returns the figures. `facts` are those at the median, `measured` the original ones."""
     quartiles = f"{duration_text(facts.low_us)} to {duration_text(facts.high_us)}, n = {facts.samples}"
     evidence = [Evidence("median", f"{duration_text(facts.time_us)} ({quartiles})", "timing")]
     if measured.is_disturbed:
@@ -393,7 +393,7 @@ def _evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
 
 
 def _of_threads(facts: KernelFacts) -> str:
-    """Return the text about the number of threads in a short kernel's limit; "" if it uses all threads."""
+    """Returns the text about the number of threads in a short kernel's limit; "" if it uses all threads."""
     if facts.judged_us > WAKES or facts.threads == facts.all_threads:
         return ""
     return f" (limit of {count_text(facts.threads, 'thread')})"
@@ -414,7 +414,7 @@ def program_verdict(
     unknown: int = 0,
     outside: Sequence[OutsideOperation] = (),
 ) -> SpeedVerdict:
-    """Return the verdict on a program, by its slowest kernel.
+    """Returns the verdict on a program, by its slowest kernel.
 
     If operations of another library took at least as long as all kernels, the verdict is "unexplained", because their
     time has no model here.
@@ -449,14 +449,14 @@ def program_verdict(
 
 
 def _times(parts: Sequence[SpeedVerdict], counts: Sequence[int]) -> list[float]:
-    """Return the time of all launches of each kernel, in microseconds."""
+    """Returns the time of all launches of each kernel, in microseconds."""
     return [
         (verdict.facts.time_us if verdict.facts is not None else 0.0) * count for verdict, count in zip(parts, counts)
     ]
 
 
 def _verdict_on_kernels(title: str, parts: Sequence[SpeedVerdict], counts: Sequence[int], unknown: int) -> SpeedVerdict:
-    """Return the verdict on a program without the operations of other libraries."""
+    """Returns the verdict on a program without the operations of other libraries."""
     times = _times(parts, counts)
     total = sum(times)
     order = sorted(range(len(parts)), key=lambda number: -times[number])
@@ -502,7 +502,7 @@ def _verdict_on_kernels(title: str, parts: Sequence[SpeedVerdict], counts: Seque
 
 
 def _with_outside_operations(text: str, outside: Sequence[OutsideOperation], kernels_us: float) -> str:
-    """Return the verdict on the kernels with the time of other operations; the longer of both comes first."""
+    """Returns the verdict on the kernels with the time of other operations; the longer of both comes first."""
     total = sum(operation.time_us for operation in outside)
     longest = max(outside, key=lambda operation: operation.time_us)
     same = [operation for operation in outside if operation.name == longest.name]

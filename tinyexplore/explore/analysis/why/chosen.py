@@ -1,4 +1,4 @@
-"""Explain a kernel's opts: each decision of the heuristics, its numbers, and the opts without it."""
+"""Explains a kernel's opts: each decision of the heuristics, its numbers, and the opts without it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class WhyOpts(Readable):
     chosen: tuple[Chosen, ...]
 
     def table(self) -> Table:
-        """Return one row per decision; a note has the number of those without an opt."""
+        """Returns one row per decision; a note has the number of those without an opt."""
         title = f"kernel {self.kernel} ({self.name}): {', '.join(self.opts) or 'no opts'}"
         applicable = [
             decision for decision in self.chosen if decision.opts or decision.choice.weighed or decision.choice.compared
@@ -59,7 +59,7 @@ class WhyOpts(Readable):
         return Table(title, columns, rows, notes, frozenset((columns[0], columns[3])))
 
     def __getitem__(self, decision: str) -> Chosen:
-        """Return the decision with this name."""
+        """Returns the decision with this name."""
         for row in self.chosen:
             if row.choice.name == decision:
                 return row
@@ -67,14 +67,14 @@ class WhyOpts(Readable):
 
 
 def next_best(weighed: Weighed) -> tuple[str, float] | None:
-    """Return the best of the options that were not chosen."""
+    """Returns the best of the options that were not chosen."""
     others = [option for option in weighed.options if option[0] != weighed.chosen]
     best = min if weighed.least else max
     return best(others, key=lambda option: option[1], default=None)
 
 
 def weighed_text(weighed: Weighed) -> str:
-    """Return the chosen option and the next best one as text: "rows at a time: 6 (1.02); next best 5 (1.04)"."""
+    """Returns the chosen option and the next best one as text: "rows at a time: 6 (1.02); next best 5 (1.04)"."""
     scores = dict(weighed.options)
     text = f"{weighed.what}: {weighed.chosen}"
     if weighed.chosen in scores:
@@ -88,7 +88,7 @@ def _not_applied(choice: Choice) -> str:
 
 
 def _row(row: Chosen) -> tuple[str, str, str, str]:
-    """Return the row of a decision: its name, its opts, the numbers it compared, and the opts without it."""
+    """Returns the row of a decision: its name, its opts, the numbers it compared, and the opts without it."""
     opts = [f"{opt.opt}: {opt.reason}" if opt.applied else f"{opt.opt} is illegal: {opt.reason}" for opt in row.opts]
     numbers = [*map(weighed_text, row.choice.weighed), *map(compared_text, row.choice.compared)]
     without = "" if row.instead is None else ", ".join(row.instead) or "no opts"
@@ -96,7 +96,7 @@ def _row(row: Chosen) -> tuple[str, str, str, str]:
 
 
 def why_opts(trace: Trace, kernel: int = 0) -> WhyOpts:
-    """Explain a kernel's opts decision by decision, with the numbers that each decision compared.
+    """Explains a kernel's opts decision by decision, with the numbers that each decision compared.
 
     If the device is available here, each row also has the opts without that decision.
     """
@@ -120,7 +120,7 @@ def why_opts(trace: Trace, kernel: int = 0) -> WhyOpts:
 
 
 def kernel_before(trace: Trace, stage: Stage) -> Kernel | None:
-    """Return the kernel before the decisions; None if its device is not available."""
+    """Returns the kernel before the decisions; None if its device is not available."""
     assert stage.kernel is not None
     try:
         with Context(**settings_of(trace)):  # including TARGET

@@ -1,4 +1,4 @@
-"""Explain why a rule does not fire on a node: compare its pattern part by part until a part does not match.
+"""Explains why a rule does not fire on a node: compares its pattern part by part until a part does not match.
 
 The compiled matcher (`uop/pattern.py`) returns only whether a pattern matches. This slower matcher gives the same
 result and records the nearest miss. For a commutative operation it tries both operand orders and records the order
@@ -125,7 +125,7 @@ class _Walk:
     def ways(
         self, pending: list[tuple[UPat, UOp, Path, Path]], bound: dict[str, UOp], matches: _Taken
     ) -> Iterator[tuple[dict[str, UOp], _Taken]]:
-        """Yield the matches of all `pending` patterns, in the order in which the compiled matcher finds them."""
+        """Yields the matches of all `pending` patterns, in the order in which the compiled matcher finds them."""
         if not pending:
             yield bound, matches
             return
@@ -152,14 +152,14 @@ class _Walk:
         matches: _Taken,
         missed: tuple[Path, UOp, Path] | None = None,
     ) -> None:
-        """Record this mismatch if no other operand order matched more parts."""
+        """Records this mismatch if no other operand order matched more parts."""
         if rank > self.match.rank:
             self.match.rank, self.match.mismatch = rank, mismatch
             self.match.passed, self.match.bound = rank[0], bound
             self.match.taken, self.match.missed = matches, missed
 
     def difference(self, pattern: UPat, node: UOp, path: Path, bound: dict[str, UOp]) -> Mismatch | None:
-        """Return the first requirement of `pattern` that `node` itself does not meet."""
+        """Returns the first requirement of `pattern` that `node` itself does not meet."""
         text = self.text(node)
         if pattern.ops is not None and node.op not in pattern.ops:
             return Mismatch("operation", path, ops_text(pattern), text)
@@ -183,7 +183,7 @@ class _Walk:
         return None
 
     def call_rule(self, bound: dict[str, UOp], matches: _Taken) -> UOp | None:
-        """Return the result of the rule's function on the nodes that its pattern bound."""
+        """Returns the result of the rule's function on the nodes that its pattern bound."""
         rule, match = self.rule, self.match
         code = rule.function.__code__
         parameters = code.co_varnames[: code.co_argcount]
@@ -222,7 +222,7 @@ class _Walk:
 
 
 def match_rule(rule: Rule, node: UOp, ctx: Any = NO_CONTEXT, *, places: bool = True) -> MatchAttempt:
-    """Return the result of `rule` on `node`.
+    """Returns the result of `rule` on `node`.
 
     ctx: the context that its pass would give it.
     places: whether to trace a function that returns nothing.
@@ -231,7 +231,7 @@ def match_rule(rule: Rule, node: UOp, ctx: Any = NO_CONTEXT, *, places: bool = T
 
 
 def _orders(pattern: UPat, patterns: Sequence[UPat], node: UOp) -> tuple[tuple[int, ...], ...]:
-    """Return the operand orders to try: both for a commutative operation, unless they are equal."""
+    """Returns the operand orders to try: both for a commutative operation, unless they are equal."""
     plain = tuple(range(len(patterns)))
     if not pattern.is_commutative:
         return (plain,)
@@ -241,14 +241,14 @@ def _orders(pattern: UPat, patterns: Sequence[UPat], node: UOp) -> tuple[tuple[i
 
 
 def _count_parts(pattern: UPat) -> int:
-    """Return the number of parts of a pattern: the pattern itself and its patterns for sources."""
+    """Returns the number of parts of a pattern: the pattern itself and its patterns for sources."""
     if pattern.ops == _CONST_ONLY:
         return 1
     return 1 + sum([_count_parts(src) for src in pattern.src or ()])
 
 
 def pattern_parts(rule: Rule, match: MatchAttempt) -> tuple[PatternPart, ...]:
-    """Return the parts of a rule's pattern, the whole first, each with the node that it was compared with."""
+    """Returns the parts of a rule's pattern, the whole first, each with the node that it was compared with."""
     taken = {location: (node, path) for location, node, path in match.taken}
     printer = Printer()
     parts: list[PatternPart] = []
@@ -268,7 +268,7 @@ def pattern_parts(rule: Rule, match: MatchAttempt) -> tuple[PatternPart, ...]:
 
 
 def _part_text(pattern: UPat) -> str:
-    """Return the requirement of one part of a pattern as text: "MUL", "CONST 0", "x", "x: ADD or SUB"."""
+    """Returns the requirement of one part of a pattern as text: "MUL", "CONST 0", "x", "x: ADD or SUB"."""
     name = pattern.name or ""
     if pattern.ops is None:
         return name or "any node"
@@ -276,7 +276,7 @@ def _part_text(pattern: UPat) -> str:
 
 
 def build_result(pattern: UPat, bound: dict[str, UOp], like: UOp) -> UOp:
-    """Build the right side of a law; a number gets the type of `like`."""
+    """Builds the right side of a law; a number gets the type of `like`."""
     if pattern.name is not None and pattern.name in bound:
         return bound[pattern.name]
     assert pattern.ops is not None, f"cannot build {pattern}"
@@ -295,7 +295,7 @@ def build_result(pattern: UPat, bound: dict[str, UOp], like: UOp) -> UOp:
 
 
 def node_text(node: UOp, printer: Printer | None = None) -> str:
-    """Return a node as short text: its operation, and the expression that it computes."""
+    """Returns a node as short text: its operation, and the expression that it computes."""
     if node.op is Ops.CONST:
         return f"CONST {number_text(node.arg)}"
     text = (printer or Printer()).text(node)
@@ -304,7 +304,7 @@ def node_text(node: UOp, printer: Printer | None = None) -> str:
 
 
 def ops_text(pattern: UPat) -> str:
-    """Return the operations that a pattern allows, as text."""
+    """Returns the operations that a pattern allows, as text."""
     assert pattern.ops is not None
     names = sorted(op.name for op in pattern.ops)
     if len(names) > _MOST_OPS:
@@ -316,7 +316,7 @@ def ops_text(pattern: UPat) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Return an argument of a node as text."""
+    """Returns an argument of a node as text."""
     if isinstance(value, Ops):
         return value.name
     return "none" if value is None else number_text(value)

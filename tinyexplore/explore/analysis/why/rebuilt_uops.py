@@ -35,7 +35,7 @@ class RebuiltUOps:
         self._digests = UopDigests()
 
     def uop(self, node: int) -> UOp:
-        """Return the UOp of node `node`, with the sources from the trace."""
+        """Returns the UOp of node `node`, with the sources from the trace."""
         if node in self._made:
             return self._made[node]
         missing = {node}
@@ -56,7 +56,7 @@ class RebuiltUOps:
         return self._made[node]
 
     def graph(self, graph: ShownGraph) -> dict[int, UOp]:
-        """Return the graph at one step of a pass: display id → UOp, each with its sources at that step."""
+        """Returns the graph at one step of a pass: display id → UOp, each with its sources at that step."""
         nodes: dict[int, UOp] = {}
         for root in graph.root:
             stack = [root]
@@ -75,7 +75,7 @@ class RebuiltUOps:
 
 
 def uop_of(node: Node, sources: Sequence[UOp]) -> UOp:
-    """Return the UOp for a row of a trace, with these sources."""
+    """Returns the UOp for a row of a trace, with these sources."""
     if node.kind != "uop" or node.op not in Ops.__members__:
         raise CannotRebuild(f"node {node.id} is a {node.kind} ({node.op}), not a UOp of this version")
     op = Ops[node.op]

@@ -1,4 +1,4 @@
-"""Explain rules at a node: which could fire, which fired, and what prevented the others.
+"""Explains rules at a node: which could fire, which fired, and what prevented the others.
 
 A node is a live UOp, or a row of a trace at some step of a pass. For the latter, its graph is rebuilt from the trace,
 and the rules of that pass are tried on it with the context of the pass.
@@ -79,11 +79,11 @@ class RuleAttempt(Readable):
     pattern: tuple[PatternPart, ...] = ()
 
     def table(self) -> Table:
-        """Return a table with one row: the rule, whether it fires, its law and the reason."""
+        """Returns a table with one row: the rule, whether it fires, its law and the reason."""
         return Table(self.text, _COLUMNS, (self.row(),), code=_CODE_COLUMNS)
 
     def row(self) -> tuple[str, str, str, str]:
-        """Return the row of this rule in a table of several."""
+        """Returns the row of this rule in a table of several."""
         if self.mismatch is None:
             return self.rule, "fires first" if self.first else "fires", self.law, f"gives {self.after}"
         matched = f"{self.verdict}: {self.passed} of {self.parts} parts match"
@@ -147,7 +147,7 @@ class WhyNot(Readable):
     stopped: tuple[RuleAttempt, ...]
 
     def table(self) -> Table:
-        """Return one row per rule: those that could fire first, then the others, nearest miss first."""
+        """Returns one row per rule: those that could fire first, then the others, nearest miss first."""
         counts = f"{len(self.could)} could fire, {len(self.stopped)} cannot"
         title = f"{self.what}, in {self.name} after step {self.step}: {counts}"
         notes = [self.note] if self.note else []
@@ -169,7 +169,7 @@ class WhyNot(Readable):
         return "\n".join([*lines, *map(str, self.could), *map(str, self.stopped)])
 
     def __getitem__(self, rule: str) -> RuleAttempt:
-        """Return the attempt of the rule with this name."""
+        """Returns the attempt of the rule with this name."""
         for attempt in (*self.could, *self.stopped):
             if attempt.rule == rule:
                 return attempt
@@ -181,7 +181,7 @@ class WhyNot(Readable):
 
 
 def why_not(rule: Rule | str, node: UOp, *, ctx: Any = NO_CONTEXT) -> RuleAttempt:
-    """Return the result of `rule` (a rule or its name) on `node`: it fires, or the mismatch.
+    """Returns the result of `rule` (a rule or its name) on `node`: it fires, or the mismatch.
 
     ctx: the context that a pass would give its rules (a `Lowering`). Without one, a rule that needs it has the verdict
         "unknown".
@@ -200,7 +200,7 @@ def why_not(rule: Rule | str, node: UOp, *, ctx: Any = NO_CONTEXT) -> RuleAttemp
 
 
 def could_fire(node: UOp, stage: str | None = None, *, ctx: Any = NO_CONTEXT) -> tuple[RuleAttempt, ...]:
-    """Return the rules that would fire on `node` now: those of pass `stage` in order, or those of all passes."""
+    """Returns the rules that would fire on `node` now: those of pass `stage` in order, or those of all passes."""
     matchers = tables()
     if stage is not None and stage not in matchers:
         raise ValueError(f"no pass {stage!r} with rules; there are: {', '.join(matchers)}")
@@ -211,7 +211,7 @@ def could_fire(node: UOp, stage: str | None = None, *, ctx: Any = NO_CONTEXT) ->
 
 
 def tables() -> dict[str, PatternMatcher]:
-    """Return the tables of rules, by the stages that use them."""
+    """Returns the tables of rules, by the stages that use them."""
     passes = {step.name: step.table for step in PASSES if isinstance(step, Rewrite)}
     return {"split axes": SIMPLIFY, **passes}
 
@@ -245,7 +245,7 @@ def _try_rule(rule: Rule, node: UOp, ctx: Any, *, places: bool = True) -> RuleAt
 
 
 def _mark_first(attempts: list[RuleAttempt]) -> tuple[RuleAttempt, ...]:
-    """Set `first` on the first rule that fires: the pass applies this rule."""
+    """Sets `first` on the first rule that fires: the pass applies this rule."""
     return tuple(replace(attempt, first=number == 0) for number, attempt in enumerate(attempts))
 
 
@@ -258,12 +258,12 @@ def _distance_to_match(attempt: RuleAttempt) -> tuple[float, int]:
 
 
 def place_text(path: tuple[int, ...]) -> str:
-    """Return the position in a pattern as text: "the node itself", "source 1", "source 0 of source 1"."""
+    """Returns the position in a pattern as text: "the node itself", "source 1", "source 0 of source 1"."""
     return " of ".join(f"source {source}" for source in reversed(path)) or "the node itself"
 
 
 def mismatch_text(mismatch: Mismatch) -> str:
-    """Describe a mismatch as a sentence."""
+    """Describes a mismatch as a sentence."""
     match mismatch.kind:
         case "function" | "nothing new" | "error" | "context":
             return f"wants {mismatch.expected}; {mismatch.actual}"
@@ -286,7 +286,7 @@ class Explainer:
         self.graphs: OrderedDict[tuple[int, int], tuple[ShownGraph, dict[int, UOp]]] = OrderedDict()
 
     def why_not(self, node: Node | int, stage: Stage | int, step: int | None = None, rule: str | None = None) -> WhyNot:
-        """Explain the rules at `node` after `step` steps of the stage (None: all).
+        """Explains the rules at `node` after `step` steps of the stage (None: all).
 
         rule: only rules of this name.
         """
@@ -331,7 +331,7 @@ class Explainer:
         )
 
     def place_of(self, node: int, stage: int | None = None, step: int | None = None) -> tuple[int, int | None]:
-        """Return the stage and step for a question about `node`.
+        """Returns the stage and step for a question about `node`.
 
         These are the given ones if the node is in that pass. Otherwise it is the first pass with rules that contains
         the node, at the step where it appears, or simply the first pass with rules.
@@ -347,7 +347,7 @@ class Explainer:
         return with_rules[0].id, 0
 
     def _step_of(self, node: int, stage: Stage) -> int | None:
-        """Return the number of steps after which `node` is in the stage's graph; None if it never is."""
+        """Returns the number of steps after which `node` is in the stage's graph; None if it never is."""
         nodes = dict(enumerate(self.trace.nodes))
         if any(row.id == node for row in reachable(nodes, stage.before)):
             return 0
@@ -355,7 +355,7 @@ class Explainer:
         return next(steps, None)
 
     def _locate(self, node: int, stage: Stage, step: int) -> tuple[UOp, ShownGraph | None, int | None, str]:
-        """Return the UOp of `node` at that step, the graph, the node's id in it, and a remark."""
+        """Returns the UOp of `node` at that step, the graph, the node's id in it, and a remark."""
         if not stage.steps:
             return self.rebuilt.uop(node), None, None, ""
         graph, uops = self._graph(stage, step)
@@ -384,7 +384,7 @@ class Explainer:
 
 
 def _with_trace_nodes(attempt: RuleAttempt, graph: ShownGraph | None, number_in_graph: int | None) -> RuleAttempt:
-    """Return the attempt with the trace's nodes for the parts of its pattern and for the mismatch."""
+    """Returns the attempt with the trace's nodes for the parts of its pattern and for the mismatch."""
     if graph is None or number_in_graph is None:
         return attempt
 
@@ -399,7 +399,7 @@ def _with_trace_nodes(attempt: RuleAttempt, graph: ShownGraph | None, number_in_
 
 
 def firings_on(trace: Trace, stage: Stage, node: int) -> tuple[RecordedRewrite, ...]:
-    """Return the firings of a stage that replaced a node or produced it."""
+    """Returns the firings of a stage that replaced a node or produced it."""
     firings = []
     for number, step in enumerate(stage.steps, 1):
         if step.rule is not None and node in (step.before, step.after):
@@ -415,7 +415,7 @@ def _no_rules(trace: Trace, stage: Stage) -> str:
 
 
 def settings_of(trace: Trace) -> dict[str, Any]:
-    """Return the settings of a trace's capture that rules may read."""
+    """Returns the settings of a trace's capture that rules may read."""
     default = Config()
     kinds = {field.name: type(getattr(default, field.name)) for field in fields(Config)}
     settings = {}
@@ -431,7 +431,7 @@ def settings_of(trace: Trace) -> dict[str, Any]:
 
 
 def context_of(trace: Trace, stage: Stage, rebuilt: RebuiltUOps) -> Any:
-    """Return the context that the pass of `stage` gave its rules; NO_CONTEXT if the device is not available here."""
+    """Returns the context that the pass of `stage` gave its rules; NO_CONTEXT if the device is not available here."""
     step: Pass | None = next((step for step in PASSES if step.name == stage.name), None)
     if not isinstance(step, Rewrite) or stage.kernel is None:
         return None
@@ -443,7 +443,7 @@ def context_of(trace: Trace, stage: Stage, rebuilt: RebuiltUOps) -> Any:
 
 
 def _arguments(trace: Trace, kernel: int, rebuilt: RebuiltUOps) -> Iterator[UOp]:
-    """Yield the arguments of a kernel as scheduled."""
+    """Yields the arguments of a kernel as scheduled."""
     for stage in trace.stages:
         if stage.kernel == kernel and len(stage.before) == 1 and trace.nodes[stage.before[0]].kind == "uop":
             ast = rebuilt.uop(stage.before[0])
@@ -455,7 +455,7 @@ _explainers: OrderedDict[int, Explainer] = OrderedDict()
 
 
 def explainer(trace: Trace) -> Explainer:
-    """Return the Explainer of `trace`, cached for the traces used last."""
+    """Returns the Explainer of `trace`, cached for the traces used last."""
     made_explainer = _explainers.get(id(trace))
     if made_explainer is None or made_explainer.trace is not trace:
         made_explainer = _explainers[id(trace)] = Explainer(trace)

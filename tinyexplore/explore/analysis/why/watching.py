@@ -112,7 +112,7 @@ class _ReturnTracer:
 def watch_returns(
     function: Callable[..., Any], arguments: Sequence[Any], printer: Printer | None = None
 ) -> tuple[ReturnSite, ...]:
-    """Return the lines at which `function(*arguments)` and its callees returned None or False, innermost first."""
+    """Returns the lines at which `function(*arguments)` and its callees returned None or False, innermost first."""
     watch = _ReturnTracer(function.__code__.co_filename, printer or Printer())
     before = sys.gettrace()
     sys.settrace(watch.trace_call)

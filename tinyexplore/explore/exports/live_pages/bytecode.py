@@ -1,4 +1,4 @@
-"""Write an archive of Python modules with their bytecode, so that an import compiles nothing.
+"""Writes an archive of Python modules with their bytecode, so that an import compiles nothing.
 
 The Python that will import them runs this module (`precompiled.py`), so it imports nothing of this package.
 """
@@ -19,7 +19,7 @@ _WITH_DOCSTRINGS = ("pyodide/", "_pyodide/")  # these modules read their own doc
 
 
 def add_bytecode(archive: bytes, root: str, loaded: Collection[str]) -> bytes:
-    """Return the modules with bytecode in __pycache__ for those that are `loaded` (files); the sources stay.
+    """Returns the modules with bytecode in __pycache__ for those that are `loaded` (files); the sources stay.
 
     root: the folder of the modules.
     """
@@ -34,7 +34,7 @@ def add_bytecode(archive: bytes, root: str, loaded: Collection[str]) -> bytes:
 
 
 def to_bytecode(archive: bytes, root: str, loaded: Collection[str]) -> bytes:
-    """Return the modules with bytecode instead of the sources of those that are `loaded` (files), without docstrings.
+    """Returns the modules with bytecode instead of the sources of those that are `loaded` (files), without docstrings.
 
     root: the archive itself, from which Python imports them.
     """
@@ -50,7 +50,7 @@ def to_bytecode(archive: bytes, root: str, loaded: Collection[str]) -> bytes:
 
 
 def loaded_files() -> set[str]:
-    """Return the files of the modules that this Python has imported."""
+    """Returns the files of the modules that this Python has imported."""
     paths = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     return {file for file in paths if file}
 

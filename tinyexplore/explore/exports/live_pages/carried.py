@@ -43,7 +43,7 @@ class Carried:
     graphs: Mapping[int, CapturedGraph] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """Return the data as the JSON text in a page."""
+        """Returns the data as the JSON text in a page."""
         contents = {
             number: [None if part is None else b64encode(part).decode() for part in parts]
             for number, parts in self.contents.items()
@@ -76,7 +76,7 @@ class Carried:
 
 
 def carried_of(trace: Trace, captured: Mapping[int, Any], graphs: Mapping[int, CapturedGraph] | None = None) -> Carried:
-    """Return the data that a page of `trace` carries beside the trace.
+    """Returns the data that a page of `trace` carries beside the trace.
 
     Args:
         trace: the trace.
@@ -110,7 +110,7 @@ def _device_name(device: str) -> str:
 
 
 def _described_target(device: str, text: str) -> Target | None:
-    """Return the target of a device of this process if its description is `text`, else None."""
+    """Returns the target of a device of this process if its description is `text`, else None."""
     try:
         target = Device[device].target
     except (DeviceUnavailable, ValueError, KeyError):
@@ -119,7 +119,7 @@ def _described_target(device: str, text: str) -> Target | None:
 
 
 def target_to_data(target: Target) -> dict[str, Any]:
-    """Return a Target as plain data for JSON."""
+    """Returns a Target as plain data for JSON."""
     data: dict[str, Any] = {}
     for target_field in fields(target):
         value = getattr(target, target_field.name)
@@ -134,7 +134,7 @@ def target_to_data(target: Target) -> dict[str, Any]:
 
 
 def target_from_data(data: Mapping[str, Any]) -> Target:
-    """Return the Target that `target_to_data` encoded."""
+    """Returns the Target that `target_to_data` encoded."""
     types = dtypes.fields()
     ops = {name: frozenset(Ops[op] for op in _words(data[name])) for name in _OPS}
     kinds = {name: tuple(types[word] for word in _words(data[name])) for name in _TYPES}

@@ -1,4 +1,4 @@
-"""Convert a captured graph to plain data and back, for the fusion board of a page with engine."""
+"""Converts a captured graph to plain data and back, for the fusion board of a page with engine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_plain(graph: CapturedGraph) -> bool:
 
 
 def graph_to_data(graph: CapturedGraph) -> dict[str, Any]:
-    """Return the graph as plain data for JSON.
+    """Returns the graph as plain data for JSON.
 
     Raises:
         TypeError: an argument is no plain value.
@@ -39,7 +39,7 @@ def graph_to_data(graph: CapturedGraph) -> dict[str, Any]:
 
 
 def graph_from_data(data: Mapping[str, Any]) -> CapturedGraph:
-    """Return the graph that `graph_to_data` encoded."""
+    """Returns the graph that `graph_to_data` encoded."""
     return CapturedGraph(
         tuple([_row_from_data(row) for row in data["rows"]]),
         tuple(data["outputs"]),

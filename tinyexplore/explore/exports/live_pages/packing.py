@@ -59,7 +59,7 @@ _BEFORE_ALL = (1980, 1, 1, 0, 0, 0)
 
 
 def packed_engine() -> bytes:
-    """Return this package as an uncompressed zip archive, equal for equal files. `data_block` compresses it."""
+    """Returns this package as an uncompressed zip archive, equal for equal files. `data_block` compresses it."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         for path in engine_files():
@@ -69,7 +69,7 @@ def packed_engine() -> bytes:
 
 
 def engine_files() -> Iterator[Path]:
-    """Yield all files that the engine and the explorer need to run."""
+    """Yields all files that the engine and the explorer need to run."""
     for path in sorted(PACKAGE.rglob("*")):
         inside = path.relative_to(PACKAGE)
         of_no_use = path.suffix in (".pyc", ".ll") or inside.as_posix() in _NOT_PACKED  # only LLVM compiles .ll files
@@ -79,7 +79,7 @@ def engine_files() -> Iterator[Path]:
 
 
 def python_blocks(folder: Path) -> str:
-    """Return Pyodide's files and the engine as blocks of a page, precompiled if possible."""
+    """Returns Pyodide's files and the engine as blocks of a page, precompiled if possible."""
     files = {name: (folder / name).read_bytes() for name in PYODIDE_FILES}
     files[_STDLIB], files[_ENGINE] = with_first_bytecode(folder, slim_stdlib(files[_STDLIB]), packed_engine())
     lock = json.loads((folder / PYODIDE_LOCK).read_text(encoding="utf-8"))
@@ -88,7 +88,7 @@ def python_blocks(folder: Path) -> str:
 
 
 def slim_stdlib(archive: bytes) -> bytes:
-    """Return the standard library without modules that a page cannot use.
+    """Returns the standard library without modules that a page cannot use.
 
     The archive is uncompressed, since `data_block` compresses it.
     """
@@ -108,7 +108,7 @@ def _is_needed(name: str) -> bool:
 
 
 def data_block(name: str, data: bytes) -> str:
-    """Embed compressed `data` in a page under `name`, in base85 with characters that cannot end a script.
+    """Embeds compressed `data` in a page under `name`, in base85 with characters that cannot end a script.
 
     widgets/src/live/worker.ts reads it.
     """

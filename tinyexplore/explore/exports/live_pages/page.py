@@ -1,4 +1,4 @@
-"""Write pages with engine: the page of a trace or a playground, with the engine and a Python for the browser."""
+"""Writes pages with engine: the page of a trace or a playground, with the engine and a Python for the browser."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def live_html(
     responses: Mapping[str, Any] | None = None,
     pyodide: str | Path | None = None,
 ) -> str:
-    """Return the page of `trace` with an engine.
+    """Returns the page of `trace` with an engine.
 
     captured: the captured kernels.
     graphs: the captured schedules.
@@ -40,7 +40,7 @@ def live_html(
 
 
 def engine_elements(carried: Carried, pyodide: Path) -> str:
-    """Return the engine of a page and the code of all panels, as elements before the script that mounts the page."""
+    """Returns the engine of a page and the code of all panels, as elements before the script that mounts the page."""
     blocks = [
         python_blocks(pyodide),
         data_block("carried.json", carried.to_json().encode()),
@@ -57,7 +57,7 @@ MACHINES = (
 
 
 def playground_html(*, pyodide: str | Path | None = None) -> str:
-    """Return a page with an editor. The Python in the page runs programs, and their views open below."""
+    """Returns a page with an editor. The Python in the page runs programs, and their views open below."""
     targets = {}
     for _, machine in MACHINES:
         try:
@@ -90,7 +90,7 @@ def playground_html(*, pyodide: str | Path | None = None) -> str:
 
 
 def write_playground(folder: str | Path, *, pyodide: str | Path | None = None) -> Path:
-    """Write the playground as `index.html` in `folder`, for any server of static files."""
+    """Writes the playground as `index.html` in `folder`, for any server of static files."""
     page = playground_html(pyodide=pyodide)
     Path(folder).mkdir(parents=True, exist_ok=True)
     path = Path(folder) / "index.html"

@@ -1,4 +1,4 @@
-"""Compile the Python modules of a page with engine ahead of time. A browser would take seconds.
+"""Compiles the Python modules of a page with engine ahead of time. A browser would take seconds.
 
 Bytecode depends on the version of Python, so the page's own Python generates it, under Node. The result is stored in
 the disk cache, signed. Without Node, a page carries sources, and its first response takes some seconds longer.
@@ -42,7 +42,7 @@ for (const name of ["stdlib", "engine"]) await writeFile(`${work}/${name}.made`,
 
 
 def with_first_bytecode(pyodide: Path, stdlib: bytes, engine: bytes) -> tuple[bytes, bytes]:
-    """Return both archives with the bytecode of the modules that a page needs first.
+    """Returns both archives with the bytecode of the modules that a page needs first.
 
     Bytecode replaces the sources of the standard library and is added to those of the engine. If Node is not installed
     or cannot start this Pyodide, both archives are returned unchanged.
@@ -69,7 +69,7 @@ def with_first_bytecode(pyodide: Path, stdlib: bytes, engine: bytes) -> tuple[by
 def _compile_archives(
     node: str, pyodide: Path, compiler: bytes, archives: Mapping[str, bytes]
 ) -> tuple[bytes, bytes] | None:
-    """Compile both archives with Node and Pyodide; return None if that fails."""
+    """Compiles both archives with Node and Pyodide; returns None if that fails."""
     try:
         with tempfile.TemporaryDirectory(prefix="tinyexplore-") as name:
             work = Path(name)

@@ -1,4 +1,4 @@
-"""Find or download Pyodide, the Python for browsers in a page with engine.
+"""Finds or downloads Pyodide, the Python for browsers in a page with engine.
 
 It is downloaded once from its npm package, and is never part of this package.
 """
@@ -35,7 +35,7 @@ class PyodideMissing(RuntimeError):
 
 
 def find_pyodide(folder: str | Path | None = None) -> Path:
-    """Return the folder with Pyodide's files.
+    """Returns the folder with Pyodide's files.
 
     The search order is: `folder` (a folder, or the package as .tgz), $PYODIDE, the version in a checkout's front end,
     an earlier download, and a new download from npm's registry.
@@ -53,7 +53,7 @@ def _checkout() -> Path:
 
 
 def missing_files_reason(folder: Path) -> str:
-    """Return the reason why `folder` has no Pyodide for a page with engine, or "" if it has one."""
+    """Returns the reason why `folder` has no Pyodide for a page with engine, or "" if it has one."""
     missing = [name for name in _ALL_FILES if not (folder / name).is_file()]
     if missing:
         return f"{folder} has no {', '.join(missing)}"
@@ -64,7 +64,7 @@ def missing_files_reason(folder: Path) -> str:
 
 
 def _unpack_once(name: str, package: Callable[[], bytes]) -> Path:
-    """Return the folder with the unpacked `package`; unpack it into a private folder on the first call."""
+    """Returns the folder with the unpacked `package`; unpacks it into a private folder on the first call."""
     folder = Path()
     for directory in kept_folders():
         folder = directory / f"pyodide-{name}"
@@ -88,7 +88,7 @@ def _read_package(path: Path) -> Path:
 
 
 def _fetch_package() -> bytes:
-    """Download and check the npm package, with npm if installed, else from the registry in npm's settings."""
+    """Downloads and checks the npm package, with npm if installed, else from the registry in npm's settings."""
     try:
         data = _fetch_by_npm() if shutil.which("npm") else _fetch_by_https()
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
@@ -125,7 +125,7 @@ def _fetch_by_https() -> bytes:
 
 
 def _unpack_files(package: bytes, folder: Path) -> None:
-    """Unpack the files that a page with engine needs from `package` into `folder`, atomically."""
+    """Unpacks the files that a page with engine needs from `package` into `folder`, atomically."""
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         fresh = Path(temporary) / "fresh"
         fresh.mkdir()

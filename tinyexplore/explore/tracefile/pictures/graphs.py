@@ -1,4 +1,4 @@
-"""Select the nodes of a static picture or an export: the graph of a stage, with simple nodes folded into labels."""
+"""Selects the nodes of a static picture or an export: the graph of a stage, with simple nodes folded into labels."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class DrawnGraph:
 
     @property
     def note(self) -> str:
-        """Return the remark about nodes that are not drawn, as text."""
+        """Returns the remark about nodes that are not drawn, as text."""
         parts = [
             f"{count_text(len(self.nodes), 'box', 'boxes')} for {self.total} nodes" if self.total != 1 else "1 node"
         ]
@@ -79,7 +79,7 @@ class DrawnGraph:
 
 
 def roots_of_stage(trace: TraceTables, stage: int | None, which: Which, kind: Kind) -> tuple[Node, ...]:
-    """Return the root nodes of a graph.
+    """Returns the root nodes of a graph.
 
     With a stage: its result, or its input if the stage failed. Without a stage and for LazyBuffers: those that no node
     reads. Without a stage and for UOps: the input of the first pass ("before"), or the result of the last pass of the
@@ -106,13 +106,13 @@ def roots_of_stage(trace: TraceTables, stage: int | None, which: Which, kind: Ki
 
 
 def reachable(nodes: Mapping[int, Node], roots: Iterable[int]) -> list[Node]:
-    """Return `roots` and all their transitive sources, sources first."""
+    """Returns `roots` and all their transitive sources, sources first."""
     order = toposort(roots, lambda i: nodes[i].src)
     return [nodes[i] for i in order]
 
 
 def drawn_graph(nodes: Sequence[Node], roots: Iterable[int] = (), max_nodes: int = 120) -> DrawnGraph:
-    """Return the graph of `nodes` (sources first) as it is drawn: at most `max_nodes` boxes, nearest to the roots.
+    """Returns the graph of `nodes` (sources first) as it is drawn: at most `max_nodes` boxes, nearest to the roots.
 
     Three kinds of nodes are folded: constants and their views into the labels of their users; a chain of views into its
     last view; index arithmetic into the expressions that INDEX, LOAD and STORE show.
@@ -151,7 +151,7 @@ def drawn_graph(nodes: Sequence[Node], roots: Iterable[int] = (), max_nodes: int
 
 
 def _view_chains(nodes: Iterable[Node], views: Mapping[int, int]) -> dict[int, list[Node]]:
-    """Return the folded views of each node that ends a chain of views, in the order in which they apply.
+    """Returns the folded views of each node that ends a chain of views, in the order in which they apply.
 
     views: each folded view and the node that reads it.
     """
@@ -166,7 +166,7 @@ def _view_chains(nodes: Iterable[Node], views: Mapping[int, int]) -> dict[int, l
 
 
 def _tooltip(node: Node) -> str:
-    """Return the tooltip of a node: operation, shape, dtype, argument, Python name, and the calls that created it."""
+    """Returns the tooltip of a node: operation, shape, dtype, argument, Python name, and the calls that created it."""
     text = f"{node.op} #{node.id} {node.detail}\n{node.dtype}{f' {node.arg}' if node.arg else ''}".strip()
     if node.name:
         text += f"\n{node.name} in Python"
@@ -176,7 +176,7 @@ def _tooltip(node: Node) -> str:
 
 
 def _constant_texts(nodes: Iterable[Node], keep: set[int]) -> dict[int, str]:
-    """Return the value as text of each constant, and of each view of constants alone."""
+    """Returns the value as text of each constant, and of each view of constants alone."""
     values: dict[int, str] = {}
     for node in nodes:
         if node.id in keep:
@@ -202,7 +202,7 @@ def _is_inner_view(
 def _index_maths(
     nodes: Sequence[Node], table: Mapping[int, Node], users: Mapping[int, list[int]], keep: set[int]
 ) -> set[int]:
-    """Return the ids of arithmetic nodes that only compute addresses, and of INDEX nodes that only a LOAD or STORE
+    """Returns the ids of arithmetic nodes that only compute addresses, and of INDEX nodes that only a LOAD or STORE
     reads."""
     index_nodes: set[int] = set()
     for node in reversed(nodes):
@@ -224,7 +224,7 @@ def _reads_as_index(user: Node, source: int, maths: set[int]) -> bool:
 
 
 def _nearest_nodes(roots: Sequence[int], sources: Mapping[int, Sequence[int]], limit: int) -> set[int]:
-    """Return the first `limit` nodes of a breadth-first walk from the roots."""
+    """Returns the first `limit` nodes of a breadth-first walk from the roots."""
     queue = [root for root in roots if root in sources]
     seen = set(queue)
     for node in queue:
@@ -236,7 +236,7 @@ def _nearest_nodes(roots: Sequence[int], sources: Mapping[int, Sequence[int]], l
 
 
 def _label(node: Node, sources: Sequence[Node], constants: Mapping[int, str], chain: Sequence[Node]) -> str:
-    """Return the label of a box: "MUL ·, 0.5" (an operation with its constant operands), "RESHAPE → EXPAND" (views).
+    """Returns the label of a box: "MUL ·, 0.5" (an operation with its constant operands), "RESHAPE → EXPAND" (views).
 
     A node with a Python name shows the name: "x" for memory, "h = ADD" for a computed value.
     """

@@ -45,7 +45,7 @@ _LEXERS = {
 
 
 def tokens(language: str, lines: Sequence[str]) -> list[list[Token]]:
-    """Return the tokens of each line. The texts of a line's tokens join to the line. Constructs may span lines."""
+    """Returns the tokens of each line. The texts of a line's tokens join to the line. Constructs may span lines."""
     if not lines:
         return []
     token_lines: list[list[Token]] = [[]]
@@ -64,7 +64,7 @@ def tokens(language: str, lines: Sequence[str]) -> list[list[Token]]:
 
 
 def lines_html(language: str, lines: Sequence[str], *, inline: bool = False) -> list[str]:
-    """Return each line as HTML: spans of the classes t-keyword, t-number, … (`style_sheet` has their colors).
+    """Returns each line as HTML: spans of the classes t-keyword, t-number, … (`style_sheet` has their colors).
 
     inline: write the colors of JupyterLab's theme into `style` attributes, for an output without a style sheet.
     """
@@ -72,7 +72,7 @@ def lines_html(language: str, lines: Sequence[str], *, inline: bool = False) -> 
 
 
 def lines_ansi(language: str, lines: Sequence[str]) -> list[str]:
-    """Return each line with escape codes for a terminal."""
+    """Returns each line with escape codes for a terminal."""
     return [
         "".join(f"\x1b[{KINDS[kind][3]}m{text}\x1b[0m" if kind else text for kind, text in line)
         for line in tokens(language, lines)
@@ -80,13 +80,13 @@ def lines_ansi(language: str, lines: Sequence[str]) -> list[str]:
 
 
 def for_stream(language: str, lines: Sequence[str], stream: TextIO) -> list[str]:
-    """Return the lines for `stream`: colored if it is a terminal and NO_COLOR is not set."""
+    """Returns the lines for `stream`: colored if it is a terminal and NO_COLOR is not set."""
     is_plain = getenv("NO_COLOR", "") or getenv("TERM", "") == "dumb" or not stream.isatty()
     return list(lines) if is_plain else lines_ansi(language, lines)
 
 
 def style_sheet(scope: str = "") -> str:
-    """Return the style sheet with the colors of the classes, for light and dark mode."""
+    """Returns the style sheet with the colors of the classes, for light and dark mode."""
     light = "".join(f"{scope} .t-{kind}{{color:{colors[0]}}}" for kind, colors in KINDS.items())
     dark = "".join(f"{scope} .t-{kind}{{color:{colors[1]}}}" for kind, colors in KINDS.items())
     return f"{light}@media(prefers-color-scheme:dark){{{dark}}}"
@@ -106,7 +106,7 @@ def _span(kind: str, text: str, inline: bool) -> str:
 
 @cache
 def lexer(language: str) -> Any:
-    """Return the Pygments lexer for a language of listings; that of C for an unknown language."""
+    """Returns the Pygments lexer for a language of listings; that of C for an unknown language."""
     from pygments.lexers import get_lexer_by_name
 
     options = {"stripnl": False, "ensurenl": False}
@@ -120,7 +120,7 @@ def lexer(language: str) -> Any:
 
 @cache
 def _uop_lexer() -> type[Any]:
-    """Return the lexer class for linear programs: `12    %7 = MUL %5, %6 : float32×4`."""
+    """Returns the lexer class for linear programs: `12    %7 = MUL %5, %6 : float32×4`."""
     from pygments.lexer import RegexLexer
     from pygments.token import Comment, Keyword, Name, Number, Punctuation, Whitespace
 
@@ -147,7 +147,7 @@ def _uop_lexer() -> type[Any]:
 
 @cache
 def _wat_lexer() -> type[Any]:
-    """Return the lexer class for WebAssembly's text format with vector instructions, which Pygments does not know."""
+    """Returns the lexer class for WebAssembly's text format with vector instructions, which Pygments does not know."""
     from pygments.lexer import RegexLexer
     from pygments.token import Comment, Keyword, Name, Number, Punctuation, String, Whitespace
 
@@ -180,7 +180,7 @@ def _wat_lexer() -> type[Any]:
 
 @cache
 def _c_lexer() -> type[Any]:
-    """Return the lexer class for C with vector types (`f32x16`) and function calls."""
+    """Returns the lexer class for C with vector types (`f32x16`) and function calls."""
     from pygments.lexers import CLexer
     from pygments.token import Keyword, Name
 
@@ -200,7 +200,7 @@ def _c_lexer() -> type[Any]:
 
 @cache
 def _kinds(language: str) -> Callable[[Any], str]:
-    """Return a function from a Pygments token type to our kind of token, by the most specific entry."""
+    """Returns a function from a Pygments token type to our kind of token, by the most specific entry."""
     from pygments.token import Comment, Keyword, Name, Number, String
 
     table: dict[Any, str] = {

@@ -1,4 +1,4 @@
-"""Place the labels of a chart without overlaps between labels or with points; mirrors widgets/src/labels.ts."""
+"""Places the labels of a chart without overlaps between labels or with points; mirrors widgets/src/labels.ts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def place_labels(
     lines: Sequence[tuple[Spot, Spot]] = (),
     radius: float = 10.0,
 ) -> list[LabelPlace]:
-    """Choose a position for each label: the first free one, else the one that covers least."""
+    """Chooses a position for each label: the first free one, else the one that covers least."""
     covered = [(x, y, radius) for x, y in points]
     for (x0, y0), (x1, y1) in lines:
         steps = max(1, math.ceil(math.hypot(x1 - x0, y1 - y0) / 6))
@@ -42,7 +42,7 @@ def place_labels(
 
 
 def _middle_points(text: str, anchor: LabelPlace) -> list[tuple[float, float]]:
-    """Return points along the middle line of a label."""
+    """Returns points along the middle line of a label."""
     x, y, angle = anchor
     half = len(text) * _LETTER / 2
     turn = math.radians(angle)
@@ -52,7 +52,7 @@ def _middle_points(text: str, anchor: LabelPlace) -> list[tuple[float, float]]:
 
 
 def positions_on_line(text: str, start: Spot, stop: Spot, shares: Sequence[float]) -> list[LabelPlace]:
-    """Return label positions above and below a line, at these shares of its length; no label passes the line's ends."""
+    """Returns label positions above and below a line, at these shares of its length. No label passes its ends."""
     (x0, y0), (x1, y1) = start, stop
     length = math.hypot(x1 - x0, y1 - y0) or 1.0
     angle = math.degrees(math.atan2(y1 - y0, x1 - x0))

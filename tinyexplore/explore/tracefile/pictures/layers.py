@@ -66,7 +66,7 @@ def distinct_pairs(nodes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> li
 
 
 def _ranks(count: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
-    """Return ranks by longest path. A vertex with at least as many users as sources is then moved down to its users."""
+    """Returns ranks by longest path. A vertex with at least as many users as sources then moves down to its users."""
     sources: list[list[int]] = [[] for _ in range(count)]
     users: list[list[int]] = [[] for _ in range(count)]
     for a, b in pairs:
@@ -138,7 +138,7 @@ def make_layers(nodes: Sequence[Box], pairs: list[tuple[int, int]]) -> Layers:
 
 
 def components(layers: Layers) -> list[list[int]]:
-    """Return the vertices of each connected component, in ascending order."""
+    """Returns the vertices of each connected component, in ascending order."""
     parent = list(range(len(layers.rank)))
 
     def find(v: int) -> int:
@@ -161,7 +161,7 @@ def components(layers: Layers) -> list[list[int]]:
 
 
 def total_of(values: Sequence[float]) -> float:
-    """Return the sum from left to right, as JavaScript adds. From Python 3.12 on, the built-in `sum` compensates
+    """Returns the sum from left to right, as JavaScript adds. From Python 3.12 on, the built-in `sum` compensates
     rounding."""
     total = 0.0
     for value in values:

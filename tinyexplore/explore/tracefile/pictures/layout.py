@@ -69,7 +69,7 @@ class Layout:
 
 
 def layout(nodes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> Layout:
-    """Return positions for `nodes` and routes for `edges` (source id, user id); edges run from top to bottom.
+    """Returns positions for `nodes` and routes for `edges` (source id, user id); edges run from top to bottom.
 
     Repeated edges, self-loops and edges to missing boxes are ignored.
     """
@@ -88,7 +88,7 @@ def layout(nodes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> Layout:
 
 
 def edge_path(points: Sequence[Point]) -> str:
-    """Return an SVG path through the points, in relative coordinates: vertical lines and S-curves."""
+    """Returns an SVG path through the points, in relative coordinates: vertical lines and S-curves."""
     last_x, last_y = _to_tenths(points[0])
     path = f"M{last_x / 10:g} {last_y / 10:g}"
     for x, y in map(_to_tenths, points[1:]):
@@ -103,7 +103,7 @@ def edge_path(points: Sequence[Point]) -> str:
 
 
 def _to_tenths(point: Point) -> tuple[int, int]:
-    """Return a point in whole tenths of a pixel. Relative coordinates would accumulate rounding errors otherwise."""
+    """Returns a point in whole tenths of a pixel. Relative coordinates would accumulate rounding errors otherwise."""
     return math.floor(point[0] * 10 + 0.5), math.floor(point[1] * 10 + 0.5)
 
 
@@ -141,7 +141,7 @@ def _make_layout(layers: Layers, plane: Plane) -> Layout:
 
 
 def _straighten(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Remove repeated points, and points in the middle of a vertical line."""
+    """Removes repeated points, and points in the middle of a vertical line."""
     corners: list[Point] = []
     for point in points:
         if corners and corners[-1] == point:

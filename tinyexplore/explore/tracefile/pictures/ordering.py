@@ -1,4 +1,4 @@
-"""Order the vertices of each rank: barycenter sweeps and swaps of neighbors reduce crossings.
+"""Orders the vertices of each rank: barycenter sweeps and swaps of neighbors reduce crossings.
 
 The front end has its own version for interactive views (widgets/src/ordering.ts).
 """
@@ -15,7 +15,7 @@ SWAP_PASSES = 4
 
 
 def initial_rows(layers: Layers, vertices: Sequence[int]) -> Rows:
-    """Return the rows in the order of a depth-first walk from the last users upwards. Trees then have no crossings."""
+    """Returns the rows in the order of a depth-first walk from the last users upwards. Trees then have no crossings."""
     first = min(layers.rank[v] for v in vertices)
     last = max(layers.rank[v] for v in vertices)
     rows: Rows = [[] for _ in range(last - first + 1)]
@@ -39,7 +39,7 @@ def _positions(rows: Rows) -> dict[int, int]:
 
 
 def reduce_crossings(layers: Layers, rows: Rows) -> Rows:
-    """Reduce crossings by barycenter sweeps, alternately down and up; return the best order found."""
+    """Reduces crossings by barycenter sweeps, alternately down and up; returns the best order found."""
     position = _positions(rows)
     fewest = _crossings(layers, rows, position)
     best = [row.copy() for row in rows]
@@ -60,7 +60,7 @@ def reduce_crossings(layers: Layers, rows: Rows) -> Rows:
 
 
 def _sort_by_barycenter(row: list[int], neighbors: list[list[int]], position: dict[int, int]) -> None:
-    """Sort one row by the mean position of each vertex's neighbors. A vertex without neighbors keeps its position."""
+    """Sorts one row by the mean position of each vertex's neighbors. A vertex without neighbors keeps its position."""
     keyed: list[tuple[float, int]] = []
     slots: list[int] = []
     for i, v in enumerate(row):
@@ -84,7 +84,7 @@ def _barycenter(pair: tuple[float, int]) -> float:
 
 
 def _crossings(layers: Layers, rows: Rows, position: dict[int, int]) -> int:
-    """Count the pairs of edges that cross between neighboring rows."""
+    """Counts the pairs of edges that cross between neighboring rows."""
     total = 0
     down = layers.down
     for row in rows:
@@ -101,7 +101,7 @@ def _crossings(layers: Layers, rows: Rows, position: dict[int, int]) -> int:
 
 
 def _pair_crossings(left: Sequence[int], right: Sequence[int]) -> int:
-    """Count the crossing edges of two neighbors in a row, from the sorted positions of their adjacent vertices."""
+    """Counts the crossing edges of two neighbors in a row, from the sorted positions of their adjacent vertices."""
     count = 0
     smaller = 0
     size = len(right)
@@ -113,7 +113,7 @@ def _pair_crossings(left: Sequence[int], right: Sequence[int]) -> int:
 
 
 def swap_neighbors(layers: Layers, rows: Rows) -> None:
-    """Swap neighbors in a row where a swap removes crossings."""
+    """Swaps neighbors in a row where a swap removes crossings."""
     position = _positions(rows)
     for _ in range(SWAP_PASSES):
         improved = False

@@ -1,4 +1,4 @@
-"""Draw boxes and edges as standalone SVG: colors by role, light and dark mode, a description for screen readers."""
+"""Draws boxes and edges as standalone SVG: colors by role, light and dark mode, a description for screen readers."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ KERNEL_HUES = 24  # number of kernel colors; hues are a golden angle apart, so t
 
 
 def kernel_hue(kernel: int) -> int:
-    """Return the hue of a kernel in degrees, the same in pictures and views (`.k-0` … of widgets/src/style.css)."""
+    """Returns the hue of a kernel in degrees, the same in pictures and views (`.k-0` … of widgets/src/style.css)."""
     return round(211 - (kernel % KERNEL_HUES) * 137.508) % 360
 
 
 def kernel_color(kernel: int) -> Color:
-    """Return the colors of a kernel's frame, mixed as in the views."""
+    """Returns the colors of a kernel's frame, mixed as in the views."""
     hue = kernel_hue(kernel)
     light, dark = _rgb(hue, 0.62, 0.46), _rgb(hue, 0.62, 0.68)
     fill = _rgb(hue, 0.75, 0.5)
@@ -100,7 +100,7 @@ _DARK = "--bg:#14181f;--bg1:#1a2029;--line:#303a47;--ink:#e8edf3;--ink2:#a9b4c2;
 
 
 def style(kernels: int = 0) -> str:
-    """Return the style sheet of a picture, with the colors of `kernels` kernels.
+    """Returns the style sheet of a picture, with the colors of `kernels` kernels.
 
     The SVG elements also have color attributes, for programs that ignore style sheets.
     """
@@ -124,7 +124,7 @@ def style(kernels: int = 0) -> str:
 
 
 def document(width: float, height: float, title: str, description: str, parts: Iterable[str], kernels: int = 0) -> str:
-    """Return a whole SVG file with its own background, so that it is readable on any page.
+    """Returns a whole SVG file with its own background, so that it is readable on any page.
 
     The style sheet has the colors of `kernels` kernels.
     """
@@ -151,7 +151,7 @@ def text(
     bold: bool = False,
     mono: bool = False,
 ) -> str:
-    """Return one line of text in a `document`.
+    """Returns one line of text in a `document`.
 
     shade: "ink", "ink2", "brand", or "bg" for text on a mark of "brand".
     """
@@ -170,19 +170,19 @@ def text(
 
 
 def shortened(words: str, limit: int) -> str:
-    """Shorten `words` to at most `limit` characters; an ellipsis shows that text is missing (the tooltip has it)."""
+    """Shortens `words` to at most `limit` characters; an ellipsis shows that text is missing (the tooltip has it)."""
     return words if len(words) <= limit else words[: limit - 1].rstrip() + "…"
 
 
 def box_of(node: DrawnNode) -> Box:
-    """Return the size of a node's box."""
+    """Returns the size of a node's box."""
     label, detail = shortened(node.label, MAX_LABEL), shortened(node.detail, MAX_DETAIL)
     width = max(58.0, len(label) * LABEL_PX + 20.0, len(detail) * DETAIL_PX + 18.0)
     return Box(node.id, float(int(width + 0.5)), TWO_LINES if detail else ONE_LINE)
 
 
 def draw_boxes(boxes: Iterable[tuple[DrawnNode, Box, Point]]) -> str:
-    """Return the boxes as SVG; each point is the center of its box."""
+    """Returns the boxes as SVG; each point is the center of its box."""
     drawn = "\n".join(_box(node, box, *center) for node, box, center in boxes)
     return f'<g font-family="{MONO}" text-anchor="middle">{drawn}</g>' if drawn else ""
 
@@ -207,7 +207,7 @@ def _box(node: DrawnNode, box: Box, x: float, y: float) -> str:
 
 
 def draw_frame(box: Box, x: float, y: float) -> str:
-    """Return a frame that marks the box whose center is at (x, y)."""
+    """Returns a frame that marks the box whose center is at (x, y)."""
     return (
         f'<rect class="frame" x="{_fmt(x - box.width / 2 - 3)}" y="{_fmt(y - box.height / 2 - 3)}" '
         f'width="{_fmt(box.width + 6)}" height="{_fmt(box.height + 6)}" rx="8" fill="none" stroke="#0b63ce" '
@@ -216,7 +216,7 @@ def draw_frame(box: Box, x: float, y: float) -> str:
 
 
 def draw_edges(edges: Sequence[RoutedEdge], dx: float = 0.0, dy: float = 0.0) -> str:
-    """Return the edges with arrow heads as SVG; long edges over other boxes are faint."""
+    """Returns the edges with arrow heads as SVG; long edges over other boxes are faint."""
     near = [_move_points(edge.points, dx, dy) for edge in edges if not edge.long]
     long_edges = [_move_points(edge.points, dx, dy) for edge in edges if edge.long]
     parts = []
@@ -233,7 +233,7 @@ def draw_edges(edges: Sequence[RoutedEdge], dx: float = 0.0, dy: float = 0.0) ->
 
 
 def legend(groups: Iterable[str], x: float, y: float) -> str:
-    """Return a swatch and a word for each group in `groups`."""
+    """Returns a swatch and a word for each group in `groups`."""
     parts = []
     present = set(groups)
     for group, color in COLORS.items():

@@ -1,4 +1,4 @@
-"""Place the vertices of a layered graph: x by sweeps of isotonic regression, y by rank, components side by side.
+"""Places the vertices of a layered graph: x by sweeps of isotonic regression, y by rank, components side by side.
 
 Mirrors widgets/src/placing.ts.
 """
@@ -52,7 +52,7 @@ class PartExtent:
 
 
 def place_x(layers: Layers, rows: Rows, x: list[float]) -> None:
-    """Compute x by sweeps of isotonic regression that move every vertex towards the mean of its neighbors."""
+    """Computes x by sweeps of isotonic regression that move every vertex towards the mean of its neighbors."""
     gaps = [_gaps(layers, row) for row in rows]
     _pack_rows(rows, gaps, x)
     nobody: list[list[int]] = [[]] * len(layers.rank)
@@ -81,7 +81,7 @@ def place_x(layers: Layers, rows: Rows, x: list[float]) -> None:
 
 
 def _neighbor_weights(layers: Layers, rows: Rows) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
-    """Return the weight of each neighbor above and below. Chains and long edges have the largest weights."""
+    """Returns the weight of each neighbor above and below. Chains and long edges have the largest weights."""
     count, up, down = layers.count, layers.up, layers.down
     up_pull: dict[int, list[float]] = {}
     down_pull: dict[int, list[float]] = {v: [] for row in rows for v in row}
@@ -102,7 +102,7 @@ def _neighbor_weights(layers: Layers, rows: Rows) -> tuple[dict[int, list[float]
 
 
 def _gaps(layers: Layers, row: Sequence[int]) -> list[float]:
-    """Return the smallest distance of each center from its left neighbor's center, in pixels; 0 for the first."""
+    """Returns the smallest distance of each center from its left neighbor's center, in pixels; 0 for the first."""
     gaps = [0.0]
     count = layers.count
     for i in range(1, len(row)):
@@ -113,7 +113,7 @@ def _gaps(layers: Layers, row: Sequence[int]) -> list[float]:
 
 
 def _pack_rows(rows: Rows, gaps: Sequence[Sequence[float]], x: list[float]) -> None:
-    """Place the vertices of each row side by side, with all rows centered on one axis: the start of the sweeps."""
+    """Places the vertices of each row side by side, with all rows centered on one axis: the start of the sweeps."""
     for row, row_gaps in zip(rows, gaps, strict=True):
         x_offset = 0.0
         for v, gap in zip(row, row_gaps, strict=True):
@@ -126,7 +126,7 @@ def _pack_rows(rows: Rows, gaps: Sequence[Sequence[float]], x: list[float]) -> N
 def _place_row(
     row: Sequence[int], gaps: Sequence[float], positions: Sequence[float], weights: Sequence[float], x: list[float]
 ) -> None:
-    """Place one row as near to `positions` as possible (weighted least squares), with all gaps respected."""
+    """Places one row as near to `positions` as possible (weighted least squares), with all gaps respected."""
     offsets: list[float] = []
     blocks: list[tuple[float, float, float, int]] = []  # mean, weight, weighted sum, size
     offset = 0.0
@@ -188,7 +188,7 @@ def _move_part(frame: PartExtent, plane: Plane, dx: float, dy: float) -> None:
 
 
 def arrange(frames: Sequence[PartExtent], plane: Plane) -> None:
-    """Place the components side by side on shelves, the highest first."""
+    """Places the components side by side on shelves, the highest first."""
     fresh = sorted(frames, key=lambda frame: -frame.bottom)
     widest = max((frame.right - frame.left for frame in fresh), default=0.0)
     area = total_of([(frame.right - frame.left + COMPONENT_GAP) * (frame.bottom + COMPONENT_GAP) for frame in fresh])

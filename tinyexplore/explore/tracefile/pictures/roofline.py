@@ -44,14 +44,14 @@ class Dot:
 
     @property
     def gflops(self) -> float:
-        """Return the rate in 10⁹ operations a second."""
+        """Returns the rate in 10⁹ operations a second."""
         return self.flops / self.seconds / 1e9
 
 
 def roofline_svg(
     dots: Sequence[Dot], peaks: Mapping[str, float], bandwidths: Mapping[str, float], title: str = "Roofline"
 ) -> str:
-    """Return the dots, joined in order, under the machine's ceilings, as a standalone SVG with logarithmic scales.
+    """Returns the dots, joined in order, under the machine's ceilings, as a standalone SVG with logarithmic scales.
 
     peaks: arithmetic ceiling → GFLOP/s.
     bandwidths: memory ceiling → GB/s.
@@ -99,7 +99,7 @@ class Scale:
         return self.start + share * (self.stop - self.start)
 
     def ticks(self) -> list[float]:
-        """Return the ticks: at most ten powers of two."""
+        """Returns the ticks: at most ten powers of two."""
         first, last = round(math.log2(self.low)), round(math.log2(self.high))
         step = 1 + (last - first) // 10
         return [2.0**power for power in range(first, last + 1, step)]
@@ -140,7 +140,7 @@ def ceiling_lines(
     bandwidths: Mapping[str, float],
     points: Sequence[tuple[float, float]] = (),
 ) -> list[str]:
-    """Return the ceilings as SVG. No label covers another label or one of the `points`."""
+    """Returns the ceilings as SVG. No label covers another label or one of the `points`."""
     right = LEFT + PLOT_WIDTH
     parts = []
     labels = []
@@ -170,13 +170,13 @@ def ceiling_lines(
 
 
 def _with_outline(label: str) -> str:
-    """Return the label with an outline in the background's color, so that lines behind it do not cross the text."""
+    """Returns the label with an outline in the background's color, so that lines behind it do not cross the text."""
     edge = 'stroke="#fff" stroke-width="4" stroke-linejoin="round" style="paint-order:stroke;stroke:var(--bg)"'
     return label.replace("<text ", f"<text {edge} ", 1)
 
 
 def _numbered_points(x: Scale, y: Scale, dots: Sequence[Dot]) -> list[str]:
-    """Return a numbered point for each dot, joined in order. A number moves aside if another one is at its position."""
+    """Returns a numbered point for each dot, joined in order. A number moves aside if another has its position."""
     points = [(x(dot.flops_per_byte), y(dot.gflops)) for dot in dots]
     path = "L".join(f"{left:.1f} {top:.1f}" for left, top in points)
     parts = [f'<path d="M{path}" fill="none" stroke="#0b63ce" style="stroke:var(--brand)" stroke-width="1.6"/>']

@@ -29,7 +29,7 @@ _KEY_WIDTH = 372.0
 
 
 def roofline(trace: TraceTables) -> Roofline:
-    """Return one point per timed kernel, under the roofs of the trace."""
+    """Returns one point per timed kernel, under the roofs of the trace."""
     times = {run.kernel: run.median_us for run in trace.runs if run.median_us > 0}
     timed = [(kernel, times[kernel.id]) for kernel in trace.kernels if kernel.id in times]
     placed = [(kernel, time_us) for kernel, time_us in timed if kernel.flops and kernel.bytes_moved]
@@ -51,7 +51,7 @@ def roofline(trace: TraceTables) -> Roofline:
 
 
 def _ceilings_of(roofs: Sequence[Roof]) -> tuple[RooflineCeiling, ...]:
-    """Return the ceilings of these roofs, each once: arithmetic by type, then bandwidth by memory level."""
+    """Returns the ceilings of these roofs, each once: arithmetic by type, then bandwidth by memory level."""
     peaks = {roof.arithmetic: roof.gflops for roof in roofs if roof.gflops}
     bandwidths: dict[str, float] = {}
     for roof in roofs:
@@ -63,7 +63,7 @@ def _ceilings_of(roofs: Sequence[Roof]) -> tuple[RooflineCeiling, ...]:
 
 
 def _attainable(roof: Roof | None, intensity: float) -> tuple[float | None, str, str]:
-    """Return the attainable GFLOP/s at this intensity, the limiting kind, and the name of the limiting ceiling."""
+    """Returns the attainable GFLOP/s at this intensity, the limiting kind, and the name of the limiting ceiling."""
     if roof is None:
         return None, "", ""
     by_memory = roof.gb_per_s * intensity
@@ -73,7 +73,7 @@ def _attainable(roof: Roof | None, intensity: float) -> tuple[float | None, str,
 
 
 def _point_text(name: str, point: RooflinePoint) -> str:
-    """Return a point as text: "kernel 3 · r_64_32: 12.3 GFLOP/s at 0.25 FLOP/B, 45.0 % of L2 bandwidth"."""
+    """Returns a point as text: "kernel 3 · r_64_32: 12.3 GFLOP/s at 0.25 FLOP/B, 45.0 % of L2 bandwidth"."""
     rate = f"{figures_text(point.gflops)} GFLOP/s at {figures_text(point.flops_per_byte)} FLOP/B"
     text = f"kernel {point.kernel} · {name}: {rate}"
     if point.share is None:
@@ -83,7 +83,7 @@ def _point_text(name: str, point: RooflinePoint) -> str:
 
 
 def _note_text(is_measured: bool, is_sampled: bool, without_points: Sequence[int], above: Sequence[int]) -> str:
-    """Return the note: statistic of the points, origin of the ceilings, kernels above them or without a point."""
+    """Returns the note: statistic of the points, origin of the ceilings, kernels above them or without a point."""
     source = "ceilings measured on the machine of this trace" if is_measured else "no ceilings are known for this trace"
     source = f"{source} · {'points are medians' if is_sampled else 'points are single cold runs'}"
     if above:
@@ -98,7 +98,7 @@ def _note_text(is_measured: bool, is_sampled: bool, without_points: Sequence[int
 
 
 def _numbers(kernels: Sequence[int]) -> str:
-    """Return kernel numbers as text: "kernel 3" or "kernels 3, 5"."""
+    """Returns kernel numbers as text: "kernel 3" or "kernels 3, 5"."""
     return f"kernel{'s' if len(kernels) > 1 else ''} {_list(kernels)}"
 
 
@@ -107,7 +107,7 @@ def _list(kernels: Sequence[int]) -> str:
 
 
 def roofline_picture(trace: TraceTables) -> str:
-    """Return the roofline as a standalone SVG."""
+    """Returns the roofline as a standalone SVG."""
     roofline_data = roofline(trace)
     title = f"Roofline of {trace.title}".strip()
     if not roofline_data.points:

@@ -1,4 +1,4 @@
-"""Draw the tables of the views as static SVG pictures: kernels, times, passes, buffers, listings."""
+"""Draws the tables of the views as static SVG pictures: kernels, times, passes, buffers, listings."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ Cell = str | Bar | Marked | Changed
 def sheet_svg(
     title: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], note: str = "", kernels: int = 0
 ) -> str:
-    """Return a table as a picture of at most `MOST_ROWS` rows; the note counts the omitted rows.
+    """Returns a table as a picture of at most `MOST_ROWS` rows; the note counts the omitted rows.
 
     The style sheet has the colors of `kernels` kernels.
     """
@@ -168,7 +168,7 @@ def _bar(bar: Bar, x: float, y: float) -> str:
 
 
 def kernels_svg(trace: TraceTables) -> str:
-    """Return the table of kernels: the calls that each computes, its opts, time and rate."""
+    """Returns the table of kernels: the calls that each computes, its opts, time and rate."""
     medians = {run.kernel: run.median_us for run in trace.runs}
     rows = []
     for kernel in trace.kernels:
@@ -189,7 +189,7 @@ def kernels_svg(trace: TraceTables) -> str:
 
 
 def timing_svg(trace: TraceTables) -> str:
-    """Return the kernels' median times as bars, with the quartiles as text."""
+    """Returns the kernels' median times as bars, with the quartiles as text."""
     slowest = max((run.median_us for run in trace.runs), default=1.0) or 1.0
     rows: list[tuple[Cell, ...]] = []
     for run in trace.runs:
@@ -215,7 +215,7 @@ def timing_svg(trace: TraceTables) -> str:
 
 
 def memory_svg(trace: TraceTables) -> str:
-    """Return the buffers with their lifetimes as bars."""
+    """Returns the buffers with their lifetimes as bars."""
     ends = [stage.started_us + stage.elapsed_us for stage in trace.stages]
     times = [
         time_us for buffer in trace.buffers for time_us in (buffer.allocated_us, buffer.freed_us) if time_us is not None
@@ -232,7 +232,7 @@ def memory_svg(trace: TraceTables) -> str:
 
 
 def modules_svg(trace: TraceTables) -> str:
-    """Return the modules as a tree, with their time and memory."""
+    """Returns the modules as a tree, with their time and memory."""
     tree = modules(trace)
     total_us = tree.time_us or 1.0
     rows: list[tuple[Cell, ...]] = []
@@ -264,7 +264,7 @@ def modules_svg(trace: TraceTables) -> str:
 
 
 def passes_svg(trace: TraceTables, stage: int | None = None) -> str:
-    """Return the passes that changed something, with their firings or changed lines; `stage` is marked."""
+    """Returns the passes that changed something, with their firings or changed lines; `stage` is marked."""
     rows: list[tuple[Cell, ...]] = []
     lines: dict[int, int] = {}
     for one_text in trace.stage_texts:
@@ -288,14 +288,14 @@ def passes_svg(trace: TraceTables, stage: int | None = None) -> str:
 
 
 def _count_changed_lines(trace: TraceTables, text_after: StageText) -> int:
-    """Return the number of lines that a stage added or rewrote; all lines if the text is the first in its language."""
+    """Returns the number of lines that a stage added or rewrote; all lines if the text is the first in its language."""
     before = _previous_text(trace, text_after)
     lines_before = Counter(() if before is None else (line.text for line in before.lines))
     return sum((Counter(line.text for line in text_after.lines) - lines_before).values())
 
 
 def _previous_text(trace: TraceTables, text_after: StageText) -> StageText | None:
-    """Return the previous text in the same language, or None."""
+    """Returns the previous text in the same language, or None."""
     before = None if text_after.before is None else trace.stage_texts[text_after.before]
     return before if before is not None and before.language == text_after.language else None
 
@@ -304,7 +304,7 @@ _ROW_COLORS = {"+": "loop", "−": "reduce"}
 
 
 def stage_text_svg(trace: TraceTables, stage: int) -> str:
-    """Return the first text after a stage: the changed lines with their context.
+    """Returns the first text after a stage: the changed lines with their context.
 
     The first text of a language is drawn whole.
     """
@@ -332,7 +332,7 @@ def _kernel_of(trace: TraceTables, stage: Stage) -> str:
 
 
 def listing_svg(trace: TraceTables, language: str = "", kernel: int = 0) -> str:
-    """Return one listing as a picture: the program or the last stage text in `language`, else the user's Python."""
+    """Returns one listing as a picture: the program or the last stage text in `language`, else the user's Python."""
     program = _program(trace, language, kernel)
     last = next((text for text in reversed(trace.stage_texts) if text.language == language), None)
     underlined: dict[int, list[Mark]] = {}

@@ -39,7 +39,7 @@ _KERNEL_HEADER = 36.0
 
 
 def pipeline_svg(trace: TraceTables) -> str:
-    """Return the pipeline from Python to time, above the graph of LazyBuffers by kernel."""
+    """Returns the pipeline from Python to time, above the graph of LazyBuffers by kernel."""
     cells = figures(trace).parts
     title = trace.title or "From Python to kernels"
     graph = _Kernels(trace) if trace.kernels else _Plain(trace)
@@ -71,7 +71,7 @@ def _width(cell: Figure) -> float:
 
 
 def _draw_strip(cells: Sequence[Figure], x: float, y: float, width: float) -> str:
-    """Return one cell per stage, as wide as its text; the bar at its foot is the stage's share of the time."""
+    """Returns one cell per stage, as wide as its text; the bar at its foot is the stage's share of the time."""
     spare = (width - sum(_width(cell) for cell in cells)) / max(len(cells), 1)
     longest = max([1e-9, *(cell.time_us for cell in cells)])
     parts = []
@@ -185,7 +185,7 @@ class _Kernels:
         return " · ".join(parts) or "everything is drawn"
 
     def _graph_of(self, kernel: KernelInfo) -> tuple[DrawnGraph, dict[int, int]]:
-        """Return the kernel's LazyBuffers with inputs as boxes, and the kernel that computed each input."""
+        """Returns the kernel's LazyBuffers with inputs as boxes, and the kernel that computed each input."""
         nodes = self.trace.nodes
         inside = set(kernel.nodes) | set(kernel.roots)
         order = toposort(kernel.roots, lambda i: nodes[i].src if i in inside else ())
@@ -265,7 +265,7 @@ class _Kernels:
     def _route_between(
         self, routed: RoutedEdge, drawn: dict[tuple[int, int], tuple[DrawnNode, Box, Point]], dx: float, dy: float
     ) -> list[RoutedEdge]:
-        """Route edges from the result of one kernel to its boxes in another kernel, or between the kernels' borders."""
+        """Routes edges from the result of one kernel to its boxes in another kernel, or between kernels' borders."""
         points = [(x + dx, y + dy) for x, y in routed.points]
         source = self.trace.kernels[routed.src]
         target = next(group for group in self.kernels if group.kernel.id == routed.dst)

@@ -49,7 +49,7 @@ def graph_svg(
     max_nodes: int = 120,
     marked: Collection[int] = (),
 ) -> str:
-    """Return a graph as a standalone SVG; the nodes whose ids are in `marked` are framed.
+    """Returns a graph as a standalone SVG; the nodes whose ids are in `marked` are framed.
 
     Args:
         graph: a trace, or a sequence of nodes (sources first).
@@ -85,7 +85,7 @@ _FEWER = 0.75  # factor for the number of boxes, as long as the picture is too w
 def graph_within(
     nodes: Sequence[Node], width: float, least: int, most: int, marked: Collection[int] = ()
 ) -> str | None:
-    """Draw nodes like `graph_svg`, but at most `width` pixels wide.
+    """Draws nodes like `graph_svg`, but at most `width` pixels wide.
 
     Starts with `most` boxes and reduces them until the picture fits. Returns None if it would need fewer than `least`
     boxes, and "" if there are no nodes.
@@ -115,7 +115,7 @@ def _title(trace: TraceTables, stage: int | None, which: Which, kind: Kind) -> s
 
 
 def _graph_picture(graph: DrawnGraph, title: str, marked: Collection[int] = (), most: float = math.inf) -> str | None:
-    """Return the picture of a graph, or None if it is wider than `most` pixels. Notes are wrapped to that width."""
+    """Returns the picture of a graph, or None if it is wider than `most` pixels. Notes are wrapped to that width."""
     boxes = [box_of(node) for node in graph.nodes]
     graph_layout = layout(boxes, [(src, node.id) for node in graph.nodes for src in node.src])
     groups = [node.group for node in graph.nodes]
@@ -139,7 +139,7 @@ def _graph_picture(graph: DrawnGraph, title: str, marked: Collection[int] = (), 
 
 
 def _lines(note: str, width: float) -> list[str]:
-    """Wrap a note to lines of at most `width` pixels, between its facts."""
+    """Wraps a note to lines of at most `width` pixels, between its facts."""
     lines: list[str] = []
     for fact in note.split(" · "):
         joined = f"{lines[-1]} · {fact}" if lines else fact

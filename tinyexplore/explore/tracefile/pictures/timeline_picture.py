@@ -22,7 +22,7 @@ _CHARACTER = 6.0
 
 
 def timeline_picture(trace: TraceTables, compile_time: bool = False) -> str:
-    """Return the runs of a trace in execution order, with memory below, as a standalone SVG.
+    """Returns the runs of a trace in execution order, with memory below, as a standalone SVG.
 
     compile_time: whether to draw the compiler's stages too. The axis is then elapsed time, else kernel time. A span
         shorter than a pixel is drawn one pixel wide.
@@ -66,7 +66,7 @@ def _end_us(span: TimelineSpan) -> float:
 
 
 def _panel(data: Timeline, spans: tuple[TimelineSpan, ...], x: TimeAxis, top: float) -> tuple[list[str], float]:
-    """Return the SVG of the rows of spans with the memory below them, and the y of the lower end."""
+    """Returns the SVG of the rows of spans with the memory below them, and the y of the lower end."""
     parts: list[str] = []
     y = top
     for row, name in data.rows:
@@ -82,7 +82,7 @@ def _panel(data: Timeline, spans: tuple[TimelineSpan, ...], x: TimeAxis, top: fl
 
 
 def tick_step(end_us: float, most: int = 6) -> float:
-    """Return the distance of ticks: 1, 2 or 5 times a power of ten, with at most `most` ticks."""
+    """Returns the distance of ticks: 1, 2 or 5 times a power of ten, with at most `most` ticks."""
     least_step = end_us / most
     power = 10.0 ** math.floor(math.log10(least_step))
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least_step)
@@ -102,7 +102,7 @@ def _ticks(x: TimeAxis, top: float, bottom: float) -> list[str]:
 
 
 def span_words(span: TimelineSpan) -> str:
-    """Return the label of a span: "kernel 3", "simplify"."""
+    """Returns the label of a span: "kernel 3", "simplify"."""
     if span.stage is not None and span.name != "kernel":
         return span.name
     return span.name if span.kernel is None else f"kernel {span.kernel}"

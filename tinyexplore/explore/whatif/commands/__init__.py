@@ -50,13 +50,13 @@ _KINDS = {kind.__name__: kind for kind in COMMANDS}
 
 
 def info_of(command: Command) -> CommandInfo:
-    """Return a command as a row of the trace."""
+    """Returns a command as a row of the trace."""
     names = [field.name for field in fields(command)]
     return CommandInfo(type(command).__name__, tuple((name, getattr(command, name)) for name in names))
 
 
 def from_info(info: CommandInfo) -> Command:
-    """Return the command that `info_of` described.
+    """Returns the command that `info_of` described.
 
     Raises:
         WhatIfError: there is no such command, or its arguments differ.
@@ -75,13 +75,13 @@ def from_info(info: CommandInfo) -> Command:
 
 
 def to_json(command: Command) -> str:
-    """Return a command as JSON, as a view sends it: `{"kind": "ApplyOpt", "kernel": 0, "opt": "UPCAST(0, 4)"}`."""
+    """Returns a command as JSON, as a view sends it: `{"kind": "ApplyOpt", "kernel": 0, "opt": "UPCAST(0, 4)"}`."""
     info = info_of(command)
     return json.dumps({"kind": info.kind, **dict(info.arguments)})
 
 
 def from_json(text: str) -> Command:
-    """Return the command that `to_json` wrote.
+    """Returns the command that `to_json` wrote.
 
     Raises:
         WhatIfError: the text is not a command.
@@ -94,7 +94,7 @@ def from_json(text: str) -> Command:
 
 
 def from_data(data: Any) -> Command:
-    """Return the command in a decoded JSON object."""
+    """Returns the command in a decoded JSON object."""
     if not isinstance(data, dict) or not isinstance(data.get("kind"), str):
         raise WhatIfError(f'a command is an object with "kind", found {data!r:.60}')
     return from_info(CommandInfo(data["kind"], tuple((name, data[name]) for name in data if name != "kind")))

@@ -30,7 +30,7 @@ class AsCaptured:
 
     def carry_out(self, context: CommandContext) -> CommandResult:
         def make() -> Kernel:
-            """Build the captured kernel. If the heuristics chose its opts, they run again to record their reasons."""
+            """Builds the captured kernel. If the heuristics chose its opts, they run again to record their reasons."""
             with recording(None):
                 as_chosen = context.bench.hand_coded(self.kernel).applied
             same = as_chosen == context.bench.subjects[self.kernel].applied

@@ -31,7 +31,7 @@ class DisableRule:
         return None
 
     def pipeline(self, context: CommandContext, _: int) -> Sequence[Pass]:
-        """Return the passes for a kernel."""
+        """Returns the passes for a kernel."""
         return pipeline_with(context, Disabled(self.rule))
 
     def carry_out(self, context: CommandContext) -> CommandResult:

@@ -100,7 +100,7 @@ class Edit:
         return CommandResult((variant,), note=verdict_words(edit_result.edited), edited=edit_result.edited)
 
     def _parse_text(self, base: tuple[UOp, ...]) -> tuple[UOp, ...]:
-        """Parse the text as a linear program.
+        """Parses the text as a linear program.
 
         Raises:
             CommandRejected: the text is no linear program; the message has the position.
@@ -117,7 +117,7 @@ class Edit:
 def variant_of_edit(
     context: CommandContext, edit_result: EditResult, stage: str, text: str, uops: tuple[UOp, ...]
 ) -> KernelVariant:
-    """Return the variant of the branch's kernel after the edit."""
+    """Returns the variant of the branch's kernel after the edit."""
     assert context.parent is not None
     variant = context.parent.kernels[0]
     listings = edit_result.listings
@@ -134,13 +134,13 @@ def variant_of_edit(
 
 
 def _buffer_name(position: int, names: tuple[str, ...]) -> str:
-    """Return the name of a buffer: "data0", followed by the user's name in parentheses if there is one."""
+    """Returns the name of a buffer: "data0", followed by the user's name in parentheses if there is one."""
     name = names[position] if position < len(names) else ""
     return f"data{position} ({name})" if name and name != f"data{position}" else f"data{position}"
 
 
 def _diagnostic_of_opts(text: str, message: str) -> Diagnostic:
-    """Return the diagnostic of an error in opts, at the opt that `message` quotes."""
+    """Returns the diagnostic of an error in opts, at the opt that `message` quotes."""
     quoted = message.partition("'")[2].partition("'")[0]
     for number, line in enumerate(text.splitlines(), 1):
         column = line.find(quoted) if quoted else -1

@@ -39,7 +39,7 @@ class FireRule:
         return None
 
     def pipeline(self, context: CommandContext, _: int) -> Sequence[Pass]:
-        """Return the passes for the kernel."""
+        """Returns the passes for the kernel."""
         rule = rule_named(self.rule)
         graph = graph_at(context.bench, self.kernel, self.stage, self.step)
         if not self.node:

@@ -32,7 +32,7 @@ class InsertRule:
         return None
 
     def pipeline(self, context: CommandContext, _: int) -> Sequence[Pass]:
-        """Return the passes for a kernel."""
+        """Returns the passes for a kernel."""
         return pipeline_with(context, Inserted(rule_named(self.rule), self.stage, self.position))
 
     def carry_out(self, context: CommandContext) -> CommandResult:

@@ -19,7 +19,7 @@ class _KnownKernel(Exception):
 
 
 def try_out(context: CommandContext, number: int, make: Callable[[], Kernel]) -> CommandResult:
-    """Compile and time the kernel that `make` returns; return the earlier branch if it has the same kernel."""
+    """Compiles and times the kernel that `make` returns; returns the earlier branch if it has the same kernel."""
 
     def accept(kernel: Kernel) -> None:
         same = context.known(number, tuple(map(str, kernel.applied)))

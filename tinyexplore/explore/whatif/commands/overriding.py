@@ -11,13 +11,13 @@ from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
 
 
 def overrides_at(context: CommandContext) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the cuts and joins of the parent branch."""
+    """Returns the cuts and joins of the parent branch."""
     variant = None if context.parent is None else context.parent.schedule
     return (frozenset(), frozenset()) if variant is None else (frozenset(variant.cut), frozenset(variant.join))
 
 
 def edge_at(context: CommandContext, schedule: int, src: int, dst: int) -> Edge:
-    """Return the edge from `src` to `dst` in the parent branch.
+    """Returns the edge from `src` to `dst` in the parent branch.
 
     Raises:
         WhatIfError: there is no such edge.
@@ -34,7 +34,7 @@ def edge_at(context: CommandContext, schedule: int, src: int, dst: int) -> Edge:
 
 
 def reschedule(context: CommandContext, schedule: int, cut: frozenset[int], join: frozenset[int]) -> CommandResult:
-    """Compile, compare and time the schedule with these overrides, or return the branch that already has them."""
+    """Compiles, compares and times the schedule with these overrides, or returns the branch that already has them."""
     if schedule not in context.rescheduling.graphs:
         raise WhatIfError(f"stage {schedule} scheduled nothing that could be scheduled again")
     for branch in context.branches:

@@ -16,7 +16,7 @@ from tinyexplore.uop import Rule
 
 
 def rule_named(name: str) -> Rule:
-    """Return the user's rule with this name."""
+    """Returns the user's rule with this name."""
     try:
         return find_written_rule(name).rule
     except KeyError as error:
@@ -24,7 +24,7 @@ def rule_named(name: str) -> Rule:
 
 
 def changes_of(context: CommandContext, branch: Branch | None) -> list[Change]:
-    """Return the rules that are inserted and disabled in a branch and all its parents, oldest first."""
+    """Returns the rules that are inserted and disabled in a branch and all its parents, oldest first."""
     changes: list[Change] = []
     while branch is not None:
         arguments = dict(branch.command.arguments)
@@ -39,7 +39,7 @@ def changes_of(context: CommandContext, branch: Branch | None) -> list[Change]:
 
 
 def pipeline_with(context: CommandContext, change: Change) -> tuple[Pass, ...]:
-    """Return the pipeline of the parent branch with one more change."""
+    """Returns the pipeline of the parent branch with one more change."""
     try:
         return passes_with([*changes_of(context, context.parent), change])
     except NoSuchPass as error:
@@ -54,7 +54,7 @@ def try_out_rule(
     passes_for: Callable[[int], Sequence[Pass]],
     is_asked: Callable[[UOpRewrite], bool],
 ) -> CommandResult:
-    """Compile the kernels, each with the passes from `passes_for`.
+    """Compiles the kernels, each with the passes from `passes_for`.
 
     Raises:
         CommandRejected: no kernel changed, and one failed.
@@ -75,7 +75,7 @@ def try_out_rule(
 
 
 def passes_of(command: object, context: CommandContext, number: int) -> Sequence[Pass]:
-    """Return the pipeline for a kernel under a command: the engine's, unless the command is about rules."""
+    """Returns the pipeline for a kernel under a command: the engine's, unless the command is about rules."""
     pipeline = getattr(command, "pipeline", None)
     return PASSES if pipeline is None else pipeline(context, number)
 

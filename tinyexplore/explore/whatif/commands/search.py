@@ -56,7 +56,7 @@ class SearchOpts:
 
 
 def _outcome(event: Searched) -> SearchData:
-    """Return the result of a search with the search's own times. The bench times the kernels again."""
+    """Returns the result of a search with the search's own times. The bench times the kernels again."""
     before_us, after_us = (
         None if math.isinf(seconds) else round(seconds * 1e6, 3)
         for seconds in (event.before_seconds, event.after_seconds)

@@ -35,7 +35,7 @@ class SkipFiring:
         return None
 
     def pipeline(self, context: CommandContext, _: int) -> Sequence[Pass]:
-        """Return the passes for the kernel."""
+        """Returns the passes for the kernel."""
         rule, node = self._firing(context)
         return passes_skipping(self.stage, rule.name, node)
 

@@ -77,7 +77,7 @@ class EditResult:
 
 
 def try_edit(text: Text, captured: CapturedKernel | None) -> EditResult:
-    """Let a worker compile, run, compare and time `text`.
+    """Lets a worker compile, run, compare and time `text`.
 
     Raises:
         CommandRejected: no worker can run here.
@@ -111,19 +111,19 @@ def try_edit(text: Text, captured: CapturedKernel | None) -> EditResult:
 
 
 def warm_up() -> None:
-    """Start a worker if none runs, so that the first edit does not wait for the start."""
+    """Starts a worker if none runs, so that the first edit does not wait for the start."""
     with suppress(OSError):  # if no process can start here, the edit reports it
         _workers.put_back(_workers.take(""))
 
 
 def dismiss() -> None:
-    """End the workers of this process; the next edit starts a new one."""
+    """Ends the workers of this process; the next edit starts a new one."""
     _workers.dismiss()
 
 
 @contextmanager
 def _inputs_of(captured: CapturedKernel | None) -> Iterator[tuple[tuple[str, list[int | None]] | None, str]]:
-    """Yield a file with the kernel's inputs, the length of each input in bytes, and a digest of their content."""
+    """Yields a file with the kernel's inputs, the length of each input in bytes, and a digest of their content."""
     if captured is None or captured.contents is None:
         yield None, ""
         return
@@ -193,7 +193,7 @@ def _is_error(ended: str) -> bool:
 
 
 def verdict_words(edited: Edited) -> str:
-    """Return the comparison of the results as a sentence; "" if they were not compared."""
+    """Returns the comparison of the results as a sentence; "" if they were not compared."""
     if not edited.verdict:
         return ""
     if edited.verdict == "same bits":
@@ -213,7 +213,7 @@ def verdict_words(edited: Edited) -> str:
 
 
 def difference_text(difference: float, magnitude: float) -> str:
-    """Return the largest difference as text: "at most 0.00977 apart, 4.9e-05 of the largest value (200)".
+    """Returns the largest difference as text: "at most 0.00977 apart, 4.9e-05 of the largest value (200)".
 
     `apartText` in widgets/src/format.ts is the same function.
     """
@@ -223,7 +223,7 @@ def difference_text(difference: float, magnitude: float) -> str:
 
 
 def tolerance_text(tolerance: float) -> str:
-    """Return the tolerance for rounding as text: "0.001 of a value + 1e-05 of the largest".
+    """Returns the tolerance for rounding as text: "0.001 of a value + 1e-05 of the largest".
 
     `toleranceText` in widgets/src/format.ts is the same function.
     """
@@ -231,7 +231,7 @@ def tolerance_text(tolerance: float) -> str:
 
 
 def expected_signature(stage: str, name: str, text: str) -> Sequence[str]:
-    """Return the lines of `text` that define the signatures of the kernel and its entry."""
+    """Returns the lines of `text` that define the signatures of the kernel and its entry."""
     heads = (f"void {name}(", f"void {name}_entry(") if stage == "c" else (f"define void @{name}(", f"@{name}_entry")
     parameters = []
     for line in text.splitlines():
@@ -242,7 +242,7 @@ def expected_signature(stage: str, name: str, text: str) -> Sequence[str]:
 
 
 def check_signature(stage: str, name: str, before: str, after: str) -> Diagnostic | None:
-    """Return the error in the signatures of `after`; None if they equal those of `before`."""
+    """Returns the error in the signatures of `after`; None if they equal those of `before`."""
     expected, actual = expected_signature(stage, name, before), expected_signature(stage, name, after)
     if expected == actual:
         return None

@@ -1,4 +1,4 @@
-"""Parse the diagnostics of compilers about a text, each with its line and column."""
+"""Parses the diagnostics of compilers about a text, each with its line and column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST = 20
 
 
 def c_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
-    """Parse the messages of gcc, clang or the linker. `lines` is the source."""
+    """Parses the messages of gcc, clang or the linker. `lines` is the source."""
     diagnostics = []
     for text in words.splitlines():
         placed = _PLACED.match(text.strip())
@@ -28,7 +28,7 @@ def c_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
 
 
 def llvm_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
-    """Parse the messages of LLVM's parser (with a position), verifier (with instructions) or linker."""
+    """Parses the messages of LLVM's parser (with a position), verifier (with instructions) or linker."""
     for text in words.splitlines():
         start = text.find("<string>:")
         placed = _PLACED.match(text[start:]) if start >= 0 else None
@@ -42,7 +42,7 @@ def llvm_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]
 
 
 def _line_of(printed: Sequence[str], lines: Sequence[str]) -> int:
-    """Return the number of the first line that contains one of the `printed` instructions; 0 if there is none."""
+    """Returns the number of the first line that contains one of the `printed` instructions; 0 if there is none."""
     for text in printed:
         plain = " ".join(text.split())
         for number, line in enumerate(lines, 1):
@@ -58,7 +58,7 @@ def _line_of(printed: Sequence[str], lines: Sequence[str]) -> int:
 
 
 def _undefined_name(name: str, lines: Sequence[str]) -> Diagnostic:
-    """Return the diagnostic of an undefined name, at its first occurrence."""
+    """Returns the diagnostic of an undefined name, at its first occurrence."""
     for number, line in enumerate(lines, 1):
         column = line.find(name)
         if column >= 0:

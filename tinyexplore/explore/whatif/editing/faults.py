@@ -1,4 +1,4 @@
-"""Describe how a process that ran edited code ended, and set the limits of that process."""
+"""Describes how a process that ran edited code ended, and sets the limits of that process."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def tells_addresses() -> bool:
 
 
 def unprotected() -> tuple[str, ...]:
-    """Return the faults against which this system offers no protection, as text."""
+    """Returns the faults against which this system offers no protection, as text."""
     pages = []
     if not hasattr(os, "fork"):
         pages.append("no process of its own for each edit: after a crash the next one starts a new worker")
@@ -58,7 +58,7 @@ def unprotected() -> tuple[str, ...]:
 
 
 def limit_resources(buffers_bytes: int, seconds: float) -> int:
-    """Limit the memory and CPU time of this process, and forbid core files.
+    """Limits the memory and CPU time of this process, and forbids core files.
 
     Returns the bytes that the process may allocate, or 0 without a limit.
     """
@@ -83,7 +83,7 @@ def limit_resources(buffers_bytes: int, seconds: float) -> int:
 
 
 def _address_space() -> int:
-    """Return the size of this process's address space in bytes."""
+    """Returns the size of this process's address space in bytes."""
     try:
         with open("/proc/self/statm", encoding="utf-8") as file:
             return int(file.read().split()[0]) * mmap.PAGESIZE
@@ -102,7 +102,7 @@ class Mailbox:
         self._shared[: _MAILBOX.size + 1] = bytes(_MAILBOX.size + 1)
 
     def listen(self) -> None:
-        """Install signal handlers that report an invalid access and end the process. Call it in the child process."""
+        """Installs signal handlers that report an invalid access and end the process. Call it in the child process."""
         if not tells_addresses():
             return
         shared, on_x86 = self._shared, platform.machine() in ("x86_64", "AMD64")
@@ -125,14 +125,14 @@ class Mailbox:
             libc.sigaction(int(number), action, None)
 
     def read(self) -> tuple[int, int, int, str] | None:
-        """Return (signal, errno, address, "read", "wrote" or "used") of the reported fault; None if there is none."""
+        """Returns (signal, errno, address, "read", "wrote" or "used") of the reported fault; None if there is none."""
         number, errno, address = _MAILBOX.unpack(self._shared[: _MAILBOX.size])
         verb = ("used", "read", "wrote")[self._shared[_MAILBOX.size]]
         return (number, errno, address, verb) if number else None
 
 
 def how_it_ended(status: int, fault: tuple[int, int, int, str] | None, buffers: Sequence[Any], spare: int) -> str:
-    """Describe the end of a process with `status` (of `os.waitstatus_to_exitcode`): "wrote behind the end of data0"."""
+    """Describes the end of a process by its `status` (`os.waitstatus_to_exitcode`): "wrote behind the end of data0"."""
     if fault is not None:
         number, errno, address, verb = fault
         name = signal.Signals(number).name

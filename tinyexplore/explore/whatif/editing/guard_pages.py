@@ -28,7 +28,7 @@ NO_ACCESS, READ_ONLY = 0, 1  # protection flags of mprotect
 
 @cache
 def protect() -> Any:
-    """Return the system's `mprotect`; None if it has none."""
+    """Returns the system's `mprotect`; None if it has none."""
     if sys.platform in ("win32", "emscripten", "wasi"):
         return None
     return getattr(ctypes.CDLL(None, use_errno=True), "mprotect", None)
@@ -57,7 +57,7 @@ class Fenced:
 
     @staticmethod
     def of(name: str, dtype: DType, content: bytes, *, at_start: bool, align: int) -> Fenced:
-        """Allocate memory with `content`, adjacent to one guard.
+        """Allocates memory with `content`, adjacent to one guard.
 
         With `at_start` it begins where the lower guard ends. Else it ends where the upper guard begins, as near as an
         alignment of `align` bytes permits.
@@ -73,7 +73,7 @@ class Fenced:
         return Fenced(name, dtype, start, len(content), first, last, region)
 
     def close(self, *, read_only: bool) -> None:
-        """Protect the guard pages, and with `read_only` the memory too: from now on such accesses fault."""
+        """Protects the guard pages, and with `read_only` the memory too: from now on such accesses fault."""
         call = protect()
         if call is None:
             return
@@ -85,16 +85,16 @@ class Fenced:
                 raise OSError(ctypes.get_errno(), "mprotect")
 
     def buffer(self, device: str) -> Buffer:
-        """Return the memory as a Buffer."""
+        """Returns the memory as a Buffer."""
         size = self.nbytes // self.dtype.itemsize
         return Buffer(device, size, self.dtype, Memory(self.start, self.nbytes, self.region))
 
     def content(self) -> bytes:
-        """Return the current content of the memory."""
+        """Returns the current content of the memory."""
         return ctypes.string_at(self.start, self.nbytes)
 
     def overrun(self) -> str:
-        """Return the writes into the unused rest of its pages as text; "" for none."""
+        """Returns the writes into the unused rest of its pages as text; "" for none."""
         before = ctypes.string_at(self.first, self.start - self.first)
         if (overwritten := before.rstrip(bytes([FILLED]))) != b"":
             changed = next(offset for offset, byte in enumerate(before) if byte != FILLED)
@@ -106,7 +106,7 @@ class Fenced:
         return ""
 
     def place_data(self) -> list[Any]:
-        """Return the name and the addresses of the buffer and its guard pages as data, for `touched_text`."""
+        """Returns the name and the addresses of the buffer and its guard pages as data, for `touched_text`."""
         guard = GUARD_BYTES if protect() is not None else 0
         return [self.name, self.start, self.nbytes, self.dtype.itemsize, self.first - guard, self.last + guard]
 
@@ -120,7 +120,7 @@ def fenced_buffers(
     *,
     at_start: bool,
 ) -> Iterator[list[Fenced]]:
-    """Yield memory between guard pages for the buffers of a kernel.
+    """Yields memory between guard pages for the buffers of a kernel.
 
     Args:
         names: (name, element type) of each buffer.
@@ -139,7 +139,7 @@ def fenced_buffers(
 
 
 def touched_text(buffers: Sequence[Sequence[Any]], address: int, verb: str) -> str:
-    """Return the access to `address` as text, with its position relative to the nearest buffer; "" if none is near."""
+    """Returns the access to `address` as text, with its position relative to the nearest buffer; "" if none is near."""
     for name, start, nbytes, itemsize, low, high in buffers:
         if low <= address < high:
             if start <= address < start + nbytes:

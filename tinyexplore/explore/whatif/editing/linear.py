@@ -66,7 +66,7 @@ class Placed:
 
 
 def program_text(uops: Sequence[UOp]) -> str:
-    """Return a linear program as text, one line per UOp."""
+    """Returns a linear program as text, one line per UOp."""
     names: dict[UOp, str] = {}
     lines = []
     depth = 0
@@ -136,7 +136,7 @@ def _arg_text(arg: Any) -> str:
 
 
 def parse_program(text: str) -> list[Placed]:
-    """Parse the program that `program_text` wrote.
+    """Parses the program that `program_text` wrote.
 
     Raises:
         ProgramError: the text is no linear program.
@@ -375,7 +375,7 @@ class _ListingReader:
 
 
 def _value(node: ast.AST) -> Any:
-    """Return the value of an argument: None, numbers, strings, operations by name, tuples."""
+    """Returns the value of an argument: None, numbers, strings, operations by name, tuples."""
     match node:
         case ast.Constant(value=None | bool() | int() | float() | str() as value):
             return value
@@ -394,7 +394,7 @@ def _value(node: ast.AST) -> Any:
 
 
 def check_program(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
-    """Check a parsed program.
+    """Checks a parsed program.
 
     Raises:
         ProgramError: a line violates the specification of linear programs, or the arguments differ from those of the

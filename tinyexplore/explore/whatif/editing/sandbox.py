@@ -1,4 +1,4 @@
-"""Run work in a separate process, and report how far the work came and how the process ended.
+"""Runs work in a separate process, and reports how far the work came and how the process ended.
 
 The process is forked from a worker that has one thread and never runs the work itself. It therefore starts in
 milliseconds with all compilers loaded, and a crash loses nothing. If the system cannot fork, the worker runs the work.
@@ -37,7 +37,7 @@ class SandboxResult:
 
 
 def run_in_sandbox(work: Callable[[Tell, Mailbox], None], patience_s: float) -> SandboxResult:
-    """Run `work(tell, mailbox)` in a separate process.
+    """Runs `work(tell, mailbox)` in a separate process.
 
     The work reports plain data with `tell`; {"patience_s": 5} sets the time that it may take from then on.
 
@@ -61,7 +61,7 @@ def run_in_sandbox(work: Callable[[Tell, Mailbox], None], patience_s: float) -> 
 
 
 def _run_in_child(work: Callable[[Tell, Mailbox], None], mailbox: Mailbox, reading: int, writing: int) -> None:
-    """Run the work in the forked child, and exit; this function never returns."""
+    """Runs the work in the forked child, and exits; this function never returns."""
     status = 1
     try:
         os.setsid()  # a compiler that the work starts ends with this process group

@@ -17,7 +17,7 @@ STAGES = ("opts", "uops", "llvm", "c")
 
 
 def stages_of(context: CommandContext, kernel: int) -> tuple[str, ...]:
-    """Return the stages of a kernel that can be edited.
+    """Returns the stages of a kernel that can be edited.
 
     LLVM IR is included if the device compiles LLVM IR. For GPU kernels, only the first two stages can be edited.
     """
@@ -29,7 +29,7 @@ def stages_of(context: CommandContext, kernel: int) -> tuple[str, ...]:
 
 
 def base_program(context: CommandContext, number: int) -> tuple[Kernel, tuple[UOp, ...]]:
-    """Return the kernel of the parent branch and its linear program, including an earlier edit of the program."""
+    """Returns the kernel of the parent branch and its linear program, including an earlier edit of the program."""
     branch = context.parent
     while branch is not None and branch.edited is not None:
         arguments = dict(branch.command.arguments)
@@ -47,7 +47,7 @@ def base_program(context: CommandContext, number: int) -> tuple[Kernel, tuple[UO
 
 
 def stage_text(context: CommandContext, number: int, stage: str) -> str:
-    """Return the text of a stage in the parent branch, for editing."""
+    """Returns the text of a stage in the parent branch, for editing."""
     if stage not in (stages := stages_of(context, number)):
         raise WhatIfError(f"no stage {stage!r} of kernel {number} can be edited; there are: {', '.join(stages)}")
     branch = context.parent

@@ -66,12 +66,12 @@ class EditSubject:
 
 
 def language_device(stage: str, device: str) -> str:
-    """Return the device that compiles the text of a stage."""
+    """Returns the device that compiles the text of a stage."""
     return "CLANG" if stage == "c" else device
 
 
 def render_stage(stage: str, device: str, name: str, uops: Sequence[UOp]) -> ProgramSpec:
-    """Render the program as the text of a stage: C for "c", else the device's own language."""
+    """Renders the program as the text of a stage: C for "c", else the device's own language."""
     renderer = Device[device].renderer
     if stage == "c" and renderer.language != "c":
         return CRenderer(Device[device].target, Device["CLANG"].renderer.compiler).render(name, uops)
@@ -86,7 +86,7 @@ def subject_of(
     contents_given: Sequence[bytes | None] | None,
     most_work: int = MOST_WORK,
 ) -> EditSubject:
-    """Compile and run a kernel as it was before the edit.
+    """Compiles and runs a kernel as it was before the edit.
 
     contents_given: the contents of its buffers, if they were captured.
     most_work: most operations for the reference device; a larger kernel is its own reference.
@@ -131,14 +131,14 @@ def subject_of(
 
 
 def run_once(subject: EditSubject, spec: ProgramSpec, program: CompiledProgram) -> dict[int, bytes]:
-    """Run a program once, and return the contents of the buffers that it writes, by position."""
+    """Runs a program once, and returns the contents of the buffers that it writes, by position."""
     buffers = plain_buffers(subject)
     program.bind(buffers, subject.values)(0, spec.extent(subject.values) or 1)
     return {position: buffers[position].copyout() for position in sorted(subject.spec.writes)}
 
 
 def plain_buffers(subject: EditSubject) -> list[Buffer]:
-    """Return memory without guard pages, with the kernel's inputs."""
+    """Returns memory without guard pages, with the kernel's inputs."""
     device = subject.spec.target.name
     buffers = []
     for (_, dtype), content in zip(subject.names, subject.contents):

@@ -1,4 +1,4 @@
-"""Compare the results of an edited kernel with the expected results."""
+"""Compares the results of an edited kernel with the expected results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Difference:
     tolerance: float = 0.0
 
     def larger_of(self, other: _Difference) -> _Difference:
-        """Return the larger of two differences, relative to the largest element."""
+        """Returns the larger of two differences, relative to the largest element."""
         return max(self, other, key=_Difference.relative)
 
     def relative(self) -> float:
@@ -37,7 +37,7 @@ class _Difference:
         return self.error / self.magnitude if self.magnitude else self.error and math.inf
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of `Edited` by name."""
+        """Returns the fields of `Edited` by name."""
         error = self.error if math.isfinite(self.error) else None
         return {"largest_error": error, "magnitude": self.magnitude, "tolerance": self.tolerance}
 
@@ -45,7 +45,7 @@ class _Difference:
 def compare_outputs(
     names: Sequence[tuple[str, DType]], outputs: Mapping[int, bytes], right: Mapping[int, bytes]
 ) -> dict[str, Any]:
-    """Return the fields of `Edited` that compare `outputs` with the correct contents `right`.
+    """Returns the fields of `Edited` that compare `outputs` with the correct contents `right`.
 
     Both map a buffer's position to its bytes. `largest_error` is the largest error relative to the largest value of its
     buffer.
@@ -96,7 +96,7 @@ def compare_outputs(
 def compare_without_numpy(
     names: Sequence[tuple[str, DType]], outputs: Mapping[int, bytes], right: Mapping[int, bytes]
 ) -> dict[str, Any]:
-    """Compare without NumPy, which pages lack."""
+    """Compares without NumPy, which pages lack."""
     count = differing = 0
     worst, same = _Difference(), True
     first: Difference | None = None
@@ -147,7 +147,7 @@ def _is_close(actual: Any, other: Any, dtype: DType) -> Any:
 
 
 def elements_as_array(content: bytes, dtype: DType) -> Any:
-    """Return the elements of a buffer as a NumPy array. NumPy lacks the fp8 types; their elements are bytes."""
+    """Returns the elements of a buffer as a NumPy array. NumPy lacks the fp8 types; their elements are bytes."""
     import numpy
 
     if dtype is dtypes.bfloat16:

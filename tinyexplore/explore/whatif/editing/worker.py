@@ -53,7 +53,7 @@ class EditedKernels:
         self.subjects: dict[str, EditSubject] = {}
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the response to a request of `client.py`."""
+        """Returns the response to a request of `client.py`."""
         with Context(**request["settings"]):
             original, *uops = from_plain(request["graphs"])
             base, edited = tuple(uops[: request["base"]]), tuple(uops[request["base"] :])
@@ -78,7 +78,7 @@ def _subject(request: Mapping[str, Any], original: UOp, base: tuple[UOp, ...]) -
 
 
 def contents_of(request: Mapping[str, Any]) -> list[bytes | None] | None:
-    """Return the contents of the buffers when the kernel was captured; None if they were not stored."""
+    """Returns the contents of the buffers when the kernel was captured; None if they were not stored."""
     if request["inputs"] is None:
         return None
     path, sizes = request["inputs"]
@@ -95,7 +95,7 @@ def contents_of(request: Mapping[str, Any]) -> list[bytes | None] | None:
 def try_in_worker(
     subject: EditSubject, request: Mapping[str, Any], uops: tuple[UOp, ...], tell: Tell, mailbox: Mailbox
 ) -> None:
-    """Compile the edit, run it twice between guard pages, compare the results, and time it against the original."""
+    """Compiles the edit, runs it twice between guard pages, compares the results, and times it against the original."""
     stage, device = request["stage"], request["device"]
     nbytes = sum(map(len, subject.contents))
     patience_s = max(request["limit_s"], PATIENCE * subject.seconds)
@@ -139,7 +139,7 @@ def try_in_worker(
 
 
 def load_program(spec: ProgramSpec, cpu: str, code: bytes) -> CompiledProgram:
-    """Load the program of an object file that LLVM generated for a CPU.
+    """Loads the program of an object file that LLVM generated for a CPU.
 
     Raises:
         RuntimeError: this machine cannot run it.
@@ -158,14 +158,14 @@ def written_contents(memory: Sequence[Fenced], writes: frozenset[int]) -> dict[i
 
 
 def edited_spec(subject: EditSubject, stage: str, device: str, text: str, uops: tuple[UOp, ...]) -> ProgramSpec:
-    """Return the program of the edit."""
+    """Returns the program of the edit."""
     if stage == "uops":
         return render_stage(stage, device, subject.spec.name, uops)
     return replace(subject.spec, lines=tuple(SourceLine(line, ()) for line in text.splitlines()))
 
 
 def later_listings(stage: str, device: str, spec: ProgramSpec) -> list[tuple[str, list[str]]]:
-    """Return the texts of the later stages, from the compilers."""
+    """Returns the texts of the later stages, from the compilers."""
     try:
         listings = further_listings(spec) if stage == "uops" else Device[language_device(stage, device)].listings(spec)
     except Exception:  # a listing that fails is omitted; the result matters more
@@ -176,7 +176,7 @@ def later_listings(stage: str, device: str, spec: ProgramSpec) -> list[tuple[str
 def alternate_run_times(
     subject: EditSubject, spec: ProgramSpec, program: CompiledProgram
 ) -> tuple[list[float], list[float]]:
-    """Return the microseconds of runs of the edit and of the original, measured alternately."""
+    """Returns the microseconds of runs of the edit and of the original, measured alternately."""
     runs: list[Callable[[], None]] = []
     for own_spec, program_of in ((spec, program), (subject.spec, subject.program)):
         bound, extent = program_of.bind(plain_buffers(subject), subject.values), own_spec.extent(subject.values)
@@ -190,7 +190,7 @@ def alternate_run_times(
 
 
 def main() -> None:
-    """Respond to requests from standard input until it ends."""
+    """Responds to requests from standard input until it ends."""
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # other output must not mix with responses
     expendable()

@@ -1,4 +1,4 @@
-"""Try the user's rules on captured kernels; each firing is checked.
+"""Tries the user's rules on captured kernels; each firing is checked.
 
 `explore/playground.py` has the public names.
 

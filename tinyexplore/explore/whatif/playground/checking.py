@@ -1,4 +1,4 @@
-"""Check every firing in a recorded program: whether the new node computes the same value as the old one."""
+"""Checks every firing in a recorded program: whether the new node computes the same value as the old one."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check_firings(
     rule: str | None = None,
     samples: int = FIRING_SAMPLES,
 ) -> tuple[CheckedFiring, ...]:
-    """Check the firings of a trace: all of them, or those of some stages, of one `step` (from 1), or of one rule.
+    """Checks the firings of a trace: all of them, or those of some stages, of one `step` (from 1), or of one rule.
 
     Equal firings are checked once.
     """
@@ -93,7 +93,7 @@ def _check_steps(
 
 
 def tolerance_of(rule: str, stage: str, before: UOp) -> float | None:
-    """Return the relative error that a rule may introduce in a float; None if results must be equal bit for bit."""
+    """Returns the relative error that a rule may introduce in a float; None if results must be equal bit for bit."""
     kind = before.dtype
     if not isinstance(kind, DType) or not dtypes.is_float(kind):
         return None

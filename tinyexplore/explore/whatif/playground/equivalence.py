@@ -1,4 +1,4 @@
-"""Check whether two graphs of UOps are equivalent; if not, find values at which they differ.
+"""Checks whether two graphs of UOps are equivalent; if not, finds values at which they differ.
 
 There are three checks, the cheapest first:
 
@@ -115,7 +115,7 @@ class Verdict:
 def equivalent(
     before: UOp, after: UOp, *, samples: int = SAMPLES, tolerance: float | None = None, prove: bool = True
 ) -> Verdict:
-    """Check whether `after` may replace `before`.
+    """Checks whether `after` may replace `before`.
 
     prove: whether to use z3 too, if it is installed and supports the types.
     """
@@ -176,7 +176,7 @@ def _types_differ(before: UOp, after: UOp) -> str:
 
 
 def _order_differs(before: UOp, after: UOp) -> str:
-    """Return the ordering error of a load in `after` as text, or "" if there is none.
+    """Returns the ordering error of a load in `after` as text, or "" if there is none.
 
     The error is a load without the barrier on which all loads of the same memory in `before` depend. Its value is
     undefined.
@@ -198,7 +198,7 @@ def _depends_on_barrier(load: UOp) -> bool:
 
 
 def _cut_candidates(before: UOp, after: UOp) -> list[frozenset[UOp]]:
-    """Return the sets of nodes to try as free variables: all common nodes, then loads and reductions, then none."""
+    """Returns the sets of nodes to try as free variables: all common nodes, then loads and reductions, then none."""
     nodes_before, nodes_after = set(before.toposort()), set(after.toposort())
     common = nodes_before & nodes_after
     if all(node in common or node.op not in _ONLY_READ for node in nodes_after):
@@ -222,7 +222,7 @@ class _Pair:
         self.lane = 0  # the lane of the last difference
 
     def compared(self, samples: int, carried: Sequence[Carried] = ()) -> Verdict:
-        """Compare the graphs on `samples` samples, or fewer if the time is over.
+        """Compares the graphs on `samples` samples, or fewer if the time is over.
 
         carried: inputs for which the graphs differed with more free variables. They are tried first.
         """
@@ -273,7 +273,7 @@ class _Pair:
             yield choose, {}
 
     def simplified(self, world: World, choose: Choose, counterexample: Counterexample) -> Counterexample:
-        """Return a counterexample with the most zeros and ones among its inputs.
+        """Returns a counterexample with the most zeros and ones among its inputs.
 
         The search sets half of the inputs to zero, then a quarter, and so on, then each input alone (delta debugging,
         Zeller 1999).
@@ -314,7 +314,7 @@ class _Pair:
         return counterexample
 
     def compared_once(self, choose: Choose, carried: Carried | None = None) -> Counterexample | str:
-        """Return the result of one sample: a counterexample, "" if both graphs agree, or why they were not compared."""
+        """Returns the result of one sample: a counterexample, "" if both graphs agree, or why none was compared."""
         world = self.last = World(choose, self.cut, carried)
         before, after, faults = self._results(world)
         if faults[0]:
@@ -392,7 +392,7 @@ class _Pair:
 
 
 def _merge_equal_elements(texts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Merge equal elements of memory into one entry; the most frequent value stands for all other elements."""
+    """Merges equal elements of memory into one entry; the most frequent value stands for all other elements."""
     alike: dict[str, list[str]] = {}
     for name, value in texts:
         if name.endswith("]"):
@@ -424,7 +424,7 @@ def _is_zero(requirement: InputRequirement, value: Any) -> bool:
 
 
 def _carried_values(world: World, lane: int) -> Carried:
-    """Return the values of free variables, those of `lane` first, with source values that produce them if found."""
+    """Returns the values of free variables, those of `lane` first, with source values that produce them if found."""
     carried: dict[tuple[UOp, int], Any] = {}
     chosen = sorted(world.chosen.items(), key=lambda item: item[0].lane != lane)
     for requirement, value in chosen:
@@ -442,7 +442,7 @@ def _carried_values(world: World, lane: int) -> Carried:
 
 
 def _sources_for(node: UOp, value: Any) -> list[tuple[UOp, Any]]:
-    """Propose values of `node`'s sources from which `node` may get `value`. The caller computes the actual result."""
+    """Proposes values of `node`'s sources from which `node` may get `value`. The caller computes the actual result."""
     if not node.src or not is_value(node.src[0]) or type(value) is bool:
         return []
     source, *others = node.src
@@ -484,7 +484,7 @@ def _choose_carried(carried: Carried) -> Choose:
 
 
 def _addressed_elements(address: Address) -> tuple[Any, ...]:
-    """Return the elements that an address refers to, one per lane; None for masked lanes."""
+    """Returns the elements that an address refers to, one per lane; None for masked lanes."""
     count = max(len(address.idx), len(address.valid or ()))
     idx = address.idx * count if len(address.idx) == 1 else address.idx
     valid = address.valid or (True,)
@@ -493,7 +493,7 @@ def _addressed_elements(address: Address) -> tuple[Any, ...]:
 
 
 def _place_text(location: tuple[UOp, Any] | None) -> str:
-    """Return an element of memory as text, with the name that the graph shows."""
+    """Returns an element of memory as text, with the name that the graph shows."""
     if location is None:
         return "nothing (masked)"
     pointer, number = location
@@ -511,14 +511,14 @@ def _name(requirement: InputRequirement, printer: Printer) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Return a value as Python writes it, with all digits."""
+    """Returns a value as Python writes it, with all digits."""
     if type(value) is float and math.isfinite(value):
         return repr(value)
     return str(value) if type(value) is NoValue else number_text(value)
 
 
 def lanes_text(lanes: Any) -> str:
-    """Return one value as text, or the values of all lanes."""
+    """Returns one value as text, or the values of all lanes."""
     if isinstance(lanes, str):
         return lanes
     if isinstance(lanes, Sequence):

@@ -33,7 +33,7 @@ class Intermediate(ReadableRow):
 
 
 def graph_at(bench: KernelBench, number: int, stage: str, step: int) -> Intermediate:
-    """Return the graph of captured kernel `number` after `step` steps of pass `stage`."""
+    """Returns the graph of captured kernel `number` after `step` steps of pass `stage`."""
     if number not in bench.subjects:
         raise WhatIfError(f"no kernel {number} that can be compiled again; there are: {sorted(bench.subjects)}")
     try:
@@ -55,7 +55,7 @@ def graph_at(bench: KernelBench, number: int, stage: str, step: int) -> Intermed
 
 
 def _lower_again(bench: KernelBench, number: int) -> Trace:
-    """Lower a kernel again, and return the trace of this lowering."""
+    """Lowers a kernel again, and returns the trace of this lowering."""
     recorder = Recorder()
     with recording(None):
         kernel = bench.under_settings(lambda: bench.captured(number))

@@ -1,4 +1,4 @@
-"""Find where a rule would match before it fires: the node, the pass and the step."""
+"""Finds where a rule would match before it fires: the node, the pass and the step."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class RuleMatches(tuple[RuleMatch, ...]):
 def matches_of(
     trace: Trace, rule: Rule, kernel: int | None = None, stage: str | None = None, checks: Checks | None = None
 ) -> RuleMatches:
-    """Return every node on which `rule` would fire, in the first pass with rules (or in `stage`) that contains it."""
+    """Returns every node on which `rule` would fire, in the first pass with rules (or in `stage`) that contains it."""
     if stage is not None:
         pass_named(stage)
     return RuleMatches(_find_matches(trace, rule, kernel, stage, checks or Checks()))
@@ -118,7 +118,7 @@ def _find_matches(
 
 
 def _nodes_of(trace: Trace, stage: Stage) -> Iterator[tuple[int, int]]:
-    """Yield the nodes that occur in a pass, each with the number of steps after which it exists."""
+    """Yields the nodes that occur in a pass, each with the number of steps after which it exists."""
     nodes = dict(enumerate(trace.nodes))
     visited = set()
     for node in reachable(nodes, stage.before):

@@ -1,4 +1,4 @@
-"""Evaluate UOps at one point of their loops by the reference semantics: values, addresses and stores.
+"""Evaluates UOps at one point of their loops by the reference semantics: values, addresses and stores.
 
 A `World` chooses every input value when it is first needed: memory contents, Variables, steps of open loops, and `cut`
 nodes, of which only type and bounds matter. An invalid operation (integer division by zero, a read out of bounds) is a
@@ -102,7 +102,7 @@ class World:
     # *** evaluation ***
 
     def lanes(self, root: UOp, loop_point: Point | None = None) -> Any:
-        """Return the lanes of `root`, or its Address."""
+        """Returns the lanes of `root`, or its Address."""
         values: dict[UOp, Any] = dict(loop_point or {})
         point = dict(values)
         for part in self._needed(root, values):
@@ -113,14 +113,14 @@ class World:
         return values[root]
 
     def effects(self, root: UOp, loops: Sequence[UOp] = ()) -> Effects:
-        """Return the memory contents after `root` (one or several STOREs), over all iterations of `loops`."""
+        """Returns the memory contents after `root` (one or several STOREs), over all iterations of `loops`."""
         written: Effects = {}
         for loop_point in self._points(_ordered(loops), {}):
             self._store_all(root, loop_point, written)
         return written
 
     def element(self, pointer: UOp, index: int) -> Any:
-        """Return the content of a memory element before any store."""
+        """Returns the content of a memory element before any store."""
         if (pointer, index) not in self.memory:
             kind = pointer.dtype.base
             self.memory[pointer, index] = self._choose(InputRequirement(pointer, kind, *_limits(kind), index))
@@ -133,7 +133,7 @@ class World:
         return chosen_value
 
     def _input(self, node: UOp, loop_point: Point) -> Lanes:
-        """Return the value of a free variable within its bounds. It is equal at equal steps of its loops."""
+        """Returns the value of a free variable within its bounds. It is equal at equal steps of its loops."""
         around = tuple([(loop, loop_point[loop]) for loop in _ordered(node.ranges) if loop in loop_point])
         key = (node, around)
         if key not in self.values:
@@ -147,7 +147,7 @@ class World:
         return self.values[key]
 
     def _needed(self, root: UOp, values: Point) -> list[UOp]:
-        """Return the nodes that `root` needs at this point and that have no value yet, sources first."""
+        """Returns the nodes that `root` needs at this point and that have no value yet, sources first."""
         needed: dict[UOp, None] = {}
         stack = [root]
         while stack:
@@ -176,7 +176,7 @@ class World:
     # *** operations ***
 
     def _lanes(self, node: UOp, values: Point) -> Any:
-        """Return the lanes of an operation on whole vectors."""
+        """Returns the lanes of an operation on whole vectors."""
         match node.op:
             case Ops.HREDUCE:
                 return self._reduce_lanes(node, values)
@@ -220,7 +220,7 @@ class World:
         return self._alu(node.op, node.dtype, node.src, [values[src] for src in node.src])
 
     def _reduce_lanes(self, node: UOp, values: Point) -> Lanes:
-        """Return the lanes of an HREDUCE: each row of lanes is reduced to one lane, by halves."""
+        """Returns the lanes of an HREDUCE: each row of lanes is reduced to one lane, by halves."""
         rows = [values[src] for src in node.src[: node.dtype.count]]
         if len(node.src) > len(rows):  # the axis of the lanes, or its steps
             axis = node.src[-1]
@@ -270,7 +270,7 @@ class World:
     # *** memory ***
 
     def _places(self, address: Address, count: int, does: str) -> list[int | NoValue | None]:
-        """Return the elements of `count` lanes; None for a lane that is not valid."""
+        """Returns the elements of `count` lanes; None for a lane that is not valid."""
         idx, valid = address.idx, address.valid
         if len(idx) == 1:
             (start,) = idx
@@ -306,7 +306,7 @@ class World:
         return tuple(values)
 
     def _lay(self, pointer: UOp, index: int, value: Any) -> None:
-        """Set the content of a memory element, if a value is given and none was chosen yet."""
+        """Sets the content of a memory element, if a value is given and none was chosen yet."""
         if value is not None and (pointer, index) not in self.memory:
             kind = pointer.dtype.base
             self.memory[pointer, index] = self.chosen[InputRequirement(pointer, kind, *_limits(kind), index)] = value
@@ -350,7 +350,7 @@ class World:
     # *** loops ***
 
     def _points(self, loops: Sequence[UOp], loop_point: Point) -> Iterator[Point]:
-        """Yield `loop_point` with every combination of steps of `loops`. A size may depend on outer loops."""
+        """Yields `loop_point` with every combination of steps of `loops`. A size may depend on outer loops."""
         if not loops:
             yield loop_point
             return
@@ -391,7 +391,7 @@ class World:
         return total
 
     def _scan_of_lanes(self, node: UOp, loop_point: Point) -> Lanes:
-        """Return the lanes of a scan along lanes: each lane is combined with all lanes before it."""
+        """Returns the lanes of a scan along lanes: each lane is combined with all lanes before it."""
         *loops, lanes = node.src[1:]
         if len(loops) > 1 or any(loop.op is not Ops.RANGE for loop in loops):
             raise NotEvaluated("a running result with a factor, along lanes")
@@ -441,7 +441,7 @@ _SHIFTS = frozenset({Ops.SHL, Ops.SHR})
 
 
 def _open_registers(root: UOp) -> set[UOp]:
-    """Return the registers that a value reads, except those of loops inside it."""
+    """Returns the registers that a value reads, except those of loops inside it."""
     registers, stack, seen = set[UOp](), [root], set[UOp]()
     while stack:
         node = stack.pop()
@@ -461,7 +461,7 @@ def is_loop(axis: UOp) -> bool:
 
 
 def lane_count(node: UOp) -> int:
-    """Return the number of lanes of a node: from its type, or from the VECTOR axis on which it depends."""
+    """Returns the number of lanes of a node: from its type, or from the VECTOR axis on which it depends."""
     count: int = node.dtype.count
     if count > 1:
         return count

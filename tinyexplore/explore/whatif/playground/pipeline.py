@@ -71,12 +71,12 @@ class NotOn(PatternMatcher):
 
 
 def rewrites() -> tuple[Rewrite, ...]:
-    """Return the passes that have rules, in order."""
+    """Returns the passes that have rules, in order."""
     return tuple(step for step in PASSES if isinstance(step, Rewrite))
 
 
 def pass_named(name: str) -> Rewrite:
-    """Return the pass with this name; it must have rules."""
+    """Returns the pass with this name; it must have rules."""
     for step in rewrites():
         if step.name == name:
             return step
@@ -84,7 +84,7 @@ def pass_named(name: str) -> Rewrite:
 
 
 def passes_with(changes: Sequence[Change], passes: Sequence[Pass] = PASSES) -> tuple[Pass, ...]:
-    """Return the pipeline with these changes, applied one after another."""
+    """Returns the pipeline with these changes, applied one after another."""
     for change in changes:
         if isinstance(change, Inserted):
             pass_named(change.stage)
@@ -114,14 +114,14 @@ def _without(step: Pass, name: str) -> Pass:
 
 
 def passes_from(stage: str, root: UOp, firing: Rewrite | None = None) -> tuple[Pass, ...]:
-    """Return the rest of the pipeline from `root` on, a graph in the middle of pass `stage`.
+    """Returns the rest of the pipeline from `root` on, a graph in the middle of pass `stage`.
 
     firing: a pass to run before it, None for none.
     """
     step = pass_named(stage)
 
     def resumed(_: UOp, lowering: Lowering) -> UOp:
-        """Return the graph at that step."""
+        """Returns the graph at that step."""
         for _number in range(1 + max((accumulator.arg for accumulator in root.find(Ops.DEFINE_ACC)), default=-1)):
             next(lowering.numbers)
         return root
@@ -131,19 +131,19 @@ def passes_from(stage: str, root: UOp, firing: Rewrite | None = None) -> tuple[P
 
 
 def fired_once(stage: str, rule: Rule, node: UOp) -> Rewrite:
-    """Return a pass that fires `rule` once, on `node`."""
+    """Returns a pass that fires `rule` once, on `node`."""
     step = pass_named(stage)
     return Rewrite(f"fire {rule.name}", OnlyOn((rule,), node), step.before, step.before, step.context)
 
 
 def fired_everywhere(stage: str, rule: Rule) -> Rewrite:
-    """Return a pass that applies only `rule`, until it matches nowhere."""
+    """Returns a pass that applies only `rule`, until it matches nowhere."""
     step = pass_named(stage)
     return Rewrite(f"fire {rule.name}", PatternMatcher((rule,)), step.before, step.before, step.context)
 
 
 def passes_skipping(stage: str, rule: str, node: UOp) -> tuple[Pass, ...]:
-    """Return the pipeline in which `rule` of pass `stage` does not fire on `node`."""
+    """Returns the pipeline in which `rule` of pass `stage` does not fire on `node`."""
     step = pass_named(stage)
     without = replace(step, table=NotOn(step.table, rule, node))
     return tuple(without if candidate is step else candidate for candidate in PASSES)

@@ -82,37 +82,37 @@ class Playground(Readable):
 
     @property
     def proves(self) -> str:
-        """Return whether firings can be proved, or why not, as text."""
+        """Returns whether firings can be proved, or why not, as text."""
         return how_sure()
 
     def of(self, stage: str | None = None) -> tuple[RuleRow, ...]:
-        """Return the rules of the pipeline (or of one pass) in order, and the user's rules."""
+        """Returns the rules of the pipeline (or of one pass) in order, and the user's rules."""
         return rule_rows(self._trace, stage)
 
     def matches(
         self, rule: Rule | str, kernel: KernelInfo | int | None = None, stage: str | None = None
     ) -> RuleMatches:
-        """Return every node where `rule` would fire, with the result of the rule and whether it has the same value.
+        """Returns every node where `rule` would fire, with the result of the rule and whether it has the same value.
 
         Each node is listed in the first pass that contains it, or in `stage`.
         """
         return matches_of(self._trace, find_rule(rule), None if kernel is None else _number(kernel), stage)
 
     def fire(self, rule: Rule | str, place: RuleMatch, branch: Branch | int | None = None) -> Branch:
-        """Fire `rule` at one of its `matches`, then run the rest of that pass and of the pipeline."""
+        """Fires `rule` at one of its `matches`, then runs the rest of that pass and of the pipeline."""
         command = FireRule(_known(rule).name, place.kernel, place.name, place.step, place.digest)
         return self._view.whatif.do(command, branch)
 
     def fire_all(
         self, rule: Rule | str, kernel: KernelInfo | int = 0, stage: str = "simplify", step: int = 0
     ) -> Branch:
-        """Fire `rule` wherever it matches in the graph after `step` steps of `stage`, then run all later passes."""
+        """Fires `rule` wherever it matches in the graph after `step` steps of `stage`, then runs all later passes."""
         return self._view.whatif.do(FireRule(_known(rule).name, _number(kernel), stage, step, ""))
 
     def insert(
         self, rule: Rule | str, stage: str = "simplify", position: int = -1, branch: Branch | int | None = None
     ) -> Branch:
-        """Compile all kernels with `rule` in pass `stage`.
+        """Compiles all kernels with `rule` in pass `stage`.
 
         position: the position before which the rule is inserted; -1 appends it.
         branch: a branch whose changes of the pipeline also apply.
@@ -120,13 +120,13 @@ class Playground(Readable):
         return self._view.whatif.do(InsertRule(_known(rule).name, stage, position), branch)
 
     def disable(self, rule: Rule | str, branch: Branch | int | None = None) -> Branch:
-        """Compile all kernels without this rule."""
+        """Compiles all kernels without this rule."""
         return self._view.whatif.do(DisableRule(rule if isinstance(rule, str) else rule.name), branch)
 
     def fork(
         self, kernel: KernelInfo | int, stage: str, step: int, rule: Rule | str | None = None, node: Any = ""
     ) -> Branch:
-        """Compile a kernel from the middle of a pass on.
+        """Compiles a kernel from the middle of a pass on.
 
         Without a `rule`, the firing that is step `step` of `stage` is skipped. With a `rule`, it fires on the graph
         after `step` steps, on `node` (a node of the trace, or a digest; "" for every node that it matches).
@@ -137,17 +137,17 @@ class Playground(Readable):
         return self._view.whatif.do(FireRule(_known(rule).name, _number(kernel), stage, step, digest))
 
     def check(self, stages: Iterable[int] | None = None, rule: str | None = None) -> tuple[CheckedFiring, ...]:
-        """Check the firings of the capture, or those of some stages or of one rule."""
+        """Checks the firings of the capture, or those of some stages or of one rule."""
         return check_firings(self._trace, stages=stages, rule=rule)
 
     @property
     def widget(self) -> PartWidget:
-        """Return the panel of rules as a widget."""
+        """Returns the panel of rules as a widget."""
         widget: PartWidget = self._view.panels.rules
         return widget
 
     def table(self) -> Table:
-        """Return the rules that fired in the capture and the user's rules, the most frequent first."""
+        """Returns the rules that fired in the capture and the user's rules, the most frequent first."""
         rules = self.of()
         listed = sorted(
             (candidate for candidate in rules if candidate.firings or candidate.own),
@@ -171,7 +171,7 @@ class Playground(Readable):
 
 
 def rule_rows(trace: Trace, stage: str | None = None) -> tuple[RuleRow, ...]:
-    """Return the rules of the pipeline with their firings in a capture, and the user's rules."""
+    """Returns the rules of the pipeline with their firings in a capture, and the user's rules."""
     fired = Counter(
         trace.rules[step.rule].name
         for row in trace.stages
@@ -201,7 +201,7 @@ def rule_rows(trace: Trace, stage: str | None = None) -> tuple[RuleRow, ...]:
 
 
 def find_rule(rule: Rule | str) -> Rule:
-    """Return the rule with this name: the user's, or the engine's."""
+    """Returns the rule with this name: the user's, or the engine's."""
     if isinstance(rule, Rule):
         return rule
     for step in rewrites():
@@ -212,7 +212,7 @@ def find_rule(rule: Rule | str) -> Rule:
 
 
 def _known(rule: Rule | str) -> Rule:
-    """Return the registered rule with the name of `rule`, for commands, which refer to rules by name."""
+    """Returns the registered rule with the name of `rule`, for commands, which refer to rules by name."""
     known_rule = find_rule(rule)
     try:
         current = find_written_rule(known_rule.name).rule

@@ -35,7 +35,7 @@ class Proof(ReadableRow):
 
 @cache
 def solver_module() -> Any:
-    """Return the module z3, or None if it is not installed."""
+    """Returns the module z3, or None if it is not installed."""
     try:
         return importlib.import_module("z3")
     except ImportError:
@@ -48,12 +48,12 @@ def can_prove() -> bool:
 
 
 def how_sure() -> str:
-    """Return whether z3 proves firings here, or why not, as text."""
+    """Returns whether z3 proves firings here, or why not, as text."""
     return "z3 proves what it can; samples are compared of everything else" if can_prove() else ABSENT
 
 
 def proved(before: UOp, after: UOp, cut: frozenset[UOp]) -> Proof:
-    """Return a Proof about whether two graphs are equal for all values of `cut` nodes, loops and Variables in bounds.
+    """Returns a Proof about whether two graphs are equal for all values of `cut` nodes, loops and Variables in bounds.
 
     Its status is "proved", "differs" (with values for which the graphs differ), or "unknown": z3 is missing, reached
     its time limit, or the graphs are not exact arithmetic of integers and booleans.
@@ -144,7 +144,7 @@ class _Form:
         return symbol
 
     def values(self, model: Any) -> dict[tuple[UOp, int], Any]:
-        """Return the values of the inputs in a model."""
+        """Returns the values of the inputs in a model."""
         values: dict[tuple[UOp, int], Any] = {}
         for node, name in self.inputs.items():
             value = model.eval(name, model_completion=True)

@@ -1,4 +1,4 @@
-"""Choose the values on which two graphs are compared.
+"""Chooses the values on which two graphs are compared.
 
 First come special values of each dtype and values near the constants of the graphs, in every combination if these are
 few. Then come random values within bounds. Each lane of a vector gets another combination, so one sample tries several.
@@ -28,7 +28,7 @@ Draw = Callable[[InputRequirement, Random], Any]
 
 @cache
 def odd_floats(dtype: DType) -> tuple[float, ...]:
-    """Return special floats: zeros, ones, infinities, NaN, limits, and values at rounding boundaries."""
+    """Returns special floats: zeros, ones, infinities, NaN, limits, and values at rounding boundaries."""
     mantissa = _MANTISSA.get(dtype) or FP8[dtype].mantissa
     infinite = to_bits(math.inf, dtype) if dtype not in FP8 else FP8[dtype].greatest + 1
     bits = (1, (1 << mantissa) - 1, 1 << mantissa, infinite - 1)  # denormals, the smallest normal number, the largest
@@ -47,7 +47,7 @@ def odd_floats(dtype: DType) -> tuple[float, ...]:
 
 @cache
 def odd_ints(low: int, high: int) -> tuple[int, ...]:
-    """Return special integers: small ones, the ends of the range, powers of two, and their neighbors."""
+    """Returns special integers: small ones, the ends of the range, powers of two, and their neighbors."""
     ints = [*_SMALL, low, low + 1, high, high - 1, (low + high) // 2]
     for power in (7, 8, 15, 16, 23, 24, 25, 30, 31, 32, 33, 53, 62, 63):
         ints += [(1 << power) - 1, 1 << power, (1 << power) + 1, -(1 << power), -(1 << power) - 1]
@@ -57,7 +57,7 @@ def odd_ints(low: int, high: int) -> tuple[int, ...]:
 
 
 def odd_values(requirement: InputRequirement, constants: tuple[Any, ...] = ()) -> tuple[Any, ...]:
-    """Return the special values of a requirement: those of its dtype within its bounds, and values near `constants`."""
+    """Returns the special values of a requirement: those of its dtype in its bounds, and values near `constants`."""
     return _odd_values(requirement.dtype, requirement.low, requirement.high, constants)
 
 
@@ -73,7 +73,7 @@ def _odd_values(dtype: DType, low: int, high: int, constants: tuple[Any, ...]) -
 
 
 def _float_neighbors(value: float, dtype: DType) -> list[float]:
-    """Return a float and its neighbors in its dtype."""
+    """Returns a float and its neighbors in its dtype."""
     rounded = to_dtype_range(value, dtype)
     if rounded == 0 or not math.isfinite(rounded):
         return []
@@ -82,7 +82,7 @@ def _float_neighbors(value: float, dtype: DType) -> list[float]:
 
 
 def constants_of(constants: Iterable[Any]) -> tuple[Any, ...]:
-    """Return the numbers at which a graph may change: its constants, their sums and differences."""
+    """Returns the numbers at which a graph may change: its constants, their sums and differences."""
     numbers = dict.fromkeys(
         constant
         for constant in constants
@@ -96,7 +96,7 @@ def constants_of(constants: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def any_value(requirement: InputRequirement, random: Random, constants: tuple[Any, ...] = ()) -> Any:
-    """Return one value within the bounds: a special one, a small one, or a random one."""
+    """Returns one value within the bounds: a special one, a small one, or a random one."""
     pick = random.random()
     if pick < 0.4 or requirement.dtype is dtypes.bool:
         return random.choice(odd_values(requirement, constants))
@@ -112,7 +112,7 @@ def any_value(requirement: InputRequirement, random: Random, constants: tuple[An
 
 
 def usual_value(requirement: InputRequirement, random: Random) -> Any:
-    """Return one value of ordinary magnitude, at which differently rounded results can be compared."""
+    """Returns one value of ordinary magnitude, at which differently rounded results can be compared."""
     if not dtypes.is_float(requirement.dtype):
         return any_value(requirement, random)
     if random.random() < 0.15:
@@ -122,7 +122,7 @@ def usual_value(requirement: InputRequirement, random: Random) -> Any:
 
 
 def simpler_values(requirement: InputRequirement, value: Any) -> tuple[Any, ...]:
-    """Return values that are easier to read than `value`, the simplest first."""
+    """Returns values that are easier to read than `value`, the simplest first."""
     if requirement.dtype is dtypes.bool:
         return (False,) if value and requirement.low == 0 else ()
     candidates: list[Any]
@@ -153,7 +153,7 @@ def choices(
     constants: tuple[Any, ...] = (),
     budget: int | None = None,
 ) -> Iterator[Choose]:
-    """Yield functions that choose input values, always the same ones.
+    """Yields functions that choose input values, always the same ones.
 
     First comes every combination of special values of `inputs` if that takes at most `budget` samples (default:
     `count`), else each special value once. Then each special value is used for all inputs together, then `count` random
@@ -180,7 +180,7 @@ def choices(
 
 
 def _alike(number: int, constants: tuple[Any, ...]) -> Choose:
-    """Return a function that chooses special value number `number` for each requirement."""
+    """Returns a function that chooses special value number `number` for each requirement."""
 
     def choose(requirement: InputRequirement) -> Any:
         odd = odd_values(requirement, constants)
@@ -190,7 +190,7 @@ def _alike(number: int, constants: tuple[Any, ...]) -> Choose:
 
 
 def _signed(draw: Draw, sign: int) -> Draw:
-    """Return `draw` restricted to one sign, if the bounds permit it."""
+    """Returns `draw` restricted to one sign, if the bounds permit it."""
 
     def drawn(requirement: InputRequirement, random: Random) -> Any:
         value = draw(requirement, random)
@@ -202,7 +202,7 @@ def _signed(draw: Draw, sign: int) -> Draw:
 
 
 def _by_node(inputs: Sequence[InputRequirement]) -> list[list[InputRequirement]]:
-    """Group the lanes of each node."""
+    """Groups the lanes of each node."""
     groups: dict[Any, list[InputRequirement]] = {}
     for requirement in inputs:
         groups.setdefault((requirement.node, requirement.place), []).append(requirement)
@@ -212,7 +212,7 @@ def _by_node(inputs: Sequence[InputRequirement]) -> list[list[InputRequirement]]
 def _combined(
     groups: Sequence[Sequence[InputRequirement]], odd: Sequence[Sequence[Any]], wide: int, draw: Draw
 ) -> Iterator[Choose]:
-    """Yield every combination of special values. The lanes of the widest vectors get a different one each."""
+    """Yields every combination of special values. The lanes of the widest vectors get a different one each."""
     rows = [number for number, lanes in enumerate(groups) if len(lanes) == wide]
     single = [number for number, lanes in enumerate(groups) if len(lanes) < wide]
     for odd_value in product(*[odd[number] for number in single]):
@@ -228,7 +228,7 @@ def _combined(
 def _each_once(
     groups: Sequence[Sequence[InputRequirement]], odd: Sequence[Sequence[Any]], most_samples: int, draw: Draw
 ) -> Iterator[Choose]:
-    """Yield each special value of each node in some lane, with arbitrary other values."""
+    """Yields each special value of each node in some lane, with arbitrary other values."""
     seed = 0
     for first in range(max(map(len, odd))):
         for number, lanes in enumerate(groups):

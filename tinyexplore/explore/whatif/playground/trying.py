@@ -1,4 +1,4 @@
-"""Compile kernels with another pipeline, check its firings, and measure the changed kernels."""
+"""Compiles kernels with another pipeline, checks its firings, and measures the changed kernels."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class PlaygroundLowering:
 
 
 def lowered_by(bench: KernelBench, number: int, passes: Sequence[Pass]) -> PlaygroundLowering:
-    """Lower the captured kernel with `passes`."""
+    """Lowers the captured kernel with `passes`."""
     recorder = Recorder()
     program, error = None, ""
     with recording(None):
@@ -73,7 +73,7 @@ def lowered_by(bench: KernelBench, number: int, passes: Sequence[Pass]) -> Playg
 
 
 def _pass_failure(failed: Exception, recorder: Recorder) -> str:
-    """Return the pass that failed, with the error if a rule's function raised it or if rules fired without end."""
+    """Returns the pass that failed, with the error if a rule's function raised it or if rules fired without end."""
     stages: list[str] = []
     failing = ""
     for event in recorder.events:
@@ -117,7 +117,7 @@ class Checks:
         self.digests = UopDigests()
 
     def verdict(self, rule: Rule, stage: str, before: UOp, after: UOp) -> Verdict:
-        """Return whether a firing preserves the computed value."""
+        """Returns whether a firing preserves the computed value."""
         key = rule.name, before, after
         if key not in self.known:
             if len(self.known) >= MOST_CHECKED:
@@ -128,7 +128,7 @@ class Checks:
         return self.known[key]
 
     def row(self, kernel: int, fired: UOpRewrite) -> RuleFiring:
-        """Return a firing as a row of data."""
+        """Returns a firing as a row of data."""
         verdict = self.verdict(fired.rule, fired.stage, fired.before, fired.after)
         counterexample, printer = verdict.counterexample, Printer()
         return RuleFiring(
@@ -166,7 +166,7 @@ class PipelineTrial:
 def try_kernel(
     bench: KernelBench, number: int, passes: Sequence[Pass], is_asked: Callable[[UOpRewrite], bool], checks: Checks
 ) -> PipelineTrial:
-    """Lower the captured kernel with `passes`. `is_asked` selects the firings to record."""
+    """Lowers the captured kernel with `passes`. `is_asked` selects the firings to record."""
     lowered = lowered_by(bench, number, passes)
     firings = tuple([checks.row(number, firing) for firing in lowered.fired if is_asked(firing)][:MOST_FIRINGS])
     if lowered.program is None:
@@ -204,13 +204,13 @@ def _variant(bench: KernelBench, number: int, passes: Sequence[Pass]) -> KernelV
 
 
 def first_line(error: Exception) -> str:
-    """Return the kind and the first line of an error, at most MOST_WORDS characters."""
+    """Returns the kind and the first line of an error, at most MOST_WORDS characters."""
     text = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0].strip()}"
     return text if len(text) <= MOST_WORDS else text[: MOST_WORDS - 1].rstrip() + "…"
 
 
 def result_text(outcomes: Sequence[PipelineTrial], change: str, kernels: int) -> str:
-    """Return the result of `change` ("without widen", or the name of a rule) in one line."""
+    """Returns the result of `change` ("without widen", or the name of a rule) in one line."""
     firings = [firing for outcome in outcomes for firing in outcome.firings]
     wrong = [firing for firing in firings if firing.verdict == "differs"]
     unchecked = [firing for firing in firings if firing.verdict == "not checked"]
@@ -232,7 +232,7 @@ def result_text(outcomes: Sequence[PipelineTrial], change: str, kernels: int) ->
 
 
 def _failures(outcomes: Sequence[PipelineTrial]) -> list[str]:
-    """Return a sentence for each kind of failure, with the kernels that did not compile."""
+    """Returns a sentence for each kind of failure, with the kernels that did not compile."""
     alike: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.failure:

@@ -53,7 +53,7 @@ def rule(
     law: str = "",
     tolerance: float | None = None,
 ) -> Any:
-    """Create a rule from a function, directly or as a decorator. Its parameters name parts of `pattern`.
+    """Creates a rule from a function, directly or as a decorator. Its parameters name parts of `pattern`.
 
     law: the law that the rule states, as text.
     tolerance: the error that a rule may introduce if it reorders a sum or approximates, relative to the largest number
@@ -77,20 +77,20 @@ def law(
     *,
     tolerance: float | None = None,
 ) -> Rule:
-    """Create a rule from two patterns: `playground.law("mul_one", x * 1, x)`."""
+    """Creates a rule from two patterns: `playground.law("mul_one", x * 1, x)`."""
     caller = sys._getframe(1)
     new_law = plain_law(name, left, right, doc, when)
     return register_rule(replace(new_law, file=caller.f_code.co_filename, line=caller.f_lineno, matchers={}), tolerance)
 
 
 def register_rule(rule: Rule, tolerance: float | None = None) -> Rule:
-    """Register `rule` under its name."""
+    """Registers `rule` under its name."""
     _written[rule.name] = WrittenRule(rule, tolerance)
     return rule
 
 
 def find_written_rule(name: str) -> WrittenRule:
-    """Return the rule with this name.
+    """Returns the rule with this name.
 
     Raises:
         KeyError: there is none; the message lists the rules of this session.
@@ -102,12 +102,12 @@ def find_written_rule(name: str) -> WrittenRule:
 
 
 def written_rules() -> tuple[Rule, ...]:
-    """Return the rules of this session, in the order of definition."""
+    """Returns the rules of this session, in the order of definition."""
     return tuple(written.rule for written in _written.values())
 
 
 def tolerance_of_rule(rule: Rule) -> float | None:
-    """Return the tolerance that the rule declares, or None."""
+    """Returns the tolerance that the rule declares, or None."""
     written_rule = _written.get(rule.name)
     return written_rule.tolerance if written_rule is not None and written_rule.rule is rule else None
 
