@@ -129,9 +129,7 @@ def test_a_note_says_who_is_followed_and_an_item_that_is_none_is_an_error(view: 
     debugger = view.kernels[0].debug()
     first = debugger.item
     assert first is not None and all(number == 0 for number in first.values())
-    assert (
-        debugger.note.startswith(f"work-item {next(iter(first))} = 0") and "other groups are not run" in debugger.note
-    )
+    assert debugger.note.startswith(f"work-item {next(iter(first))} = 0") and "other groups do not run" in debugger.note
     with pytest.raises(DebuggerError, match="lidx7 = 0; .*0 … "):
         view.kernels[0].debug(item={"lidx7": 0})
     name = next(iter(first))

@@ -219,7 +219,7 @@ def test_the_trace_of_a_branch_has_the_verdict_at_the_exact_step() -> None:
         assert firing.node.startswith(trace.nodes[step.before].digest)
         assert (check.verdict, check.inputs, check.was) == (firing.verdict, firing.inputs, firing.was)
     assert view.trace.checks == () and any(check.verdict == "differs" for check in trace.checks)
-    with pytest.raises(WhatIfError, match="is about"):
+    with pytest.raises(WhatIfError, match="has the kernels"):
         view.whatif.trace_of(branch, kernel=99)
 
 

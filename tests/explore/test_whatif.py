@@ -434,7 +434,7 @@ def test_a_command_that_is_cancelled_while_its_kernel_is_timed_leaves_no_branch(
     assert began.wait(60)
     session.whatif.cancel()
     thread.join(60)
-    assert complaints == ["cancelled: it made no branch"] and session.whatif.branches == before
+    assert complaints == ["cancelled: no branch was created"] and session.whatif.branches == before
     assert session.kernels[0].apply("VECTOR(1, 4)").status == "done"
 
 

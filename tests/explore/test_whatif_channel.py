@@ -154,9 +154,9 @@ def test_a_command_that_is_cancelled_leaves_no_branch_and_what_waits_is_dropped(
     second = view.command("ApplyOpt", opt="UPCAST(0, 4)")
     assert begun.wait(60)
     view.reply(view.ask(ask="cancel"))
-    assert [view.reply(one) for one in (first, second)] == [{"error": "cancelled: it made no branch"}] * 2
+    assert [view.reply(one) for one in (first, second)] == [{"error": "cancelled: no branch was created"}] * 2
     assert view.explorer.whatif.branches == before and view.explorer.whatif.all_places() == places
-    assert view.states[-1]["complaint"] == "cancelled: it made no branch"
+    assert view.states[-1]["complaint"] == "cancelled: no branch was created"
     go_on.set()
     assert view.reply(view.command("ApplyOpt", opt="UPCAST(0, 2)"))["status"] == "done"
 

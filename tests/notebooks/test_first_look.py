@@ -66,7 +66,7 @@ def test_the_stepper_steps(lab: LabPage, explorer: Any) -> None:
     explorer.focus()
     lab.page.keyboard.press("ArrowRight")
     assert position.inner_text().startswith("1 /")
-    explorer.get_by_role("button", name=re.compile("One firing back")).click()
+    explorer.get_by_role("button", name=re.compile("Previous firing")).click()
     assert not position.inner_text().startswith("1 /")
 
 

@@ -22,7 +22,7 @@ def test_a_pupil_points_and_moves_the_tensor(lab: LabPage, screenshots: Path) ->
     shape.locator(".way", has_text="72×64").wait_for(timeout=milliseconds(20))
     elements = shape.locator("figure").first
     elements.locator(".place").nth(1).hover()
-    shape.locator(".said", has_text="[0, 1] lies at 72").wait_for(timeout=milliseconds(10))
+    shape.locator(".said", has_text="[0, 1] is at offset 72").wait_for(timeout=milliseconds(10))
     shape.locator(".moves button", has_text="flip").click()
     shape.locator(".moves input").fill("0")
     shape.locator(".moves button", has_text="Apply").click()

@@ -124,7 +124,7 @@ def test_a_page_shows_what_was_edited_and_says_what_it_cannot(browser: Any, tmp_
     assert at_hand(tab) == "edited C"
     assert "the same bits as" in tab.inner_text(".tuner-status")
     edit = tab.locator('.tuner-code button:has-text("edit")')
-    assert edit.is_disabled() and "a notebook compiles" in edit.get_attribute("title")
+    assert edit.is_disabled() and "A notebook compiles" in edit.get_attribute("title")
     tab.click('.tuner-code button:has-text("all lines")')
     assert "// nothing else" in tab.inner_text(".tuner-code")
     tab.close()

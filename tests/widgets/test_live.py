@@ -230,7 +230,7 @@ def test_what_takes_long_can_be_cancelled_and_the_next_question_starts_python_an
           return [await asked, document.documentElement.dataset.live];
         }"""
     )
-    assert found[0].startswith("cancelled: ") and found[1:] == ["asleep"]
+    assert found[0].startswith("cancelled") and found[1:] == ["asleep"]
     answer = page.evaluate("tinyexploreEngine.ask({ask: 'debug', kernel: 0, do: 'look'})")
     assert answer["position"] == 0
 

@@ -66,8 +66,8 @@ def test_a_rule_is_seen_before_it_fires_then_inserted_and_caught(live: Callable[
     tab.wait_for_selector(".rules-place")
     places = view.rules.matches("careless")
     wrong = sum(place.verdict.status == "differs" for place in places)
-    assert f"{len(places)} places · wrong at {wrong}" in tab.inner_text(".rules-body")
-    assert f"How each was checked: {view.rules.proves}." in tab.inner_text(".rules-body")
+    assert f"{len(places)} nodes · changes the value at {wrong}" in tab.inner_text(".rules-body")
+    assert f"Check of each firing: {view.rules.proves}." in tab.inner_text(".rules-body")
     assert set(tab.evaluate("[...document.querySelectorAll('.rules-place dt')].map((one) => one.textContent)")) >= {
         "before",
         "after",

@@ -56,7 +56,7 @@ def test_a_page_draws_the_bounds_and_the_ports_that_it_keeps(
         "4.02",
         "4.40",
     ]
-    assert "this bounds it" in tab.inner_text(".bound.binds") and "simulated" in tab.inner_text(".bound.binds")
+    assert "the bottleneck" in tab.inner_text(".bound.binds") and "simulated" in tab.inner_text(".bound.binds")
     assert "4.02 cycles an iteration" in tab.inner_text(".throughput-says")
     head = tab.eval_on_selector_all(".throughput thead th", "found => found.map((one) => one.textContent)")
     assert head == ["instruction", "µops", "latency", "P0", "P1", "P5", "P6"]

@@ -111,7 +111,7 @@ def test_a_reader_opens_a_kernel_applies_opts_undoes_and_goes_another_way(live: 
     )
     assert len(tab.query_selector_all(".tuner-dots .dot")) == sum(b.status == "done" for b in view.kernels[0].branches)
     axes = tab.inner_text(".tuner-illegal summary")
-    assert axes.endswith("not legal now, and why")
+    assert axes.endswith("illegal now, with reasons")
 
 
 def test_any_two_branches_are_compared_line_by_line(live: Callable[..., Any]) -> None:
@@ -189,7 +189,7 @@ def test_a_view_that_opens_later_shows_all_branches_and_both_take_what_follows(
     tab.screenshot(path=screenshots / f"whatif_working_{scheme}.png")
     count = len(view.whatif.branches)
     tab.click(".tuner-status button")
-    until(tab, lambda: "cancelled: it made no branch" in tab.inner_text(".tuner-status"))
+    until(tab, lambda: "cancelled: no branch was created" in tab.inner_text(".tuner-status"))
     tab.screenshot(path=screenshots / f"whatif_cancelled_{scheme}.png")
     assert len(view.whatif.branches) == count and "UPCAST(0, 4)" in at_hand(tab)
     later = live(view, scheme=scheme)

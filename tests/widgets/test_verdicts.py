@@ -72,7 +72,7 @@ def test_the_graph_has_a_colored_word_for_each_kernel_that_leads_to_its_numbers(
 
 
 def test_a_box_of_a_whole_kernel_says_it_too(tab: Any, view: Explorer) -> None:
-    tab.select_option(".graph .tools select", label="a box a kernel")
+    tab.select_option(".graph .tools select", label="box per kernel")
     tab.wait_for_function(
         "[...document.querySelectorAll('.boxes .box')].some((one) => one.textContent.includes('kernel 0'))"
     )

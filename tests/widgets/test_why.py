@@ -163,12 +163,12 @@ def test_every_edge_of_the_tensors_is_marked_and_a_click_shows_the_numbers(page:
     cut = next(place for place, mark in zip(places, classes, strict=True) if mark == "cut")
     told = fusions.edge(*cut)
     tip = marks[classes.index("cut")].query_selector("title").text_content()
-    assert tip.startswith("cut: it goes through memory") and told.reason in tip
+    assert tip.startswith("cut: one kernel stores") and told.reason in tip
     target = page.locator(".fate.cut[data-src] .target").first
     for event in ("pointerdown", "pointerup", "click"):  # it may be out of sight
         target.dispatch_event(event, {"button": 0})
     card = page.inner_text(".card")
-    assert "cut: it goes through memory" in card and compared_text(told.compared[0]) in card
+    assert "cut: one kernel stores" in card and compared_text(told.compared[0]) in card
     assert page.evaluate("tinyexplore.handle.state.selected") == list(cut)
     page.focus(".tinyexplore")
     page.keyboard.press("y")

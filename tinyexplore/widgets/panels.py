@@ -102,7 +102,7 @@ GROUPS = (
         "A kernel step by step, its caches, a GPU's warps, and the layout of tensors",
     ),
     PanelTab("measure", "Measure", "Time, rates and memory"),
-    PanelTab("glossary", "Glossary", "Every word of the explorer"),
+    PanelTab("glossary", "Glossary", "Every term of the explorer"),
 )
 
 _SHEETS = "tinyexplore.explore.tracefile.pictures.sheets"
@@ -136,7 +136,7 @@ PANELS = (
     Panel(
         "history",
         "passes",
-        "every event of the selected node",
+        "every rewrite of the selected node",
         "views/rewrite_history:RewriteHistoryView",
         chunk="why",
         styles=("views/why.css",),
@@ -177,8 +177,8 @@ PANELS = (
         needs=("rosetta",),
         asks=True,
         instead=(
-            "In a notebook this panel has Python translate the kernel. For a page: ",
-            "view.kernels[KERNEL].translate() before, or view.to_html(path, rosetta=True)",
+            "This page has no translations. Before you save a page, call ",
+            "view.kernels[KERNEL].translate(), or view.to_html(path, rosetta=True)",
         ),
     ),
     Panel(
@@ -194,7 +194,7 @@ PANELS = (
         needs=("passes",),
         asks=True,
         instead=(
-            "In a notebook this panel runs LLVM. A page has the results of ",
+            "This page has no LLVM passes. Before you save a page, call ",
             "view.kernels[KERNEL].passes()",
         ),
     ),
@@ -209,7 +209,7 @@ PANELS = (
         needs=("throughput",),
         asks=True,
         instead=(
-            "In a notebook this panel runs llvm-mca. A page has the results of ",
+            "This page has no llvm-mca results. Before you save a page, call ",
             "view.kernels[KERNEL].throughput()",
         ),
     ),
@@ -284,7 +284,7 @@ PANELS = (
         needs=("recordings",),
         asks=True,
         instead=(
-            "Python steps kernels. A page steps what was recorded: ",
+            "This page has no recorded steps. To store them, save the page with ",
             "view.to_html(path, iterations=2000)",
         ),
     ),
@@ -299,7 +299,7 @@ PANELS = (
         needs=("caches",),
         asks=True,
         instead=(
-            "In a notebook this panel has Python model the caches. A page has the results of ",
+            "This page has no cache results. Before you save a page, call ",
             "view.kernels[KERNEL].caches()",
         ),
     ),
@@ -314,7 +314,7 @@ PANELS = (
         needs=("gpu",),
         asks=True,
         instead=(
-            "No kernel of this trace is for a GPU. Any machine can compile one: ",
+            "No kernel of this trace is for a GPU. To compile one on any machine, call ",
             'explore(f, target="sm_80")',
         ),
     ),
@@ -327,10 +327,10 @@ PANELS = (
         styles=("shape.css",),
         roomy=True,
         needs=("shape",),
-        instead=("Every node of this trace reads memory in its order; there are no views.", ""),
+        instead=("This trace has no views: every node reads memory in order.", ""),
         widget=PanelWidget(
             "shape",
-            "What the selected node shows of memory: each element with its place, movement by movement.",
+            "What the selected node shows of memory: each element with its offset, movement by movement.",
             "",
             "520px",
             lone="views/shape:LoneShapeView",
@@ -352,7 +352,7 @@ PANELS = (
         styles=("views/modules.css",),
         needs=("lines",),
         asks=True,
-        instead=("In a notebook Python computes this; so does ", 'view.panels.result("lines")'),
+        instead=("This page has no times of lines. To compute them, call ", 'view.panels.result("lines")'),
         answer="tinyexplore.explore.analysis.lines:lines_by_time",
         response="LinesByTime",
         widget=PanelWidget(
@@ -401,7 +401,7 @@ PANELS = (
     Panel(
         "glossary",
         "glossary",
-        "every word of the explorer",
+        "every term of the explorer",
         "views/glossary:GlossaryView",
         chunk="glossary",
         styles=("views/glossary.css",),

@@ -16,7 +16,7 @@ export function againButton(
   const element = h("span", { class: "again", role: "status" });
   const run = (): void => {
     made.disabled = true;
-    made.textContent = "running it …";
+    made.textContent = "running …";
     // the new trace replaces the view
     ask({ ask: "again", kernel: store.cursor.kernel ?? 0, ...options }).catch((error: unknown) => {
       element.replaceChildren(made, ` ${error instanceof Error ? error.message : String(error)}`);
@@ -36,7 +36,7 @@ export function measureButton(store: Store): HTMLElement | null {
   return againButton(
     store,
     "Measure this machine",
-    "Calls the captured function again with ten samples of each launch, and measures what the machine can do (about 2 s, once)",
+    "Calls the captured function again with ten samples of each launch, and measures the machine's ceilings (2 s, once)",
     { repeat: 10 },
   );
 }

@@ -7,7 +7,7 @@ export type BandMode = "role" | "line" | "off";
 /** The description of each mode, in the order of the menu. */
 export const BAND_WORDS: Record<BandMode, string> = {
   role: "by role (loop, memory, arithmetic, reduction, store)",
-  line: "by the Python line that a line comes from",
+  line: "by line of Python",
   off: "none",
 };
 

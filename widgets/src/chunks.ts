@@ -59,7 +59,7 @@ export class Chunks {
 
   private async open(name: string): Promise<Chunk> {
     const text = await this.textOf(name);
-    if (text === null) throw new ChunkMissing("This page was saved without the code of this panel; a notebook has it.");
+    if (text === null) throw new ChunkMissing("This page lacks the code of this panel. A notebook has it.");
     const url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
     try {
       const { default: make } = (await import(url)) as { default: (core: Modules) => Chunk };

@@ -16,12 +16,12 @@ export function optMeaning(opt: string): string {
   if (axis === undefined) return `${opt}: ${does}`;
   const by =
     amount === undefined ? "" : `, ${["SWAP", "COLLAPSE", "MERGE"].includes(name) ? "and axis" : "by"} ${amount}`;
-  return `${opt}: ${does} Here axis ${axis}${by}; axes count from 0 as the kernel was scheduled.`;
+  return `${opt}: ${does} Here axis ${axis}${by}. Axes count from 0, as scheduled.`;
 }
 
 /** Returns the meaning of a kernel's name: its kind, and the kind of axis of each size in it. */
 export function nameMeaning(name: string): string {
-  if (name.startsWith("r_")) return "r: it reduces";
+  if (name.startsWith("r_")) return "r: reduces";
   if (name.startsWith("E_")) return "E: element by element";
   return "";
 }

@@ -254,7 +254,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
 }
 
 function wholeScreen(root: HTMLElement): HTMLElement {
-  const made = button("", "The whole screen, and back (Z)", () => fullScreen(root), "quiet");
+  const made = button("", "Full screen, or back (Z)", () => fullScreen(root), "quiet");
   const corners = { d: "M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4", fill: "none", stroke: "currentColor" };
   made.append(s("svg", { viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true" }, s("path", corners)));
   return made;
@@ -397,14 +397,14 @@ function firstMode(store: Store): Mode {
 /** Creates the control that switches between the story and the workbench. */
 function modeChoice(choose: (mode: Mode) => void): { element: HTMLElement; update(mode: Mode): void } {
   const titles: Record<Mode, string> = {
-    story: "Stage by stage, one picture and one sentence at a time (W changes)",
+    story: "One stage at a time: a picture and a sentence (W switches)",
     workbench: "All views together (W switches)",
   };
   const modes = Object.keys(titles) as Mode[];
   const buttons = modes.map((mode) =>
     button(mode === "story" ? "Story" : "Workbench", titles[mode], () => choose(mode)),
   );
-  const element = h("span", { class: "modes", role: "group", "aria-label": "How to look at it" }, ...buttons);
+  const element = h("span", { class: "modes", role: "group", "aria-label": "Display mode" }, ...buttons);
   const update = (now: Mode): void =>
     buttons.forEach((one, i) => one.setAttribute("aria-pressed", String(modes[i] === now)));
   return { element, update };
@@ -493,7 +493,7 @@ function devicesBeside({ kernels }: Trace, own: string): string {
 function engineParts(engine: Engine | undefined): HTMLElement[] {
   if (engine === undefined) return [];
   const { badge, playground } = engine;
-  const says = "Type a program of your own: the engine in this page runs it, and explores it here";
+  const says = "Write a program. The engine in this page runs and explores the program";
   return playground === undefined ? [badge] : [badge, button("Playground", says, playground)];
 }
 
@@ -519,7 +519,7 @@ function footer(index: TraceIndex, size: number): HTMLElement {
   const { trace } = index;
   const key = (keys: string[], text: string): Element =>
     h("span", { class: "key" }, ...keys.map((name) => h("kbd", {}, name)), ` ${text}`);
-  const large = size > LARGE_BYTES ? " (large: the notebook stores it whole)" : "";
+  const large = size > LARGE_BYTES ? " (large: the notebook stores all of it)" : "";
   const facts = [...(trace.figures[0]?.summary ?? []), size > 0 ? `trace ${bytes(size)}${large}` : ""].filter(Boolean);
   const keys = (): Element[] => [
     key(["←", "→"], "step"),
@@ -531,13 +531,13 @@ function footer(index: TraceIndex, size: number): HTMLElement {
     key(["B"], "history"),
     key(["Y"], "decisions"),
     key(["I"], "isolate"),
-    key(["C"], "card of the node"),
+    key(["C"], "node card"),
     key(["F"], "fit"),
     key(["W"], "story"),
   ];
   return h(
     "footer",
-    { role: "group", "aria-label": "Keys and figures" },
+    { role: "group", "aria-label": "Keys and statistics" },
     ...keys(),
     h("details", { class: "keys-menu" }, h("summary", {}, "keys"), h("div", {}, ...keys())), // for narrow headers
     h("span", { class: "space" }),

@@ -15,10 +15,10 @@ export interface Fate extends FusionEdge {
 }
 
 const WORDS: Record<string, string> = {
-  fused: "fused: computed where it is read",
-  cut: "cut: it goes through memory, from one kernel to another",
-  again: "fused again: computed by the kernel of each consumer",
-  read: "read: it lies in memory",
+  fused: "fused: computed by the kernel that reads it",
+  cut: "cut: one kernel stores it, another loads it",
+  again: "fused again: computed by each kernel that reads it",
+  read: "read: already in memory",
 };
 
 /** Returns the decision on the edge from `src` to `dst`, also through movements; null if no kernel computes `dst`. */
@@ -62,7 +62,7 @@ export function comparedText({ what, value, bound, over }: Compared): string {
 /** Returns the numbers of a decision, one row each; a number above its bound is highlighted. */
 export function comparisons({ compared }: { compared: Compared[] }): Element {
   const rows = compared.map((one) => h("li", { class: one.over ? "over" : null }, comparedText(one)));
-  return h("ul", { class: "compared", "aria-label": "What was compared" }, ...rows);
+  return h("ul", { class: "compared", "aria-label": "Compared numbers" }, ...rows);
 }
 
 /** Returns the mark in the middle of an edge: two bars for cut, a dot for fused, a ring for computed again. */

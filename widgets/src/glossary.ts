@@ -19,7 +19,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
     }
   },
   "word": {
-    "title": "Words of the explorer",
+    "title": "Terms of the explorer",
     "terms": {
       "LazyBuffer": "A node of the tensor graph: an operation with a shape. It is computed when its values are needed.",
       "kernel": "One compiled function: a nest of loops over some buffers.",
@@ -35,8 +35,8 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "axis": "One loop of a kernel, or what an opt made of it: lanes, unrolled copies, threads.",
       "view": "Another indexing of a buffer (a reshape, a transpose). It costs index arithmetic, no computation.",
       "ShapeTracker": "A list of Views that maps the index of an element to its offset in memory. The first View's result is the memory offset.",
-      "stride": "The distance in memory of one step along an axis. 0 reads the same element again; a negative one goes backwards.",
-      "mask": "The valid part of a view. Outside of it is padding, and nothing is read.",
+      "stride": "The distance in memory of one step along an axis. Stride 0 reads the same element again; a negative stride goes backwards.",
+      "mask": "The valid part of a view. Outside is padding: no memory is read.",
       "lane": "One of the numbers that a vector instruction computes together.",
       "recording": "The first steps of a kernel, stored with the trace. A page replays them without Python.",
       "reuse distance": "The number of other cache lines that are accessed before a line is accessed again.",
@@ -108,14 +108,14 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
   "decision": {
     "title": "Decisions of the scheduler about a LazyBuffer",
     "terms": {
-      "realize": "It gets its own memory.",
-      "fuse": "Its reader's kernel computes it.",
-      "duplicate": "Each reader's kernel computes it again, because that is cheaper than memory.",
-      "keep": "It gets a row buffer: it is computed once per row into scratch memory, which other loops of the kernel read.",
-      "split": "It is reduced in parts, and the partial results are reduced again.",
-      "merge": "It has the same value as another node and is computed once with it (common subexpression elimination).",
-      "hoist": "Loop-invariant code motion: it is computed once for all steps of a loop that does not change it.",
-      "view": "It is another indexing of a buffer. Nothing is computed."
+      "realize": "The LazyBuffer gets a buffer.",
+      "fuse": "The kernel of its reader computes the value.",
+      "duplicate": "The kernel of each reader computes the value again: cheaper than memory.",
+      "keep": "A row buffer: the value is computed once per row into scratch memory, and other loops of the kernel read it.",
+      "split": "The value is reduced in parts, and the partial results are reduced again.",
+      "merge": "Equal to another node, so one computation serves both (common subexpression elimination).",
+      "hoist": "Loop-invariant code motion: the value is computed once for all steps of a loop that does not change it.",
+      "view": "Another indexing of a buffer. Nothing is computed."
     }
   },
   "axis": {
@@ -203,8 +203,8 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "FDIV": "x / y of floats.",
       "IDIV": "x / y of integers, rounded towards zero.",
       "MOD": "The remainder of a division.",
-      "MAX": "The larger one.",
-      "MIN": "The smaller one.",
+      "MAX": "The larger operand.",
+      "MIN": "The smaller operand.",
       "POW": "x to the power of y.",
       "SCALE": "x times a power of two.",
       "CMPLT": "x < y.",
@@ -220,9 +220,9 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "MULACC": "x · y + z in one instruction.",
       "WMMA": "A tensor core: C + A · B. The lanes of a warp hold the three matrices, or tile registers of a CPU.",
       "TILE": "The words of a matrix as a tile register of a CPU holds them: row by row.",
-      "DOT_BF16": "Adds products of pairs of bfloat16 to a float32.",
-      "DOT_I8": "Adds products of fours of int8 to an int32.",
-      "DOT_U8": "Adds products of fours of uint8 and int8 to an int32.",
+      "DOT_BF16": "Adds two products of bfloat16 to a float32.",
+      "DOT_I8": "Adds four products of int8 to an int32.",
+      "DOT_U8": "Adds four products of uint8 and int8 to an int32.",
       "BUFFER": "Existing memory: an input, or a realized result.",
       "IOTA": "0, 1, 2, …",
       "REDUCE_AXIS": "A sum, product, maximum or minimum over axes, which stay with size 1.",
@@ -246,7 +246,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
   "role": {
     "title": "Roles of nodes (their colors)",
     "terms": {
-      "buffer": "Memory from outside of this drawing.",
+      "buffer": "Memory that exists before this graph.",
       "memory": "Operations that read or write memory.",
       "reduce": "Sums and other reductions, and their registers.",
       "loop": "Loops.",
@@ -324,7 +324,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
   "option": {
     "title": "Settings of a capture",
     "terms": {
-      "DEVICE": "The device of tensors that name none.",
+      "DEVICE": "The default device of tensors.",
       "NOOPT": "1: kernels run as scheduled, without opts.",
       "BEAM": "The width of the search for opts; 0: heuristics instead of a search.",
       "repeat": "The number of samples per launch; a long launch has fewer. 1: one launch with cold caches.",

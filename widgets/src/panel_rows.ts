@@ -54,7 +54,7 @@ export const GROUPS = {
   },
   "glossary": {
     "title": "Glossary",
-    "says": "Every word of the explorer",
+    "says": "Every term of the explorer",
     "panels": [
       "glossary"
     ]
@@ -108,8 +108,8 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
     ],
     "asks": true,
     "instead": [
-      "In a notebook this panel has Python translate the kernel. For a page: ",
-      "view.kernels[KERNEL].translate() before, or view.to_html(path, rosetta=True)"
+      "This page has no translations. Before you save a page, call ",
+      "view.kernels[KERNEL].translate(), or view.to_html(path, rosetta=True)"
     ]
   },
   "llvm": {
@@ -121,7 +121,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
     ],
     "asks": true,
     "instead": [
-      "In a notebook this panel runs LLVM. A page has the results of ",
+      "This page has no LLVM passes. Before you save a page, call ",
       "view.kernels[KERNEL].passes()"
     ]
   },
@@ -134,7 +134,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
     ],
     "asks": true,
     "instead": [
-      "In a notebook this panel runs llvm-mca. A page has the results of ",
+      "This page has no llvm-mca results. Before you save a page, call ",
       "view.kernels[KERNEL].throughput()"
     ]
   },
@@ -183,7 +183,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
     ],
     "asks": true,
     "instead": [
-      "Python steps kernels. A page steps what was recorded: ",
+      "This page has no recorded steps. To store them, save the page with ",
       "view.to_html(path, iterations=2000)"
     ]
   },
@@ -196,7 +196,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
     ],
     "asks": true,
     "instead": [
-      "In a notebook this panel has Python model the caches. A page has the results of ",
+      "This page has no cache results. Before you save a page, call ",
       "view.kernels[KERNEL].caches()"
     ]
   },
@@ -209,7 +209,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
     ],
     "asks": true,
     "instead": [
-      "No kernel of this trace is for a GPU. Any machine can compile one: ",
+      "No kernel of this trace is for a GPU. To compile one on any machine, call ",
       "explore(f, target=\"sm_80\")"
     ]
   },
@@ -221,7 +221,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
       "shape"
     ],
     "instead": [
-      "Every node of this trace reads memory in its order; there are no views.",
+      "This trace has no views: every node reads memory in order.",
       ""
     ]
   },
@@ -236,7 +236,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
     ],
     "asks": true,
     "instead": [
-      "In a notebook Python computes this; so does ",
+      "This page has no times of lines. To compute them, call ",
       "view.panels.result(\"lines\")"
     ]
   },

@@ -10,7 +10,7 @@ export type Action = Omit<DebugRequest, "ask" | "kernel">;
 
 const CELLS = 256; // most visible elements of a tensor
 const RECENT = 64;
-const HELP = 'A page without Python knows "nan", "inf", "data1[37]" and "%12 > 100".';
+const HELP = 'A page without Python accepts "nan", "inf", "data1[37]" and "%12 > 100".';
 
 export class RecordedRun {
   private position = 0;
@@ -89,7 +89,7 @@ export class RecordedRun {
     }
     const comparison = /^(\S+?)\s*(==|!=|<=|>=|<|>)\s*(-?[\w.+-]+)$/.exec(wanted);
     const slot = comparison === null ? undefined : this.slotOf(comparison[1]);
-    if (comparison === null || slot === undefined) throw new Error(`${wanted} is no condition here. ${HELP}`);
+    if (comparison === null || slot === undefined) throw new Error(`${wanted} is not a condition. ${HELP}`);
     const holds = compare(comparison[2], Number(comparison[3]));
     return (step) => (slot === null || step.slot === slot) && step.value.some((lane) => holds(numberOf(lane)));
   }
@@ -123,7 +123,7 @@ export class RecordedRun {
       if (slot === innermost && wanted.every(({ begin, value: count }) => now.get(begin) === count))
         return this.go(at + 1, text.join(", "));
     }
-    throw new Error(`${text.join(", ")} is not among the ${count(steps.length, "step")} that were recorded`);
+    throw new Error(`${text.join(", ")} is not in the ${count(steps.length, "recorded step")}`);
   }
 
   // *** state ***

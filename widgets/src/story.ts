@@ -107,18 +107,18 @@ export function nestOf({ trace }: TraceIndex, kernel: KernelInfo): Pick<NestLine
 /** Explanations of axis kinds for beginners. */
 export const AXIS_WORDS: Record<string, string> = {
   global: "an ordinary loop over results",
-  thread: "shared among the cores: each does a part",
+  thread: "divided among the cores",
   warp: "the lanes of a warp, which hold the operands of a tensor core together",
   local: "a block of steps inside the other loops; on a GPU, the work-items of a group",
-  reduce: "accumulates: each step adds to what the one before left",
+  reduce: "accumulates: each step adds to the result of the previous step",
   group: "a reduction in blocks, each with a partial result; on a GPU, one per work-item",
   unroll: "an unrolled reduction: each step has an accumulator",
   upcast: "an unrolled output loop: each result has its own register",
-  vector: "done at once by the lanes of vector instructions",
-  scan: "in order: each step goes on from the one before",
-  copy: "fills scratch memory, before it is read",
-  row: "computes a row into scratch memory, before it is read",
-  rare: "done once or not at all",
+  vector: "one vector instruction computes several steps, one per lane",
+  scan: "in order: each step needs the result of the previous step",
+  copy: "fills scratch memory for a later loop",
+  row: "computes a row into scratch memory for a later loop",
+  rare: "cold path: runs once, or not at all",
 };
 
 /** Returns the stages of a kernel; a kernel that reuses a program has those of the first kernel. */

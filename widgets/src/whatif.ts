@@ -136,7 +136,7 @@ export class WhatIf {
     if (branch.kernel === null || branch.status === "failed" || branch.kernels.length === 0) return;
     if (!isWhole(branch)) {
       const opts = branch.kernels[0].opts.join(", ");
-      this.ask({ kind: "SetOpts", kernel: branch.kernel, opts }, "compiling what the search timed");
+      this.ask({ kind: "SetOpts", kernel: branch.kernel, opts }, "compiling the candidate of the search");
       return;
     }
     if (this.places.get(branch.kernel) === branch.id) return;

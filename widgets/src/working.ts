@@ -7,5 +7,9 @@ export function workingParts(whatIf: WhatIf, { text, done, of, cancel }: Working
   const bar = h("progress", of > 0 ? { max: of, value: done, "aria-label": text } : { "aria-label": text });
   const words = h("span", {}, of > 0 ? `${text} · ${Math.round(done)} of ${of}` : text);
   if (!cancel) return [bar, words];
-  return [bar, words, button("Cancel", "Ends it; the results of a search so far are stored", () => whatIf.cancel())];
+  return [
+    bar,
+    words,
+    button("Cancel", "Stops the command. The results of a search so far are stored", () => whatIf.cancel()),
+  ];
 }

@@ -103,7 +103,7 @@ test("operations are explained where there is something to say", () => {
   assert.match(explain("ptx", "ld.shared.b32")!, /share/);
   assert.match(explain("amdgcn", "v_add_f32_e32")!, /every lane/);
   assert.match(explain("uops", "GEP")!, /lane/);
-  assert.match(explain("llvm-opt", "phi")!, /control/);
+  assert.match(explain("llvm-opt", "phi")!, /previous block/);
   assert.equal(explain("c", "f"), null);
 });
 
@@ -352,11 +352,8 @@ test("numbers read as in the static picture", () => {
 
 test("an opt says in words what it does, to which axis and by how much", () => {
   const does = meaning("opt", "VECTOR");
-  assert.equal(
-    optMeaning("VECTOR(1, 8)"),
-    `VECTOR(1, 8): ${does} Here axis 1, by 8; axes count from 0 as the kernel was scheduled.`,
-  );
-  assert.match(optMeaning("SWAP(0, 2)"), /Here axis 0, and axis 2;/);
+  assert.equal(optMeaning("VECTOR(1, 8)"), `VECTOR(1, 8): ${does} Here axis 1, by 8. Axes count from 0, as scheduled.`);
+  assert.match(optMeaning("SWAP(0, 2)"), /Here axis 0, and axis 2\./);
   assert.match(optMeaning("THREAD(0)"), /Here axis 0; /);
   assert.equal(optMeaning("NOVEL(1, 2)"), "");
 });

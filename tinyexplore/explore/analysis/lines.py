@@ -14,7 +14,7 @@ from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import for_terminal
 
 HOW = "Where several lines share a kernel, its time is divided by the number of elements that each line computes."
-ELSEWHERE = "(no line of yours)"
+ELSEWHERE = "(no line of your program)"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

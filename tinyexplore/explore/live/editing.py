@@ -42,8 +42,8 @@ def try_interpreted(text: Text, captured: CapturedKernel | None) -> EditResult:
     """
     if text.stage != "uops":
         raise CommandRejected(
-            f"a page has no compiler for {NAMES[text.stage]}, and a browser does not run machine code: a notebook does "
-            "both. Here opts and the linear program (UOps) can be edited"
+            f"a page has no compiler for {NAMES[text.stage]}, and a browser runs no machine code. A notebook does "
+            "both. Here you can edit the opts and the linear program (UOps)"
         )
     if (work := max(executed(text.uops, lanes=True), executed(text.base, lanes=True))) > MOST_WORK:
         raise CommandRejected(f"not run: {work:,} operations, lane by lane, take too long to interpret in a page")

@@ -169,7 +169,7 @@ class CaptureSession(Readable):
             is_one = recorder.lazy_inputs == 1
             text = f"{count_text(recorder.lazy_inputs, 'input')} had no values yet when the capture began: "
             text += f"{'it is' if is_one else 'they are'} computed first. "
-            text += ".realize() before the capture leaves that out."
+            text += "Call .realize() before the capture to leave that out."
             notes.append(("note", text, None))
         if recorder.left_out:
             first = (
@@ -498,7 +498,7 @@ def _error_text(error: BaseException, tb: TracebackType | None) -> str:
     """Returns the message for an exception: its text, where it was raised, and that the trace ends there."""
     message = "".join(traceback.format_exception_only(type(error), error)).strip()
     origin = "inside the compiler" if raised_in_compiler(tb) else "in the program, not in the compiler"
-    return f"{message}\nThe capture stopped here, {origin}; what was recorded until then is kept."
+    return f"{message}\nThe capture stopped here, {origin}; the trace has all earlier events."
 
 
 __all__ = ["CaptureSession", "CaptureError", "TraceOf"]

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 USAGE = """%%explore [NAME] [--device D] [--beam N] [--noopt] [--repeat N] [--kernels N] [--title T] [--ask Q]
           [OPTION=VALUE …]
 
-Runs the cell, realizes the value of its last line (or what that line assigns), and shows what became of it.
+Runs the cell, realizes the value of its last line (or the value that this line assigns), and shows the exploration.
 NAME: a variable for the Explorer. --ask kernels: asks before it shows the views ("kernels", "slowest").
 OPTION=VALUE: any option of `explore(f, …)`, as Python writes it: noopt=1 target="x86-64-v3" keep_inputs=True.
 --noopt is noopt=1: the kernels stay plain loops.

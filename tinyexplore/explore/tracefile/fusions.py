@@ -129,7 +129,7 @@ class Fusions:
         mark: Mark = "read"
         if of:
             mark = "cut" if set(of).isdisjoint(into) else "again" if len(of) > 1 else "fused"
-        word, reason = ("", "it lies in memory") if decision is None else (decision.decision, decision.reason)
+        word, reason = ("", "already in memory") if decision is None else (decision.decision, decision.reason)
         compared = () if decision is None else decision.compared
         return Edge(src, dst, mark, word, reason, compared, of, into, *self._objections(src, mark, decision))
 
@@ -137,18 +137,18 @@ class Fusions:
         """Returns why the edge from `src` cannot be cut, and why it cannot be joined; "" if it can."""
         node = self.trace.nodes[src]
         if src in self._made_by_splitting:
-            why = "the scheduler made this when it split a reduction: SPLIT_REDUCEOP=0 leaves reductions whole"
+            why = "the scheduler created this node when it split a reduction: SPLIT_REDUCEOP=0 disables splitting"
             return why, why
         if src in self._made_by_hoisting:
-            why = "the scheduler made this when it took a reduction out of loops that do not change it"
+            why = "the scheduler created this node when it moved a reduction out of a loop"
             return why, why
         if mark == "read" or decision is None:
             constant = node.op in ("CONST", "IOTA")
-            why = "a constant, written into the kernels that use it" if constant else "it lies in memory already"
+            why = "a constant, written into the kernels that use it" if constant else "already in memory"
             return why, why
         if mark == "cut":
-            return f"it is cut already: {decision.reason}", decision.legality_error
-        return "", "it is joined already: computed where it is read"
+            return f"already cut: {decision.reason}", decision.legality_error
+        return "", "already joined: computed by the kernel that reads it"
 
     @cached_property
     def _made_by_hoisting(self) -> frozenset[int]:
@@ -217,7 +217,7 @@ class Fusions:
             if node not in self.computed:
                 decision = self.decisions.get(node)
                 why = (
-                    "it lies in memory, or nothing requested it"
+                    "already in memory, or no result needs it"
                     if decision is None
                     else f"{decision.decision}: {decision.reason}"
                 )

@@ -160,7 +160,7 @@ class FusionBoard(Hinting):
         return self._do(Cut(schedule, src, into), branch)
 
     def join(self, edge: Any, dst: Node | int | None = None, *, branch: Branch | int | None = None) -> Branch:
-        """Stores nothing at an edge: the reading kernel computes the value itself, at any cost."""
+        """Stores nothing at an edge: each reading kernel computes the value, even if several kernels repeat the work."""
         schedule, src, into = self._place(edge, dst)
         return self._do(Join(schedule, src, into), branch)
 
@@ -186,13 +186,13 @@ class FusionBoard(Hinting):
     def _variant(self, branch: Branch | int) -> ScheduleVariant:
         resolved = self._view.whatif.branches[branch] if isinstance(branch, int) else branch
         if resolved.schedule is None:
-            raise WhatIfError(f"branch {resolved.id} has no schedule: {resolved.reason or 'it is about a kernel'}")
+            raise WhatIfError(f"branch {resolved.id} has no schedule: {resolved.reason or 'it belongs to a kernel'}")
         return resolved.schedule
 
     def _first(self) -> int:
         self._view.whatif.bench()
         if not self.schedules:
-            raise WhatIfError("this capture scheduled nothing")
+            raise WhatIfError("this capture has no schedule")
         return self.schedules[0]
 
     def _place(self, edge: Any, dst: Node | int | None) -> tuple[int, int, int]:
@@ -227,7 +227,7 @@ class FusionBoard(Hinting):
 
     def __repr__(self) -> str:
         if not self._view.whatif.is_live:
-            return f"FusionBoard({len(self.branches())} branches; nothing here can be scheduled again)"
+            return f"FusionBoard({len(self.branches())} branches; the trace has no program to schedule again)"
         return f"FusionBoard(\n{self.compare()}\n)"
 
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 NOT_HERE = "this trace came from a file and has no program to change; capture the program again"
 BUSY = "another command is running; view.whatif.cancel() ends a search"
-CANCELLED = "cancelled: it made no branch"
+CANCELLED = "cancelled: no branch was created"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -409,9 +409,11 @@ class WhatIf(Readable):
             firing.kernel for firing in row.firings
         ]
         if not numbers or (row.kernel is None and not row.rule_law):
-            raise WhatIfError(f"branch {row.id} has no kernel: {row.reason or 'it is about none'}")
+            raise WhatIfError(f"branch {row.id} has no kernel: {row.reason or 'it has no kernel'}")
         if kernel is not None and kernel not in numbers:
-            raise WhatIfError(f"branch {row.id} is about {', '.join(map(str, dict.fromkeys(numbers)))}, not {kernel}")
+            raise WhatIfError(
+                f"branch {row.id} has the kernels {', '.join(map(str, dict.fromkeys(numbers)))}, not {kernel}"
+            )
         if row.edited is not None:
             raise WhatIfError(f"branch {row.id} is an edited text and has listings only")
         number = numbers[0] if kernel is None else kernel

@@ -65,7 +65,7 @@ class Channel:
 
     def begin(self, kernel: int) -> Branch:
         """Compiles and times a kernel three ways: without opts, with the heuristics' opts, and as captured."""
-        return self._work("compiling and timing it three ways", lambda: self.whatif.begin(kernel))
+        return self._work("compiling and timing three versions", lambda: self.whatif.begin(kernel))
 
     def go(self, branch: int) -> Branch:
         """Makes `branch` the current branch of its kernel. Nothing is sent: the requesting view already shows it."""

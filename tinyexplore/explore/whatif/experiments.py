@@ -107,7 +107,7 @@ def _fusion_suggestions(view: SessionView, number: int, until: _Deadline) -> lis
 def _fusion_gain(view: SessionView, edge: Edge, branch: Branch) -> Suggestion:
     """Returns the gain of the fused schedule of two kernels, timed alternately with the captured schedule."""
     source = name_of(view.trace.nodes[edge.src])
-    text = f"one kernel for {source} and what reads it: view.fusion.join({edge.src}, {edge.dst})"
+    text = f"one kernel for {source} and its readers: view.fusion.join({edge.src}, {edge.dst})"
     variant = branch.schedule
     if branch.status != "done" or variant is None or variant.median_us is None or variant.base_median_us is None:
         return Suggestion(text, note=f"not timed: {branch.reason or 'there are no samples'}")

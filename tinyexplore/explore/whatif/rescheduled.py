@@ -197,12 +197,12 @@ class Rescheduling:
             raise NotRun(f"{max(attempt.flops, base.flops):,} operations take too long to interpret in a page")
         if attempt.flops > max(MUCH_WORK, MUCH_MORE * base.flops):
             flops_text = f"{attempt.flops:.3g} operations, where the captured schedule has {base.flops:.3g}"
-            raise NotRun(f"it would take {flops_text}")
+            raise NotRun(f"the schedule would take {flops_text}")
         needed = sum(
             buffer.nbytes for schedule in (base, attempt) for item in schedule.ready for buffer in set(item.buffers)
         )
         if needed > physical_bytes() / 2:
-            raise NotRun(f"it would take {needed / 1e9:.3g} GB beside what the program has")
+            raise NotRun(f"the schedule would take {needed / 1e9:.3g} GB more than the program")
 
     def trace_of(
         self, stage: int, cut: frozenset[int], join: frozenset[int], title: str, names: Mapping[int, str]

@@ -32,9 +32,7 @@ export class EdgeList {
       ? (document.activeElement as HTMLElement).dataset.edge
       : undefined;
     const more =
-      all.length > MOST
-        ? [h("p", { class: "faint" }, `and ${count(all.length - MOST, "edge")} more, in the graph`)]
-        : [];
+      all.length > MOST ? [h("p", { class: "faint" }, `${count(all.length - MOST, "more edge")} in the graph`)] : [];
     replaceChildren(this.element, h("h4", {}, count(all.length, "edge")), h("div", { role: "list" }, ...rows), ...more);
     this.element.scrollTop = scrolled;
     if (focused !== undefined)

@@ -20,7 +20,7 @@ export class FusionView implements View {
   private readonly whatIf: WhatIf;
   private readonly bar = h("div", { class: "bar tuner-bar" });
   private readonly says = h("div", { class: "tuner-status", role: "status" });
-  private readonly tree = h("div", { class: "tuner-tree scroll", role: "tree", "aria-label": "What was tried" });
+  private readonly tree = h("div", { class: "tuner-tree scroll", role: "tree", "aria-label": "Tried schedules" });
   private readonly edges: EdgeList;
   private readonly canvas = h("div", { class: "fusion-graph" });
   private readonly card = h("div", {
@@ -161,11 +161,11 @@ export class FusionView implements View {
           ];
     const begin = button(
       "Run it as captured",
-      "Schedules, compiles and times this graph as it was captured: what cuts and joins are compared with",
+      "Schedules, compiles and times this graph as captured. Cuts and joins are compared with this result",
       () =>
         whatIf.ask(
           { kind: "AsScheduled", schedule: this.schedule! },
-          "scheduling, compiling and timing it as captured",
+          "scheduling, compiling and timing the captured graph",
         ),
       "tuner-begin",
     );
@@ -197,7 +197,7 @@ export class FusionView implements View {
           {},
           at === null
             ? "No schedule was tried. A page cannot schedule; a notebook can (view.fusion.cut, view.fusion.join)."
-            : "A page cannot schedule again. The schedules that were tried can be opened.",
+            : "A page cannot schedule. The tried schedules can be opened.",
         ),
       );
     else if (at === null)
@@ -205,7 +205,7 @@ export class FusionView implements View {
         h(
           "span",
           {},
-          `Cut or join an edge of the graph: it is scheduled again, compiled, ${this.whatIf.inPage ? "and compared with what was captured; a page has no times" : "compared with what was captured, and timed"}.`,
+          `Cut or join an edge. The engine schedules and compiles the changed graph, and compares it with the captured one. ${this.whatIf.inPage ? "A page measures no times." : "Both are timed."}`,
         ),
       );
     replaceChildren(this.says, ...parts);
@@ -236,7 +236,7 @@ export class FusionView implements View {
     if (edge === null || index === undefined) {
       replaceChildren(
         this.card,
-        h("p", { class: "faint" }, "Choose an edge: its mark in the graph, or a row of the list."),
+        h("p", { class: "faint" }, "Choose an edge: click its mark in the graph, or its row in the list."),
       );
       return;
     }
@@ -251,12 +251,12 @@ export class FusionView implements View {
     const overridden = edge.override !== null;
     const do_ = (what: "cut" | "join", text: string, title: string): Element => {
       const isDone = changeOf(edge) !== what;
-      const says = isDone ? `It is ${what === "cut" ? "cut" : "joined"} already` : edge.illegal || title;
+      const says = isDone ? `This edge is already ${what === "cut" ? "cut" : "joined"}` : edge.illegal || title;
       const one = button(text, says, () => this.act(edge));
       one.disabled = isDone || !this.reachable(edge);
       return one;
     };
-    const leave = button("Leave to the scheduler", "Takes the cut or join back", () => this.leave(edge));
+    const leave = button("Leave to the scheduler", "Removes the cut or join", () => this.leave(edge));
     leave.disabled = !overridden || (this.whatIf.send === null && this.without(edge) === null);
     replaceChildren(
       this.card,
@@ -272,7 +272,11 @@ export class FusionView implements View {
         "div",
         { class: "fusion-tools" },
         do_("cut", "✂ Cut", "Store the tensor in memory; other kernels read it."),
-        do_("join", "⊕ Join", "Compute it in each kernel that reads it, even if it is computed several times."),
+        do_(
+          "join",
+          "⊕ Join",
+          "Compute the tensor in each kernel that reads it. Several kernels may repeat the computation.",
+        ),
         overridden ? leave : null,
       ),
       edge.illegal === ""
@@ -286,7 +290,7 @@ export class FusionView implements View {
         ? h(
             "p",
             { class: "faint" },
-            `${nodeName(index, edge.src)} is read on ${count(others, "edge")}: memory is for all of them.`,
+            `${count(others, "edge")} read ${nodeName(index, edge.src)}. A cut changes all of them.`,
           )
         : null,
     );
@@ -379,7 +383,7 @@ export class FusionView implements View {
       h("th", {}),
       ...(isRoot
         ? []
-        : [h("th", { scope: "col", title: "Timed again, turn about with what stands here" }, "as captured")]),
+        : [h("th", { scope: "col", title: "Timed again, interleaved with this schedule" }, "as captured")]),
       h("th", { scope: "col" }, isRoot ? "as captured" : "here"),
     );
     const { kept, vanished, appeared } = changes(root.kernels, variant.kernels);
@@ -402,7 +406,7 @@ export class FusionView implements View {
         {
           type: "button",
           class: `fusion-kernel ${sign === "+" ? "new" : sign === "−" ? "gone" : ""}`,
-          title: "Select what it stores",
+          title: "Select the tensors that it stores",
           onclick: choose,
         },
         ...words,
@@ -429,7 +433,7 @@ export class FusionView implements View {
 function equalText(outputs: ScheduleVariant["outputs"]): string {
   const apart = (one: OutputCheck): number => (one.magnitude > 0 ? one.difference / one.magnitude : 0);
   const worst = outputs.reduce((most, one) => (apart(one) > apart(most) ? one : most));
-  const all = `${count(outputs.length, "output")} compared with the captured schedule’s: `;
+  const all = `${count(outputs.length, "output")} compared with the captured schedule: `;
   if (outputs.every(({ difference }) => difference === 0)) return `${all}equal to the last bit.`;
   const allowed = worst.tolerance > 0 ? `; ${worst.dtype} allows ${worst.tolerance.toExponential(0)} of a value` : "";
   return `${all}equal within the tolerance. The largest difference is ${worst.difference.toExponential(1)}, ${apart(worst).toExponential(1)} of the largest value${allowed}.`;

@@ -83,7 +83,7 @@ function relative(variant: ScheduleVariant | null): number | null {
 }
 
 function pairText(variant: ScheduleVariant): string {
-  return `${timeText(variant)} beside as captured ${baseText(variant)}, measured interleaved: ${ratioText(variant)}`;
+  return `${timeText(variant)}; as captured ${baseText(variant)}; measured interleaved: ${ratioText(variant)}`;
 }
 
 function onKey(event: KeyboardEvent, choose: () => void): void {

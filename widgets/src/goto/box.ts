@@ -66,7 +66,7 @@ class Box {
     id: this.id,
     class: "found-list scroll",
     role: "listbox",
-    "aria-label": "What answers",
+    "aria-label": "Matches",
   });
   private readonly status = h("div", { class: "goto-status", role: "status" });
   private readonly element: HTMLElement;
@@ -124,7 +124,7 @@ class Box {
     this.at = 0;
     replaceChildren(this.list, ...this.rows.map((row, at) => this.option(row, at)));
     this.list.scrollTop = 0;
-    const more = total > rows.length ? `, the best ${rows.length} of them` : "";
+    const more = total > rows.length ? `, the best ${rows.length} shown` : "";
     this.status.textContent =
       words === "" ? "Type a name · ↑ ↓ choose · Enter goes there · Esc closes" : `${count(total, "answer")}${more}`;
     this.mark();
@@ -217,7 +217,7 @@ class Box {
       this.at = at;
       this.mark();
       void copyText(row.copies).then((isDone) => {
-        this.status.textContent = `${isDone ? "Copied" : "To copy"}: ${row.copies!.replace("\n", "; ")}`;
+        this.status.textContent = `${isDone ? "Copied" : "Copy this"}: ${row.copies!.replace("\n", "; ")}`;
         this.field.focus({ preventScroll: true });
       });
       return;

@@ -65,23 +65,23 @@ export interface Reach {
 export type Explain = (language: string, word: string) => string | null;
 
 const ACTIONS: [key: string, shown: string, name: string, says: string][] = [
-  ["ArrowRight", "→", "Next firing", "one step on, into the next pass"],
-  ["ArrowLeft", "←", "Previous firing", "one step back, into the pass before"],
+  ["ArrowRight", "→", "Next firing", "one step forward, also into the next pass"],
+  ["ArrowLeft", "←", "Previous firing", "one step back, also into the previous pass"],
   ["ArrowDown", "↓", "Next pass", "before its first firing"],
   ["ArrowUp", "↑", "Previous pass", "before its first firing"],
-  ["Home", "Home", "First step of the pass", "before anything fired"],
-  ["End", "End", "Last step of the pass", "after all that fired"],
-  ["n", "N", "Next firing on this node", "in the history of what is selected"],
+  ["Home", "Home", "First step of the pass", "before the first firing"],
+  ["End", "End", "Last step of the pass", "after the last firing"],
+  ["n", "N", "Next firing on this node", "in the history of the selected node"],
   ["r", "R", "Next firing of this rule", "of the rule that fired at this step"],
   ["/", "/", "Search the graph", "words, /regular expressions/, op: dtype: shape:"],
-  ["f", "F", "Fit the graph", "all of it into the view"],
-  ["i", "I", "Isolate", "only what is selected, with what lies above and below"],
-  ["e", "E", "Open or close what is folded", "the selected box of the graph"],
-  ["o", "O", "Origin", "where the selected nodes came from"],
-  ["p", "P", "Full size", "the panel in the place of the graph and the code, and back"],
-  ["z", "Z", "Full screen", "the explorer on the whole screen, and back"],
-  ["w", "W", "Story", "stage by stage, one picture and one sentence at a time"],
-  ["Escape", "Esc", "Clear the selection", "clears the selection"],
+  ["f", "F", "Fit the graph", "show the whole graph"],
+  ["i", "I", "Isolate", "only the selected nodes, their sources and users"],
+  ["e", "E", "Unfold or fold", "the selected box of the graph"],
+  ["o", "O", "Origin", "the tensors of the selected nodes, and their Python"],
+  ["p", "P", "Full size", "the panel instead of graph and code, or back"],
+  ["z", "Z", "Full screen", "the explorer on the whole screen, or back"],
+  ["w", "W", "Story", "one stage at a time: a picture and a sentence"],
+  ["Escape", "Esc", "Clear the selection", "no node is selected"],
 ];
 const WITH_OPCODES = /^(asm|ptx|amdgcn|llvm.*)$/;
 

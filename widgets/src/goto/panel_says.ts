@@ -3,7 +3,7 @@
 export const PANEL_SAYS = {
   "rewrites": "the graph after each firing of a rule, pass by pass",
   "why": "why a rule fired or did not, why these opts, why one kernel or two",
-  "history": "every event of the selected node",
+  "history": "every rewrite of the selected node",
   "kernels": "every kernel: opts, time, rates, reproducer",
   "modules": "time and memory of each part of a model",
   "rosetta": "one kernel in several languages, side by side",
@@ -21,5 +21,5 @@ export const PANEL_SAYS = {
   "roofline": "kernels under the ceilings of the machine",
   "timeline": "stages, runs and buffers over time",
   "memory": "buffers: sizes and lifetimes",
-  "glossary": "every word of the explorer"
+  "glossary": "every term of the explorer"
 };

@@ -99,13 +99,13 @@ export class PageEngine implements Engine {
       URL.revokeObjectURL(url); // the worker has read it
       this.take(data);
     };
-    worker.onerror = (event) => this.fail(event.message || "this browser starts no worker");
+    worker.onerror = (event) => this.fail(event.message || "this browser cannot start a worker");
     this.change({ is: "starting", text: "unpacking Python", done: 0, of: 0 });
     this.post({ do: "start", files: carried(), trace: this.trace, recorded: JSON.stringify(this.rows) });
   }
 
   /** Ends Python's work; the next request restarts it. */
-  cancel(text = "cancelled: ask again, and Python restarts"): void {
+  cancel(text = "cancelled. The next request restarts Python"): void {
     this.worker?.terminate();
     this.worker = null;
     this.change({ is: "asleep" });
@@ -185,7 +185,7 @@ export class PageEngine implements Engine {
       replaceChildren(badge, bar, h("span", {}, `${state.text} ${share}`.trim()), this.stop());
     } else if (state.is === "ready") {
       const busy = this.busySince > 0 && performance.now() - this.busySince > 1000;
-      const title = `This page carries the engine and answers offline. It took ${state.seconds.toFixed(1)} s to start. Times that it measures are the interpreter's.`;
+      const title = `This page includes the engine and works offline. The engine started in ${state.seconds.toFixed(1)} s. Its times are those of the interpreter.`;
       replaceChildren(
         badge,
         h("span", { class: "dot" }),
@@ -193,7 +193,7 @@ export class PageEngine implements Engine {
         busy ? this.stop() : null,
       );
     } else if (state.is === "failed") {
-      const again = button("Again", "Start it once more", () => {
+      const again = button("Again", "Start Python again", () => {
         this.start();
       });
       replaceChildren(
@@ -209,7 +209,7 @@ export class PageEngine implements Engine {
         h(
           "span",
           {
-            title: `The engine is in this page: ${size} MB that are unpacked when you first ask something that takes Python`,
+            title: `This page includes the engine, ${size} MB. The first request that needs Python unpacks the engine`,
           },
           "page with engine",
         ),
@@ -218,7 +218,7 @@ export class PageEngine implements Engine {
   }
 
   private stop(): HTMLElement {
-    return button("Cancel", "Ends it; the next question restarts Python", () => this.cancel(), "quiet");
+    return button("Cancel", "Stops Python. The next request restarts Python", () => this.cancel(), "quiet");
   }
 }
 

@@ -61,12 +61,16 @@ export class Playground {
     this.machine = h(
       "select",
       {
-        "aria-label": "Machine that kernels are made for",
-        title: "The machine that kernels are made for; all are interpreted here",
+        "aria-label": "Target machine",
+        title: "The target machine of the kernels. This page interprets them",
       },
       ...machines.map(([label, value]) => h("option", { value }, label)),
     );
-    const share = button("Share", "Copies a link to this program and to your place in it", () => void this.share());
+    const share = button(
+      "Share",
+      "Copies a link to this program and to your position in the explorer",
+      () => void this.share(),
+    );
     const bar = h(
       "header",
       { class: "pg-bar" },
@@ -120,7 +124,7 @@ export class Playground {
       }
       this.open(shared);
       this.note(
-        "This program came with the link, and nothing of it has run. Read it, then press Run: it runs in this page alone, without a network.",
+        "The link contained this program. It has not run yet. Read the program, then press Run. It runs in this page only, without a network.",
       );
     } catch (error) {
       this.open({ text: EXAMPLES[0][1], machine: "", place: "" });
@@ -191,7 +195,7 @@ export class Playground {
     const copied = await copyText(location.href);
     this.note(
       copied
-        ? "The link is copied: program, machine, and your place in the explorer. It opens the program without running it."
+        ? "The link is copied. It contains the program, the machine, and your position in the explorer. Opening the link does not run the program."
         : "The link is in the address bar.",
     );
   }
@@ -211,7 +215,7 @@ export class Playground {
         h(
           "p",
           {},
-          "Press Run to explore the program here, from its Python to its kernels' instructions. Nothing is installed, and no server is involved.",
+          "Press Run to explore the program in this page, from Python to machine instructions. Nothing is installed. The page uses no server.",
         ),
       ),
     );

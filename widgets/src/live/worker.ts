@@ -154,7 +154,7 @@ async function start({ files, trace, recorded }: Extract<ToWorker, { do: "start"
   let told: string;
   if (trace === null) told = serving.nothing(beside);
   else {
-    say({ told: "progress", text: "making its kernels again", done: 0, of: 0 });
+    say({ told: "progress", text: "compiling its kernels again", done: 0, of: 0 });
     python.FS.writeFile(`${HOME}/trace.json.gz`, trace);
     told = serving.open_file(`${HOME}/trace.json.gz`, beside, recorded);
   }

@@ -53,7 +53,7 @@ export class RosettaView implements View {
       question: { ask: "rosetta", kernel },
       meanwhile: "translating …",
       nobody: [
-        "This kernel was not translated before the page was made. In a notebook this panel does it, and so does ",
+        "This page has no translation of this kernel. To store one, call this before you save the page: ",
         `view.kernels[${kernel}].translate()`,
       ],
       show: (found) => this.show(found),
@@ -79,14 +79,14 @@ export class RosettaView implements View {
       row instanceof HTMLElement ? row : this.row(found, columns, row),
     );
     const note =
-      "Each row is a node of the kernel's AST, before any opt, with the lines made from it. Lines keep their order; a gap names a counterpart elsewhere.";
+      "Each row is a node of the kernel's AST, before any opt, with its lines in each language. Lines keep their order. A gap says whether the counterpart is at another place.";
     replaceChildren(
       this.element,
       h("div", { class: "steps" }, h("b", {}, found.kernel), columns.length < 3 ? this.third(found) : null),
       h(
         "table",
         { "data-columns": columns.length },
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("small", {}, "node of the ast")), ...heads)),
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("small", {}, "AST node")), ...heads)),
         h("tbody", {}, ...body),
       ),
       h("p", { class: "note" }, note),
@@ -173,7 +173,7 @@ export class RosettaView implements View {
       return h(
         "td",
         { "data-language": columns[i].words },
-        lines === 0 ? null : button(words, "Types and helpers: show them", unfold, "quiet"),
+        lines === 0 ? null : button(words, "Show types and helpers", unfold, "quiet"),
       );
     });
     return [h("tr", { class: "fold" }, h("td", {}), ...cells), ...rows.slice(start)];

@@ -57,7 +57,7 @@ export function branchView(store: Store, branch: Branch, step: (firing: RuleFiri
     ...branch.kernels.map((variant) => kernelView(store.index.trace, variant)),
     branch.rule_text === ""
       ? null
-      : h("details", {}, h("summary", {}, "The rule as it was then"), codeBlock(branch.rule_text)),
+      : h("details", {}, h("summary", {}, "The rule at that time"), codeBlock(branch.rule_text)),
     store.ask === null ? stepping(store, branch, step) : null,
   );
 }
@@ -79,7 +79,7 @@ function stepping(
   return h(
     "div",
     { class: "rules-actions" },
-    button("Step through", "Its kernel with every step, instead of this view; each firing has its check", () =>
+    button("Step through", "Replaces this view by the kernel with every step. Each firing has its check", () =>
       step(null),
     ),
   );
@@ -89,9 +89,9 @@ function summary({ firings, kernels }: Branch): string {
   const wrong = firings.filter(({ verdict }) => verdict === "differs").length;
   const words =
     wrong > 0
-      ? `${wrong} of ${count(firings.length, "firing")} changed the computed value`
+      ? `${wrong} of ${count(firings.length, "firing")} changed a computed value`
       : firings.length > 0
-        ? `${count(firings.length, "firing")}, none found wrong`
+        ? `${count(firings.length, "firing")}, none changed a computed value`
         : "The rule did not fire";
   return `${words}; ${kernels.length === 0 ? "no kernel changed" : `${count(kernels.length, "kernel")} changed`}.`;
 }
@@ -118,7 +118,7 @@ function firingRow(store: Store, one: RuleFiring, step: (firing: RuleFiring) => 
       class: "event",
       disabled: stage === undefined && node === undefined,
       onclick: go,
-      title: node === undefined ? "A node that the capture has not" : "Show it in the graph",
+      title: node === undefined ? "This node is not in the capture" : "Show the node in the graph",
     },
     h("span", { class: "faint" }, `kernel ${one.kernel}, ${one.stage}, step ${one.step}`),
     words,

@@ -40,7 +40,7 @@ export class RulesView implements View {
     class: "rules-body scroll",
     tabindex: 0,
     role: "region",
-    "aria-label": "The rule, and what was tried",
+    "aria-label": "The rule and its results",
   });
   private readonly draft = h("textarea", {
     class: "rules-draft",
@@ -131,7 +131,7 @@ export class RulesView implements View {
   private async write(): Promise<void> {
     const { ask } = this.store;
     if (ask === null) return;
-    replaceChildren(this.wrote, "asking Python …");
+    replaceChildren(this.wrote, "waiting for Python …");
     this.draft.removeAttribute("aria-invalid");
     try {
       const { rules } = await ask({ ask: "write", text: this.draft.value });
@@ -172,7 +172,7 @@ export class RulesView implements View {
     const { ask } = this.store;
     if (ask === null) return;
     const rule = this.chosen;
-    this.places = "asking Python where it matches …";
+    this.places = "finding matches in Python …";
     this.draw();
     try {
       const found = await ask({ ask: "matches", rule });
@@ -239,7 +239,7 @@ export class RulesView implements View {
 
   private drawStatus(): void {
     const complaint = this.whatIf.complaint || this.trouble;
-    const loading = { text: "making every step of this branch", done: 0, of: 0, cancel: false };
+    const loading = { text: "computing every step of this branch", done: 0, of: 0, cancel: false };
     const working = this.whatIf.working ?? (this.loading ? loading : null);
     const parts =
       working !== null
@@ -275,7 +275,7 @@ export class RulesView implements View {
           h("span", { class: "faint" }, row.own ? "written here" : row.firings === 0 ? "–" : String(row.firings)),
         ),
       ),
-      found.length === 0 ? h("p", { class: "empty" }, "No rule says that.") : null,
+      found.length === 0 ? h("p", { class: "empty" }, "No rule matches.") : null,
     );
   }
 
@@ -288,7 +288,7 @@ export class RulesView implements View {
         () => void this.write(),
       );
       const says =
-        "Write a rule here, and it stands in the list; or choose one of the pipeline’s, and see what becomes of the kernels without it.";
+        "Write a rule here to add it to the list. Or choose a rule of the pipeline, and compare the kernels without that rule.";
       return h(
         "div",
         {},
@@ -298,8 +298,8 @@ export class RulesView implements View {
       );
     }
     const text = live
-      ? "Write a rule in a cell, and it stands in the list; or choose one of the pipeline’s, and see what becomes of the kernels without it."
-      : "The rules that fired here. A notebook fires more rules (view.rules); this page has those that were tried.";
+      ? "Write a rule in a cell to add it to the list. Or choose a rule of the pipeline, and compare the kernels without that rule."
+      : "The rules that fired in this capture. This page has the rules that were tried. A notebook tries more (view.rules).";
     return h("div", {}, h("p", { class: "note" }, text), live ? codeBlock(EXAMPLE) : null);
   }
 
@@ -317,20 +317,20 @@ export class RulesView implements View {
     const rule = row.name;
     const buttons = row.own
       ? [
-          button("Insert at", "All kernels through the pipeline with this rule, before the others of that pass", () =>
+          button("Insert at", "Compiles all kernels with this rule as the first of the pass", () =>
             this.do({ kind: "InsertRule", rule, stage: this.pass, position: 0 }, `${rule} in ${this.pass}`),
           ),
           select,
-          button("Fire all", "Fires it wherever it matches in the first of its passes, kernel by kernel", () =>
+          button("Fire all", "Fires the rule at every match in its first pass, in each kernel", () =>
             this.fireAll(list),
           ),
         ]
       : [
-          button("Disable", "All kernels through the pipeline without this rule", () =>
+          button("Disable", "Compiles all kernels without this rule", () =>
             this.do({ kind: "DisableRule", rule }, `without ${rule}`),
           ),
           button(
-            "Where it would match",
+            "Find matches",
             "Lists every node that the rule matches (needs Python)",
             () => void this.askPlaces(true),
           ),
@@ -362,12 +362,12 @@ export class RulesView implements View {
         ? h(
             "h5",
             {},
-            `Would fire at ${count(list.length, "place")}`,
-            wrong > 0 ? h("span", { class: "rules-wrong" }, ` · wrong at ${wrong}`) : null,
+            `Would fire at ${count(list.length, "node")}`,
+            wrong > 0 ? h("span", { class: "rules-wrong" }, ` · changes the value at ${wrong}`) : null,
           )
         : null,
       Array.isArray(places) && this.proves !== ""
-        ? h("p", { class: "note faint" }, `How each was checked: ${this.proves}.`)
+        ? h("p", { class: "note faint" }, `Check of each firing: ${this.proves}.`)
         : null,
       ...list.slice(0, MOST_PLACES).map((place) => this.place(place, live && row.own)),
       list.length > MOST_PLACES
@@ -388,7 +388,7 @@ export class RulesView implements View {
     };
     const fire = button(
       "fire",
-      "Fires it here, then the rest of the pipeline",
+      "Fires the rule here, then runs the rest of the pipeline",
       () =>
         this.do(
           { kind: "FireRule", rule: place.rule, kernel, stage: name, step, node: place.digest },
@@ -402,7 +402,7 @@ export class RulesView implements View {
       { class: "rules-place" },
       h(
         "button",
-        { type: "button", class: "event", onclick: go, title: "Show it in the graph" },
+        { type: "button", class: "event", onclick: go, title: "Show the node in the graph" },
         h("span", { class: "faint" }, `kernel ${kernel}, ${name}, step ${step}`),
         h("span", { class: "gone" }, before),
         h("span", { class: "faint" }, "→"),

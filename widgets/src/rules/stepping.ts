@@ -18,7 +18,7 @@ export async function stepThrough(
   branch: Branch,
   firing: RuleFiring | null,
 ): Promise<void> {
-  if (store.ask === null) throw new Error(`Python makes the steps: Explorer(view.whatif.trace_of(${branch.id}))`);
+  if (store.ask === null) throw new Error(`Python computes the steps: Explorer(view.whatif.trace_of(${branch.id}))`);
   const { trace: packed } = await store.ask({ ask: "branch", branch: branch.id, kernel: firing?.kernel ?? null });
   const trace = await readTrace(fromBase64(packed));
   const at = placeOf(trace, firing);

@@ -36,7 +36,7 @@ export class RunHere {
     const isRunning = state?.is === "running";
     const title = "Runs the kernel as WebAssembly in a worker of this page, and times it";
     const act = isRunning
-      ? button("Stop", "Ends the worker", state.end)
+      ? button("Stop", "Stops the worker", state.end)
       : button(state === undefined ? "Run here" : "Run again", title, () => this.run(one));
     const row = h("div", { class: "run-row" }, kernelName(kernel), act, ...this.said(one, state));
     replaceChildren(
@@ -67,8 +67,7 @@ export class RunHere {
   }
 
   private measured(one: Runnable, { calls }: Outcome): string {
-    const fed =
-      one.inputs === undefined ? "generated numbers (0, 1, 2 … 96, repeated)" : "what it read when it was captured";
+    const fed = one.inputs === undefined ? "generated numbers (0, 1, 2 … 96, repeated)" : "the inputs of the capture";
     const each = calls === 1 ? "one call" : `${count(calls, "call")} in a row`;
     return `One thread, vectors of 16 bytes, on ${fed}, warm; each sample is ${each}, by the clock of the page.`;
   }
@@ -87,7 +86,7 @@ onmessage = ({ data }) => work(data, () => performance.now(), ${WARM_UP_MS}).the
     };
     worker.onmessage = ({ data }: MessageEvent<Told>) =>
       end("outcome" in data ? { is: "done", outcome: data.outcome } : { is: "failed", text: data.error });
-    worker.onerror = (event) => end({ is: "failed", text: event.message || "this browser starts no worker" });
+    worker.onerror = (event) => end({ is: "failed", text: event.message || "this browser cannot start a worker" });
     worker.postMessage(taskOf(one));
     this.states.set(one.kernel, { is: "running", end: () => end(null) });
     this.draw();
@@ -113,7 +112,7 @@ export function quartiles(times: readonly number[]): { low: number; median: numb
 
 function checked({ compared, differing, largest }: Outcome): HTMLElement {
   const count = compared.toLocaleString("en-US");
-  if (compared === 0) return h("span", { class: "note" }, "nothing to compare the result with");
+  if (compared === 0) return h("span", { class: "note" }, "no result to compare with");
   if (differing > 0)
     return h(
       "span",

@@ -22,8 +22,8 @@ const MEMORY_READ = /,[^,]*\bptr \[/; // an x86 instruction with a source operan
 
 const SAYS: Record<string, string> = {
   fma: "a × b + c in one instruction, for every lane of the vector.",
-  store: "The results go to memory.",
-  loop: "The counter goes on, and the loop begins again.",
+  store: "Stores the results in memory.",
+  loop: "Advances the counter and begins the next iteration.",
   address: "The address of the next element.",
   arithmetic: "Arithmetic on every lane of the vector.",
 };

@@ -70,7 +70,7 @@ export function cutsOf(index: TraceIndex, graph: OpGraph): Cut[] {
         kind: "kept",
         title: `Not cut: ${name(one.node)}`,
         number: "", // the sentence contains the size of the row
-        text: capital(`${one.reason}. It needs no kernel of its own.`),
+        text: capital(`${one.reason}. The operation needs no kernel of its own.`),
       }),
     ),
   ];

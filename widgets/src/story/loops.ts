@@ -259,7 +259,11 @@ export class LoopsPage implements Page {
     const note =
       timed === undefined
         ? this.untimedNote()
-        : h("p", { class: "faint" }, `Medians of ${timed.step.samples} samples each, by a process of its own.`);
+        : h(
+            "p",
+            { class: "faint" },
+            `Each time is the median of ${timed.step.samples} samples, measured in a separate process.`,
+          );
     replaceChildren(this.cards, ...cards, note);
     this.mark();
   }

@@ -76,8 +76,8 @@ export class RewritesPage implements Page {
     this.firings = consequential(store.index);
     const key = legend([
       ["match", "matched by the rule"],
-      ["new", "made by the rule"],
-      ["alu", "as before"],
+      ["new", "created by the rule"],
+      ["alu", "unchanged"],
     ]);
     const left = h(
       "div",
@@ -110,7 +110,7 @@ export class RewritesPage implements Page {
     if (at !== this.shown) this.describe(this.firings[at]);
     this.shown = at;
     const isAfter = step % 2 === 1;
-    this.phase.textContent = isAfter ? "after: what is new" : "before: what the rule matched";
+    this.phase.textContent = isAfter ? "after: new nodes" : "before: matched nodes";
     this.phase.classList.toggle("after", isAfter);
     this.draw(ms);
   }

@@ -145,7 +145,7 @@ export class TensorsPage implements Page {
     const { product, graph } = this;
     if (product !== null) {
       const [a, b] = product.operands;
-      const by = (view: string): string => (view === "" ? "as it is" : view);
+      const by = (view: string): string => (view === "" ? "unchanged" : view);
       const inputs = graph.ops[product.multiply].sources.map(({ op }) => op);
       return [
         {

@@ -381,7 +381,7 @@ export class TimePage implements Page {
     }
     if (this.timed.length === 0) {
       const reason = index.trace.kernels.map(({ not_run: text }) => text).find((text) => text !== "");
-      return [bold("It has no time. "), reason ?? "The kernels did not run here."];
+      return [bold("This program has no times. "), reason ?? "The kernels did not run here."];
     }
     const total = this.timed.reduce((sum, { us }) => sum + us, 0);
     const slow = this.timed.reduce((best, one) => (one.us > best.us ? one : best));

@@ -119,7 +119,7 @@ function ceilingLine(
   const stop = kind === "arithmetic" ? x.high : Math.min(x.high, (peak > 0 ? Math.min(peak, y.high) : y.high) / rate);
   if (start >= stop) return [];
   const words = kind === "arithmetic" ? `${figures(rate)} GFLOP/s` : `${name} ${figures(rate)} GB/s`;
-  const title = kind === "arithmetic" ? `${name}: ${words}` : `${words}; loads that a nearer cache answers may pass it`;
+  const title = kind === "arithmetic" ? `${name}: ${words}` : `${words}. Loads from a nearer cache may exceed it`;
   const [left, right] = [x.at(start), x.at(stop)];
   const [low, high] = [y.at(rise(start)), y.at(rise(stop))];
   const line = s(

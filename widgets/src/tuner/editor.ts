@@ -38,7 +38,7 @@ export class Editor {
 
   constructor(private readonly whatIf: WhatIf) {
     this.run = button("Run", "Compiles, runs and compares this text (Ctrl+Enter)", () => this.ask(), "edit-run");
-    this.reset = button("Reset", "The text as it is in the open branch", () => this.load(this.original), "quiet");
+    this.reset = button("Reset", "Restore the text of the open branch", () => this.load(this.original), "quiet");
     this.area.addEventListener("input", this.redraw);
     this.area.addEventListener("keydown", (event) => this.onKey(event));
     this.area.setAttribute("aria-describedby", this.says.id);
@@ -120,7 +120,7 @@ export class Editor {
         h(
           "p",
           { class: good ? "edit-good" : "edit-bad" },
-          `${good ? "✓" : "✕"} ${this.marked.length > 0 ? "It was not compiled" : told.reason}`,
+          `${good ? "✓" : "✕"} ${this.marked.length > 0 ? "Not compiled" : told.reason}`,
         ),
       );
       parts.push(...times(told));

@@ -97,23 +97,23 @@ export class TunerView implements View {
   private invitation(kernel: number): HTMLElement {
     const begin = button(
       "Open this kernel",
-      "Compiles and times it as it was captured, without opts, and as the heuristics choose",
+      "Compiles and times the kernel as captured, without opts, and with the heuristics' opts",
       () => this.begin(kernel),
       "tuner-begin",
     );
     const live = this.whatIf.send !== null;
     const text =
       live && this.whatIf.inPage
-        ? "Change this kernel's loops, opt by opt: each change is compiled and run by the interpreter in this page, its results are checked, and its UOps counted. There are no times of the machine."
+        ? "Change this kernel's loops, opt by opt. The interpreter in this page runs each change, checks the results and counts the UOps. A page measures no times."
         : live
-          ? "Change this kernel's loops, opt by opt: each change is compiled, checked against the heuristics' results, and timed."
+          ? "Change this kernel's loops, opt by opt. Each change is compiled, compared with the heuristics' results, and timed."
           : "No opts were tried on this kernel, and a page cannot compile; a notebook can (view.tuner, view.kernels[i].apply).";
     begin.disabled = this.whatIf.working !== null;
     return h("div", { class: "tuner-empty" }, h("p", {}, text), live ? begin : null);
   }
 
   private begin(kernel: number): void {
-    this.whatIf.begin(kernel, "compiling and timing it as captured, without opts, and by the heuristics");
+    this.whatIf.begin(kernel, "compiling and timing the kernel as captured, without opts, and by the heuristics");
   }
 
   private drawBar(kernel: number, at: Branch | null): void {
@@ -146,7 +146,7 @@ export class TunerView implements View {
       one.setAttribute("aria-pressed", String(there !== undefined && there.id === at?.id));
       return one;
     };
-    const undo = button("Undo", "Without the last opt, or edit", () => whatIf.undo(kernel));
+    const undo = button("Undo", "Remove the last opt or edit", () => whatIf.undo(kernel));
     const before = variant === null ? null : whatIf.withOpts(kernel, variant.opts.slice(0, -1));
     if (at?.edited == null) undo.disabled = variant === null || variant.opts.length === 0 || !(before !== null || live);
     const beam = button(
@@ -198,7 +198,7 @@ export class TunerView implements View {
         "b",
         {
           class: "tuner-now",
-          title: `The median of ${count(times_us.length, "sample")} and the quartiles, in a process of its own`,
+          title: `Median and quartiles of ${count(times_us.length, "sample")}, measured in a separate process`,
         },
         time,
       ),
@@ -206,7 +206,7 @@ export class TunerView implements View {
     const beside = baseText(variant);
     if (beside === "") return facts;
     const name = baseName(this.whatIf.at(kernel));
-    const hint = "Measured interleaved with the open branch, in one sitting: only these two times compare";
+    const hint = "Measured interleaved with the open branch. Compare only these two times";
     facts.push(
       h("span", { class: "tuner-base", title: `${name} ${beside}\n${hint}` }, `${name} ${beside.split(" (")[0]}`),
       h("span", { class: `tuner-ratio ${variant.verdict}`, title: ratioText(variant, name) }, ratioText(variant, "")),
@@ -222,7 +222,7 @@ export class TunerView implements View {
         "b",
         {
           class: "tuner-now",
-          title: "UOps that one run executes, a vector’s as one: counted in the program, not timed",
+          title: "UOps that one run executes. A vector UOp counts as one. Counted in the program, not timed",
         },
         `${uopsText(uops)} a run`,
       ),

@@ -41,8 +41,8 @@ export class TunerListing {
     const edit = button(
       "edit",
       this.whatIf.send === null
-        ? "A page shows what was recorded; a notebook compiles what is changed here"
-        : "Change this text: it is compiled, run apart, compared and timed",
+        ? "A page shows recorded texts. A notebook compiles changed texts"
+        : "Change this text. The engine compiles, runs, compares and times the changed text",
       () => {
         this.editing = !this.editing;
         redraw();
@@ -53,7 +53,7 @@ export class TunerListing {
     edit.hidden = !EDITABLE.includes(this.language);
     const isNative = this.whatIf.inPage && NATIVE.includes(this.language);
     if (isNative)
-      edit.title = `A page has no compiler for ${languageName(this.language)}: a notebook has. Here the opts and the UOps can be edited`;
+      edit.title = `A page has no compiler for ${languageName(this.language)}. A notebook has one. Here you can edit the opts and the UOps`;
     edit.disabled = this.whatIf.send === null || isNative;
     const isEdited = this.editing && !edit.hidden && !edit.disabled;
     edit.setAttribute("aria-pressed", String(isEdited));
@@ -66,7 +66,7 @@ export class TunerListing {
     const gone = changes.filter(({ kind }) => kind === "gone").length;
     const toggle = button(
       "all lines",
-      "Show the whole listing, or what differs and the lines around it",
+      "Show the whole listing, or only the changes",
       () => {
         this.whole = !this.whole;
         redraw();

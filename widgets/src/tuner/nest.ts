@@ -30,7 +30,7 @@ export function nestTable(variant: KernelVariant, loops: Loops): HTMLElement {
     h(
       "th",
       {
-        title: "Operands that every iteration reads again: a cache or registers can hold them",
+        title: "Operands that every iteration reads again. A cache or registers can hold these operands",
       },
       "reused",
     ),

@@ -40,7 +40,7 @@ export class OptButtons {
     const folded = h(
       "details",
       { class: "tuner-illegal", open: this.unfolded },
-      h("summary", {}, `${illegal.length} not legal now, and why`),
+      h("summary", {}, `${illegal.length} illegal now, with reasons`),
       h("ul", {}, ...refused),
     );
     folded.addEventListener("toggle", () => (this.unfolded = folded.open));

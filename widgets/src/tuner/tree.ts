@@ -12,7 +12,7 @@ const LABELS: Record<string, string> = {
   "as captured": "the kernel as this capture compiled it",
   "no opts": "the loops as the scheduler wrote them",
   heuristics: "what the heuristics choose, without measuring",
-  BEAM: "the fastest that the search found",
+  BEAM: "the fastest candidate of the search",
 };
 
 /**
@@ -48,7 +48,7 @@ export class Scale {
 }
 
 export class TreeList {
-  readonly element = h("div", { class: "tuner-tree scroll", role: "tree", "aria-label": "What was tried" });
+  readonly element = h("div", { class: "tuner-tree scroll", role: "tree", "aria-label": "Tried opts" });
   readonly search = h("details", { class: "tuner-search", open: true });
   private readonly opened = new Set<number>();
 
@@ -114,9 +114,9 @@ export class TreeList {
     this.search.replaceChildren(
       h("summary", {}, `Search: ${count(outcome?.tried ?? candidates.length, "candidate")}`),
       pair === "" ? "" : h("p", {}, pair),
-      h("p", { class: "faint" }, "Times here are the search’s own, each the best run. What is opened is timed again."),
+      h("p", { class: "faint" }, "Each time is the best run in the search. An opened candidate is timed again."),
       ...shown.map((branch) => this.candidate(branch)),
-      left > 0 ? button(`${left} more`, "Show all that the search tried", more, "quiet") : "",
+      left > 0 ? button(`${left} more`, "Show all candidates of the search", more, "quiet") : "",
     );
   }
 
@@ -126,7 +126,7 @@ export class TreeList {
     const time = variant?.median_us ?? null;
     const row = button(
       (variant?.opts ?? []).join(" ") || "no opts",
-      branch.reason || "Compile and time this one",
+      branch.reason || "Compile and time this candidate",
       () => this.whatIf.go(branch),
       "quiet tuner-candidate",
     );
@@ -148,7 +148,7 @@ export class TreeList {
       this.opened.add(parent);
       this.redraw();
     };
-    const more = button(`${left} more, slower`, "Show all that was tried from here", open, "quiet");
+    const more = button(`${left} more, slower`, "Show all branches from here", open, "quiet");
     return h("div", { class: "tuner-rest", style: `--depth:${depth}` }, more);
   }
 
@@ -164,7 +164,7 @@ export class TreeList {
     const labels = branch.labels.filter((label) => label !== words);
     const compare = button(
       "⇄",
-      compared ? "Compare with the branch before instead" : "Compare line by line with this one",
+      compared ? "Compare with the parent branch" : "Compare line by line with this one",
       () => this.whatIf.compareWith(kernel, compared && this.whatIf.hasOwnBase(kernel) ? null : branch),
     );
     compare.setAttribute("aria-pressed", String(compared));
@@ -249,7 +249,7 @@ function relative({ median_us, base_median_us }: KernelVariant): number | null {
 
 function pairText(branch: Branch, variant: KernelVariant): string {
   const name = baseName(branch);
-  return `${timeText(variant)} beside ${name} ${baseText(variant)}, measured interleaved: ${ratioText(variant, name)}`;
+  return `${timeText(variant)}; ${name} ${baseText(variant)}; measured interleaved: ${ratioText(variant, name)}`;
 }
 
 function rowTime(variant: KernelVariant | null, counted: boolean): string {

@@ -54,7 +54,7 @@ export class CachesView implements View {
     const stored = this.store.responses.of("caches").filter(([{ kernel: number = 0 }]) => number === kernel);
     const kept = stored.at(-1)?.[1];
     const asks = [
-      "This kernel's caches were not requested before the page was written. In a notebook this panel does, and so does ",
+      "This page has no cache results for this kernel. To store them, call this before you save the page: ",
       h("code", {}, `view.kernels[${kernel}].caches()`),
     ];
     if (kept === undefined) replaceChildren(this.element, h("p", { class: "note" }, ...asks));
@@ -83,10 +83,7 @@ export class CachesView implements View {
     const { before, after } = this.sides;
     const asked = JSON.stringify(this.sides);
     if (this.element.querySelector(".sides") === null)
-      replaceChildren(
-        this.element,
-        h("p", { class: "note", role: "status" }, "sending every load and store through the caches …"),
-      );
+      replaceChildren(this.element, h("p", { class: "note", role: "status" }, "simulating the caches …"));
     this.element.setAttribute("aria-busy", "true");
     try {
       const found = await ask({ ask: "caches", kernel: kernel ?? 0, before, after });
@@ -137,7 +134,7 @@ export class CachesView implements View {
       type: "text",
       placeholder: "VECTOR(1, 16), UPCAST(0, 4)",
       "aria-label": "Other opts to compare with",
-      title: "Other opts; the right side shows them (Enter)",
+      title: "Other opts, for the right side (Enter)",
       onkeydown: (event: KeyboardEvent) => {
         event.stopPropagation();
         const { value } = event.target as HTMLInputElement;
@@ -182,7 +179,7 @@ export class CachesView implements View {
         ),
       ),
       headline(before, after),
-      before === null ? h("div", { class: "sides" }, side("These opts alone", after)) : pairs(before, after, rows),
+      before === null ? h("div", { class: "sides" }, side("Only these opts", after)) : pairs(before, after, rows),
       h("h6", {}, "reuse distance: accesses by the number of other lines accessed since the last access to that line"),
       histogram(before, after),
       before === null ? null : h("div", { class: "sides" }, tiles("before", before), tiles("after", after)),

@@ -281,7 +281,7 @@ class CodePane {
 
   private emptyText(): string {
     const { index, cursor } = this.store;
-    if (this.key === "a" || this.key === "all") return "This trace holds no source of yours.";
+    if (this.key === "a" || this.key === "all") return "This trace has no Python source.";
     const { kernels } = index.trace;
     if (cursor.kernel === null) return kernels.length === 0 ? "This trace has no kernel." : "Choose a kernel.";
     const name = index.trace.kernels[cursor.kernel]?.name ?? `kernel ${cursor.kernel}`;

@@ -39,7 +39,10 @@ export class DebuggerView implements View {
     if (cursor.panel !== "debugger" || kernel === this.kernel) return;
     this.run = ask ?? this.recorded(kernel);
     if (this.run === null) {
-      this.say("Python steps kernels. A page steps what was recorded: ", `view.to_html(path, iterations=2000)`);
+      this.say(
+        "This page has no recorded steps. To store them, save the page with ",
+        `view.to_html(path, iterations=2000)`,
+      );
       return;
     }
     this.kernel = kernel;
@@ -110,7 +113,7 @@ export class DebuggerView implements View {
 
   /** Returns the remark on the inputs; if they are generated, with a button that captures the real ones. */
   private noteOf(text: string): HTMLElement {
-    const says = "Calls the captured function again, and keeps what its kernels read";
+    const says = "Calls the captured function again, and stores the inputs of its kernels";
     const keep = this.isMadeUp
       ? againButton(this.store, "Keep the inputs and run again", says, { keep_inputs: true })
       : null;
@@ -195,10 +198,10 @@ export class DebuggerView implements View {
       { class: "steps" },
       control("⇤", "To the start (Home)", { do: "restart" }),
       control("◀", "One step back (←)", { do: "back" }),
-      control("▶", "One step on (→)", { do: "step" }),
+      control("▶", "One step forward (→)", { do: "step" }),
       control("⇥", "To the end (End)", { do: "finish" }),
       h("label", { class: "until" }, "until ", until),
-      control("Run", "On until the condition holds (Enter)", {
+      control("Run", "Run until the condition holds (Enter)", {
         do: "run until",
         get condition() {
           return until.value;

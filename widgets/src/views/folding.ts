@@ -25,9 +25,9 @@ import { frameTitle } from "./graphwords";
 export type Detail = "kernels" | "lines" | "products" | "operations" | "views";
 
 const DETAILS: Record<Detail, string> = {
-  kernels: "a box a kernel",
-  lines: "a box a line",
-  products: "a box a product",
+  kernels: "box per kernel",
+  lines: "box per line",
+  products: "box per product",
   operations: "operations",
   views: "every node",
 };
@@ -77,7 +77,7 @@ export class Regions {
   /** The parts that were folded to fit into the canvas, as text; null for none. */
   get fittedWords(): string | null {
     if (this.fitted !== null) return DETAILS[this.fitted];
-    return this.fittedTwins ? "a box for all copies" : null;
+    return this.fittedTwins ? "one box for all copies" : null;
   }
 
   /** Returns functions that reduce the number of boxes, step by step. */
@@ -258,8 +258,8 @@ export class Regions {
       "select",
       {
         class: "detail-choice",
-        "aria-label": "How much is drawn",
-        title: "How much is drawn: a box for each kernel, Python line, operation, or node",
+        "aria-label": "Level of detail",
+        title: "Level of detail: a box per kernel, Python line, product, or node",
       },
       ...options,
     );

@@ -47,9 +47,9 @@ const BETTER = 1.05; // factor by which the other direction must have more room
 const WIDE = 1.6; // aspect ratio from which on a graph too large to try both directions is laid out from left to right
 const ARROWS: Record<Flow, string> = { down: "↓", right: "→" };
 const FLOWS: Record<Flow | "auto", string> = {
-  auto: "Direction: the one in which more of the graph fits. A click: always from left to right",
-  right: "Direction: always from left to right. A click: always from top to bottom",
-  down: "Direction: always from top to bottom. A click: the one in which more of the graph fits",
+  auto: "Direction: automatic, so that more fits. A click: left to right",
+  right: "Direction: left to right. A click: top to bottom",
+  down: "Direction: top to bottom. A click: automatic",
 };
 const NEXT_FLOW = { auto: "right", right: "down", down: "auto" } as const;
 
@@ -146,7 +146,7 @@ export class GraphView implements View {
       isolate: () => this.isolate(),
       isIsolated: () => this.cone !== null,
     });
-    const more = button("⋯", "What is folded, and colors", () => this.tools.classList.toggle("open"), "quiet overflow");
+    const more = button("⋯", "Folding and colors", () => this.tools.classList.toggle("open"), "quiet overflow");
     const fit = button("fit", "Fit the graph into the view (F)", () => this.fit(), "quiet");
     const space = h("span", { class: "space" });
     const bar = h(
@@ -519,10 +519,8 @@ export class GraphView implements View {
         : h("span", { class: "fitted" }, `folded to fit: ${this.regions.fittedWords}`),
       this.regions.fittedWords === null
         ? null
-        : button("unfold", "Draw as much as before; the minimap shows where", unfold),
-      openRegions > 0
-        ? button(`close ${count(openRegions, "region")}`, "Draw what was opened as one box again", close)
-        : null,
+        : button("unfold", "Unfold the graph. The minimap shows the visible part", unfold),
+      openRegions > 0 ? button(`close ${count(openRegions, "region")}`, "Fold the opened regions again", close) : null,
       hidden > 0 && this.cone === null ? button("show all", "Draw every node", () => this.spend(Infinity)) : null,
       this.budget > BUDGET ? button(`at most ${BUDGET}`, "Draw fewer nodes", () => this.spend(BUDGET)) : null,
       ...(this.cone === null
@@ -571,14 +569,11 @@ export class GraphView implements View {
     };
     replaceChildren(
       this.tools,
-      toggle(
-        "copies",
-        "Draw the copies that unrolling made as one box; a double click opens one",
-        this.regions.areTwinsOne,
-        () => this.regions.flipTwins(),
+      toggle("copies", "Draw unrolled copies as one box. A double click opens a box", this.regions.areTwinsOne, () =>
+        this.regions.flipTwins(),
       ),
       constants,
-      button("tidy", "Compute the layout again; between steps, boxes keep their positions", tidy, "quiet"),
+      button("tidy", "Compute the layout again. Steps keep the positions of boxes", tidy, "quiet"),
       toggle(
         "index",
         "Fold index arithmetic into the addresses that use it",

@@ -88,7 +88,7 @@ function kindWord({ kind, likely }: VerdictRow): string {
 function word(verdict: VerdictRow | undefined, right: number, top: number): SVGElement[] {
   if (verdict === undefined) return [];
   const { tone, text, kernel } = verdict;
-  const says = s("title", {}, `${text}\nA click shows the numbers behind it.`);
+  const says = s("title", {}, `${text}\nA click shows the numbers.`);
   const place = { class: `verdict-word tone-${tone}`, x: right, y: top + 18, "data-verdict": kernel ?? 0 };
   return [s("text", place, says, kindWord(verdict))];
 }

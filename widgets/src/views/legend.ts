@@ -29,7 +29,7 @@ const ROLES: Record<string, string> = {
 };
 
 const DECISIONS: Record<string, [string, string]> = {
-  realize: ["gets memory", "The scheduler gives the result a buffer of its own"],
+  realize: ["gets memory", "The scheduler gives the result a buffer"],
   keep: ["row buffer", "Computed once per row into scratch memory"],
   duplicate: ["computed again", "Each reader's kernel computes it"],
 };
@@ -98,7 +98,7 @@ export function productSign(): Sign {
     picture: [s("g", { class: "frame product" }, rect)],
     says: "a product: multiply, then sum",
     title:
-      "A matrix product or a convolution: two operands repeated to one shape, multiplied, summed. Its heading folds it",
+      "A matrix product or a convolution: two operands repeated to one shape, multiplied, summed. A click on the heading folds the box",
   };
 }
 
@@ -129,7 +129,7 @@ export class Legend {
     this.element.classList.toggle("is-folded", isFolded);
     const fold = button(
       `${isFolded ? "▸" : "▾"} Legend`,
-      "Show or fold the meaning of colors and shapes",
+      "Show or hide the legend",
       () => {
         this.isFolded = !isFolded;
         this.isChosen = true;

@@ -33,7 +33,7 @@ export class LinesView implements View {
     void this.answering.request({
       question: { ask: "lines" },
       meanwhile: "adding up the kernels of each line …",
-      nobody: ["In a notebook Python computes this; so does ", 'view.panels.result("lines")'],
+      nobody: ["This page has no times of lines. To compute them, call ", 'view.panels.result("lines")'],
       show: (found) => {
         this.found = found;
         this.draw();

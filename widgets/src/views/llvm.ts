@@ -205,7 +205,7 @@ export class LLVMPassesView implements View {
       question: this.question(this.pipeline.level),
       meanwhile: "LLVM compiles the kernel, and prints it after each pass …",
       nobody: [
-        "LLVM did not run on this kernel before the page was written. In a notebook this panel runs it, and so does ",
+        "This page has no LLVM passes of this kernel. To store them, call this before you save the page: ",
         `view.kernels[${kernel}].passes()`,
       ],
       show: (found) => this.show(found),
@@ -228,7 +228,7 @@ export class LLVMPassesView implements View {
     void this.timing.request({
       question,
       meanwhile: "",
-      nobody: ["A page cannot run the kernel. In a notebook it is timed.", ""],
+      nobody: ["A page cannot time the kernel. A notebook can.", ""],
       show: (times) => {
         // another pipeline was selected meanwhile
         if (JSON.stringify(question) !== JSON.stringify(this.timeQuestion())) return;

@@ -56,8 +56,8 @@ export class NodeCard {
 
   private dockButton(): HTMLElement {
     const [sign, says] = this.isDocked
-      ? ["⤓", "Unpin the card: below the graph, while something is selected (C moves the focus to it)"]
-      : ["⇥", "Pin the card beside the graph (C moves the focus to it)"];
+      ? ["⤓", "Unpin the card: below the graph, while a node is selected (C focuses the card)"]
+      : ["⇥", "Pin the card beside the graph (C focuses the card)"];
     return button(sign, says, () => this.dock(), "icon dock");
   }
 
@@ -92,7 +92,7 @@ export class NodeCard {
     this.shown = shown;
     this.element.hidden = selected.size === 0 && !this.isDocked;
     if (selected.size === 0) {
-      const says = h("p", { class: "faint" }, "Select a node or a line to see its facts here.");
+      const says = h("p", { class: "faint" }, "Select a node or a line to see its details here.");
       replaceChildren(this.element, this.isDocked ? this.dockButton() : null, says);
       return;
     }
@@ -109,11 +109,11 @@ export class NodeCard {
       ),
       button(
         "origin",
-        `Select the ${levelFor(index.trace, "tensors")?.plural ?? "nodes"} it came from, and their Python (O)`,
+        `Select the ${levelFor(index.trace, "tensors")?.plural ?? "nodes"} of its origin, and their Python (O)`,
         () => showOrigin(this.store),
       ),
       canShow(this.store, "history")
-        ? button("history", "The firings that led to it (B)", () => this.store.go({ panel: "history" }))
+        ? button("history", "The firings that led to this node (B)", () => this.store.go({ panel: "history" }))
         : null,
       isView(this.store, id) && canShow(this.store, "shape")
         ? button("shape", "Where its elements lie in memory, movement by movement", () =>
@@ -121,7 +121,7 @@ export class NodeCard {
           )
         : null,
       canShow(this.store, "why")
-        ? button("why", "Which rules could fire on it, and what stops the others (Y)", () =>
+        ? button("why", "Which rules could fire on this node, and what stops the others (Y)", () =>
             this.store.go({ panel: "why" }),
           )
         : null,
@@ -148,7 +148,7 @@ export class NodeCard {
         this.element,
         close,
         h("b", {}, text),
-        h("span", { class: "faint" }, `${here} lit in this graph`),
+        h("span", { class: "faint" }, `${here} highlighted in this graph`),
         actions,
       );
       return;
@@ -186,8 +186,8 @@ export class NodeCard {
         : row(
             "note",
             this.isThere(related)
-              ? "in this graph without a box of its own: folded into another one’s label, or left out"
-              : "not in this graph, nor is anything it came from or became",
+              ? "without a box in this graph: folded into a label, or left out"
+              : "not in this graph; neither are its origins and results",
           ),
       actions,
     );

@@ -77,7 +77,7 @@ export class PassTree {
       this.hideUnchanged = toggle.checked;
       this.draw();
     });
-    const says = `${count(hidden.length, "stage")} left the graph as it was`;
+    const says = `${count(hidden.length, "stage")} changed nothing`;
     const bar = h(
       "div",
       { class: "bar" },

@@ -103,13 +103,13 @@ export class PipelineView implements View {
         this.isOfOne = isOfOne;
         this.draw();
       };
-      const made = button(text, `The figures of ${text}`, choose, "quiet");
+      const made = button(text, `Statistics of ${text}`, choose, "quiet");
       made.setAttribute("aria-pressed", String(this.isOfOne === isOfOne));
       return made;
     };
     return h(
       "div",
-      { class: "scope", role: "group", "aria-label": "Whose figures" },
+      { class: "scope", role: "group", "aria-label": "Statistics of" },
       choice("all kernels", false),
       choice(`kernel ${kernel}`, true),
     );

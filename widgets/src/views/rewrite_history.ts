@@ -63,7 +63,7 @@ export class RewriteHistoryView implements View {
     const origin =
       frame === null
         ? ""
-        : ` ${nodes.length === 1 ? "It" : "The first"} began at ${index.trace.sources[frame.source]?.name ?? "?"}:${frame.line}.`;
+        : ` Origin${nodes.length === 1 ? "" : " of the first"}: ${index.trace.sources[frame.source]?.name ?? "?"}:${frame.line}.`;
     const callsOf = (node: number): string =>
       nodes.length === 1
         ? index.callsOf(node, cursor.kernel).join(" → ")
@@ -73,7 +73,7 @@ export class RewriteHistoryView implements View {
       made.length > 0
         ? ` Made by ${made.slice(0, MOST_CALLS).join(", ")}${made.length > MOST_CALLS ? " and others" : ""}.`
         : "";
-    const led = `: ${firings.length === 0 ? "no rewrite" : count(firings.length, "firing")} led here.${origin}${by}`;
+    const led = `: ${firings.length === 0 ? "no rewrite" : count(firings.length, "firing")}.${origin}${by}`;
     const head = h("p", { class: "note" }, h("b", {}, truncate(what, 80)), led);
     const rows = firings.map(({ stage, step, firing }) => {
       const { name } = firing.rule === null ? index.trace.transforms[stage.transform!] : index.trace.rules[firing.rule];

@@ -92,7 +92,7 @@ export class ShapeView implements View {
       throw new Error(
         known.length === 0
           ? "No tensor of this trace is a view of another one."
-          : "This is not a view of a tensor. Select a RESHAPE, PERMUTE, PAD … or a LOAD of one.",
+          : "The selected node is not a view. Select a RESHAPE, PERMUTE or PAD, or a LOAD of a view.",
       );
     return shapes.get(found)!;
   }
@@ -135,7 +135,7 @@ export class ShapeView implements View {
       const name = i === 0 ? `${data.name} ` : `${step.op.toLowerCase()} ${step.arg} `;
       const made = button(
         name,
-        i === 0 ? "Where it begins" : step.law,
+        i === 0 ? "The first shape" : step.law,
         () => this.show(i),
         i < told ? "step" : "step own",
       );
@@ -147,11 +147,7 @@ export class ShapeView implements View {
     const undo =
       this.moves.length === 0
         ? null
-        : button(
-            "undo",
-            "Without the last movement that was added here",
-            () => void this.request(this.moves.slice(0, -1)),
-          );
+        : button("undo", "Remove the last movement that you added", () => void this.request(this.moves.slice(0, -1)));
     return h("div", { class: "way", role: "group", "aria-label": "Movements" }, ...steps, undo);
   }
 
@@ -160,7 +156,7 @@ export class ShapeView implements View {
       return h(
         "p",
         { class: "note faint moves" },
-        "Further movements take Python: ",
+        "To add movements, call ",
         h("code", {}, `view.panels.shape_of(${data.node}).permute(…)`),
       );
     const fitting = data.moves.filter(([, suggestion]) => suggestion !== "");
@@ -170,7 +166,7 @@ export class ShapeView implements View {
     const input = h("input", {
       type: "text",
       value: this.arg,
-      "aria-label": "Its argument",
+      "aria-label": "Argument of the movement",
       "data-focus": "argument",
       oninput: (event: Event) => (this.arg = (event.target as HTMLInputElement).value),
       onkeydown: (event: KeyboardEvent) => {
@@ -186,16 +182,16 @@ export class ShapeView implements View {
         law.textContent = words;
         for (const other of buttons) other.setAttribute("aria-pressed", String(other === made));
       };
-      const made = button(op, `${words} (a double click does it at once)`, choose);
+      const made = button(op, `${words} (a double click applies it)`, choose);
       made.addEventListener("dblclick", () => this.apply());
       made.dataset.focus = op;
       made.setAttribute("aria-pressed", String(op === this.op));
       if (op === this.op) law.textContent = words;
       return made;
     });
-    const apply = button("Apply", "Move the shape so (Enter)", () => this.apply());
+    const apply = button("Apply", "Apply the movement (Enter)", () => this.apply());
     apply.dataset.focus = "apply";
-    return h("div", { class: "moves", role: "group", "aria-label": "Move it" }, ...buttons, input, apply, law);
+    return h("div", { class: "moves", role: "group", "aria-label": "Add a movement" }, ...buttons, input, apply, law);
   }
 
   private apply(): void {
@@ -446,8 +442,8 @@ export class ShapeView implements View {
     this.light(cell.offset, [found]);
     this.said.textContent =
       cell.offset === null
-        ? `[${index.join(", ")}] is padding: nothing is read`
-        : `[${index.join(", ")}] lies at ${cell.offset}`;
+        ? `[${index.join(", ")}] is padding: no memory is read`
+        : `[${index.join(", ")}] is at offset ${cell.offset}`;
   }
 
   private pointAt(offset: number): void {
@@ -457,8 +453,8 @@ export class ShapeView implements View {
     const more = readers.length > 6 ? ` and ${readers.length - 6} more` : "";
     this.said.textContent =
       readers.length === 0
-        ? `place ${offset} is read by no element shown`
-        : `place ${offset} is read by ${names.join(", ")}${more}`;
+        ? `offset ${offset}: no element shown reads it`
+        : `offset ${offset} is read by ${names.join(", ")}${more}`;
   }
 
   private light(offset: number | null, elements: number[]): void {

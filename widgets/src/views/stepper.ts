@@ -28,7 +28,7 @@ export class StepperView implements View {
     class: "diff scroll",
     tabindex: 0,
     role: "region",
-    "aria-label": "What the step did",
+    "aria-label": "Effect of the step",
   });
   private readonly detail = h("div", {
     class: "detail scroll",
@@ -272,8 +272,7 @@ export class StepperView implements View {
         this.skipRebuilds = rebuilds.checked;
         this.drawStep();
       });
-      const rebuildsTitle =
-        "Skip the steps in which no rule fires: a node is only built again because its sources changed";
+      const rebuildsTitle = "Skip steps in which no rule fires. They only rebuild a node whose sources changed";
       replaceChildren(
         this.scrub,
         ...this.arrows(),
@@ -307,8 +306,8 @@ export class StepperView implements View {
 
   private arrows(): HTMLElement[] {
     return [
-      button("◀", "One firing back (←), into the pass before", () => this.move(-1), "icon"),
-      button("▶", "One firing on (→), into the next pass", () => this.move(1), "icon"),
+      button("◀", "Previous firing (←), also in the previous pass", () => this.move(-1), "icon"),
+      button("▶", "Next firing (→), also in the next pass", () => this.move(1), "icon"),
       button(
         this.timer === 0 ? "play" : "pause",
         "Play the firings one after another (Space)",
@@ -350,7 +349,7 @@ export class StepperView implements View {
       const says =
         stage.transform === null
           ? "nothing has fired yet. → shows the first firing."
-          : "→ shows what it makes of the whole graph.";
+          : "→ shows the whole graph after the transform.";
       replaceChildren(this.diff, h("p", { class: "note" }, `Before ${stage.name}: ${says}`), treeOf(store, rows));
       replaceChildren(
         this.detail,

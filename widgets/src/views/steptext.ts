@@ -45,7 +45,7 @@ export function transformText(index: TraceIndex, stage: Stage): Detail {
     added + removed > 0
       ? `${before.size} → ${count(after.size, "node")}: ${added} added, ${removed} removed`
       : count(after.size, "node");
-  const did = index.changed(stage) ? nodes : "It changed nothing here";
+  const did = index.changed(stage) ? nodes : "no change here";
   const place = transform.file === "" ? "" : `${transform.file}:${transform.line}`;
   const time = stage.elapsed_us > 0 || place !== "" ? duration(stage.elapsed_us) : "";
   return [
@@ -67,7 +67,7 @@ export function rebuiltText(index: TraceIndex, step: Step): Detail {
     h(
       "p",
       {},
-      `No rule fired on this ${what}: its sources changed, so that an equal node over the new sources takes its place.`,
+      `No rule fired on this ${what}. Its sources changed, so an equal node with the new sources replaces it.`,
     ),
   ];
 }
@@ -97,7 +97,12 @@ export function passText(index: TraceIndex, stage: Stage, open: (step: number) =
       : h(
           "p",
           {},
-          button(`${count(wrong.length, "firing")} found wrong`, "To the first of them", () => open(wrong[0]), "wrong"),
+          button(
+            `${count(wrong.length, "firing")} changed the value`,
+            "Go to the first of these firings",
+            () => open(wrong[0]),
+            "wrong",
+          ),
         ),
     does === "" ? null : h("p", {}, does),
     h("p", {}, `${count(index.firings(stage), "firing")} of ${count(counts.size, "rule")}${time}`),

@@ -15,7 +15,7 @@ const WORDS = {
   ports: "the ports",
   "front end": "the front end",
   dependencies: "dependencies",
-  unknown: "something that the model leaves out",
+  unknown: "an effect outside of the model",
 };
 const LEAST_SHOWN = 0.005; // cycles
 const MOST_BEYOND = 4; // factor of the simulated cycles; longer measured bars are cut
@@ -61,7 +61,7 @@ export class ThroughputView implements View {
     const { kernel, branch } = this;
     void this.answering.request({
       question: { ask: "throughput", kernel: kernel ?? 0, branch },
-      meanwhile: "asking llvm-mca …",
+      meanwhile: "running llvm-mca …",
       nobody: [
         "This page has no llvm-mca result for this loop. Run it in a notebook: ",
         `view.kernels[${kernel}].throughput()`,
@@ -100,7 +100,7 @@ export class ThroughputView implements View {
     };
     const select = h(
       "select",
-      { "aria-label": "Which of the kernel's branches", onchange: change },
+      { "aria-label": "Branch of the kernel", onchange: change },
       h("option", { value: "", selected: this.branch === null }, "as captured"),
       ...options,
     );
@@ -189,7 +189,7 @@ export class ThroughputView implements View {
           {},
           h("th", { scope: "col" }, "instruction"),
           h("th", { scope: "col", class: "num" }, "µops"),
-          h("th", { scope: "col", class: "num", title: "Cycles until its result is there" }, "latency"),
+          h("th", { scope: "col", class: "num", title: "Cycles until the result is available" }, "latency"),
           ...head,
         ),
       ),
@@ -257,7 +257,7 @@ function bounds(found: ThroughputData): HTMLElement[] {
         h("span", { class: `level-${key.replace(" ", "-")}`, style: `width:${Math.min(100, (100 * value) / most)}%` }),
       ),
       h("span", { class: "num" }, value.toFixed(2)),
-      h("span", { class: "words" }, words, key === bound ? h("b", {}, " · this bounds it") : null),
+      h("span", { class: "words" }, words, key === bound ? h("b", {}, " · the bottleneck") : null),
     ),
   );
 }

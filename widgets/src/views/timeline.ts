@@ -78,15 +78,15 @@ export class TimelineView implements View {
         this.writeBar();
         this.bar.querySelector("input")?.focus({ preventScroll: true });
       }),
-      button("whole", "All of it (0)", () => this.look(0, this.end), "quiet"),
+      button("whole", "The whole trace (0)", () => this.look(0, this.end), "quiet"),
       runs.length === 0 || runs.length === this.figure.spans.length
         ? null
         : button("runs", "The time in which kernels ran", () => around(runs, 0.03), "quiet"),
       own === undefined
         ? null
         : button(`kernel ${own.kernel}`, "The run of the chosen kernel", () => around([own], 0.8), "quiet"),
-      button("−", "Farther (−)", () => this.zoom(0.5, 2), "quiet"),
-      button("+", "Closer (+)", () => this.zoom(0.5, 0.5), "quiet"),
+      button("−", "Zoom out (−)", () => this.zoom(0.5, 2), "quiet"),
+      button("+", "Zoom in (+)", () => this.zoom(0.5, 0.5), "quiet"),
       this.says,
     );
     this.tell("");
@@ -359,7 +359,7 @@ export function compileChoice({ index }: Store, on: boolean, change: (on: boolea
     "label",
     {
       class: "compile-time",
-      title: "Off: kernel time in execution order. On: the time that passed, with the stages of the compiler",
+      title: "Off: kernel time in execution order. On: elapsed time, with the stages of the compiler",
     },
     box,
     " compile time",

@@ -35,7 +35,7 @@ export class TimingView implements View {
       return card;
     }
     const measure = measureButton(this.store);
-    return measure && h("p", { class: "note" }, "One cold run of each kernel is no reliable time. ", measure);
+    return measure && h("p", { class: "note" }, "One cold run is not a reliable time. ", measure);
   }
 
   private draw(): void {

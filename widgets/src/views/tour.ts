@@ -33,9 +33,9 @@ export function questionCard(
   });
   const said = guess === stop.answer ? "Right. " : "Not quite. ";
   const shows =
-    stop.after === "" ? null : button("Show me", "Go to the place that shows it", () => show(stop.after), "next");
+    stop.after === "" ? null : button("Show me", "Show the answer in the explorer", () => show(stop.after), "next");
   const reveal = isOpen
-    ? h("p", { class: "faint" }, "Guess first: the trace answers.")
+    ? h("p", { class: "faint" }, "Guess first. Then the trace shows the answer.")
     : h("p", { class: "reveal" }, h("b", {}, said), stop.reveal);
   return h(
     "div",
@@ -78,8 +78,8 @@ export class TourView {
       if (i === this.at) dot.setAttribute("aria-current", "step");
       return dot;
     });
-    const back = button("←", "The stop before ([)", () => this.move(-1));
-    const on = button(`${this.at + 1} of ${this.stops.length} →`, "The next stop (])", () => this.move(1), "next");
+    const back = button("←", "Previous stop ([)", () => this.move(-1));
+    const on = button(`${this.at + 1} of ${this.stops.length} →`, "Next stop (])", () => this.move(1), "next");
     const again = button("show the place", "Go to the place of this note again", () => this.open(stop.link), "quiet");
     back.disabled = this.at === 0;
     on.disabled = this.at === this.stops.length - 1;

@@ -49,8 +49,11 @@ export class WarpsView implements View {
     this.kernel = kernel;
     void this.answering.request({
       question: { ask: "gpu", kernel, target: this.target },
-      meanwhile: "following every lane …",
-      nobody: [`Kernel ${kernel} is no GPU's: it has no work-groups. For one that has: `, 'explore(f, target="sm_80")'],
+      meanwhile: "following the addresses of every lane …",
+      nobody: [
+        `Kernel ${kernel} is not for a GPU: it has no work-groups. To compile it for a GPU, call `,
+        'explore(f, target="sm_80")',
+      ],
       show: (found) => this.show(found),
       say: (text, code) => this.say(text, code),
       refused: () => (this.kernel = null), // the request is repeated when the panel is opened again
@@ -79,7 +82,7 @@ export class WarpsView implements View {
     this.rows = this.groups.map((group, number) => this.row(group, number));
     const head = HEADS.map(([text, title], i) => h("th", { scope: "col", class: i === 1 ? "num" : null, title }, text));
     const where =
-      found.group === null ? "The first warp of the grid" : `Every warp of the group at (${found.at.join(", ")})`;
+      found.group === null ? "the first warp of the grid" : `every warp of the group at (${found.at.join(", ")})`;
     replaceChildren(
       this.element,
       h(
@@ -100,7 +103,7 @@ export class WarpsView implements View {
           h(
             "p",
             { class: "note" },
-            `${where} was examined, in the first and the middle step of its loops; drawn is the first. Memory moves segments of ${SEGMENT} bytes; shared memory has ${BANKS} banks, and each answers one word at a time.`,
+            `The model followed ${where}, in the first and the middle step of its loops. The drawing shows the first. Memory moves segments of ${SEGMENT} bytes. Shared memory has ${BANKS} banks, and each serves one word at a time.`,
           ),
         ),
         h(
@@ -347,7 +350,7 @@ function held({ occupancy, why, shared_bytes }: GPUData): HTMLElement {
     h(
       "p",
       { class: "note" },
-      `Groups that each resource allows: the fewest count. A kernel takes ${taken}.${advice ? ` For more: ${advice}.` : ""}`,
+      `Groups that each resource allows. The smallest number is the limit. A kernel takes ${taken}.${advice ? ` For more: ${advice}.` : ""}`,
     ),
   );
 }

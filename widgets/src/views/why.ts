@@ -46,7 +46,7 @@ export class WhyView implements View {
     this.showsAll = false;
     if (stage !== undefined && stage.choices.length > 0 && (id === undefined || index.node(id).kind === "uop")) {
       const kernel = index.trace.kernels[stage.kernel!];
-      const says = `has ${kernel.opts.join(", ") || "no opts"}: the decisions of the default schedule, in the order in which they are asked.`;
+      const says = `has ${kernel.opts.join(", ") || "no opts"}: the decisions of the default schedule, in order.`;
       replaceChildren(this.body, this.head(kernel.name, says), ...choiceRows(stage));
       return;
     }
@@ -175,7 +175,7 @@ export class WhyView implements View {
   }
 
   private async request(ask: Ask, recorded: WhyNot, key: string): Promise<void> {
-    this.show(recorded, h("p", { class: "note", role: "status" }, "asking Python …"));
+    this.show(recorded, h("p", { class: "note", role: "status" }, "waiting for Python …"));
     try {
       const { node, stage, step } = recorded;
       const found = await ask({ ask: "why", node, stage, step });
@@ -195,7 +195,7 @@ export class WhyView implements View {
     return h(
       "p",
       { class: "note" },
-      "The rules are Python functions, which this page cannot run. In a notebook, this panel says what could fire and what stopped each other rule. For a saved trace, Python answers: ",
+      "Rules are Python functions, which this page cannot run. In a notebook, this panel lists the rules that could fire, and what stopped the others. For a saved trace, call ",
       h("code", {}, call),
       ` (node ${node} in “${found.name}”, pass ${stage} of the trace).`,
     );
@@ -234,7 +234,7 @@ export class WhyView implements View {
       stopped.length === 0 ? null : h("p", { class: "note faint" }, READING),
       ...this.group("Could fire now", "", could),
       ...(fired.length === 0 ? [] : [h("h5", {}, "Fired"), ...fired.map((one) => this.firing(found, one))]),
-      ...this.group("Stopped by its function", "the pattern matches; the rule's own function says no", own),
+      ...this.group("Stopped by its function", "the pattern matches, but the rule's function declines", own),
       ...this.group("Stopped by its pattern", "the nearest miss first", shown),
       shown.length < others.length ? more : null,
       status,
@@ -273,7 +273,7 @@ export class WhyView implements View {
     const here =
       at === null || this.store.selected.has(at)
         ? null
-        : button("show it", "Select the node at which it stopped", () => this.store.select([at]), "quiet");
+        : button("show it", "Select the node at which the match stopped", () => this.store.select([at]), "quiet");
     const picture = h("div");
     const draw = (event: Event): void => {
       if (!(event.target as HTMLDetailsElement).open || picture.childElementCount > 0 || one.pattern.length === 0)
@@ -340,7 +340,7 @@ function place({ function: name, file, line, text, because, values: of }: Return
     "div",
     { class: "came-to-none" },
     codeBlock(code),
-    h("p", { class: "place" }, `This line of the rule’s function says no: ${name}, ${file}:${line}`),
+    h("p", { class: "place" }, `The rule’s function declined at ${name}, ${file}:${line}`),
     ...values("Its variables, with their values here:", of),
   );
 }

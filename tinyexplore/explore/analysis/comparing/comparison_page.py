@@ -106,7 +106,7 @@ if (location.hash) show(location.hash.slice(1));
 if (packed.length > 0) {
   const all = document.createElement("button");
   all.textContent = "Open every kernel";
-  all.title = "To look for words in all of them";
+  all.title = "So that a search finds the text of all kernels";
   all.onclick = async () => {
     all.remove();
     for (const part of packed) {
@@ -173,7 +173,7 @@ def _texts_html(comparison: ComparedTraces) -> str:
     if rows:
         head = "<tr><th>stage</th><th>in</th><th>lines only in a, only in b</th></tr>"
         table = f'<div class="scroll"><table class="facts">{head}{"".join(rows)}</table></div>'
-        words = f"Stages that made another text: {len(rows)}"
+        words = f"Stages with different texts: {len(rows)}"
         parts.append(f"<details><summary>{words}</summary>{table}</details>")
     parts.append("<h2>Texts at the end</h2>")
     is_open = True
@@ -182,7 +182,7 @@ def _texts_html(comparison: ComparedTraces) -> str:
         parts.append(part if len(part) <= MAX_PLAIN else _packed_html(part, "Lines"))
         is_open = is_open and text.same
     if details:
-        parts.append(_packed_html("".join(details), "Texts after the stages that both have"))
+        parts.append(_packed_html("".join(details), "Texts after the stages of both captures"))
     return "\n".join(parts)
 
 
@@ -262,7 +262,7 @@ def _section(comparison: ComparedTraces, number: int, pair: KernelPair, *, with_
 def _packed_html(body: str, title: str = "Graphs and listings") -> str:
     """Returns a block that the page unpacks when it is opened."""
     data = b64encode(gzip.compress(body.encode(), mtime=0)).decode()
-    without = "It takes JavaScript to unpack them; <code>tinyexplore compare A B</code> prints the differences."
+    without = "Unpacking them needs JavaScript; <code>tinyexplore compare A B</code> prints the differences."
     return (
         f'<details class="packed"><summary>{title}</summary>'
         f"<noscript><p>{without}</p></noscript><div></div>"

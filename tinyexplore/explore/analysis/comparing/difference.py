@@ -40,7 +40,7 @@ class TextPair(ReadableRow):
         return "\n".join([*lines][2:])
 
     def in_words(self) -> str:
-        counts = [count_text(len(lines), "line") if lines is not None else "no such text" for lines in (self.a, self.b)]
+        counts = [count_text(len(lines), "line") if lines is not None else "no text" for lines in (self.a, self.b)]
         return f"{self.title or self.language}: {counts[0]}, {counts[1]}{', the same' if self.same else ''}"
 
 

@@ -80,7 +80,7 @@ def time_words(result: ForMachine) -> str:
 FACTS: tuple[tuple[str, Callable[[ForMachine], str]], ...] = (
     ("architecture", lambda result: result.machine.arch),
     ("vector registers", lambda result: f"{vectors_words(result.machine)}, {len(result.instructions.registers)} used"),
-    ("floats an instruction, at most", lambda result: str(max(1, result.instructions.widest_bits // 32))),
+    ("floats per instruction, at most", lambda result: str(max(1, result.instructions.widest_bits // 32))),
     ("instructions", lambda result: f"{result.instructions.total:,}, {result.instructions.vector:,} on vectors"),
     (
         "in the busiest loop",

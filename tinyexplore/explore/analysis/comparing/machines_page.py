@@ -156,7 +156,7 @@ def machines_html(machines: KernelsByMachine) -> str:
     )
     body = [
         f"<h1>{title} for {len(machines.machines)} machines</h1>",
-        '<p class="quiet">Compiled here for each; what this machine can execute was timed.</p>',
+        '<p class="quiet">Compiled here for each machine. Programs that this machine can execute were timed.</p>',
         _section(main, machines.title),
     ]
     if others:

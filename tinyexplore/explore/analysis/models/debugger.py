@@ -121,7 +121,7 @@ class Debugger:
         if self.item is None:
             return self._note
         numbers = ", ".join(f"{name} = {number}" for name, number in self.item.items()) or "0"
-        group = "the others of its group come to each barrier with it, other groups are not run"
+        group = "the other work-items of its group run up to each barrier; other groups do not run"
         return "; ".join([f"work-item {numbers}", group, *([self._note] if self._note else [])])
 
     def _complete_item(self, item: Mapping[str, int]) -> dict[str, int]:

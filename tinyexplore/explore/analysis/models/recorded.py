@@ -37,12 +37,12 @@ def with_recordings(trace: Trace, captured: Mapping[int, CapturedKernel], steps:
         recordings.append(replace(recording, id=len(recordings)))
     count = sum(len(kernel_recording.steps) for kernel_recording in recordings)
     first = f"the first {count_text(steps, 'step')} of each kernel are recorded"
-    text = f"{first}: {count:,} in all, a page steps them without Python"
+    text = f"{first}: {count:,} in all. A page replays them without Python"
     cut = missing + sum(
         not kernel_recording.ended and len(kernel_recording.steps) < steps for kernel_recording in recordings
     )
     if cut:
-        text += f"; those of {cut} are not, or not all, here: {MOST_TEXT >> 20} MiB of text is the limit"
+        text += f"; the steps of {cut} are incomplete: the limit is {MOST_TEXT >> 20} MiB of text"
     messages = tuple(message for message in trace.messages if " are recorded: " not in message.text)
     return replace(trace, recordings=tuple(recordings), messages=(*messages, Message("note", text, None)))
 

@@ -29,8 +29,8 @@ from tinyexplore.util.config import getenv
 
 HOW_TO_GET_IT = "llvm-mca is not installed; it comes with LLVM (apt install llvm, brew install llvm), or set LLVM_MCA"
 NOT_IN_A_BROWSER = (
-    "llvm-mca is a native program, which no browser starts. A page has the results that its notebook requested "
-    "before, by view.kernels[0].throughput()"
+    "llvm-mca is a native program, which a browser cannot start. A page has the results that its notebook "
+    "computed before, by view.kernels[0].throughput()"
 )
 ITERATIONS = 500  # simulated iterations: enough that the first ones do not matter
 NEAR = 1.1  # factor: a bound this close to the cycles explains them
@@ -190,7 +190,7 @@ def _run(tool: str, arguments: Sequence[str], text: str) -> subprocess.Completed
     try:
         return subprocess.run([tool, *arguments], input=text, capture_output=True, encoding="utf-8", timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ThroughputError(f"{tool} does not answer: {error}") from None
+        raise ThroughputError(f"{tool} does not respond: {error}") from None
 
 
 def model_for(target: Target, cpus_known: frozenset[str]) -> tuple[str, str]:
@@ -269,7 +269,10 @@ def _find_bottleneck(cycles: float, ports: dict[str, float], front: float, width
     busiest = max(ports, key=lambda name: ports[name])
     if cycles > NEAR * max(ports[busiest], front):
         busiest_cycles = max(ports[busiest], front)
-        return "dependencies", f"instructions wait for each other's results; without that it took {busiest_cycles:.2f}"
+        return (
+            "dependencies",
+            f"instructions wait for each other's results; without waiting it took {busiest_cycles:.2f}",
+        )
     if ports[busiest] >= front:
         names = [port_words(name) for name, used in ports.items() if used > 0.95 * ports[busiest]]
         return "ports", f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} busy {ports[busiest]:.2f} cycles"
@@ -471,7 +474,7 @@ def measured_cycles(
     )
     if unrolled > 1:
         explanation += f" × {unrolled:.3g}, which LLVM merged into one"
-    return round(time_us * clock_ghz * 1e3 / each * unrolled, 3), f"{explanation}; the time of a call is in it"
+    return round(time_us * clock_ghz * 1e3 / each * unrolled, 3), f"{explanation}; the call overhead is included"
 
 
 __all__ = [

@@ -105,14 +105,14 @@ class WarpAccess(ReadableRow):
         """A suggestion to avoid bank conflicts and uncoalesced segments; "" if there are none."""
         if self.degree > 1:
             return (
-                f"The busiest bank answers {self.degree} times instead of once: rows of the tile that are a few words "
-                "longer (STAGE pads them), or vectors along a row, spread the words over the banks."
+                f"The busiest bank serves {self.degree} accesses one after the other. Rows of the tile that are a few "
+                "words longer (STAGE pads the rows), or vectors along a row, spread the words over the banks."
             )
         if self.requests and self.segments > self.least:
             moved, enough = self.segments / self.requests, self.least / self.requests
             return (
-                f"Memory moves {moved:.3g} segments where {enough:.3g} would do: neighboring lanes should take "
-                "neighbors. Make the axis that lies side by side in memory the first LOCAL one, UPCAST along it, or "
+                f"Memory moves {moved:.3g} segments; {enough:.3g} would suffice. Neighboring lanes should access "
+                "neighboring elements. Make the contiguous axis the first LOCAL axis, UPCAST along it, or "
                 "STAGE a tile."
             )
         return ""

@@ -126,7 +126,7 @@ class WarpRequest(ReadableRow):
         if not self.active:
             return "every lane is masked"
         if len(self.active) == 1 < len(self.addresses):
-            return f"one lane of {len(self.addresses)} asks"
+            return f"one active lane of {len(self.addresses)}"
         is_broadcast = len(set(self.active)) == 1
         if self.shared:
             return self._bank_text(is_broadcast)
@@ -135,11 +135,11 @@ class WarpRequest(ReadableRow):
         if self.segments == self.least:
             return "coalesced"
         if self.stride is not None:
-            return f"lanes lie {self.stride} bytes apart"
+            return f"stride of {self.stride} bytes between lanes"
         sizes = self.runs()
         if len(sizes) < len(self.active) and len(set(sizes)) == 1:
             return f"{len(sizes)} rows of {sizes[0]} bytes"
-        return "lanes lie scattered"
+        return "scattered addresses"
 
     def _bank_text(self, is_broadcast: bool) -> str:
         if self.degree > 1:
@@ -228,7 +228,7 @@ class Warps:
                     return self.loaded_values(node, value)
             if node.op not in OpGroups.ALU:
                 raise DataDependentWarp(
-                    "where it lies depends on what was loaded: capture a run, on DEVICE=PYTHON, with keep_inputs=True"
+                    "its address depends on loaded values: capture a run, on DEVICE=PYTHON, with keep_inputs=True"
                 )
             sources = [value(src) for src in node.src]
             dtypes = tuple([src.dtype for src in node.src])

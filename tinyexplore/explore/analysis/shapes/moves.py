@@ -21,12 +21,12 @@ Shape = tuple[int, ...]
 LAWS = {
     "RESHAPE": "the same elements in the same row-major order, under a new shape",
     "PERMUTE": "the axes in another order; memory stays, strides change places",
-    "EXPAND": "an axis of size 1 repeated: its stride is 0, every step reads the same place",
-    "PAD": "zeros around: a mask says where there is an element; nothing is read outside it",
+    "EXPAND": "an axis of size 1 repeated: its stride is 0, every step reads the same element",
+    "PAD": "zeros around: a mask marks the valid elements; no memory is read outside of it",
     "SHRINK": "a part of each axis: the offset moves on, the shape gets smaller",
     "FLIP": "axes walked backwards: the stride changes its sign, the offset moves to the last element",
     "STRIDE": "every k-th element of an axis, backwards where k is negative",
-    "WINDOW": "sliding windows along an axis: two axes walk the same places, which are read several times",
+    "WINDOW": "sliding windows along an axis: two axes visit the same elements, so elements are read several times",
     "DIAGONAL": "one axis walks two of equal size at once: its stride is the sum of theirs",
 }
 """The effect of each movement, as text."""

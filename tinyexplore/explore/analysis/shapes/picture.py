@@ -42,7 +42,7 @@ def shape_svg(view: ShapeGrid) -> str:
     """Returns the grids of a view, its movements and its index expression."""
     title = shortened(step_text(view), _MOST_LETTERS)
     lines = [f"view {view_text(part.shape, part.strides, part.offset, part.mask)}" for part in view.views]
-    lines.append(f"lies at {view.before}")
+    lines.append(f"offset {view.before}")
     if str(view.after) != str(view.before):
         lines.append(f"simplified {view.after}")
     lines = [shortened(line, _MOST_LETTERS) for line in [*([view.formula] if view.formula else []), *lines]]
@@ -71,7 +71,7 @@ def _elements(view: ShapeGrid, x: float, y: float) -> _Grid:
     row_start = box[-2][0] if len(box) > 1 else 0
     column_start = box[-1][0] if box else 0
     label = 32.0
-    parts = [text(x, y, "elements: where each lies", size=11, shade="ink2")]
+    parts = [text(x, y, "elements and their offsets", size=11, shade="ink2")]
     top_of_row = y + 8
     widest = 165.0
     for index, rows in planes:

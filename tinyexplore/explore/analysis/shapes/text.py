@@ -61,7 +61,7 @@ def shape_grid_text(view: ShapeGrid) -> str:
     for number, part in enumerate(view.views):
         name = "view" if len(view.views) == 1 else f"view {number}"
         lines.append(f"{name}: {view_text(part.shape, part.strides, part.offset, part.mask)}")
-    lines.append(f"lies at: {view.before}")
+    lines.append(f"offset: {view.before}")
     if str(view.after) != str(view.before):
         lines.append(f"simplified: {view.after}")
     width = max((len(str(cell.offset)) for cell in view.cells if cell.valid), default=1)

@@ -161,7 +161,7 @@ def _sentence(facts: KernelFacts, shown: KernelFacts, kind: str, likely: str) ->
     if facts.is_spread:
         why = f"the fastest sample took {duration_text(facts.best_us)}, the median {duration_text(facts.time_us)}"
     if likely == "unexplained":
-        return f"Noise{guess}: {why}. The fastest sample is disturbed too, so it has no verdict: run it again."
+        return f"Noise{guess}: {why}. The fastest sample is disturbed too, so the kernel has no verdict: run it again."
     return f"Noise{guess}: {why}. {text} The fastest sample decides the kind; all other figures are of the median."
 
 

@@ -212,7 +212,7 @@ class _Walk:
             return None
         if after is None:
             word = "the condition of the law to hold" if rule.result is not None else "a node"
-            reason = "it does not" if rule.result is not None else f"{code.co_name}() says None"
+            reason = "it does not" if rule.result is not None else f"{code.co_name}() returns None"
             places = watch_returns(rule.function, arguments, self.printer) if self.places else ()
             self.miss(Mismatch("function", (), word, reason, places), (match.parts, 2), bound, matches)
         return after

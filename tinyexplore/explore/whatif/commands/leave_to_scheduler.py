@@ -29,5 +29,5 @@ class Leave:
     def carry_out(self, context: CommandContext) -> CommandResult:
         cut, join = overrides_at(context)
         if self.src not in cut | join:
-            raise CommandRejected(f"node {self.src} is neither cut nor joined here: the scheduler decides on it")
+            raise CommandRejected(f"node {self.src}is neither cut nor joined in this branch")
         return reschedule(context, self.schedule, cut - {self.src}, join - {self.src})

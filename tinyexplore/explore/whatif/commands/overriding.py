@@ -25,7 +25,7 @@ def edge_at(context: CommandContext, schedule: int, src: int, dst: int) -> Edge:
     rescheduling = context.rescheduling
     if schedule not in rescheduling.graphs:
         stages = ", ".join(map(str, rescheduling.graphs))
-        raise WhatIfError(f"stage {schedule} scheduled nothing; these did: {stages}")
+        raise WhatIfError(f"stage {schedule} has no schedule; stages with a schedule: {stages}")
     fusions = Fusions(context.trace, None if context.parent is None else context.parent.schedule)
     nodes = context.trace.nodes
     if not 0 <= dst < len(nodes) or src not in nodes[dst].src:
@@ -36,7 +36,7 @@ def edge_at(context: CommandContext, schedule: int, src: int, dst: int) -> Edge:
 def reschedule(context: CommandContext, schedule: int, cut: frozenset[int], join: frozenset[int]) -> CommandResult:
     """Compiles, compares and times the schedule with these overrides, or returns the branch that already has them."""
     if schedule not in context.rescheduling.graphs:
-        raise WhatIfError(f"stage {schedule} scheduled nothing that could be scheduled again")
+        raise WhatIfError(f"stage {schedule} has no graph that can be scheduled again")
     for branch in context.branches:
         variant_of_branch = branch.schedule
         if branch.status == "done" and variant_of_branch is not None and variant_of_branch.stage == schedule:

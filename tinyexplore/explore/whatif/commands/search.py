@@ -38,7 +38,7 @@ class SearchOpts:
         try:
             fastest = context.bench.under_settings(lambda: self._run_search(context, listener))
         except Cancelled:
-            raise CommandRejected(f"cancelled after {listener.tried}were tried and are stored") from None
+            raise CommandRejected(f"cancelled after {listener.tried} candidates, which are stored") from None
         outcome = try_out(context, self.kernel, lambda: context.bench.with_opts(self.kernel, fastest.applied))
         outcome_text = listener.outcome
         is_better = (

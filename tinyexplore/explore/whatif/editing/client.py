@@ -106,7 +106,7 @@ def try_edit(text: Text, captured: CapturedKernel | None) -> EditResult:
         }
         reply = json.loads(_workers.answer(json.dumps(request), "", ANSWER_S))
     if "lost" in reply:
-        raise CommandRejected(f"it could not be tried: {reply['lost']}")
+        raise CommandRejected(f"the edit could not be tried: {reply['lost']}")
     return _edit_result(text, reply)
 
 
@@ -137,7 +137,7 @@ def _inputs_of(captured: CapturedKernel | None) -> Iterator[tuple[tuple[str, lis
                     file.write(content or b"")
                     digest.update(content or b"-")
         except OSError as error:
-            reason = f"it could not be tried: the kernel's inputs could not be written to a temporary folder ({error})"
+            reason = f"the edit could not be tried: no temporary folder has space for the kernel's inputs ({error})"
             raise CommandRejected(
                 f"{reason}; set TMPDIR to a folder with enough space that you may write to"
             ) from error
@@ -162,9 +162,9 @@ def _edit_result(text: Text, reply: dict[str, Any]) -> EditResult:
     elif reply.get("phase") == "list":
         ended = ""  # the kernel was timed; only its listings are missing
     elif ended and reply.get("phase") == "time":
-        lost = f"its results were compared; then, on several threads or in repeated runs, it {ended}"
+        lost = f"the results were compared; then, on several threads or in repeated runs, the kernel {ended}"
     elif ended:
-        lost = f"it {ended}" if not _is_error(ended) else ended
+        lost = f"the kernel {ended}" if not _is_error(ended) else ended
     elif reply.get("phase") != "done":
         lost = ended = "its process ended too early, with status 0"
     first_off = reply.get("first")

@@ -47,9 +47,9 @@ def unprotected() -> tuple[str, ...]:
     """Returns the faults against which this system offers no protection, as text."""
     pages = []
     if not hasattr(os, "fork"):
-        pages.append("no process of its own for each edit: after a crash the next one starts a new worker")
+        pages.append("no separate process for each edit: after a crash, the next edit starts a new worker")
     if resource is None:
-        pages.append("no limit of memory")
+        pages.append("no memory limit")
     if protect() is None:
         pages.append("no guard pages: a wrong access may go unnoticed")
     elif not tells_addresses():
@@ -140,14 +140,14 @@ def how_it_ended(status: int, fault: tuple[int, int, int, str] | None, buffers: 
             return beside
         if errno == _OUT_OF_MEMORY:
             may = f"it may take {spare / 2**30:.1f} GiB"
-            return f"ran out of memory: {may}, was refused more, and went on without ({name})"
+            return f"ran out of memory: {may}, more was refused, and it continued without ({name})"
         if address < _NULL_PAGE:
             return f"{verb} a null pointer (address {address:#x}, {name})"
         return f"{verb} memory that is not its own, at {address:#x} ({name})"
     if status < 0:
         names = {-number.value: number.name for number in signal.Signals}
         name = names.get(status, f"signal {-status}")
-        return _MEANINGS.get(name, f"was ended by {name}")
+        return _MEANINGS.get(name, f"was stopped by {name}")
     return f"ended its process with status {status}"
 
 

@@ -70,7 +70,7 @@ class Counterexample:
     after: str
 
     def __str__(self) -> str:
-        inputs_text = ", ".join(f"{name} = {value}" for name, value in self.inputs) or "whatever is given"
+        inputs_text = ", ".join(f"{name} = {value}" for name, value in self.inputs) or "for all inputs"
         return f"{inputs_text}: {self.before} has become {self.after}"
 
     __repr__ = __str__
@@ -405,7 +405,7 @@ def _merge_equal_elements(texts: Sequence[tuple[str, str]]) -> list[tuple[str, s
             inputs.append((name, value))
         elif value != rest and name == frequent[value][0]:
             inputs.append((f"{name}, {frequent[value][1]}, … {frequent[value][-1]}", value))
-    return inputs if rest is None else [*inputs, ("all else that is read", rest)]
+    return inputs if rest is None else [*inputs, ("all other inputs", rest)]
 
 
 def _choose_from(values: Mapping[InputRequirement, Any], choose: Choose) -> Choose:

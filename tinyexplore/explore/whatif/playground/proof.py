@@ -49,7 +49,7 @@ def can_prove() -> bool:
 
 def how_sure() -> str:
     """Returns whether z3 proves firings here, or why not, as text."""
-    return "z3 proves what it can; samples are compared of everything else" if can_prove() else ABSENT
+    return "z3 proves simple cases; samples check the others" if can_prove() else ABSENT
 
 
 def proved(before: UOp, after: UOp, cut: frozenset[UOp]) -> Proof:
