@@ -354,7 +354,7 @@ test("an opt says in words what it does, to which axis and by how much", () => {
   const does = meaning("opt", "VECTOR");
   assert.equal(optMeaning("VECTOR(1, 8)"), `VECTOR(1, 8): ${does} Here axis 1, by 8. Axes count from 0, as scheduled.`);
   assert.match(optMeaning("SWAP(0, 2)"), /Here axis 0, and axis 2\./);
-  assert.match(optMeaning("THREAD(0)"), /Here axis 0; /);
+  assert.match(optMeaning("THREAD(0)"), /Here axis 0\. /);
   assert.equal(optMeaning("NOVEL(1, 2)"), "");
 });
 
