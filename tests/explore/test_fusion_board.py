@@ -62,7 +62,7 @@ def test_softmax_is_cut_and_joined_again():
     told = {decision.node: decision for decision in found.decisions}
     assert (told[edge.src].decision, told[edge.src].reason) == ("realize", "you cut here")
     again = next(e for e in view.fusion.edges(branch) if (e.src, e.dst) == (edge.src, edge.dst))
-    assert again.mark == "cut" and "cut already: you cut here" in again.against_cut and again.against_join == ""
+    assert again.mark == "cut" and "already cut: you cut here" in again.against_cut and again.against_join == ""
     assert view.fusion.leave(edge.src) == root and view.fusion.branch() == root
 
 

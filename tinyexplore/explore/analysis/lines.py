@@ -59,9 +59,8 @@ class LinesByTime(ReadableRow):
         rows = [f"{'time':>9} {'share':>6} {'kernels':>7}  line"]
         for line in self.by_time():
             time = duration_text(line.time_us) if self.total_us else "–"
-            rows.append(
-                f"{time:>9} {line.share:>6.1%} {len(line.kernels):>7}  {_line_position(line)}  {line.text}".rstrip()
-            )
+            row = f"{time:>9} {line.share:>6.1%} {len(line.kernels):>7}  {_format_line_position(line)}  {line.text}"
+            rows.append(row.rstrip())
         rows.append(f"{duration_text(self.total_us)} in all. {self.how}")
         if self.untimed:
             rows.append(f"{count_text(self.untimed, 'kernel')} without a time.")
@@ -108,7 +107,7 @@ def lines_picture(trace: Trace) -> str:
     longest_us = max((line.time_us for line in line_times.lines), default=0.0) or 1.0
     rows = [
         (
-            _line_position(line),
+            _format_line_position(line),
             line.text,
             duration_text(line.time_us),
             Bar(0.0, line.time_us / longest_us),
@@ -128,7 +127,7 @@ def lines_picture(trace: Trace) -> str:
     return sheet_svg(f"Lines of {trace.title}".strip(), columns, rows, HOW)
 
 
-def _line_position(line: LineTime) -> str:
+def _format_line_position(line: LineTime) -> str:
     return f"{line.file}:{line.line}" if line.line else line.file
 
 

@@ -56,13 +56,13 @@ def how_many_kernels(trace: Trace) -> Stop:
     wrong = [number for number in (len(computing), count + 1, count - 1, count + 2, 1) if number > 0]
     numbers = sorted({count, *list(dict.fromkeys(number for number in wrong if number != count))[: _MOST_CHOICES - 1]})
     operations = "one operation that computes" if len(computing) == 1 else f"{len(computing)} operations that compute"
-    reveal = f"It is {count}, for {operations}{_shares(trace)}."
+    reveal = f"It is {count}, for {operations}{_write_shares(trace)}."
     choices = tuple(str(number) for number in numbers)
     text = "How many kernels (compiled loop nests) does this need?"
     return Stop(text, "#story=python", choices, numbers.index(count), reveal, "#story=kernels")
 
 
-def _shares(trace: Trace) -> str:
+def _write_shares(trace: Trace) -> str:
     """Returns which calls each of a few kernels computes: ": matmul in kernel 0, add and softmax in kernel 1".
 
     Each call is listed only at its first kernel.

@@ -174,12 +174,12 @@ def stored_responses(analyses: KernelAnalyses) -> dict[str, Data]:
     responses = {}
     for name, values, response in analyses.responses:
         request = REQUESTS[name](**values)
-        answer = _caches_response(analyses, request) if isinstance(request, Caches) else response
+        answer = _compute_caches(analyses, request) if isinstance(request, Caches) else response
         responses[request_key(request)] = to_data(answer)
     return responses
 
 
-def _caches_response(analyses: KernelAnalyses, request: Caches) -> CachesData:
+def _compute_caches(analyses: KernelAnalyses, request: Caches) -> CachesData:
     """Returns the response for a page; only the side `after` if modeling `before` would take too long."""
     from tinyexplore.explore.analysis.models.caches import TooLong
     from tinyexplore.explore.analysis.models.panel_data import caches_data
@@ -304,10 +304,10 @@ class Debug(Request):
             source.debuggers[self.kernel] = explorer.debug(self.kernel)
         debugger = source.debuggers[self.kernel]
         debugger.most_steps = MAX_STEPS
-        self._act(debugger)
+        self._carry_out(debugger)
         return debugger_data(debugger, row_widths(explorer.trace, self.kernel), self.lane)
 
-    def _act(self, debugger: Debugger) -> None:
+    def _carry_out(self, debugger: Debugger) -> None:
         match self.do:
             case "step":
                 debugger.step(self.count)

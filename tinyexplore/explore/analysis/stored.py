@@ -24,11 +24,11 @@ class Responses:
 
     def get(self, name: str, **fields: Any) -> Any:
         """Returns the response to a request, or None."""
-        return self._stored.get(_key(name, fields))
+        return self._stored.get(_make_key(name, fields))
 
     def store(self, name: str, response: Any, **fields: Any) -> None:
         """Stores `response` for pages. `fields` are all fields of the request."""
-        self._stored[_key(name, fields)] = response
+        self._stored[_make_key(name, fields)] = response
 
     def compare(self, kernel: int, before: tuple[str, ...] | None, after: tuple[str, ...] | None) -> None:
         """Sets the opts with which pages compare the caches of a kernel; this replaces an earlier choice.
@@ -40,7 +40,7 @@ class Responses:
         self.store("caches", None, kernel=kernel, before=before, after=after)
 
 
-def _key(name: str, fields: dict[str, Any]) -> Key:
+def _make_key(name: str, fields: dict[str, Any]) -> Key:
     return name, tuple(sorted(fields.items()))
 
 

@@ -99,7 +99,7 @@ def compare(a: Comparable, b: Comparable) -> Comparison:
     """
     left, right = trace_of(a), trace_of(b)
     difference = diff(left, right)
-    programs_a, programs_b = _programs(left), _programs(right)
+    programs_a, programs_b = _programs_by_kernel(left), _programs_by_kernel(right)
     runs_a = {run.kernel: run for run in left.runs}
     runs_b = {run.kernel: run for run in right.runs}
     kernels = []
@@ -128,7 +128,7 @@ def trace_of(capture: Comparable) -> Trace:
     return trace
 
 
-def _programs(trace: Trace) -> dict[int, dict[str, Program]]:
+def _programs_by_kernel(trace: Trace) -> dict[int, dict[str, Program]]:
     programs: dict[int, dict[str, Program]] = {}
     for program in trace.programs:
         programs.setdefault(program.kernel, {})[program.language] = program
@@ -227,7 +227,7 @@ def comparison_dict(comparison: Comparison) -> dict[str, Any]:
         "same": comparison.same,
         "options": [list(option) for option in comparison.diff.options],
         "first": None if first is None else {"stage": first.name, "kernel": first.kernel},
-        "kernels": [_pair_dict(pair) for pair in comparison.kernels],
+        "kernels": [_pair_to_dict(pair) for pair in comparison.kernels],
         "stages": [
             {
                 "name": pair.name,
@@ -239,10 +239,10 @@ def comparison_dict(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _pair_dict(pair: KernelPair) -> dict[str, Any]:
+def _pair_to_dict(pair: KernelPair) -> dict[str, Any]:
     return {
-        "a": _kernel_dict(pair.a, pair.times.a),
-        "b": _kernel_dict(pair.b, pair.times.b),
+        "a": _kernel_to_dict(pair.a, pair.times.a),
+        "b": _kernel_to_dict(pair.b, pair.times.b),
         "change": pair.change,
         "reasons": list(pair.reasons),
         "first": None if pair.first is None else pair.first.name,
@@ -252,7 +252,7 @@ def _pair_dict(pair: KernelPair) -> dict[str, Any]:
     }
 
 
-def _kernel_dict(kernel: KernelInfo | None, run: Run | None) -> dict[str, Any] | None:
+def _kernel_to_dict(kernel: KernelInfo | None, run: Run | None) -> dict[str, Any] | None:
     if kernel is None:
         return None
     return {

@@ -139,12 +139,12 @@ def comparison_html(comparison: ComparedTraces) -> str:
         f"<h1>{title}</h1>",
         f"<p>{escape(counts_text(comparison))}; {escape(first_words(comparison.diff))}.</p>",
         _options_html(comparison),
-        _kernels(comparison) if comparison.kernels or not comparison.texts else "",
+        _write_kernel_table(comparison) if comparison.kernels or not comparison.texts else "",
         _texts_html(comparison),
     ]
     changed = [(number, pair) for number, pair in enumerate(comparison.kernels) if pair.change != "same"]
     body.extend(
-        _section(comparison, number, pair, with_pictures=number < MAX_PICTURES, is_packed=position > 0)
+        _write_section(comparison, number, pair, with_pictures=number < MAX_PICTURES, is_packed=position > 0)
         for position, (number, pair) in enumerate(changed)
     )
     runs = b64encode(sha256(_SCRIPT.encode()).digest()).decode()
@@ -189,7 +189,7 @@ def _texts_html(comparison: ComparedTraces) -> str:
 def _text_html(comparison: ComparedTraces, text: TextPair, is_open: bool) -> str:
     trace = comparison.b if text.a is None else comparison.a
     name = " · ".join(filter(None, (language_name(trace, text.language), text.title)))
-    return _listing(ListingPair(text.language, text.a, text.b), is_open, name)
+    return _write_listing(ListingPair(text.language, text.a, text.b), is_open, name)
 
 
 def _count_changed_lines(pair: StagePair) -> str:
@@ -222,7 +222,7 @@ def _value_html(value: str | None) -> str:
     return '<span class="quiet">not set</span>' if value is None else f"<code>{escape(value)}</code>"
 
 
-def _kernels(comparison: ComparedTraces) -> str:
+def _write_kernel_table(comparison: ComparedTraces) -> str:
     rows = []
     for number, pair in enumerate(comparison.kernels):
         name = f"<code>{escape(pair.name)}</code>"
@@ -242,7 +242,9 @@ def _changes_text(pair: KernelPair) -> str:
     return change_words(replace(pair, reasons=tuple(LANGUAGE_NAMES.get(reason, reason) for reason in pair.reasons)))
 
 
-def _section(comparison: ComparedTraces, number: int, pair: KernelPair, *, with_pictures: bool, is_packed: bool) -> str:
+def _write_section(
+    comparison: ComparedTraces, number: int, pair: KernelPair, *, with_pictures: bool, is_packed: bool
+) -> str:
     parts = [f'<section><h2 id="kernel-{number}">{number} · <code>{escape(pair.name)}</code></h2>']
     if pair.first is not None:
         parts.append(f"<p>They differ from stage <strong>{escape(pair.first.name)}</strong>: ")
@@ -250,10 +252,10 @@ def _section(comparison: ComparedTraces, number: int, pair: KernelPair, *, with_
             f"of the program, {count_text(len(pair.only_a), 'UOp')} only in a, {len(pair.only_b)} only in b.</p>"
         )
     parts.append(f'<div class="side">{_facts_html("a", pair.a)}{_facts_html("b", pair.b)}</div>')
-    inside = [_graphs(comparison, pair)] if with_pictures else []
+    inside = [_draw_graphs(comparison, pair)] if with_pictures else []
     is_open = True
     for listing in pair.listings:
-        inside.append(_listing(listing, is_open))
+        inside.append(_write_listing(listing, is_open))
         is_open = is_open and listing.same
     body = "\n".join(inside)
     return "\n".join([*parts, _packed_html(body) if is_packed or len(body) > MAX_PLAIN else body, "</section>"])
@@ -281,17 +283,17 @@ def _facts_html(side: str, kernel: KernelInfo | None) -> str:
     )
 
 
-def _graphs(comparison: ComparedTraces, pair: KernelPair) -> str:
+def _draw_graphs(comparison: ComparedTraces, pair: KernelPair) -> str:
     """Draws both graphs after the first differing stage. Frames mark the nodes that only one graph has."""
     if pair.first is None:
         return ""
-    a, b = _graph_after(comparison.a, pair.first.a, pair.a), _graph_after(comparison.b, pair.first.b, pair.b)
+    a, b = _find_graph_after(comparison.a, pair.first.a, pair.a), _find_graph_after(comparison.b, pair.first.b, pair.b)
     digests_a, digests_b = {node.digest for node in a}, {node.digest for node in b}
     graphs = []
     sides = ((a, digests_b, comparison.a, pair.a), (b, digests_a, comparison.b, pair.b))
     for graph, others, trace, kernel in sides:
         marked = {node.id for node in graph if node.digest not in others}
-        graphs.append((graph if kernel is None else [_with_python_name(node, trace, kernel) for node in graph], marked))
+        graphs.append((graph if kernel is None else [_use_python_name(node, trace, kernel) for node in graph], marked))
     graph_pictures = [graph_within(nodes, HALF_PX, LEAST_BOXES, MAX_BOXES, marked) for nodes, marked in graphs]
     is_stacked = None in graph_pictures  # side by side they would be too small
     if is_stacked:
@@ -305,7 +307,7 @@ def _graphs(comparison: ComparedTraces, pair: KernelPair) -> str:
     return f'<details open><summary>{words}</summary><div class="{look}">{"".join(pictures)}</div></details>'
 
 
-def _with_python_name(node: Node, trace: Trace, kernel: KernelInfo) -> Node:
+def _use_python_name(node: Node, trace: Trace, kernel: KernelInfo) -> Node:
     """Returns the node with a buffer's Python name, or the kernel that computed it, instead of "data1"."""
 
     def name(match: re.Match[str]) -> str:
@@ -314,7 +316,7 @@ def _with_python_name(node: Node, trace: Trace, kernel: KernelInfo) -> Node:
     return replace(node, label=_DATA.sub(name, node.label), detail=_DATA.sub(name, node.detail))
 
 
-def _graph_after(trace: Trace, stage: Stage | None, kernel: KernelInfo | None) -> list[Node]:
+def _find_graph_after(trace: Trace, stage: Stage | None, kernel: KernelInfo | None) -> list[Node]:
     """Returns the graph after `stage`; if the trace has no such stage, the kernel's first graph."""
     if stage is None and kernel is not None:
         stage = next((stage for stage in trace.stages if stage.kernel == kernel.id), None)
@@ -324,13 +326,13 @@ def _graph_after(trace: Trace, stage: Stage | None, kernel: KernelInfo | None) -
     return reachable(dict(enumerate(trace.nodes)), dict.fromkeys(roots))
 
 
-def _listing(listing: ListingPair, is_open: bool, title: str = "") -> str:
+def _write_listing(listing: ListingPair, is_open: bool, title: str = "") -> str:
     name = escape(title or LANGUAGE_NAMES.get(listing.language, listing.language))
     if listing.same:
         return f'<p class="quiet">{name}: the same in both</p>'
     if listing.a is None or listing.b is None:
         return f'<p class="quiet">{name}: only in {"b" if listing.a is None else "a"}</p>'
-    rows = "".join(_rows(listing.language, listing.a, listing.b))
+    rows = "".join(_write_rows(listing.language, listing.a, listing.b))
     opened = " open" if is_open else ""
     return (
         f'<details{opened}><summary>{name}</summary><div class="scroll">'
@@ -338,7 +340,7 @@ def _listing(listing: ListingPair, is_open: bool, title: str = "") -> str:
     )
 
 
-def _rows(language: str, a: Sequence[str], b: Sequence[str]) -> list[str]:
+def _write_rows(language: str, a: Sequence[str], b: Sequence[str]) -> list[str]:
     """Returns the rows of two listings: the differing lines, and equal lines near them."""
     rows: list[str] = []
     blocks = difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes()

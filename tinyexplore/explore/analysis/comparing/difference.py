@@ -112,15 +112,15 @@ def diff(a: Trace, b: Trace) -> TraceDiff:
     innermost = [pair for pair in differing if pair.a is None or pair.a.id not in parents]
     return TraceDiff(
         options=tuple(option for option in options if option[1] != option[2]),
-        only_a=_nodes_without_partner(a, b),
-        only_b=_nodes_without_partner(b, a),
+        only_a=_find_unpaired_nodes(a, b),
+        only_b=_find_unpaired_nodes(b, a),
         stages=stages,
         first=innermost[0] if innermost else None,
         kernels=kernels,
     )
 
 
-def _nodes_without_partner(a: Trace, b: Trace) -> tuple[Node, ...]:
+def _find_unpaired_nodes(a: Trace, b: Trace) -> tuple[Node, ...]:
     """Returns the nodes of `a` without an equal node in `b`, counted with repetitions."""
     left = Counter(node.digest for node in b.nodes)
     unpaired = []
@@ -132,7 +132,7 @@ def _nodes_without_partner(a: Trace, b: Trace) -> tuple[Node, ...]:
     return tuple(unpaired)
 
 
-def _digests(trace: Trace, nodes: Iterable[int]) -> tuple[str, ...]:
+def _list_digests(trace: Trace, nodes: Iterable[int]) -> tuple[str, ...]:
     return tuple(trace.nodes[node].digest for node in nodes)
 
 
@@ -142,18 +142,18 @@ def _align_kernels(a: Trace, b: Trace) -> tuple[tuple[int | None, int | None], .
     Kernels that compute the same LazyBuffers are paired first. Then follow kernels with the same calls and operations
     (such as those of another shape), then those with the same calls, then the rest in order.
     """
-    unpaired_b = {kernel.id: _digests(b, kernel.roots) for kernel in b.kernels}
+    unpaired_b = {kernel.id: _list_digests(b, kernel.roots) for kernel in b.kernels}
     pairs: list[tuple[int | None, int | None]] = []
     unmatched = []
     for kernel in a.kernels:
-        digests = _digests(a, kernel.roots)
+        digests = _list_digests(a, kernel.roots)
         match = next((number for number, other in unpaired_b.items() if other == digests), None)
         if match is None:
             unmatched.append(kernel.id)
         else:
             pairs.append((kernel.id, match))
             del unpaired_b[match]
-    for trait in (_calls_and_ops, _calls_of, _any_kernel):
+    for trait in (_calls_and_ops, _calls_of, _match_any_kernel):
         unmatched = _pair_kernels_by(trait, a, b, unmatched, unpaired_b, pairs)
     pairs.extend((number, None) for number in unmatched)
     pairs.extend((None, number) for number in unpaired_b)
@@ -172,7 +172,7 @@ def _calls_of(trace: Trace, kernel: KernelInfo) -> Any:
     return kernel.calls
 
 
-def _any_kernel(trace: Trace, kernel: KernelInfo) -> Any:
+def _match_any_kernel(trace: Trace, kernel: KernelInfo) -> Any:
     return None
 
 
@@ -203,7 +203,7 @@ def _pair_kernels_by(
 StageKey = tuple[int | None, str, int]
 
 
-def _stages_by_key(trace: Trace) -> dict[StageKey, Stage]:
+def _index_stages(trace: Trace) -> dict[StageKey, Stage]:
     """Returns the stages by (kernel, name, number among the stages of that kernel and name)."""
     count: Counter[tuple[int | None, str]] = Counter()
     stages: dict[StageKey, Stage] = {}
@@ -216,11 +216,11 @@ def _stages_by_key(trace: Trace) -> dict[StageKey, Stage]:
 def _align_stages(a: Trace, b: Trace, kernels: tuple[tuple[int | None, int | None], ...]) -> tuple[StagePair, ...]:
     partner: dict[int | None, int | None] = {None: None}
     partner.update((left, right) for left, right in kernels if left is not None)
-    unpaired_b = _stages_by_key(b)
-    texts_a, texts_b = _texts_by_stage(a), _texts_by_stage(b)
+    unpaired_b = _index_stages(b)
+    texts_a, texts_b = _index_texts(a), _index_texts(b)
     changing = ({text.stage for text in a.stage_texts}, {text.stage for text in b.stage_texts})
     pairs = []
-    for (kernel, name, number), stage in _stages_by_key(a).items():
+    for (kernel, name, number), stage in _index_stages(a).items():
         other_kernel = partner.get(kernel)
         match = None
         if kernel is None or other_kernel is not None:
@@ -229,8 +229,8 @@ def _align_stages(a: Trace, b: Trace, kernels: tuple[tuple[int | None, int | Non
         if stage.id in changing[0] or (match is not None and match.id in changing[1]):
             texts = _pair_texts(texts_a.get(stage.id, {}), {} if match is None else texts_b.get(match.id, {}))
         same = match is not None and (
-            _digests(a, stage.before) == _digests(b, match.before)
-            and _digests(a, stage.after) == _digests(b, match.after)
+            _list_digests(a, stage.before) == _list_digests(b, match.before)
+            and _list_digests(a, stage.after) == _list_digests(b, match.after)
             and all(text.same for text in texts)
         )
         pairs.append(StagePair(name, kernel, stage, match, same, texts))
@@ -243,7 +243,7 @@ def _align_stages(a: Trace, b: Trace, kernels: tuple[tuple[int | None, int | Non
 Texts = dict[tuple[str, str], tuple[str, ...]]
 
 
-def _texts_by_stage(trace: Trace) -> dict[int, Texts]:
+def _index_texts(trace: Trace) -> dict[int, Texts]:
     """Returns the texts after each stage, by language and title. A stage without a change has the previous text."""
     texts_of: dict[int, Texts] = {}
     for text in trace.stage_texts:

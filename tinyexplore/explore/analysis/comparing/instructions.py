@@ -46,10 +46,10 @@ def instructions_of(lines: Sequence[str], arch: str, vector_bits: int) -> Instru
 
     vector_bits: the width of a vector register of the CPU in bits.
     """
-    read = {"x86_64": _x86, "aarch64": _arm, "riscv64": _riscv}[arch](lines, vector_bits)
+    read = {"x86_64": _read_x86, "aarch64": _read_arm, "riscv64": _read_riscv}[arch](lines, vector_bits)
     instructions = dict(read)
     used = sorted({register for bits, registers in instructions.values() for register in registers if bits})
-    loop = _busiest_loop(lines, instructions)
+    loop = _find_busiest_loop(lines, instructions)
     inside = [number for number in instructions if loop is not None and loop[0] <= number <= loop[1]]
     return Instructions(
         total=len(instructions),
@@ -72,7 +72,7 @@ def _split(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
             yield line_number, mnemonic, operands.strip()
 
 
-def _x86(lines: Sequence[str], vector_bits: int) -> Read:
+def _read_x86(lines: Sequence[str], vector_bits: int) -> Read:
     for line_number, mnemonic, operands in _split(lines):
         named = _X86.findall(operands)
         bits = max((_X86_BITS[kind] for kind, _ in named), default=0)
@@ -80,14 +80,14 @@ def _x86(lines: Sequence[str], vector_bits: int) -> Read:
         yield line_number, (0 if is_scalar else bits, {int(number) for _, number in named})
 
 
-def _arm(lines: Sequence[str], vector_bits: int) -> Read:
+def _read_arm(lines: Sequence[str], vector_bits: int) -> Read:
     for line_number, _, operands in _split(lines):
         is_vector = _ARM_VECTOR.search(operands) is not None
         named = {int(number) for kind, number in _ARM.findall(operands)} if is_vector else set()
         yield line_number, (vector_bits if is_vector else 0, named)
 
 
-def _riscv(lines: Sequence[str], vector_bits: int) -> Read:
+def _read_riscv(lines: Sequence[str], vector_bits: int) -> Read:
     """Reads RISC-V: an instruction processes the register group of the previous `vsetvli` (m2 is a group of two)."""
     group = 1
     for line_number, mnemonic, operands in _split(lines):
@@ -116,10 +116,10 @@ def hot_loop(
     weights: the work of each innermost loop of the linear program in order. They decide if the assembly has the same
         number of loops.
     """
-    parsed = dict({"x86_64": _x86, "aarch64": _arm, "riscv64": _riscv}[arch](lines, vector_bits))
+    parsed = dict({"x86_64": _read_x86, "aarch64": _read_arm, "riscv64": _read_riscv}[arch](lines, vector_bits))
     loops = _find_loops(lines, parsed)
     candidates = [loop for loop in loops if not depth or sum(_contains(other, loop) for other in loops) <= depth]
-    innermost = _innermost_loops(candidates)
+    innermost = _find_innermost_loops(candidates)
     if not innermost:
         return []
     if len(innermost) == len(weights):
@@ -128,12 +128,12 @@ def hot_loop(
     else:
         chosen = max(innermost, key=lambda loop: _count_vectors(parsed, loop))
     rare = [loop for loop in loops if loop != chosen and _contains(chosen, loop)]
-    rare += _skipped_regions(lines, parsed, chosen, rare)
+    rare += _find_skipped_regions(lines, parsed, chosen, rare)
     inside = range(chosen[0], chosen[1] + 1)
     return [number for number in inside if not any(region[0] <= number <= region[1] for region in rare)]
 
 
-def _skipped_regions(
+def _find_skipped_regions(
     lines: Sequence[str],
     parsed: dict[int, tuple[int, set[int]]],
     loop: tuple[int, int],
@@ -166,7 +166,7 @@ def _find_loops(lines: Sequence[str], parsed: dict[int, tuple[int, set[int]]]) -
     return sorted(ends.items())
 
 
-def _innermost_loops(loops: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _find_innermost_loops(loops: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return [loop for loop in loops if not any(other != loop and _contains(loop, other) for other in loops)]
 
 
@@ -175,9 +175,9 @@ def _count_vectors(parsed: dict[int, tuple[int, set[int]]], loop: tuple[int, int
     return sum(parsed[number][0] > 0 for number in inside), len(inside)
 
 
-def _busiest_loop(lines: Sequence[str], parsed: dict[int, tuple[int, set[int]]]) -> tuple[int, int] | None:
+def _find_busiest_loop(lines: Sequence[str], parsed: dict[int, tuple[int, set[int]]]) -> tuple[int, int] | None:
     return max(
-        _innermost_loops(_find_loops(lines, parsed)), key=lambda loop: _count_vectors(parsed, loop), default=None
+        _find_innermost_loops(_find_loops(lines, parsed)), key=lambda loop: _count_vectors(parsed, loop), default=None
     )
 
 

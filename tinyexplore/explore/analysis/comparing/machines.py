@@ -67,22 +67,22 @@ class Machines:
 def machines_of(names: Sequence[str], traces: Sequence[Trace]) -> Machines:
     """Combines `traces` of one program, one for each of `names` (LLVM's CPU names)."""
     machines = tuple([Machine.of(name) for name in names])
-    return Machines(traces[0].title, machines, tuple(traces), _rows(machines, traces))
+    return Machines(traces[0].title, machines, tuple(traces), _make_rows(machines, traces))
 
 
-def _rows(machines: Sequence[Machine], traces: Sequence[Trace]) -> tuple[Row, ...]:
+def _make_rows(machines: Sequence[Machine], traces: Sequence[Trace]) -> tuple[Row, ...]:
     """Returns a row for each kernel of the first trace, in order."""
     partners = [dict(diff(traces[0], trace).kernels) for trace in traces[1:]]
     rows = []
     for kernel in traces[0].kernels:
         kernel_ids = [kernel.id, *(partner.get(kernel.id) for partner in partners)]
-        row = tuple([_kernel_for_machine(*of) for of in zip(machines, traces, kernel_ids, strict=True)])
+        row = tuple([_find_kernel_for_machine(*of) for of in zip(machines, traces, kernel_ids, strict=True)])
         if row[0] is not None:
             rows.append(row)
     return tuple(rows)
 
 
-def _kernel_for_machine(machine: Machine, trace: Trace, number: int | None) -> ForMachine | None:
+def _find_kernel_for_machine(machine: Machine, trace: Trace, number: int | None) -> ForMachine | None:
     """Returns a kernel for a machine; None if it has no assembly (a copy) or does not exist."""
     if number is None:
         return None
@@ -132,11 +132,11 @@ def machines_dict(comparison: Machines) -> dict[str, Any]:
     return {
         "title": comparison.title,
         "machines": machines,
-        "kernels": [[_result_dict(result) for result in row] for row in comparison.rows],
+        "kernels": [[_result_to_dict(result) for result in row] for row in comparison.rows],
     }
 
 
-def _result_dict(result: ForMachine | None) -> dict[str, Any] | None:
+def _result_to_dict(result: ForMachine | None) -> dict[str, Any] | None:
     if result is None:
         return None
     counted = result.instructions

@@ -157,11 +157,11 @@ def machines_html(machines: KernelsByMachine) -> str:
     body = [
         f"<h1>{title} for {len(machines.machines)} machines</h1>",
         '<p class="quiet">Compiled here for each machine. Programs that this machine can execute were timed.</p>',
-        _section(main, machines.title),
+        _write_section(main, machines.title),
     ]
     if others:
         body.append(f"<h2>The other kernels ({len(others)})</h2>")
-        body += [f"<details><summary>{_names_html(row)}</summary>{_section(row, '')}</details>" for row in others]
+        body += [f"<details><summary>{_names_html(row)}</summary>{_write_section(row, '')}</details>" for row in others]
     if reasons:
         lines = "".join(f"<li>{escape(reason)}</li>" for reason in reasons)
         body.append(f'<h2>Why some have no times</h2><ul class="quiet">{lines}</ul>')
@@ -184,16 +184,16 @@ def _names_html(row: Row) -> str:
     return f"<code>{escape(' · '.join(names))}</code> {escape(calls)}"
 
 
-def _section(row: Row, title: str) -> str:
+def _write_section(row: Row, title: str) -> str:
     present = [result for result in row if result is not None]
     head = "".join(f"<th><code>{escape(result.machine.name)}</code></th>" for result in present)
-    rows = [("kernel", [_code([result.kernel.name]) for result in present])]
+    rows = [("kernel", [_write_code([result.kernel.name]) for result in present])]
     rows += [(name, [escape(words(result)) for result in present]) for name, words in FACTS]
-    rows.append(("opts", [_code(result.kernel.opts) for result in present]))
+    rows.append(("opts", [_write_code(result.kernel.opts) for result in present]))
     cells = "".join(
         f"<tr><th>{escape(name)}</th>{''.join(f'<td>{cell}</td>' for cell in values)}</tr>" for name, values in rows
     )
-    listings = "".join(_listing(result) for result in present)
+    listings = "".join(_write_listing(result) for result in present)
     return (
         f'<div class="scroll">{machines_svg(row, title)}</div>'
         f'<div class="scroll"><table class="facts"><tr><th></th>{head}</tr>{cells}</table></div>'
@@ -203,11 +203,11 @@ def _section(row: Row, title: str) -> str:
     )
 
 
-def _code(words: Sequence[str]) -> str:
+def _write_code(words: Sequence[str]) -> str:
     return "<br>".join(f"<code>{escape(word)}</code>" for word in words) or "none"
 
 
-def _listing(result: ForMachine) -> str:
+def _write_listing(result: ForMachine) -> str:
     loop = result.instructions.loop or (-1, -1)
     lines = "".join(
         f'<span class="line code{" in" if loop[0] <= number <= loop[1] else ""}">{line}</span>'

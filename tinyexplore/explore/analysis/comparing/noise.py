@@ -94,13 +94,13 @@ def rank_test(a: Sequence[float], b: Sequence[float]) -> float:
 
     For five samples against five larger ones, the approximation gives 1.2 %; the exact value is 2 of 252.
     """
-    ranks = _doubled_ranks([*a, *b])
+    ranks = _compute_doubled_ranks([*a, *b])
     if len(ranks) <= COUNTED:
-        return _exact_p_value(ranks, len(a))
-    return _normal_p_value(ranks, len(a))
+        return _compute_exact_p_value(ranks, len(a))
+    return _compute_normal_p_value(ranks, len(a))
 
 
-def _doubled_ranks(values: Sequence[float]) -> list[int]:
+def _compute_doubled_ranks(values: Sequence[float]) -> list[int]:
     """Returns twice the rank of each value, from 1 on; equal values share their mean rank."""
     first: dict[float, int] = {}
     count: dict[float, int] = {}
@@ -110,7 +110,7 @@ def _doubled_ranks(values: Sequence[float]) -> list[int]:
     return [2 * first[value] + count[value] + 1 for value in values]
 
 
-def _exact_p_value(ranks: Sequence[int], n: int) -> float:
+def _compute_exact_p_value(ranks: Sequence[int], n: int) -> float:
     """Returns the share of all choices of n ranks that are at least as extreme as the first n ranks."""
     # by the number of chosen ranks: sum → number of ways
     ways: list[dict[int, int]] = [{0: 1}, *({} for _ in range(n))]
@@ -124,7 +124,7 @@ def _exact_p_value(ranks: Sequence[int], n: int) -> float:
     return extreme_choices / sum(ways[n].values())
 
 
-def _normal_p_value(ranks: Sequence[int], n: int) -> float:
+def _compute_normal_p_value(ranks: Sequence[int], n: int) -> float:
     """Returns the p-value by the normal approximation, corrected for ties and continuity."""
     total = len(ranks)
     m = total - n

@@ -171,20 +171,20 @@ class Rosetta(ReadableRow):
 
     def text(self, *targets: str) -> str:
         """Returns the rows as text, each with its origin in front; by default for the first two texts."""
-        columns = [self[target] for target in targets or self._first_targets()]
-        label = max((len(_origin_name(origin)) for origin in self.origins), default=0)
-        lines = [_table_line("", label, [column.head[part] for column in columns]) for part in (0, 1)]
+        columns = [self[target] for target in targets or self._choose_first_targets()]
+        label = max((len(_format_origin(origin)) for origin in self.origins), default=0)
+        lines = [_format_table_line("", label, [column.head[part] for column in columns]) for part in (0, 1)]
         for row in align_lines([column.lines for column in columns]):
             cells = [list(column.lines[start:stop]) for column, (start, stop) in zip(columns, row.spans)]
             for number in range(max(map(len, cells))):
                 texts = [cell[number].text if number < len(cell) else "" for cell in cells]
                 if number == 0:
                     texts = [text or _blank_text(row, column_number) for column_number, text in enumerate(texts)]
-                name = _origin_name(self.origins[row.origin]) if number == 0 and row.origin is not None else ""
-                lines.append(_table_line(name, label, texts))
+                name = _format_origin(self.origins[row.origin]) if number == 0 and row.origin is not None else ""
+                lines.append(_format_table_line(name, label, texts))
         return "\n".join(lines)
 
-    def _first_targets(self) -> tuple[str, ...]:
+    def _choose_first_targets(self) -> tuple[str, ...]:
         return tuple([translation.target for translation in self.translations if not translation.refusal][:AS_TEXT])
 
     def __str__(self) -> str:
@@ -192,7 +192,7 @@ class Rosetta(ReadableRow):
 
     def to_html(self, *targets: str) -> str:
         """Returns the rows as an HTML table; by default for the first two texts."""
-        columns = [self[target] for target in targets or self._first_targets()]
+        columns = [self[target] for target in targets or self._choose_first_targets()]
         colors = [lines_html(column.language, [line.text for line in column.lines], inline=True) for column in columns]
         head = "".join(
             f'<th style="{_CELL}">{escape(column.head[0])}<br><small>{escape(column.head[1])}</small></th>'
@@ -200,7 +200,7 @@ class Rosetta(ReadableRow):
         )
         body = []
         for row in align_lines([column.lines for column in columns]):
-            name = "" if row.origin is None else _origin_name(self.origins[row.origin])
+            name = "" if row.origin is None else _format_origin(self.origins[row.origin])
             cells = []
             for number, (start, stop) in enumerate(row.spans):
                 lines = "\n".join(colors[number][start:stop])
@@ -288,7 +288,7 @@ def _match_rows(a: Sequence[int | None], b: Sequence[int | None]) -> list[tuple[
     return pairs
 
 
-def _origin_name(origin: LineOrigin) -> str:
+def _format_origin(origin: LineOrigin) -> str:
     return f"{origin.label} {origin.detail}" if origin.ends else origin.label
 
 
@@ -299,7 +299,7 @@ def _blank_text(row: AlignedLines, number: int) -> str:
     return "· at another place" if row.elsewhere[number] else "· no counterpart"
 
 
-def _table_line(name: str, label: int, cells: Sequence[str]) -> str:
+def _format_table_line(name: str, label: int, cells: Sequence[str]) -> str:
     clipped = [cell if len(cell) <= COLUMN else f"{cell[: COLUMN - 1]}…" for cell in cells]
     return f"{name:{label}} │ " + " │ ".join(f"{cell:{COLUMN}}" for cell in clipped).rstrip()
 

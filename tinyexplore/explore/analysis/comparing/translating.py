@@ -106,7 +106,7 @@ def lowered(captured: Kernel, target: Target, number_of: dict[UOp, int], setting
     with recording(recorder), stage("kernel", ast, 0, ast):
         kernel = staged("optimize", ast, choose)
         uops = tuple(lower(kernel))
-    return TargetLowering(kernel, uops, _origin_finder(build_trace(recorder), number_of))
+    return TargetLowering(kernel, uops, _make_origin_finder(build_trace(recorder), number_of))
 
 
 def compile_for_gpu(kernel_captured: CapturedKernel, machine: str, settings: Config) -> CapturedKernel:
@@ -128,7 +128,7 @@ def compile_for_gpu(kernel_captured: CapturedKernel, machine: str, settings: Con
     return CapturedKernel(kernel_captured.number, spec, lambda: kernel, kernel_captured.values)
 
 
-def _origin_finder(trace: Trace, number_of: dict[UOp, int]) -> Callable[[UOp], frozenset[int]]:
+def _make_origin_finder(trace: Trace, number_of: dict[UOp, int]) -> Callable[[UOp], frozenset[int]]:
     numbers = {row.digest: row.id for row in trace.nodes if row.kind == "uop"}
     digests = UopDigests()
     origins = {_trace_number(numbers, node, digests): number for node, number in number_of.items()}
@@ -164,7 +164,7 @@ class Alignment:
         for node in nodes:
             if node.op not in _OF_INDICES or not valued.isdisjoint(node.src):
                 valued.add(node)
-        self.weights = [_origin_weight(node, node in valued) for node in nodes]
+        self.weights = [_weigh_origin(node, node in valued) for node in nodes]
 
     def is_index(self, number: int) -> bool:
         """Whether a node is index arithmetic: it depends only on loop counters."""
@@ -223,7 +223,7 @@ class Alignment:
         return tuple(rows)
 
 
-def _origin_weight(node: UOp, has_value: bool) -> int:
+def _weigh_origin(node: UOp, has_value: bool) -> int:
     if node.op in _SHARED:
         return SHARED
     if node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_VAR):

@@ -78,13 +78,13 @@ def cores_html(title: str, cores: Sequence[TensorCore]) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        f"<title>{title}</title>\n<style>{_STYLE}{_rules(cores)}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{title}</title>\n<style>{_STYLE}{_write_style_rules(cores)}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(body)
         + "\n</main>\n</body>\n</html>\n"
     )
 
 
-def _rules(cores: Sequence[TensorCore]) -> str:
+def _write_style_rules(cores: Sequence[TensorCore]) -> str:
     """Returns the style rules of the page: visibility by choice, colors, and highlights under the pointer."""
     lanes = max((core.lanes for core in cores), default=0)
     rules = []
@@ -137,7 +137,7 @@ def _core_html(core: TensorCore, number: int) -> str:
         '<div class="idle quiet">Point at an element to see all that its '
         f"{lane} holds. Source of the map: {escape(core.source)}.</div>{says}</div>"
         f'<div class="fig"><div class="key quiet">in each cell:<br>{key}</div>'
-        + "".join(_matrix(core, fragments, matrix) for matrix in ("B", "A", "C"))
+        + "".join(_write_matrix(core, fragments, matrix) for matrix in ("B", "A", "C"))
         + "</div></section>"
     )
 
@@ -156,21 +156,21 @@ def _lane_text(core: TensorCore, fragments: tuple[FragmentElement, ...], lane: i
     return f'<div class="say{lane}"><b>{holder} {lane}</b>, {register} by {register}:{"".join(parts)}</div>'
 
 
-def _matrix(core: TensorCore, fragments: tuple[FragmentElement, ...], matrix: str) -> str:
+def _write_matrix(core: TensorCore, fragments: tuple[FragmentElement, ...], matrix: str) -> str:
     rows, columns = core.layouts[matrix].shape
     two_lines = max(core.dims) <= _CELLS
     cells = {(fragment.row, fragment.column): fragment for fragment in fragments if fragment.matrix == matrix}
     head = "".join(f"<th>{column}</th>" for column in range(columns))
     body = []
     for row in range(rows):
-        cells_html = "".join(_cell(core, cells[row, column], two_lines=two_lines) for column in range(columns))
+        cells_html = "".join(_write_cell(core, cells[row, column], two_lines=two_lines) for column in range(columns))
         body.append(f"<tr><th>{row}</th>{cells_html}</tr>")
     caption = f"<caption>{matrix}</caption>"
     size = "" if two_lines else " small"
     return f'<table class="m {matrix}{size}">{caption}<thead><tr><th></th>{head}</tr></thead>{"".join(body)}</table>'
 
 
-def _cell(core: TensorCore, element: FragmentElement, *, two_lines: bool) -> str:
+def _write_cell(core: TensorCore, element: FragmentElement, *, two_lines: bool) -> str:
     lanes = " ".join(f"l{lane}" for lane in element.lanes)
     lane, register = core.holder
     position = f"{element.matrix}[{element.row}, {element.column}]"

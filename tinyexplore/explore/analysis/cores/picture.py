@@ -44,7 +44,9 @@ def core_svg(core: TensorCore) -> str:
     for element in elements(core):
         x, y = corner[element.matrix]
         parts.append(
-            _cell(core, element, x + element.column * wide, y + element.row * high, wide, high, two_lines=two_lines)
+            _draw_cell(
+                core, element, x + element.column * wide, y + element.row * high, wide, high, two_lines=two_lines
+            )
         )
     width = corner["C"][0] + n * wide + _MARGIN
     height = corner["C"][1] + m * high + 40
@@ -63,7 +65,7 @@ def lanes_text(element: FragmentElement) -> str:
     return " ".join(map(str, element.lanes))
 
 
-def _cell(
+def _draw_cell(
     core: TensorCore, element: FragmentElement, x: float, y: float, wide: float, high: float, *, two_lines: bool
 ) -> str:
     hue = hue_of(element.lanes[0], core.lanes)

@@ -41,7 +41,7 @@ _COPIES = {
 }
 
 
-def _loop(name: str, arguments: str, body: str, after: str = "") -> str:
+def _write_loop(name: str, arguments: str, body: str, after: str = "") -> str:
     """Returns `void name(…, i64 size, i64 repeat)`: it runs `body` for i = 0, step, … below size, `repeat` times."""
     return f"""
 define void @{name}({arguments}, i64 %size, i64 %step, i64 %repeat) {{
@@ -82,7 +82,7 @@ def _copy_ir(name: str, vector: str, width: int, fence: str) -> str:
             value = f"%v{k}"
         lines.append(f"  %q{k} = getelementptr i8, ptr %to, i64 %o{k}")
         lines.append(f"  store {vector} {value}, ptr %q{k}, align {width}{hint}")
-    return _loop(name, "ptr noalias %from, ptr noalias %to", "\n".join(lines), fence if past else "")
+    return _write_loop(name, "ptr noalias %from, ptr noalias %to", "\n".join(lines), fence if past else "")
 
 
 def _read_ir(vector: str, width: int) -> str:
@@ -104,11 +104,11 @@ def _read_ir(vector: str, width: int) -> str:
         sums.append(f"  %s{k} = or {vector} {total}, %c{k}")
         total = f"%s{k}"
     sums.append(f"  store {vector} {total}, ptr %to, align {width}")
-    text = _loop("read", "ptr noalias %from, ptr noalias %to", "\n".join([*lines, *head, *adds]))
+    text = _write_loop("read", "ptr noalias %from, ptr noalias %to", "\n".join([*lines, *head, *adds]))
     return text.replace("done:\n", "done:\n" + "\n".join([*last, *sums]) + "\n")
 
 
-def _triad_ir(name: str, vector: str, width: int, fence: str) -> str:
+def _write_triad_ir(name: str, vector: str, width: int, fence: str) -> str:
     """Returns the IR of the triad: to = from | second, two reads and one write per vector.
 
     `second` is `size` bytes after `from`.
@@ -124,7 +124,7 @@ def _triad_ir(name: str, vector: str, width: int, fence: str) -> str:
         lines.append(f"  %x{k} = or {vector} %v{k}, %w{k}")
         lines.append(f"  %q{k} = getelementptr i8, ptr %to, i64 %o{k}")
         lines.append(f"  store {vector} %x{k}, ptr %q{k}, align {width}{hint}")
-    return _loop(name, "ptr noalias %from, ptr noalias %to", "\n".join(lines), fence if hint else "")
+    return _write_loop(name, "ptr noalias %from, ptr noalias %to", "\n".join(lines), fence if hint else "")
 
 
 @dataclass(frozen=True, repr=False)
@@ -181,7 +181,7 @@ def arithmetic_of(vector_bytes: int, features: set[str], is_x86: bool) -> list[F
     ]
 
 
-def _tile_ir(rate: FmaRate) -> str:
+def _write_tile_ir(rate: FmaRate) -> str:
     """Returns `void NAME(ptr at, i64 turns)`: TILE_CHAINS chains on tile registers.
 
     Each row of a factor is the one at `at`.
@@ -225,7 +225,7 @@ declare void @llvm.x86.tilestored64.internal(i16, i16, ptr, i64, {TILE})
 """
 
 
-def _arithmetic_ir(rate: FmaRate) -> str:
+def _write_arithmetic_ir(rate: FmaRate) -> str:
     """Returns `void NAME(ptr at, i64 turns)`: CHAINS chains of `turns` instructions.
 
     `at` holds the factor, then the results.
@@ -318,7 +318,7 @@ MOST_BLOCKS = 8  # most pieces of each row that the probe reads
 COLUMNS = 64  # of single floats
 
 
-def _runs_ir(vector: str, width: int) -> str:
+def _write_runs_ir(vector: str, width: int) -> str:
     """Returns `void runs(ptr from, ptr to, i64 rows, i64 run, i64 blocks)`: for each block, it reads one piece of every
     row.
 
@@ -368,7 +368,7 @@ end:
 CLOCK_STEPS = 32  # dependent instructions of one iteration
 
 
-def _clock_ir(is_x86: bool) -> tuple[str, int]:
+def _write_clock_ir(is_x86: bool) -> tuple[str, int]:
     """Returns `void clock(ptr at, i64 turns)` and the cycles of one iteration: a chain of dependent instructions.
 
     A 64-bit multiplication takes 3 cycles on x86 CPUs. An addition or exclusive or takes 1 cycle on all CPUs.
@@ -412,7 +412,7 @@ class HugePageMemory:
 
     def __init__(self, nbytes: int, *, huge: bool = True) -> None:
         self.nbytes = -(-max(nbytes, 1) // CHUNK) * CHUNK
-        self._map = _private_map(self.nbytes + self.HUGE)
+        self._map = _map_private_memory(self.nbytes + self.HUGE)
         advice = "MADV_HUGEPAGE" if huge else "MADV_NOHUGEPAGE"
         if not isinstance(self._map, bytearray) and hasattr(mmap, advice):
             try:
@@ -430,7 +430,7 @@ class HugePageMemory:
             self._map.close()
 
 
-def _meet_ir(pause: str) -> str:
+def _write_meet_ir(pause: str) -> str:
     """Returns `void meet(ptr counter, i64 count)`: increments the counter and spins until it has reached `count`."""
     return f"""
 define void @meet(ptr %counter, i64 %count) {{
@@ -448,7 +448,7 @@ end:
 """
 
 
-def _private_map(nbytes: int) -> mmap.mmap | bytearray:
+def _map_private_memory(nbytes: int) -> mmap.mmap | bytearray:
     """Maps private memory. Shared memory, Python's default, gets no huge pages."""
     if mmap is None:
         return bytearray(nbytes)
@@ -483,15 +483,15 @@ class Loops:
         pause = "  call void @llvm.x86.sse2.pause()" if is_x86 else ""
         declared = ("llvm.x86.sse.sfence", "llvm.x86.sse2.pause") if is_x86 else ()
         parts = [f"declare void @{name}()" for name in declared]
-        parts.append(_meet_ir(pause))
+        parts.append(_write_meet_ir(pause))
         parts.extend(_copy_ir(name, vector, self.vector_bytes, fence) for name in _COPIES)
-        parts.extend(_triad_ir(name, vector, self.vector_bytes, fence) for name in ("triad", "triad_nt"))
+        parts.extend(_write_triad_ir(name, vector, self.vector_bytes, fence) for name in ("triad", "triad_nt"))
         self.arithmetic = {rate.name: rate for rate in arithmetic_of(self.vector_bytes, supported, is_x86)}
         tiles = [rate for rate in self.arithmetic.values() if rate.factor == TILE]
-        parts.extend([_TILE_DECLARATIONS, *map(_tile_ir, tiles)] if tiles else [])
-        parts.extend(_arithmetic_ir(rate) for rate in self.arithmetic.values() if rate.factor != TILE)
-        parts.extend([_gather_ir(), _runs_ir(vector, self.vector_bytes)])
-        clock, self.clock_cycles = _clock_ir(is_x86)
+        parts.extend([_TILE_DECLARATIONS, *map(_write_tile_ir, tiles)] if tiles else [])
+        parts.extend(_write_arithmetic_ir(rate) for rate in self.arithmetic.values() if rate.factor != TILE)
+        parts.extend([_gather_ir(), _write_runs_ir(vector, self.vector_bytes)])
+        clock, self.clock_cycles = _write_clock_ir(is_x86)
         parts.extend([clock, _read_ir(vector, self.vector_bytes), "!0 = !{i32 1}"])
         module = llvm.parse_assembly("\n".join(parts))
         module.verify()

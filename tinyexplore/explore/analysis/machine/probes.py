@@ -40,9 +40,9 @@ class Prober:
     def __init__(self, threads: int, l1_bytes: int, l2_bytes: int, lanes: int) -> None:
         self.loops = Loops()
         self.lanes = lanes
-        self.threads = max(1, min(threads, _cores()))
+        self.threads = max(1, min(threads, _count_cores()))
         self.l1_bytes, self.l2_bytes = l1_bytes, l2_bytes
-        self.most = min(MOST_BYTES, _physical_bytes() // 8)
+        self.most = min(MOST_BYTES, _read_physical_bytes() // 8)
         self._memory: HugePageMemory | None = None
         self._patience_s = PATIENCE_S
 
@@ -89,13 +89,13 @@ class Prober:
         """Measures the clock of a core, in GHz."""
         area = HugePageMemory(CHUNK, huge=False)
         (ctypes.c_int64 * 2).from_address(area.address)[:] = [3, 5]
-        rates = self._rates(1, lambda _, turns: self.loops.clock(area.address, turns), 64)
+        rates = self._measure_rates(1, lambda _, turns: self.loops.clock(area.address, turns), 64)
         return ceiling("clock", "clock", "", 1, 0, rates)
 
     def compute(self, name: str, threads: int) -> Ceiling:
         """Measures one type of arithmetic, in 10⁹ operations a second."""
         areas = [self.loops.factors(name) for _ in range(threads)]
-        rates = self._rates(threads, lambda n, turns: self.loops.compute(name, areas[n].address, turns), 64)
+        rates = self._measure_rates(threads, lambda n, turns: self.loops.compute(name, areas[n].address, turns), 64)
         return ceiling(f"{name} arithmetic", "arithmetic", name, threads, 0, rates)
 
     def streams(self, nbytes: int, threads: int, accesses: Iterable[str] = tuple(ACCESSES)) -> list[Ceiling]:
@@ -103,7 +103,7 @@ class Prober:
         ceilings = []
         for access in accesses:
             ways = (False,) if nbytes < LARGE or access == "read" else (True,) if nbytes >= 2 * LARGE else (False, True)
-            rates = max((self._stream(access, nbytes, threads, past) for past in ways), key=max)
+            rates = max((self._measure_stream(access, nbytes, threads, past) for past in ways), key=max)
             ceilings.append(
                 ceiling(f"{access} {self.level(nbytes, threads)}", "memory", access, threads, nbytes, rates)
             )
@@ -113,13 +113,13 @@ class Prober:
         """Measures random loads in 10⁹ a second, from a table of `nbytes` (a power of two) that all threads share."""
         if nbytes > self.most:
             return []
-        table = self._arena(nbytes)
+        table = self._allocate_arena(nbytes)
         to = table + self._spare
 
         def work(number: int, turns: int) -> int:
             return self.loops.gather(table, to + number * CHUNK, nbytes, 88172645463325252 + 977 * number, turns)
 
-        rates = self._rates(threads, work, 512, samples=5)
+        rates = self._measure_rates(threads, work, 512, samples=5)
         return [ceiling(f"random loads from {_size_text(nbytes)}", "gather", "", threads, nbytes, rates)]
 
     def runs(self, nbytes: int, threads: int, lengths: Iterable[str] = RUNS) -> list[Ceiling]:
@@ -129,12 +129,12 @@ class Prober:
         each = nbytes // threads // ROW * ROW
         ceilings = []
         for length in lengths:
-            memory = self._arena(nbytes)
+            memory = self._allocate_arena(nbytes)
 
             def work(number: int, turns: int, length: str = length, memory: int = memory) -> int:
                 return self.loops.runs(memory + number * each, memory + self._spare, each, int(length))
 
-            rates = self._rates(threads, work, 1, trials=0, samples=3)
+            rates = self._measure_rates(threads, work, 1, trials=0, samples=3)
             name = f"runs of {length} bytes in {_size_text(nbytes)}"
             ceilings.append(ceiling(name, "runs", length, threads, nbytes, rates))
         return ceilings
@@ -151,10 +151,10 @@ class Prober:
             return "L1"
         return "L2" if each <= self.l2_bytes else f"{nbytes / 1e6:,.0f} MB"
 
-    def _stream(self, access: str, nbytes: int, threads: int, past_caches: bool) -> list[float]:
+    def _measure_stream(self, access: str, nbytes: int, threads: int, past_caches: bool) -> list[float]:
         reads, writes = ACCESSES[access]
         each = nbytes // threads // (reads + writes) // CHUNK * CHUNK or CHUNK
-        memory = self._arena(max(nbytes, each * threads * (reads + writes)))
+        memory = self._allocate_arena(max(nbytes, each * threads * (reads + writes)))
         name = _LOOPS[access] + ("_nt" if past_caches else "")
         share = each * (reads + writes)
 
@@ -166,16 +166,18 @@ class Prober:
             return share * turns
 
         is_large = nbytes >= 2 * LARGE
-        return self._rates(threads, work, 1, trials=1 if is_large else TRIALS, samples=3 if is_large else SAMPLES)
+        return self._measure_rates(
+            threads, work, 1, trials=1 if is_large else TRIALS, samples=3 if is_large else SAMPLES
+        )
 
-    def _arena(self, nbytes: int) -> int:
+    def _allocate_arena(self, nbytes: int) -> int:
         needed = max(nbytes, self.most) + self.threads * CHUNK
         if self._memory is None or self._memory.nbytes < needed:
             self._memory = HugePageMemory(needed)
             self.loops.stream("fill", 0, self._memory.address, self._memory.nbytes)
         return self._memory.address
 
-    def _rates(
+    def _measure_rates(
         self,
         threads: int,
         work: Callable[[int, int], int],
@@ -204,10 +206,10 @@ class Prober:
             turns *= 8
         if trials:
             turns = max(1, round(turns * SAMPLE_S / fastest_s))
-        seconds = self._undisturbed(team, run, samples)
+        seconds = self._sample_undisturbed(team, run, samples)
         return [sum(units) / each / 1e9 for each in seconds]
 
-    def _undisturbed(self, team: Team, run: Callable[[int], None], samples: int) -> list[float]:
+    def _sample_undisturbed(self, team: Team, run: Callable[[int], None], samples: int) -> list[float]:
         """Takes samples, and repeats them while threads waited for a core, as long as the patience of all probes lasts.
 
         Returns the fastest samples.
@@ -308,11 +310,11 @@ def merge_better(rows_before: Iterable[Ceiling], new_rows: Iterable[Ceiling]) ->
     return list(rows.values())
 
 
-def _cores() -> int:
+def _count_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _physical_bytes() -> int:
+def _read_physical_bytes() -> int:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, AttributeError):

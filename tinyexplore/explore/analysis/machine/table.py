@@ -59,7 +59,7 @@ class Ceilings:
     def peak(self, operation: str = "float32", threads: int = 0) -> Ceiling | None:
         """Returns the arithmetic ceiling of one type for `threads` threads (0: for all that were measured)."""
         rows = [row for row in self.rows if row.kind == "arithmetic" and row.what == operation]
-        return max((row for row in rows if not threads or row.threads <= threads), key=_rate, default=None)
+        return max((row for row in rows if not threads or row.threads <= threads), key=_rate_of, default=None)
 
     def bandwidth(self, nbytes: int, write_share: float = 0.0, threads: int = 0) -> Ceiling | None:
         """Returns the bandwidth through a working set of `nbytes`, of which `write_share` is written, in 10⁹ bytes a
@@ -70,12 +70,12 @@ class Ceilings:
         """
         rows = [row for row in self.rows if row.kind == "memory" and threads in (0, row.threads)]
         counts = {row.threads for row in rows}
-        mixed = (_mixed_ceiling(self.rows, nbytes, write_share, count) for count in counts)
-        return max((row for row in mixed if row is not None), key=_rate, default=None)
+        mixed = (_find_mixed_ceiling(self.rows, nbytes, write_share, count) for count in counts)
+        return max((row for row in mixed if row is not None), key=_rate_of, default=None)
 
     def gather(self, nbytes: int, threads: int) -> Ceiling | None:
         """Returns the rate of random loads from the next larger measured table, in 10⁹ loads a second."""
-        return self._next_larger("gather", "", nbytes, threads)
+        return self._find_next_larger("gather", "", nbytes, threads)
 
     def runs(self, nbytes: int, run_bytes: int, threads: int) -> Ceiling | None:
         """Returns the rate of reading pieces of about `run_bytes`, each in another row of 16 KB, through `nbytes` in
@@ -89,13 +89,13 @@ class Ceilings:
         length = min(max(run_bytes, lengths[0]), lengths[-1])
         low = max(measured for measured in lengths if measured <= length)
         high = min(measured for measured in lengths if measured >= length)
-        a, b = (self._next_larger("runs", str(bound), nbytes, threads) for bound in (low, high))
+        a, b = (self._find_next_larger("runs", str(bound), nbytes, threads) for bound in (low, high))
         if a is None or b is None or low == high:
             return a
         part = log(length / low) / log(high / low)
         return replace(a, rate=exp(log(a.rate) * (1 - part) + log(b.rate) * part), what=str(run_bytes))
 
-    def _next_larger(self, kind: str, operation: str, nbytes: int, threads: int) -> Ceiling | None:
+    def _find_next_larger(self, kind: str, operation: str, nbytes: int, threads: int) -> Ceiling | None:
         rows = [
             row for row in self.rows if (row.kind, row.what, row.threads) == (kind, operation, threads) and row.rate
         ]
@@ -132,7 +132,7 @@ class Ceilings:
         if not self.rows:
             return f"no ceilings: {self.reason}"
         lines = [f"{self.cpu} · {self.target}"]
-        for name, cells in self._table():
+        for name, cells in self._make_table():
             lines.append(f"  {name:26}" + "".join(f"{cell:>22}" for cell in cells))
         return "\n".join((*lines, *self.load_notes))
 
@@ -143,12 +143,12 @@ class Ceilings:
             f"<tr><th style='text-align:left'>{escape(name)}</th>"
             + "".join(f"<td style='text-align:right'>{escape(cell)}</td>" for cell in cells)
             + "</tr>"
-            for name, cells in self._table()
+            for name, cells in self._make_table()
         )
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.load_notes)
         return f"<table><caption>{escape(self.cpu)} · {escape(self.target)}</caption>{rows}</table>{notes}"
 
-    def _table(self) -> list[tuple[str, list[str]]]:
+    def _make_table(self) -> list[tuple[str, list[str]]]:
         """Returns a row for each rate, with a column for each number of threads."""
         counts = sorted({row.threads for row in self.rows if row.threads})
         sections = [("", [f"{count} thread{'s' if count > 1 else ''}" for count in counts])]
@@ -156,19 +156,19 @@ class Ceilings:
             rows = [row for row in self.rows if row.name == name]
             for holds in sorted({(row.holds // max(row.threads, 1)) for row in rows if row.name == name}):
                 same = {row.threads: row for row in rows if row.holds // max(row.threads, 1) == holds}
-                sections.append((name, [_cell(same.get(count)) for count in counts]))
+                sections.append((name, [_format_rate(same.get(count)) for count in counts]))
         return sections
 
 
-def _rate(row: Ceiling) -> float:
+def _rate_of(row: Ceiling) -> float:
     return row.rate
 
 
-def _cell(row: Ceiling | None) -> str:
+def _format_rate(row: Ceiling | None) -> str:
     return "" if row is None else f"{figures_text(row.rate)} {_UNITS[row.kind]} ±{100 * row.spread / 2:.0f} %"
 
 
-def _mixed_ceiling(rows: Iterable[Ceiling], nbytes: int, write_share: float, threads: int) -> Ceiling | None:
+def _find_mixed_ceiling(rows: Iterable[Ceiling], nbytes: int, write_share: float, threads: int) -> Ceiling | None:
     memory_rows = [row for row in rows if row.kind == "memory" and row.threads == threads]
     sizes = sorted({row.holds for row in memory_rows})
     if not sizes:
@@ -207,7 +207,7 @@ def ceilings(device: str = "", *, again: bool = False, measure: bool = True) -> 
     """
     name = Device.canonicalize(device or Device.DEFAULT)
     cpu, target = cpu_name(), ""
-    if reason := _no_compiler() or no_ceilings_reason(name):
+    if reason := _reason_without_compiler() or no_ceilings_reason(name):
         return Ceilings(cpu, target, (), reason)
     described = Device["LLVM"].target
     target = f"{described.cpu}, {described.vector_bytes * 8}-bit vectors, {described.threads} threads"
@@ -220,13 +220,13 @@ def ceilings(device: str = "", *, again: bool = False, measure: bool = True) -> 
         rows = merge_better(() if measured is None else measured.rows, (*prober.all(), launch_ceiling()))
         measured = Ceilings(cpu, target, tuple(rows))
         _store_ceilings(key, measured)
-    elif key not in _known and (slow := _doubtful_rows(measured.rows, described.vector_bytes // 4)):
+    elif key not in _known and (slow := _find_doubtful_rows(measured.rows, described.vector_bytes // 4)):
         measured = improve_ceilings(measured, slow)
     _known[key] = measured
     return measured
 
 
-def _doubtful_rows(rows: tuple[Ceiling, ...], lanes: int) -> list[Ceiling]:
+def _find_doubtful_rows(rows: tuple[Ceiling, ...], lanes: int) -> list[Ceiling]:
     """Returns the rates in a file that were measured under load.
 
     Several threads are never slower than one, and the clock gives a lower bound for arithmetic.
@@ -255,7 +255,7 @@ def stream_rate(nbytes: int, write_share: float, threads: int) -> float:
 
     write_share: the part of the bytes that is written. The nearest of the measured kinds of access counts.
     """
-    if _no_compiler():
+    if _reason_without_compiler():
         return 0.0
     described = Device["LLVM"].target
     prober = Prober(threads, described.l1_bytes, described.l2_bytes, described.vector_bytes // 4)
@@ -282,7 +282,7 @@ def _is_foreign(device: str) -> bool:
     return choice.gpu is not None or choice.arch == "wasm32" or bool(compiler_for(choice.cpu).refusal)
 
 
-def _no_compiler() -> str:
+def _reason_without_compiler() -> str:
     try:
         import llvmlite  # noqa: F401
     except ImportError:

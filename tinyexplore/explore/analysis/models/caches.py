@@ -266,24 +266,25 @@ class CacheModel:
         )
 
     def __repr__(self) -> str:
-        return "\n".join([*self._head(), *_align_columns(self._rows())])
+        return "\n".join([*self._write_head(), *_align_columns(self._make_rows())])
 
     def _repr_html_(self) -> str:
-        return _html(self._head(), self._rows())
+        return _write_html(self._write_head(), self._make_rows())
 
-    def _head(self) -> tuple[str, str]:
+    def _write_head(self) -> tuple[str, str]:
         """Returns the traffic with memory in lines and bytes, and the conditions of the figures, as text."""
         caches = " · ".join(map(str, self.caches))
         text = f"{self.name}: {self.total.touches:,} accesses to cache lines; {caches}"
         return f"read from memory: {memory_text(self)}", text
 
-    def _rows(self) -> list[tuple[str, ...]]:
+    def _make_rows(self) -> list[tuple[str, ...]]:
         rows = [("", "accesses", *self.levels)]
         rows += [
-            _row(f"{'store' if access.stored else 'load '} {access.text}", access.traffic) for access in self.accesses
+            _make_row(f"{'store' if access.stored else 'load '} {access.text}", access.traffic)
+            for access in self.accesses
         ]
-        rows += [_row(f"loop {name}", traffic) for name, traffic in self.by_loop().items()]
-        return [*rows, _row("all", self.total)]
+        rows += [_make_row(f"loop {name}", traffic) for name, traffic in self.by_loop().items()]
+        return [*rows, _make_row("all", self.total)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -319,8 +320,8 @@ class CacheComparison:
         Lines correspond if they access the same buffers, in order.
         """
         first, second = self.before, self.after
-        rows = _align_rows("buffer", _traffic_rows(first.by_buffer()), _traffic_rows(second.by_buffer()))
-        rows += _align_rows("loop", _traffic_rows(first.by_loop()), _traffic_rows(second.by_loop()))
+        rows = _align_rows("buffer", _list_traffic(first.by_buffer()), _list_traffic(second.by_buffer()))
+        rows += _align_rows("loop", _list_traffic(first.by_loop()), _list_traffic(second.by_loop()))
         rows += _align_rows("line", first.by_code(), second.by_code())
         return tuple(rows)
 
@@ -330,12 +331,12 @@ class CacheComparison:
         return CachesData(self.after.as_data(), self.before.as_data(), rows)
 
     def __repr__(self) -> str:
-        return "\n".join([*self._head(), *_align_columns(self._rows())])
+        return "\n".join([*self._write_head(), *_align_columns(self._make_rows())])
 
     def _repr_html_(self) -> str:
-        return _html(self._head(), self._rows())
+        return _write_html(self._write_head(), self._make_rows())
 
-    def _head(self) -> tuple[str, str]:
+    def _write_head(self) -> tuple[str, str]:
         hits_before, hits_after = (model.total.served[-1] for model in (self.before, self.after))
         opts = " ".join(self.before.opts) or "no opts", " ".join(self.after.opts) or "no opts"
         text = f"{self.before.name} ({opts[0]}) → {self.after.name} ({opts[1]})"
@@ -344,7 +345,7 @@ class CacheComparison:
         )
         return f"read from memory: {change}", text
 
-    def _rows(self) -> list[tuple[str, ...]]:
+    def _make_rows(self) -> list[tuple[str, ...]]:
         rows: list[tuple[str, ...]] = [("", "before", "after", "")]
         for level, name in reversed(list(enumerate(self.before.levels))):
             count_before, count_after = self.before.total.served[level], self.after.total.served[level]
@@ -386,7 +387,7 @@ def model_caches(
     for chunk in stream.chunks():
         run.run(chunk.lines, chunk.columns)
     rows = [
-        _access_traffic(stream, touch, Traffic(tuple(map(int, hits)), tuple(map(int, reuse))))
+        _make_access_traffic(stream, touch, Traffic(tuple(map(int, hits)), tuple(map(int, reuse))))
         for touch, hits, reuse in zip(stream.accesses, run.served, run.reuse, strict=True)
     ]
     none = Traffic((0,) * (len(caches) + 1), (0,) * (GROUPS + 1))
@@ -417,7 +418,7 @@ def lines_touched(stream: AddressStream, counters: Mapping[str, int]) -> dict[st
     return lines
 
 
-def _access_traffic(stream: AddressStream, touch: ProgramAccess, traffic: Traffic) -> AccessTraffic:
+def _make_access_traffic(stream: AddressStream, touch: ProgramAccess, traffic: Traffic) -> AccessTraffic:
     loops = tuple(stream.loop_names[number] for number in touch.loops)
     return AccessTraffic(touch.place, touch.text, touch.buffer, touch.stored, touch.nbytes, loops, traffic)
 
@@ -429,7 +430,7 @@ def _sum_traffic(parts: Sequence[Traffic]) -> Traffic:
     return total
 
 
-def _traffic_rows(traffic: Mapping[str, Traffic]) -> list[tuple[Hashable, str, Traffic]]:
+def _list_traffic(traffic: Mapping[str, Traffic]) -> list[tuple[Hashable, str, Traffic]]:
     return [(name, name, traffic_of_name) for name, traffic_of_name in traffic.items()]
 
 
@@ -452,7 +453,7 @@ def _align_rows(
     return rows
 
 
-def _row(name: str, traffic: Traffic) -> tuple[str, ...]:
+def _make_row(name: str, traffic: Traffic) -> tuple[str, ...]:
     touches = traffic.touches or 1
     shares = [f"{count:,} {100 * count / touches:.1f} %" if count else "–" for count in traffic.served]
     return (name[:60], f"{traffic.touches:,}", *shares)
@@ -465,7 +466,7 @@ def memory_text(model: CacheModel) -> str:
     return f"{count_text(lines, 'line')}, {count_text(lines * line_bytes, 'byte')}"
 
 
-def _html(head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> str:
+def _write_html(head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> str:
     """Returns a table for a notebook; the first line of `head` is the headline."""
     first, *more = (escape(text) for text in head)
     cells = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)

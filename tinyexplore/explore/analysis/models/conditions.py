@@ -67,7 +67,7 @@ class _Term:
 
 def read_condition(text: str, uops: Sequence[UOp], names: Mapping[str, int]) -> Condition:
     """Parses a condition for a program of `uops`. `names` has the position of each register name."""
-    terms = [_term(part.strip(), uops, names) for part in re.split(r"\s+and\s+", text.strip())]
+    terms = [_parse_term(part.strip(), uops, names) for part in re.split(r"\s+and\s+", text.strip())]
     of_event = [term for term in terms if term.is_of_event]
     stops = frozenset.intersection(*(term.stops for term in of_event)) if of_event else frozenset[int]()
     stops = stops if of_event else frozenset[int]().union(*(term.stops for term in terms))
@@ -77,14 +77,14 @@ def read_condition(text: str, uops: Sequence[UOp], names: Mapping[str, int]) -> 
     return Condition(text, stops, lambda event, registers: all(test(event, registers) for test in tests))
 
 
-def _term(text: str, uops: Sequence[UOp], names: Mapping[str, int]) -> _Term:
+def _parse_term(text: str, uops: Sequence[UOp], names: Mapping[str, int]) -> _Term:
     if text in ("nan", "inf"):
-        return _Term(_float_uops(uops), _test_any_lane(math.isnan if text == "nan" else math.isinf), True)
+        return _Term(_find_float_uops(uops), _test_any_lane(math.isnan if text == "nan" else math.isinf), True)
     if match := _ACCESS.fullmatch(text):
-        return _access(text, *match.groups(), uops=uops, names=names)
+        return _make_access_term(text, *match.groups(), uops=uops, names=names)
     if match := _COMPARED.fullmatch(text):
         name, symbol, number = match.groups()
-        return _comparison(name, _COMPARISONS[symbol], _number(number), uops, names)
+        return _make_comparison(name, _COMPARISONS[symbol], _number(number), uops, names)
     raise ConditionError(f"{text!r}: {_HELP}")
 
 
@@ -97,7 +97,7 @@ def _number(text: str) -> float:
         raise ConditionError(f"{text!r} is not a number: {_HELP}") from None
 
 
-def _float_uops(uops: Sequence[UOp]) -> frozenset[int]:
+def _find_float_uops(uops: Sequence[UOp]) -> frozenset[int]:
     def is_float(node: UOp) -> bool:
         dtype = node.src[1].dtype if node.op is Ops.STORE else node.dtype
         return isinstance(dtype, DType) and dtypes.is_float(dtype)
@@ -113,7 +113,7 @@ def _test_any_lane(holds: Callable[[Any], bool]) -> Test:
     return test
 
 
-def _comparison(
+def _make_comparison(
     name: str, compare: Callable[[Any, Any], bool], number: float, uops: Sequence[UOp], names: Mapping[str, int]
 ) -> _Term:
     if name == "value":
@@ -136,7 +136,7 @@ def _comparison(
     return _Term(frozenset(written), test, False)
 
 
-def _access(text: str, kind: str | None, name: str, index: str, *, uops: Sequence[UOp], names: Any) -> _Term:
+def _make_access_term(text: str, kind: str | None, name: str, index: str, *, uops: Sequence[UOp], names: Any) -> _Term:
     operations = {"load": {Ops.LOAD}, "store": {Ops.STORE}, None: {Ops.LOAD, Ops.STORE}}[kind]
     buffers = [node for node in uops if node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)]
     called = {f"data{node.arg}" if node.op is Ops.DEFINE_GLOBAL else str(node.arg): node for node in buffers}

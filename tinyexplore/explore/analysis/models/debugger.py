@@ -99,12 +99,12 @@ class Debugger:
         self._buffers = global_buffers(self.uops)
         self._memory = [self._fill_memory(node, content) for node, content in _pair_contents(self._buffers, contents)]
         self._initial = [bytes(memory) for memory in self._memory]
-        bases = [_element_type(node) for node in self._buffers]
+        bases = [_find_element_type(node) for node in self._buffers]
         self._views = [element_view(memory, base) for memory, base in zip(self._memory, bases)]
         number_of = {node: number for number, node in enumerate(self.uops)}
         assigned = {number: number_of[node.src[0]] for number, node in enumerate(self.uops) if node.op is Ops.ASSIGN}
         self._slots = [assigned.get(number, number) for number in range(len(self.uops))]
-        self._around = list(_loops_around(self.uops))
+        self._around = list(_yield_loops_around(self.uops))
         self.names = {
             operand_name(node, number): number
             for number, node in enumerate(self.uops)
@@ -206,7 +206,7 @@ class Debugger:
         target: a UOp, or its line in the listing. For a UOp that is no step, the next step counts.
         line: a line of the source, from 1; any of its UOps counts.
         """
-        stops = {self._next_reported_line(number) for number in self._places_of(target, line)}
+        stops = {self._find_next_reported_line(number) for number in self._places_of(target, line)}
         self._run(frozenset(stops), None, None, f"at line {min(stops)}")
         return self
 
@@ -243,7 +243,7 @@ class Debugger:
         innermost = counter_values[-1][0]
         if stray := [name for name in counters if loops[name] not in (*self._around[innermost], innermost)]:
             raise DebuggerError(f"loop {stray[0]} does not enclose {operand_name(self.uops[innermost], innermost)}")
-        if not self._lies_ahead([number for number, _ in counter_values], [value for _, value in counter_values]):
+        if not self._is_ahead([number for number, _ in counter_values], [value for _, value in counter_values]):
             self._begin()
 
         def test(_: Event, registers: Sequence[Any]) -> bool:
@@ -253,12 +253,12 @@ class Debugger:
         self._run(frozenset({innermost}), Condition(text, frozenset(), test), None, text)
         return self
 
-    def _lies_ahead(self, line_numbers: list[int], values: list[int]) -> bool:
+    def _is_ahead(self, line_numbers: list[int], values: list[int]) -> bool:
         chain = [*self._around[line_numbers[-1]], line_numbers[-1]]
         counters = [self._registers[number] for number in line_numbers]
         return line_numbers == chain and (self.position == 0 or (None not in counters and counters < values))
 
-    def _next_reported_line(self, number: int) -> int:
+    def _find_next_reported_line(self, number: int) -> int:
         reported = [line for line in range(number, len(self.uops)) if not _is_silent(self.uops[line])]
         if not reported:
             raise DebuggerError(f"no operation is at or after line {number}")
@@ -340,35 +340,37 @@ class Debugger:
             tb = tb.tb_next
         return None
 
-    def _log_entry(self, position: int) -> tuple[Event, Any]:
+    def _read_log_entry(self, position: int) -> tuple[Event, Any]:
         return self._log[position - self._frontier]
 
     def _undo(self) -> None:
-        event, before = self._log_entry(self.position - 1)
+        event, before = self._read_log_entry(self.position - 1)
         if self.uops[event[0]].op is Ops.STORE:
             view = self._view_of(event)
             lanes = [lane for lane in range(len(event[4])) if event[4][lane] is not None]
             self._undone.append([(event[2] + lane, view[event[2] + lane]) for lane in lanes])
             for lane in lanes:
                 view[event[2] + lane] = event[4][lane]
-        for memory, index, old, _ in reversed(_notes_of_others(event)):
+        for memory, index, old, _ in reversed(_list_notes_of_others(event)):
             memory[index] = old
         self._registers[self._slots[event[0]]] = before
         self.position -= 1
-        self._last = self._log_entry(self.position - 1)[0] if self._frontier - self.position < len(self._log) else None
+        self._last = (
+            self._read_log_entry(self.position - 1)[0] if self._frontier - self.position < len(self._log) else None
+        )
         if self._last is None and self.position:  # the log ends here
             target = self.position
             self._begin()
             self._run(None, None, target)
 
     def _redo(self) -> Event:
-        event, _ = self._log_entry(self.position)
+        event, _ = self._read_log_entry(self.position)
         self._registers[self._slots[event[0]]] = event[1]
         if self.uops[event[0]].op is Ops.STORE:
             view = self._view_of(event)
             for index, value in self._undone.pop():
                 view[index] = value
-        for memory, index, _, new in _notes_of_others(event):
+        for memory, index, _, new in _list_notes_of_others(event):
             memory[index] = new
         self.position += 1
         self._last = event
@@ -444,21 +446,21 @@ class Debugger:
     @property
     def accesses(self) -> tuple[StepAccess, ...]:
         """The memory access of the current step: none or one."""
-        return () if self._last is None else tuple(self._access(self._last))
+        return () if self._last is None else tuple(self._yield_accesses(self._last))
 
     def touched(self, count: int = 20) -> tuple[StepAccess, ...]:
         """Returns the last `count` accesses, as far as the log reaches, the last one first."""
         accesses: list[StepAccess] = []
         position = self.position - 1
         while position >= 0 and self._frontier - position <= len(self._log) and len(accesses) < count:
-            accesses += self._access(self._log_entry(position)[0])
+            accesses += self._yield_accesses(self._read_log_entry(position)[0])
             position -= 1
         return tuple(accesses)
 
-    def _access(self, event: Event) -> Iterator[StepAccess]:
+    def _yield_accesses(self, event: Event) -> Iterator[StepAccess]:
         node = self.uops[event[0]]
-        if notes := _notes_of_others(event):
-            yield from self._stores_of_others(notes)
+        if notes := _list_notes_of_others(event):
+            yield from self._yield_stores_of_others(notes)
         if node.op not in (Ops.LOAD, Ops.STORE):
             return
         base = node.src[0].src[0]
@@ -467,9 +469,9 @@ class Debugger:
         index = tuple(event[2] + lane if valid[lane] else None for lane in lanes)
         yield StepAccess(operand_name(base, 0), node.op is Ops.STORE, index, event[1])
 
-    def _stores_of_others(self, notes: Sequence[Note]) -> Iterator[StepAccess]:
+    def _yield_stores_of_others(self, notes: Sequence[Note]) -> Iterator[StepAccess]:
         """Yields the stores of other work-items before the barrier, merged into one access for each memory."""
-        for name, (view, dtype) in self._views_by_name().items():
+        for name, (view, dtype) in self._list_views_by_name().items():
             stored = {offset: value for memory, offset, _, value in notes if memory is view}
             if stored:
                 index, values = tuple(sorted(stored)), [stored[position] for position in sorted(stored)]
@@ -478,18 +480,20 @@ class Debugger:
     @property
     def buffers(self) -> dict[str, int]:
         """The existing buffers and scratch memory, with the number of elements of each."""
-        return {name: len(view) for name, (view, _) in self._views_by_name().items()}
+        return {name: len(view) for name, (view, _) in self._list_views_by_name().items()}
 
-    def _views_by_name(self) -> dict[str, tuple[memoryview, DType]]:
-        views = {operand_name(node, 0): (view, _element_type(node)) for node, view in zip(self._buffers, self._views)}
+    def _list_views_by_name(self) -> dict[str, tuple[memoryview, DType]]:
+        views = {
+            operand_name(node, 0): (view, _find_element_type(node)) for node, view in zip(self._buffers, self._views)
+        }
         for number, node in enumerate(self.uops):
             if node.op is Ops.DEFINE_LOCAL and self._registers[number] is not None:
-                views[operand_name(node, number)] = (self._registers[number], _element_type(node))
+                views[operand_name(node, number)] = (self._registers[number], _find_element_type(node))
         return views
 
     def read(self, buffer: str, start: int = 0, count: int | None = None) -> list[Any]:
         """Returns the current content of a buffer as numbers: `read("data1", 0, 8)`."""
-        views = self._views_by_name()
+        views = self._list_views_by_name()
         if buffer not in views:
             raise DebuggerError(f"no buffer {buffer!r} now; there are {', '.join(views)}")
         view, dtype = views[buffer]
@@ -497,7 +501,7 @@ class Debugger:
 
     def memory(self, buffer: str) -> bytes:
         """Returns the current content of a buffer as bytes."""
-        views = self._views_by_name()
+        views = self._list_views_by_name()
         if buffer not in views:
             raise DebuggerError(f"no buffer {buffer!r} now; there are {', '.join(views)}")
         return views[buffer][0].tobytes()
@@ -552,7 +556,7 @@ def _is_silent(node: UOp) -> bool:
     return node.op in _NAMELESS and not is_collective(node)
 
 
-def _notes_of_others(event: Event) -> Sequence[Note]:
+def _list_notes_of_others(event: Event) -> Sequence[Note]:
     """Returns the stores of other work-items before the barrier of this event."""
     return event[2] if len(event) == 3 else ()
 
@@ -573,7 +577,7 @@ def value_text(value: Any) -> str:
     return "scratch memory" if isinstance(value, memoryview) else str(value)
 
 
-def _element_type(node: UOp) -> DType:
+def _find_element_type(node: UOp) -> DType:
     assert isinstance(node.dtype, PtrDType)
     return node.dtype.base
 
@@ -584,7 +588,7 @@ def _pair_contents(buffers: Sequence[UOp], contents: Sequence[Any]) -> Iterator[
     return zip(buffers, contents)
 
 
-def _loops_around(uops: Sequence[UOp]) -> Iterator[tuple[int, ...]]:
+def _yield_loops_around(uops: Sequence[UOp]) -> Iterator[tuple[int, ...]]:
     """Yields the positions of the loops around each line, outermost first."""
     open_loops: list[int] = []
     for number, node in enumerate(uops):

@@ -198,12 +198,12 @@ def gpu_view(captured: CapturedKernel, registers: int | None = None) -> GPUView:
     warps = Warps(uops, target.warp, values, captured.contents)
     at = tuple(size // 2 if warps.group is not None else 0 for size in warps.grid)
     lines = source_lines(captured)
-    accesses = tuple(_accesses(warps, at, lines))
+    accesses = tuple(_yield_accesses(warps, at, lines))
     gpu = GPUS.get(target.cpu)
     occupancy_found = (
         occupancy(uops, warps.items, gpu, registers) if gpu is not None and warps.group is not None else None
     )
-    why = "" if occupancy_found is not None else _no_occupancy_reason(gpu, warps.group)
+    why = "" if occupancy_found is not None else _explain_no_occupancy(gpu, warps.group)
     shared = shared_memory(uops)
     words = target.cpu if gpu is None else f"{target.cpu} ({gpu.words})"
     return GPUView(
@@ -221,7 +221,7 @@ def gpu_view(captured: CapturedKernel, registers: int | None = None) -> GPUView:
     )
 
 
-def _no_occupancy_reason(gpu: GPUTarget | None, group: Sequence[int] | None) -> str:
+def _explain_no_occupancy(gpu: GPUTarget | None, group: Sequence[int] | None) -> str:
     if group is None:
         return "no occupancy: the runtime chooses the groups"
     named = "this device" if gpu is None else gpu.words
@@ -238,7 +238,7 @@ def source_lines(captured: CapturedKernel) -> dict[UOp, str]:
     return texts
 
 
-def _accesses(warps: Warps, at: Sequence[int], lines: Mapping[UOp, str]) -> Iterator[WarpAccess]:
+def _yield_accesses(warps: Warps, at: Sequence[int], lines: Mapping[UOp, str]) -> Iterator[WarpAccess]:
     listing = uops_listing(warps.uops)
     for number, node, loops in loops_around(warps.uops):
         memory = node.src[0].src[0]
@@ -255,7 +255,7 @@ def _accesses(warps: Warps, at: Sequence[int], lines: Mapping[UOp, str]) -> Iter
             "loops": tuple(operand_name(loop, 0) for loop in loops),
         }
         try:
-            requests = list(_requests(warps, at, node, loops))
+            requests = list(_yield_requests(warps, at, node, loops))
         except DataDependentWarp as error:
             yield WarpAccess(**facts, shown=None, note=str(error))
             continue
@@ -271,7 +271,7 @@ def _accesses(warps: Warps, at: Sequence[int], lines: Mapping[UOp, str]) -> Iter
         )
 
 
-def _requests(warps: Warps, at: Sequence[int], node: UOp, loops: Sequence[UOp]) -> Iterator[WarpRequest]:
+def _yield_requests(warps: Warps, at: Sequence[int], node: UOp, loops: Sequence[UOp]) -> Iterator[WarpRequest]:
     """Yields the memory requests of a group's warps, in the first and the middle iterations of the loops."""
     middle = {loop: loop.size // 2 for loop in loops}
     for counters in ({}, middle) if any(middle.values()) else ({},):

@@ -223,9 +223,11 @@ class KernelAnalyses:
         from tinyexplore.explore.analysis.models.throughput import throughput
 
         captured = self.captured(kernel)
-        assembly, uops, time_us = self._captured(captured) if branch is None else self._branched(captured, branch)
+        assembly, uops, time_us = (
+            self._read_captured(captured) if branch is None else self._read_branch(captured, branch)
+        )
         threads = self._threads_of(captured)
-        clock_ghz = None if time_us is None else self._clock_ghz(captured.spec.target.name)
+        clock_ghz = None if time_us is None else self._find_clock_ghz(captured.spec.target.name)
         estimate = throughput(
             assembly,
             captured.spec.target,
@@ -290,7 +292,7 @@ class KernelAnalyses:
         numbers = [number for number in self._captured_kernels() if self.trace.kernels[number].same_as is None]
         return max(numbers, key=lambda number: times.get(number, 0.0)) if numbers else None
 
-    def _clock_ghz(self, device: str) -> float | None:
+    def _find_clock_ghz(self, device: str) -> float | None:
         """Returns the clock that was measured on the machine of the trace, in GHz."""
         from tinyexplore.explore.analysis.machine.table import ceilings
 
@@ -335,7 +337,7 @@ class KernelAnalyses:
         work_ns = estimated_ns(info.flops, info.bytes_moved, captured.spec.target)
         return min(threads, max(1, parts_for(extent, work_ns, threads)))
 
-    def _captured(self, captured: CapturedKernel) -> tuple[Sequence[str], Sequence[UOp], float | None]:
+    def _read_captured(self, captured: CapturedKernel) -> tuple[Sequence[str], Sequence[UOp], float | None]:
         """Returns the assembly of a kernel, its linear program, and the median of its warm samples in microseconds."""
         trace = self.trace
         same_as = trace.kernels[captured.number].same_as
@@ -343,22 +345,24 @@ class KernelAnalyses:
         listed = [program.lines for program in trace.programs if program.kernel == owner and program.language == "asm"]
         times = [run.median_us for run in trace.runs if run.kernel == captured.number and run.warm]
         lines = [line.text for line in listed[0]] if listed else []
-        return _assembly(captured, lines), captured.uops, min(times, default=None)
+        return _require_assembly(captured, lines), captured.uops, min(times, default=None)
 
-    def _branched(self, captured: CapturedKernel, branch: Branch) -> tuple[Sequence[str], Sequence[UOp], float | None]:
+    def _read_branch(
+        self, captured: CapturedKernel, branch: Branch
+    ) -> tuple[Sequence[str], Sequence[UOp], float | None]:
         from tinyexplore.explore.analysis.models.microscope import lowered
 
         variant = next((kernel for kernel in branch.kernels if kernel.kernel == captured.number), None)
         if variant is None:
             raise ValueError(f"branch {branch.id} is not about kernel {captured.number}")
         listed = next((listing.lines for listing in variant.listings if listing.language == "asm"), ())
-        assembly = _assembly(captured, listed)
+        assembly = _require_assembly(captured, listed)
         if branch.edited is not None:  # the loops of an edited text are unknown
             return assembly, (), None
         return assembly, lowered(captured.make_kernel(), variant.opts)[1], variant.median_us
 
 
-def _assembly(captured: CapturedKernel, lines: Sequence[str]) -> Sequence[str]:
+def _require_assembly(captured: CapturedKernel, lines: Sequence[str]) -> Sequence[str]:
     from tinyexplore.explore.analysis.models.throughput import ThroughputError
 
     if not lines:

@@ -88,10 +88,10 @@ class PlainSimulator:
         for row in lines.tolist():
             for line, access in zip(row, columns.tolist(), strict=True):
                 if line >= 0:
-                    self.served[access][self._level(line)] += 1
-                    self.reuse[access][self._distance(line)] += 1
+                    self.served[access][self._find_level(line)] += 1
+                    self.reuse[access][self._measure_distance(line)] += 1
 
-    def _level(self, line: int) -> int:
+    def _find_level(self, line: int) -> int:
         """Returns the first level that holds the line, and bring the line into all levels before it."""
         for level, (level_cache, sets) in enumerate(zip(self.caches, self._sets, strict=True)):
             row = sets[line % level_cache.sets]
@@ -104,7 +104,7 @@ class PlainSimulator:
             del row[level_cache.ways :]
         return len(self.caches)
 
-    def _distance(self, line: int) -> int:
+    def _measure_distance(self, line: int) -> int:
         stack = self._stack
         if not stack or stack[-1] != line:
             try:
@@ -124,7 +124,7 @@ class NativeSimulator:
     def __init__(self, caches: Sequence[Cache], accesses: int, lines: int) -> None:
         import numpy as np
 
-        self._library, levels, reuse = _machine_code()
+        self._library, levels, reuse = _load_machine_code()
         self._count = len(caches)
         self.served = np.zeros((accesses, len(caches) + 1), np.int64)
         self.reuse = np.zeros((accesses, GROUPS + 1), np.int64)
@@ -156,7 +156,7 @@ class NativeSimulator:
 
 
 @cache
-def _machine_code() -> tuple[Any, int, int]:
+def _load_machine_code() -> tuple[Any, int, int]:
     """Returns the library of `lru.ll`, and the addresses of its functions.
 
     Raises:

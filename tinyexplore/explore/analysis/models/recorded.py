@@ -60,7 +60,7 @@ def record_steps(
         debugger.step()
         if debugger.ended:
             break
-        for step in _steps(debugger):
+        for step in _yield_steps(debugger):
             size += _STEP_TEXT + sum(map(len, step.value)) + 4 * len(step.index)
             recorded_steps.append(step)
     recording = Recording(
@@ -69,7 +69,7 @@ def record_steps(
         name=debugger.name,
         note=debugger.note,
         listing=tuple(line.text for line in debugger.listing),
-        loops=_loops(debugger),
+        loops=_list_loops(debugger),
         buffers=tuple(
             RecordedBuffer(
                 name,
@@ -85,7 +85,7 @@ def record_steps(
     return recording, size
 
 
-def _steps(debugger: Debugger) -> Iterator[RecordedStep]:
+def _yield_steps(debugger: Debugger) -> Iterator[RecordedStep]:
     """Yields the last executed step; for a barrier one step per memory to which other work-items stored."""
     slot = debugger.slot
     assert debugger.place is not None and slot is not None
@@ -101,7 +101,7 @@ def _steps(debugger: Debugger) -> Iterator[RecordedStep]:
         yield RecordedStep(debugger.place, slot, texts)
 
 
-def _loops(debugger: Debugger) -> tuple[RecordedLoop, ...]:
+def _list_loops(debugger: Debugger) -> tuple[RecordedLoop, ...]:
     """Returns each loop with the lines at which it begins and ends."""
     loops: list[RecordedLoop] = []
     open_now: list[int] = []

@@ -112,11 +112,11 @@ class _WorkGroup:
         self.program = program
         grid, group = program.launch.sizes(values), program.launch.group
         self.items = items = Items(program.name, grid, group)
-        outer = _linear_index(program.item, "idx" if group is None else "gidx", grid)
-        self.followed = outer * items.size + _linear_index(program.item, "lidx", group or ())
+        outer = _compute_linear_index(program.item, "idx" if group is None else "gidx", grid)
+        self.followed = outer * items.size + _compute_linear_index(program.item, "lidx", group or ())
         self.notes: list[Note] = []
-        buffers = [self._noting_memory(view, f"data{number}") for number, view in enumerate(views)]
-        self.shared = [self._noting_memory(new_shared_memory(node.dtype), str(node.arg)) for node in program.shared]
+        buffers = [self._watch_memory(view, f"data{number}") for number, view in enumerate(views)]
+        self.shared = [self._watch_memory(new_shared_memory(node.dtype), str(node.arg)) for node in program.shared]
         self.unfinished: dict[int, Stepped] = {}
         for inner, local in enumerate(places_of(group or ())):
             indices = {**program.item, **{f"lidx{axis}": step for axis, step in enumerate(local)}}
@@ -124,7 +124,7 @@ class _WorkGroup:
             self.unfinished[outer * items.size + inner] = program.function(*buffers, *values, *self.shared, *numbers)
         self.ahead: dict[int, Stop] = {}  # lanes that continued after a tensor core, and their next stops
 
-    def _noting_memory(self, view: memoryview, name: str) -> NotedMemory:
+    def _watch_memory(self, view: memoryview, name: str) -> NotedMemory:
         return NotedMemory(view, name, self.items, self.followed, self.notes)
 
     def events(self) -> Iterator[Event]:
@@ -173,7 +173,7 @@ class _WorkGroup:
             if is_collective(self.program.uops[event[0]]) and len(event) != 2:
                 sent = yield event[0] if len(event) == 1 else event
 
-    def _next_stop(self, number: int, item: Generator[Stop, Any, None], sent: Any = None) -> Stop:
+    def _run_to_next_stop(self, number: int, item: Generator[Stop, Any, None], sent: Any = None) -> Stop:
         """Returns the next barrier or tensor core of a work-item; None if it has ended.
 
         sent: the result of a tensor core.
@@ -188,7 +188,7 @@ class _WorkGroup:
 
     def _run_to_barrier(self, line_number: int, others: dict[int, Generator[Stop, Any, None]], lanes: range) -> None:
         """Runs all work-items to the barrier at `line_number`."""
-        stops = {number: self._next_stop(number, item) for number, item in others.items() if number in lanes}
+        stops = {number: self._run_to_next_stop(number, item) for number, item in others.items() if number in lanes}
         rest = [number for number in others if number not in lanes]
         for start in range(0, len(rest), self.program.lanes):
             warp = {number: others[number] for number in rest[start : start + self.program.lanes]}
@@ -197,14 +197,14 @@ class _WorkGroup:
 
     def _multiply(self, event: Event, others: dict[int, Generator[Stop, Any, None]], lanes: range) -> list[Any]:
         """Returns the result of the tensor core in each lane of the warp. All lanes but the followed one continue."""
-        stops = {number: self._next_stop(number, item) for number, item in others.items()}
+        stops = {number: self._run_to_next_stop(number, item) for number, item in others.items()}
         line_of = {number: stop[0] if isinstance(stop, tuple) else stop for number, stop in stops.items()}
         self._check_same_line(event[0], line_of)
         stops[self.followed] = event
         a, b, c = ([stops[number][part] for number in lanes] for part in (2, 3, 4))
         results: list[Any] = multiplied(TENSOR_CORES[event[1]], a, b, c)
         for number, item in others.items():
-            self.ahead[number] = self._next_stop(number, item, results[lanes.index(number)])
+            self.ahead[number] = self._run_to_next_stop(number, item, results[lanes.index(number)])
         return results
 
     def _check_same_line(self, line_number: int, stops: Mapping[int, Stop]) -> None:
@@ -219,7 +219,7 @@ class _WorkGroup:
                 )
 
 
-def _linear_index(item: Mapping[str, int], name: str, sizes: Sequence[int]) -> int:
+def _compute_linear_index(item: Mapping[str, int], name: str, sizes: Sequence[int]) -> int:
     """Returns the linear index of a work-item or group in the grid. Its first dimension varies fastest."""
     return sum(item.get(f"{name}{axis}", 0) * prod(sizes[:axis]) for axis in range(len(sizes)))
 

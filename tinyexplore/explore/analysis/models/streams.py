@@ -123,7 +123,7 @@ class AddressStream:
         self.loop_names: dict[int, str] = {}
         self._place_buffers(page)
         self.tree = self._read_tree()
-        self.unit = unit or min((_element(touch.node).itemsize for touch in self.accesses), default=1)
+        self.unit = unit or min((_element_of(touch.node).itemsize for touch in self.accesses), default=1)
 
     def _place_buffers(self, page: int) -> None:
         address = 0
@@ -227,7 +227,7 @@ class AddressStream:
                 lines, columns = self._emit([item], env, 0)
                 yield Chunk(lines.reshape(1, -1), np.asarray(columns, np.int32))
                 continue
-            end = int(self._value(item.node.src[0], env, 0, {}))
+            end = int(self._evaluate(item.node.src[0], env, 0, {}))
             inside = self._count_accesses(item.body)
             if inside is None or inside > CHUNK // 2:
                 for counter in range(end):
@@ -244,7 +244,7 @@ class AddressStream:
         total = 0
         for item in items:
             if isinstance(item, int):
-                total += self._most_pieces(self.accesses[item])
+                total += self._count_most_pieces(self.accesses[item])
                 continue
             inside = self._count_accesses(item.body)
             if inside is None or item.node.src[0].op is not Ops.CONST:
@@ -252,9 +252,9 @@ class AddressStream:
             total += inside * int(item.node.src[0].arg)
         return total
 
-    def _most_pieces(self, touch: ProgramAccess) -> int:
+    def _count_most_pieces(self, touch: ProgramAccess) -> int:
         """Returns the largest number of memory pieces that one access reaches, starting at a whole element."""
-        size = _element(touch.node).itemsize
+        size = _element_of(touch.node).itemsize
         return (
             touch.nbytes // self.unit if size >= self.unit else (self.unit - size + touch.nbytes - 1) // self.unit + 1
         )
@@ -273,7 +273,7 @@ class AddressStream:
         memo: dict[UOp, Any] = {}
         for item in items:
             if isinstance(item, int):
-                touched = self._touched_pieces(self.accesses[item], env, depth, memo)
+                touched = self._list_touched_pieces(self.accesses[item], env, depth, memo)
                 parts += [np.broadcast_to(lines, shape) for lines in touched]
                 columns += [item] * len(touched)
                 continue
@@ -298,7 +298,7 @@ class AddressStream:
                 column += part.shape[-1]
         return out, columns
 
-    def _touched_pieces(
+    def _list_touched_pieces(
         self, touch: ProgramAccess, env: dict[UOp, Any], depth: int, memo: dict[UOp, Any]
     ) -> list[Array]:
         import numpy as np
@@ -307,11 +307,11 @@ class AddressStream:
         dtype = touch.node.dtype if touch.node.op is Ops.LOAD else touch.node.src[1].dtype
         assert isinstance(dtype, DType)
         size, base = dtype.scalar.itemsize, self.bases[index.src[0]]
-        first: Any = self._value(index.src[1], env, depth, memo)
+        first: Any = self._evaluate(index.src[1], env, depth, memo)
         last = first + (dtype.count - 1)
         valid: Any = None
         if len(index.src) > 2:
-            valid = np.asarray(self._value(index.src[2], env, depth, memo))
+            valid = np.asarray(self._evaluate(index.src[2], env, depth, memo))
             if index.src[2].dtype.count > 1:
                 lanes = dtype.count
                 last = first + (lanes - 1 - np.argmax(valid[::-1], axis=0))
@@ -319,7 +319,7 @@ class AddressStream:
                 valid = valid.any(axis=0)
         shift = self.unit.bit_length() - 1
         low = (np.asarray(first) * size + base) >> shift
-        spans = self._most_pieces(touch)
+        spans = self._count_most_pieces(touch)
         high = low if spans == 1 else (np.asarray(last) * size + (base + size - 1)) >> shift
         blocks = []
         for span in range(spans):
@@ -332,7 +332,7 @@ class AddressStream:
             blocks.append(lines if valid is None else np.where(valid, lines, NONE))
         return blocks
 
-    def _value(self, node: UOp, env: dict[UOp, Any], depth: int, memo: dict[UOp, Any]) -> Any:
+    def _evaluate(self, node: UOp, env: dict[UOp, Any], depth: int, memo: dict[UOp, Any]) -> Any:
         """Evaluates an index expression for all counters in `env`. A vector's lanes are the first axis."""
         if node in env:
             return env[node]
@@ -349,7 +349,7 @@ class AddressStream:
             if node not in self.values:
                 raise DataDependentAddress(f"the value of {node.arg[0]} is not known")
             return self.values[node]
-        src = [self._value(source, env, depth, memo) for source in node.src]
+        src = [self._evaluate(source, env, depth, memo) for source in node.src]
         if node.op is Ops.VECTORIZE:
             shape = np.broadcast_shapes(*(np.shape(value) for value in src))
             full_shape = (1,) * (depth - len(shape)) + tuple(shape)
@@ -358,7 +358,7 @@ class AddressStream:
             return src[0][node.arg] if np.ndim(src[0]) else src[0]
         if node.op is Ops.CAST:
             return src[0] if not dtypes.is_bool(node.dtype) else np.asarray(src[0]) != 0
-        function = _numpy(node.op)
+        function = _numpy_function_of(node.op)
         if function is None:
             raise DataDependentAddress(f"{node.op.name} in an index")
         return function(*src)
@@ -391,15 +391,15 @@ class AddressStream:
             access = number.get(event[0])
             if access is None or counters != loops:
                 continue
-            pieces = self._pieces_of_access(self.accesses[access], event[2], event[3])
+            pieces = self._list_pieces_of_access(self.accesses[access], event[2], event[3])
             lines += pieces
             columns += [access] * len(pieces)
             if len(lines) >= CHUNK:
-                yield _chunk(lines, columns)
+                yield _make_chunk(lines, columns)
                 lines, columns = [], []
-        yield _chunk(lines, columns)
+        yield _make_chunk(lines, columns)
 
-    def _pieces_of_access(self, touch: ProgramAccess, position: int, mask: Any) -> list[int]:
+    def _list_pieces_of_access(self, touch: ProgramAccess, position: int, mask: Any) -> list[int]:
         dtype = touch.node.dtype if touch.node.op is Ops.LOAD else touch.node.src[1].dtype
         assert isinstance(dtype, DType)
         lanes = mask if isinstance(mask, list) else [True if mask is None else mask] * dtype.count
@@ -411,7 +411,7 @@ class AddressStream:
         return list(range(low, (base + (position + valid[-1]) * size + size - 1) // self.unit + 1))
 
 
-def _chunk(lines: list[int], columns: list[int]) -> Chunk:
+def _make_chunk(lines: list[int], columns: list[int]) -> Chunk:
     """Returns a chunk of one row, as NumPy arrays if NumPy is installed."""
     if not has_numpy():
         plain: Any = Plain
@@ -421,7 +421,7 @@ def _chunk(lines: list[int], columns: list[int]) -> Chunk:
     return Chunk(np.asarray([lines], np.int32), np.asarray(columns, np.int32))
 
 
-def _element(access: UOp) -> DType:
+def _element_of(access: UOp) -> DType:
     dtype = access.dtype if access.op is Ops.LOAD else access.src[1].dtype
     assert isinstance(dtype, DType)
     return dtype.scalar
@@ -443,7 +443,7 @@ def _bodies_of(items: Sequence[_Loop | int], loops: set[UOp]) -> list[_Loop | in
     return body_items
 
 
-def _numpy(op: Ops) -> Any:
+def _numpy_function_of(op: Ops) -> Any:
     """Returns the NumPy function of an integer operation; None for an operation that occurs in no index."""
     import numpy as np
 

@@ -175,13 +175,13 @@ def find_tool() -> str:
 
 
 @cache
-def _known_cpus(tool: str, arch: str) -> frozenset[str]:
+def _list_known_cpus(tool: str, arch: str) -> frozenset[str]:
     words = _run(tool, [f"-mtriple={arch}", "-mcpu=help"], "").stderr
     return frozenset(re.findall(r"^  (\S+) +- Select the", words, re.MULTILINE))
 
 
 @cache
-def _version(tool: str) -> str:
+def _read_version(tool: str) -> str:
     match = re.search(r"LLVM version (\S+)", _run(tool, ["--version"], "").stdout)
     return f"llvm-mca {match[1]}" if match else "llvm-mca"
 
@@ -216,10 +216,10 @@ def analyze(lines: Sequence[str], arch: str, cpu: str, tool: str = "") -> Throug
     try:
         data: dict[str, Any] = json.loads(process.stdout[start:]) if start >= 0 else {}
         region = data.get("CodeRegions", [data])[0]
-        result = _parse_report(region, data.get("TargetInfo") or region["TargetInfo"], cpu, _version(tool))
+        result = _parse_report(region, data.get("TargetInfo") or region["TargetInfo"], cpu, _read_version(tool))
     except (ValueError, KeyError, IndexError, TypeError) as error:
         words = (process.stderr.strip().splitlines() or [f"{type(error).__name__}: {error}"])[0]
-        raise ThroughputError(f"{_version(tool)} cannot analyze this loop: {words}") from None
+        raise ThroughputError(f"{_read_version(tool)} cannot analyze this loop: {words}") from None
     return result
 
 
@@ -311,7 +311,7 @@ def throughput(
     body = hot_loop(assembly, target.arch, target.vector_bytes * 8, depth, [weight for _, weight in weights])
     if not body:
         raise ThroughputError("this kernel's assembly has no loop")
-    cpu, note = model_for(target, _known_cpus(tool, target.arch))
+    cpu, note = model_for(target, _list_known_cpus(tool, target.arch))
     result = analyze([assembly[number] for number in body], target.arch, cpu, tool)
     unrolled = loop_of_program([assembly[number] for number in body], uops)[2]
     measured, why = measured_cycles(uops, time_us, threads, clock_ghz, unrolled)
@@ -320,7 +320,7 @@ def throughput(
     result = replace(
         result,
         lines=(body[0], body[-1]),
-        instructions=_with_lines(result.instructions, assembly, body),
+        instructions=_add_lines(result.instructions, assembly, body),
         measured_cycles=measured,
         notes=tuple(text for text in (note, why, legend) if text),
         kernel=kernel,
@@ -390,7 +390,7 @@ def loop_of_program(body: Sequence[str], uops: Sequence[UOp]) -> tuple[int, floa
         does.
     """
     touched = sum(_POINTED.get(word, 0) for line in body for word in _OPERAND.findall(line))
-    loops = _inner_loops(uops)
+    loops = _list_inner_loops(uops)
     if not loops:
         return 0, 1.0, 1.0
     order = sorted(range(len(loops)), key=lambda number: -loops[number][0])
@@ -402,7 +402,7 @@ def loop_of_program(body: Sequence[str], uops: Sequence[UOp]) -> tuple[int, floa
     return order[0], loops[order[0]][0], 1.0
 
 
-def _inner_loops(uops: Sequence[UOp]) -> list[tuple[float, int]]:
+def _list_inner_loops(uops: Sequence[UOp]) -> list[tuple[float, int]]:
     """Returns, for each innermost loop in order, its total number of iterations and the bytes that one accesses."""
     loops: list[tuple[float, int]] = []
     stack: list[tuple[float, int]] = []
@@ -424,7 +424,7 @@ def _inner_loops(uops: Sequence[UOp]) -> list[tuple[float, int]]:
     return loops
 
 
-def _with_lines(
+def _add_lines(
     costs: tuple[InstructionCost, ...], assembly: Sequence[str], body: Sequence[int]
 ) -> tuple[InstructionCost, ...]:
     """Returns the instructions with their lines, if each line of the loop is an instruction."""

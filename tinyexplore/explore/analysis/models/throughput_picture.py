@@ -17,10 +17,10 @@ def throughput_svg(result: ThroughputData) -> str:
     port_cycles = dict(sorted(result.ports, key=lambda port: -port[1])[:MOST_PORTS])
     rows: list[tuple[str, ...]] = []
     for instruction, uops, latency, keeps_busy, _ in result.instructions:
-        used = [_cycles(dict(keeps_busy).get(name, 0.0)) for name in port_cycles]
+        used = [_format_cycles(dict(keeps_busy).get(name, 0.0)) for name in port_cycles]
         rows.append((instruction, str(uops), str(latency), *used))
     all_uops = sum(uops for _, uops, _, _, _ in result.instructions)
-    rows.append(("all of it", str(all_uops), "", *map(_cycles, port_cycles.values())))
+    rows.append(("all of it", str(all_uops), "", *map(_format_cycles, port_cycles.values())))
     blank = ("",) * (len(port_cycles) + 2)
     rows += [(f"{words}: {cycles:.2f} cycles", *blank) for words, cycles in bounds(result)]
     columns = (
@@ -53,7 +53,7 @@ def bound_words(bound: str) -> str:
     return "bound by the front end" if bound == "front end" else f"bound by {bound}"
 
 
-def _cycles(value: float) -> str:
+def _format_cycles(value: float) -> str:
     return f"{value:.2f}" if value >= LEAST_SHOWN else ""
 
 

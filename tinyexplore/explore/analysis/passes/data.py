@@ -104,7 +104,7 @@ def passes_data(passes: LLVMPasses, number: int) -> PassesData:
         if llvm_pass.changed:
             line_ids = [line_numbers.setdefault((line.text, line.uop), len(line_numbers)) for line in llvm_pass.lines]
             uops.update((line.uop, line.nodes) for line in llvm_pass.lines if line.uop is not None)
-        rows.append(_row(llvm_pass, before, line_ids))
+        rows.append(_make_row(llvm_pass, before, line_ids))
         before = line_ids
     return PassesData(
         passes.kernel,
@@ -112,8 +112,8 @@ def passes_data(passes: LLVMPasses, number: int) -> PassesData:
         passes.cpu,
         passes.pipeline,
         PackedLines(*packed_forms([text for text, _ in line_numbers])),
-        tuple(_differences([-1 if uop is None else uop for _, uop in line_numbers])),
-        _packed_uops(uops),
+        tuple(_take_differences([-1 if uop is None else uop for _, uop in line_numbers])),
+        _pack_uops(uops),
         tuple(rows),
         passes.seconds,
         sum(_is_instruction(line) for line in passes[-1].lines),
@@ -122,18 +122,18 @@ def passes_data(passes: LLVMPasses, number: int) -> PassesData:
     )
 
 
-def _packed_uops(uops: dict[int, tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+def _pack_uops(uops: dict[int, tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
     uop_numbers = sorted(uops)
-    nodes = _differences([node for uop in uop_numbers for node in uops[uop]])
+    nodes = _take_differences([node for uop in uop_numbers for node in uops[uop]])
     rows, start = [], 0
     for uop in uop_numbers:
         end = start + len(uops[uop])
         rows.append(tuple(nodes[start:end]))
         start = end
-    return tuple((step, *row) for step, row in zip(_differences(uop_numbers), rows, strict=True))
+    return tuple((step, *row) for step, row in zip(_take_differences(uop_numbers), rows, strict=True))
 
 
-def _row(llvm_pass: LLVMPass, before: list[int], after: list[int]) -> PassData:
+def _make_row(llvm_pass: LLVMPass, before: list[int], after: list[int]) -> PassData:
     return PassData(
         llvm_pass.number,
         llvm_pass.name,
@@ -143,22 +143,24 @@ def _row(llvm_pass: LLVMPass, before: list[int], after: list[int]) -> PassData:
         llvm_pass.begins,
         llvm_pass.change,
         llvm_pass.seconds,
-        _edits([] if llvm_pass.begins else before, after, len(before)) if llvm_pass.changed else (),
+        _list_edits([] if llvm_pass.begins else before, after, len(before)) if llvm_pass.changed else (),
         llvm_pass.remarks,
     )
 
 
-def _edits(before: list[int], after: list[int], length: int) -> tuple[tuple[int, ...], ...]:
+def _list_edits(before: list[int], after: list[int], length: int) -> tuple[tuple[int, ...], ...]:
     """Returns the edits from `before` to `after`; in a new language, all `length` earlier lines are removed."""
     if not before:
-        return ((0, length, *_differences(after)),)
+        return ((0, length, *_take_differences(after)),)
     codes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     return tuple(
-        (low, high - low, *_differences(after[start:end])) for tag, low, high, start, end in codes if tag != "equal"
+        (low, high - low, *_take_differences(after[start:end]))
+        for tag, low, high, start, end in codes
+        if tag != "equal"
     )
 
 
-def _differences(numbers: Sequence[int]) -> list[int]:
+def _take_differences(numbers: Sequence[int]) -> list[int]:
     """Returns the difference of each number from the previous one."""
     return [number - before for number, before in zip(numbers, (0, *numbers), strict=False)]
 

@@ -27,7 +27,7 @@ def with_locations(text: str) -> str:
         if not is_inside and (match := _DEFINED.match(line)) and body.endswith("{"):
             is_inside = True
             scopes.append(match[1].strip('"'))
-            lines.append(f"{body[:-1]}!dbg !{_scope_number(base, len(scopes) - 1)} {{")
+            lines.append(f"{body[:-1]}!dbg !{_number_scope(base, len(scopes) - 1)} {{")
             continue
         if is_inside and line.startswith("}"):
             is_inside = False
@@ -43,15 +43,17 @@ def with_locations(text: str) -> str:
         lines.append(line)
     if not locations:
         return text
-    return "\n".join([*lines, *_metadata(text, first, base, scopes, locations)]) + "\n"
+    return "\n".join([*lines, *_write_metadata(text, first, base, scopes, locations)]) + "\n"
 
 
-def _scope_number(base: int, number: int) -> int:
+def _number_scope(base: int, number: int) -> int:
     """Returns the metadata number of a function's scope: even numbers are functions, odd ones locations."""
     return base + 2 * number
 
 
-def _metadata(text: str, first: int, base: int, scopes: list[str], locations: dict[tuple[int, int], int]) -> list[str]:
+def _write_metadata(
+    text: str, first: int, base: int, scopes: list[str], locations: dict[tuple[int, int], int]
+) -> list[str]:
     unit, file, kind, flag = first, first + 1, first + 2, first + 3
     rows = [
         f"!{unit} = distinct !DICompileUnit(language: DW_LANG_C99, file: !{file}, isOptimized: true, "
@@ -64,12 +66,12 @@ def _metadata(text: str, first: int, base: int, scopes: list[str], locations: di
     if "!llvm.module.flags" not in text:
         rows.append(f"!llvm.module.flags = !{{!{flag}}}")
     rows += [
-        f'!{_scope_number(base, number)} = distinct !DISubprogram(name: "{name}", scope: !{file}, file: !{file}, '
+        f'!{_number_scope(base, number)} = distinct !DISubprogram(name: "{name}", scope: !{file}, file: !{file}, '
         f"line: 0, type: !{kind}, scopeLine: 0, spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !{unit})"
         for number, name in enumerate(scopes)
     ]
     rows += [
-        f"!{base + 2 * location + 1} = !DILocation(line: {number}, scope: !{_scope_number(base, scope)})"
+        f"!{base + 2 * location + 1} = !DILocation(line: {number}, scope: !{_number_scope(base, scope)})"
         for (scope, number), location in locations.items()
     ]
     return rows

@@ -30,14 +30,14 @@ def spills_text(passes: LLVMPasses) -> str:
 
 def refusal_text(passes: LLVMPasses) -> str:
     """Returns LLVM's reason for a loop without vectors, as a quotation; "" if it gives none."""
-    refusal = next(_refusals(passes), None)
+    refusal = next(_yield_refusals(passes), None)
     if refusal is None:
         return ""
     about = f" of `{refusal.subject}`" if refusal.subject else ""
     return f"LLVM says{about}: “{refusal.text}”."
 
 
-def _refusals(passes: LLVMPasses) -> Iterator[Remark]:
+def _yield_refusals(passes: LLVMPasses) -> Iterator[Remark]:
     """Yields the remarks about loops that LLVM did not vectorize, those with a reason first."""
     refusals = [remark for remark in passes.remarks if remark.text.lower().startswith(_REFUSED)]
     yield from sorted(refusals, key=lambda remark: remark.text.strip() == "loop not vectorized")

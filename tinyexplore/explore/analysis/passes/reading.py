@@ -81,7 +81,7 @@ def read_runs(errors: str, function: str) -> list[PassRun]:
             if match[1] != "running":
                 continue
             if runs:
-                runs[-1] = _with_remarks(runs[-1], said_since)
+                runs[-1] = _add_remarks(runs[-1], said_since)
             said_since = []
             runs.append(PassRun(match[2], match[3], None))
         elif match := _DUMP.match(head):
@@ -94,11 +94,11 @@ def read_runs(errors: str, function: str) -> list[PassRun]:
             said_since = []
         said_since += read_remarks(part)
     if runs:
-        runs[-1] = _with_remarks(runs[-1], said_since)
+        runs[-1] = _add_remarks(runs[-1], said_since)
     return runs
 
 
-def _with_remarks(run: PassRun, remarks: Sequence[tuple[int, str]]) -> PassRun:
+def _add_remarks(run: PassRun, remarks: Sequence[tuple[int, str]]) -> PassRun:
     return replace(run, remarks=tuple(dict.fromkeys((*run.remarks, *remarks)))) if remarks else run
 
 
@@ -106,11 +106,11 @@ def _dump(name: str, block: list[str], function: str) -> PassDump:
     machine = _MACHINE.match(name)
     is_machine = any(line.startswith("# Machine code for function") for line in block[:2])
     argument = machine[2] if machine else ""
-    lines = _machine_lines(block) if is_machine else _ir_lines(block, function)
+    lines = _read_machine_lines(block) if is_machine else _read_ir_lines(block, function)
     return PassDump(machine[1] if machine else name, argument, is_machine, tuple(lines))
 
 
-def _ir_lines(block: list[str], function: str) -> Iterator[tuple[str, int]]:
+def _read_ir_lines(block: list[str], function: str) -> Iterator[tuple[str, int]]:
     """Yields the function's lines, each with the source line of its instruction."""
     line_of = {match[1]: int(match[2]) for text in block if (match := _LOCATION.match(text))}
     is_inside = False
@@ -132,10 +132,10 @@ def _ir_lines(block: list[str], function: str) -> Iterator[tuple[str, int]]:
 
 def function_lines(module: str, function: str) -> Iterator[tuple[str, int]]:
     """Yields the lines of one function of a module, like those of a dump."""
-    yield from _ir_lines(module.splitlines(), function)
+    yield from _read_ir_lines(module.splitlines(), function)
 
 
-def _machine_lines(block: list[str]) -> Iterator[tuple[str, int]]:
+def _read_machine_lines(block: list[str]) -> Iterator[tuple[str, int]]:
     for text in block:
         if not text.strip() or text.startswith(("#", "; ")) or text.startswith(("  successors:", "  liveins:")):
             continue

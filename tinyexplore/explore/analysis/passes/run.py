@@ -90,7 +90,7 @@ def kernel_passes(trace: Trace, number: int, spec: ProgramSpec, pipeline: Pipeli
     function = spec.lines[
         : next(line_number for line_number, line in enumerate(spec.lines) if line.text.startswith("}")) + 1
     ]
-    line_of = _line_numbers(spec)
+    line_of = _make_line_numbering(spec)
     rendered = places.lines([(line.text, line_of(line.uops)) for line in function if line.text], {})
     roots = program_roots(spec.uops)  # for values without a single UOp
     listed = assembly_lines(spec, assembly, arch=compiler.choice.arch)
@@ -98,7 +98,7 @@ def kernel_passes(trace: Trace, number: int, spec: ProgramSpec, pipeline: Pipeli
     passes = _make_sequence(first, rendered, runs, times, places, machine_code)
     about = dict.fromkeys(remark for llvm_pass in passes for remark in llvm_pass.remarks)
     spilled_by, spills = spills_of(passes, places.subjects)
-    return LLVMPasses(spec.name, compiler.cpu, str(pipeline), passes, tuple(about), spills, spilled_by, _version())
+    return LLVMPasses(spec.name, compiler.cpu, str(pipeline), passes, tuple(about), spills, spilled_by, _read_version())
 
 
 def module_passes(source: str | Path, pipeline: Pipeline, function: str = "") -> LLVMPasses:
@@ -124,11 +124,11 @@ def module_passes(source: str | Path, pipeline: Pipeline, function: str = "") ->
         runs, times, assembly = _run(_make_job(compiler, text, pipeline, None), name, pipeline)
     places = _Places.of_module(text, located != text)
     lines = list(function_lines(located, name))
-    machine_code = _plain_assembly(assembly, name)
+    machine_code = _read_plain_assembly(assembly, name)
     passes = _make_sequence(PassRun("", name, None), places.lines(lines, {}), runs, times, places, machine_code)
     about = dict.fromkeys(remark for llvm_pass in passes for remark in llvm_pass.remarks)
     spilled_by, spills = spills_of(passes, places.subjects)
-    return LLVMPasses(name, compiler.cpu, str(pipeline), passes, tuple(about), spills, spilled_by, _version())
+    return LLVMPasses(name, compiler.cpu, str(pipeline), passes, tuple(about), spills, spilled_by, _read_version())
 
 
 def _read_source(source: str | Path) -> str:
@@ -254,13 +254,13 @@ def _read_file(file: IO[bytes]) -> bytes:
     return file.read()
 
 
-def _line_numbers(spec: ProgramSpec) -> Callable[[Sequence[Any]], int]:
+def _make_line_numbering(spec: ProgramSpec) -> Callable[[Sequence[Any]], int]:
     """Returns a function from the UOps of a line to its debug line: the position of its first UOp from 1, or 0."""
-    line_of = _uop_positions(spec)
+    line_of = _number_uops(spec)
     return lambda uops: line_of.get(uops[0], 0) if uops else 0
 
 
-def _uop_positions(spec: ProgramSpec) -> dict[Any, int]:
+def _number_uops(spec: ProgramSpec) -> dict[Any, int]:
     return {node: number for number, node in enumerate(spec.uops, 1)}
 
 
@@ -279,7 +279,7 @@ class _Places:
             for program in trace.programs
             if program.language == "llvm" and program.kernel == (kernel if owner is None else owner)
         )
-        line_of = _uop_positions(spec)
+        line_of = _number_uops(spec)
         for line_number, (line, row) in enumerate(zip(spec.lines, listing.lines)):
             number = line_of.get(line.uops[0]) if line.uops and line.text.startswith("  ") else None
             if number is not None and number not in self.nodes and row.nodes:
@@ -326,14 +326,14 @@ class _Places:
                 if name:
                     line_of[name[1]] = number
             numbers.append((text, number))
-        return tuple(self._line(text, number) for text, number in _origins_from_readers(numbers))
+        return tuple(self._make_line(text, number) for text, number in _inherit_origins_from_readers(numbers))
 
-    def _line(self, text: str, number: int) -> PassLine:
+    def _make_line(self, text: str, number: int) -> PassLine:
         uop = number - 1 if number else None
         return PassLine(text, uop, self.nodes.get(number, ()), self.python.get(number, ()))
 
 
-def _origins_from_readers(lines: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+def _inherit_origins_from_readers(lines: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
     """Links each line without an origin to the first user of its value, such as for a constant or an argument."""
     reader: dict[str, int] = {}
     readers_first = []
@@ -388,14 +388,14 @@ def _make_sequence(
     return passes
 
 
-def _version() -> str:
+def _read_version() -> str:
     """Returns LLVM's version from llvmlite."""
     import llvmlite.binding as llvm
 
     return ".".join(map(str, llvm.llvm_version_info))
 
 
-def _plain_assembly(assembly: str, name: str) -> list[tuple[str, int]]:
+def _read_plain_assembly(assembly: str, name: str) -> list[tuple[str, int]]:
     """Returns the instructions and labels of one function, each with the line of its location."""
     lines: list[tuple[str, int]] = []
     inside, number = False, 0

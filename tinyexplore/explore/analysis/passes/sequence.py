@@ -103,26 +103,26 @@ class LLVMPass(Readable):
     @property
     def added(self) -> int:
         """The number of lines that the pass added or rewrote."""
-        return sum((Counter(self._texts(self.lines)) - Counter(self._texts(self.before))).values())
+        return sum((Counter(self._list_texts(self.lines)) - Counter(self._list_texts(self.before))).values())
 
     @property
     def removed(self) -> int:
         """The number of lines that the pass removed or rewrote."""
-        return sum((Counter(self._texts(self.before)) - Counter(self._texts(self.lines))).values())
+        return sum((Counter(self._list_texts(self.before)) - Counter(self._list_texts(self.lines))).values())
 
     def diff(self) -> str:
         """Returns the changes of the pass as a unified diff without a header; the whole text if its language is new."""
-        return "\n".join(self._diff())
+        return "\n".join(self._list_changed_lines())
 
-    def _diff(self) -> list[str]:
+    def _list_changed_lines(self) -> list[str]:
         if self.begins:
-            return [f" {text}" for text in self._texts(self.lines)]
-        before, after = self._texts(self.before), self._texts(self.lines)
+            return [f" {text}" for text in self._list_texts(self.lines)]
+        before, after = self._list_texts(self.before), self._list_texts(self.lines)
         lines = list(difflib.unified_diff(before, after, lineterm="", n=CONTEXT))[2:]
         return ["…" if line.startswith("@@") else line for line in lines]
 
     @staticmethod
-    def _texts(lines: Sequence[PassLine]) -> list[str]:
+    def _list_texts(lines: Sequence[PassLine]) -> list[str]:
         return [line.text for line in lines]
 
     def in_words(self) -> str:
@@ -147,7 +147,7 @@ class LLVMPass(Readable):
         """Returns the diff as HTML: added lines green, removed ones red, each with its UOp and Python as a tooltip."""
         line_of_text = {line.text: line for line in self.lines}
         rows = []
-        for text in self._diff():
+        for text in self._list_changed_lines():
             style = _ADDED if text.startswith("+") else _REMOVED if text.startswith("-") else ""
             line = line_of_text.get(text[1:])
             origin = [] if line is None or line.uop is None else [f"UOp {line.uop}", *line.python]
@@ -223,20 +223,20 @@ class PipelineTimes(ReadableRow):
     def in_words(self) -> str:
         if self.reason or self.median_us is None or self.base_median_us is None:
             return f"not timed: {self.reason or 'there are no samples'}"
-        times = _spread(self.median_us, self.low_us, self.high_us, len(self.times_us))
-        base = _spread(self.base_median_us, self.base_low_us, self.base_high_us, len(self.base_times_us))
+        times = _format_spread(self.median_us, self.low_us, self.high_us, len(self.times_us))
+        base = _format_spread(self.base_median_us, self.base_low_us, self.base_high_us, len(self.base_times_us))
         words = {"noise": "no difference beyond noise", "unknown": "too few samples to compare"}
         return f"runs in {times}; as compiled {base}: {words.get(self.verdict, self.verdict)}"
 
 
-def _spread(median_us: float, low_us: float | None, high_us: float | None, samples: int) -> str:
+def _format_spread(median_us: float, low_us: float | None, high_us: float | None, samples: int) -> str:
     if low_us is None or high_us is None:
         return duration_text(median_us)
     quartiles = f"{duration_text(low_us)} to {duration_text(high_us)}"
     return f"{duration_text(median_us)} ({quartiles}, {count_text(samples, 'sample')})"
 
 
-def _instructions(lines: Sequence[PassLine]) -> Iterator[PassLine]:
+def _yield_instructions(lines: Sequence[PassLine]) -> Iterator[PassLine]:
     """Yields the instructions that may belong to a UOp, from the last to the first."""
     read: set[str] = set()
     for line in reversed(lines):
@@ -343,7 +343,9 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
 
         Function prologues, returns and unused copies belong to no UOp, and do not count.
         """
-        is_linked = [line.uop is not None for llvm_pass in self.changed for line in _instructions(llvm_pass.lines)]
+        is_linked = [
+            line.uop is not None for llvm_pass in self.changed for line in _yield_instructions(llvm_pass.lines)
+        ]
         return sum(is_linked) / len(is_linked) if is_linked else 1.0
 
     def table(self) -> Table:
@@ -361,7 +363,7 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
             for llvm_pass in self.changed
         )
         heads = ("#", "pass", "name of the option", "works on", "lines", "of", "CPU time")
-        return Table(self._title(), heads, rows, self._notes(), frozenset({"name of the option"}))
+        return Table(self._title(), heads, rows, self._write_notes(), frozenset({"name of the option"}))
 
     def _title(self) -> str:
         idle = len(self) - len(self.changed)
@@ -370,7 +372,7 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
             f"something; {idle} changed nothing and are left out"
         )
 
-    def _notes(self) -> tuple[str, ...]:
+    def _write_notes(self) -> tuple[str, ...]:
         times = [] if self.times is None else [f"the kernel {self.times.in_words()}"]
         spills = [f"spilled by {self.spilled_by}: {spill.in_words()}" for spill in self.spills[:SHOWN_REMARKS]]
         shown = times + spills + [f"remark: {remark.in_words()}" for remark in self.remarks[:SHOWN_REMARKS]]
@@ -384,7 +386,7 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
             head = f"<b>{escape(llvm_pass.name)}</b> <span>{llvm_pass.change} · {llvm_pass.stage}{time}</span>"
             inside = llvm_pass.diff_html()
             rows.append(f"<details><summary>{llvm_pass.number} · {head}</summary>{inside}</details>")
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes())
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self._write_notes())
         return f"<p><strong>{escape(self._title())}</strong></p>{''.join(rows)}{notes}"
 
 

@@ -48,7 +48,7 @@ class _Slot:
 
 
 def _find_spills(lines: Sequence[PassLine], subjects: Mapping[int, str]) -> list[Spill]:
-    slots = _slots(lines)
+    slots = _find_slots(lines)
     definitions: dict[str, list[tuple[PassLine, str]]] = {}
     for line in lines if slots else ():
         if match := _DEFINED.match(line.text):
@@ -57,14 +57,14 @@ def _find_spills(lines: Sequence[PassLine], subjects: Mapping[int, str]) -> list
     for number, slot in slots.items():
         if not slot.stores or not slot.loads:
             continue
-        line = _computing_line(slot.registers, definitions) or _first_line_of_uop(slot.stores)
+        line = _find_computing_line(slot.registers, definitions) or _find_first_line_of_uop(slot.stores)
         subject = "" if line.uop is None else subjects.get(line.uop + 1, "")
         counts = (slot.bits // 8, len(slot.stores), len(slot.loads))
         spills.append(Spill(number, *counts, line.uop, subject, line.python, tuple(slot.blocks)))
     return spills
 
 
-def _slots(lines: Sequence[PassLine]) -> dict[int, _Slot]:
+def _find_slots(lines: Sequence[PassLine]) -> dict[int, _Slot]:
     """Returns the accessed stack slots, by number."""
     slots: dict[int, _Slot] = {}
     block = ""
@@ -76,19 +76,19 @@ def _slots(lines: Sequence[PassLine]) -> dict[int, _Slot]:
             for access in pattern.finditer(line.text):
                 slot = slots.setdefault(int(access[2]), _Slot(int(access[1])))
                 (slot.stores if pattern is _STORE else slot.loads).append(line)
-                slot.registers += _moved_registers(line.text)
+                slot.registers += _find_moved_registers(line.text)
                 if block:
                     slot.blocks[block] = None
     return slots
 
 
-def _moved_registers(text: str) -> list[str]:
+def _find_moved_registers(text: str) -> list[str]:
     """Returns the register that a line stores to the stack or loads from it; none if the line also computes."""
     registers = dict.fromkeys(_REGISTER.findall(text.split(" :: ")[0]))
     return list(registers) if len(registers) == 1 else []
 
 
-def _computing_line(
+def _find_computing_line(
     registers: Sequence[str], definitions: Mapping[str, Sequence[tuple[PassLine, str]]]
 ) -> PassLine | None:
     """Returns the line that computes the value of these registers; None if no line of a UOp does.
@@ -114,7 +114,7 @@ def _find_computations(
                 yield line
 
 
-def _first_line_of_uop(lines: Sequence[PassLine]) -> PassLine:
+def _find_first_line_of_uop(lines: Sequence[PassLine]) -> PassLine:
     return next((line for line in lines if line.uop is not None), lines[0])
 
 

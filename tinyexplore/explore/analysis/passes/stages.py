@@ -56,7 +56,7 @@ def pass_tables(
         time_us = (llvm_pass.seconds or 0.0) * 1e6
         # a pass that changed nothing has only the name of its option
         stages.append(
-            _stage(stage + len(stages), llvm_pass.argument or llvm_pass.name, parent, kernel, now_us, time_us)
+            _make_stage(stage + len(stages), llvm_pass.argument or llvm_pass.name, parent, kernel, now_us, time_us)
         )
         now_us += time_us
         if not llvm_pass.changed:
@@ -75,7 +75,7 @@ def pass_tables(
     return tuple(stages), tuple(texts)
 
 
-def _stage(number: int, name: str, parent: int | None, kernel: int | None, at_us: float, took_us: float) -> Stage:
+def _make_stage(number: int, name: str, parent: int | None, kernel: int | None, at_us: float, took_us: float) -> Stage:
     return Stage(number, name, parent, kernel, (), (), at_us, took_us, (), (), ())
 
 
@@ -91,7 +91,9 @@ def trace_of(passes: LLVMPasses) -> Trace:
             line_of.setdefault(line.uop, number)
     line_of_uop = {uop: position for position, uop in enumerate(line_of)}
     frames = tuple(Frame(position, 0, number, passes.kernel) for position, number in enumerate(line_of.values()))
-    nodes = tuple(_node(position, first.lines[number - 1].text) for position, number in enumerate(line_of.values()))
+    nodes = tuple(
+        _make_node(position, first.lines[number - 1].text) for position, number in enumerate(line_of.values())
+    )
     stages, texts = pass_tables(
         passes, 0, 0, lambda line: () if line.uop is None or line.uop not in line_of_uop else (line_of_uop[line.uop],)
     )
@@ -122,7 +124,7 @@ def trace_of(passes: LLVMPasses) -> Trace:
     )
 
 
-def _node(number: int, text: str) -> Node:
+def _make_node(number: int, text: str) -> Node:
     """Returns a node for a line of the original IR."""
     return Node(number, "instruction", "", (), "", None, "", text.strip(), number, text.strip(), "", "alu")
 

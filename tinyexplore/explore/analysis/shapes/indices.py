@@ -38,9 +38,9 @@ def index_uops(tracker: ShapeTracker) -> tuple[tuple[UOp, ...], UOp, UOp | None]
     conditions: list[UOp] = []
     for number, view in enumerate(reversed(tracker.views)):
         if number:
-            coords = _coordinates(index, view.shape)
+            coords = _compute_coordinates(index, view.shape)
         index = _place(view, coords)
-        conditions += _conditions(view, coords)
+        conditions += _list_conditions(view, coords)
     valid = reduce(lambda a, b: a.alu(Ops.AND, b), conditions) if conditions else None
     return axes, index, valid
 
@@ -72,7 +72,7 @@ def _place(view: View, coords: tuple[UOp, ...]) -> UOp:
     return reduce(lambda a, b: a.alu(Ops.ADD, b), terms)
 
 
-def _conditions(view: View, coords: tuple[UOp, ...]) -> list[UOp]:
+def _list_conditions(view: View, coords: tuple[UOp, ...]) -> list[UOp]:
     conditions: list[UOp] = []
     for coord, size, (start, stop) in zip(coords, view.shape, view.mask or ()):
         if start >= stop:
@@ -84,7 +84,7 @@ def _conditions(view: View, coords: tuple[UOp, ...]) -> list[UOp]:
     return conditions
 
 
-def _coordinates(index: UOp, shape: tuple[int, ...]) -> tuple[UOp, ...]:
+def _compute_coordinates(index: UOp, shape: tuple[int, ...]) -> tuple[UOp, ...]:
     """Returns the coordinates of a row-major position in `shape`."""
     coords = []
     below = 1

@@ -79,7 +79,7 @@ def moved(source: ShapeTracker, op: str, arg: Any, node: int | None = None) -> M
         raise ShapeError(f"no movement {op!r}; there are {', '.join(LAWS).lower()}")
     arg = _CHECKS[name](source.shape, arg)
     if name == "STRIDE":
-        return MovementStep(name, arg, _strided(source, arg), formula(name, arg, source.shape, ()), node)
+        return MovementStep(name, arg, _apply_stride(source, arg), formula(name, arg, source.shape, ()), node)
     method = getattr(source, name.lower())
     tracker = method(*arg) if name in ("WINDOW", "DIAGONAL") else method(arg)
     return MovementStep(name, arg, tracker, formula(name, arg, source.shape, tracker.shape), node)
@@ -116,10 +116,10 @@ def suggestion(op: str, shape: Shape) -> str:
         argument = _FIRST_ARGUMENTS[op](shape, largest)
     else:
         argument = next(((a, b) for b in range(len(shape)) for a in range(b) if shape[a] == shape[b]), None)
-    return "" if argument is None else _text(argument)
+    return "" if argument is None else _join_values(argument)
 
 
-def _text(values: Sequence[Any]) -> str:
+def _join_values(values: Sequence[Any]) -> str:
     return ", ".join(map(str, values))
 
 
@@ -159,22 +159,22 @@ def formula(op: str, arg: Any, source: Shape, shape: Shape) -> str:
         case "EXPAND":
             inner = ["0" if size == 1 else name for size, name in zip(source, names)]
         case "PAD":
-            inner = [_shifted(name, -before) for name, (before, _) in zip(names, arg)]
+            inner = [_write_sum(name, -before) for name, (before, _) in zip(names, arg)]
             inside = [
-                _between(name, before, before + size, before + size + after)
+                _write_bounds(name, before, before + size, before + size + after)
                 for name, (before, after), size in zip(names, arg, source)
             ]
             condition_text = " and ".join(part for part in inside if part)
             condition = f" where {condition_text}, else 0" if condition_text else ""
         case "SHRINK":
-            inner = [_shifted(name, start) for name, (start, _) in zip(names, arg)]
+            inner = [_write_sum(name, start) for name, (start, _) in zip(names, arg)]
         case "FLIP":
             inner = [f"{source[axis] - 1} - {name}" if axis in arg else name for axis, name in enumerate(names)]
         case "STRIDE":
-            inner = [_scaled(name, step, size) for name, step, size in zip(names, arg, source)]
+            inner = [_write_scaled_index(name, step, size) for name, step, size in zip(names, arg, source)]
         case "WINDOW":
             axis, _, stride, dilation = arg
-            index_text = f"{_times(names[axis], stride)} + {_times(names[-1], dilation)}"
+            index_text = f"{_write_product(names[axis], stride)} + {_write_product(names[-1], dilation)}"
             inner = [*names[:axis], index_text, *names[axis + 1 : -1]]
         case _:
             first, second = arg
@@ -182,19 +182,19 @@ def formula(op: str, arg: Any, source: Shape, shape: Shape) -> str:
     return f"y[{', '.join(names)}] = x[{', '.join(inner)}]{condition}"
 
 
-def _shifted(name: str, by: int) -> str:
+def _write_sum(name: str, by: int) -> str:
     return name if by == 0 else f"{name} {'+' if by > 0 else '-'} {abs(by)}"
 
 
-def _times(name: str, by: int) -> str:
+def _write_product(name: str, by: int) -> str:
     return name if by == 1 else f"{name}*{by}"
 
 
-def _scaled(name: str, step: int, size: int) -> str:
-    return _times(name, step) if step > 0 else f"{size - 1} - {_times(name, -step)}"
+def _write_scaled_index(name: str, step: int, size: int) -> str:
+    return _write_product(name, step) if step > 0 else f"{size - 1} - {_write_product(name, -step)}"
 
 
-def _between(name: str, start: int, stop: int, size: int) -> str:
+def _write_bounds(name: str, start: int, stop: int, size: int) -> str:
     if start > 0 and stop < size:
         return f"{start} <= {name} < {stop}"
     return f"{start} <= {name}" if start > 0 else f"{name} < {stop}" if stop < size else ""
@@ -203,7 +203,7 @@ def _between(name: str, start: int, stop: int, size: int) -> str:
 # *** valid arguments ***
 
 
-def _ints(op: str, shape: Shape, arg: Any, count: int | None = None) -> Shape:
+def _check_ints(op: str, shape: Shape, arg: Any, count: int | None = None) -> Shape:
     values = (arg,) if isinstance(arg, int) else tuple(arg)
     if any(not isinstance(value, int) or isinstance(value, bool) for value in values) or (
         count is not None and len(values) != count
@@ -212,23 +212,23 @@ def _ints(op: str, shape: Shape, arg: Any, count: int | None = None) -> Shape:
     return values
 
 
-def _pairs(op: str, shape: Shape, arg: Any) -> tuple[tuple[int, int], ...]:
+def _check_pairs(op: str, shape: Shape, arg: Any) -> tuple[tuple[int, int], ...]:
     pairs = tuple(arg)
     if len(pairs) == 2 and len(shape) == 1 and all(isinstance(item, int) for item in pairs):
         pairs = (pairs,)
     whole = [pair for pair in pairs if isinstance(pair, tuple | list) and len(pair) == 2]
     if len(whole) != len(shape) or len(pairs) != len(shape):
         raise ShapeError(f"{op} {shape} by {arg!r}: one pair for each of {len(shape)} axes")
-    return tuple([_pair(op, shape, pair) for pair in pairs])
+    return tuple([_check_pair(op, shape, pair) for pair in pairs])
 
 
-def _pair(op: str, shape: Shape, pair: Any) -> tuple[int, int]:
-    first, second = _ints(op, shape, pair, 2)
+def _check_pair(op: str, shape: Shape, pair: Any) -> tuple[int, int]:
+    first, second = _check_ints(op, shape, pair, 2)
     return first, second
 
 
-def _reshape(shape: Shape, arg: Any) -> Shape:
-    sizes = _ints("reshape", shape, arg)
+def _check_reshape(shape: Shape, arg: Any) -> Shape:
+    sizes = _check_ints("reshape", shape, arg)
     size = prod(shape)
     product = prod(value for value in sizes if value != -1)
     if sizes.count(-1) == 1 and product > 0 and size % product == 0:
@@ -238,50 +238,50 @@ def _reshape(shape: Shape, arg: Any) -> Shape:
     return sizes
 
 
-def _permute(shape: Shape, arg: Any) -> Shape:
-    order = _ints("permute", shape, arg)
+def _check_permute(shape: Shape, arg: Any) -> Shape:
+    order = _check_ints("permute", shape, arg)
     if sorted(order) != list(range(len(shape))):
         raise ShapeError(f"permute {shape} by {order}: need each of the axes 0 … {len(shape) - 1} once")
     return order
 
 
-def _expand(shape: Shape, arg: Any) -> Shape:
-    sizes = _ints("expand", shape, arg, len(shape))
+def _check_expand(shape: Shape, arg: Any) -> Shape:
+    sizes = _check_ints("expand", shape, arg, len(shape))
     if any(size not in (1, new) or new < 0 for size, new in zip(shape, sizes)):
         raise ShapeError(f"expand {shape} to {sizes}: only axes of size 1 can grow")
     return sizes
 
 
-def _pad(shape: Shape, arg: Any) -> tuple[tuple[int, int], ...]:
-    amounts = _pairs("pad", shape, arg)
+def _check_pad(shape: Shape, arg: Any) -> tuple[tuple[int, int], ...]:
+    amounts = _check_pairs("pad", shape, arg)
     if any(part < 0 for pair in amounts for part in pair):
         raise ShapeError(f"pad {shape} by {amounts}: no amount may be negative")
     return amounts
 
 
-def _shrink(shape: Shape, arg: Any) -> tuple[tuple[int, int], ...]:
-    bounds = _pairs("shrink", shape, arg)
+def _check_shrink(shape: Shape, arg: Any) -> tuple[tuple[int, int], ...]:
+    bounds = _check_pairs("shrink", shape, arg)
     if any(not 0 <= start <= stop <= size for (start, stop), size in zip(bounds, shape)):
         raise ShapeError(f"shrink {shape} to {bounds}: need 0 ≤ start ≤ stop ≤ size for every axis")
     return bounds
 
 
-def _flip(shape: Shape, arg: Any) -> Shape:
-    axes = tuple(sorted(set(_ints("flip", shape, arg))))
+def _check_flip(shape: Shape, arg: Any) -> Shape:
+    axes = tuple(sorted(set(_check_ints("flip", shape, arg))))
     if any(not 0 <= axis < len(shape) for axis in axes):
         raise ShapeError(f"flip axes {axes} of {shape}: the axes are 0 … {len(shape) - 1}")
     return axes
 
 
-def _stride(shape: Shape, arg: Any) -> Shape:
-    steps = _ints("stride", shape, arg, len(shape))
+def _check_stride(shape: Shape, arg: Any) -> Shape:
+    steps = _check_ints("stride", shape, arg, len(shape))
     if 0 in steps:
         raise ShapeError(f"stride {shape} by {steps}: a step of 0 does not move")
     return steps
 
 
-def _window(shape: Shape, arg: Any) -> tuple[int, int, int, int]:
-    values = _ints("window", shape, arg)
+def _check_window(shape: Shape, arg: Any) -> tuple[int, int, int, int]:
+    values = _check_ints("window", shape, arg)
     if not 2 <= len(values) <= 4:
         raise ShapeError(f"window {shape} by {values}: give {HINTS['WINDOW']}")
     axis, size, stride, dilation = (*values, *(1, 1)[len(values) - 2 :])
@@ -291,27 +291,27 @@ def _window(shape: Shape, arg: Any) -> tuple[int, int, int, int]:
     return axis, size, stride, dilation
 
 
-def _diagonal(shape: Shape, arg: Any) -> tuple[int, int]:
-    first, second = _pair("diagonal", shape, arg)
+def _check_diagonal(shape: Shape, arg: Any) -> tuple[int, int]:
+    first, second = _check_pair("diagonal", shape, arg)
     if not 0 <= first < second < len(shape) or shape[first] != shape[second]:
         raise ShapeError(f"diagonal {shape} of axes {first}, {second}: need two axes of equal size, in order")
     return first, second
 
 
 _CHECKS: dict[str, Callable[[Shape, Any], Any]] = {
-    "RESHAPE": _reshape,
-    "PERMUTE": _permute,
-    "EXPAND": _expand,
-    "PAD": _pad,
-    "SHRINK": _shrink,
-    "FLIP": _flip,
-    "STRIDE": _stride,
-    "WINDOW": _window,
-    "DIAGONAL": _diagonal,
+    "RESHAPE": _check_reshape,
+    "PERMUTE": _check_permute,
+    "EXPAND": _check_expand,
+    "PAD": _check_pad,
+    "SHRINK": _check_shrink,
+    "FLIP": _check_flip,
+    "STRIDE": _check_stride,
+    "WINDOW": _check_window,
+    "DIAGONAL": _check_diagonal,
 }
 
 
-def _strided(source: ShapeTracker, steps: Shape) -> ShapeTracker:
+def _apply_stride(source: ShapeTracker, steps: Shape) -> ShapeTracker:
     """Returns every k-th element, like `tensor[::k]`: flip, pad to whole groups of k, keep the first of each."""
     tracker = source.flip([axis for axis, step in enumerate(steps) if step < 0])
     counts = [-(-size // abs(step)) for size, step in zip(source.shape, steps)]

@@ -32,14 +32,16 @@ def shape_of_node(trace: Trace, node: Node | int | None = None, views: Views | N
     node: None for the first movement of the trace.
     views: the views of the trace, for a caller that inspects many nodes.
     """
-    number = _first_source(trace) if node is None else node.id if isinstance(node, Node) else node
+    number = _choose_first_source(trace) if node is None else node.id if isinstance(node, Node) else node
     if not 0 <= number < len(trace.nodes):
         raise NoShape(f"no node {number}; this trace has nodes 0 … {len(trace.nodes) - 1}")
-    chosen = _lazybuffer(trace, trace.nodes[number])
-    chain = _chain(trace, chosen)
-    steps = _steps(chain)
+    chosen = _require_lazybuffer(trace, trace.nodes[number])
+    chain = _follow_chain(trace, chosen)
+    steps = _make_steps(chain)
     base = chain[0]
-    others = tuple(_other_views(_last_movements(trace) if views is None else views, base, {node.id for node in chain}))
+    others = tuple(
+        _yield_other_views(_find_last_movements(trace) if views is None else views, base, {node.id for node in chain})
+    )
     size = max(
         reach_of(step.tracker) for step in (*steps, *(MovementStep("VIEW", None, other.tracker) for other in others))
     )
@@ -59,7 +61,7 @@ def shape_data(
 def shapes_data(trace: Trace) -> dict[int, ShapeData]:
     """Returns the shapes of the first movements of a trace, by node, for a page without Python."""
     shapes: dict[int, ShapeData] = {}
-    views = _last_movements(trace)
+    views = _find_last_movements(trace)
     for node in trace.nodes:
         if node.kind == "lazybuffer" and node.op in LAWS and len(shapes) < MOST_NODES:
             try:
@@ -69,17 +71,17 @@ def shapes_data(trace: Trace) -> dict[int, ShapeData]:
     return shapes
 
 
-def _first_source(trace: Trace) -> int:
+def _choose_first_source(trace: Trace) -> int:
     """Returns the most instructive movement: one of several steps, or with padding."""
     moves = [node for node in trace.nodes if node.kind == "lazybuffer" and node.op in LAWS]
     if not moves:
         raise NoShape("no tensor of this trace is a view of another one: nothing was reshaped, permuted or padded")
     used = {source for node in moves for source in node.src}
     last = [node for node in moves if node.id not in used]
-    return max(last, key=lambda node: (len(_chain(trace, node)), -node.id)).id
+    return max(last, key=lambda node: (len(_follow_chain(trace, node)), -node.id)).id
 
 
-def _lazybuffer(trace: Trace, node: Node) -> Node:
+def _require_lazybuffer(trace: Trace, node: Node) -> Node:
     if node.kind == "lazybuffer":
         return node
     origins = related(trace, node, "back", kind="lazybuffer")
@@ -89,10 +91,10 @@ def _lazybuffer(trace: Trace, node: Node) -> Node:
         raise NoShape(
             f"node {node.id} ({node.label}) does not belong to a tensor: choose a node of the LazyBuffer graph"
         )
-    return max(views, key=lambda view: len(_chain(trace, view)), default=origins[0])
+    return max(views, key=lambda view: len(_follow_chain(trace, view)), default=origins[0])
 
 
-def _chain(trace: Trace, node: Node) -> list[Node]:
+def _follow_chain(trace: Trace, node: Node) -> list[Node]:
     """Returns the node from which the movements start, then the movements up to `node`."""
     chain = [node]
     while chain[-1].op in LAWS and chain[-1].src:
@@ -100,20 +102,20 @@ def _chain(trace: Trace, node: Node) -> list[Node]:
     return chain[::-1]
 
 
-def _steps(chain: Sequence[Node]) -> tuple[MovementStep, ...]:
+def _make_steps(chain: Sequence[Node]) -> tuple[MovementStep, ...]:
     first = chain[0]
-    steps = [MovementStep(first.label, None, ShapeTracker.from_shape(_sizes(first)), node=first.id)]
+    steps = [MovementStep(first.label, None, ShapeTracker.from_shape(_read_sizes(first)), node=first.id)]
     for node in chain[1:]:
-        arg = _sizes(node) if node.op in ("RESHAPE", "EXPAND") else _reading_nodes(node.arg)
+        arg = _read_sizes(node) if node.op in ("RESHAPE", "EXPAND") else _parse_numbers(node.arg)
         steps.append(moved(steps[-1].tracker, node.op, arg, node.id))
     return tuple(steps)
 
 
-def _sizes(node: Node) -> tuple[int, ...]:
-    return tuple(_reading_nodes(str(size)) for size in node.shape or ())
+def _read_sizes(node: Node) -> tuple[int, ...]:
+    return tuple(_parse_numbers(str(size)) for size in node.shape or ())
 
 
-def _reading_nodes(text: str) -> Any:
+def _parse_numbers(text: str) -> Any:
     """Parses a number or a tuple of numbers. Variables have the values of the capture."""
     try:
         return literal_eval(_VALUE.sub(r"\1", text))
@@ -121,7 +123,7 @@ def _reading_nodes(text: str) -> Any:
         raise ShapeError(f"{text} has sizes that change from call to call and cannot be drawn") from None
 
 
-def _other_views(views: Views, base: Node, own_ids: set[int]) -> Iterable[Other]:
+def _yield_other_views(views: Views, base: Node, own_ids: set[int]) -> Iterable[Other]:
     """Yields further views of the same memory that some node reads. `views` has the last movements of a trace."""
     count = 0
     for node, chain in views:
@@ -130,18 +132,18 @@ def _other_views(views: Views, base: Node, own_ids: set[int]) -> Iterable[Other]
         if node.id in own_ids or chain[0].id != base.id:
             continue
         try:
-            tracker = _steps(chain)[-1].tracker
+            tracker = _make_steps(chain)[-1].tracker
         except ShapeError:
             continue
         count += 1
         yield Other(node.name or f"{node.op.lower()} {node.id}", tracker, node.id)
 
 
-def _last_movements(trace: Trace) -> Views:
+def _find_last_movements(trace: Trace) -> Views:
     """Returns the movements that no further movement reads, each with its chain."""
     moves = [node for node in trace.nodes if node.kind == "lazybuffer" and node.op in LAWS]
     inner = {source for node in moves for source in node.src}
-    return [(node, _chain(trace, node)) for node in moves if node.id not in inner]
+    return [(node, _follow_chain(trace, node)) for node in moves if node.id not in inner]
 
 
 __all__ = ["NoShape", "shape_data", "shape_of_node", "shapes_data"]

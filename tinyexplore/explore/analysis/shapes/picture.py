@@ -48,8 +48,8 @@ def shape_svg(view: ShapeGrid) -> str:
     lines = [shortened(line, _MOST_LETTERS) for line in [*([view.formula] if view.formula else []), *lines]]
     top = 44.0 + 16.0 * len(lines) + 14
     counts = Counter(cell.offset for cell in view.cells if cell.offset is not None)
-    element = _elements(view, _MARGIN, top)
-    memory = _memory(view, counts, _MARGIN + element.width + _GAP, top)
+    element = _draw_elements(view, _MARGIN, top)
+    memory = _draw_memory(view, counts, _MARGIN + element.width + _GAP, top)
     notes = [note for note in (view.law, window_text(view)) if note]
     words = max([len(title) * 7.4, *(len(line) * 6.7 for line in lines), *(len(note) * 6.1 for note in notes)])
     width = max(element.width + _GAP + memory.width, words) + 2 * _MARGIN
@@ -63,11 +63,11 @@ def shape_svg(view: ShapeGrid) -> str:
     return document(width, height, title, f"{title}. {'. '.join(lines)}", parts)
 
 
-def _elements(view: ShapeGrid, x: float, y: float) -> _Grid:
+def _draw_elements(view: ShapeGrid, x: float, y: float) -> _Grid:
     """Returns the grid of elements, a table for each plane, with the position of each element."""
     box = view.box
     planes = planes_of(view)
-    wide = _cell_width(max((cell.offset or 0 for cell in view.cells), default=0))
+    wide = _compute_cell_width(max((cell.offset or 0 for cell in view.cells), default=0))
     row_start = box[-2][0] if len(box) > 1 else 0
     column_start = box[-1][0] if box else 0
     label = 32.0
@@ -90,50 +90,52 @@ def _elements(view: ShapeGrid, x: float, y: float) -> _Grid:
             if len(box) > 1:
                 middle = top_of_row + _CELL / 2 + 3
                 parts.append(text(x + label - 6, middle, str(number + row_start), size=11, shade="ink2", anchor="end"))
-            parts += [_cell(x + label + column * wide, top_of_row, wide, offset) for column, offset in enumerate(row)]
+            parts += [
+                _draw_cell(x + label + column * wide, top_of_row, wide, offset) for column, offset in enumerate(row)
+            ]
             top_of_row += _CELL
             widest = max(widest, label + len(row) * wide)
         top_of_row += 6
     return _Grid(parts, widest, top_of_row - y)
 
 
-def _memory(view: ShapeGrid, counts: Counter[int], x: float, y: float) -> _Grid:
+def _draw_memory(view: ShapeGrid, counts: Counter[int], x: float, y: float) -> _Grid:
     """Returns memory in rows: which elements are read, how often, and by which other views."""
     width = memory_width([step.tracker for step in view.steps])
     start, stop = memory_window(view.size, width, min(counts, default=0))
-    wide = _cell_width(stop)
+    wide = _compute_cell_width(stop)
     head = f"{view.name}: {count_text(view.size, 'place')}" + (
         "" if (start, stop) == (0, view.size) else f", {start} … {stop - 1}"
     )
     parts = [text(x, y, head, size=11, shade="ink2")]
-    beside = [_places(other.tracker) for other in view.others]
+    beside = [_find_offsets(other.tracker) for other in view.others]
     top = y + 8 + _HEAD
     for offset in range(start, stop):
         row, column = divmod(offset - start, width)
         left, above = x + column * wide, top + row * _CELL
-        parts.append(_cell(left, above, wide, offset, counts[offset]))
+        parts.append(_draw_cell(left, above, wide, offset, counts[offset]))
         for number, offsets in enumerate(beside):
             if offset in offsets:
-                parts.append(_bar(left + 2, above + _CELL - 4 - 3 * number, wide - 4, number))
+                parts.append(_draw_bar(left + 2, above + _CELL - 4 - 3 * number, wide - 4, number))
     label_top = top + -(-(stop - start) // width) * _CELL
     for number, other in enumerate(view.others):
         label_top += 16
-        parts.append(_bar(x, label_top - 6, 14, number))
+        parts.append(_draw_bar(x, label_top - 6, 14, number))
         parts.append(text(x + 20, label_top, other.name, size=11, shade="ink2"))
     return _Grid(parts, max(width * wide, len(head) * 6.4), label_top - y + 6)
 
 
-def _places(tracker: ShapeTracker) -> set[int]:
+def _find_offsets(tracker: ShapeTracker) -> set[int]:
     """Returns the memory offsets of the drawn elements of a view."""
     cells = cells_of(tracker, shown_box(tracker.shape))
     return {cell.offset for cell in cells if cell.offset is not None}
 
 
-def _cell_width(largest: int) -> float:
+def _compute_cell_width(largest: int) -> float:
     return max(22.0, len(str(largest)) * _DIGIT + 9)
 
 
-def _cell(x: float, y: float, width: float, offset: int | None, times: int = 1) -> str:
+def _draw_cell(x: float, y: float, width: float, offset: int | None, times: int = 1) -> str:
     """Returns one cell: filled if it is read, the darker the more often; dashed if it is padding."""
     name = "memory" if times == 1 else "buffer" if times else ""
     color = COLORS[name or "const"]
@@ -150,7 +152,7 @@ def _cell(x: float, y: float, width: float, offset: int | None, times: int = 1) 
     return f"<g>{title}{box}{words}</g>"
 
 
-def _bar(x: float, y: float, width: float, number: int) -> str:
+def _draw_bar(x: float, y: float, width: float, number: int) -> str:
     name = _OTHERS[number % len(_OTHERS)]
     color = COLORS[name].light
     attributes = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="2"'

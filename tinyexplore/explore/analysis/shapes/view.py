@@ -143,7 +143,7 @@ class ShapeView(ShapeGrid):
             self.size,
             max([step.node for step in self.steps if step.node is not None], default=None),
             tuple([_step_data(step) for step in self.steps]),
-            tuple([OtherData(other.name, other.node, _views_data(other.tracker)) for other in self.others]),
+            tuple([OtherData(other.name, other.node, _views_to_data(other.tracker)) for other in self.others]),
             tuple([(op.lower(), suggestion(op, self.shape), law) for op, law in LAWS.items()]),
         )
 
@@ -183,12 +183,12 @@ def steps_of(value: Any) -> tuple[MovementStep, ...]:
         while value.op in OpGroups.MOVEMENT and value.buffer is None:
             moves.append(value)
             value = value.src[0]
-        steps = [MovementStep("BUFFER", None, ShapeTracker.from_shape(_sizes(value.shape)))]
+        steps = [MovementStep("BUFFER", None, ShapeTracker.from_shape(_check_sizes(value.shape)))]
         for move in reversed(moves):
             steps.append(moved(steps[-1].tracker, move.op.name, move.arg))
         return tuple(steps)
     if isinstance(value, tuple):
-        return (MovementStep("BUFFER", None, ShapeTracker.from_shape(_sizes(value))),)
+        return (MovementStep("BUFFER", None, ShapeTracker.from_shape(_check_sizes(value))),)
     if isinstance(value, View):
         value = ShapeTracker((value,))
     if not isinstance(value, ShapeTracker):
@@ -196,7 +196,7 @@ def steps_of(value: Any) -> tuple[MovementStep, ...]:
     return (MovementStep("BUFFER" if value.contiguous else "VIEW", None, value),)
 
 
-def _sizes(sizes: Sequence[Any]) -> tuple[int, ...]:
+def _check_sizes(sizes: Sequence[Any]) -> tuple[int, ...]:
     if not all(type(size) is int for size in sizes):
         raise ShapeError(f"the shape {tuple(sizes)} has sizes that change from call to call and cannot be drawn")
     return tuple(sizes)
@@ -206,7 +206,7 @@ def _name_of(value: Any) -> str:
     return "buffer" if isinstance(value, Tensor | LazyBuffer) else "memory"
 
 
-def _views_data(tracker: ShapeTracker) -> tuple[ViewData, ...]:
+def _views_to_data(tracker: ShapeTracker) -> tuple[ViewData, ...]:
     return tuple([(view.shape, view.strides, view.offset, view.mask) for view in tracker.views])
 
 
@@ -219,7 +219,7 @@ def _step_data(step: MovementStep) -> ShapeStepData:
         step.formula,
         step.node,
         step.tracker.shape,
-        _views_data(step.tracker),
+        _views_to_data(step.tracker),
         (before.place, before.valid),
         (after.place, after.valid),
     )

@@ -102,7 +102,7 @@ class AccessPattern:
         printer = Printer(limit=MAX_STATEMENT)
         statements: list[Statement] = [statement for statement in statements_of(kernel.ast, printer) if statement.loops]
         self.statements = [
-            tuple(_operand(index, statement.loops) for index in statement.accesses) for statement in statements
+            tuple(_make_operand(index, statement.loops) for index in statement.accesses) for statement in statements
         ]
         self.loops = [statement.loops for statement in statements]
 
@@ -208,7 +208,7 @@ def crosses_lines(operand: Operand) -> bool:
     return is_vector and any(step and step * operand.item_bytes % width for step in steps)
 
 
-def _operand(index: UOp, loops: tuple[UOp, ...]) -> Operand:
+def _make_operand(index: UOp, loops: tuple[UOp, ...]) -> Operand:
     pointer = index.src[0]
     assert isinstance(pointer.dtype, PtrDType)
     item = int(pointer.dtype.base.itemsize)

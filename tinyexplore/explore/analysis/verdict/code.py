@@ -85,7 +85,7 @@ def hot_loop_of(assembly: Sequence[str], target: Target, uops: Sequence[UOp]) ->
         vector=sum(_is_vector(text) for text in texts),
         stack=sum(_STACK.search(text) is not None and _VECTOR.search(text) is not None for text in texts),
         wide_loads=sum(_WIDE_LOAD.search(text) is not None and "movnt" not in text for text in texts),
-        arithmetic=sum(_arithmetic_slots(text, target.vector_bytes * 8) for text in texts),
+        arithmetic=sum(_count_arithmetic_slots(text, target.vector_bytes * 8) for text in texts),
         past_caches=any("movnt" in line for line in assembly),
         lines=(body[0], body[-1]),
     )
@@ -96,7 +96,7 @@ def _is_vector(text: str) -> bool:
     return _VECTOR.search(operands) is not None and not _SCALAR.search(mnemonic) and not mnemonic.startswith("vcvtsi")
 
 
-def _arithmetic_slots(text: str, bits: int) -> float:
+def _count_arithmetic_slots(text: str, bits: int) -> float:
     mnemonic, _, operands = text.partition(" ")
     if not _ARITHMETIC.match(mnemonic) or "mm" not in operands:
         return 0.0
@@ -158,7 +158,7 @@ def code_model(
     weights = [weight for _, weight in loop_weights(uops)]
     others = sum(weights) / weights[number] if weights and weights[number] else 1.0
     counted = max(loop.arithmetic / max(fma_a_cycle, 0.1), loop.instructions / WIDTH)
-    chain = _chain_cycles(uops)
+    chain = _find_chain_cycles(uops)
     cycles, ports, lacks = max(counted, chain), "", ""
     busiest, source = counted, "instructions counted, dependence chains by the program"
     if tool:
@@ -184,7 +184,7 @@ def _has_variable_sizes(uops: Sequence[UOp]) -> bool:
     return any(node.op is Ops.RANGE and node.src[0].op is not Ops.CONST for node in uops)
 
 
-def _chain_cycles(uops: Sequence[UOp]) -> float:
+def _find_chain_cycles(uops: Sequence[UOp]) -> float:
     """Returns LATENCY if an innermost loop has an accumulator (each iteration waits for the previous one), else 0."""
     inside = False
     for node in uops:
@@ -237,7 +237,7 @@ def integer_operations(uops: Sequence[UOp]) -> int:
     It is the number of multiplications, or a quarter of the others, whichever is larger. Index arithmetic does not
     count.
     """
-    counted = _stored_values(uops)
+    counted = _find_stored_values(uops)
     products = others = 0
     times = [1]
     for node in uops:
@@ -252,7 +252,7 @@ def integer_operations(uops: Sequence[UOp]) -> int:
     return max(products, others // OTHERS)
 
 
-def _stored_values(uops: Sequence[UOp]) -> set[UOp]:
+def _find_stored_values(uops: Sequence[UOp]) -> set[UOp]:
     """Returns the stored or accumulated values and all values from which they are computed, without addresses."""
     values: set[UOp] = set()
     pending = [node.src[1] for node in uops if node.op in (Ops.STORE, Ops.ASSIGN)]

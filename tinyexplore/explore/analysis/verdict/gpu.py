@@ -58,7 +58,7 @@ def model_verdict(info: KernelInfo, gpu: GPUView) -> SpeedVerdict:
         share_of_limit=None,
         text=f"By the model alone, without a GPU: {text}{limits}",
         evidence=tuple(evidence),
-        suggestions=tuple(_suggestions(worst, conflict, gpu)),
+        suggestions=tuple(_make_suggestions(worst, conflict, gpu)),
         kernel=info.id,
         name=info.name,
         likely=kind,
@@ -94,7 +94,7 @@ def _occupancy_text(gpu: GPUView) -> str:
     return f" Occupancy is low: {share_text}, limited by {gpu.occupancy.limit}."
 
 
-def _suggestions(worst: WarpAccess | None, conflict: WarpAccess | None, gpu: GPUView) -> list[Suggestion]:
+def _make_suggestions(worst: WarpAccess | None, conflict: WarpAccess | None, gpu: GPUView) -> list[Suggestion]:
     texts = [worst.advice if worst is not None else "", conflict.advice if conflict is not None else ""]
     if gpu.occupancy is not None and gpu.occupancy.share < HELD:
         texts.append(gpu.occupancy.advice)

@@ -41,10 +41,10 @@ def _judge_kernel(view: KernelAnalyses, number: int) -> SpeedVerdict:
     is_decided = rule is not None and rule.holds not in NEEDS_MODEL and likely in NEEDS_NO_MODEL
     if not is_decided or likely in ("compute", "bandwidth") and facts.share < 0.65:
         facts = facts_of(view, number)
-    return _with_llvm_explanation(view, number, verdict_of(facts))
+    return _add_llvm_explanation(view, number, verdict_of(facts))
 
 
-def _with_llvm_explanation(view: KernelAnalyses, number: int, verdict: SpeedVerdict) -> SpeedVerdict:
+def _add_llvm_explanation(view: KernelAnalyses, number: int, verdict: SpeedVerdict) -> SpeedVerdict:
     """Adds the values that LLVM spills, or its reason for a loop without vectors, to a verdict."""
     if verdict.likely not in ("spills", "not vectorized") or verdict.facts is None:
         return verdict
@@ -128,11 +128,11 @@ class VerdictList(ReadableRow):
 
 def verdict_list(view: KernelAnalyses) -> VerdictList:
     """Returns the verdicts of a trace as views show them."""
-    rows = tuple(_row(verdict) for verdict in all_verdicts(view))
-    return VerdictList(rows, _row(whole_verdict(view)) if rows else None)
+    rows = tuple(_make_row(verdict) for verdict in all_verdicts(view))
+    return VerdictList(rows, _make_row(whole_verdict(view)) if rows else None)
 
 
-def _row(verdict: SpeedVerdict) -> VerdictRow:
+def _make_row(verdict: SpeedVerdict) -> VerdictRow:
     trials = tuple(TrialRow(trial.text, trial.result) for trial in verdict.suggestions)
     return VerdictRow(
         kernel=verdict.kernel,

@@ -73,7 +73,7 @@ def facts_of(view: KernelAnalyses, number: int, *, model: bool = True) -> Kernel
     assembly = _assembly_of(view, info)
     loop = hot_loop_of(assembly, captured.spec.target, captured.uops) if assembly else None
     facts = with_loops.with_code(facts, assembly, loop, model)
-    return replace(facts, stream_us=_stream_us(facts)) if model and _may_wait_for_memory(facts) else facts
+    return replace(facts, stream_us=_measure_stream_us(facts)) if model and _may_wait_for_memory(facts) else facts
 
 
 def _may_wait_for_memory(facts: KernelFacts) -> bool:
@@ -82,7 +82,7 @@ def _may_wait_for_memory(facts: KernelFacts) -> bool:
     return is_stream and facts.bytes_moved >= LARGE and facts.share < 0.7
 
 
-def _stream_us(facts: KernelFacts) -> float:
+def _measure_stream_us(facts: KernelFacts) -> float:
     """Measures the time of a stream of as many bytes as the kernel moves; takes about 0.1 s."""
     rate = stream_rate(facts.bytes_moved, facts.bytes_written / facts.bytes_moved, facts.threads)
     return facts.bytes_moved / rate / 1e3 if rate else 0.0
@@ -117,17 +117,17 @@ class _Loops:
 
     def facts(self, run: Run | None) -> KernelFacts:
         """Returns the facts without those from the assembly."""
-        moved, written = self._bytes()
-        operations, arithmetic, peaks, unused = self._arithmetic()
+        moved, written = self._count_bytes()
+        operations, arithmetic, peaks, unused = self._analyze_arithmetic()
         samples = sorted(run.times_us) if run is not None and run.warm else []
         time_us = median(samples) if samples else 0.0
         missing = [] if self.ceilings.rows else ["no ceilings were measured for this machine and target"]
         if slow_arithmetic_rows(self.ceilings.rows, self.target.vector_bytes // 4):
             missing.append("how high the float32 ceiling is: it was measured under load, and is too low for this clock")
-        memory = [self._memory_us(moved, written, count) for count in (self.all_threads, self.threads)]
-        level = self._level(moved, written)
+        memory = [self._estimate_memory_us(moved, written, count) for count in (self.all_threads, self.threads)]
+        level = self._find_level(moved, written)
         return replace(
-            self._patterns(moved, written),
+            self._analyze_patterns(moved, written),
             kernel=self.info.id,
             name=self.info.name,
             time_us=time_us,
@@ -156,9 +156,9 @@ class _Loops:
             missing=tuple(missing),
         )
 
-    def _bytes(self) -> tuple[int, int]:
+    def _count_bytes(self) -> tuple[int, int]:
         """Returns the bytes that must move, and the part of them that is written."""
-        touched = {buffer: self._touched(buffer) for buffer in self.sizes}
+        touched = {buffer: self._count_touched_bytes(buffer) for buffer in self.sizes}
         if not self.random and sum(touched.values()) >= SPARSE * sum(self.sizes.values()):
             return self.info.bytes_moved, self.info.bytes_written
         read = written = 0
@@ -173,12 +173,12 @@ class _Loops:
                 read += nbytes
         return read + written, written
 
-    def _touched(self, buffer: int) -> int:
+    def _count_touched_bytes(self, buffer: int) -> int:
         """Returns the bytes of the cache lines of a buffer that the kernel accesses; all if that is unknown."""
         operands = [operand for operand in self.pattern.operands if operand.buffer == buffer]
         return min(self.sizes[buffer], sum(operand.inside(0) for operand in operands))
 
-    def _arithmetic(self) -> tuple[int, str, tuple[float, float], str]:
+    def _analyze_arithmetic(self) -> tuple[int, str, tuple[float, float], str]:
         """Returns the operations, their type, their peak rates (all threads, the kernel's threads), and unused dot
         instructions.
 
@@ -190,25 +190,25 @@ class _Loops:
         if dots:
             kind, operations = dots, self.info.flops
         else:
-            kind, operations = self._longest_arithmetic(redundant if redundant >= 2 else 1)
-        peak, peak_of_threads = (self._peak(kind, count) for count in (self.all_threads, self.threads))
-        rates = {name: self._peak(name, self.all_threads) for name in self._narrow_instructions()}
+            kind, operations = self._find_longest_arithmetic(redundant if redundant >= 2 else 1)
+        peak, peak_of_threads = (self._find_peak(kind, count) for count in (self.all_threads, self.threads))
+        rates = {name: self._find_peak(name, self.all_threads) for name in self._find_narrow_instructions()}
         fastest = max(rates, key=rates.__getitem__, default="")
         unused = fastest if fastest not in ("", kind) and peak and rates[fastest] >= PAYS * peak else ""
         return operations, kind, (peak, peak_of_threads), unused
 
-    def _longest_arithmetic(self, redundant: float) -> tuple[str, int]:
+    def _find_longest_arithmetic(self, redundant: float) -> tuple[str, int]:
         """Returns the type whose operations take longest at their peak rate, and the number of its operations."""
         types = self.info.arithmetic
         floats = "float64" if "float64" in types and "float32" not in types else "float32"
         counts = {"int32": 2 * integer_operations(self.uops) / redundant}
         if types:
             counts[floats] = 2 * executed_operations(self.uops) / redundant
-        peaks = {kind: self._peak(kind, self.all_threads) for kind in counts}
+        peaks = {kind: self._find_peak(kind, self.all_threads) for kind in counts}
         kind = max(counts, key=lambda name: (counts[name] / peaks[name] if peaks[name] else 0.0, name != "int32"))
         return kind, round(counts[kind])
 
-    def _narrow_instructions(self) -> tuple[str, ...]:
+    def _find_narrow_instructions(self) -> tuple[str, ...]:
         """Returns the instructions that multiply and add the operand types of a sum of products.
 
         An operand that another kernel converted counts with its original type.
@@ -220,11 +220,13 @@ class _Loops:
         if not is_product:
             return ()
         types = {
-            self._original_type(buffer) for slot, buffer in enumerate(self.info.buffers) if slot not in self.written
+            self._find_original_type(buffer)
+            for slot, buffer in enumerate(self.info.buffers)
+            if slot not in self.written
         }
         return NARROW.get(types.pop(), ()) if len(types) == 1 else ()
 
-    def _original_type(self, buffer: int) -> str:
+    def _find_original_type(self, buffer: int) -> str:
         """Returns the type of a buffer, or of the equally sized buffer from which a kernel converted it."""
         info = self.trace.buffers[buffer]
         if info.maker is not None and info.dtype in ("float32", "int32"):
@@ -233,27 +235,27 @@ class _Loops:
                 return sources[0].dtype
         return info.dtype
 
-    def _peak(self, kind: str, threads: int) -> float:
+    def _find_peak(self, kind: str, threads: int) -> float:
         ceiling = self.ceilings.peak(kind, threads) or self.ceilings.peak(kind)
-        return self._threads_rate(ceiling, self.ceilings.peak(kind, 1), threads)
+        return self._find_threads_rate(ceiling, self.ceilings.peak(kind, 1), threads)
 
-    def _threads_rate(self, ceiling: Ceiling | None, single: Ceiling | None, threads: int) -> float:
+    def _find_threads_rate(self, ceiling: Ceiling | None, single: Ceiling | None, threads: int) -> float:
         """Returns the rate of several threads; scales the rate of one thread if the former is lower, thus disturbed."""
         if ceiling is None:
             return 0.0
         return threads * single.rate if single is not None and ceiling.rate < single.rate else ceiling.rate
 
-    def _memory_us(self, nbytes: int, written: int, threads: int) -> float:
-        rate = self._rate(nbytes, written / nbytes if nbytes else 0.0, threads)
+    def _estimate_memory_us(self, nbytes: int, written: int, threads: int) -> float:
+        rate = self._find_rate(nbytes, written / nbytes if nbytes else 0.0, threads)
         return nbytes / rate / 1e3 if rate else 0.0
 
-    def _rate(self, nbytes: int, write_share: float, threads: int) -> float:
+    def _find_rate(self, nbytes: int, write_share: float, threads: int) -> float:
         ceiling = self.ceilings.bandwidth(nbytes, write_share, threads)
         if nbytes > 0.75 * self.target.l2_bytes * threads:  # memory that the threads share
             return ceiling.rate if ceiling is not None else 0.0
-        return self._threads_rate(ceiling, self.ceilings.bandwidth(nbytes // threads, write_share, 1), threads)
+        return self._find_threads_rate(ceiling, self.ceilings.bandwidth(nbytes // threads, write_share, 1), threads)
 
-    def _level(self, nbytes: int, written: int) -> str:
+    def _find_level(self, nbytes: int, written: int) -> str:
         """Returns the memory level of a working set: by a core's cache sizes, and beyond them by the measured curve."""
         if nbytes <= self.target.l1_bytes * self.threads:
             return "L1"
@@ -261,12 +263,12 @@ class _Loops:
             return "L2"
         if nbytes > PAST_L3 * max(self.target.l3_bytes, cache_bytes(3, 0)):
             return "memory"
-        own_rate, far_rate = (self._rate(size, 0.0, self.all_threads) for size in (nbytes, 1 << 40))
+        own_rate, far_rate = (self._find_rate(size, 0.0, self.all_threads) for size in (nbytes, 1 << 40))
         return "L3" if far_rate and own_rate >= LEVEL_GAIN * far_rate else "memory"
 
     # *** access patterns ***
 
-    def _patterns(self, moved: int, written: int) -> KernelFacts:
+    def _analyze_patterns(self, moved: int, written: int) -> KernelFacts:
         """Returns the facts from the access patterns; all other fields are 0."""
         l1, l2 = CacheShape(self.target.l1_bytes, L1_WAYS), CacheShape(self.target.l2_bytes, L2_WAYS)
         beyond_l1, near = self.pattern.traffic(l1)
@@ -276,8 +278,8 @@ class _Loops:
             _EMPTY,
             redundant=redundancy(self.uops, self.kernel),
             l2_traffic=total / moved if moved and not self.random else 1.0,
-            refill_us=self._refill_us(sum(beyond_l1.values())),
-            **self._gathers(),
+            refill_us=self._estimate_refill_us(sum(beyond_l1.values())),
+            **self._analyze_gathers(),
         )
         if conflict := near or beyond_l3:
             facts = replace(facts, conflict=self.names[conflict[0]], conflict_pitch=conflict[1])
@@ -291,7 +293,7 @@ class _Loops:
             runs, nbytes = runs_of(operand), beyond_l2.get(buffer, 0)
             if operand.nbytes <= l2.nbytes and nbytes <= 4 * l2.nbytes and moved <= l2.nbytes * self.threads:
                 continue
-            cost_us = self._pattern_us(operand, runs, nbytes, moved)
+            cost_us = self._estimate_pattern_us(operand, runs, nbytes, moved)
             pattern_us += cost_us
             if cost_us > worst_us:
                 worst_us = cost_us
@@ -309,11 +311,11 @@ class _Loops:
                 line_use = min(line_use, runs.run_bytes / min(pitch, LINE))
         return replace(facts, pattern_us=pattern_us, line_use=line_use)
 
-    def _refill_us(self, nbytes: int) -> float:
-        rate = self._rate(self.target.l2_bytes // 4 * self.threads, 0.0, self.threads)
+    def _estimate_refill_us(self, nbytes: int) -> float:
+        rate = self._find_rate(self.target.l2_bytes // 4 * self.threads, 0.0, self.threads)
         return nbytes / rate / 1e3 if rate else 0.0
 
-    def _pattern_us(self, operand: Operand, runs: Runs, nbytes: int, moved: int) -> float:
+    def _estimate_pattern_us(self, operand: Operand, runs: Runs, nbytes: int, moved: int) -> float:
         """Returns the time of an operand's traffic, given the length of its contiguous pieces."""
         is_shared = any(loop.arg.kind is AxisKind.THREAD and not operand.varies(loop) for loop in operand.loops)
         spread = operand.nbytes * (self.threads if is_shared else 1)
@@ -322,10 +324,10 @@ class _Loops:
             if rate is not None and rate.rate:
                 used = nbytes if runs.run_bytes >= LINE else nbytes / LINE * 4  # a single float per line
                 return used / rate.rate / 1e3
-        rate_all = self._rate(max(spread, moved), float(operand.buffer in self.written), self.threads)
+        rate_all = self._find_rate(max(spread, moved), float(operand.buffer in self.written), self.threads)
         return nbytes / rate_all / 1e3 if rate_all else 0.0
 
-    def _gathers(self) -> dict[str, Any]:
+    def _analyze_gathers(self) -> dict[str, Any]:
         if not self.random:
             return {}
         operand = max(self.random, key=_count_visits)
@@ -346,7 +348,7 @@ class _Loops:
         if loop is None:
             return replace(facts, missing=(*facts.missing, "no assembly of x86 with a loop to read"))
         if facts.level == "memory" and not loop.past_caches:
-            facts = replace(facts, fetch_us=self._memory_us(facts.bytes_written, 0, facts.threads))
+            facts = replace(facts, fetch_us=self._estimate_memory_us(facts.bytes_written, 0, facts.threads))
         facts = replace(
             facts,
             has_code=True,
@@ -357,7 +359,7 @@ class _Loops:
             level="memory" if loop.past_caches and facts.bytes_written >= 0.3 * facts.bytes_moved else facts.level,
         )
         lanes, clock = self.target.vector_bytes // 4, self.ceilings.clock_ghz
-        rate = self._peak("float32", 1)
+        rate = self._find_peak("float32", 1)
         fma = rate / 2 / lanes / clock if clock and rate else 2.0
         model, lacks = code_model(
             assembly,
@@ -386,9 +388,9 @@ class _Loops:
             ports=model.ports,
             model=model.source,
         )
-        return replace(facts, **self._crossing_times(loop, facts))
+        return replace(facts, **self._estimate_crossing_times(loop, facts))
 
-    def _crossing_times(self, loop: HotLoop, facts: KernelFacts) -> dict[str, Any]:
+    def _estimate_crossing_times(self, loop: HotLoop, facts: KernelFacts) -> dict[str, Any]:
         """Returns the time of the hot loop's loads, if some operand's vectors cross cache lines."""
         loops, operands = self.pattern.hottest()
         loads = [

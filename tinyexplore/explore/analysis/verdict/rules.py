@@ -68,15 +68,17 @@ def _is_redundant(facts: KernelFacts) -> bool:
 
 def _is_random(facts: KernelFacts) -> bool:
     part = explains(facts, facts.gather_us)
-    others = max(facts.busiest / facts.cycles * facts.code_share if facts.cycles else 0.0, _pattern_share(facts))
+    others = max(
+        facts.busiest / facts.cycles * facts.code_share if facts.cycles else 0.0, _compute_pattern_share(facts)
+    )
     return facts.gathers > 0 and facts.gather_bytes <= 64 and part >= 0.35 and part > others
 
 
-def _pattern_share(facts: KernelFacts) -> float:
+def _compute_pattern_share(facts: KernelFacts) -> float:
     return explains(facts, facts.pattern_us)
 
 
-def _bytes_share(facts: KernelFacts) -> float:
+def _compute_bytes_share(facts: KernelFacts) -> float:
     """Returns the share of the time that its bytes explain: read once and in order, plus those its stores fetch."""
     return explains(facts, facts.own_memory_us + facts.fetch_us)
 
@@ -104,7 +106,11 @@ def _is_memory_slow(facts: KernelFacts) -> bool:
 
 def _is_reread(facts: KernelFacts) -> bool:
     """Whether repeated reads from beyond the L2 take longer than the kernel's instructions."""
-    return facts.l2_traffic >= 1.8 and _pattern_share(facts) >= 0.5 and _pattern_share(facts) > 0.8 * facts.code_share
+    return (
+        facts.l2_traffic >= 1.8
+        and _compute_pattern_share(facts) >= 0.5
+        and _compute_pattern_share(facts) > 0.8 * facts.code_share
+    )
 
 
 def _has_rereads(facts: KernelFacts) -> bool:
@@ -122,13 +128,13 @@ def _has_strided_rereads(facts: KernelFacts) -> bool:
 
 def _is_unaligned(facts: KernelFacts) -> bool:
     part = explains(facts, facts.crossing_us)
-    return part >= 0.4 and part > 1.1 * facts.code_share and part > _bytes_share(facts)
+    return part >= 0.4 and part > 1.1 * facts.code_share and part > _compute_bytes_share(facts)
 
 
 def _is_limited_by_short_runs(facts: KernelFacts) -> bool:
     is_far = facts.worst_pitch >= 4096 and facts.worst_run < 4096
-    is_longer = facts.pattern_us >= 1.3 * facts.own_memory_us and _pattern_share(facts) > 0.8 * facts.code_share
-    return is_far and is_longer and _pattern_share(facts) >= 0.5
+    is_longer = facts.pattern_us >= 1.3 * facts.own_memory_us and _compute_pattern_share(facts) > 0.8 * facts.code_share
+    return is_far and is_longer and _compute_pattern_share(facts) >= 0.5
 
 
 def _is_chain_bound(facts: KernelFacts) -> bool:
@@ -147,7 +153,7 @@ def _has_spills(facts: KernelFacts) -> bool:
 
 
 def _has_set_conflicts(facts: KernelFacts) -> bool:
-    is_open = facts.code_share < 0.5 and _bytes_share(facts) < 0.6 and _pattern_share(facts) < 1.0
+    is_open = facts.code_share < 0.5 and _compute_bytes_share(facts) < 0.6 and _compute_pattern_share(facts) < 1.0
     return facts.conflict_pitch >= 1024 and is_open
 
 
@@ -175,47 +181,47 @@ def _is_port_bound(facts: KernelFacts) -> bool:
 
 
 def _is_memory_partly(facts: KernelFacts) -> bool:
-    return max(_bytes_share(facts), _pattern_share(facts)) + explains(facts, facts.launch_us) >= 0.6
+    return max(_compute_bytes_share(facts), _compute_pattern_share(facts)) + explains(facts, facts.launch_us) >= 0.6
 
 
 def _is_unexplained(facts: KernelFacts) -> bool:
     """Whether its instructions explain less than half of the time, and so do its bytes in order."""
-    return facts.has_model and facts.code_share < 0.5 and _bytes_share(facts) < 0.5
+    return facts.has_model and facts.code_share < 0.5 and _compute_bytes_share(facts) < 0.5
 
 
 def _is_random_remainder(facts: KernelFacts) -> bool:
-    return 0 < facts.gather_bytes < 4096 and _is_unexplained(facts) and _pattern_share(facts) < 0.5
+    return 0 < facts.gather_bytes < 4096 and _is_unexplained(facts) and _compute_pattern_share(facts) < 0.5
 
 
 def _is_strided_remainder(facts: KernelFacts) -> bool:
     is_apart = facts.worst_pitch >= 1024 and 0 < facts.worst_run < facts.worst_pitch and facts.worst_run < 1024
-    return (is_apart or facts.line_use < 0.5) and _is_unexplained(facts) and _pattern_share(facts) >= 0.3
+    return (is_apart or facts.line_use < 0.5) and _is_unexplained(facts) and _compute_pattern_share(facts) >= 0.3
 
 
-def _mixed_shares(facts: KernelFacts) -> tuple[float, float]:
+def _compute_mixed_shares(facts: KernelFacts) -> tuple[float, float]:
     """Returns the share of the time that instructions explain, and the share that memory explains."""
-    memory = max(_bytes_share(facts), explains(facts, max(facts.pattern_us, facts.refill_us)))
+    memory = max(_compute_bytes_share(facts), explains(facts, max(facts.pattern_us, facts.refill_us)))
     return facts.code_share, memory + explains(facts, facts.launch_us)
 
 
 def _is_mixed_compute(facts: KernelFacts) -> bool:
-    code, memory = _mixed_shares(facts)
+    code, memory = _compute_mixed_shares(facts)
     return code >= memory and code + 0.5 * memory >= 0.5
 
 
 def _is_mixed_bandwidth(facts: KernelFacts) -> bool:
-    code, memory = _mixed_shares(facts)
+    code, memory = _compute_mixed_shares(facts)
     return memory > code and memory + 0.5 * code >= 0.5
 
 
 def _is_memory_remainder(facts: KernelFacts) -> bool:
     is_far = facts.level in ("L3", "memory") and facts.has_model
-    return is_far and facts.code_share < 0.25 <= _bytes_share(facts)
+    return is_far and facts.code_share < 0.25 <= _compute_bytes_share(facts)
 
 
 def _is_scaling_remainder(facts: KernelFacts) -> bool:
     scales = facts.threads > 1 and facts.single_us >= 0.8 * facts.threads * facts.judged_us
-    return scales and not facts.gathers and _bytes_share(facts) < 0.25 and _pattern_share(facts) < 0.25
+    return scales and not facts.gathers and _compute_bytes_share(facts) < 0.25 and _compute_pattern_share(facts) < 0.25
 
 
 def _is_short_remainder(facts: KernelFacts) -> bool:

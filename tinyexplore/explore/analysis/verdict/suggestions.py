@@ -79,9 +79,9 @@ def suggestions_for(kind: str, facts: KernelFacts) -> Iterator[Suggestion]:
     if kind == "compute" and facts.share < 0.65:
         yield Suggestion(f"Use cheaper operations, or search for other opts: {kernel}.search().")
     if kind == "strided access":
-        yield from _against_strides(facts, kernel)
+        yield from _suggest_against_strides(facts, kernel)
     if kind == "spills":
-        yield from _against_spills(facts, kernel)
+        yield from _suggest_against_spills(facts, kernel)
     if kind in REMEDIES:
         names = {"gather_of": facts.gather_of or "the table", "worst": facts.worst or "an operand"}
         yield Suggestion(REMEDIES[kind].format(kernel=kernel, crossing=facts.crossing or "an operand", **names))
@@ -109,7 +109,7 @@ def smaller_tiles(opts: Sequence[str]) -> Iterator[tuple[str, ...]]:
             yield (*opts[:number], str(replace(largest, amount=amount)), *opts[number + 1 :])
 
 
-def _against_spills(facts: KernelFacts, kernel: str) -> Iterator[Suggestion]:
+def _suggest_against_spills(facts: KernelFacts, kernel: str) -> Iterator[Suggestion]:
     tile = next(smaller_tiles(facts.opts or ()), None)
     if tile is not None:
         yield Suggestion(f"A smaller register tile: {set_opts_text(facts.kernel, tile)}.", tile)
@@ -117,7 +117,7 @@ def _against_spills(facts: KernelFacts, kernel: str) -> Iterator[Suggestion]:
         yield Suggestion(f"A smaller register tile: fewer or smaller UPCAST and UNROLL opts by {kernel}.set_opts(…).")
 
 
-def _against_strides(facts: KernelFacts, kernel: str) -> Iterator[Suggestion]:
+def _suggest_against_strides(facts: KernelFacts, kernel: str) -> Iterator[Suggestion]:
     name = facts.worst or facts.conflict or "the operand"
     if not facts.operations:
         yield Suggestion("This kernel only copies: leave out the .contiguous() that makes it if one kernel reads it.")

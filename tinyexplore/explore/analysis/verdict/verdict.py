@@ -76,9 +76,9 @@ class SpeedVerdict(Readable):
         rows += [("try", trial.text, trial.result) for trial in self.suggestions]
         for part in self.parts:
             rows.append((f"kernel {part.kernel} · {part.name}", part.text, ""))
-        return Table(self.text, ("", "", ""), tuple(rows), self._notes())
+        return Table(self.text, ("", "", ""), tuple(rows), self._list_notes())
 
-    def _notes(self) -> tuple[str, ...]:
+    def _list_notes(self) -> tuple[str, ...]:
         missing = f"Not known: {'; '.join(self.missing)}." if self.missing else ""
         rule = f"Rule: {self.reason}" if self.reason else ""
         return tuple(note for note in (rule, missing) if note)
@@ -104,7 +104,9 @@ class SpeedVerdict(Readable):
         )
         table = f"<table>{parts}</table>" if parts else ""
         notes = (
-            f"<p style='font-size:.85em;opacity:.75'>{escape(join_lines(self._notes()))}</p>" if self._notes() else ""
+            f"<p style='font-size:.85em;opacity:.75'>{escape(join_lines(self._list_notes()))}</p>"
+            if self._list_notes()
+            else ""
         )
         return (
             f"<div style='border-left:4px solid {color};padding:2px 0 2px 12px'>"
@@ -123,13 +125,13 @@ def verdict_of(facts: KernelFacts, suggestions: Sequence[Suggestion] = ()) -> Sp
     kind, likely, rule = judge(facts)
     shown = facts.at_median()
     share = min(1.0, round(explains(shown, shown.limit_for(likely)), 3)) or None
-    text = _sentence(facts, shown, kind, likely)
+    text = _write_sentence(facts, shown, kind, likely)
     return SpeedVerdict(
         kind=kind,
         level=facts.level if kind == "bandwidth" else "",
         share_of_limit=share,
         text=text,
-        evidence=tuple(_evidence(facts, shown)),
+        evidence=tuple(_list_evidence(facts, shown)),
         suggestions=tuple(suggestions) or tuple(suggestions_for(likely, shown)),
         kernel=facts.kernel,
         name=facts.name,
@@ -151,7 +153,7 @@ def _limit_notes(facts: KernelFacts) -> tuple[str, ...]:
 # *** the sentence ***
 
 
-def _sentence(facts: KernelFacts, shown: KernelFacts, kind: str, likely: str) -> str:
+def _write_sentence(facts: KernelFacts, shown: KernelFacts, kind: str, likely: str) -> str:
     """Returns the sentence. `shown` has the facts at the median, for all figures."""
     text = _KERNEL_TEXTS[likely](shown) + _opts_text(shown, likely) + _model_text(shown, likely)
     if kind != "noise":
@@ -190,18 +192,18 @@ def _limit_share_text(facts: KernelFacts) -> str:
     """Returns the share of the limit as text: "76 % of its limit", or "faster than its measured limit"."""
     if facts.share > BEATS:
         return "faster than its measured limit"
-    return f"{_percent(min(1.0, facts.share))} of its limit"
+    return f"{_format_percent(min(1.0, facts.share))} of its limit"
 
 
-def _percent(share: float) -> str:
+def _format_percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.995 else f"{min(100 * share, 100):.0f} %"
 
 
-def _rate(amount: float, time_us: float) -> str:
+def _format_rate(amount: float, time_us: float) -> str:
     return figures_text(amount / time_us / 1e3) if time_us else "?"
 
 
-def _bytes(nbytes: float) -> str:
+def _format_bytes(nbytes: float) -> str:
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
         if nbytes >= size:
             return f"{figures_text(nbytes / size)} {unit}"
@@ -210,27 +212,29 @@ def _bytes(nbytes: float) -> str:
 
 def _bandwidth_text(facts: KernelFacts) -> str:
     time_us = facts.judged_us
-    used, highest = _rate(facts.bytes_moved, time_us), _rate(facts.bytes_moved, facts.least_us[0])
+    used, highest = _format_rate(facts.bytes_moved, time_us), _format_rate(facts.bytes_moved, facts.least_us[0])
     name = "Memory" if facts.level == "memory" else facts.level
-    moved = f"{_bytes(facts.bytes_moved)} at {used} GB/s of {highest}"
-    fetched = f" Its stores also fetch {_bytes(facts.bytes_written)} before they write." if facts.fetch_us else ""
+    moved = f"{_format_bytes(facts.bytes_moved)} at {used} GB/s of {highest}"
+    fetched = (
+        f" Its stores also fetch {_format_bytes(facts.bytes_written)} before they write." if facts.fetch_us else ""
+    )
     if facts.stream_us >= SLOWER * max(facts.least_us):
         stream, best = duration_text(facts.stream_us), duration_text(facts.memory_us)
         fetched += f" A stream of as many bytes takes {stream} now, {best} at best: the memory is slower now."
     elif facts.share < 0.5 and facts.has_model:
-        fetched += f" Its instructions explain {_percent(min(1.0, facts.code_share))} of the time."
+        fetched += f" Its instructions explain {_format_percent(min(1.0, facts.code_share))} of the time."
     return f"{name} bandwidth, {_limit_share_text(facts)}. It moves {moved}.{fetched}"
 
 
 def _compute_text(facts: KernelFacts) -> str:
     time_us = facts.judged_us
-    used, highest = _rate(facts.operations, time_us), _rate(facts.operations, facts.least_us[1])
+    used, highest = _format_rate(facts.operations, time_us), _format_rate(facts.operations, facts.least_us[1])
     executed = f"Arithmetic: it executes {used} of {highest} G operations a second ({facts.arithmetic})"
     parts = [executed] if facts.least_us[1] else []
     limit = f"Compute, {_limit_share_text(facts)}"
     if facts.share < 0.65 and facts.has_model:
         ports = f", the busiest: {facts.ports}" if facts.ports and facts.code_share <= OFF else ""
-        parts.append(f"Its instructions explain {_percent(min(1.0, facts.code_share))} of the time{ports}")
+        parts.append(f"Its instructions explain {_format_percent(min(1.0, facts.code_share))} of the time{ports}")
         if facts.code_share <= OFF and facts.cycles >= 1.5 * facts.busiest:
             waits = f"{facts.cycles:.3g} cycles an iteration, {facts.busiest:.3g} without the chains"
             parts.append(f"They form dependence chains: {waits}")
@@ -256,7 +260,7 @@ def _random_text(facts: KernelFacts) -> str:
 
 def _strided_text(facts: KernelFacts) -> str:
     if facts.line_use < 0.5:
-        line_use = _percent(facts.line_use)
+        line_use = _format_percent(facts.line_use)
         return f"{_slow_text(facts)}. Strided access: {line_use} of each cache line of {facts.worst} is used."
     if facts.worst_pitch and (facts.worst_run < 4096 or not facts.conflict):
         runs_text = f"{facts.worst_run:,} bytes, {facts.worst_pitch:,} bytes apart"
@@ -281,7 +285,7 @@ def _redundant_text(facts: KernelFacts) -> str:
 
 
 def _unaligned_text(facts: KernelFacts) -> str:
-    part = _percent(min(1.0, explains(facts, facts.crossing_us)))
+    part = _format_percent(min(1.0, explains(facts, facts.crossing_us)))
     crossing_text = f"those of {facts.crossing} cross cache lines, which explains {part} of the time"
     return f"{_slow_text(facts)}. Unaligned loads: {crossing_text}."
 
@@ -298,7 +302,7 @@ def _spills_text(facts: KernelFacts) -> str:
 
 
 def _one_thread_text(facts: KernelFacts) -> str:
-    share_text = _percent(min(1.0, explains(facts, facts.own_limit_us)))
+    share_text = _format_percent(min(1.0, explains(facts, facts.own_limit_us)))
     return f"{_slow_text(facts)}. One thread of {facts.all_threads}: it reaches {share_text} of one thread's limit."
 
 
@@ -319,9 +323,11 @@ def _unexplained_text(facts: KernelFacts) -> str:
     if facts.has_model:
         parts.append(("its instructions", facts.code_share))
     if not facts.share:
-        share_text = f" Its instructions explain {_percent(facts.code_share)} of the time." if facts.has_model else ""
+        share_text = (
+            f" Its instructions explain {_format_percent(facts.code_share)} of the time." if facts.has_model else ""
+        )
         return f"Unexplained: no ceilings of this target are known to compare with.{share_text}"
-    shares = ", ".join(f"{name} {_percent(share)}" for name, share in parts)
+    shares = ", ".join(f"{name} {_format_percent(share)}" for name, share in parts)
     return f"{_slow_text(facts)}. Unexplained. Share of the time that each part alone explains: {shares}."
 
 
@@ -352,7 +358,7 @@ def _model_text(facts: KernelFacts, likely: str) -> str:
 # *** evidence ***
 
 
-def _evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
+def _list_evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
     """Returns the figures. `facts` are those at the median, `measured` the original ones."""
     quartiles = f"{duration_text(facts.low_us)} to {duration_text(facts.high_us)}, n = {facts.samples}"
     evidence = [Evidence("median", f"{duration_text(facts.time_us)} ({quartiles})", "timing")]
@@ -361,12 +367,16 @@ def _evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
     if facts.launch_us:
         evidence.append(Evidence("launch", duration_text(facts.launch_us), "timing"))
     if facts.least_us[0]:
-        rate = f"{_rate(facts.bytes_moved, facts.judged_us)} of {_rate(facts.bytes_moved, facts.least_us[0])} GB/s"
-        text = f"{_bytes(facts.bytes_moved)}, {rate}, {facts.level}{_of_threads(facts)}"
+        reached = _format_rate(facts.bytes_moved, facts.judged_us)
+        rate = f"{reached} of {_format_rate(facts.bytes_moved, facts.least_us[0])} GB/s"
+        text = f"{_format_bytes(facts.bytes_moved)}, {rate}, {facts.level}{_write_of_threads(facts)}"
         evidence.append(Evidence("bytes", text, "roofline"))
     if facts.least_us[1] and facts.operations:
-        used, highest = _rate(facts.operations, facts.judged_us), _rate(facts.operations, facts.least_us[1])
-        rate = f"{used} of {highest} G op/s executed, {facts.arithmetic}{_of_threads(facts)}"
+        used, highest = (
+            _format_rate(facts.operations, facts.judged_us),
+            _format_rate(facts.operations, facts.least_us[1]),
+        )
+        rate = f"{used} of {highest} G op/s executed, {facts.arithmetic}{_write_of_threads(facts)}"
         evidence.append(Evidence("arithmetic", rate, "roofline"))
     evidence.append(Evidence("threads", f"{facts.threads} of {facts.all_threads}", "timing"))
     if facts.single_us:
@@ -386,20 +396,20 @@ def _evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
         if facts.stack:
             evidence.append(Evidence("stack accesses", f"{facts.stack} of {facts.instructions}", "code"))
     if facts.has_model:
-        evidence.append(Evidence("cycles per iteration", _cycles(facts), "throughput"))
+        evidence.append(Evidence("cycles per iteration", _format_cycles(facts), "throughput"))
     if measured.waited is not None:
         evidence.append(Evidence("waited for a core", f"each thread {_waited_text(measured)} of the time", "timing"))
     return evidence
 
 
-def _of_threads(facts: KernelFacts) -> str:
+def _write_of_threads(facts: KernelFacts) -> str:
     """Returns the text about the number of threads in a short kernel's limit; "" if it uses all threads."""
     if facts.judged_us > WAKES or facts.threads == facts.all_threads:
         return ""
     return f" (limit of {count_text(facts.threads, 'thread')})"
 
 
-def _cycles(facts: KernelFacts) -> str:
+def _format_cycles(facts: KernelFacts) -> str:
     model = f"the model says {facts.cycles:.3g}, or {facts.busiest:.3g} if no instruction waits"
     return f"{facts.measured_cycles:.3g} measured; {model}"
 
@@ -431,33 +441,33 @@ def program_verdict(
     """
     if not parts:
         raise ValueError("no kernel of this program has a verdict: none ran here and was timed")
-    sentence = _verdict_on_kernels(title, parts, counts, unknown)
+    sentence = _judge_kernels(title, parts, counts, unknown)
     if not outside:
         return sentence
-    kernels_us, outside_us = sum(_times(parts, counts)), sum(operation.time_us for operation in outside)
+    kernels_us, outside_us = sum(_compute_times(parts, counts)), sum(operation.time_us for operation in outside)
     is_longer = outside_us >= kernels_us
     return replace(
         sentence,
         kind="unexplained" if is_longer else sentence.kind,
         level="" if is_longer else sentence.level,
         share_of_limit=None,
-        text=_with_outside_operations(sentence.text, outside, kernels_us),
+        text=_add_outside_operations(sentence.text, outside, kernels_us),
         evidence=(*sentence.evidence, Evidence("outside of the kernels", duration_text(outside_us), "")),
         reason="",
         facts=None,
     )
 
 
-def _times(parts: Sequence[SpeedVerdict], counts: Sequence[int]) -> list[float]:
+def _compute_times(parts: Sequence[SpeedVerdict], counts: Sequence[int]) -> list[float]:
     """Returns the time of all launches of each kernel, in microseconds."""
     return [
         (verdict.facts.time_us if verdict.facts is not None else 0.0) * count for verdict, count in zip(parts, counts)
     ]
 
 
-def _verdict_on_kernels(title: str, parts: Sequence[SpeedVerdict], counts: Sequence[int], unknown: int) -> SpeedVerdict:
+def _judge_kernels(title: str, parts: Sequence[SpeedVerdict], counts: Sequence[int], unknown: int) -> SpeedVerdict:
     """Returns the verdict on a program without the operations of other libraries."""
-    times = _times(parts, counts)
+    times = _compute_times(parts, counts)
     total = sum(times)
     order = sorted(range(len(parts)), key=lambda number: -times[number])
     first = parts[order[0]]
@@ -469,7 +479,7 @@ def _verdict_on_kernels(title: str, parts: Sequence[SpeedVerdict], counts: Seque
     share = round(limits / total, 3) if total and all(verdict.share_of_limit for verdict in parts) else None
     kind, level, text = first.kind, first.level, first.text
     if len(parts) > 1:
-        part = _percent(times[order[0]] / total) if total else "?"
+        part = _format_percent(times[order[0]] / total) if total else "?"
         text = f"{first.text} That is kernel {first.kernel}, {part} of {duration_text(total)}."
     if total and launches >= 0.5 * total and first.kind != "noise":
         kind, level = "launch overhead", ""
@@ -501,7 +511,7 @@ def _verdict_on_kernels(title: str, parts: Sequence[SpeedVerdict], counts: Seque
     )
 
 
-def _with_outside_operations(text: str, outside: Sequence[OutsideOperation], kernels_us: float) -> str:
+def _add_outside_operations(text: str, outside: Sequence[OutsideOperation], kernels_us: float) -> str:
     """Returns the verdict on the kernels with the time of other operations; the longer of both comes first."""
     total = sum(operation.time_us for operation in outside)
     longest = max(outside, key=lambda operation: operation.time_us)

@@ -52,8 +52,8 @@ class WhyOpts(Readable):
         applicable = [
             decision for decision in self.chosen if decision.opts or decision.choice.weighed or decision.choice.compared
         ]
-        rows = tuple(map(_row, applicable))
-        others = [_not_applied(decision.choice) for decision in self.chosen if decision not in applicable]
+        rows = tuple(map(_make_row, applicable))
+        others = [_explain_not_applied(decision.choice) for decision in self.chosen if decision not in applicable]
         notes = (f"Decisions without effect: {', '.join(others)}.",) if others else ()
         columns = ("decision", "opts and reasons", "numbers compared", "opts without this decision")
         return Table(title, columns, rows, notes, frozenset((columns[0], columns[3])))
@@ -83,11 +83,11 @@ def weighed_text(weighed: Weighed) -> str:
     return text if following is None else f"{text}; next best {following[0]} ({following[1]:.3g})"
 
 
-def _not_applied(choice: Choice) -> str:
+def _explain_not_applied(choice: Choice) -> str:
     return f"{choice.name} ({choice.settled_by} came first)" if choice.settled_by else choice.name
 
 
-def _row(row: Chosen) -> tuple[str, str, str, str]:
+def _make_row(row: Chosen) -> tuple[str, str, str, str]:
     """Returns the row of a decision: its name, its opts, the numbers it compared, and the opts without it."""
     opts = [f"{opt.opt}: {opt.reason}" if opt.applied else f"{opt.opt} is illegal: {opt.reason}" for opt in row.opts]
     numbers = [*map(weighed_text, row.choice.weighed), *map(compared_text, row.choice.compared)]

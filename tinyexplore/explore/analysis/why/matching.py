@@ -137,7 +137,7 @@ class _Walk:
         if pattern.name is not None:
             bound = {**bound, pattern.name: node}
         sources = () if pattern.ops == _CONST_ONLY else pattern.src or ()
-        for order in _orders(pattern, sources, node):
+        for order in _list_operand_orders(pattern, sources, node):
             inner = [
                 (src, node.src[source], (*path, source), (*location, index))
                 for index, (src, source) in enumerate(zip(sources, order, strict=True))
@@ -230,7 +230,7 @@ def match_rule(rule: Rule, node: UOp, ctx: Any = NO_CONTEXT, *, places: bool = T
     return _Walk(rule, node, ctx, places=places).run()
 
 
-def _orders(pattern: UPat, patterns: Sequence[UPat], node: UOp) -> tuple[tuple[int, ...], ...]:
+def _list_operand_orders(pattern: UPat, patterns: Sequence[UPat], node: UOp) -> tuple[tuple[int, ...], ...]:
     """Returns the operand orders to try: both for a commutative operation, unless they are equal."""
     plain = tuple(range(len(patterns)))
     if not pattern.is_commutative:

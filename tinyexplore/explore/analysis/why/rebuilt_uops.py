@@ -80,31 +80,31 @@ def uop_of(node: Node, sources: Sequence[UOp]) -> UOp:
         raise CannotRebuild(f"node {node.id} is a {node.kind} ({node.op}), not a UOp of this version")
     op = Ops[node.op]
     try:
-        dtype = _dtype(node, op, sources)
-        return UOp(op, dtype, tuple(sources), _argument(node.arg, op, dtype))
+        dtype = _parse_dtype(node, op, sources)
+        return UOp(op, dtype, tuple(sources), _parse_argument(node.arg, op, dtype))
     except (ValueError, KeyError, AttributeError, IndexError, TypeError) as error:
         raise CannotRebuild(
             f"node {node.id} ({node.label}) cannot be rebuilt as a UOp: {node.dtype!r}, {node.arg!r} ({error})"
         ) from error
 
 
-def _dtype(node: Node, op: Ops, sources: Sequence[UOp]) -> DType | PtrDType:
+def _parse_dtype(node: Node, op: Ops, sources: Sequence[UOp]) -> DType | PtrDType:
     if node.dtype.endswith("*"):
         if op not in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
             address: PtrDType = sources[0].dtype  # an address has the type of its memory
             return address
         size = int(_MEMORY.search(node.detail)[1])  # type: ignore[index]
-        return PtrDType(_value_type(node.dtype[:-1]), size, "local" if op is Ops.DEFINE_LOCAL else "global")
-    return _value_type(node.dtype)
+        return PtrDType(_parse_value_type(node.dtype[:-1]), size, "local" if op is Ops.DEFINE_LOCAL else "global")
+    return _parse_value_type(node.dtype)
 
 
-def _value_type(text: str) -> DType:
+def _parse_value_type(text: str) -> DType:
     name, _, lanes = (text or "void").partition("×")
     scalar = _SCALARS[name]
     return scalar.vec(int(lanes)) if lanes else scalar
 
 
-def _argument(text: str, op: Ops, dtype: Any) -> Any:
+def _parse_argument(text: str, op: Ops, dtype: Any) -> Any:
     if text == "":
         return None
     if op is Ops.CONST:

@@ -189,10 +189,10 @@ def why_not(rule: Rule | str, node: UOp, *, ctx: Any = NO_CONTEXT) -> RuleAttemp
     rules = (
         [rule]
         if isinstance(rule, Rule)
-        else [candidate for candidate in _rules(tables().values()) if candidate.name == rule]
+        else [candidate for candidate in _list_rules(tables().values()) if candidate.name == rule]
     )
     if not rules:
-        names = ", ".join(sorted({candidate.name for candidate in _rules(tables().values())}))
+        names = ", ".join(sorted({candidate.name for candidate in _list_rules(tables().values())}))
         raise ValueError(f"no rule {rule!r} in any pass; there are: {names}")
     # if several rules have the name, the best match counts
     attempts = [_try_rule(candidate, node, ctx) for candidate in rules]
@@ -204,7 +204,7 @@ def could_fire(node: UOp, stage: str | None = None, *, ctx: Any = NO_CONTEXT) ->
     matchers = tables()
     if stage is not None and stage not in matchers:
         raise ValueError(f"no pass {stage!r} with rules; there are: {', '.join(matchers)}")
-    rules = _rules(matchers.values() if stage is None else [matchers[stage]])
+    rules = _list_rules(matchers.values() if stage is None else [matchers[stage]])
     attempts = [_try_rule(rule, node, ctx, places=False) for rule in rules if _is_about(rule, node)]
     found_to_fire = [attempt for attempt in attempts if attempt.verdict == "fires"]
     return tuple(found_to_fire) if stage is None else _mark_first(found_to_fire)
@@ -216,7 +216,7 @@ def tables() -> dict[str, PatternMatcher]:
     return {"split axes": SIMPLIFY, **passes}
 
 
-def _rules(matchers: Iterable[PatternMatcher]) -> list[Rule]:
+def _list_rules(matchers: Iterable[PatternMatcher]) -> list[Rule]:
     return list(dict.fromkeys(rule for table in matchers for rule in table.rules))
 
 
@@ -252,7 +252,7 @@ def _mark_first(attempts: list[RuleAttempt]) -> tuple[RuleAttempt, ...]:
 _NEAR = ("context", "nothing new", "function", "error", "another node", "argument", "type", "sources", "operation")
 
 
-def _distance_to_match(attempt: RuleAttempt) -> tuple[float, int]:
+def _measure_distance_to_match(attempt: RuleAttempt) -> tuple[float, int]:
     assert attempt.mismatch is not None
     return attempt.parts - attempt.passed, _NEAR.index(attempt.mismatch.kind)
 
@@ -305,7 +305,7 @@ class Explainer:
         uop, graph, number_in_graph, note = self._locate(number, row, steps_done)
         table = tables().get(row.name)
         if table is None:
-            note = f"{_no_rules(self.trace, row)} {note}".strip()
+            note = f"{_explain_no_rules(self.trace, row)} {note}".strip()
             return WhyNot(row.id, row.name, steps_done, number, node_text(uop), note, (), (), ())
         with Context(**settings_of(self.trace)):
             ctx = context_of(self.trace, row, self.rebuilt)
@@ -317,7 +317,9 @@ class Explainer:
                 raise ValueError(f"no rule {rule!r} in {row.name}; there are: {names}")
             attempts = [_try_rule(candidate, uop, ctx) for candidate in rules]
         could = [attempt for attempt in attempts if attempt.verdict == "fires"]
-        stopped = sorted((attempt for attempt in attempts if attempt.verdict != "fires"), key=_distance_to_match)
+        stopped = sorted(
+            (attempt for attempt in attempts if attempt.verdict != "fires"), key=_measure_distance_to_match
+        )
         return WhyNot(
             stage=row.id,
             name=row.name,
@@ -326,8 +328,8 @@ class Explainer:
             what=node_text(uop),
             note=note,
             fired=firings_on(self.trace, row, number),
-            could=tuple(_with_trace_nodes(attempt, graph, number_in_graph) for attempt in _mark_first(could)),
-            stopped=tuple(_with_trace_nodes(attempt, graph, number_in_graph) for attempt in stopped),
+            could=tuple(_add_trace_nodes(attempt, graph, number_in_graph) for attempt in _mark_first(could)),
+            stopped=tuple(_add_trace_nodes(attempt, graph, number_in_graph) for attempt in stopped),
         )
 
     def place_of(self, node: int, stage: int | None = None, step: int | None = None) -> tuple[int, int | None]:
@@ -358,7 +360,7 @@ class Explainer:
         """Returns the UOp of `node` at that step, the graph, the node's id in it, and a remark."""
         if not stage.steps:
             return self.rebuilt.uop(node), None, None, ""
-        graph, uops = self._graph(stage, step)
+        graph, uops = self._show_graph(stage, step)
         number_in_graph = next((key for key, shown in graph.nodes.items() if shown.node == node), None)
         if number_in_graph is not None:
             return uops[number_in_graph], graph, number_in_graph, ""
@@ -369,7 +371,7 @@ class Explainer:
             "It is not in the graph at this step, so the rules are tried on the node as recorded.",
         )
 
-    def _graph(self, stage: Stage, step: int) -> tuple[ShownGraph, dict[int, UOp]]:
+    def _show_graph(self, stage: Stage, step: int) -> tuple[ShownGraph, dict[int, UOp]]:
         shown_graph = self.graphs.get((stage.id, step))
         if shown_graph is None:
             replay = self.replays.get(stage.id)
@@ -383,7 +385,7 @@ class Explainer:
         return shown_graph
 
 
-def _with_trace_nodes(attempt: RuleAttempt, graph: ShownGraph | None, number_in_graph: int | None) -> RuleAttempt:
+def _add_trace_nodes(attempt: RuleAttempt, graph: ShownGraph | None, number_in_graph: int | None) -> RuleAttempt:
     """Returns the attempt with the trace's nodes for the parts of its pattern and for the mismatch."""
     if graph is None or number_in_graph is None:
         return attempt
@@ -407,7 +409,7 @@ def firings_on(trace: Trace, stage: Stage, node: int) -> tuple[RecordedRewrite, 
     return tuple(firings)
 
 
-def _no_rules(trace: Trace, stage: Stage) -> str:
+def _explain_no_rules(trace: Trace, stage: Stage) -> str:
     if stage.transform is not None:
         law = trace.transforms[stage.transform].law.partition("\n")[0]
         return f"{stage.name} has no rules: it is a transform, one function of the whole graph. {law}"
@@ -439,10 +441,10 @@ def context_of(trace: Trace, stage: Stage, rebuilt: RebuiltUOps) -> Any:
         target = Device[trace.kernels[stage.kernel].device].target
     except (DeviceUnavailable, ValueError, KeyError):
         return NO_CONTEXT
-    return step.context(Lowering(target, tuple(_arguments(trace, stage.kernel, rebuilt))))
+    return step.context(Lowering(target, tuple(_yield_arguments(trace, stage.kernel, rebuilt))))
 
 
-def _arguments(trace: Trace, kernel: int, rebuilt: RebuiltUOps) -> Iterator[UOp]:
+def _yield_arguments(trace: Trace, kernel: int, rebuilt: RebuiltUOps) -> Iterator[UOp]:
     """Yields the arguments of a kernel as scheduled."""
     for stage in trace.stages:
         if stage.kernel == kernel and len(stage.before) == 1 and trace.nodes[stage.before[0]].kind == "uop":

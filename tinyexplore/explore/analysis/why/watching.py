@@ -87,10 +87,10 @@ class _ReturnTracer:
 
     def place(self, frame: FrameType, seen: _Seen) -> ReturnSite:
         code = frame.f_code
-        text = _line(code.co_filename, seen.line)
+        text = _read_line(code.co_filename, seen.line)
         because = ""
         if _RETURNS_NOTHING.match(text) and seen.before != seen.line:
-            because = _line(code.co_filename, seen.before)
+            because = _read_line(code.co_filename, seen.before)
         names = dict.fromkeys(_NAME.findall(f"{because} {text.partition('#')[0]}"))
         variables = frame.f_locals
         values = tuple([(name, self.value(variables[name])) for name in names if name in variables])
@@ -123,7 +123,7 @@ def watch_returns(
     return watch.places[:MOST_PLACES]
 
 
-def _line(file: str, number: int) -> str:
+def _read_line(file: str, number: int) -> str:
     return linecache.getline(file, number).strip()
 
 
