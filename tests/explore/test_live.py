@@ -327,7 +327,7 @@ def test_without_a_way_to_fetch_it_the_error_says_how_to_bring_it(tmp_path: Path
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("NPM_CONFIG_REGISTRY", raising=False)
     monkeypatch.delenv("npm_config_registry", raising=False)
-    monkeypatch.setattr(pyodide, "_checkout", lambda: tmp_path)
+    monkeypatch.setattr(pyodide, "_find_checkout", lambda: tmp_path)
     with pytest.raises(PyodideMissing, match=rf"npm pack pyodide@{PYODIDE_VERSION}.*PYODIDE="):
         find_pyodide()
 

@@ -17,7 +17,7 @@ from tinyexplore.explore.analysis.passes.reading import read_remarks, read_runs,
 from tinyexplore.explore.analysis.passes.sequence import LLVMPass, LLVMPasses, PassLine, Remark, Spill
 from tinyexplore.explore.analysis.passes.spills import spills_of
 from tinyexplore.explore.analysis.passes.stages import trace_of
-from tinyexplore.explore.tracefile.columns import _unpacked_texts
+from tinyexplore.explore.tracefile.columns import _unpack_texts
 from tinyexplore.explore.tracefile.valid import check_trace
 
 pytestmark = pytest.mark.skipif("LLVM" not in Device.available(), reason="needs llvmlite")
@@ -137,7 +137,7 @@ def test_the_data_of_a_page_are_the_texts_again(view: Explorer) -> None:
     for kernel in view.kernels:
         found = kernel.passes("O3")
         data = passes_data(found, kernel.number)
-        lines = _unpacked_texts(asdict(data.lines), 1 << 30)
+        lines = _unpack_texts(asdict(data.lines), 1 << 30)
         uops = list(accumulate(data.line_uops))
         now: list[int] = []
         for one, row in zip(found, data.passes, strict=True):

@@ -40,8 +40,8 @@ def to_typescript() -> str:
         "Do not edit.",
         f"export const TRACE_VERSION = {model.TRACE_VERSION};",
     ]
-    parts.extend(_interface(cls) for cls in _dataclasses())
-    parts.append(_shapes())
+    parts.extend(_write_interface(cls) for cls in _list_dataclasses())
+    parts.append(_write_shapes())
     return "\n\n".join(parts) + "\n"
 
 
@@ -52,7 +52,7 @@ def requests_to_typescript() -> str:
     for response in responses.values():
         if response is not None:
             _collect(response, classes)
-    interfaces = [_interface(cls) for cls in classes.values() if cls.__module__ != model.__name__]
+    interfaces = [_write_interface(cls) for cls in classes.values() if cls.__module__ != model.__name__]
     of_model = sorted(cls.__name__ for cls in classes.values() if cls.__module__ == model.__name__)
     imported = [name for name in of_model if any(re.search(rf"\b{name}\b", text) for text in interfaces)]
     parts = [
@@ -66,7 +66,7 @@ def requests_to_typescript() -> str:
         *interfaces,
     ]
     rows = [f'  "{name}": {"unknown" if cls is None else cls.__name__};' for name, cls in responses.items()]
-    parts.append(_defaults())
+    parts.append(_write_defaults())
     parts.append(
         "/** The response to each request; `unknown`: plain data, whose type its view has. */\n"
         "export interface Responses {\n" + "\n".join(rows) + "\n}"
@@ -90,27 +90,27 @@ def _collect(cls: type, classes: dict[str, type]) -> None:
             raise SchemaError(f"two classes of responses have one name: {cls} and {classes[cls.__name__]}")
         return
     for hint in typing.get_type_hints(cls).values():
-        for part in _parts(hint):
+        for part in _list_parts(hint):
             if isinstance(part, type) and dataclasses.is_dataclass(part):
                 _collect(part, classes)
     classes[cls.__name__] = cls
 
 
-def _parts(hint: typing.Any) -> list[typing.Any]:
+def _list_parts(hint: typing.Any) -> list[typing.Any]:
     """Returns `hint` and all types inside it."""
-    return [hint, *(part for argument in typing.get_args(hint) for part in _parts(argument))]
+    return [hint, *(part for argument in typing.get_args(hint) for part in _list_parts(argument))]
 
 
 def _request(name: str, cls: type[Request]) -> str:
     hints = typing.get_type_hints(cls)
-    lines = [f"/** {_one_paragraph(cls)} */", f"export interface {cls.__name__}Request {{", f'  ask: "{name}";']
+    lines = [f"/** {_write_doc(cls)} */", f"export interface {cls.__name__}Request {{", f'  ask: "{name}";']
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]
         optional = "" if field.default is dataclasses.MISSING else "?"
-        lines.append(f"  {field.name}{optional}: {_type(hints[field.name], f'{cls.__name__}.{field.name}')};")
+        lines.append(f"  {field.name}{optional}: {_write_type(hints[field.name], f'{cls.__name__}.{field.name}')};")
     return "\n".join([*lines, "}"])
 
 
-def _defaults() -> str:
+def _write_defaults() -> str:
     """Returns the default values of the fields of requests as TypeScript. Canonical requests omit such fields."""
     lines = [
         "/** What stands for a field of a request that is left out, unless that is null. */",
@@ -124,7 +124,7 @@ def _defaults() -> str:
     return "\n".join([*lines, "};"])
 
 
-def _dataclasses() -> list[type]:
+def _list_dataclasses() -> list[type]:
     classes = [value for value in vars(model).values() if isinstance(value, type) and dataclasses.is_dataclass(value)]
     return [cls for cls in classes if cls.__module__ == model.__name__]
 
@@ -134,22 +134,22 @@ def _name(cls: type) -> str:
     return "Trace" if cls is model.TraceTables else cls.__name__
 
 
-def _interface(cls: type) -> str:
+def _write_interface(cls: type) -> str:
     hints = typing.get_type_hints(cls)
-    lines = [f"/** {_one_paragraph(cls)} */", f"export interface {_name(cls)} {{"]
+    lines = [f"/** {_write_doc(cls)} */", f"export interface {_name(cls)} {{"]
     for field in dataclasses.fields(cls):
-        lines.append(f"  {field.name}: {_type(hints[field.name], f'{cls.__name__}.{field.name}')};")
+        lines.append(f"  {field.name}: {_write_type(hints[field.name], f'{cls.__name__}.{field.name}')};")
     lines.append("}")
     return "\n".join(lines)
 
 
-def _shapes() -> str:
+def _write_shapes() -> str:
     """Returns the constraints of the fields as data for `valid.ts`: [shape], or [shape, value of a missing field]."""
     lines = [
         "/** What each field must be, for valid.ts: [shape], or [shape, what a trace without that field means]. */",
         "export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly unknown[]>>>> = {",
     ]
-    for cls in _dataclasses():
+    for cls in _list_dataclasses():
         lines.append(f"  {_name(cls)}: {{")
         for field in dataclasses.fields(cls):
             entry = [_shape(hints_of(cls)[field.name])]
@@ -185,11 +185,11 @@ def _shape(hint: typing.Any) -> typing.Any:
     return {"each": [_shape(argument) for argument in arguments]}
 
 
-def _one_paragraph(cls: type) -> str:
+def _write_doc(cls: type) -> str:
     return " ".join((inspect.getdoc(cls) or cls.__name__).split())
 
 
-def _type(hint: typing.Any, label: str) -> str:
+def _write_type(hint: typing.Any, label: str) -> str:
     if hint in _SCALARS:
         return _SCALARS[hint]
     if hint is typing.Any:
@@ -201,14 +201,14 @@ def _type(hint: typing.Any, label: str) -> str:
     if origin is typing.Literal:
         return " | ".join(json.dumps(word) for word in arguments)
     if origin is dict:
-        return f"Record<{_type(arguments[0], label)}, {_type(arguments[1], label)}>"
+        return f"Record<{_write_type(arguments[0], label)}, {_write_type(arguments[1], label)}>"
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
-        element = _type(arguments[0], label)
+        element = _write_type(arguments[0], label)
         return f"({element})[]" if " | " in element else f"{element}[]"
     if origin is tuple:
-        return "[" + ", ".join(_type(argument, label) for argument in arguments) + "]"
+        return "[" + ", ".join(_write_type(argument, label) for argument in arguments) + "]"
     if origin in (typing.Union, types.UnionType):
-        return " | ".join(_type(argument, label) for argument in arguments)
+        return " | ".join(_write_type(argument, label) for argument in arguments)
     raise SchemaError(
         f"{label}: cannot say {hint!r} in TypeScript; use int, float, str, bool, None, tuples of these, or a dataclass"
     )
@@ -227,18 +227,18 @@ def panel_files() -> dict[str, str]:
         if panel.chunk:
             chunks.setdefault(panel.chunk, []).append(panel)
     return {
-        "panel_rows.ts": _panel_rows(),
-        "panel_views.ts": _bundled_views(),
-        "goto/panel_says.ts": f"{_PANELS_HEADER}\nexport const PANEL_SAYS = {_object(says)};\n",
-        **{f"chunks/{name}.ts": _chunk(panels) for name, panels in chunks.items()},
+        "panel_rows.ts": _write_panel_rows(),
+        "panel_views.ts": _write_bundled_views(),
+        "goto/panel_says.ts": f"{_PANELS_HEADER}\nexport const PANEL_SAYS = {_write_object(says)};\n",
+        **{f"chunks/{name}.ts": _write_chunk(panels) for name, panels in chunks.items()},
     }
 
 
-def _object(data: typing.Any) -> str:
+def _write_object(data: typing.Any) -> str:
     return json.dumps(data, ensure_ascii=False, indent=2)
 
 
-def _panel_rows() -> str:
+def _write_panel_rows() -> str:
     groups = {
         group.name: {
             "title": group.title,
@@ -264,20 +264,20 @@ def _panel_rows() -> str:
     return (
         f"{_PANELS_HEADER}\n"
         "/** The panels by group, in the order of their tabs. */\n"
-        f"export const GROUPS = {_object(groups)} as const;\n\n"
+        f"export const GROUPS = {_write_object(groups)} as const;\n\n"
         'export type Panel = (typeof GROUPS)[keyof typeof GROUPS]["panels"][number];\n\n'
         "/** What a page keeps for panels. */\n"
         f"export type Need = {' | '.join(json.dumps(need) for need in needs)};\n\n"
         "/** What is known of a panel before its code is there: see `Panel` in panels.py. */\n"
         "export interface PanelRow {\n  title: string;\n  chunk?: string;\n  roomy?: boolean;\n  key?: string;\n"
         "  needs?: Need[];\n  asks?: boolean;\n  instead?: [text: string, code: string];\n}\n\n"
-        f"export const PANEL_ROWS: Record<Panel, PanelRow> = {_object(rows)};\n\n"
+        f"export const PANEL_ROWS: Record<Panel, PanelRow> = {_write_object(rows)};\n\n"
         "/** The panel of each widget of its own. */\n"
-        f"export const WIDGETS = {_object(widgets)} as const;\n"
+        f"export const WIDGETS = {_write_object(widgets)} as const;\n"
     )
 
 
-def _bundled_views() -> str:
+def _write_bundled_views() -> str:
     """Returns the module with the views whose code is in the bundle."""
     bundled = [panel for panel in PANELS if not panel.chunk]
     imports = [_import(panel.view, ".") for panel in bundled]
@@ -285,7 +285,7 @@ def _bundled_views() -> str:
     return "\n".join([_PANELS_HEADER, *imports, "", "export const BUNDLED = {", *rows, "};", ""])
 
 
-def _chunk(panels: list[Panel]) -> str:
+def _write_chunk(panels: list[Panel]) -> str:
     """Returns the entry of a chunk: its style, its views, and the views of standalone widgets."""
     styles = list(dict.fromkeys(style for panel in panels for style in panel.styles))
     names = [f"style{number}" for number in range(len(styles))]
@@ -297,13 +297,13 @@ def _chunk(panels: list[Panel]) -> str:
         "",
         *([f"export const css = {' + '.join(names)};"] if names else []),
         *(_import(module, "..").replace("import", "export", 1) for panel in panels for module in panel.also),
-        _views("views", {panel.name: panel.view for panel in panels}),
-        *([_views("lone", views_alone)] if views_alone else []),
+        _write_views("views", {panel.name: panel.view for panel in panels}),
+        *([_write_views("lone", views_alone)] if views_alone else []),
     ]
     return "\n".join([*lines, ""])
 
 
-def _views(name: str, views: dict[str, str]) -> str:
+def _write_views(name: str, views: dict[str, str]) -> str:
     rows = ", ".join(f"{key}: {view.partition(':')[2]}" for key, view in views.items())
     return f"export const {name} = {{ {rows} }};"
 

@@ -77,10 +77,10 @@ class ExplorerWidget(PicturedWidget):
         It gets the request and a function that takes the response. Both are plain data.
         """
         if self._answer is None:
-            self.on_msg(self._hear)
+            self.on_msg(self._receive)
         self._answer, self.answers = answer, True
 
-    def _hear(self, widget: Any, content: Any, buffers: Any) -> None:
+    def _receive(self, widget: Any, content: Any, buffers: Any) -> None:
         if not isinstance(content, dict):
             return
         if "question" in content and self._answer is not None:
@@ -103,7 +103,7 @@ class ExplorerWidget(PicturedWidget):
         self.send({"branches": {"first": first, "rows": self.branches[first:], "places": dict(places)}})
 
     @traitlets.default("chunks")
-    def _all_chunks(self) -> bytes:
+    def _pack_all_chunks(self) -> bytes:
         return packed_chunks()
 
     @traitlets.validate("payload")

@@ -52,23 +52,23 @@ class PartWidget(PicturedWidget):
             layout={"flex": "1 1 0", "min_width": "0", "width": "auto"},  # in an HBox, views share the width
         )
         explorer._parts.append(self)
-        explorer.observe(self._follow, ["selected", "cursor"])
-        self.observe(self._lead, ["selected", "stage", "step"])
+        explorer.observe(self._copy_from_explorer, ["selected", "cursor"])
+        self.observe(self._copy_to_explorer, ["selected", "stage", "step"])
 
-    def _follow(self, change: Any) -> None:
+    def _copy_from_explorer(self, change: Any) -> None:
         """Copies changed traits from the explorer. The front end does the same itself, so nothing is sent."""
         if change["name"] == "selected":
-            self._take(selected=change["new"])
+            self._set_without_sending(selected=change["new"])
         elif not self.pinned:
             cursor = change["new"]
-            self._take(stage=cursor.get("stage", self.stage), step=cursor.get("step", self.step))
+            self._set_without_sending(stage=cursor.get("stage", self.stage), step=cursor.get("step", self.step))
 
-    def _take(self, **values: Any) -> None:
+    def _set_without_sending(self, **values: Any) -> None:
         with self._lock_property(**values):
             for name, value in values.items():
                 setattr(self, name, value)
 
-    def _lead(self, change: Any) -> None:
+    def _copy_to_explorer(self, change: Any) -> None:
         """Passes a change on to the explorer, and so to all views. The front end forwards its own changes itself."""
         explorer, name, value = self.explorer, change["name"], change["new"]
         if name == "selected":
@@ -94,7 +94,7 @@ class PartWidget(PicturedWidget):
         """Removes the view from the page."""
         if self.comm is None:  # the widget is already closed
             return
-        self.explorer.unobserve(self._follow, ["selected", "cursor"])
+        self.explorer.unobserve(self._copy_from_explorer, ["selected", "cursor"])
         layout = self.layout
         super().close()
         layout.close()
@@ -116,7 +116,7 @@ class GraphWidget(PartWidget):
         super().__init__(explorer, **options)
         self._at = at
 
-    def _graph_at(self, *position: Any) -> GraphWidget:
+    def _follow_graph(self, *position: Any) -> GraphWidget:
         if self._at is None:
             raise AttributeError("this graph is pinned to one place; use view.graph, which is not")
         return self._at(*position)
@@ -124,19 +124,19 @@ class GraphWidget(PartWidget):
     @property
     def lazy(self) -> GraphWidget:
         """The graph of LazyBuffers, colored by role."""
-        return self._graph_at("lazy")
+        return self._follow_graph("lazy")
 
     @property
     def schedule(self) -> GraphWidget:
         """The graph of LazyBuffers, each in the frame of the kernel that computes it."""
-        return self._graph_at("schedule")
+        return self._follow_graph("schedule")
 
     def uops(self, stage: Any = None, *, kernel: int | None = None) -> GraphWidget:
         """Returns the UOps after a stage: its number, its name ("simplify", "vector memory" ...) or the stage itself.
 
         By default, it is the last stage of `kernel` (by default the first kernel).
         """
-        return self._graph_at("uops", stage, kernel)
+        return self._follow_graph("uops", stage, kernel)
 
 
 class CodeWidget(PartWidget):
@@ -167,7 +167,7 @@ class CodeWidget(PartWidget):
         return self._single(language)
 
 
-def _panel_widget(panel: Panel, widget: PanelWidget) -> type[PartWidget]:
+def _make_panel_widget(panel: Panel, widget: PanelWidget) -> type[PartWidget]:
     """Returns the class of a panel's widget."""
     members = {
         "__doc__": widget.doc,
@@ -179,7 +179,9 @@ def _panel_widget(panel: Panel, widget: PanelWidget) -> type[PartWidget]:
     return type(f"{widget.name.title()}Widget", (PartWidget,), members)
 
 
-PANEL_WIDGETS = {panel.widget.name: _panel_widget(panel, panel.widget) for panel in PANELS if panel.widget is not None}
+PANEL_WIDGETS = {
+    panel.widget.name: _make_panel_widget(panel, panel.widget) for panel in PANELS if panel.widget is not None
+}
 # a stored notebook contains the names of its classes
 globals().update({widget.__name__: widget for widget in PANEL_WIDGETS.values()})
 

@@ -33,12 +33,12 @@ class PicturedWidget(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Returns the widget, with a stable text and the picture."""
-        bundle = self._view(**options)
+        bundle = self._make_view(**options)
         if bundle is not None and (picture := self.svg()):
             bundle[0]["image/svg+xml"] = picture
         return bundle
 
-    def _view(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    def _make_view(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Returns the widget with a stable text, without its picture, which may take long to draw."""
         bundle = super()._repr_mimebundle_(**options)
         if bundle is None:
@@ -56,7 +56,7 @@ def show(widget: PicturedWidget, picture: str, text: str) -> None:
 
     if picture:
         display({"text/html": picture_html(picture, widget.picture, text), "text/plain": text}, raw=True)
-    if (bundle := widget._view()) is not None:
+    if (bundle := widget._make_view()) is not None:
         data, metadata = bundle
         display({**data, "text/plain": text}, metadata=metadata, raw=True)
 

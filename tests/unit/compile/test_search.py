@@ -372,7 +372,7 @@ def test_progress_is_shown_only_where_somebody_looks(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: False, raising=False)
     assert progress.find_progress() is None
-    monkeypatch.setattr(progress, "_in_notebook", lambda: True)
+    monkeypatch.setattr(progress, "_is_in_notebook", lambda: True)
     assert isinstance(progress.find_progress(), progress.ProgressRecorder)
 
 

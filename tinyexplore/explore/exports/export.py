@@ -71,7 +71,7 @@ def export_html(
         runnable: kernels that the page can run (`runnable.py`).
     """
     if not engine and (line := empty_view_text(trace)):
-        return _text_page(trace, line)
+        return _write_text_page(trace, line)
     payload = b64encode(trace_to_bytes(trace)).decode()
     script = script_text("standalone")
     title = escape(trace.title or "tinyexplore")
@@ -98,7 +98,7 @@ def export_html(
 <noscript>{static_html(trace)}</noscript>
 <script type="application/octet-stream+base64" id="trace">{payload}</script>
 <script type="application/octet-stream+base64" id="stored">{packed}</script>
-{engine or chunk_scripts(_chunks_for(trace, stored))}
+{engine or chunk_scripts(_choose_chunks(trace, stored))}
 <script>{script}</script>
 </body>
 </html>
@@ -114,7 +114,7 @@ def empty_view_text(trace: Trace) -> str:
     return f"Explorer: {next((message.text for message in trace.messages), 'no kernel ran')}"
 
 
-def _text_page(trace: Trace, line: str) -> str:
+def _write_text_page(trace: Trace, line: str) -> str:
     title = escape(trace.title or "tinyexplore")
     page = f"""<!doctype html>
 <html lang="en">
@@ -126,7 +126,7 @@ def _text_page(trace: Trace, line: str) -> str:
 <style>{_STYLE}</style>
 </head>
 <body>
-<div class="static"><p>{_lines_html(line)}</p></div>
+<div class="static"><p>{_write_lines(line)}</p></div>
 </body>
 </html>
 """
@@ -150,7 +150,7 @@ def chunk_scripts(names: Iterable[str] | None = None) -> str:
     return "\n".join(f'<script type="{kind}" data-chunk="{name}">{text}</script>' for name, text in texts.items())
 
 
-def _chunks_for(trace: Trace, stored: Mapping[str, Any]) -> list[str]:
+def _choose_chunks(trace: Trace, stored: Mapping[str, Any]) -> list[str]:
     """Returns the panels of a page without Python: those that show recorded data, or stored responses."""
     from tinyexplore.widgets.front_end import chunk_names
     from tinyexplore.widgets.panels import PANELS
@@ -177,12 +177,12 @@ def static_html(trace: Trace) -> str:
 
     parts = [f"<h2>{escape(trace.title)}</h2>" if trace.title else ""]
     parts.extend(
-        f"<p><strong>{escape(m.level)}</strong>: {_lines_html(m.text)}{_place_text(trace, m.frame)}</p>"
+        f"<p><strong>{escape(m.level)}</strong>: {_write_lines(m.text)}{_place_text(trace, m.frame)}</p>"
         for m in trace.messages
     )
     parts.append(pipeline_svg(trace))
-    parts.append(_kernel_table(trace))
-    parts.append(_texts_html(trace))
+    parts.append(_write_kernel_table(trace))
+    parts.append(_write_texts(trace))
     options = " · ".join(f"{escape(name)}={escape(value)}" for name, value in trace.options)
     parts.append(f"<p>{escape(summary_text(trace))}<br>{options}</p>")
     return well_formed(f'<div class="static">{"".join(parts)}</div>')
@@ -215,7 +215,7 @@ def summary_text(trace: Trace) -> str:
     return well_formed("\n".join([f"{title}: {text}", *problems]))
 
 
-def _lines_html(text: str) -> str:
+def _write_lines(text: str) -> str:
     return "<br>".join(escape(line) for line in text.splitlines())
 
 
@@ -229,7 +229,7 @@ def _place_text(trace: Trace, frame: int | None) -> str:
 _MOST_LINES = 400  # most lines of a text in a page without scripts
 
 
-def _texts_html(trace: Trace) -> str:
+def _write_texts(trace: Trace) -> str:
     """Returns the last stage text in each language and title, each in a folded block."""
     last = {(text.language, text.title): text for text in trace.stage_texts}
     parts = []
@@ -243,7 +243,7 @@ def _texts_html(trace: Trace) -> str:
     return "".join(parts)
 
 
-def _kernel_table(trace: Trace) -> str:
+def _write_kernel_table(trace: Trace) -> str:
     if not trace.kernels:
         return ""
     medians = {run.kernel: run for run in trace.runs}

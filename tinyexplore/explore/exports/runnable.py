@@ -46,11 +46,11 @@ def runnable(
         if not text:
             continue
         data: dict[str, Any] = {"kernel": kernel.id, "wasm": b64encode(assemble(text)).decode(), "values": []}
-        data["name"] = _exported_name(text)
+        data["name"] = _find_exported_name(text)
         if captured_kernel is None:
             if "(param $var_" in text:
                 continue  # the values of its Variables are unknown
-            data["buffers"] = _buffer_types(trace, kernel)
+            data["buffers"] = _list_buffer_types(trace, kernel)
         else:
             data["values"] = list(captured_kernel.values)
             data["buffers"] = [
@@ -61,13 +61,13 @@ def runnable(
     return inputs
 
 
-def _exported_name(text: str) -> str:
+def _find_exported_name(text: str) -> str:
     match = re.search(r'\(func \$\S+ \(export "([^"]+)"\)', text)
     assert match is not None
     return match[1]
 
 
-def _buffer_types(trace: Trace, kernel: KernelInfo) -> list[list[Any]]:
+def _list_buffer_types(trace: Trace, kernel: KernelInfo) -> list[list[Any]]:
     return [[trace.buffers[number].dtype, trace.buffers[number].bytes] for number in kernel.buffers]
 
 
@@ -94,11 +94,11 @@ def _add_results(data: dict[str, Any], captured: CapturedKernel, bytes_left: int
         bytes_left -= total
     else:
         inputs = generated_inputs(captured.uops)
-    data["results"] = list(_results(captured, inputs))
+    data["results"] = list(_yield_results(captured, inputs))
     return bytes_left
 
 
-def _results(captured: CapturedKernel, inputs: Sequence[bytes]) -> Iterator[dict[str, Any]]:
+def _yield_results(captured: CapturedKernel, inputs: Sequence[bytes]) -> Iterator[dict[str, Any]]:
     """Yields a sample of each buffer that the kernel writes, computed by a device that differs from the page's."""
     try:
         with recording(None), Context(TARGET=NATIVE, BEAM=0):

@@ -285,12 +285,12 @@ class Building:
             if [operation.text for operation in last.operations] == [operation.text for operation in operations]:
                 return None
         self.budget.spend("lines", len(operations))
-        came_from = self._origins(last, operations)
+        came_from = self._list_origins(last, operations)
         operations = self._fill_in_places(last, operations, came_from)
-        node_ids, root = self._graph(kind, operations) if kind else ([None] * len(operations), None)
+        node_ids, root = self._make_graph(kind, operations) if kind else ([None] * len(operations), None)
         before = () if last is None or last.root is None or root is None else (last.root,)
         after = () if root is None else (root,)
-        steps = self._steps(kind, before[0], root, firings) if before and root is not None else ()
+        steps = self._make_steps(kind, before[0], root, firings) if before and root is not None else ()
         transform = self.transform(name, law or name) if before and not firings else None
         number = self.stage(
             name,
@@ -306,7 +306,7 @@ class Building:
         lines = tuple(
             TextLine(
                 operation.text[: self.budget.limits.columns],
-                self._nodes_of_line(operation, node, of),
+                self._find_nodes_of_line(operation, node, of),
                 origin,
             )
             for operation, node, origin in zip(operations, node_ids, came_from)
@@ -316,7 +316,7 @@ class Building:
         self._last[subject] = _Last(text.id, language, operations, node_ids, root)
         return number
 
-    def _nodes_of_line(self, operation: Operation, node: int | None, of: tuple[int, ...]) -> tuple[int, ...]:
+    def _find_nodes_of_line(self, operation: Operation, node: int | None, of: tuple[int, ...]) -> tuple[int, ...]:
         """Returns the nodes of a line: of its operation, of those that it was derived from, or of its position."""
         if node is None and (nodes := self.nodes_of(operation.of) if operation.of else of):
             return nodes
@@ -329,13 +329,13 @@ class Building:
                 )
         return () if node is None else (node,)
 
-    def _steps(
+    def _make_steps(
         self, kind: str, before: int, after: int, firings: Sequence[tuple[int, Sequence[Operation]]]
     ) -> tuple[Step, ...]:
         """Returns the steps from one module to the next: one for each rule that fired, one for the rest of the pass."""
         steps = []
         for rule, operations in firings:
-            _, root = self._graph(kind, operations)
+            _, root = self._make_graph(kind, operations)
             if root is not None and root != before:
                 steps.append(Step(rule, before, root, 0.0))
                 before = root
@@ -343,7 +343,7 @@ class Building:
             steps.append(Step(None, before, after, 0.0))
         return tuple(steps)
 
-    def _graph(self, kind: str, operations: Sequence[Operation]) -> tuple[list[int | None], int | None]:
+    def _make_graph(self, kind: str, operations: Sequence[Operation]) -> tuple[list[int | None], int | None]:
         """Returns the node of each line, and a root node above all unused values."""
         value_of: dict[str, int] = {}
         unresolved: list[tuple[str, int]] = []
@@ -403,7 +403,7 @@ class Building:
             ids[path] = self._regions[key]
 
     @staticmethod
-    def _origins(last: _Last | None, operations: Sequence[Operation]) -> list[int | None]:
+    def _list_origins(last: _Last | None, operations: Sequence[Operation]) -> list[int | None]:
         if last is None:
             return [None] * len(operations)
         locations = [[operation.place for operation in side] for side in (last.operations, operations)]

@@ -89,7 +89,7 @@ class Dump:
         """
         path = Path(path)
         if path.is_dir():
-            return Dump("", "", path.name, _folder(path, limits))
+            return Dump("", "", path.name, _read_folder(path, limits))
         with path.open("rb") as file:
             if path.stat().st_size > limits.nbytes:
                 raise ForeignError(f"{path.name} has more than {limits.nbytes} bytes")
@@ -109,7 +109,7 @@ class Dump:
                 )
             if data[:1] == b"{" and BUNDLE.encode() in data[:40]:
                 memory = max(192 << 20, 16 * len(data))
-                return _bundle(bounded_json(data, JsonLimits(limits.nbytes, 4 * limits.files, 4, memory)), limits)
+                return _read_bundle(bounded_json(data, JsonLimits(limits.nbytes, 4 * limits.files, 4, memory)), limits)
         except UntrustedError as error:
             raise ForeignError(f"{name}: {error}") from None
         return Dump("", "", name, {name: data.decode("utf-8", errors="replace")})
@@ -127,7 +127,7 @@ def is_json(path: str | Path) -> bool:
     return head.lstrip()[:1] == b"{" and BUNDLE.encode() not in head[:64]
 
 
-def _folder(folder: Path, limits: DumpLimits) -> dict[str, str]:
+def _read_folder(folder: Path, limits: DumpLimits) -> dict[str, str]:
     """Returns the texts of a folder and its subfolders, without symbolic links and other kinds of files."""
     files: dict[str, str] = {}
     total = 0
@@ -141,7 +141,7 @@ def _folder(folder: Path, limits: DumpLimits) -> dict[str, str]:
     return files
 
 
-def _bundle(data: Any, limits: DumpLimits) -> Dump:
+def _read_bundle(data: Any, limits: DumpLimits) -> Dump:
     texts = [data.get(name, "") for name in ("compiler", "version", "title")]
     tables = [data.get(name, {}) for name in ("files", "facts")]
     is_of_texts = all(isinstance(text, str) for text in texts) and all(

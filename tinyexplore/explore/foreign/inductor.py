@@ -83,7 +83,7 @@ def read(dump: Dump, budget: Budget) -> Trace:
             if not record.kind:
                 damaged += 1
             elif record.kind == "torch_version":
-                version = str(_json(record).get("pytorch_version", version))
+                version = str(_read_json(record).get("pytorch_version", version))
             elif record.data.get("frame_id") is not None:
                 records.setdefault(record.compile_id, []).append(record)
     dump = Dump(dump.compiler, version.partition("+")[0], dump.title or "TORCH_TRACE", dump.files, dump.facts)
@@ -128,7 +128,7 @@ def read_records(text: str, budget: Budget) -> Iterator[Record]:
 _KINDS = frozenset((*_GRAPHS, "chromium_event", "inductor_output_code", "artifact"))
 
 
-def _json(record: Record) -> dict[str, Any]:
+def _read_json(record: Record) -> dict[str, Any]:
     """Returns the payload of a record as an object; empty if it is none."""
     try:
         data = bounded_json("\n".join(record.lines) or "{}", JsonLimits(8 << 20, 400_000, 20))
@@ -153,23 +153,25 @@ class _Compilation:
         group = self._b.stage(f"graph {self._id}")
         parts = ["forward", *(["backward"] if "aot_backward_graph" in kinds else [])]
         post, codes = iter(parts), iter(parts)
-        mappings = [_json(record) for record in records if record.kind == _MAPPINGS]
-        stacks = [_json(record) for record in records if record.kind == _STACKS]
+        mappings = [_read_json(record) for record in records if record.kind == _MAPPINGS]
+        stacks = [_read_json(record) for record in records if record.kind == _STACKS]
         coded = 0
         for record in records:
             if record.kind in _GRAPHS:
                 part, title, law = _GRAPHS[record.kind]
                 part = next(post, "other") if part == "?" else part
-                self._graph(record, group, part, title, law)
+                self._add_graph(record, group, part, title, law)
             elif record.kind == "inductor_output_code":
                 mapping = mappings[coded] if coded < len(mappings) else {}
-                self._code(record, group, next(codes, "other"), mapping, stacks[coded] if coded < len(stacks) else {})
+                self._add_code(
+                    record, group, next(codes, "other"), mapping, stacks[coded] if coded < len(stacks) else {}
+                )
                 coded += 1
         if coded and not mappings:
             self._b.note("the log does not say which kernel computes which nodes: record with INDUCTOR_PROVENANCE=1")
         self._b.close_stage(group)
 
-    def _graph(self, record: Record, group: int, part: str, title: str, law: str) -> None:
+    def _add_graph(self, record: Record, group: int, part: str, title: str, law: str) -> None:
         prefix = f"{self._id} {part} {'post' if title.startswith('post') else 'pre' if not part else title}:"
         lines = list(read_fx(record.lines, prefix))
         self._b.text(
@@ -183,19 +185,19 @@ class _Compilation:
             law=law,
         )
 
-    def _code(
+    def _add_code(
         self, record: Record, group: int, part: str, mapping: Mapping[str, Any], stacks: Mapping[str, Any]
     ) -> None:
         """Adds the generated code; lines of a kernel link to the nodes that it computes."""
         nodes_of = {
             str(name).rpartition(":")[0]: tuple(f"{self._id} {part} post:{node}" for node in nodes)
-            for name, nodes in _table(mapping.get("cppCodeToPost"))
+            for name, nodes in _yield_table_rows(mapping.get("cppCodeToPost"))
         }
-        place_of = {str(name).rpartition(":")[0]: _find_place(texts) for name, texts in _table(stacks)}
-        self._kernels(record.lines, nodes_of)
+        place_of = {str(name).rpartition(":")[0]: _find_place(texts) for name, texts in _yield_table_rows(stacks)}
+        self._add_kernels(record.lines, nodes_of)
         lines = [
             Operation(line, place=place_of.get(kernel), of=nodes_of.get(kernel, ()))
-            for line, kernel in _with_kernels(record.lines, [*nodes_of, *place_of])
+            for line, kernel in _assign_kernels(record.lines, [*nodes_of, *place_of])
         ]
         stage = self._b.text(
             f"code ({part})",
@@ -205,11 +207,11 @@ class _Compilation:
             parent=group,
             law="Inductor fuses nodes and writes kernels",
         )
-        for before, after in _table(mapping.get("preToPost")):
+        for before, after in _yield_table_rows(mapping.get("preToPost")):
             for later in after:
                 self._b.connect(f"{self._id}  pre:{before}", f"{self._id} {part} post:{later}", "Inductor", stage)
 
-    def _kernels(self, lines: Sequence[str], nodes_of: Mapping[str, tuple[str, ...]]) -> None:
+    def _add_kernels(self, lines: Sequence[str], nodes_of: Mapping[str, tuple[str, ...]]) -> None:
         """Adds each kernel with its source text."""
         for start, line in enumerate(lines):
             match = _DEFINED.match(line)
@@ -225,7 +227,7 @@ class _Compilation:
             self._b.program(kernel, language, [(text, nodes) for text in lines[start + 1 : end]])
 
 
-def _table(value: object) -> Iterator[tuple[str, list[str]]]:
+def _yield_table_rows(value: object) -> Iterator[tuple[str, list[str]]]:
     """Yields the rows of an object whose values are lists of texts."""
     if isinstance(value, Mapping):
         for name, items in value.items():
@@ -238,7 +240,7 @@ def _find_place(texts: Sequence[str]) -> Place | None:
     return Place(matches[0][1], int(matches[0][2][:9]), matches[0][3]) if matches else None
 
 
-def _with_kernels(lines: Sequence[str], kernels: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _assign_kernels(lines: Sequence[str], kernels: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yields the lines with the kernel that each defines or calls, "" for none."""
     inside = ""
     kernel_names = set(kernels)
@@ -268,19 +270,21 @@ def read_fx(lines: Sequence[str], prefix: str) -> Iterator[Operation]:
         if inputs:
             name, dtype, sizes = inputs[0]
             names = tuple(input_name for input_name, *_ in inputs)
-            yield Operation(line, "placeholder", names, (), dtype, _sizes(sizes), ", ".join(names), group="buffer")
+            yield Operation(
+                line, "placeholder", names, (), dtype, _parse_sizes(sizes), ", ".join(names), group="buffer"
+            )
         elif line.lstrip().startswith("return"):
             rest = line if line.rstrip().endswith(")") else "\n".join(lines[number : number + 500])
             code = re.sub(r"#.*", "", rest)
             yield Operation(line, "output", (), tuple(_WORD.findall(code))[1:], group="control")
             in_return = not line.rstrip().endswith(")")
         elif (match := _ASSIGNED.match(line)) and not in_return:
-            yield _assignment(line, match, location, prefix)
+            yield _read_assignment(line, match, location, prefix)
         else:
             yield Operation(line)
 
 
-def _assignment(line: str, match: re.Match[str], location: Place | None, prefix: str) -> Operation:
+def _read_assignment(line: str, match: re.Match[str], location: Place | None, prefix: str) -> Operation:
     name, dtype, sizes, value = match.groups()
     value = value.partition(";  ")[0]
     call = _CALL.match(value)
@@ -295,11 +299,11 @@ def _assignment(line: str, match: re.Match[str], location: Place | None, prefix:
         else re.sub(r"\b(?!\d)[A-Za-z_]\w*\b(?!\s*=)", "", value[value.find("(") :] if call else "").strip("(), ")[:120]
     )
     group = _GROUP_OF.get(op, "alu")
-    shape = _sizes(sizes or "")
+    shape = _parse_sizes(sizes or "")
     return Operation(text, op, (name,), uses, dtype or "", shape, arg, location, group, (), (prefix + name,))
 
 
-def _sizes(text: str) -> tuple[int | str, ...]:
+def _parse_sizes(text: str) -> tuple[int | str, ...]:
     parts = [size.strip() for size in text.split(",") if size.strip()]
     return tuple(int(size[:12]) if size.isdigit() else size[:20] for size in parts)
 

@@ -77,12 +77,12 @@ def record(f: Callable[..., Any], *args: Any, title: str = "") -> Dump:
         for path in sorted(Path(folder).glob("*.obj-file.*.o")):
             if text := disassemble(path):
                 files[f"xla/{path.name.replace('.obj-file', '').removesuffix('o')}s"] = text
-    files |= {f"xla/{name}": text for name, text in _without_repetitions(dumped)}
+    files |= {f"xla/{name}": text for name, text in _skip_repetitions(dumped)}
     files |= sources_of(file for file in re.findall(r'loc\("([^"]+\.py)"', stablehlo) if not is_library(file))
     return Dump("jax", jax.__version__, title or getattr(f, "__name__", "jax"), files)
 
 
-def _without_repetitions(files: Any) -> Iterable[tuple[str, str]]:
+def _skip_repetitions(files: Any) -> Iterable[tuple[str, str]]:
     """Yields the files that `read` needs, without snapshots that equal the previous one."""
     last: dict[str, str] = {}
     for name in sorted(files, key=_sort_key):
@@ -157,7 +157,7 @@ def _read_kernels(building: Building, module: str) -> None:
     files = building.dump.files
     for name in files:
         if (match := _BUFFERS.search(name)) and match[1] == module:
-            lines = [_buffer_line(line) for line in files[name].splitlines()]
+            lines = [_read_buffer_line(line) for line in files[name].splitlines()]
             law = "XLA gives each value memory"
             building.text("buffer assignment", "buffers", lines, subject=f"{module} buffers", law=law)
     kernels: dict[str, dict[str, str]] = {}
@@ -166,7 +166,7 @@ def _read_kernels(building: Building, module: str) -> None:
             kernels.setdefault(match[2], {})[match[3]] = files[name]
     for title, texts in kernels.items():
         kernel = building.kernel(title, "XLA CPU")
-        roots = _roots(building, title)
+        roots = _find_roots(building, title)
         nodes = (*building.nodes_of((f"hlo:{title}",)), *roots)
         group = building.stage(title, kernel=kernel, before=roots, after=roots)
         steps = (
@@ -182,7 +182,7 @@ def _read_kernels(building: Building, module: str) -> None:
                 building.text(label, language, lines, subject=title, parent=group, kernel=kernel, law=law, of=nodes)
 
 
-def _roots(building: Building, kernel: str) -> tuple[int, ...]:
+def _find_roots(building: Building, kernel: str) -> tuple[int, ...]:
     """Returns the result nodes of the computation that a kernel's instruction calls, if any."""
     regions = [set(region.nodes) for region in building.regions]
     roots: dict[int, None] = {}
@@ -192,14 +192,14 @@ def _roots(building: Building, kernel: str) -> tuple[int, ...]:
     return tuple(roots)
 
 
-def _buffer_line(line: str) -> Operation:
+def _read_buffer_line(line: str) -> Operation:
     match = re.match(r"\s*value: <\d+ ([\w.\-]+) @", line)
     return Operation(line, of=(f"hlo:{match[1]}",) if match else ())
 
 
 def read_hlo(text: str) -> Iterable[Operation]:
     """Yields the lines of an HLO module, without its tables of positions."""
-    frames = _frame_places(text)
+    frames = _read_frame_places(text)
     roots: dict[str, str] = {}
     computation = ""
     for line in text.splitlines():
@@ -214,10 +214,10 @@ def read_hlo(text: str) -> Iterable[Operation]:
             continue
         if match["root"]:
             roots[computation] = match["name"]
-        yield _instruction(line, match, computation, roots, frames)
+        yield _read_instruction(line, match, computation, roots, frames)
 
 
-def _instruction(
+def _read_instruction(
     line: str, match: re.Match[str], computation: str, roots: dict[str, str], frames: dict[str, Place]
 ) -> Operation:
     operands, _, rest = match["rest"].partition(")")
@@ -238,17 +238,19 @@ def _instruction(
         frames.get(frame[1]) if frame else None,
         _GROUP_OF.get(match["op"], "alu"),
         (computation,),
-        tuple(f"hlo:{name}" for name in (match["name"], f"{match['name']}_computation", *_called_computations(rest))),
+        tuple(
+            f"hlo:{name}" for name in (match["name"], f"{match['name']}_computation", *_find_called_computations(rest))
+        ),
     )
 
 
-def _called_computations(attributes: str) -> list[str]:
+def _find_called_computations(attributes: str) -> list[str]:
     """Returns the computations that an instruction calls, with and without number suffix (kernels use the latter)."""
     names = _CALLED.findall(attributes)
     return [*names, *(re.sub(r"\.\d+$", "", name) for name in names)]
 
 
-def _frame_places(text: str) -> dict[str, Place]:
+def _read_frame_places(text: str) -> dict[str, Place]:
     """Returns the positions of a module's stack frames, by frame id."""
     head, _, rest = text.partition("FunctionNames")
     files = dict(re.findall(r'^(\d+) "([^"]+)"$', head, re.MULTILINE))
@@ -289,7 +291,7 @@ def read_jaxpr(text: str) -> Iterable[Operation]:
         if match is None:
             yield Operation(clean, place=location)
             continue
-        last = match[3] if match[3].count("[") == match[3].count("]") else _operands(lines, number)
+        last = match[3] if match[3].count("[") == match[3].count("]") else _join_operand_lines(lines, number)
         defined = re.findall(r"([a-z_]\w*):(\w+)\[([^\]]*)\]", match[1])
         dtype, sizes = (defined[0][1], defined[0][2]) if defined else ("", "")
         shape = tuple(int(size[:12]) if size.isdigit() else size for size in sizes.split(",") if size)
@@ -298,7 +300,7 @@ def read_jaxpr(text: str) -> Iterable[Operation]:
         yield Operation(clean, match[2], names, uses, dtype, shape, "", location, _GROUP_OF.get(match[2], "alu"))
 
 
-def _operands(lines: list[str], start: int) -> str:
+def _join_operand_lines(lines: list[str], start: int) -> str:
     """Returns the line on which the brackets of an equation close."""
     depth = 0
     for line in lines[start : start + 400]:

@@ -29,7 +29,7 @@ def llvm_ir(text: str, function: str = "") -> list[Operation]:
 
     function: only the function with this name; "" for all.
     """
-    place_of = _debug_places(text)
+    place_of = _read_debug_places(text)
     lines: list[Operation] = []
     is_inside = False
     for line in text.splitlines():
@@ -53,7 +53,7 @@ def remove_debug_data(text: str) -> tuple[str, dict[int, Place]]:
 
     Lines are counted from 0.
     """
-    place_of = _debug_places(text)
+    place_of = _read_debug_places(text)
     locations: dict[int, Place] = {}
     lines = []
     for number, line in enumerate(text.splitlines()):
@@ -67,7 +67,7 @@ def remove_debug_data(text: str) -> tuple[str, dict[int, Place]]:
     return "\n".join(lines), locations
 
 
-def _debug_places(text: str) -> Callable[[int], Place | None]:
+def _read_debug_places(text: str) -> Callable[[int], Place | None]:
     """Returns a function from a DILocation number to its position; for inlined library code, the user's call."""
     rows: dict[int, tuple[str, dict[str, str]]] = {}
     for line in text.splitlines():
@@ -121,10 +121,10 @@ def assembly(text: str) -> list[Operation]:
     for line in text.splitlines():  # PTX names its files at the end
         if match := _FILE.match(line):
             files[match[1]] = "/".join(filter(None, (match[2], match[3])))
-    return list(_assembly_lines(text, files))
+    return list(_yield_assembly_lines(text, files))
 
 
-def _assembly_lines(text: str, files: dict[str, str]) -> Iterator[Operation]:
+def _yield_assembly_lines(text: str, files: dict[str, str]) -> Iterator[Operation]:
     location: Place | None = None
     user: dict[tuple[str, str], tuple[str, str]] = {}  # position in a library → the position of the inlined call
     for line in text.splitlines():

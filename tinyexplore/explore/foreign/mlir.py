@@ -84,7 +84,7 @@ def recognizes(dump: Dump) -> bool:
 def read(dump: Dump, budget: Budget) -> Trace:
     """Returns the trace of a dump: each pass that changes the module, then the later languages."""
     levels = (Level("op", "operation", "operations", "program"),)
-    compiler = {"xdsl": "xDSL", "triton": "Triton"}.get(dump.compiler) or _compiler(dump)
+    compiler = {"xdsl": "xDSL", "triton": "Triton"}.get(dump.compiler) or _find_compiler(dump)
     building = Building(dump, budget, compiler=compiler, levels=levels, languages=_LANGUAGES)
     texts = {name: text for name, text in dump.files.items() if not name.startswith("sources/")}
     passes = [name for name in texts if not name.endswith(_LATER)]
@@ -101,7 +101,7 @@ def read(dump: Dump, budget: Budget) -> Trace:
     return building.trace()
 
 
-def _compiler(dump: Dump) -> str:
+def _find_compiler(dump: Dump) -> str:
     return "Triton" if any(" tt.func" in text for text in dump.files.values()) else "MLIR"
 
 
@@ -127,7 +127,7 @@ def read_passes(building: Building, text: str, parent: int, subject: str) -> Non
         about = previous if section.when == "Before" else section
         building.text(
             about.name,
-            _language(section.text),
+            _find_language(section.text),
             lines,
             kind="op",
             subject=subject,
@@ -139,7 +139,7 @@ def read_passes(building: Building, text: str, parent: int, subject: str) -> Non
         previous = section if section.when != "After" or previous.when != "Before" else previous
 
 
-def _language(text: str) -> str:
+def _find_language(text: str) -> str:
     if "tt.func" in text:
         return "ttgir" if "#ttg." in text or " ttg." in text else "ttir"
     return "llvmdialect" if "llvm.func" in text else "mlir"
@@ -159,10 +159,10 @@ def sections(text: str) -> Iterator[Section]:
         elif head is None and _MODULE.search(body):
             yield Section("", "module", "the module as it came", body)
         lines = []
-        head = _header(line)
+        head = _read_header(line)
 
 
-def _header(line: str) -> Section:
+def _read_header(line: str) -> Section:
     if fired := _FIRED.match(line):
         rule = (fired["file"], int(fired["line"]), fired["text"] or fired["name"])
         return Section("Pattern", fired["name"], fired["text"] or "", "", rule)
@@ -195,7 +195,7 @@ def operations(text: str, budget: Budget) -> list[Operation]:
             names = names[: len(opened)]
             if location is not None and operations_read[index].op:
                 operations_read[index] = replace(operations_read[index], place=location)
-        operation = _operation(clean, location, tuple(names))
+        operation = _read_operation(clean, location, tuple(names))
         if operation.op.endswith("func"):
             function = f"{len(operations_read)} "
         scoped = [tuple(function + name for name in values) for values in (operation.defines, operation.uses)]
@@ -208,13 +208,13 @@ def operations(text: str, budget: Budget) -> list[Operation]:
             calls[len(operations_read) - 1] = symbol[1]
     called_at: dict[str, Place] = {}  # function → its first call
     for index, operation in enumerate(operations_read):
-        operations_read[index] = operation = _with_call_place(operation, called_at)
+        operations_read[index] = operation = _use_call_place(operation, called_at)
         if index in calls and operation.place is not None:
             called_at.setdefault(calls[index], operation.place)
     return operations_read
 
 
-def _with_call_place(operation: Operation, called_at: dict[str, Place]) -> Operation:
+def _use_call_place(operation: Operation, called_at: dict[str, Place]) -> Operation:
     """Returns the operation; if it has no location, it gets that of the first call of its function."""
     if operation.place is not None or not operation.op or operation.op == "block":
         return operation
@@ -222,7 +222,7 @@ def _with_call_place(operation: Operation, called_at: dict[str, Place]) -> Opera
     return operation if location is None else replace(operation, place=location)
 
 
-def _operation(line: str, location: Place | None, region: tuple[str, ...]) -> Operation:
+def _read_operation(line: str, location: Place | None, region: tuple[str, ...]) -> Operation:
     if block := _BLOCK.match(line):
         arguments = tuple(_VALUE.findall(block[2] or ""))
         return Operation(line, "block", arguments, (), arg=block[1], place=location, group="control", region=region)
@@ -265,14 +265,14 @@ class Locations:
         clean, location, index = line[:start], None, start
         while index >= 0:
             end = _find_closing(line, index + 4)
-            locations = self._places(line[index + 1 : end + 1], 0)
+            locations = self._list_places(line[index + 1 : end + 1], 0)
             location = next((candidate for candidate in locations if not is_library(candidate.file)), None)
             following = line.find(" loc(", end)
             clean += line[end + 1 : following if following >= 0 else None]
             index = following
         return clean.rstrip(), location
 
-    def _places(self, text: str, depth: int) -> list[Place]:
+    def _list_places(self, text: str, depth: int) -> list[Place]:
         """Returns all positions in a location, the innermost call first."""
         if text in self._known or depth > 20:
             return self._known.get(text, [])
@@ -281,7 +281,7 @@ class Locations:
         parts = _PARTS.findall(text)
         for number, part in enumerate(parts):
             if part.startswith("#loc") and (named := self._texts.get(part[1:])):
-                locations += self._places(named, depth + 1)
+                locations += self._list_places(named, depth + 1)
             elif part.startswith('"') and number + 1 < len(parts) and parts[number + 1].startswith(":"):
                 locations.append(_parse_place(part[1:-1], parts[number + 1]))
         self._known[text] = locations[:64]

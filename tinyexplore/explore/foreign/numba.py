@@ -59,7 +59,7 @@ def record(f: Callable[..., Any], signature: Any, *, title: str = "") -> Dump:
     with _watch_passes(f.__name__, seen, modules):
         compiled = numba.njit(f, debug=True)
         compiled.compile(signature)
-    files = {"bytecode.txt": _bytecode(f)}
+    files = {"bytecode.txt": _disassemble(f)}
     rows = []
     last = ""
     for number, (name, seconds, text) in enumerate(seen):
@@ -71,8 +71,8 @@ def record(f: Callable[..., Any], signature: Any, *, title: str = "") -> Dump:
     module = modules.get(f.__name__, "")
     symbols = re.findall(r'^define[^\n]*?@"?(_ZN[\w.$]+)', module, re.MULTILINE)
     symbol = next((name for name in symbols if f.__name__ in name), "")
-    files |= _llvm_dumps(module, symbol)
-    files["assembly.s"] = _one_function(next(iter(compiled.inspect_asm().values())), symbol)
+    files |= _dump_llvm_passes(module, symbol)
+    files["assembly.s"] = _extract_function(next(iter(compiled.inspect_asm().values())), symbol)
     files |= sources_of([f.__code__.co_filename])
     return Dump("numba", numba.__version__, title or f.__name__, files)
 
@@ -118,7 +118,7 @@ def _ir_text(ir: Any) -> str:
     return "\n".join(lines)
 
 
-def _bytecode(f: Any) -> str:
+def _disassemble(f: Any) -> str:
     lines, line = [], 0
     for instruction in dis.get_instructions(f):
         started = instruction.starts_line
@@ -129,7 +129,7 @@ def _bytecode(f: Any) -> str:
     return "\n".join(lines)
 
 
-def _llvm_dumps(module: str, symbol: str) -> dict[str, str]:
+def _dump_llvm_passes(module: str, symbol: str) -> dict[str, str]:
     """Returns the dumps of LLVM's passes over Numba's module, from this package's LLVM; see `explore.llvm`."""
     from tinyexplore.explore.analysis.passes import LLVMPassesError, module_passes
     from tinyexplore.explore.analysis.passes.run import Pipeline
@@ -159,7 +159,7 @@ def _llvm_dumps(module: str, symbol: str) -> dict[str, str]:
     return files
 
 
-def _one_function(text: str, symbol: str) -> str:
+def _extract_function(text: str, symbol: str) -> str:
     """Returns the assembly of one function, with the `.file` directives."""
     files = [line for line in text.splitlines() if line.lstrip().startswith(".file")]
     body = text.partition(f"\n{symbol}:\n")[2].partition("\n.Lfunc_end")[0]

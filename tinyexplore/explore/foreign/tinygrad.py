@@ -129,7 +129,8 @@ class _Writer:
         The matches are stored as columns.
         """
         rows = [
-            (self.uop(a), self.uop(b), self._rule(location), round(s * 1e6, 2)) for a, b, location, s in rewrite.matches
+            (self.uop(a), self.uop(b), self._add_rule(location), round(s * 1e6, 2))
+            for a, b, location, s in rewrite.matches
         ]
         flags = [rewrite.depth, int(rewrite.walk), int(rewrite.enter_calls)]
         columns = [[row[column] for row in rows] for column in range(4)]
@@ -143,10 +144,10 @@ class _Writer:
             stack += pending
             if not pending:
                 top = stack.pop()
-                self._rows[top] = self._row(*self._fields[top])
+                self._rows[top] = self._add_row(*self._fields[top])
         return self._rows[number]
 
-    def _row(self, op: Any, dtype: Any, src: tuple[int, ...], arg: Any, tag: Any, *metadata: Any) -> int:
+    def _add_row(self, op: Any, dtype: Any, src: tuple[int, ...], arg: Any, tag: Any, *metadata: Any) -> int:
         text = "" if arg is None else strip_colors(_argument_text(arg))
         if len(text) > _MOST_ARG and op.name != "SOURCE":
             shown = f"{len(arg)} bytes" if isinstance(arg, bytes) else text[:_MOST_ARG]
@@ -164,7 +165,7 @@ class _Writer:
     def _text(self, text: str) -> int:
         return self._texts.setdefault(text, len(self._texts))
 
-    def _rule(self, location: tuple[Any, ...]) -> int:
+    def _add_rule(self, location: tuple[Any, ...]) -> int:
         return self._rules.setdefault((location[0], location[1]), len(self._rules))
 
     def tables(self) -> dict[str, Any]:
@@ -234,9 +235,9 @@ class _Reader:
         self._equal: dict[tuple[Any, ...], dict[str, int]] = {}  # all fields but the dtype → node by dtype
         self._nodes: list[int] = []
         for row in zip(*(tables["uops"][name] for name in _COLUMNS)):
-            self._nodes.append(self._recorded_node(*row))
+            self._nodes.append(self._add_recorded_node(*row))
 
-    def _recorded_node(self, op: int, dtype: int, arg: int, tag: int, distances: list[int], user: list[Any]) -> int:
+    def _add_recorded_node(self, op: int, dtype: int, arg: int, tag: int, distances: list[int], user: list[Any]) -> int:
         number = len(self._nodes)
         if not all(1 <= distance <= number for distance in distances):
             raise ValueError(f"UOp {number} has a source that is not before it")
@@ -249,9 +250,11 @@ class _Reader:
             location,
             tuple(calls.split(",")) if calls else (),
         )
-        return self._made(tuple(self._nodes[number - distance] for distance in distances), self._texts[dtype], parts)
+        return self._add_node(
+            tuple(self._nodes[number - distance] for distance in distances), self._texts[dtype], parts
+        )
 
-    def _made(
+    def _add_node(
         self, src: tuple[int, ...], dtype: str, parts: tuple[str, str, str, Place | None, tuple[str, ...]]
     ) -> int:
         op, arg, tag, location, calls = parts
@@ -271,7 +274,7 @@ class _Reader:
         self._equal.setdefault((op, src, arg, tag), {}).setdefault(dtype, node)
         return node
 
-    def _with_sources(self, node: int, src: tuple[int, ...]) -> int:
+    def _replace_sources(self, node: int, src: tuple[int, ...]) -> int:
         """Returns the node with other sources.
 
         tinygrad may change the dtype when it rebuilds a node. Only a recorded node has this dtype, so it has priority.
@@ -280,7 +283,7 @@ class _Reader:
         equal_nodes = self._equal.get((parts[0], src, parts[1], parts[2]))
         if equal_nodes:
             return equal_nodes.get(old.dtype, next(iter(equal_nodes.values())))
-        return self._made(src, old.dtype, parts)
+        return self._add_node(src, old.dtype, parts)
 
     def group(self, name: str, rewrites: list[Any]) -> None:
         """Adds the rewrites of one schedule or kernel."""
@@ -298,7 +301,7 @@ class _Reader:
                 around.append((self._b.stage(title, parent=parent, kernel=kernel), depth))
                 continue
             before = self._nodes[sink]
-            rewriting = Rewriting(self._b.nodes, self._with_sources, matches, bool(walk), bool(enter_calls))
+            rewriting = Rewriting(self._b.nodes, self._replace_sources, matches, bool(walk), bool(enter_calls))
             after = rewriting.final_node(before)
             steps = rewriting.steps()
             elapsed = sum(us for *_, us in matches)
@@ -312,9 +315,9 @@ class _Reader:
             self._b.close_stage(stage)
         self._b.close_stage(group)
         if kernel is not None:
-            self._listing(name, kernel, group)
+            self._add_listing(name, kernel, group)
 
-    def _listing(self, name: str, kernel: int, group: int) -> None:
+    def _add_listing(self, name: str, kernel: int, group: int) -> None:
         """Adds the source code from the last rewrites of a kernel, and its list of UOps."""
         nodes = self._b.nodes
         programs = [

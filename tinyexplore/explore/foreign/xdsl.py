@@ -95,10 +95,10 @@ class _Watching:
             module = module.parent_op()
         self._pattern.match_and_rewrite(op, rewriter)
         if rewriter.has_done_action and len(self._sections) == count:
-            self._sections += [_header(type(self._pattern)), _text(module)]
+            self._sections += [_write_header(type(self._pattern)), _text(module)]
 
 
-def _header(kind: type) -> str:
+def _write_header(kind: type) -> str:
     """Returns the header of a pattern: its class, its position, and the first paragraph of its docstring."""
     try:
         file = inspect.getsourcefile(kind) or "unknown"

@@ -79,7 +79,7 @@ def _try_edit(subject: EditSubject, text: Text) -> EditResult:
         both = ((spec, program), (subject.spec, subject.program))
         times, before = alternate_times([_make_run(subject, kernel_spec, compiled) for kernel_spec, compiled in both])
         edited = replace(edited, before_us=before)
-    return EditResult(edited, tuple(_listings(spec)), times, compile_us, "")
+    return EditResult(edited, tuple(_make_listings(spec)), times, compile_us, "")
 
 
 def _make_run(subject: EditSubject, spec: ProgramSpec, program: Any) -> Callable[[], None]:
@@ -87,7 +87,7 @@ def _make_run(subject: EditSubject, spec: ProgramSpec, program: Any) -> Callable
     return lambda: run(0, stop)
 
 
-def _listings(spec: ProgramSpec) -> list[Listing]:
+def _make_listings(spec: ProgramSpec) -> list[Listing]:
     """Returns the program in its device's language and in the further languages of its listings."""
     listed: list[tuple[str, Sequence[SourceLine]]] = [(spec.language, spec.lines), *further_listings(spec)]
     return [Listing(language, tuple(line.text for line in lines)) for language, lines in listed]

@@ -39,14 +39,16 @@ def open_interpreted(device: str, target: Target) -> DeviceInterface:
         renderer = CRenderer(target)
     elif target.arch == WASM32:
         renderer = WASMRenderer(target)
-    return DeviceInterface(device, target, HOST_ALLOCATOR, renderer, partial(_program, target), _no_listings)
+    return DeviceInterface(
+        device, target, HOST_ALLOCATOR, renderer, partial(_make_program, target), _return_no_listings
+    )
 
 
-def _program(target: Target, spec: ProgramSpec) -> PythonProgram:
+def _make_program(target: Target, spec: ProgramSpec) -> PythonProgram:
     return PythonProgram(PythonRenderer(target, spec.compiler).render(spec.name, spec.uops))
 
 
-def _no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
+def _return_no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
     """Returns no further listings: optimized IR and assembly need a native compiler."""
     return []
 

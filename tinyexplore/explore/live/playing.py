@@ -87,8 +87,8 @@ def play(text: str, machine: str = "") -> Played:
                 session.capture.result = value = run_tree(marked, compiled, namespace)
                 realize_all(value)
     except BaseException as error:
-        return Played(_session_or_none(session), _clip_output(output), *_error_text(error))
-    return Played(_session_or_none(session), f"{_clip_output(output)}{_value_text(value)}")
+        return Played(_drop_empty_session(session), _clip_output(output), *_error_text(error))
+    return Played(_drop_empty_session(session), f"{_clip_output(output)}{_value_text(value)}")
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def _split_at_mark(tree: ast.Module, text: str) -> tuple[ast.Module, ast.Module]
     return ast.Module(before, []), ast.Module([statement for statement in tree.body if statement.lineno >= first], [])
 
 
-def _session_or_none(session: Explorer) -> Explorer | None:
+def _drop_empty_session(session: Explorer) -> Explorer | None:
     """Returns the capture, or None if it is empty.
 
     Times of interpreted devices are removed, because they are not those of the target machine.

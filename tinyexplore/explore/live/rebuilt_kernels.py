@@ -36,7 +36,7 @@ class RebuiltKernels:
         kernels = {}
         for info in self.trace.kernels:
             try:
-                kernels[info.id] = self._kernel(info)
+                kernels[info.id] = self._rebuild_kernel(info)
             except (CannotRebuild, DeviceUnavailable, ValueError, LookupError) as error:
                 self.why_not[info.id] = str(error)
         return kernels
@@ -47,34 +47,34 @@ class RebuiltKernels:
         for info in self.trace.kernels:
             if info.id not in self.why_not:
                 try:
-                    captured[info.id] = self._captured(info)
+                    captured[info.id] = self._rebuild_captured(info)
                 except (CannotRebuild, DeviceUnavailable, ValueError, LookupError) as error:
                     self.why_not[info.id] = str(error)
         return captured
 
-    def _kernel(self, info: KernelInfo) -> Kernel:
-        ast = self.rebuilt.uop(self._stage(info, "").before[0])
-        return Kernel(ast, self._target(info), ast, ast, to_opts(", ".join(info.opts)))
+    def _rebuild_kernel(self, info: KernelInfo) -> Kernel:
+        ast = self.rebuilt.uop(self._find_stage(info, "").before[0])
+        return Kernel(ast, self._find_target(info), ast, ast, to_opts(", ".join(info.opts)))
 
-    def _captured(self, info: KernelInfo) -> CapturedKernel:
-        kernel = self._kernel(info)
-        uops = tuple(self.rebuilt.uop(node) for node in self._stage(info, "render").after)
-        program = next((candidate for candidate in self._programs(info) if candidate.language != "uops"), None)
+    def _rebuild_captured(self, info: KernelInfo) -> CapturedKernel:
+        kernel = self._rebuild_kernel(info)
+        uops = tuple(self.rebuilt.uop(node) for node in self._find_stage(info, "render").after)
+        program = next((candidate for candidate in self._list_programs(info) if candidate.language != "uops"), None)
         language = "" if program is None else program.language
-        spec = spec_of(info.name, kernel.target, uops, language, self._lines(program), "")
+        spec = spec_of(info.name, kernel.target, uops, language, self._rebuild_lines(program), "")
         values = self.carried.values.get(info.id, ())
-        return CapturedKernel(info.id, spec, partial(_with_opts, kernel), values, self.carried.contents.get(info.id))
+        return CapturedKernel(info.id, spec, partial(_apply_opts, kernel), values, self.carried.contents.get(info.id))
 
-    def _lines(self, program: Program | None) -> list[SourceLine]:
+    def _rebuild_lines(self, program: Program | None) -> list[SourceLine]:
         """Returns a listing with those UOps that can be rebuilt."""
         if program is None:
             return []
-        return [SourceLine(line.text, self._uops(line.nodes)) for line in program.lines]
+        return [SourceLine(line.text, self._rebuild_uops(line.nodes)) for line in program.lines]
 
-    def _uops(self, nodes: tuple[int, ...]) -> tuple[UOp, ...]:
+    def _rebuild_uops(self, nodes: tuple[int, ...]) -> tuple[UOp, ...]:
         return tuple(self.rebuilt.uop(node) for node in nodes)
 
-    def _stage(self, info: KernelInfo, name: str) -> Stage:
+    def _find_stage(self, info: KernelInfo, name: str) -> Stage:
         """Returns the last stage with this name; for "" the first stage that began with one UOp."""
         number = info.id if info.same_as is None else info.same_as
         kernel_stages = [stage for stage in self.trace.stages if stage.kernel == number]
@@ -92,15 +92,15 @@ class RebuiltKernels:
             )
         return stages[0]
 
-    def _programs(self, info: KernelInfo) -> list[Program]:
+    def _list_programs(self, info: KernelInfo) -> list[Program]:
         number = info.id if info.same_as is None else info.same_as
         return [program for program in self.trace.programs if program.kernel == number]
 
-    def _target(self, info: KernelInfo) -> Target:
+    def _find_target(self, info: KernelInfo) -> Target:
         return Device[info.device.partition(":")[0]].target
 
 
-def _with_opts(kernel: Kernel) -> Kernel:
+def _apply_opts(kernel: Kernel) -> Kernel:
     """Returns `kernel` with its opts applied."""
     with recording(None):
         result = with_merged_axes(with_split_axes(Kernel.of(kernel.original, kernel.target)))

@@ -67,7 +67,7 @@ class Serving:
         self._post = post
         self._played = played
         self.explorer: Explorer | None = None
-        self._source = RequestSource(_no_trace, may_run_code=True, opened=self._open_program)
+        self._source = RequestSource(_refuse_without_trace, may_run_code=True, opened=self._open_program)
 
     def open(self, trace: bytes, carried: str, recorded: str = "") -> str:
         """Opens the page's trace.
@@ -117,7 +117,7 @@ class Serving:
             return json.dumps({"error": f"{type(error).__name__}: {error}"})
 
 
-def _no_trace() -> Trace:
+def _refuse_without_trace() -> Trace:
     raise RequestError("no trace is open in this page yet")
 
 

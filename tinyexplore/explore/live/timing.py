@@ -89,7 +89,7 @@ def alternate_times(
 
 def _compare(actual: Buffer, expected: Buffer, position: int) -> None:
     """Raises Lost if the error of an element is larger than rounding explains."""
-    actual_values, expected_values = _elements(actual), _elements(expected)
+    actual_values, expected_values = _read_elements(actual), _read_elements(expected)
     scale = max((abs(value) for value in expected_values if math.isfinite(value)), default=1)
     for element, (a, b) in enumerate(zip(actual_values, expected_values)):
         both_nan = a != a and b != b
@@ -97,7 +97,7 @@ def _compare(actual: Buffer, expected: Buffer, position: int) -> None:
             raise Lost(f"its results are wrong: data{position}[{element}] is {a}, by the heuristics' kernel {b}")
 
 
-def _elements(buffer: Buffer) -> Sequence[Any]:
+def _read_elements(buffer: Buffer) -> Sequence[Any]:
     elements: list[Any] = cast_view(buffer.memoryview(), memory_format(buffer.dtype)).tolist()
     return elements
 

@@ -86,7 +86,7 @@ class CaptureSession(Readable):
         self.notes: Callable[[], Sequence[Note]] = tuple
         self.before: Mapping[str, Callable[[Sequence[LazyBuffer]], Sequence[SourceLine]]] = {}
         self._executor = _executor_of(settings.pop("executor", None))
-        self._changes = _config_changes(settings)
+        self._changes = _translate_options(settings)
         self._trace = trace
         self._raw_events: Callable[..., Trace] | None = (
             None  # builds the trace from the recorded events, on first request
@@ -131,7 +131,7 @@ class CaptureSession(Readable):
         self._stack.enter_context(Context(**self._changes))
         if self._executor is not None:
             self._stack.enter_context(measuring_on(self._executor))
-        self._options, self._settings = _options_in_force(self.repeat), config()
+        self._options, self._settings = _list_options_in_force(self.repeat), config()
         recorder.scopes = Scopes(user_code_here())
         self._elsewhere = self._stack.enter_context(OtherThreads())
         self._stack.enter_context(step_by_step(stand_in=True))
@@ -443,7 +443,7 @@ def _executor_of(executor: Any) -> Any:
     return executor
 
 
-def _config_changes(options: dict[str, Any]) -> dict[str, Any]:
+def _translate_options(options: dict[str, Any]) -> dict[str, Any]:
     """Returns the options under the engine's names. A wrong device raises here, before anything runs."""
     changes = {}
     for name, value in options.items():
@@ -470,7 +470,7 @@ def _is_of_this_machine(trace: Trace) -> bool:
         return False
 
 
-def _options_in_force(repeat: int) -> tuple[tuple[str, str], ...]:
+def _list_options_in_force(repeat: int) -> tuple[tuple[str, str], ...]:
     """Returns the settings that reproduce a capture: the device, its target, and every non-default setting."""
     settings, default = config(), Config()
     options = [("DEVICE", Device.DEFAULT), ("NOOPT", str(settings.NOOPT)), ("BEAM", str(settings.BEAM))]

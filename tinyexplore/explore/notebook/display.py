@@ -62,7 +62,7 @@ class MagicError(ValueError):
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Loads the extension (`%load_ext tinyexplore`): registers the magic and the displays."""
     register: Any = shell.register_magic_function  # its declared type is that of the decorator around it
-    register(_explore_magic(shell), magic_kind="cell", magic_name="explore")
+    register(_make_explore_magic(shell), magic_kind="cell", magic_name="explore")
     register_reprs(shell)
     with suppress(ImportError):  # without anywidget, pictures are shown
         importlib.import_module("tinyexplore.widgets.explorer")  # imported now, so that the first view opens faster
@@ -71,26 +71,26 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """Unloads the extension (`%unload_ext tinyexplore`)."""
     shell.magics_manager.magics["cell"].pop("explore", None)
-    for formatter in _formatters(shell).values():
+    for formatter in _make_formatters(shell).values():
         for kind in _PICTURES:
             formatter.pop(kind, None)
 
 
 def register_reprs(shell: InteractiveShell) -> None:
     """Registers the displays of Tensor, LazyBuffer, ShapeTracker, View, ScheduleItem, Kernel, UOp and ProgramSpec."""
-    formatters = _formatters(shell)
+    formatters = _make_formatters(shell)
     for kind, to_html in _PAGES.items():
         formatters["text/html"].for_type(kind, to_html)
     for kind, to_svg in _PICTURES.items():
         formatters["image/svg+xml"].for_type(kind, to_svg)
 
 
-def _formatters(shell: InteractiveShell) -> dict[str, Any]:
+def _make_formatters(shell: InteractiveShell) -> dict[str, Any]:
     assert shell.display_formatter is not None  # an initialized shell has one
     return shell.display_formatter.formatters
 
 
-def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Any]:
+def _make_explore_magic(shell: InteractiveShell) -> Callable[[str, str], Any]:
     def explore(line: str, cell: str) -> Any:
         """Runs the cell inside a capture and shows the capture."""
         __tracebackhide__ = True  # hides this frame in tracebacks
@@ -130,12 +130,12 @@ def run_cell(shell: InteractiveShell, cell: str) -> Any:
     __tracebackhide__ = True
     code = shell.transform_cell(cell)
     compiler: Any = shell.compile  # its declared type accepts only text
-    name = compiler.cache(code, _running_cell(shell), raw_code=cell)
+    name = compiler.cache(code, _find_running_cell(shell), raw_code=cell)
     tree = shell.transform_ast(compiler.ast_parse(code, filename=name))
     return run_tree(tree, lambda part, mode: compiler(part, name, mode), shell.user_ns)
 
 
-def _running_cell(shell: InteractiveShell) -> int:
+def _find_running_cell(shell: InteractiveShell) -> int:
     """Returns the number of the cell that called the magic; IPython versions differ in when they increment it."""
     frame = sys._getframe(1)
     while frame is not None:
@@ -160,13 +160,13 @@ def parse_magic_line(line: str) -> tuple[str | None, dict[str, Any]]:
         word = words.pop(0)
         option, equals, value = word.removeprefix("--").partition("=")
         if equals and option.isidentifier():
-            options[option] = _option_value(option, value)
+            options[option] = _parse_option_value(option, value)
         elif word == "--noopt":
             options["noopt"] = 1
         elif word.startswith("--") and option in _MAGIC_OPTIONS:
             if not words:
                 raise MagicError(f"{word} needs a value\n\n{USAGE}")
-            options[option] = _magic_value(word, words.pop(0))
+            options[option] = _parse_magic_value(word, words.pop(0))
         elif keyword.iskeyword(word):
             raise MagicError(f"%%explore {word}: a keyword of Python cannot name a variable\n\n{USAGE}")
         elif word in ("noopt", *_MAGIC_OPTIONS):
@@ -178,13 +178,13 @@ def parse_magic_line(line: str) -> tuple[str | None, dict[str, Any]]:
     return name, options
 
 
-def _option_value(option: str, text: str) -> Any:
+def _parse_option_value(option: str, text: str) -> Any:
     """Returns the value of `OPTION=VALUE`. A value that is no Python literal is a string.
 
     `capture` validates names and values.
     """
     if option in _MAGIC_OPTIONS:
-        return _magic_value(f"--{option}", text)
+        return _parse_magic_value(f"--{option}", text)
     try:
         return literal_eval(text)
     except (ValueError, SyntaxError):
@@ -201,7 +201,7 @@ _MAGIC_OPTIONS: dict[str, Callable[[str], Any]] = {
 }
 
 
-def _magic_value(option: str, text: str) -> Any:
+def _parse_magic_value(option: str, text: str) -> Any:
     try:
         value = _MAGIC_OPTIONS[option[2:]](text)
     except ValueError:
@@ -216,35 +216,35 @@ def _magic_value(option: str, text: str) -> Any:
 # *** pictures ***
 
 
-def _graph(*roots: UOp | LazyBuffer) -> str:
+def _draw_graph(*roots: UOp | LazyBuffer) -> str:
     return graph_svg(nodes_of(roots))
 
 
 def _uop_svg(uop: UOp) -> str:
-    return _graph(uop)
+    return _draw_graph(uop)
 
 
 def _lazybuffer_svg(lazybuffer: LazyBuffer) -> str:
-    return _graph(lazybuffer)
+    return _draw_graph(lazybuffer)
 
 
 def _tensor_svg(tensor: Tensor) -> str:
-    return _graph(tensor.lazydata)
+    return _draw_graph(tensor.lazydata)
 
 
 def _kernel_svg(kernel: Kernel) -> str:
-    return _graph(kernel.ast)
+    return _draw_graph(kernel.ast)
 
 
 def _item_svg(item: ScheduleItem) -> str | None:
-    return None if item.ast is None else _graph(item.ast)
+    return None if item.ast is None else _draw_graph(item.ast)
 
 
 # *** HTML displays ***
 
 
-def _page(title: str, facts: Iterable[tuple[str, str]], picture: str = "", listing: str = "") -> str:
-    """Returns a value's HTML display: title, facts, listing and picture. `listing` is the HTML from `_listing`."""
+def _write_page(title: str, facts: Iterable[tuple[str, str]], picture: str = "", listing: str = "") -> str:
+    """Returns a value's HTML display: title, facts, listing and picture. `listing` is the HTML from `_write_listing`."""
     rows = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(value)}</td></tr>'
         for name, value in facts
@@ -253,20 +253,20 @@ def _page(title: str, facts: Iterable[tuple[str, str]], picture: str = "", listi
     return f"<div><strong>{escape(title)}</strong><table>{rows}</table>{block}{picture}</div>"
 
 
-def _listing(language: str, text: str) -> str:
+def _write_listing(language: str, text: str) -> str:
     """Returns text in a language as HTML, in the colors of the notebook's theme."""
     return "\n".join(lines_html(language, text.splitlines(), inline=True))
 
 
 def _tensor_html(tensor: Tensor) -> str:
-    return _lazy_page("Tensor", tensor.lazydata)
+    return _write_lazy_page("Tensor", tensor.lazydata)
 
 
 def _lazybuffer_html(lazybuffer: LazyBuffer) -> str:
-    return _lazy_page("LazyBuffer", lazybuffer)
+    return _write_lazy_page("LazyBuffer", lazybuffer)
 
 
-def _lazy_page(title: str, lazybuffer: LazyBuffer) -> str:
+def _write_lazy_page(title: str, lazybuffer: LazyBuffer) -> str:
     nodes = nodes_of((lazybuffer,))
     facts = [
         ("shape", shape_text(lazybuffer.shape)),
@@ -275,7 +275,7 @@ def _lazy_page(title: str, lazybuffer: LazyBuffer) -> str:
         ("state", "in memory" if lazybuffer.base.is_realized else "not computed yet"),
         ("graph", f"{len(nodes)} LazyBuffers"),
     ]
-    return _page(title, facts, graph_svg(nodes))
+    return _write_page(title, facts, graph_svg(nodes))
 
 
 def _shapetracker_html(tracker: ShapeTracker) -> str:
@@ -287,7 +287,7 @@ def _shapetracker_html(tracker: ShapeTracker) -> str:
     picture = shape(tracker)
     if str(picture.after) != str(picture.before):
         facts.append(("simplified", str(picture.after)))
-    return _page("ShapeTracker", facts, picture.svg())
+    return _write_page("ShapeTracker", facts, picture.svg())
 
 
 def _view_html(view: View) -> str:
@@ -296,9 +296,9 @@ def _view_html(view: View) -> str:
 
 def _uop_html(uop: UOp) -> str:
     nodes = nodes_of((uop,))
-    text = _listing("uops", loop_nest(uop) if uop.op is Ops.SINK else Printer().text(uop))
+    text = _write_listing("uops", loop_nest(uop) if uop.op is Ops.SINK else Printer().text(uop))
     facts = [("dtype", dtype_text(uop.dtype)), ("graph", count_text(len(nodes), "UOp"))]
-    return _page(f"UOp {uop.op.name}", facts, graph_svg(nodes), text)
+    return _write_page(f"UOp {uop.op.name}", facts, graph_svg(nodes), text)
 
 
 def _kernel_html(kernel: Kernel) -> str:
@@ -307,7 +307,7 @@ def _kernel_html(kernel: Kernel) -> str:
         ("opts", ", ".join(map(str, kernel.applied)) or "none"),
         ("for", kernel.target.describe()),
     ]
-    return _page(f"Kernel {kernel.name}", facts, "", _listing("uops", loop_nest(kernel.ast)))
+    return _write_page(f"Kernel {kernel.name}", facts, "", _write_listing("uops", loop_nest(kernel.ast)))
 
 
 def _item_html(item: ScheduleItem) -> str:
@@ -317,8 +317,8 @@ def _item_html(item: ScheduleItem) -> str:
         ("computes", f"{len(item.members)} LazyBuffers"),
         ("buffers", str(len(item.buffers))),
     ]
-    text = "copy between devices" if item.ast is None else _listing("uops", loop_nest(item.ast))
-    return _page("ScheduleItem", facts, "", text)
+    text = "copy between devices" if item.ast is None else _write_listing("uops", loop_nest(item.ast))
+    return _write_page("ScheduleItem", facts, "", text)
 
 
 def _program_html(program: ProgramSpec) -> str:
@@ -331,8 +331,8 @@ def _program_html(program: ProgramSpec) -> str:
         ("buffers", f"{program.n_buffers}, of which written: {', '.join(map(str, sorted(program.writes)))}"),
     ]
     linear = "\n".join(line.text for line in uops_listing(program.uops))
-    listing = f"{_listing(program.language, program.source)}\n\n{_listing('uops', linear)}"
-    return _page(f"ProgramSpec {program.name}", facts, "", listing)
+    listing = f"{_write_listing(program.language, program.source)}\n\n{_write_listing('uops', linear)}"
+    return _write_page(f"ProgramSpec {program.name}", facts, "", listing)
 
 
 _PAGES: dict[type, Callable[[Any], str]] = {

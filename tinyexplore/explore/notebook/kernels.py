@@ -52,7 +52,7 @@ class AvailableOpts(Readable, tuple[str, ...]):
         for offer in self.offers:
             if offer.legality_error:
                 continue
-            opts = " ".join(opt for opt in self if opt in _texts(offer))
+            opts = " ".join(opt for opt in self if opt in _list_opts(offer))
             rows.append((opts, offer.caution, KINDS[OptOps[offer.op]].laws[0].words))
         illegal = sum(bool(offer.legality_error) for offer in self.offers)
         notes = (
@@ -65,7 +65,7 @@ class AvailableOpts(Readable, tuple[str, ...]):
         )
 
 
-def _texts(offer: OptOffer) -> set[str]:
+def _list_opts(offer: OptOffer) -> set[str]:
     """Returns the opts of an offer as text."""
     return {str(Opt(OptOps[offer.op], offer.axis, amount)) for amount in offer.amounts}
 
@@ -81,7 +81,7 @@ class KernelView(Readable):
         self._view = view
         self.number = number
 
-    def _instead(self, name: str) -> str:
+    def _suggest_instead(self, name: str) -> str:
         return f"; use {OF_ONE_KERNEL[name]}" if name in OF_ONE_KERNEL else ""
 
     @property

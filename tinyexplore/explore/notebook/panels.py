@@ -24,7 +24,7 @@ class Panels(Readable):
         self._view = view
         self._parts: Parts | None = None
 
-    def _all(self) -> Parts:
+    def _make_all(self) -> Parts:
         """Returns the widgets. They refer to the compressed trace, not to the Explorer."""
         if self._parts is None:
             widget = self._view.widget
@@ -34,22 +34,22 @@ class Panels(Readable):
     @property
     def graph(self) -> GraphWidget:
         """The graph; `.lazy`, `.schedule` and `.uops(stage)` stay at one stage."""
-        return self._all().graph()
+        return self._make_all().graph()
 
     @property
     def code(self) -> CodeWidget:
         """The listings side by side; `.only("asm")` is one of them."""
-        return self._all().code()
+        return self._make_all().code()
 
     @property
     def stepper(self) -> PartWidget:
         """The passes and the firings of their rules, step by step."""
-        return self._all().plain("stepper")
+        return self._make_all().plain("stepper")
 
     @property
     def kernels(self) -> PartWidget:
         """The table of kernels."""
-        return self._all().plain("kernels")
+        return self._make_all().plain("kernels")
 
     @property
     def tuner(self) -> PartWidget:
@@ -58,7 +58,7 @@ class Panels(Readable):
         view.capture.measure_ceilings()
         if view.whatif.is_live and not any(branch.kernel is not None for branch in view.whatif.branches):
             view.whatif.begin(min(view.whatif.bench().subjects))
-        return self._all().plain("tuner")
+        return self._make_all().plain("tuner")
 
     @property
     def fusion(self) -> PartWidget:
@@ -66,47 +66,47 @@ class Panels(Readable):
         view = self._view
         if view.whatif.schedules and not view.fusion.branches():
             view.fusion.branch()
-        return self._all().plain("fusion")
+        return self._make_all().plain("fusion")
 
     @property
     def rules(self) -> PartWidget:
         """The rewrite rules of the pipeline and the user's rules: where they match, and the results of firing them."""
-        return self._all().plain("rules")
+        return self._make_all().plain("rules")
 
     @property
     def timing(self) -> PartWidget:
         """The samples of each kernel (`trace.runs` has them as data)."""
-        return self._all().plain("timing")
+        return self._make_all().plain("timing")
 
     @property
     def modules(self) -> PartWidget:
         """Time and memory by module of the user's program (`trace.modules()` has them as data)."""
-        return self._all().plain("modules")
+        return self._make_all().plain("modules")
 
     @property
     def roofline(self) -> PartWidget:
         """The kernels under this machine's ceilings, which are measured on first use (`trace.ceilings`)."""
         self._view.capture.measure_ceilings()
-        return self._all().plain("roofline")
+        return self._make_all().plain("roofline")
 
     @property
     def timeline(self) -> PartWidget:
         """Stages, launches and memory over time (`trace.timeline()` has them as data)."""
-        return self._all().plain("timeline")
+        return self._make_all().plain("timeline")
 
     @property
     def memory(self) -> PartWidget:
         """The buffers and their live ranges (`trace.buffers` has them as data)."""
-        return self._all().plain("memory")
+        return self._make_all().plain("memory")
 
     @property
     def shape(self) -> PartWidget:
         """The elements of memory that the selected node refers to, as grids (`shape_of` has them as data)."""
-        return self._all().plain("shape")
+        return self._make_all().plain("shape")
 
     def __getitem__(self, name: str) -> PartWidget:
         """Returns a panel by its name: `view.panels["timing"]`. For an unknown name, a ValueError lists the names."""
-        return self._all().plain(name)
+        return self._make_all().plain(name)
 
     def result(self, panel: str) -> Any:
         """Returns the data of a panel, as a dataclass with a readable text.

@@ -37,7 +37,7 @@ class Parts:
         widget: W = self._made[key]
         return widget
 
-    def _picture(self, draw: Callable[[Trace], str]) -> Callable[[], str]:
+    def _make_picture(self, draw: Callable[[Trace], str]) -> Callable[[], str]:
         return lambda: draw(self._trace())
 
     def plain(self, name: str) -> PartWidget:
@@ -48,10 +48,10 @@ class Parts:
         panel = PANEL_OF_WIDGET.get(name)
         if panel is None or panel.widget is None:
             raise ValueError(f"no panel is a widget {name!r}; there are: {', '.join(PANEL_OF_WIDGET)}")
-        static = self._picture(self._picture_function(panel.widget))
+        static = self._make_picture(self._find_picture_function(panel.widget))
         return self._make_once(name, partial(PANEL_WIDGETS[name], self._explorer, static=static))
 
-    def _picture_function(self, widget: PanelWidget) -> Callable[[Trace], str]:
+    def _find_picture_function(self, widget: PanelWidget) -> Callable[[Trace], str]:
         """Returns the function that draws the static picture of a panel's widget."""
         return partial(_draw, widget.picture) if widget.picture else self._shape
 
@@ -72,10 +72,10 @@ class Parts:
                 return graph_svg(trace, stage, kind="uop")
             return pipeline_svg(trace)
 
-        make = partial(GraphWidget, self._explorer, at=self._graph_at, static=self._picture(draw))
+        make = partial(GraphWidget, self._explorer, at=self._make_graph_at, static=self._make_picture(draw))
         return self._make_once("graph", make)
 
-    def _graph_at(self, which: str, stage: Any = None, kernel: int | None = None) -> GraphWidget:
+    def _make_graph_at(self, which: str, stage: Any = None, kernel: int | None = None) -> GraphWidget:
         from tinyexplore.widgets import GraphWidget
 
         if which == "uops":
@@ -91,17 +91,17 @@ class Parts:
         else:
             pinned = {"graph": "lazy", "look": which}
             draw = graph_svg if which == "lazy" else pipeline_svg
-        make = partial(GraphWidget, self._explorer, pinned=pinned, static=self._picture(draw))
+        make = partial(GraphWidget, self._explorer, pinned=pinned, static=self._make_picture(draw))
         return self._make_once(("graph", *pinned.values()), make)
 
     def code(self) -> CodeWidget:
         """Returns the widget of all listings."""
         from tinyexplore.widgets import CodeWidget
 
-        make = partial(CodeWidget, self._explorer, single=self._listing, static=self._picture(listing_svg))
+        make = partial(CodeWidget, self._explorer, single=self._make_listing, static=self._make_picture(listing_svg))
         return self._make_once("code", make)
 
-    def _listing(self, language: str) -> CodeWidget:
+    def _make_listing(self, language: str) -> CodeWidget:
         from tinyexplore.widgets import CodeWidget
 
         trace = self._trace()
@@ -110,7 +110,7 @@ class Parts:
             raise ValueError(f"no listing {language!r} in this trace; there are: {', '.join(languages)}")
         pane = "a" if language in _PANE_A else "c" if language in _PANE_C else "b"
         key = "source 0" if language == "source" else language
-        picture = self._picture(partial(listing_svg, language=language))
+        picture = self._make_picture(partial(listing_svg, language=language))
         make = partial(CodeWidget, self._explorer, pane=pane, pinned={"tabs": {pane: key}}, static=picture)
         return self._make_once(("code", language), make)
 

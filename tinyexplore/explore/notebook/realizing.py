@@ -10,13 +10,13 @@ from tinyexplore.tensor import Tensor
 
 def realize_all(value: Any) -> int:
     """Realizes every Tensor in `value`, nested in tuples, lists and dicts, and returns their number."""
-    tensors = list(_tensors_in(value))
+    tensors = list(_yield_tensors(value))
     if tensors:
         tensors[0].realize(*tensors[1:])
     return len(tensors)
 
 
-def _tensors_in(value: Any) -> Iterator[Tensor]:
+def _yield_tensors(value: Any) -> Iterator[Tensor]:
     """Yields the Tensors in nested containers, in order; visits each container once.
 
     No code of the user's classes runs.

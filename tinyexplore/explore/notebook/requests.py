@@ -39,7 +39,7 @@ def answer(trace: Trace, data: Any) -> Data:
     return respond(RequestSource(lambda: trace), data)
 
 
-def _analyses(capture: ref[CaptureSession]) -> KernelAnalyses | None:
+def _find_analyses(capture: ref[CaptureSession]) -> KernelAnalyses | None:
     capture_session = capture()
     return None if capture_session is None else capture_session.analyses
 
@@ -60,7 +60,9 @@ class Answers:
         opened: Callable[[Any], None] | None = None,
         again: Callable[[dict[str, Any], int], int] | None = None,
     ) -> None:
-        self._source = RequestSource(trace, partial(_analyses, ref(capture)), may_run_code, commands, opened, again)
+        self._source = RequestSource(
+            trace, partial(_find_analyses, ref(capture)), may_run_code, commands, opened, again
+        )
 
     def __call__(self, data: Any) -> Data:
         return respond(self._source, data)

@@ -65,7 +65,7 @@ class Explorer(Hinting):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._capture.end(error)
 
-    def _instead(self, name: str) -> str:
+    def _suggest_instead(self, name: str) -> str:
         return moved_hint(name)
 
     # *** data ***
@@ -180,7 +180,7 @@ class Explorer(Hinting):
     def widget(self) -> Any:
         """The interactive views (anywidget must be installed)."""
         if self._widget is None:
-            self._with_roofs()
+            self._add_ceilings()
             from tinyexplore.explore.notebook.rerun import connect
             from tinyexplore.widgets import ExplorerWidget
 
@@ -241,12 +241,12 @@ class Explorer(Hinting):
 
         A stop is a text with a position (a link, nodes, or None for the current one), or a `question`.
         """
-        self._tour = tuple(self._as_stop(stop) for stop in stops)
+        self._tour = tuple(self._make_stop(stop) for stop in stops)
         if self._widget is not None:
             self._widget.tour = [stop.as_data() for stop in self._tour]
         return self
 
-    def _as_stop(self, stop: Stop | tuple[str, Any]) -> Stop:
+    def _make_stop(self, stop: Stop | tuple[str, Any]) -> Stop:
         from tinyexplore.explore.analysis.predict import Stop
 
         if isinstance(stop, Stop):
@@ -255,9 +255,9 @@ class Explorer(Hinting):
             raise TypeError(
                 f"{stop!r} ({type(stop).__name__}) is not a tour stop: give (text, link or nodes), or a question"
             )
-        return self._note_stop(*stop)
+        return self._make_note_stop(*stop)
 
-    def _note_stop(self, text: str, target: str | Iterable[Node | int] | Node | int | None = None) -> Stop:
+    def _make_note_stop(self, text: str, target: str | Iterable[Node | int] | Node | int | None = None) -> Stop:
         from tinyexplore.explore.analysis.predict import Stop
         from tinyexplore.explore.tracefile.dialect import is_tensor
 
@@ -297,7 +297,7 @@ class Explorer(Hinting):
         if kind in (".html", ".htm"):
             self.to_html(path)
             return Path(path)
-        self._with_roofs()
+        self._add_ceilings()
         if kind == ".svg":
             write_text(path, self.trace.svg())
             return Path(path)
@@ -336,7 +336,7 @@ class Explorer(Hinting):
         count_of("iterations", iterations, least=0)
         for option, flag in {"live": live, "run_here": run_here, "rosetta": rosetta}.items():
             flag_of(option, flag)
-        self._with_roofs()
+        self._add_ceilings()
         trace, tour = self.trace, [stop.as_data() for stop in self._tour]
         analyses, captured = self._capture.analyses, self._capture.captured_kernels
         if rosetta:
@@ -388,7 +388,7 @@ class Explorer(Hinting):
 
     # *** display ***
 
-    def _with_roofs(self) -> None:
+    def _add_ceilings(self) -> None:
         """Adds the ceilings if there are samples to compare with them."""
         if self._capture.repeat > 1:
             self._capture.measure_ceilings()

@@ -118,7 +118,7 @@ def build_trace(
     builder = Builder(listings, {number: well_formed(name) for number, name in (names or {}).items()})
     builder.storage, builder.texts, builder.before = storage or {}, texts or {}, before or {}
     if scopes is not None:
-        builder.scopes, builder.scope_rows = scopes.of, tuple(Scope(*_well_formed_row(row)) for row in scopes.rows)
+        builder.scopes, builder.scope_rows = scopes.of, tuple(Scope(*_make_well_formed_row(row)) for row in scopes.rows)
     for file in user_sources:
         builder.source(file)
     with collecting_later(), Compilers(at_once=listings is None) as others:
@@ -136,7 +136,7 @@ def build_trace(
         return builder.finish(well_formed(title), tuple((name, well_formed(value)) for name, value in options))
 
 
-def _well_formed_row(row: tuple[Any, ...]) -> tuple[Any, ...]:
+def _make_well_formed_row(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(well_formed(value) if isinstance(value, str) else value for value in row)
 
 
@@ -164,33 +164,33 @@ class Builder(Tables):
         self.now_us = 0.0
         self.thread = 0
         self.readers: dict[type, Callable[[Any], None]] = {
-            StageBegan: self._stage_began,
-            StageEnded: self._stage_ended,
-            Recorded: self._recorded,
-            told.NumberCompared: self._compared,
-            told.OptionsScored: self._options_scored,
-            told.HeuristicConsidered: self._heuristic_considered,
-            Decided: self._decided,
+            StageBegan: self._read_stage_began,
+            StageEnded: self._read_stage_ended,
+            Recorded: self._read_recorded,
+            told.NumberCompared: self._read_compared,
+            told.OptionsScored: self._read_options_scored,
+            told.HeuristicConsidered: self._read_heuristic_considered,
+            Decided: self._read_decided,
             WritesAllowed: lambda event: None,
-            Rewrote: self._rewrote,
-            Transformed: self._transformed,
-            Rebuilt: self._rebuilt,
-            Derived: self._derived,
-            OptApplied: self._opt_applied,
-            OptRejected: self._opt_rejected,
-            CandidateMeasured: self._measured,
+            Rewrote: self._read_rewrote,
+            Transformed: self._read_transformed,
+            Rebuilt: self._read_rebuilt,
+            Derived: self._read_derived,
+            OptApplied: self._read_opt_applied,
+            OptRejected: self._read_opt_rejected,
+            CandidateMeasured: self._read_measured,
             Searching: lambda event: None,
-            Searched: self._searched,
-            Rendered: self._rendered,
-            Compiled: self._compiled,
-            Ran: self._ran,
-            Retimed: self._retimed,
-            NativeFallback: self._native_fallback,
-            CacheHit: self._cache_hit,
-            Planned: self._planned,
+            Searched: self._read_searched,
+            Rendered: self._read_rendered,
+            Compiled: self._read_compiled,
+            Ran: self._read_ran,
+            Retimed: self._read_retimed,
+            NativeFallback: self._read_native_fallback,
+            CacheHit: self._read_cache_hit,
+            Planned: self._read_planned,
             Launches: lambda event: self.messages.append(Message("note", launches_text(event), None)),
-            Allocated: self._allocated,
-            Freed: self._freed,
+            Allocated: self._read_allocated,
+            Freed: self._read_freed,
         }
 
     # *** reading ***
@@ -227,14 +227,14 @@ class Builder(Tables):
         # if any kernel was sampled, a single cold run of another one is not comparable
         is_sampled = any(draft.warm_us for draft in self.kernels)
         for draft in self.kernels:
-            for language, lines in self._listings_before(draft):
+            for language, lines in self._yield_listings_before(draft):
                 origins.append(draft.program(len(origins), language, lines, self.roots))
             for language, lines in draft.all_listings():
                 programs.append(draft.program(len(programs), language, lines, self.roots))
             if draft.times_us and (draft.warm_us or not is_sampled):
                 runs.append(draft.run(len(runs)))
-            info = draft.info(self.kernels, self.roots, self.buffer, self._lazybuffers_behind)
-            kernels.append(replace(info, calls=self._calls_in(info)))
+            info = draft.info(self.kernels, self.roots, self.buffer, self._find_lazybuffers_behind)
+            kernels.append(replace(info, calls=self._find_calls(info)))
         self._name_buffers()
         if kernels:
             for op in OptOps:  # the tuner shows the laws of opts that are not applied yet
@@ -262,7 +262,7 @@ class Builder(Tables):
             outside=tuple(self.outside),
         )
 
-    def _listings_before(self, draft: KernelDraft) -> Iterator[tuple[str, tuple[SourceLine, ...]]]:
+    def _yield_listings_before(self, draft: KernelDraft) -> Iterator[tuple[str, tuple[SourceLine, ...]]]:
         """Yields the texts from which a kernel's LazyBuffers were created, as (language, lines)."""
         members = [] if draft.item is None else [*draft.item.members, *draft.item.outputs]
         for language, text_of in self.before.items():
@@ -287,7 +287,7 @@ class Builder(Tables):
             if name and name not in used_names and not self.nodes[node].name:
                 self.nodes[node] = replace(self.nodes[node], name=name)
 
-    def _calls_in(self, kernel: KernelInfo) -> tuple[str, ...]:
+    def _find_calls(self, kernel: KernelInfo) -> tuple[str, ...]:
         """Returns the user's calls that a kernel computes; for a kernel that only moves data, those that move it."""
         nodes = [self.nodes[node] for node in sorted(kernel.nodes)]
         working = [node for node in nodes if node.group in ("alu", "reduce")]
@@ -319,7 +319,7 @@ class Builder(Tables):
         if src != dst:
             self.links[src, dst, how, self.open[-1].id if self.open else None] = None
 
-    def _scope(self) -> set[UOp]:
+    def _find_scope(self) -> set[UOp]:
         kernel = self.open[-1].kernel if self.open else None
         scope = self.accounted.get(kernel)
         if scope is None:
@@ -331,7 +331,7 @@ class Builder(Tables):
         self._link(before, self.node(after), how)
         if not isinstance(after, UOp):
             return
-        scope = self._scope()
+        scope = self._find_scope()
         scope.add(after)
         fresh = [src for src in after.src if src not in scope]
         while fresh:
@@ -344,7 +344,7 @@ class Builder(Tables):
 
     def _account_all(self, roots: Iterable[Any]) -> None:
         """Starts the provenance of a stage at its input graph."""
-        scope = self._scope()
+        scope = self._find_scope()
         fresh = [root for root in roots if isinstance(root, UOp) and root not in scope]
         while fresh:
             node = fresh.pop()
@@ -357,7 +357,7 @@ class Builder(Tables):
 
         Nodes at the same position in both graphs are linked. New nodes below that are linked to the node above them.
         """
-        scope = self._scope()
+        scope = self._find_scope()
         pairs = [(before, after)]
         while pairs:
             old, new = pairs.pop()
@@ -370,7 +370,7 @@ class Builder(Tables):
             else:
                 pairs.extend((old, src) for src in new.src)
 
-    def _lazybuffers_behind(self, ast: UOp) -> tuple[int, ...]:
+    def _find_lazybuffers_behind(self, ast: UOp) -> tuple[int, ...]:
         """Returns the LazyBuffers from which nodes of `ast` were derived, for a kernel whose item lists none."""
         origins = self._origins
         producers = {src for node in ast.toposort() for src in origins.get(self.node(node), ())}
@@ -387,11 +387,11 @@ class Builder(Tables):
 
     # *** one method per event ***
 
-    def _stage_began(self, event: StageBegan) -> None:
+    def _read_stage_began(self, event: StageBegan) -> None:
         parent = self.open[-1] if self.open else None
         kernel = parent.kernel if parent is not None else None
         if event.kernel is not None:
-            kernel = self._kernel(event.kernel).number
+            kernel = self._draft_of(event.kernel).number
         roots = roots_of(event.root)
         draft = StageDraft(
             id=len(self.stages),
@@ -407,15 +407,15 @@ class Builder(Tables):
         self.open.append(draft)
         self._account_all(roots)
         if event.kernel is not None:
-            self._kernel(event.kernel).saw_root(event.root)
+            self._draft_of(event.kernel).saw_root(event.root)
 
-    def _stage_ended(self, event: StageEnded) -> None:
+    def _read_stage_ended(self, event: StageEnded) -> None:
         if not any(stage.name == event.stage for stage in self.open):
             return  # the stage began before the recorder was attached
         roots = roots_of(event.root)
         while True:
             stage = self.open[-1]
-            stage.elapsed_us = round(self.now_us - stage.started_us + self._other_threads_us(stage), 2)
+            stage.elapsed_us = round(self.now_us - stage.started_us + self._sum_other_threads_us(stage), 2)
             if stage.name == event.stage:
                 break
             self.open.pop()
@@ -427,20 +427,20 @@ class Builder(Tables):
         if stage.kernel is not None:
             self.kernels[stage.kernel].saw_result(event.root)
 
-    def _other_threads_us(self, stage: StageDraft) -> float:
+    def _sum_other_threads_us(self, stage: StageDraft) -> float:
         """Returns the time of other threads' work for `stage`, during which the thread of the stage went on."""
         inside = [child for child in self.stages[stage.id + 1 :] if child.parent == stage.id]
         return sum(child.elapsed_us for child in inside if child.thread != stage.thread)
 
-    def _recorded(self, event: Recorded) -> None:
+    def _read_recorded(self, event: Recorded) -> None:
         self.recorded.setdefault(event.lazybuffer, (event.src, event.user_frame, event.calls))
         self.node(event.lazybuffer)
 
-    def _decided(self, event: Decided) -> None:
+    def _read_decided(self, event: Decided) -> None:
         if self.open:
             reason = event.reason
             if event.equal_to is not None:
-                reason += self._where(self.node(event.equal_to))
+                reason += self._write_position(self.node(event.equal_to))
             self.open[-1].decisions.append(
                 Decision(
                     self.node(event.lazybuffer),
@@ -451,7 +451,7 @@ class Builder(Tables):
                 )
             )
 
-    def _where(self, number: int) -> str:
+    def _write_position(self, number: int) -> str:
         """Returns the node of a decision and the user's line that created it, as text."""
         user = self.nodes[number].user
         return f": node {number}" if user is None else f": node {number}, line {self.frames[user].line}"
@@ -461,12 +461,12 @@ class Builder(Tables):
             stage = self.open[-1]
             stage.steps.append(Step(rule, before, after, float(round(self.now_us - stage.started_us))))
 
-    def _rewrote(self, event: Rewrote) -> None:
+    def _read_rewrote(self, event: Rewrote) -> None:
         before = self.node(event.before)
         self._account(before, event.after, "rewrite")
         self._step(self.rule(event.rule), before, self.node_ids[event.after])
 
-    def _transformed(self, event: Transformed) -> None:
+    def _read_transformed(self, event: Transformed) -> None:
         if self.open:
             self.open[-1].transform = self.transform(event.transform)
         before, after = event.before, event.after
@@ -474,26 +474,26 @@ class Builder(Tables):
             self._account(self.node(before), after, event.transform.name)
             self._step(None, self.node(before), self.node_ids[after])
 
-    def _rebuilt(self, event: Rebuilt) -> None:
+    def _read_rebuilt(self, event: Rebuilt) -> None:
         before = self.node(event.before)
         self._account(before, event.after, "rebuild")
         self._step(None, before, self.node_ids[event.after])
 
-    def _derived(self, event: Derived) -> None:
+    def _read_derived(self, event: Derived) -> None:
         for before in roots_of(event.before):
             for after in roots_of(event.after):
                 self._account(self.node(before), after, event.how)
 
-    def _heuristic_considered(self, event: told.HeuristicConsidered) -> None:
+    def _read_heuristic_considered(self, event: told.HeuristicConsidered) -> None:
         if self.open:
             law = inspect.getdoc(event.decision.choose) or ""
             self.open[-1].choices.append(ChoiceDraft(event.decision.name, law, event.settled_by))
 
-    def _compared(self, event: told.NumberCompared) -> None:
+    def _read_compared(self, event: told.NumberCompared) -> None:
         if self.open and self.open[-1].choices:
             self.open[-1].choices[-1].compared.append(compared_row(event))
 
-    def _options_scored(self, event: told.OptionsScored) -> None:
+    def _read_options_scored(self, event: told.OptionsScored) -> None:
         if self.open and self.open[-1].choices:
             options = tuple([(name, round(score, 4)) for name, score in event.options if isfinite(score)])
             row = Weighed(event.what, options, event.chosen, event.least)
@@ -505,7 +505,7 @@ class Builder(Tables):
             stage.choices[-1].opts.append(len(stage.opts))
         stage.opts.append(opt)
 
-    def _opt_applied(self, event: OptApplied) -> None:
+    def _read_opt_applied(self, event: OptApplied) -> None:
         opt = opt_text(event.opt)
         for before, after in zip(roots_of(event.before), roots_of(event.after), strict=True):
             self._align(before, after, opt)
@@ -513,18 +513,18 @@ class Builder(Tables):
             axes = opt_axes(event.before, event.opt, event.after)
             self._append_opt(OptStep(opt, True, event.reason, self.laws_of(event.opt.op), *axes))
 
-    def _opt_rejected(self, event: OptRejected) -> None:
+    def _read_opt_rejected(self, event: OptRejected) -> None:
         if self.open:
             self._append_opt(OptStep(opt_text(event.opt), False, event.reason, self.laws_of(event.opt.op)))
 
-    def _measured(self, event: CandidateMeasured) -> None:
+    def _read_measured(self, event: CandidateMeasured) -> None:
         if self.open:
             opts = tuple(opt_text(opt) for opt in event.kernel.applied)
-            self.open[-1].candidates.append(Candidate(opts, _microseconds(event.seconds), event.note))
+            self.open[-1].candidates.append(Candidate(opts, _to_microseconds(event.seconds), event.note))
 
-    def _searched(self, event: Searched) -> None:
+    def _read_searched(self, event: Searched) -> None:
         if self.open:
-            before, after = _microseconds(event.before_seconds), _microseconds(event.after_seconds)
+            before, after = _to_microseconds(event.before_seconds), _to_microseconds(event.after_seconds)
             self.open[-1].search = Search(before, after, event.tried, event.reason)
         number = self.open[-1].kernel if self.open else None
         kernel = "" if number is None else f"kernel {number} · "
@@ -532,7 +532,7 @@ class Builder(Tables):
 
     # *** kernels ***
 
-    def _kernel(self, key: object) -> KernelDraft:
+    def _draft_of(self, key: object) -> KernelDraft:
         """Returns the draft of a kernel, by its number in the recording or its ScheduleItem; creates it if missing."""
         number = self.kernel_ids.get(key)
         if number is None:
@@ -546,7 +546,7 @@ class Builder(Tables):
             return self.kernels[self.open[-1].kernel]
         return next((draft for draft in self.kernels if draft.spec is program), None)
 
-    def _rendered(self, event: Rendered) -> None:
+    def _read_rendered(self, event: Rendered) -> None:
         draft = self._kernel_of(event.program)
         if draft is None:
             return
@@ -560,7 +560,7 @@ class Builder(Tables):
 
     def _link_lines(self, lines: Sequence[SourceLine]) -> None:
         """Links nodes of a program that no event names to their own sources."""
-        scope = self._scope()
+        scope = self._find_scope()
         groups = {id(line.uops): line.uops for line in lines}  # lines of the whole program share one tuple
         for uops in groups.values():
             for uop in uops:
@@ -573,7 +573,7 @@ class Builder(Tables):
                         for src in node.src:
                             self._link(self.node_ids[src], self.node_ids[node], "made with")
 
-    def _compiled(self, event: Compiled) -> None:
+    def _read_compiled(self, event: Compiled) -> None:
         draft = self._kernel_of(event.program)
         if draft is not None:
             draft.spec = event.program
@@ -581,10 +581,10 @@ class Builder(Tables):
             draft.code_bytes = event.code_bytes
             draft.cached = event.cached
 
-    def _ran(self, event: Ran) -> None:
+    def _read_ran(self, event: Ran) -> None:
         self._launch(event.exec_item).saw_run(event, self.now_us)
 
-    def _retimed(self, event: Retimed) -> None:
+    def _read_retimed(self, event: Retimed) -> None:
         self._launch(event.exec_item).saw_samples(event)
 
     def _launch(self, launch: Any) -> KernelDraft:
@@ -592,20 +592,20 @@ class Builder(Tables):
         if number is not None and self.kernels[number].item is launch.item:
             return self.kernels[number]
         # a copy, or a kernel that an earlier recording compiled and numbered
-        return self._kernel(launch.item)
+        return self._draft_of(launch.item)
 
-    def _native_fallback(self, event: NativeFallback) -> None:
+    def _read_native_fallback(self, event: NativeFallback) -> None:
         exec_item = event.exec_item
-        draft = self._kernel(exec_item.item if exec_item.kernel is None else exec_item.kernel)
+        draft = self._draft_of(exec_item.item if exec_item.kernel is None else exec_item.kernel)
         draft.saw_item(exec_item)
         draft.not_run = event.reason
 
-    def _cache_hit(self, event: CacheHit) -> None:
-        self._kernel(event.kernel).known = event.where
+    def _read_cache_hit(self, event: CacheHit) -> None:
+        self._draft_of(event.kernel).known = event.where
 
     # *** memory ***
 
-    def _planned(self, event: Planned) -> None:
+    def _read_planned(self, event: Planned) -> None:
         plan = event.plan
         lives = tuple(
             (life.nbytes, life.first, life.last, offset) for life, offset in zip(plan.lives, plan.offsets, strict=True)
@@ -613,10 +613,10 @@ class Builder(Tables):
         use = MemoryUse(len(self.memory), plan.total_bytes, plan.bound_bytes, plan.peak_bytes, lives)
         self.memory.append(use)
 
-    def _allocated(self, event: Allocated) -> None:
+    def _read_allocated(self, event: Allocated) -> None:
         self._set_lifetime(event.buffer, allocated_us=self.now_us)
 
-    def _freed(self, event: Freed) -> None:
+    def _read_freed(self, event: Freed) -> None:
         self._set_lifetime(event.buffer, freed_us=self.now_us)
 
     def _set_lifetime(self, buffer: Any, *, allocated_us: float | None = None, freed_us: float | None = None) -> None:
@@ -635,5 +635,5 @@ def compared_row(figures: tuple[str, float, float, bool]) -> Compared:
     return Compared(figure, round(float(value), 4), round(float(bound), 4), is_over)
 
 
-def _microseconds(seconds: float) -> float | None:
+def _to_microseconds(seconds: float) -> float | None:
     return round(seconds * 1e6, 3) if isfinite(seconds) else None

@@ -106,8 +106,8 @@ def group_of(op: Ops) -> str:
 def _(value: UOp, printer: Printer | None = None) -> Description:
     printer = printer or Printer()
     return Description(
-        label=_uop_label(value),
-        detail=_uop_detail(value, printer),
+        label=_write_uop_label(value),
+        detail=_write_uop_detail(value, printer),
         group=_GROUPS.get(value.op, "control"),
         arg=arg_text(value.arg),
         dtype="" if value.dtype is dtypes.void else dtype_text(value.dtype),
@@ -127,7 +127,7 @@ def memory_text(uop: UOp) -> str:
     return f"{uop.dtype.base.name}[{uop.dtype.size}]" if is_memory else ""
 
 
-def _uop_label(uop: UOp) -> str:
+def _write_uop_label(uop: UOp) -> str:
     match uop.op:
         case Ops.REDUCE | Ops.HREDUCE:
             return f"{uop.op.name} {uop.arg.name}"
@@ -139,7 +139,7 @@ def _uop_label(uop: UOp) -> str:
             return uop.op.name
 
 
-def _uop_detail(uop: UOp, printer: Printer) -> str:
+def _write_uop_detail(uop: UOp, printer: Printer) -> str:
     src = uop.src
     match uop.op:
         case Ops.CONST:
@@ -265,7 +265,7 @@ def uops_listing(uops: Sequence[UOp]) -> tuple[SourceLine, ...]:
         if uop.op is Ops.ENDRANGE:
             depth = max(depth - 1, 0)
         names[uop] = operand_name(uop, position)
-        text = f"{position:>{width}}  {'  ' * depth}{_uop_line(uop, names)}"
+        text = f"{position:>{width}}  {'  ' * depth}{_write_uop_line(uop, names)}"
         lines.append(SourceLine(text, (uop,)))
         if uop.op is Ops.RANGE:
             depth += 1
@@ -293,13 +293,13 @@ def operand_name(uop: UOp, position: int) -> str:
             return f"%{position}"
 
 
-def _missing_name(uop: UOp) -> str:
+def _name_missing(uop: UOp) -> str:
     """Returns the name of a source that is not in the list. The verifier rejects such a program; the views show it."""
     return number_text(uop.arg) if uop.op is Ops.CONST else f"?{uop.op.name}"
 
 
-def _uop_line(uop: UOp, names: dict[UOp, str]) -> str:
-    sources = [names[src] if src in names else _missing_name(src) for src in uop.src]
+def _write_uop_line(uop: UOp, names: dict[UOp, str]) -> str:
+    sources = [names[src] if src in names else _name_missing(src) for src in uop.src]
     kind = dtype_text(uop.dtype)
     match uop.op:
         case Ops.RANGE:

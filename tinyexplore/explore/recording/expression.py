@@ -61,7 +61,7 @@ _LEAVES = frozenset(
 )
 
 
-def _leaf(uop: UOp) -> Text:
+def _print_leaf(uop: UOp) -> Text:
     """Returns the value or name of a constant, a loop variable, a Variable or memory."""
     match uop.op:
         case Ops.CONST:
@@ -110,48 +110,48 @@ class Printer:
             text = memo[uop]
         return text
 
-    def _operand(self, uop: UOp, binding: int) -> str:
+    def _print_operand(self, uop: UOp, binding: int) -> str:
         text, binds = self._done[uop]
         if len(text) > self._limit:
             return f"{uop.op.name.lower()}(…)"
         return f"({text})" if binds < binding else text
 
     def _call(self, name: str, sources: Iterable[UOp]) -> Text:
-        return f"{name}({', '.join(self._operand(src, 0) for src in sources)})", _ATOM
+        return f"{name}({', '.join(self._print_operand(src, 0) for src in sources)})", _ATOM
 
     def _write(self, uop: UOp) -> Text:
         op, src = uop.op, uop.src
         if op in _INFIX and len(src) == 2:
-            return self._infix(uop)
+            return self._print_infix(uop)
         if op in _LEAVES:
-            return _leaf(uop)
+            return _print_leaf(uop)
         match op:
             case Ops.ASSIGN | Ops.STORE:
-                return f"{self._operand(src[0], 0)} = {self._operand(src[1], 0)}", 0
+                return f"{self._print_operand(src[0], 0)} = {self._print_operand(src[1], 0)}", 0
             case Ops.RESULT:
-                return self._operand(src[0], 0), _ATOM
+                return self._print_operand(src[0], 0), _ATOM
             case Ops.INDEX:
-                condition_text = f" if {self._operand(src[2], 0)}" if len(src) > 2 else ""
-                return f"{self._operand(src[0], _ATOM)}[{self._operand(src[1], 0)}{condition_text}]", _ATOM
+                condition_text = f" if {self._print_operand(src[2], 0)}" if len(src) > 2 else ""
+                return f"{self._print_operand(src[0], _ATOM)}[{self._print_operand(src[1], 0)}{condition_text}]", _ATOM
             case Ops.LOAD:
-                return self._operand(src[0], _ATOM), _ATOM
+                return self._print_operand(src[0], _ATOM), _ATOM
             case Ops.NEG:
-                return f"-{self._operand(src[0], _PREFIX)}", _PREFIX
+                return f"-{self._print_operand(src[0], _PREFIX)}", _PREFIX
             case Ops.WHERE:
-                condition, yes, no = (self._operand(part, 1) for part in src)
+                condition, yes, no = (self._print_operand(part, 1) for part in src)
                 return f"{yes} if {condition} else {no}", 0
             case Ops.CAST:
                 return self._call(dtype_text(uop.dtype), src)
             case Ops.BITCAST:
                 return self._call(f"bits_as_{dtype_text(uop.dtype)}", src)
             case Ops.GEP if len(src) == 3:
-                row, column = (self._operand(part, 1) for part in src[1:])
-                return f"{self._operand(src[0], _ATOM)}[{row}, {column}]", _ATOM
+                row, column = (self._print_operand(part, 1) for part in src[1:])
+                return f"{self._print_operand(src[0], _ATOM)}[{row}, {column}]", _ATOM
             case Ops.TILE:
                 axes = "".join(f" for {self._walk(axis)}" for axis in src[1:])
-                return f"tile({self._operand(src[0], 1)}{axes})", _ATOM
+                return f"tile({self._print_operand(src[0], 1)}{axes})", _ATOM
             case Ops.GEP:
-                return f"{self._operand(src[0], _ATOM)}.{uop.arg}", _ATOM
+                return f"{self._print_operand(src[0], _ATOM)}.{uop.arg}", _ATOM
             case Ops.TABLE:
                 return self._call(f"table{len(uop.arg)}", src)
             case Ops.VECTORIZE if len(set(src)) == 1:
@@ -161,37 +161,37 @@ class Printer:
             case Ops.WMMA:
                 return self._call(uop.arg, src)
             case Ops.REDUCE | Ops.HREDUCE:
-                return self._reduction(uop)
+                return self._print_reduction(uop)
             case _:
                 return self._call(op.name.lower(), src)
 
-    def _reduction(self, uop: UOp) -> Text:
+    def _print_reduction(self, uop: UOp) -> Text:
         """Prints a reduction: "sum(x[i] for i in range(4))", or of lanes "vec(sum(a), sum(b))"."""
         word = {Ops.ADD: "sum", Ops.MUL: "prod", Ops.MAX: "max", Ops.MIN: "min"}[uop.arg]
         if uop.op is Ops.HREDUCE and len(uop.src) > 1:
-            rows = [f"{word}({self._operand(row, 1)})" for row in uop.src]
+            rows = [f"{word}({self._print_operand(row, 1)})" for row in uop.src]
             return f"vec({', '.join(rows)})", _ATOM
         axes = "".join(f" for {self._walk(axis)}" for axis in uop.src[1:])
-        return f"{word}({self._operand(uop.src[0], 1)}{axes})", _ATOM
+        return f"{word}({self._print_operand(uop.src[0], 1)}{axes})", _ATOM
 
     def _walk(self, axis: UOp) -> str:
-        name = self._operand(axis, 0)
-        return f"{name} in range({self._operand(axis.src[0], 0)})" if self._sizes else name
+        name = self._print_operand(axis, 0)
+        return f"{name} in range({self._print_operand(axis.src[0], 0)})" if self._sizes else name
 
-    def _infix(self, uop: UOp) -> Text:
+    def _print_infix(self, uop: UOp) -> Text:
         sign, binds = _INFIX[uop.op]
         left, right = uop.src
         if uop.op is Ops.ADD:
             if right.op is Ops.NEG:
-                return f"{self._operand(left, binds)} - {self._operand(right.src[0], binds + 1)}", binds
+                return f"{self._print_operand(left, binds)} - {self._print_operand(right.src[0], binds + 1)}", binds
             if right.op is Ops.CONST and not isinstance(right.arg, bool) and right.arg < 0:
-                return f"{self._operand(left, binds)} - {number_text(-right.arg)}", binds
+                return f"{self._print_operand(left, binds)} - {number_text(-right.arg)}", binds
             if right.op is Ops.MUL and right.src[1].op is Ops.CONST and right.src[1].arg == -1:
-                return f"{self._operand(left, binds)} - {self._operand(right.src[0], binds + 1)}", binds
+                return f"{self._print_operand(left, binds)} - {self._print_operand(right.src[0], binds + 1)}", binds
         flat = uop.op in _ASSOCIATIVE and right.op is uop.op and not dtypes.is_float(uop.dtype)
         compared = uop.op in OpGroups.COMPARE  # a < b < c would be a chained comparison
-        left_text = self._operand(left, binds + 1 if compared else binds)
-        right_text = self._operand(right, binds if flat else binds + 1)
+        left_text = self._print_operand(left, binds + 1 if compared else binds)
+        right_text = self._print_operand(right, binds if flat else binds + 1)
         space = "" if binds == _TIGHT else " "
         return f"{left_text}{space}{sign}{space}{right_text}", binds
 

@@ -80,29 +80,31 @@ def statements_of(sink: UOp, printer: Printer) -> Iterator[Statement]:
             name = f"{_RESULTS[node.arg]}{count}"
             count += 1
             text = _UPDATES[node.arg].format(name, printer.text(node.src[0]))
-            yield Statement(_nest(node.ranges, node.src[1:]), text, _accesses(node.src[:1]))
+            yield Statement(_order_nest(node.ranges, node.src[1:]), text, _find_accesses(node.src[:1]))
             printer.name(node, name)
         elif node.op is Ops.BARRIER:
             stores = [src for src in node.src if src.op is Ops.STORE and src not in filled]
             filled.update(stores)  # several barriers may wait for one store
             loops = frozenset[UOp]().union(*(store.ranges for store in stores)) - node.ranges
             for store in stores:
-                yield Statement(_nest(node.ranges, loops & store.ranges), printer.text(store), _accesses(store.src))
+                yield Statement(
+                    _order_nest(node.ranges, loops & store.ranges), printer.text(store), _find_accesses(store.src)
+                )
     for store in sink.src:
-        yield Statement(_nest(store.ranges, ()), printer.text(store), _accesses(store.src))
+        yield Statement(_order_nest(store.ranges, ()), printer.text(store), _find_accesses(store.src))
 
 
-def _nest(outer: Iterable[UOp], inner: Iterable[UOp]) -> tuple[UOp, ...]:
+def _order_nest(outer: Iterable[UOp], inner: Iterable[UOp]) -> tuple[UOp, ...]:
     """Returns the loops around a statement, in execution order."""
-    loops = [*_by_id(outer), *_by_id(set(inner) - set(outer))]
+    loops = [*_sort_by_id(outer), *_sort_by_id(set(inner) - set(outer))]
     return tuple(sorted(loops, key=lambda loop: WRITTEN_OUT.get(loop.arg.kind, 0)))
 
 
-def _by_id(loops: Iterable[UOp]) -> list[UOp]:
+def _sort_by_id(loops: Iterable[UOp]) -> list[UOp]:
     return sorted((loop for loop in loops if loop.op is Ops.RANGE), key=lambda loop: loop.arg.id)
 
 
-def _accesses(roots: Iterable[UOp]) -> tuple[UOp, ...]:
+def _find_accesses(roots: Iterable[UOp]) -> tuple[UOp, ...]:
     """Returns the INDEX nodes on which `roots` depend, except inside REDUCE and BARRIER: those are other statements."""
     loads: dict[UOp, None] = {}
     seen: set[UOp] = set()

@@ -84,16 +84,18 @@ def parts_of(name: str, value: Any) -> list[tuple[str, Any]]:
     """Returns the items of a container, or the attributes of an object, with their paths. No code of its class runs."""
     kind = type(value)
     if issubclass(kind, dict):
-        items = _first_items(value)
+        items = _list_first_items(value)
         return [(f"{name}[{key!r}]", item) for key, item in items if type(key) in (str, int, bool)]
     if issubclass(kind, (list, tuple)):
         items_of = list.__getitem__ if issubclass(kind, list) else tuple.__getitem__
         return [(f"{name}[{number}]", item) for number, item in enumerate(items_of(value, slice(MOST_ITEMS)))]
     attributes = attributes_of(value)
-    return [(f"{name}.{key}", item) for key, item in _first_items(attributes) if type(key) is str and key[:1] != "_"]
+    return [
+        (f"{name}.{key}", item) for key, item in _list_first_items(attributes) if type(key) is str and key[:1] != "_"
+    ]
 
 
-def _first_items(attributes: dict[Any, Any]) -> list[tuple[Any, Any]]:
+def _list_first_items(attributes: dict[Any, Any]) -> list[tuple[Any, Any]]:
     try:
         return list(islice(dict.items(attributes), MOST_ITEMS))
     except RuntimeError:  # another thread changed its size
@@ -133,7 +135,7 @@ def names_of_arguments(f: Callable[..., Any], args: tuple[Any, ...]) -> Names:
 _NODE_LINE = re.compile(r"\s*(?:\[[^\]]*\] )?([^\s,=]+) = [A-Za-z_][\w.]* ?[<(]")
 
 
-def _assigned_in_lines(text: str) -> dict[int, str]:
+def _find_assigned_names(text: str) -> dict[int, str]:
     """Returns the name that each line assigns, for a text with one node per line."""
     matches = {number: _NODE_LINE.match(line) for number, line in enumerate(text.splitlines(), 1)}
     return {number: match[1] for number, match in matches.items() if match}
@@ -150,7 +152,7 @@ def assigned_names(text: str) -> dict[int, str]:
             warnings.simplefilter("ignore")  # the user saw these warnings when the code was compiled
             tree = ast.parse(text)
     except (SyntaxError, ValueError):
-        return _assigned_in_lines(text)
+        return _find_assigned_names(text)
     names_by_line: dict[int, set[str]] = {}
     for node in ast.walk(tree):
         if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) or node.value is None:

@@ -24,8 +24,8 @@ def loop_nest(sink: UOp) -> str:
     lines = []
     opened: tuple[UOp, ...] = ()
     printer = Printer(limit=MAX_STATEMENT, sizes=True)
-    for loops, text in _statements(sink, printer):
-        depth = _common_depth(opened, loops)
+    for loops, text in _yield_statements(sink, printer):
+        depth = _count_common_loops(opened, loops)
         for axis in loops[depth:]:
             end, kind = printer.text(axis.src[0]), walk_text(axis.arg)
             lines.append(f"{'  ' * depth}for {axis.arg.name} in range({end}):  # {kind}")
@@ -35,29 +35,29 @@ def loop_nest(sink: UOp) -> str:
     return "\n".join(lines)
 
 
-def _statements(sink: UOp, printer: Printer) -> Iterator[Statement]:
+def _yield_statements(sink: UOp, printer: Printer) -> Iterator[Statement]:
     nodes = sink.toposort()
     stores = [node for node in nodes if node.op is Ops.STORE]
     output_axes = frozenset[UOp]().union(*(store.ranges for store in stores))
     count = 0
     for node in nodes:
         if node.op is Ops.STORE and node not in sink.src:  # this store fills a row buffer before its readers run
-            yield _loops(node), printer.text(node)
+            yield _find_loops(node), printer.text(node)
         # a reduction inside another one is part of its formula
         if node.op is Ops.REDUCE and node.ranges <= output_axes:
             name = f"{_NAMES[node.arg]}{count}"
             count += 1
-            yield _loops(node), f"{name} = {printer.text(node)}"
+            yield _find_loops(node), f"{name} = {printer.text(node)}"
             printer.name(node, name)
     for store in sink.src:
-        yield _loops(store), printer.text(store)
+        yield _find_loops(store), printer.text(store)
 
 
-def _loops(node: UOp) -> tuple[UOp, ...]:
+def _find_loops(node: UOp) -> tuple[UOp, ...]:
     return tuple(sorted(node.ranges, key=lambda axis: axis.arg.id))
 
 
-def _common_depth(opened: tuple[UOp, ...], loops: tuple[UOp, ...]) -> int:
+def _count_common_loops(opened: tuple[UOp, ...], loops: tuple[UOp, ...]) -> int:
     depth = 0
     for left, right in zip(opened, loops, strict=False):
         if left is not right:

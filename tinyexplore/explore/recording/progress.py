@@ -42,7 +42,7 @@ def find_progress() -> ProgressRecorder | None:
 
     `TQDM_DISABLE=1` disables it.
     """
-    if not (_in_notebook() or (sys.stderr is not None and sys.stderr.isatty())):
+    if not (_is_in_notebook() or (sys.stderr is not None and sys.stderr.isatty())):
         return None
     try:
         from tqdm.auto import tqdm
@@ -51,7 +51,7 @@ def find_progress() -> ProgressRecorder | None:
     return ProgressRecorder(tqdm)
 
 
-def _in_notebook() -> bool:
+def _is_in_notebook() -> bool:
     """Whether this process is a Jupyter kernel. The function does not import IPython."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None

@@ -19,10 +19,10 @@ def run_tree(tree: ast.Module, compiled: Compile, namespace: dict[str, Any]) -> 
     exec(compiled(tree, "exec"), namespace)
     if isinstance(last, ast.Expr):
         return eval(compiled(ast.Expression(last.value), "eval"), namespace)
-    return None if last is None else _assigned_value(last, namespace)
+    return None if last is None else _find_assigned_value(last, namespace)
 
 
-def _assigned_value(statement: ast.stmt, namespace: dict[str, Any]) -> Any:
+def _find_assigned_value(statement: ast.stmt, namespace: dict[str, Any]) -> Any:
     """Returns the value that an assignment gave to plain names: a tuple for several, None for other statements."""
     if isinstance(statement, ast.Assign):
         targets = statement.targets

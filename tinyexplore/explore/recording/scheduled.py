@@ -22,11 +22,11 @@ class Scheduled:
         self.outputs = outputs
         self.order: tuple[LazyBuffer, ...] = tuple(graph_order(outputs))
         self.sources = tuple([() if node.buffer is not None else node.src for node in self.order])
-        self.memory = tuple([_facts_of(node.buffer) for node in self.order])
+        self.memory = tuple([_find_facts(node.buffer) for node in self.order])
         self.writes: Writes = NO_WRITES
 
 
-def _facts_of(buffer: Buffer | None) -> Facts | None:
+def _find_facts(buffer: Buffer | None) -> Facts | None:
     return None if buffer is None else (buffer.id, buffer.device, buffer.size, buffer.dtype)
 
 

@@ -58,7 +58,7 @@ class Scopes:
         while frame is not None:
             code = frame.f_code
             cached = self.roles.get(id(code))  # by `id()`, because hashing a code object hashes all its contents
-            role = cached[1] if cached is not None else _role(frame)
+            role = cached[1] if cached is not None else _find_role(frame)
             if cached is None:
                 self.roles[id(code)] = (code, role)
             if role == "tape" and not values:
@@ -97,7 +97,7 @@ class Scopes:
                 candidate is code
                 for base in classes_of(kind)
                 for attribute in list(namespace_of(base).values())
-                for candidate in _codes_in(attribute)
+                for candidate in _list_codes(attribute)
             )
             self.looked_at.append(kind)  # kept alive so that its `id()` stays unique
         return is_known_method or any(_code_of(attribute) is code for attribute in attributes_of(value).values())
@@ -122,7 +122,7 @@ class Scopes:
         number = self.ids.get(key)
         if number is None:
             number = self.ids[key] = len(self.rows)
-            name = self.variable(value, frame) if parent is None else _attribute(value, self.objects[parent])
+            name = self.variable(value, frame) if parent is None else _find_attribute_path(value, self.objects[parent])
             kind = class_name(value)
             self.objects.append(value)
             self.rows.append((number, name or kind, kind, parent, self.own_bytes(value)))
@@ -180,7 +180,7 @@ class Scopes:
         return total
 
 
-def _role(frame: FrameType) -> Role:
+def _find_role(frame: FrameType) -> Role:
     """Returns the role of a frame, from its code and module."""
     code, module = frame.f_code, frame.f_globals.get("__name__")
     if type(module) is not str:
@@ -193,7 +193,7 @@ def _role(frame: FrameType) -> Role:
     return "method" if is_outside and code.co_argcount else "other"
 
 
-def _codes_in(value: Any) -> list[CodeType]:
+def _list_codes(value: Any) -> list[CodeType]:
     accessors = (value.fget, value.fset, value.fdel) if type(value) is property else (value,)
     return [code for accessor in accessors if (code := _code_of(accessor)) is not None]
 
@@ -227,6 +227,6 @@ def reachable_objects(value: Any) -> list[tuple[str, Any]]:
     return variables
 
 
-def _attribute(value: Any, holder: Any) -> str:
+def _find_attribute_path(value: Any, holder: Any) -> str:
     """Returns the path from `holder` to `value`, such as "layers[0]"; "" if there is none."""
     return next((name.lstrip(".") for name, item in reachable_objects(holder) if item is value), "")

@@ -25,10 +25,10 @@ PACKAGE_PARENT = str(Path(__file__).resolve().parents[3])
 
 def source_name(file: str) -> str:
     """Returns the name of a file in a trace: "In [3]" for a notebook cell, else its relative path."""
-    return well_formed(_source_name(file))
+    return well_formed(_name_source(file))
 
 
-def _source_name(file: str) -> str:
+def _name_source(file: str) -> str:
     cell = cell_number(file)
     if cell is not None:
         return f"In [{cell}]"
@@ -65,13 +65,13 @@ def source_text(file: str) -> str:
     try:
         lines = linecache.getlines(file)
         if any("get_ipython()." in line for line in lines):
-            lines = _typed_lines(file, lines)
+            lines = _restore_typed_lines(file, lines)
         return well_formed("".join(lines))
     except Exception:  # a loader of the user may raise anything
         return ""
 
 
-def _typed_lines(file: str, lines: list[str]) -> list[str]:
+def _restore_typed_lines(file: str, lines: list[str]) -> list[str]:
     """Replaces each line that calls IPython by the line that the user typed, where the lines correspond."""
     from IPython import get_ipython
 
@@ -122,7 +122,7 @@ def rule_text(rule: Rule) -> str:
     """Returns the source code of a rule: the decorated function, or the whole `law(...)` statement."""
     if rule.result is None:
         return function_text(rule.function)
-    return _statement_at(rule.file, rule.line)
+    return _read_statement(rule.file, rule.line)
 
 
 @lru_cache(maxsize=256)
@@ -134,7 +134,7 @@ def function_text(function: Callable[..., Any]) -> str:
         return ""
 
 
-def _statement_at(file: str, line: int) -> str:
+def _read_statement(file: str, line: int) -> str:
     """Returns the lines from `line` on, up to the line that closes the brackets."""
     lines = linecache.getlines(file)[line - 1 :]
     if not lines:
@@ -183,7 +183,7 @@ def user_code_here() -> CodeType | None:
 def user_frame_of(traceback: TracebackType | None) -> UserFrame | None:
     """Returns the innermost frame of a traceback in the user's code."""
     frame_found = None
-    for frame, line, instruction in _frames(traceback):
+    for frame, line, instruction in _yield_frames(traceback):
         if not is_ours(frame.f_globals.get("__name__", "")):
             code = frame.f_code
             frame_found = UserFrame(code.co_filename, line, code.co_name, code, instruction)
@@ -197,11 +197,11 @@ def raised_in_compiler(traceback: TracebackType | None) -> bool:
 
     An error of the Tensor packages (shapes that do not fit, a wrong dtype) is the program's own error.
     """
-    names = [frame.f_globals.get("__name__", "") for frame, _, _ in _frames(traceback)]
+    names = [frame.f_globals.get("__name__", "") for frame, _, _ in _yield_frames(traceback)]
     return any(is_ours(name) and name.split(".")[1:2] in COMPILER_FLOORS for name in names)
 
 
-def _frames(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int, int]]:
+def _yield_frames(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int, int]]:
     while traceback is not None:
         yield traceback.tb_frame, traceback.tb_lineno, traceback.tb_lasti
         traceback = traceback.tb_next

@@ -53,7 +53,7 @@ class _File:
 
     def __init__(self, text: str) -> None:
         self._lines = text.splitlines()
-        self._names = _names_of_attributes(text)
+        self._names = _find_names_of_attributes(text)
 
     def span(self, line: int, column: int, end_line: int, end_column: int) -> Span | None:
         """Returns a span in characters. For `x.softmax()` the span is `.softmax()`: `x` was evaluated before."""
@@ -64,15 +64,15 @@ class _File:
             if (line, column) in (begin, (name_line, name_column)):
                 before = self._lines[name_line - 1].encode()[:name_column].rstrip()
                 line, column = name_line, len(before) - 1 if before.endswith(b".") else name_column
-        span = (line, self._characters(line, column), end_line, self._characters(end_line, end_column))
+        span = (line, self._count_characters(line, column), end_line, self._count_characters(end_line, end_column))
         return span if span[:2] < span[2:] else None
 
-    def _characters(self, line: int, column: int) -> int:
+    def _count_characters(self, line: int, column: int) -> int:
         text = self._lines[line - 1]
         return column if text.isascii() else len(text.encode()[:column].decode(errors="replace"))
 
 
-def _names_of_attributes(text: str) -> dict[tuple[int, int], tuple[tuple[int, int], int, int]]:
+def _find_names_of_attributes(text: str) -> dict[tuple[int, int], tuple[tuple[int, int], int, int]]:
     """Returns, for the end of each `value.name` or `value.name(...)`, its begin and the position of `name`."""
     try:
         with warnings.catch_warnings():

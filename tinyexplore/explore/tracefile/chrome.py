@@ -20,16 +20,16 @@ def to_chrome_trace(trace: Trace) -> dict[str, Any]:
     events: list[dict[str, Any]] = [_name("process_name", 0, trace.title or "tinyexplore")]
     events.extend(_name("thread_name", row, name) for row, name in drawn.rows)
     events.extend(
-        _event("X", span.name, span.started_us, tid=span.row, dur=span.elapsed_us, args=span_facts(trace, span))
+        _make_event("X", span.name, span.started_us, tid=span.row, dur=span.elapsed_us, args=span_facts(trace, span))
         for span in drawn.spans
     )
-    events.extend(_event("C", "memory", time_us, args={"bytes": total}) for time_us, total in drawn.memory)
+    events.extend(_make_event("C", "memory", time_us, args={"bytes": total}) for time_us, total in drawn.memory)
     for life in drawn.lives:
         if life.lane is None:
             continue  # the buffer is older than the trace
         about = {"buffer": life.buffer, "bytes": life.bytes}
-        events.append(_event("b", life.name, life.started_us, cat="buffers", id=life.buffer, args=about))
-        events.append(_event("e", life.name, life.ended_us, cat="buffers", id=life.buffer))
+        events.append(_make_event("b", life.name, life.started_us, cat="buffers", id=life.buffer, args=about))
+        events.append(_make_event("e", life.name, life.ended_us, cat="buffers", id=life.buffer))
     return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": dict(trace.options)}
 
 
@@ -42,5 +42,5 @@ def _name(kind: str, row: int, name: str) -> dict[str, Any]:
     return {"ph": "M", "pid": 1, "tid": row, "name": kind, "args": {"name": name}}
 
 
-def _event(phase: str, name: str, time_us: float, **more: Any) -> dict[str, Any]:
+def _make_event(phase: str, name: str, time_us: float, **more: Any) -> dict[str, Any]:
     return {"ph": phase, "pid": 1, "name": name, "ts": time_us, **more}

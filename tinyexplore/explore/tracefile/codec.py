@@ -67,7 +67,7 @@ T = TypeVar("T", bound=TraceTables)
 
 def trace_to_json(trace: TraceTables) -> str:
     """Returns the trace as one JSON object without white space."""
-    return _json_text(_encoder(TraceTables)(with_derived_tables(trace)))
+    return _json_text(_make_encoder(TraceTables)(with_derived_tables(trace)))
 
 
 def tables_from_json(kind: type[T], text: str | bytes, limits: Limits = LIMITS) -> T:
@@ -102,7 +102,7 @@ def _trace_of(kind: type[T], text: str | bytes | Iterable[bytes], limits: JsonLi
 def row_to_data(row: Any) -> Any:
     """Returns one row of a trace as plain values that `json` can write."""
     kind: Any = type(row)
-    return _encoder(kind)(row)
+    return _make_encoder(kind)(row)
 
 
 def rows_from_data(kind: type[Row], data: list[Any]) -> tuple[Row, ...]:
@@ -118,7 +118,7 @@ def trace_to_bytes(trace: TraceTables) -> bytes:
     Widgets, exports and .json.gz files use this form. Equal traces give equal bytes.
     """
     with collecting_later():
-        data = pack_tables(TraceTables, _encoder(TraceTables)(with_derived_tables(trace)))
+        data = pack_tables(TraceTables, _make_encoder(TraceTables)(with_derived_tables(trace)))
         return gzip.compress(_json_text(data).encode(), compresslevel=9, mtime=0)
 
 
@@ -159,31 +159,31 @@ def load_tables(kind: type[T], path: str | Path, limits: Limits = LIMITS) -> T:
 # *** codecs, created once per type from the model's annotations ***
 
 
-def _identity(value: Any) -> Any:
+def _return_unchanged(value: Any) -> Any:
     return value
 
 
 @cache
-def _encoder(hint: Any) -> Codec:
+def _make_encoder(hint: Any) -> Codec:
     kind, _ = constraint_of(hint)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _encode_dataclass(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
-        return _optional(_encoder(_without_none(arguments))) if type(None) in arguments else _identity
+        return _make_optional(_make_encoder(_drop_none(arguments))) if type(None) in arguments else _return_unchanged
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
-        item = _encoder(arguments[0])
-        if item is _identity:
-            return _identity  # json writes a tuple as an array
+        item = _make_encoder(arguments[0])
+        if item is _return_unchanged:
+            return _return_unchanged  # json writes a tuple as an array
         return lambda values: [item(value) for value in values]
-    return _identity
+    return _return_unchanged
 
 
 @cache
 def _encode_dataclass(kind: type) -> Codec:
-    fields = [(name, _encoder(hint)) for name, hint in hints_of(kind).items()]
-    plain = [name for name, encode in fields if encode is _identity]
-    nested = [(name, encode) for name, encode in fields if encode is not _identity]
+    fields = [(name, _make_encoder(hint)) for name, hint in hints_of(kind).items()]
+    plain = [name for name, encode in fields if encode is _return_unchanged]
+    nested = [(name, encode) for name, encode in fields if encode is not _return_unchanged]
 
     def encode(value: Any) -> dict[str, Any]:
         fields = {name: getattr(value, name) for name in plain}
@@ -195,15 +195,15 @@ def _encode_dataclass(kind: type) -> Codec:
 
 
 @cache
-def _decoder(hint: Any) -> Codec:
+def _make_decoder(hint: Any) -> Codec:
     kind, _ = constraint_of(hint)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _decode_dataclass(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         if type(None) in arguments:
-            return _optional(_decoder(_without_none(arguments)))
-        return _decode_either({argument: _decoder(argument) for argument in arguments})
+            return _make_optional(_make_decoder(_drop_none(arguments)))
+        return _decode_either({argument: _make_decoder(argument) for argument in arguments})
     if origin is tuple:
         return _decode_tuple(arguments)
     return {float: _to_float, int: _to_int, str: _to_text, bool: _to_bool}[kind]
@@ -211,20 +211,20 @@ def _decoder(hint: Any) -> Codec:
 
 def _decode_tuple(arguments: tuple[Any, ...]) -> Codec:
     if len(arguments) == 2 and arguments[1] is Ellipsis:
-        item = _decoder(arguments[0])
+        item = _make_decoder(arguments[0])
 
         def decode_many(values: Any) -> tuple[Any, ...]:
             try:
-                return tuple([item(value) for value in _array(values)])
+                return tuple([item(value) for value in _check_array(values)])
             except TraceFormatError:
                 # decode one by one, so that the error names the position
-                return _decode_each([item] * len(_array(values)), values)
+                return _decode_each([item] * len(_check_array(values)), values)
 
         return decode_many
-    items = [_decoder(argument) for argument in arguments]
+    items = [_make_decoder(argument) for argument in arguments]
 
     def decode_each(values: Any) -> tuple[Any, ...]:
-        if len(_array(values)) != len(items):
+        if len(_check_array(values)) != len(items):
             raise TraceFormatError(f"expected {len(items)} values, found {len(values)}")
         return _decode_each(items, values)
 
@@ -243,7 +243,7 @@ def _decode_each(decoders: list[Codec], values: list[Any] | TableRows) -> tuple[
 
 @cache
 def _decode_dataclass(kind: type) -> Codec:
-    decoders = [(name, _decoder(hint)) for name, hint in hints_of(kind).items()]
+    decoders = [(name, _make_decoder(hint)) for name, hint in hints_of(kind).items()]
     optional = {field.name for field in dataclasses.fields(kind) if field.default is not dataclasses.MISSING}
 
     def decode(data: Any) -> Any:
@@ -263,14 +263,14 @@ def _decode_dataclass(kind: type) -> Codec:
     return decode
 
 
-def _without_none(arguments: tuple[Any, ...]) -> Any:
+def _drop_none(arguments: tuple[Any, ...]) -> Any:
     (kind,) = (argument for argument in arguments if argument is not type(None))
     return kind
 
 
-def _optional(codec: Codec) -> Codec:
-    if codec is _identity:
-        return _identity
+def _make_optional(codec: Codec) -> Codec:
+    if codec is _return_unchanged:
+        return _return_unchanged
     return lambda value: None if value is None else codec(value)
 
 
@@ -285,7 +285,7 @@ def _decode_either(decoders: dict[type, Codec]) -> Codec:
     return decode
 
 
-def _array(values: Any) -> list[Any] | TableRows:
+def _check_array(values: Any) -> list[Any] | TableRows:
     if not isinstance(values, (list, TableRows)):
         raise TraceFormatError(f"expected an array, found {_describe_value(values)}")
     return values

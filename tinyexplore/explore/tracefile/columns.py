@@ -38,13 +38,13 @@ def pack_tables(kind: type, data: dict[str, Any]) -> dict[str, Any]:
     """Returns `data`, an object of class `kind`, with its tables stored as columns."""
     if nodes := data.get("nodes"):
         data = {**data, "nodes": remove_derived(nodes)}
-    packed_table: dict[str, Any] = _of_row(kind, _pack_table)(data)
+    packed_table: dict[str, Any] = _make_row_recoder(kind, _pack_table)(data)
     texts: dict[str, int] = {}
-    for table in _line_tables(packed_table):
+    for table in _find_line_tables(packed_table):
         numbers = [texts.setdefault(text, len(texts)) for text in table["columns"]["text"]]
-        table["columns"]["text"] = _differences(numbers)
+        table["columns"]["text"] = _take_differences(numbers)
     if texts:
-        packed_table["texts"] = _packed_texts(list(texts))
+        packed_table["texts"] = _pack_texts(list(texts))
     return packed_table
 
 
@@ -66,7 +66,7 @@ class TableRows:
             self._columns = [*self._columns[:column_index], column, *self._columns[column_index + 1 :]]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        unpack = _of_row(self._kind, _unpack_table)
+        unpack = _make_row_recoder(self._kind, _unpack_table)
         for row in zip(*self._columns, strict=True):
             yield unpack(dict(zip(self._names, row, strict=True)))
 
@@ -81,17 +81,17 @@ def unpack_tables(kind: type, data: dict[str, Any], nbytes: int = 1 << 62, memor
         TraceFormatError: the columns do not form a table.
     """
     if "texts" in data:
-        texts = _unpacked_texts(data["texts"], min(nbytes, memory))
+        texts = _unpack_texts(data["texts"], min(nbytes, memory))
         data = {name: value for name, value in data.items() if name != "texts"}
         total = 0
-        for table in _line_tables(data):
+        for table in _find_line_tables(data):
             numbers = _sums(table["columns"]["text"])
-            lines = [_text_at(number, texts) for number in numbers]
+            lines = [_look_up_text(number, texts) for number in numbers]
             total += sum(len(line) for line in lines if isinstance(line, str))
             if total > nbytes:
                 raise TraceFormatError(f"programs: their lines have more than {nbytes} characters")
             table["columns"]["text"] = lines
-    unpacked_row: dict[str, Any] = _of_row(kind, _unpack_table)(data)
+    unpacked_row: dict[str, Any] = _make_row_recoder(kind, _unpack_table)(data)
     nodes = unpacked_row.get("nodes")
     if isinstance(nodes, TableRows):
         nodes.replace("digest", derive_digests(nodes))
@@ -104,7 +104,7 @@ def unpack_tables(kind: type, data: dict[str, Any], nbytes: int = 1 << 62, memor
     return unpacked_row
 
 
-def _packed_texts(texts: list[str]) -> Any:
+def _pack_texts(texts: list[str]) -> Any:
     if any(_HOLE in text for text in texts):
         return texts
     forms, form_of_text, differences = packed_forms(texts)
@@ -134,7 +134,7 @@ def packed_forms(texts: Iterable[str]) -> tuple[tuple[str, ...], tuple[int, ...]
     return tuple(forms), tuple(form_of_text), tuple(differences)
 
 
-def _unpacked_texts(packed: Any, most_bytes: int) -> list[Any]:
+def _unpack_texts(packed: Any, most_bytes: int) -> list[Any]:
     """Decodes the texts; they may have at most `most_bytes` characters in all. Older releases store a plain list."""
     if isinstance(packed, list):
         return packed
@@ -163,18 +163,18 @@ def _unpacked_texts(packed: Any, most_bytes: int) -> list[Any]:
     return texts
 
 
-def _line_tables(data: dict[str, Any]) -> list[dict[str, Any]]:
+def _find_line_tables(data: dict[str, Any]) -> list[dict[str, Any]]:
     """Returns the tables of lines in the programs and stage texts of `data` that have columns; skips other tables."""
     line_tables = []
     for name in ("programs", "stage_texts"):
-        for table in _lines_of_table(data.get(name)):
+        for table in _read_lines(data.get(name)):
             columns = table.get("columns") if isinstance(table, dict) else None
             if isinstance(columns, dict) and isinstance(columns.get("text"), list):
                 line_tables.append(table)
     return line_tables
 
 
-def _lines_of_table(listings: Any) -> list[Any]:
+def _read_lines(listings: Any) -> list[Any]:
     """Returns the lines of each row of a table of listings."""
     if isinstance(listings, dict):
         columns = listings.get("columns")
@@ -184,7 +184,7 @@ def _lines_of_table(listings: Any) -> list[Any]:
     return [row.get("lines") for row in rows if isinstance(row, dict)]
 
 
-def _text_at(number: Any, texts: list[Any]) -> Any:
+def _look_up_text(number: Any, texts: list[Any]) -> Any:
     """Returns the text with this number. Returns an invalid number unchanged, for the decoder to reject."""
     return texts[number] if type(number) is int and 0 <= number < len(texts) else number
 
@@ -193,9 +193,9 @@ def _text_at(number: Any, texts: list[Any]) -> Any:
 
 
 @cache
-def _of_row(kind: type, table: Callable[[type, Any], Any]) -> Recode:
+def _make_row_recoder(kind: type, table: Callable[[type, Any], Any]) -> Recode:
     """Returns a function that applies `table` to each table inside an object of class `kind`."""
-    fields = {name: _of_value(hint, table) for name, hint in hints_of(kind).items()}
+    fields = {name: _make_value_recoder(hint, table) for name, hint in hints_of(kind).items()}
     deep = {name: recode for name, recode in fields.items() if recode is not None}
 
     def recode_row(data: Any) -> Any:
@@ -213,15 +213,15 @@ def _of_row(kind: type, table: Callable[[type, Any], Any]) -> Recode:
     return recode_row
 
 
-def _of_value(hint: Any, table: Callable[[type, Any], Any]) -> Recode | None:
+def _make_value_recoder(hint: Any, table: Callable[[type, Any], Any]) -> Recode | None:
     """Returns a function that recodes the tables inside values of type `hint`; None if they contain no table."""
     kind, _ = constraint_of(hint)
     if dataclasses.is_dataclass(kind):
         assert isinstance(kind, type)
-        return _of_row(kind, table)
+        return _make_row_recoder(kind, table)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
-        recoders = [recode for argument in arguments if (recode := _of_value(argument, table)) is not None]
+        recoders = [recode for argument in arguments if (recode := _make_value_recoder(argument, table)) is not None]
         return recoders[0] if recoders else None
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
         row = arguments[0]
@@ -234,18 +234,18 @@ def _of_value(hint: Any, table: Callable[[type, Any], Any]) -> Recode | None:
 
 
 def _pack_table(kind: type, rows: list[dict[str, Any]]) -> Any:
-    rows = [_of_row(kind, _pack_table)(row) for row in rows]
+    rows = [_make_row_recoder(kind, _pack_table)(row) for row in rows]
     if len(rows) < FEW:
         return rows
     columns = {name: [row[name] for row in rows] for name in hints_of(kind)}
-    for name, code in _codes(kind).items():
+    for name, code in _list_codes(kind).items():
         columns[name] = _ENCODE[code](columns[name])
     table = {"rows": len(rows), "columns": columns}
-    if chained := [name for name, code in _codes(kind).items() if code == "chained"]:
+    if chained := [name for name, code in _list_codes(kind).items() if code == "chained"]:
         table["chained"] = chained
-    if times := [name for name in _times(kind) if all(map(_is_whole, columns[name]))]:
+    if times := [name for name in _list_times(kind) if all(map(_is_whole, columns[name]))]:
         table["differences"] = times
-        columns |= {name: _differences([int(time) for time in columns[name]]) for name in times}
+        columns |= {name: _take_differences([int(time) for time in columns[name]]) for name in times}
     return table
 
 
@@ -254,14 +254,14 @@ def _unpack_table(kind: type, data: Any) -> Any:
         return _rows_of(kind, data)
     if not isinstance(data, list):
         return data  # the decoder rejects it
-    return [_of_row(kind, _unpack_table)(row) for row in data]
+    return [_make_row_recoder(kind, _unpack_table)(row) for row in data]
 
 
 def _rows_of(kind: type, data: dict[str, Any]) -> TableRows:
     columns, count = data.get("columns"), data.get("rows")
     if not isinstance(columns, dict) or type(count) is not int or count < 0:
         raise TraceFormatError("expected an array, or an object with rows and columns")
-    codes = _codes(kind)
+    codes = _list_codes(kind)
     chained, differences = data.get("chained"), data.get("differences")
     values: dict[str, list[Any]] = {}
     for name, column in columns.items():
@@ -279,7 +279,7 @@ def _rows_of(kind: type, data: dict[str, Any]) -> TableRows:
 
 
 @cache
-def _times(kind: type) -> tuple[str, ...]:
+def _list_times(kind: type) -> tuple[str, ...]:
     """Returns the names of the fields for times. They are stored as differences if all values are whole numbers."""
     return tuple(
         name for name, hint in hints_of(kind).items() if name.endswith("_us") and constraint_of(hint)[0] is float
@@ -291,7 +291,7 @@ def _is_whole(value: Any) -> bool:
 
 
 @cache
-def _codes(kind: type) -> dict[str, str]:
+def _list_codes(kind: type) -> dict[str, str]:
     """Returns the coding of each field of `kind` that is stored as differences.
 
     "previous": an id, as the difference from the id in the previous row.
@@ -317,7 +317,7 @@ def _codes(kind: type) -> dict[str, str]:
     return codes
 
 
-def _differences(values: Sequence[int | None]) -> list[int | None]:
+def _take_differences(values: Sequence[int | None]) -> list[int | None]:
     """Returns the difference of each value from the last value that is not None. None stays None."""
     differences: list[int | None] = []
     last = 0
@@ -339,11 +339,11 @@ def _sums(values: Sequence[Any]) -> list[Any]:
     return sums
 
 
-def _distances(values: Sequence[Sequence[int]]) -> list[list[int]]:
+def _encode_distances(values: Sequence[Sequence[int]]) -> list[list[int]]:
     return [[number - value for value in items] for number, items in enumerate(values)]
 
 
-def _ids(values: Sequence[Any]) -> list[Any]:
+def _decode_distances(values: Sequence[Any]) -> list[Any]:
     return [
         [number - item if type(item) is int else item for item in items] if isinstance(items, list) else items
         for number, items in enumerate(values)
@@ -374,11 +374,15 @@ def _unchain_spans(values: Sequence[Any]) -> list[Any]:
 
 
 _ENCODE: dict[str, Callable[[Any], list[Any]]] = {
-    "previous": _differences,
-    "distance": _distances,
+    "previous": _take_differences,
+    "distance": _encode_distances,
     "chained": _chain_spans,
 }
-_DECODE: dict[str, Callable[[Any], list[Any]]] = {"previous": _sums, "distance": _ids, "chained": _unchain_spans}
+_DECODE: dict[str, Callable[[Any], list[Any]]] = {
+    "previous": _sums,
+    "distance": _decode_distances,
+    "chained": _unchain_spans,
+}
 
 
 __all__ = ["TableRows", "pack_tables", "unpack_tables"]

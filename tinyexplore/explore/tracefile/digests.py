@@ -35,7 +35,7 @@ def remove_derived(nodes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     plain_nodes = []
     for row in nodes:
         digest = row["digest"]
-        is_derived = row["kind"] == "uop" and digest == _of_row(row, digests)
+        is_derived = row["kind"] == "uop" and digest == _digest_row(row, digests)
         plain_nodes.append({**row, "digest": None} if is_derived else row)
         digests.append(digest)
     return plain_nodes
@@ -51,14 +51,14 @@ def derive_digests(nodes: Iterable[Any]) -> list[Any]:
         digest = row.get("digest") if isinstance(row, dict) else None
         if digest is None:
             try:
-                digest = _of_row(row, with_digests) if row["kind"] == "uop" else None
+                digest = _digest_row(row, with_digests) if row["kind"] == "uop" else None
             except (KeyError, TypeError, IndexError, AttributeError):
                 digest = None
         with_digests.append(digest)
     return with_digests
 
 
-def _of_row(row: dict[str, Any], digests: Sequence[str]) -> str:
+def _digest_row(row: dict[str, Any], digests: Sequence[str]) -> str:
     sources = [digests[source] for source in row["src"]]
     return content_digest(row["op"], row["dtype"], row["arg"], row["detail"], sources)
 

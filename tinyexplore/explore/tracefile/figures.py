@@ -47,7 +47,7 @@ class _FigureTables:
         self.tensor_kinds = tensor_kinds(trace)
         self.runs = {run.kernel: run for run in trace.runs}
         self.parents = {stage.parent for stage in trace.stages}
-        self.searched = _searches(trace)
+        self.searched = _find_searches(trace)
         self.own_us = {stage.id: stage.elapsed_us for stage in trace.stages}
         self.stages: dict[int | None, list[Stage]] = {}
         for stage in trace.stages:
@@ -67,27 +67,27 @@ class _FigureTables:
             lazy = [node for node in trace.nodes if node.kind in self.tensor_kinds]
         else:
             info = trace.kernels[kernel]
-            stages, programs = self.stages.get(_owner_id(info), []), self.programs.get(_owner_id(info), [])
+            stages, programs = self.stages.get(_find_owner(info), []), self.programs.get(_find_owner(info), [])
             members = (trace.nodes[node] for node in sorted({*info.nodes, *info.roots}))
             lazy = [node for node in members if node.kind in self.tensor_kinds]
-        times, search_us = self._times(stages)
+        times, search_us = self._sum_times(stages)
         timed = [self.runs[candidate.id] for candidate in kernels if candidate.id in self.runs]
         compile_us = sum(times.values())
         times["run"] = run_us = sum(run.median_us for run in timed)
         passes = [stage for stage in stages if self._is_pass(stage)]
         firings = sum(step.rule is not None for stage in passes for step in stage.steps)
-        lines_of = _lines_by_language(programs)
+        lines_of = _count_lines_by_language(programs)
         parts: tuple[tuple[str, str, str], ...] = (
             ("python", "Python", _python_text(trace, lazy)),
             ("lazy", "LazyBuffers", _lazy_text(lazy)),
-            ("kernels", "Kernels", _kernel_words(trace, kernel)),
+            ("kernels", "Kernels", _describe_kernel(trace, kernel)),
             ("passes", "Passes", _passes_text(passes, firings)),
             ("uops", "UOps", f"{lines_of['uops']:,} linear" if "uops" in lines_of else "not listed"),
-            ("code", *_code_texts(lines_of)),
+            ("code", *_write_code_texts(lines_of)),
             ("run", "Run", _run_words(timed, len(kernels))),
         )
         if trace.dialect is not None:
-            parts = self._foreign(parts, lazy, stages, lines_of)
+            parts = self._list_foreign_figures(parts, lazy, stages, lines_of)
         return Figures(
             kernel,
             tuple(Figure(part, title, words, times[part]) for part, title, words in parts),
@@ -97,10 +97,10 @@ class _FigureTables:
             firings,
             tuple(stage.id for stage in passes),
             max((stage.id for stage in stages if place_of(stage) == "code"), default=None),
-            _summary(trace, compile_us, search_us, run_us) if kernel is None else (),
+            _write_summary(trace, compile_us, search_us, run_us) if kernel is None else (),
         )
 
-    def _foreign(
+    def _list_foreign_figures(
         self,
         parts: Iterable[tuple[str, str, str]],
         tensors: Sequence[Node],
@@ -133,7 +133,7 @@ class _FigureTables:
         is_leaf = stage.id not in self.parents and stage.id not in self.searched
         return is_leaf and place_of(stage) == "passes" and bool(stage.before or stage.after)
 
-    def _times(self, stages: Iterable[Stage]) -> tuple[dict[str, float], float]:
+    def _sum_times(self, stages: Iterable[Stage]) -> tuple[dict[str, float], float]:
         """Returns the time of each part in microseconds, and the time of searches with all that they compiled."""
         times = dict.fromkeys(("python", "lazy", "kernels", "passes", "uops", "code", "run"), 0.0)
         search_us = 0.0
@@ -166,7 +166,7 @@ def _passes_text(passes: Sequence[Stage], firings: int) -> str:
     return text + (f" · {idle:,} idle" if idle else "")
 
 
-def _lines_by_language(programs: Iterable[Program]) -> dict[str, int]:
+def _count_lines_by_language(programs: Iterable[Program]) -> dict[str, int]:
     """Returns the number of lines of all listings, by language."""
     lines: dict[str, int] = {}
     for program in programs:
@@ -174,7 +174,7 @@ def _lines_by_language(programs: Iterable[Program]) -> dict[str, int]:
     return lines
 
 
-def _code_texts(lines_of: dict[str, int]) -> tuple[str, str]:
+def _write_code_texts(lines_of: dict[str, int]) -> tuple[str, str]:
     """Returns the title (the languages) and the text (lines of source, lines of assembly) of the code part."""
     listed = [language for language in lines_of if language != "uops"]
     if not listed:
@@ -202,7 +202,7 @@ def place_of(stage: Stage) -> str | None:
             return "kernels" if stage.kernel is None else "passes"
 
 
-def _searches(trace: TraceTables) -> set[int]:
+def _find_searches(trace: TraceTables) -> set[int]:
     """Returns the ids of all stages that searched, and of all stages inside them."""
     kernels: set[int] = set()
     for stage in trace.stages:  # parents come before their children
@@ -215,11 +215,11 @@ def _is_changed(stage: Stage) -> bool:
     return bool(stage.steps) or stage.before != stage.after
 
 
-def _owner_id(kernel: KernelInfo) -> int:
+def _find_owner(kernel: KernelInfo) -> int:
     return kernel.id if kernel.same_as is None else kernel.same_as
 
 
-def _kernel_words(trace: TraceTables, kernel: int | None) -> str:
+def _describe_kernel(trace: TraceTables, kernel: int | None) -> str:
     if kernel is not None:
         return f"{kernel} of {len(trace.kernels)}"
     reused = sum(info.same_as is not None for info in trace.kernels)
@@ -240,7 +240,7 @@ def summary(trace: TraceTables) -> list[str]:
     return list(figures(trace).summary)
 
 
-def _summary(trace: TraceTables, compile_us: float, search_us: float, run_us: float) -> tuple[str, ...]:
+def _write_summary(trace: TraceTables, compile_us: float, search_us: float, run_us: float) -> tuple[str, ...]:
     cached = sum(kernel.cached for kernel in trace.kernels)
     count = len(trace.kernels)
     kernels = "both kernels" if count == 2 else f"all {count:,} kernels" if count > 1 else count_text(count, "kernel")

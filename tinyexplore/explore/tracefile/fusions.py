@@ -75,23 +75,22 @@ class WhyKernels(Readable):
 
     def table(self) -> Table:
         """Returns a table with one row for each edge on the path."""
-        rows = tuple(map(_row, self.edges))
+        rows = tuple(map(_make_row, self.edges))
         return Table(self.text, ("edge", "result", "decision and reason", "numbers compared"), rows)
 
 
-def _row(edge: Edge) -> tuple[str, str, str, str]:
+def _make_row(edge: Edge) -> tuple[str, str, str, str]:
     numbers = join_lines(map(compared_text, edge.compared))
     return f"{edge.src} → {edge.dst}", edge.mark, f"{edge.decision}: {edge.reason}", numbers
 
 
 def compared_text(compared: Compared) -> str:
     """Returns a comparison as text: "times that each element would be computed: 4096, over 1.5"."""
-    return (
-        f"{compared.what}: {_figure(compared.value)}, {'over' if compared.over else 'within'} {_figure(compared.bound)}"
-    )
+    relation = "over" if compared.over else "within"
+    return f"{compared.what}: {_format_number(compared.value)}, {relation} {_format_number(compared.bound)}"
 
 
-def _figure(value: float) -> str:
+def _format_number(value: float) -> str:
     """Formats a number: a whole number with all digits, any other number with six significant digits."""
     return f"{value:,.0f}" if abs(value) < 1e15 and value == int(value) else f"{value:,.6g}"
 
@@ -131,9 +130,9 @@ class Fusions:
             mark = "cut" if set(of).isdisjoint(into) else "again" if len(of) > 1 else "fused"
         word, reason = ("", "already in memory") if decision is None else (decision.decision, decision.reason)
         compared = () if decision is None else decision.compared
-        return Edge(src, dst, mark, word, reason, compared, of, into, *self._objections(src, mark, decision))
+        return Edge(src, dst, mark, word, reason, compared, of, into, *self._find_objections(src, mark, decision))
 
-    def _objections(self, src: int, mark: Mark, decision: Decision | None) -> tuple[str, str]:
+    def _find_objections(self, src: int, mark: Mark, decision: Decision | None) -> tuple[str, str]:
         """Returns why the edge from `src` cannot be cut, and why it cannot be joined; "" if it can."""
         node = self.trace.nodes[src]
         if src in self._made_by_splitting:
@@ -165,15 +164,15 @@ class Fusions:
 
     def fusion_edges(self) -> tuple[FusionEdge, ...]:
         """Returns all edges of `edges()`, and those through movement operations, as rows of a trace."""
-        pairs = [(src, dst) for dst in sorted(self.computed) for src in self._sources(dst)]
-        return tuple(self._fusion_edge(self.edge(src, dst)) for src, dst in pairs)
+        pairs = [(src, dst) for dst in sorted(self.computed) for src in self._find_sources(dst)]
+        return tuple(self._make_fusion_edge(self.edge(src, dst)) for src, dst in pairs)
 
     @staticmethod
-    def _fusion_edge(edge: Edge) -> FusionEdge:
+    def _make_fusion_edge(edge: Edge) -> FusionEdge:
         illegal = edge.against_join if edge.mark == "cut" else edge.against_cut
         return FusionEdge(edge.src, edge.dst, edge.mark, illegal)
 
-    def _sources(self, dst: int) -> Iterable[int]:
+    def _find_sources(self, dst: int) -> Iterable[int]:
         """Returns the LazyBuffers that `dst` reads, directly or through movement operations."""
         nodes = self.trace.nodes
         sources = dict.fromkeys(nodes[dst].src)
@@ -188,11 +187,11 @@ class Fusions:
         """Explains why LazyBuffers `a` and `b` share a kernel or not."""
         of_a, of_b = self.kernels(a), self.kernels(b)
         shared_kernels = tuple(kernel for kernel in of_a if kernel in of_b)
-        path = self._path(a, b) or self._path(b, a)
+        path = self._find_path(a, b) or self._find_path(b, a)
         edges = tuple(self.edge(src, dst) for src, dst in zip(path, path[1:], strict=False))
         return WhyKernels(a, b, self._text(a, b, shared_kernels, edges), shared_kernels, of_a, of_b, edges)
 
-    def _path(self, start: int, end: int) -> list[int]:
+    def _find_path(self, start: int, end: int) -> list[int]:
         """Returns the shortest path of edges from `start` to `end`; empty if there is none."""
         nodes = self.trace.nodes
         before: dict[int, int] = {end: end}
@@ -223,8 +222,8 @@ class Fusions:
                 )
                 return f"no kernel computes {names[node]}: {why}"
         if shared_kernels:
-            return f"one kernel: {_names(kernels, shared_kernels)} computes both {names[a]} and {names[b]}"
-        of_a, of_b = (_names(kernels, self.kernels(node)) for node in (a, b))
+            return f"one kernel: {_join_names(kernels, shared_kernels)} computes both {names[a]} and {names[b]}"
+        of_a, of_b = (_join_names(kernels, self.kernels(node)) for node in (a, b))
         two = f"{names[a]} is computed by {of_a}, {names[b]} by {of_b}"
         cuts = [edge for edge in edges if edge.mark == "cut"]
         if cuts:
@@ -235,7 +234,7 @@ class Fusions:
         return f"two kernels: {two}; neither depends on the other, and a kernel has one loop nest for one result"
 
 
-def _names(kernels: Mapping[int, KernelInfo], ids: Iterable[int]) -> str:
+def _join_names(kernels: Mapping[int, KernelInfo], ids: Iterable[int]) -> str:
     return ", ".join(f"kernel {number} ({kernels[number].name})" for number in ids)
 
 

@@ -36,10 +36,10 @@ class Hinting:
             kind = type(self)
             if hasattr(kind, name):  # a property raised an AttributeError: raise the same error again
                 return object.__getattribute__(self, name)
-            hint = "" if name.startswith("_") else self._instead(name) or similar_names(name, kind)
+            hint = "" if name.startswith("_") else self._suggest_instead(name) or similar_names(name, kind)
             raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}{hint}")
 
-    def _instead(self, name: str) -> str:
+    def _suggest_instead(self, name: str) -> str:
         """Returns the replacement for a renamed attribute: "; use …", or "" if there is none."""
         return ""
 

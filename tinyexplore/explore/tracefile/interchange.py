@@ -68,11 +68,11 @@ class Graph:
 
     def to_graphviz(self) -> graphviz.Digraph:
         """Returns the graph as a `graphviz.Digraph` in the explorer's colors, with a cluster per kernel."""
-        return _digraph(self.trace, self._drawn_graph())
+        return _make_digraph(self.trace, self._make_drawn_graph())
 
     def to_networkx(self) -> networkx.MultiDiGraph[Any]:
         """Returns the whole graph for networkx: nodes by id with their fields as attributes, an edge per operand."""
-        return _networkx(self.trace, self.nodes)
+        return _make_networkx(self.trace, self.nodes)
 
     def svg(self) -> str:
         """Returns the graph as SVG, placed by the built-in layout."""
@@ -104,11 +104,11 @@ class Graph:
         where = "" if self.stage is None else f" {self.which} stage {self.stage} ({self.trace.stages[self.stage].name})"
         return f"Graph({count_text(len(self.nodes), 'node')} of {self.trace.title!r}{where})"
 
-    def _drawn_graph(self) -> DrawnGraph:
+    def _make_drawn_graph(self) -> DrawnGraph:
         return drawn_graph(self.nodes, [node.id for node in self.roots], self.max_nodes)
 
 
-def _digraph(trace: TraceTables, graph: DrawnGraph) -> graphviz.Digraph:
+def _make_digraph(trace: TraceTables, graph: DrawnGraph) -> graphviz.Digraph:
     import graphviz
 
     digraph = graphviz.Digraph(
@@ -161,7 +161,7 @@ def _text(words: str) -> str:
     return plain
 
 
-def _networkx(trace: TraceTables, nodes: tuple[Node, ...]) -> networkx.MultiDiGraph[Any]:
+def _make_networkx(trace: TraceTables, nodes: tuple[Node, ...]) -> networkx.MultiDiGraph[Any]:
     import networkx
 
     kernels: dict[int, list[int]] = {}

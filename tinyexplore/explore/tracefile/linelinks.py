@@ -27,14 +27,16 @@ def origins(
     places_before, places_after: the location of each line, None for a line without one.
     """
     numbers: list[int | None] = [None] * len(after)
-    names = _first_positions(before, _defined_name)
-    line_of_location = {} if places_before is None else _first_positions(places_before, lambda operation: operation)
-    for tag, low, high, start, end in _opcodes(before, after):
+    names = _find_first_positions(before, _find_defined_name)
+    line_of_location = (
+        {} if places_before is None else _find_first_positions(places_before, lambda operation: operation)
+    )
+    for tag, low, high, start, end in _diff_lines(before, after):
         for index in range(start, end):
             if tag == "equal":
                 numbers[index] = low + index - start
                 continue
-            named = names.get(_defined_name(after[index]))
+            named = names.get(_find_defined_name(after[index]))
             if named is None and places_after is not None and places_after[index] is not None:
                 named = line_of_location.get(places_after[index])
             if named is None and tag == "replace" and high - low == end - start:
@@ -43,7 +45,7 @@ def origins(
     return numbers
 
 
-def _first_positions(items: Sequence[Hashable], key: Callable[[Hashable], Hashable | None]) -> dict[Hashable, int]:
+def _find_first_positions(items: Sequence[Hashable], key: Callable[[Hashable], Hashable | None]) -> dict[Hashable, int]:
     first: dict[Hashable, int] = {}
     for index, item in enumerate(items):
         name = key(item)
@@ -52,13 +54,13 @@ def _first_positions(items: Sequence[Hashable], key: Callable[[Hashable], Hashab
     return first
 
 
-def _defined_name(line: Hashable) -> str | None:
+def _find_defined_name(line: Hashable) -> str | None:
     """Returns the name that a line defines, or None."""
     match = _NAME.match(str(line))
     return (match[1] or match[2]) if match else None
 
 
-def _opcodes(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
+def _diff_lines(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
     """Returns the equal and the different parts of two texts, as `difflib` opcodes.
 
     Common lines at the begin and at the end are removed first, which is fast.

@@ -1475,26 +1475,26 @@ class Branch(ReadableRow):
         asked_for = self._command_text()
         parts = [f"branch {self.id}", asked_for]
         for variant in self.kernels[:1]:
-            time = " · ".join(_times(variant)) or "not timed"
+            time = " · ".join(_format_times(variant)) or "not timed"
             opts = " ".join(variant.opts) or "no opts"
             suffix = asked_for.replace("), ", ") ").endswith(f": {opts}")
             parts += [variant.name if suffix else f"{variant.name}: {opts}", time]
         if self.schedule is not None:
             parts.append(f"{len(self.schedule.kernels)} kernels")
-            parts += _times(self.schedule) or ["not timed"]
+            parts += _format_times(self.schedule) or ["not timed"]
         return " · ".join([*parts, *([self.reason] if self.reason else [])])
 
     def _command_text(self) -> str:
         """Returns the command as text: a sentence for commands with long texts, else a call with its arguments."""
         match self.command.kind, dict(self.command.arguments):
             case "SetOpts", {"opts": opts}:
-                return f"opts set: {_one_line(opts) or 'no opts'}"
+                return f"opts set: {_format_on_one_line(opts) or 'no opts'}"
             case "Edit", {"stage": "opts", "text": opts}:
-                return f"edit of the opts: {_one_line(opts) or 'no opts'}"
+                return f"edit of the opts: {_format_on_one_line(opts) or 'no opts'}"
             case "Edit", {"stage": stage}:
                 return f"edit of the {LANGUAGE_NAMES.get(str(stage), stage)}"
             case kind, arguments:
-                return f"{kind}({', '.join(map(_one_line, arguments.values()))})"
+                return f"{kind}({', '.join(map(_format_on_one_line, arguments.values()))})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Prints one line in IPython, without the listings."""
@@ -1505,7 +1505,7 @@ class Branch(ReadableRow):
 
         Each row has the opts, the time with its spread, the time of the captured kernel, and the comparison.
         """
-        rows = tuple(_variant_row(variant) for variant in self.kernels)
+        rows = tuple(_make_variant_row(variant) for variant in self.kernels)
         columns = ("kernel", "opts", "time", "as captured, interleaved", "compared", "note")
         return Table(str(self), columns, rows, code=frozenset(columns[:2])).html()
 
@@ -1518,13 +1518,13 @@ def _tuple_text(sizes: tuple[int | str, ...]) -> str:
     return f"({', '.join(map(str, sizes))}{',' if len(sizes) == 1 else ''})"
 
 
-def _variant_row(variant: KernelVariant) -> tuple[str, ...]:
+def _make_variant_row(variant: KernelVariant) -> tuple[str, ...]:
     """Returns the row of a kernel in the table of its branch."""
-    times = (*_times(variant), "", "", "")[:3] if variant.median_us is not None else ("not timed", "", "")
+    times = (*_format_times(variant), "", "", "")[:3] if variant.median_us is not None else ("not timed", "", "")
     return (variant.name, " ".join(variant.opts) or "no opts", *times, variant.note)
 
 
-def _times(variant: KernelVariant | ScheduleVariant) -> list[str]:
+def _format_times(variant: KernelVariant | ScheduleVariant) -> list[str]:
     """Returns the time, the base time and their comparison, as far as they exist. Both were measured alternately."""
     variant_time = spread_text(variant.median_us, variant.low_us, variant.high_us)
     base = spread_text(variant.base_median_us, variant.base_low_us, variant.base_high_us)
@@ -1534,7 +1534,7 @@ def _times(variant: KernelVariant | ScheduleVariant) -> list[str]:
     return [text for text in (variant_time, base and f"base {base}", ratio) if text]
 
 
-def _one_line(value: int | str) -> str:
+def _format_on_one_line(value: int | str) -> str:
     """Returns an argument of a command on one line."""
     return " ".join(str(value).split())
 

@@ -107,7 +107,7 @@ def modules(trace: TraceTables) -> Module:
     kernels: dict[int | None, set[int]] = {}
     medians = {run.kernel: run.median_us for run in trace.runs}
     for kernel in trace.kernels:
-        for (scope, is_backward), share in _shares(trace, kernel).items():
+        for (scope, is_backward), share in _compute_shares(trace, kernel).items():
             time_us = share * medians.get(kernel.id, 0.0)
             total = sums.setdefault(scope, _Sum())
             total.time_us += time_us
@@ -129,7 +129,7 @@ def modules(trace: TraceTables) -> Module:
 
     def module(scope: int) -> Module:
         row = trace.scopes[scope]
-        return _with_children(
+        return _add_children(
             row.name,
             row.kind,
             sums.get(scope, _Sum()),
@@ -143,13 +143,13 @@ def modules(trace: TraceTables) -> Module:
     children = [module(scope) for scope in inner.get(None, ())]
     if None in sums:
         children.append(
-            _with_children(OUTSIDE, OUTSIDE, sums[None], 0, kernels.get(None, set()), (), nodes_of.get(None, []))
+            _add_children(OUTSIDE, OUTSIDE, sums[None], 0, kernels.get(None, set()), (), nodes_of.get(None, []))
         )
     title = trace.title or "trace"
-    return _with_children(title, title, _Sum(), 0, set(), tuple(children), [])
+    return _add_children(title, title, _Sum(), 0, set(), tuple(children), [])
 
 
-def _with_children(
+def _add_children(
     name: str,
     kind: str,
     own_cost: _Sum,
@@ -191,7 +191,7 @@ def module_costs(trace: TraceTables) -> tuple[ModuleCost, ...]:
     return tuple(rows)
 
 
-def _shares(trace: TraceTables, kernel: KernelInfo) -> dict[tuple[int | None, bool], float]:
+def _compute_shares(trace: TraceTables, kernel: KernelInfo) -> dict[tuple[int | None, bool], float]:
     """Returns the share of a kernel for each (module id, whether for gradients)."""
     return shares(trace, kernel, lambda node: (node.scope, node.backward))
 
@@ -207,7 +207,7 @@ def shares(trace: TraceTables, kernel: KernelInfo, key_of: Callable[[Node], K]) 
         node = trace.nodes[member]
         if is_tensor(trace, node) and node.group not in ("movement", "const", "buffer"):
             key = key_of(node)
-            work[key] = work.get(key, 0.0) + _elements(trace, node)
+            work[key] = work.get(key, 0.0) + _count_elements(trace, node)
     total = sum(work.values())
     if not total:
         roots = [trace.nodes[root] for root in kernel.roots]
@@ -216,13 +216,13 @@ def shares(trace: TraceTables, kernel: KernelInfo, key_of: Callable[[Node], K]) 
     return {key: part / total for key, part in work.items()}
 
 
-def _elements(trace: TraceTables, node: Node) -> int:
+def _count_elements(trace: TraceTables, node: Node) -> int:
     """Returns the number of elements that an operation processes; for a reduction, the number that it reads."""
     sources = [trace.nodes[src] for src in node.src] if node.group == "reduce" else []
-    return max([_size(node), *(_size(source) for source in sources)])
+    return max([_count_shape(node), *(_count_shape(source) for source in sources)])
 
 
-def _size(node: Node) -> int:
+def _count_shape(node: Node) -> int:
     """Returns the number of elements of a node's shape. A symbolic size ("v=3") counts as its bound value."""
     sizes = [
         int(str(size).rpartition("=")[2]) if str(size).rpartition("=")[2].isdigit() else 1 for size in node.shape or ()

@@ -217,7 +217,7 @@ def _index(trace: TraceTables) -> _Index:
     return index
 
 
-def _ids(nodes: NodeLike | Iterable[NodeLike]) -> list[int]:
+def _list_ids(nodes: NodeLike | Iterable[NodeLike]) -> list[int]:
     if isinstance(nodes, (int, Node)):
         nodes = (nodes,)
     return [node.id if isinstance(node, Node) else node for node in nodes]
@@ -242,7 +242,7 @@ def related(
     kind: return only nodes of this IR.
     """
     index = _index(trace)
-    start = _ids(nodes)
+    start = _list_ids(nodes)
     ids: set[int] = set(start)
     if direction in ("back", "both"):
         ids |= index.closure(start, index.back, "src", kernel)
@@ -254,7 +254,7 @@ def related(
 
 def user_lines(trace: TraceTables, node: NodeLike, *, kernel: int | None = None) -> tuple[Frame, ...]:
     """Returns the user's lines that led to `node`: those that created the LazyBuffers from which it was derived."""
-    (node_id,) = _ids(node)
+    (node_id,) = _list_ids(node)
     return tuple(trace.frames[frame] for frame in _index(trace).frames_behind(node_id, kernel))
 
 
@@ -265,7 +265,7 @@ def trace_lines(
     index = _index(trace)
     lines: dict[tuple[int, int], LineRef] = {}
     for kernel in index.kernels:
-        reached = index.closure(_ids(nodes), index.forward, "dst", kernel)
+        reached = index.closure(_list_ids(nodes), index.forward, "dst", kernel)
         for node in reached:
             for ref in index.lines_of.get(node, ()):
                 if ref.program.kernel == kernel and language in (None, ref.program.language):
@@ -309,7 +309,7 @@ def kernel_frames(trace: TraceTables, kernel: int) -> tuple[Frame, ...]:
 def rewrite_history(trace: TraceTables, node: NodeLike, *, kernel: int | None = None) -> tuple[Firing, ...]:
     """Returns the firings that led to `node`, in execution order."""
     index = _index(trace)
-    ancestors = index.closure(_ids(node), index.back, "src", kernel)
+    ancestors = index.closure(_list_ids(node), index.back, "src", kernel)
     firings = [firing for ancestor in ancestors for firing in index.firings_of.get(ancestor, ())]
     if kernel is not None:
         firings = [firing for firing in firings if firing.stage.kernel in (None, kernel)]
@@ -346,7 +346,7 @@ def where(
     """
     nodes: Iterable[Node] = trace.nodes
     if rule is not None:
-        nodes = _replaced_by_rule(trace, rule)
+        nodes = _find_replaced(trace, rule)
     if user_line is not None:
         index = _index(trace)
         frames = {frame.id for frame in trace.frames if frame.line == user_line}
@@ -365,7 +365,7 @@ def where(
     return tuple(nodes)
 
 
-def _replaced_by_rule(trace: TraceTables, rule: str) -> list[Node]:
+def _find_replaced(trace: TraceTables, rule: str) -> list[Node]:
     ids = {named.id for named in trace.rules if named.name == rule}
     if not ids:
         fired = ", ".join(sorted({named.name for named in trace.rules})) or "none"

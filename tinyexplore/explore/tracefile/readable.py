@@ -50,7 +50,7 @@ class Table:
         """Returns the table for a console of 120 columns, with aligned cells and wrapped long cells."""
         lines = [fill(self.title, CONSOLE_WIDTH)]
         rows = [row for row in (self.columns, *self.rows) if any(row)] if self.rows else []
-        widths = _widths(rows)
+        widths = _compute_widths(rows)
         split = [[_wrap_cell(cell, width) for cell, width in zip(row, widths)] for row in rows]
         for row in split:
             for part in range(max(map(len, row))):
@@ -95,7 +95,7 @@ def page_frame(title: str, page: str, height: str, *, scripts: bool = False) -> 
     return f'<style>{_FRAME_STYLE}</style><iframe {attributes} srcdoc="{escape(page)}"></iframe>'
 
 
-def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+def _compute_widths(rows: Sequence[Sequence[str]]) -> list[int]:
     """Returns the width of each column: its longest line, with the widest columns reduced until all fit."""
     widths = [max(len(line) for cell in column for line in cell.split("\n")) for column in zip(*rows)]
     while sum(widths) + len(SEPARATOR) * (len(widths) - 1) > CONSOLE_WIDTH and max(widths) > NARROWEST:
@@ -143,7 +143,7 @@ class ReadableRow(Hinting):
         text = "" if type(self).__str__ is object.__str__ else str(self)
         if text and "\n" not in text:
             return text
-        fields_text = [f"{name} {_value_text(name, value)}" for name, value in _fields(self) if name != "id"]
+        fields_text = [f"{name} {_value_text(name, value)}" for name, value in _list_fields(self) if name != "id"]
         number = getattr(self, "id", None)
         kind = type(self).__name__ if number is None else f"{type(self).__name__} {number}"
         return f"{kind}: {' · '.join(fields_text[:_FIELDS_IN_LINE])}" if fields_text else kind
@@ -155,11 +155,11 @@ class ReadableRow(Hinting):
         text = "" if type(self).__str__ is object.__str__ else str(self)
         if "\n" in text:
             return f"<pre>{escape(text)}</pre>"
-        rows = tuple((name, _value_text(name, value, LONGEST_CELL)) for name, value in _fields(self))
+        rows = tuple((name, _value_text(name, value, LONGEST_CELL)) for name, value in _list_fields(self))
         return Table(self.in_words(), ("field", "value"), rows, code=frozenset({"field"})).html()
 
 
-def _fields(row: Any) -> list[tuple[str, Any]]:
+def _list_fields(row: Any) -> list[tuple[str, Any]]:
     """Returns the name and value of each field that is not empty."""
     pairs = [(field.name, getattr(row, field.name)) for field in fields(row)]
     return [(name, value) for name, value in pairs if value is not None and value != () and value != ""]
@@ -172,13 +172,13 @@ def _value_text(name: str, value: Any, longest: int = LONGEST_WORD) -> str:
         if len(parts) > FEW or any(isinstance(part, (ReadableRow, tuple)) for part in parts):
             return count_text(len(parts), "value")
         keys = [f"{key}: " for key in value] if isinstance(value, dict) else [""] * len(parts)
-        text = ", ".join(key + _value_in_words(name, part) for key, part in zip(keys, parts))
+        text = ", ".join(key + _describe_value(name, part) for key, part in zip(keys, parts))
     else:
-        text = " ".join(_value_in_words(name, value).split())
+        text = " ".join(_describe_value(name, value).split())
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def _value_in_words(name: str, value: Any) -> str:
+def _describe_value(name: str, value: Any) -> str:
     """Returns one value as text: times with their unit, large numbers with commas."""
     if isinstance(value, ReadableRow):
         return value.in_words()

@@ -91,15 +91,15 @@ class StageReplay:
         """
         if not 0 <= k <= self.count:
             raise IndexError(f"step {k}: the stage has {self.count} steps; choose 0 to {self.count}")
-        resolved = self._resolved(k)
+        resolved = self._resolve_sources(k)
         changed: set[int] = set()
         if k > 0 and marked:
-            past = self._resolved(k - 1).nodes
+            past = self._resolve_sources(k - 1).nodes
             for shown_id, node in resolved.nodes.items():
                 old = past.get(shown_id)
                 if old is None or old.node != node.node:
                     changed.add(shown_id)
-            target = resolved.id_of.get(self._latest(self._steps[k - 1].after, k, {}))
+            target = resolved.id_of.get(self._find_latest(self._steps[k - 1].after, k, {}))
             if target is not None:
                 changed.add(target)
         return ShownGraph(resolved.root, dict(resolved.nodes), frozenset(changed))
@@ -126,11 +126,11 @@ class StageReplay:
             takes_over = (
                 step.rule is None and step.before in display_graph.users and step.after not in display_graph.users
             )
-            target = self._latest(step.after, index + 1, {})
+            target = self._find_latest(step.after, index + 1, {})
             if takes_over and target == step.after:
                 shown_id = self._display_id(step.before, index)
                 self._display_ids.setdefault(target, []).append((index, shown_id))
-            display_graph.replace(step.before, target, partial(self._latest, k=index + 1, memo={}))
+            display_graph.replace(step.before, target, partial(self._find_latest, k=index + 1, memo={}))
 
     def _display_id(self, node: int, k: int) -> int:
         for index, shown_id in reversed(self._display_ids.get(node, ())):
@@ -138,13 +138,13 @@ class StageReplay:
                 return shown_id
         return node
 
-    def _replacement(self, node: int, k: int) -> int | None:
+    def _find_replacement(self, node: int, k: int) -> int | None:
         for index, target in reversed(self._replacements.get(node, ())):
             if index < k:
                 return target
         return None
 
-    def _latest(self, node: int, k: int, memo: dict[int, int]) -> int:
+    def _find_latest(self, node: int, k: int, memo: dict[int, int]) -> int:
         """Returns the node that replaces `node` after k steps. `memo` shortens chains of replacements."""
         path = []
         end = node
@@ -152,7 +152,7 @@ class StageReplay:
             if end in memo:
                 end = memo[end]
                 break
-            following = self._replacement(end, k)
+            following = self._find_replacement(end, k)
             if following is None:
                 break
             path.append(end)
@@ -161,7 +161,7 @@ class StageReplay:
             memo[passed] = end
         return end
 
-    def _resolved(self, k: int) -> _Resolved:
+    def _resolve_sources(self, k: int) -> _Resolved:
         resolved = self._recent.get(k)
         if resolved is None:
             resolved = self._resolve(k)
@@ -182,7 +182,7 @@ class StageReplay:
         sources_of: dict[int, list[int]] = {}  # keys of the sources of each finished node, in post-order
         root: list[int] = []
         for start in self._before:
-            first = self._latest(start, k, memo)
+            first = self._find_latest(start, k, memo)
             root.append(first)
             if first in sources_of:
                 continue
@@ -197,27 +197,27 @@ class StageReplay:
                     sources_of[key] = src
                     continue
                 source = original[len(src)]
-                target = self._latest(source, k, memo) if key < total else total + source
+                target = self._find_latest(source, k, memo) if key < total else total + source
                 if target in opened:
-                    target = self._before_containing(source, k, opened)
+                    target = self._find_last_outside(source, k, opened)
                     if target in opened:
                         target = total + source
                 src.append(target)
                 if target not in sources_of:
                     stack.append((target, []))
                     opened.add(target)
-        return self._displayed(k, root, sources_of)
+        return self._resolve_displayed(k, root, sources_of)
 
-    def _before_containing(self, source: int, k: int, opened: set[int]) -> int:
+    def _find_last_outside(self, source: int, k: int, opened: set[int]) -> int:
         """Returns the last replacement of `source` that is not one of its current users."""
         target = source
-        following = self._replacement(target, k)
+        following = self._find_replacement(target, k)
         while following is not None and following not in opened:
             target = following
-            following = self._replacement(target, k)
+            following = self._find_replacement(target, k)
         return target
 
-    def _displayed(self, k: int, root: list[int], sources_of: dict[int, list[int]]) -> _Resolved:
+    def _resolve_displayed(self, k: int, root: list[int], sources_of: dict[int, list[int]]) -> _Resolved:
         total = len(self._sources)
         id_of: dict[int, int] = {}
         used_ids: set[int] = set()

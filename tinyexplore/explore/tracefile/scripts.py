@@ -27,13 +27,13 @@ def reproducer(trace: TraceTables, kernel: int | KernelInfo = 0, path: str | Pat
     them from an .npz file, and `--save` stores the results. Variables have the values of the capture. If `path` is
     given, the script is also written there.
     """
-    info = _kernel(trace, kernel)
+    info = _find_kernel(trace, kernel)
     programs = {program.language: program for program in trace.programs if program.kernel == info.id}
     if not has_script(programs):
         languages = ", ".join(programs) or "none, it is a copy or was not compiled"
         raise ReproducerError(f"kernel {info.id} ({info.name}): a script needs its C or LLVM IR; it has {languages}")
-    script = _script(trace, info, programs, _bound_variables(trace))
-    contents = {"shared": _body().rstrip(), "llvm": _text(programs.get("llvm")), "c": _text(programs.get("c"))}
+    script = _write_script(trace, info, programs, _bound_variables(trace))
+    contents = {"shared": _read_body().rstrip(), "llvm": _text(programs.get("llvm")), "c": _text(programs.get("c"))}
     inserted = [contents[name] for name in script.inserts] + [""]
     text = well_formed("".join(part + insert for part, insert in zip(script.texts, inserted, strict=True)))
     if path is not None:
@@ -51,7 +51,7 @@ def kernel_scripts(trace: TraceTables) -> tuple[KernelScript, ...]:
     for number, programs in by_kernel.items():
         if has_script(programs):
             try:
-                scripts.append(_script(trace, trace.kernels[number], programs, bound))
+                scripts.append(_write_script(trace, trace.kernels[number], programs, bound))
             except ReproducerError:
                 continue
     return tuple(scripts)
@@ -62,18 +62,18 @@ def has_script(programs: Mapping[str, Program]) -> bool:
     return "uops" in programs and ("llvm" in programs or "c" in programs)
 
 
-def _kernel(trace: TraceTables, kernel: int | KernelInfo) -> KernelInfo:
+def _find_kernel(trace: TraceTables, kernel: int | KernelInfo) -> KernelInfo:
     number = kernel.id if isinstance(kernel, KernelInfo) else kernel
     if not 0 <= number < len(trace.kernels):
         raise IndexError(f"kernel {number}: the trace has {count_text(len(trace.kernels), 'kernel')}, numbered from 0")
     return trace.kernels[number]
 
 
-def _script(
+def _write_script(
     trace: TraceTables, info: KernelInfo, programs: Mapping[str, Program], bound: Mapping[str, int]
 ) -> KernelScript:
-    nodes = _nodes(trace, programs["uops"])
-    variables = _variables(nodes, bound)
+    nodes = _list_nodes(trace, programs["uops"])
+    variables = _choose_variables(nodes, bound)
     head = [
         f'"""The kernel {_plain_text(info.name)} of {_plain_text(trace.title or "a capture")}, alone.',
         "",
@@ -91,12 +91,12 @@ def _script(
         "KERNEL = {",
         f'    "name": {info.name!r},',
         "    # buffer: (dtype, elements, is read, is written)",
-        f'    "buffers": {_buffers(nodes)!r},',
+        f'    "buffers": {_list_buffers(nodes)!r},',
         f'    "variables": {{{", ".join(f"{name!r}: {name}" for name in variables)}}},',
-        f'    "extent": {_extent(info, variables)},  # of the loop that threads share',
+        f'    "extent": {_write_extent(info, variables)},  # of the loop that threads share',
         f'    "flops": {info.flops},',
         f'    "bytes_moved": {info.bytes_moved},',
-        f'    "effort": {_effort_name(programs.get("llvm"))!r},',
+        f'    "effort": {_find_effort(programs.get("llvm"))!r},',
         f'    "branches": {bool(programs.get("llvm") and programs["llvm"].branches)},',
         "",
     ]
@@ -115,7 +115,7 @@ def _script(
     return KernelScript(info.id, tuple(texts), tuple(inserts))
 
 
-def _body() -> str:
+def _read_body() -> str:
     """Returns the shared code without its docstring, so that `from __future__` stays the first statement."""
     text = BODY.read_text(encoding="utf-8")
     docstring = ast.parse(text).body[0]
@@ -139,12 +139,12 @@ def _text(program: Program | None) -> str:
     return "" if program is None else "\n".join(line.text for line in program.lines) + "\n"
 
 
-def _nodes(trace: TraceTables, program: Program) -> list[Node]:
+def _list_nodes(trace: TraceTables, program: Program) -> list[Node]:
     roots = [node for line in program.lines for node in line.nodes]
     return [trace.nodes[node] for node in toposort(dict.fromkeys(roots), lambda node: trace.nodes[node].src)]
 
 
-def _buffers(nodes: list[Node]) -> dict[str, tuple[str, int, bool, bool]]:
+def _list_buffers(nodes: list[Node]) -> dict[str, tuple[str, int, bool, bool]]:
     """Returns (dtype, number of elements, is read, is written) of each buffer, by name, in call order."""
     table = {node.id: node for node in nodes}
 
@@ -155,7 +155,7 @@ def _buffers(nodes: list[Node]) -> dict[str, tuple[str, int, bool, bool]]:
     read = {pointer.id for node in nodes if node.op == "LOAD" and node.src and (pointer := global_of(node.src[0]))}
     written = {pointer.id for node in nodes if node.op == "STORE" and node.src and (pointer := global_of(node.src[0]))}
     buffers = {}
-    for node in sorted((node for node in nodes if node.op == "DEFINE_GLOBAL"), key=_buffer_position):
+    for node in sorted((node for node in nodes if node.op == "DEFINE_GLOBAL"), key=_parse_buffer_position):
         match = re.fullmatch(r"(\w+)\[(\d{1,19})\]", node.detail, re.ASCII)  # the format of describe.py
         if match is None:
             raise ReproducerError(
@@ -165,7 +165,7 @@ def _buffers(nodes: list[Node]) -> dict[str, tuple[str, int, bool, bool]]:
     return buffers
 
 
-def _buffer_position(node: Node) -> int:
+def _parse_buffer_position(node: Node) -> int:
     if not re.fullmatch(r"\d{1,9}", node.arg, re.ASCII):
         raise ReproducerError(f"{node.arg!r:.60} is not a position of a buffer")
     return int(node.arg)
@@ -180,7 +180,7 @@ def _bound_variables(trace: TraceTables) -> dict[str, int]:
     return bound
 
 
-def _variables(nodes: list[Node], bound: Mapping[str, int]) -> dict[str, int]:
+def _choose_variables(nodes: list[Node], bound: Mapping[str, int]) -> dict[str, int]:
     """Returns the value of each Variable of the kernel: the captured value, else the largest one."""
     values = {}
     for node in nodes:
@@ -192,7 +192,7 @@ def _variables(nodes: list[Node], bound: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(values.items()))
 
 
-def _extent(info: KernelInfo, variables: Mapping[str, int]) -> int | str:
+def _write_extent(info: KernelInfo, variables: Mapping[str, int]) -> int | str:
     """Returns the size of the loop that threads share, as a number or as Python arithmetic with the Variables.
 
     Raises:
@@ -224,6 +224,6 @@ def _is_arithmetic(text: str, variables: Mapping[str, int]) -> bool:
     )
 
 
-def _effort_name(program: Program | None) -> str:
+def _find_effort(program: Program | None) -> str:
     """Returns LLVM's optimization effort for this program; `script_body.py` maps it to levels."""
     return program.effort if program is not None and program.effort else "full"

@@ -45,14 +45,14 @@ def marks(trace: TraceTables, source: int) -> dict[int, list[Mark]]:
     lines = trace.sources[source].text.splitlines()
     owner: dict[tuple[int, int], int] = {}  # (line, column) → frame
     spans = [(frame.span, frame.id) for frame in trace.frames if frame.source == source and frame.span is not None]
-    for span, frame in sorted(spans, key=lambda entry: -_size(entry[0], lines)):
+    for span, frame in sorted(spans, key=lambda entry: -_measure_span(entry[0], lines)):
         line, column, end_line, end_column = span
         for number in range(line, min(end_line, len(lines)) + 1):
             text = lines[number - 1]
             first = max(column if number == line else 0, len(text) - len(text.lstrip()))
             for owned_column in range(first, min(end_column if number == end_line else len(text), len(text))):
                 owner[number, owned_column] = frame
-    kernels = _kernels_of_frames(trace)
+    kernels = _find_kernels_of_frames(trace)
     marks_of: dict[int, list[Mark]] = {}
     last: tuple[int, int, int] | None = None  # line, column, frame
     for (line, column), frame in sorted(owner.items()):
@@ -65,12 +65,12 @@ def marks(trace: TraceTables, source: int) -> dict[int, list[Mark]]:
     return marks_of
 
 
-def _size(span: Span, lines: list[str]) -> int:
+def _measure_span(span: Span, lines: list[str]) -> int:
     line, column, end_line, end_column = span
     return sum(len(text) for text in lines[line - 1 : end_line - 1]) + end_column - column
 
 
-def _kernels_of_frames(trace: TraceTables) -> dict[int, int | None]:
+def _find_kernels_of_frames(trace: TraceTables) -> dict[int, int | None]:
     """Returns the kernel that computes the nodes of each frame, ignoring views; None if there are several."""
     first: dict[int, int] = {}
     for kernel in trace.kernels:

@@ -77,11 +77,11 @@ def line_history(trace: TraceTables, text: StageText | int, number: int) -> tupl
             history[-1] = text_place  # the text of the line is older
         else:
             history.append(text_place)
-        origin = _origin(trace, stage_text, text_place.line)
+        origin = _find_origin(trace, stage_text, text_place.line)
     return tuple(reversed(history))
 
 
-def _origin(trace: TraceTables, text: StageText, line: TextLine) -> tuple[StageText, int] | None:
+def _find_origin(trace: TraceTables, text: StageText, line: TextLine) -> tuple[StageText, int] | None:
     before = None if text.before is None else trace.stage_texts[text.before]
     if before is not None and line.origin is not None:
         return before, line.origin

@@ -43,7 +43,7 @@ def table_text(rows: list[Row], width: int = 48) -> str:
     if not rows:
         return "no rows"
     columns = list(rows[0])
-    cells = [[_cell(row[column], width) for column in columns] for row in rows]
+    cells = [[_format_cell(row[column], width) for column in columns] for row in rows]
     widths = [max(len(column), *(len(line[i]) for line in cells)) for i, column in enumerate(columns)]
     is_number = [all(isinstance(row[column], (int, float, type(None))) for row in rows) for column in columns]
     lines = [columns, *cells]
@@ -56,7 +56,7 @@ def table_text(rows: list[Row], width: int = 48) -> str:
     )
 
 
-def _cell(value: Any, width: int) -> str:
+def _format_cell(value: Any, width: int) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
@@ -69,12 +69,12 @@ def _cell(value: Any, width: int) -> str:
 # *** the tables ***
 
 
-def _kernels(trace: TraceTables) -> list[Row]:
+def _list_kernels(trace: TraceTables) -> list[Row]:
     runs = {run.kernel: run for run in trace.runs}
-    return [_kernel(kernel, runs.get(kernel.id)) for kernel in trace.kernels]
+    return [_make_kernel_row(kernel, runs.get(kernel.id)) for kernel in trace.kernels]
 
 
-def _kernel(kernel: KernelInfo, run: Run | None) -> Row:
+def _make_kernel_row(kernel: KernelInfo, run: Run | None) -> Row:
     median_us = run.median_us if run is not None else None
     return {
         "kernel": kernel.id,
@@ -99,7 +99,7 @@ def _kernel(kernel: KernelInfo, run: Run | None) -> Row:
     }
 
 
-def _stages(trace: TraceTables) -> list[Row]:
+def _list_stages(trace: TraceTables) -> list[Row]:
     return [
         {
             "stage": stage.id,
@@ -115,7 +115,7 @@ def _stages(trace: TraceTables) -> list[Row]:
     ]
 
 
-def _firings(trace: TraceTables) -> list[Row]:
+def _list_firings(trace: TraceTables) -> list[Row]:
     return [
         {
             "stage": stage.id,
@@ -133,10 +133,10 @@ def _firings(trace: TraceTables) -> list[Row]:
     ]
 
 
-def _passes(trace: TraceTables) -> list[Row]:
+def _list_passes(trace: TraceTables) -> list[Row]:
     """Counts how often each rule fired, per pass and kernel."""
     counts: dict[tuple[int | None, str, str], int] = {}
-    for row in _firings(trace):
+    for row in _list_firings(trace):
         key = (row["kernel"], row["pass"], row["rule"])
         counts[key] = counts.get(key, 0) + 1
     return [
@@ -145,7 +145,7 @@ def _passes(trace: TraceTables) -> list[Row]:
     ]
 
 
-def _nodes(trace: TraceTables) -> list[Row]:
+def _list_nodes(trace: TraceTables) -> list[Row]:
     fields = ("op", "kind", "name", "dtype", "shape", "arg", "label", "detail", "group", "calls", "src", "digest")
     rows = []
     for node in trace.nodes:
@@ -155,7 +155,7 @@ def _nodes(trace: TraceTables) -> list[Row]:
     return rows
 
 
-def _buffers(trace: TraceTables) -> list[Row]:
+def _list_buffers(trace: TraceTables) -> list[Row]:
     return [
         {
             "buffer": buffer.id,
@@ -172,7 +172,7 @@ def _buffers(trace: TraceTables) -> list[Row]:
     ]
 
 
-def _lines(trace: TraceTables) -> list[Row]:
+def _list_lines(trace: TraceTables) -> list[Row]:
     return [
         {"kernel": program.kernel, "language": program.language, "line": number, "text": line.text, "nodes": line.nodes}
         for program in trace.programs
@@ -181,11 +181,11 @@ def _lines(trace: TraceTables) -> list[Row]:
 
 
 TABLES: dict[str, Callable[[TraceTables], list[Row]]] = {
-    "kernels": _kernels,
-    "stages": _stages,
-    "passes": _passes,
-    "firings": _firings,
-    "nodes": _nodes,
-    "buffers": _buffers,
-    "lines": _lines,
+    "kernels": _list_kernels,
+    "stages": _list_stages,
+    "passes": _list_passes,
+    "firings": _list_firings,
+    "nodes": _list_nodes,
+    "buffers": _list_buffers,
+    "lines": _list_lines,
 }

@@ -85,15 +85,15 @@ def figures_text(value: float) -> str:
     if value == 0:
         return "0"
     if abs(value) < 0.095:
-        return str(_rounded(value, min(_MOST_PLACES, 1 - floor(log10(abs(value))))))
+        return str(_round_half_even(value, min(_MOST_PLACES, 1 - floor(log10(abs(value))))))
     for decimals in (2, 1):
-        rounded = _rounded(value, decimals)
+        rounded = _round_half_even(value, decimals)
         if abs(rounded) < 10 ** (3 - decimals):
             return str(rounded)
-    return f"{_rounded(value, 0):,}"
+    return f"{_round_half_even(value, 0):,}"
 
 
-def _rounded(value: float, decimals: int) -> Decimal:
+def _round_half_even(value: float, decimals: int) -> Decimal:
     return Decimal(value).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
 
 

@@ -36,12 +36,12 @@ def timeline(trace: TraceTables) -> Timeline:
     for stage in trace.stages:  # parents come before their children
         outer = None if stage.parent is None else trace.stages[stage.parent]
         depths.append(0 if outer is None or outer.thread != stage.thread else depths[outer.id] + 1)
-    spans = [_stage_span(stage, own_us[stage.id], depths[stage.id]) for stage in trace.stages]
+    spans = [_make_stage_span(stage, own_us[stage.id], depths[stage.id]) for stage in trace.stages]
     for run in trace.runs:
         name = trace.kernels[run.kernel].name
         spans.append(TimelineSpan(_DEVICE, name, run.started_us, run.median_us, kernel=run.kernel))
     end_us = max((span.started_us + span.elapsed_us for span in spans), default=0.0)
-    return Timeline(tuple(rows.items()), tuple(spans), _memory(trace), _lives(trace, end_us), end_us)
+    return Timeline(tuple(rows.items()), tuple(spans), _sum_memory(trace), _list_lifetimes(trace, end_us), end_us)
 
 
 def kernel_timeline(trace: TraceTables) -> Timeline:
@@ -88,12 +88,12 @@ def span_facts(trace: TraceTables, span: TimelineSpan) -> dict[str, Any]:
     return {"kernel": span.kernel, **facts, "opts": trace.kernels[span.kernel].opts}
 
 
-def _stage_span(stage: Stage, own_us: float, depth: int) -> TimelineSpan:
+def _make_stage_span(stage: Stage, own_us: float, depth: int) -> TimelineSpan:
     row = _THREADS + stage.thread if stage.thread else _COMPILER
     return TimelineSpan(row, stage.name, stage.started_us, max(own_us, 0.0), depth, stage.kernel, stage.id)
 
 
-def _memory(trace: TraceTables) -> tuple[tuple[float, int], ...]:
+def _sum_memory(trace: TraceTables) -> tuple[tuple[float, int], ...]:
     changes = [(buffer.allocated_us or 0.0, buffer.bytes) for buffer in trace.buffers]
     changes += [(buffer.freed_us, -buffer.bytes) for buffer in trace.buffers if buffer.freed_us is not None]
     total = 0
@@ -104,7 +104,7 @@ def _memory(trace: TraceTables) -> tuple[tuple[float, int], ...]:
     return tuple(points)
 
 
-def _lives(trace: TraceTables, end_us: float) -> tuple[BufferLifetime, ...]:
+def _list_lifetimes(trace: TraceTables, end_us: float) -> tuple[BufferLifetime, ...]:
     """Returns the buffers by time of allocation. A buffer allocated during the trace gets the first free lane."""
     free_from: list[float] = []
     lives = []
@@ -115,9 +115,9 @@ def _lives(trace: TraceTables, end_us: float) -> tuple[BufferLifetime, ...]:
         if buffer.allocated_us is not None:
             lane = next((lane for lane, free_us in enumerate(free_from) if free_us <= started_us), len(free_from))
             free_from[lane : lane + 1] = [ended_us]
-        lives.append(BufferLifetime(buffer.id, _buffer_name(buffer), buffer.bytes, started_us, ended_us, lane))
+        lives.append(BufferLifetime(buffer.id, _name_buffer(buffer), buffer.bytes, started_us, ended_us, lane))
     return tuple(lives)
 
 
-def _buffer_name(buffer: BufferInfo) -> str:
+def _name_buffer(buffer: BufferInfo) -> str:
     return f"{buffer.name or f'buffer {buffer.id}'}: {buffer.dtype}[{buffer.size}]"

@@ -62,23 +62,23 @@ def with_titles(
     tables = _TitleTables(nodes, frames, sources, scopes)
     titles = [_title(tables, kernel) for kernel in kernels]
     if any(titles):
-        titles = [title or _input_title(nodes, kernel) for title, kernel in zip(titles, kernels, strict=True)]
+        titles = [title or _write_input_title(nodes, kernel) for title, kernel in zip(titles, kernels, strict=True)]
     shared = {title for title in titles if title and titles.count(title) > 1}
     return tuple(
-        replace(kernel, title=_with_largest_input(tables, kernel, title) if title in shared else title)
+        replace(kernel, title=_add_largest_input(tables, kernel, title) if title in shared else title)
         for kernel, title in zip(kernels, titles, strict=True)
     )
 
 
 def _title(tables: _TitleTables, kernel: KernelInfo) -> str:
-    parts = list(_parts(tables, kernel))
-    largest = sorted(parts, key=lambda part: (-_part_weight(part), part.nodes[0].id))[:MOST_PARTS]
+    parts = list(_yield_parts(tables, kernel))
+    largest = sorted(parts, key=lambda part: (-_weigh_part(part), part.nodes[0].id))[:MOST_PARTS]
     chosen = [part for part in parts if part in largest]
     texts = [_text(tables, part) for part in chosen if not _is_named_input(tables.nodes, part, chosen)]
     return ", ".join(dict.fromkeys(text for text in texts if text))
 
 
-def _input_title(nodes: Sequence[Node], kernel: KernelInfo) -> str:
+def _write_input_title(nodes: Sequence[Node], kernel: KernelInfo) -> str:
     """Returns the title "input x" of a kernel that only computes tensors from before the capture; "" without a name."""
     if any(nodes[number].calls and nodes[number].group not in SILENT for number in kernel.nodes):
         return ""
@@ -97,15 +97,15 @@ def _is_named_input(nodes: Sequence[Node], part: _Part, chosen: Sequence[_Part])
     """Whether a part is one operation that another part names as its input: `scores` in "softmax of scores"."""
     part_names = {node.name for node in part.nodes if node.name}
     return len(part.nodes) == 1 and any(
-        other is not part and part_names & set(_input_names(nodes, other)) for other in chosen
+        other is not part and part_names & set(_list_input_names(nodes, other)) for other in chosen
     )
 
 
-def _part_weight(part: _Part) -> int:
+def _weigh_part(part: _Part) -> int:
     return sum(4 if node.group == "reduce" else 1 for node in part.nodes)
 
 
-def _parts(tables: _TitleTables, kernel: KernelInfo) -> Iterator[_Part]:
+def _yield_parts(tables: _TitleTables, kernel: KernelInfo) -> Iterator[_Part]:
     """Yields the operations of a kernel, grouped by the part of the Python that created them, in order."""
     parts: dict[tuple[int, str, int | None], _Part] = {}
     for number in sorted({*kernel.nodes, *kernel.roots}):
@@ -123,20 +123,20 @@ def _parts(tables: _TitleTables, kernel: KernelInfo) -> Iterator[_Part]:
 def _text(tables: _TitleTables, part: _Part) -> str:
     """Returns the source text of an expression. If it continues another kernel's expression, returns its own end."""
     if part.scope is not None:
-        return f"gradient of {_scope_name(tables.scopes, part.scope)}"
+        return f"gradient of {_name_scope(tables.scopes, part.scope)}"
     module = part.nodes[0].scope
     if module is not None and tables.scopes[module].kind == part.call:
-        return _scope_name(tables.scopes, module)
+        return _name_scope(tables.scopes, module)
     if module is not None and tables.sources[part.frame.source].name.startswith(GRAPH_TEXT):
         return _module_text(tables.scopes, module)
     written, call = _source_text(tables.sources, part.frame), call_text(part.call)
     if written.startswith(".") or not written or part.frame.span is None:
-        names = _input_names(tables.nodes, part)
+        names = _list_input_names(tables.nodes, part)
         return f"{call} of {' and '.join(names)}" if names else call
-    return _shortened(_without_inner_begin(tables, part, written))
+    return _shorten(_drop_inner_begin(tables, part, written))
 
 
-def _without_inner_begin(tables: _TitleTables, part: _Part, written: str) -> str:
+def _drop_inner_begin(tables: _TitleTables, part: _Part, written: str) -> str:
     """Returns `written` without the longest inner expression at its begin: "+ b" for "x @ w + b"."""
     heads = [_source_text(tables.sources, frame) for frame in tables.frames if _is_inside(frame, part.frame)]
     longest = max((head for head in heads if head and written.startswith(head)), key=len, default="")
@@ -149,7 +149,7 @@ def _is_inside(inner: Frame, outer: Frame) -> bool:
     return inner.span != outer.span and inner.span[:2] >= outer.span[:2] and inner.span[2:] <= outer.span[2:]
 
 
-def _input_names(nodes: Sequence[Node], part: _Part) -> list[str]:
+def _list_input_names(nodes: Sequence[Node], part: _Part) -> list[str]:
     """Returns the names of a call's inputs; empty if one has no name, or if there are more than MOST_NAMES."""
     part_ids = {node.id for node in part.nodes}
     names: dict[str, None] = {}
@@ -177,7 +177,7 @@ def _source_text(sources: Sequence[Source], frame: Frame) -> str:
     return " ".join(row.strip() for row in rows)
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     """Shortens an expression to at most MOST_LETTERS characters.
 
     ONNX nodes lose their attributes, and names keep their last part: `Conv (x:0, w:0)` for
@@ -187,7 +187,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…"
 
 
-def _scope_name(scopes: Sequence[Scope], number: int) -> str:
+def _name_scope(scopes: Sequence[Scope], number: int) -> str:
     names = []
     scope: int | None = number
     while scope is not None:
@@ -198,14 +198,14 @@ def _scope_name(scopes: Sequence[Scope], number: int) -> str:
 
 def _module_text(scopes: Sequence[Scope], number: int) -> str:
     """Returns the path of a module below the outermost one, and its class: "layers.0: Linear"."""
-    path = _scope_name(scopes, number).partition(".")[2]
+    path = _name_scope(scopes, number).partition(".")[2]
     return f"{path}: {scopes[number].kind}" if path else scopes[number].kind
 
 
-def _with_largest_input(tables: _TitleTables, kernel: KernelInfo, title: str) -> str:
+def _add_largest_input(tables: _TitleTables, kernel: KernelInfo, title: str) -> str:
     """Returns the title extended by the name of the largest named value that the kernel reads."""
     named = [tables.nodes[number] for number in _read_nodes(tables.nodes, kernel) if tables.nodes[number].name]
-    best = max(named, key=lambda node: (_elements(node), -node.id), default=None)
+    best = max(named, key=lambda node: (_count_elements(node), -node.id), default=None)
     return title if best is None else f"{title} · {best.name.strip(_QUOTE).rpartition('/')[2]}"
 
 
@@ -214,7 +214,7 @@ def _read_nodes(nodes: Sequence[Node], kernel: KernelInfo) -> list[int]:
     return sorted({source for number in inside for source in nodes[number].src if source not in inside})
 
 
-def _elements(node: Node) -> int:
+def _count_elements(node: Node) -> int:
     total = 1
     for size in node.shape or ():
         total *= size if isinstance(size, int) else 1

@@ -70,7 +70,7 @@ OWN_KINDS = ("lazybuffer", "uop")  # the kinds of nodes of a trace without a dia
 def check_trace(trace: Any) -> None:
     """Raises TraceFormatError with the path of the first value that violates a constraint."""
     kind: Any = type(trace)
-    sizes = {name: len(rows) for name in _hints(kind) if isinstance(rows := getattr(trace, name), tuple)}
+    sizes = {name: len(rows) for name in _read_hints(kind) if isinstance(rows := getattr(trace, name), tuple)}
     check = _check_of(kind)
     if check is not None:
         try:
@@ -102,7 +102,7 @@ def _check_origins(trace: Any) -> None:
 
 def hints_of(kind: type) -> dict[str, Any]:
     """Returns the annotations of a dataclass's fields, including constraints."""
-    return dict(_hints(kind))
+    return dict(_read_hints(kind))
 
 
 def constraint_of(hint: Any) -> tuple[Any, Constraint | None]:
@@ -122,7 +122,7 @@ def with_path(name: str, error: TraceFormatError) -> TraceFormatError:
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
+def _read_hints(kind: type) -> dict[str, Any]:
     hints = typing.get_type_hints(kind, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
@@ -167,7 +167,7 @@ def _check_constraint(constraint: Constraint) -> Check:
 
 
 def _check_fields(kind: type) -> Check | None:
-    checks = [(name, check) for name, hint in _hints(kind).items() if (check := _check_of(hint)) is not None]
+    checks = [(name, check) for name, hint in _read_hints(kind).items() if (check := _check_of(hint)) is not None]
     if not checks:
         return None
 
@@ -202,7 +202,10 @@ def _check_items(arguments: tuple[Any, ...]) -> Check | None:
         return None
     row_type = arguments[0]
     rows = (
-        is_variadic and isinstance(row_type, type) and dataclasses.is_dataclass(row_type) and "id" in _hints(row_type)
+        is_variadic
+        and isinstance(row_type, type)
+        and dataclasses.is_dataclass(row_type)
+        and "id" in _read_hints(row_type)
     )
 
     def check_items(values: Any, sizes: Mapping[str, int], row: int) -> None:

@@ -37,12 +37,12 @@ def for_terminal(text: str) -> str:
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(
-        character if character.isprintable() or character in "\n\t\u00a0\u202f" else _escaped(character)
+        character if character.isprintable() or character in "\n\t\u00a0\u202f" else _escape(character)
         for character in text
     )
 
 
-def _escaped(letter: str) -> str:
+def _escape(letter: str) -> str:
     code = ord(letter)
     units = [code] if code < 0x10000 else [0xD800 + (code - 0x10000 >> 10), 0xDC00 + (code - 0x10000 & 0x3FF)]
     return "".join(f"\\u{unit:04x}" for unit in units)

@@ -154,7 +154,7 @@ class KernelBench:
         trace = self.under_settings(lambda: build_trace(recorder, title=kernel.name, listings=further_listings))
         return BenchRecording(trace, kernel, runner, recorder)
 
-    def _reference(self, number: int, name: str, make: Callable[[int], Kernel]) -> Kernel:
+    def _make_reference(self, number: int, name: str, make: Callable[[int], Kernel]) -> Kernel:
         if (number, name) not in self.references:
             self.references[number, name] = make(number)
         return self.references[number, name]
@@ -175,9 +175,9 @@ class KernelBench:
         step("timing")
 
         def ask() -> Measurement:
-            captured = self._reference(number, "captured", self.captured)
+            captured = self._make_reference(number, "captured", self.captured)
             base = None if kernel.ast is captured.ast else captured
-            reference = self._reference(number, "heuristics", self.hand_coded)
+            reference = self._make_reference(number, "heuristics", self.hand_coded)
             return self.measure(subject.device, kernel, reference, base, recorded.runner.spec.uops)
 
         measured = Measurement(())

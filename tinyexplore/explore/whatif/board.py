@@ -124,16 +124,16 @@ class FusionBoard(Hinting):
         An edge has the scheduler's decision, its reason, and the legality errors of cutting (`against_cut`) and joining
         (`against_join`), "" for none.
         """
-        return Fusions(self._trace, None if branch is None else self._variant(branch)).edges()
+        return Fusions(self._trace, None if branch is None else self._require_variant(branch)).edges()
 
     def edge(self, src: Node | int, dst: Node | int, branch: Branch | int | None = None) -> Edge:
         """Returns the edge from `src` to `dst`."""
-        fusions = Fusions(self._trace, None if branch is None else self._variant(branch))
+        fusions = Fusions(self._trace, None if branch is None else self._require_variant(branch))
         return fusions.edge(_number(src), _number(dst))
 
     def branch(self, schedule: int | None = None) -> Branch:
         """Returns the current branch of a schedule: the result of the last command, else the captured schedule."""
-        number = self._first() if schedule is None else schedule
+        number = self._find_first_schedule() if schedule is None else schedule
         return self._view.whatif.at_schedule(number) or self._view.whatif.do(AsScheduled(number))
 
     def branches(self, schedule: int | None = None) -> tuple[Branch, ...]:
@@ -144,29 +144,29 @@ class FusionBoard(Hinting):
 
     def compare(self, after: Branch | int | None = None, before: Branch | int | None = None) -> FusionChange:
         """Compares the schedule of a branch (default: the selected one) with another (default: the captured one)."""
-        variant = self._variant(self.branch() if after is None else after)
+        variant = self._require_variant(self.branch() if after is None else after)
         if before is not None:
-            return change(self._variant(before), variant)
+            return change(self._require_variant(before), variant)
         root = next(
             branch for branch in self.branches(variant.stage) if branch.status == "done" and branch.schedule is not None
         )
-        return change(self._variant(root), variant)
+        return change(self._require_variant(root), variant)
 
     # *** changes ***
 
     def cut(self, edge: Any, dst: Node | int | None = None, *, branch: Branch | int | None = None) -> Branch:
         """Stores the value of an edge in memory: `cut(edge)`, `cut(src, dst)`, or `cut(node)` for all its edges."""
-        schedule, src, into = self._place(edge, dst)
+        schedule, src, into = self._locate_edge(edge, dst)
         return self._do(Cut(schedule, src, into), branch)
 
     def join(self, edge: Any, dst: Node | int | None = None, *, branch: Branch | int | None = None) -> Branch:
         """Stores nothing at an edge: each reading kernel computes the value, even if several kernels repeat the work."""
-        schedule, src, into = self._place(edge, dst)
+        schedule, src, into = self._locate_edge(edge, dst)
         return self._do(Join(schedule, src, into), branch)
 
     def leave(self, node: Any, *, branch: Branch | int | None = None) -> Branch:
         """Removes the cut or join at a LazyBuffer, so that the scheduler decides."""
-        schedule, src, _ = self._place(node, None)
+        schedule, src, _ = self._locate_edge(node, None)
         return self._do(Leave(schedule, src), branch)
 
     def undo(self, schedule: int | None = None) -> Branch:
@@ -183,21 +183,21 @@ class FusionBoard(Hinting):
 
     # *** lookups ***
 
-    def _variant(self, branch: Branch | int) -> ScheduleVariant:
+    def _require_variant(self, branch: Branch | int) -> ScheduleVariant:
         resolved = self._view.whatif.branches[branch] if isinstance(branch, int) else branch
         if resolved.schedule is None:
             raise WhatIfError(f"branch {resolved.id} has no schedule: {resolved.reason or 'it belongs to a kernel'}")
         return resolved.schedule
 
-    def _first(self) -> int:
+    def _find_first_schedule(self) -> int:
         self._view.whatif.bench()
         if not self.schedules:
             raise WhatIfError("this capture has no schedule")
         return self.schedules[0]
 
-    def _place(self, edge: Any, dst: Node | int | None) -> tuple[int, int, int]:
+    def _locate_edge(self, edge: Any, dst: Node | int | None) -> tuple[int, int, int]:
         """Returns the schedule, source and destination of an edge; for a node, those of its first edge."""
-        self._first()
+        self._find_first_schedule()
         if isinstance(edge, Edge):
             src, into = edge.src, edge.dst
         elif isinstance(edge, tuple):

@@ -289,7 +289,7 @@ class WhatIf(Readable):
     def _do(self, command: Command, parent: Branch | int | None) -> Branch:
         number = command.about
         bench = self.bench(number)
-        origin = self._origin(command, parent)
+        origin = self._find_origin(command, parent)
         self._cancelled.clear()
         self._running = command
         self._searching = get_ident() if isinstance(command, SearchOpts) else None
@@ -361,7 +361,7 @@ class WhatIf(Readable):
 
     def go(self, branch: Branch | int) -> Branch:
         """Makes `branch` the current branch of its kernel or schedule."""
-        row = self._branch(branch)
+        row = self._resolve_branch(branch)
         self._make_current(row)
         if self.on_move is not None:
             self.on_move()
@@ -375,7 +375,7 @@ class WhatIf(Readable):
 
     def whole(self, branch: Branch | int) -> Branch:
         """Returns `branch` with its listings, nest and offers. A candidate of a search is compiled to get them."""
-        row = self._branch(branch)
+        row = self._resolve_branch(branch)
         if row.kernel is None or row.status == "failed" or all(kernel.listings for kernel in row.kernels):
             return row
         return self.do(SetOpts(row.kernel, ", ".join(row.kernels[0].opts)), row)
@@ -384,7 +384,7 @@ class WhatIf(Readable):
         """Returns the text of an editable stage ("opts", "uops", "llvm", "c"), by default in the current branch."""
         bench = self.bench(kernel)
         warm_up()
-        origin = self.at(kernel) or self.do(AsCaptured(kernel)) if branch is None else self._branch(branch)
+        origin = self.at(kernel) or self.do(AsCaptured(kernel)) if branch is None else self._resolve_branch(branch)
         return stage_text(self._make_context(bench, origin), kernel, stage)
 
     def replay(self, branches: Iterable[Branch]) -> tuple[Branch, ...]:
@@ -402,7 +402,7 @@ class WhatIf(Readable):
 
         kernel: which kernel of the branch, by default the first.
         """
-        row = self._branch(branch)
+        row = self._resolve_branch(branch)
         if row.schedule is not None:
             return self._schedule_trace(row, row.schedule)
         numbers = [kernel_variant.kernel or 0 for kernel_variant in row.kernels] + [
@@ -420,7 +420,7 @@ class WhatIf(Readable):
         variant = next((candidate for candidate in row.kernels if (candidate.kernel or 0) == number), None)
         bench = self.bench(number)
         context = self._make_context(bench, row)
-        before = None if row.parent is None else self._branch(row.parent)
+        before = None if row.parent is None else self._resolve_branch(row.parent)
         passes = passes_of(from_info(row.command), self._make_context(bench, before), number)
         trace = bench.recorded(number, lambda: context.kernel(number), passes).trace
         trace = with_checks(trace, [firing for firing in row.firings if firing.kernel == number])
@@ -439,16 +439,16 @@ class WhatIf(Readable):
 
     # *** storage ***
 
-    def _branch(self, branch: Branch | int) -> Branch:
+    def _resolve_branch(self, branch: Branch | int) -> Branch:
         number = branch if isinstance(branch, int) else branch.id
         if not 0 <= number < len(self._branches):
             raise WhatIfError(f"no branch {number}; there are {len(self._branches)}")
         return self._branches[number]
 
-    def _origin(self, command: Command, parent: Branch | int | None) -> Branch | None:
+    def _find_origin(self, command: Command, parent: Branch | int | None) -> Branch | None:
         """Returns the branch from which a command starts: its parent, the current branch, or the kernel as captured."""
         if parent is not None:
-            return self._branch(parent)
+            return self._resolve_branch(parent)
         schedule = schedule_of(command)
         if schedule is not None and not isinstance(command, AsScheduled):
             return self.at_schedule(schedule) or self.do(AsScheduled(schedule))

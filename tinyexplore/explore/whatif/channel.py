@@ -48,10 +48,10 @@ class Channel:
         self._known_places = whatif.all_places()
         widget.places = dict(self._known_places)
         widget.is_live = whatif.is_live
-        whatif.on_change = self._changed
+        whatif.on_change = self._on_change
         whatif.on_move = self.send
-        whatif.on_progress = self._progressed
-        whatif.on_end = self._ended
+        whatif.on_progress = self._on_progress
+        whatif.on_end = self._clear_progress
 
     # *** commands ***
 
@@ -61,11 +61,11 @@ class Channel:
 
     def do(self, command: Command, parent: int | None = None) -> Branch:
         """Runs a command; the view shows its progress."""
-        return self._work("compiling and timing", lambda: self.whatif.do(command, parent))
+        return self._run_in_view("compiling and timing", lambda: self.whatif.do(command, parent))
 
     def begin(self, kernel: int) -> Branch:
         """Compiles and times a kernel three ways: without opts, with the heuristics' opts, and as captured."""
-        return self._work("compiling and timing three versions", lambda: self.whatif.begin(kernel))
+        return self._run_in_view("compiling and timing three versions", lambda: self.whatif.begin(kernel))
 
     def go(self, branch: int) -> Branch:
         """Makes `branch` the current branch of its kernel. Nothing is sent: the requesting view already shows it."""
@@ -74,7 +74,7 @@ class Channel:
             row = self.whatif.go(branch)
         finally:
             self.whatif.on_move = self.send
-        self.widget.places.update(self._new_places())
+        self.widget.places.update(self._find_new_places())
         return row
 
     def cancel(self) -> None:
@@ -82,7 +82,7 @@ class Channel:
         self._background.clear()
         self.whatif.cancel()
 
-    def _work(self, text: str, work: Callable[[], Branch]) -> Branch:
+    def _run_in_view(self, text: str, work: Callable[[], Branch]) -> Branch:
         """Returns the branch that `work` creates. The view shows `text` meanwhile, and the error if the work fails."""
         self.widget.working = {"text": text, "done": 0, "of": 0, "cancel": True}
         self._shown = time.monotonic()
@@ -113,27 +113,27 @@ class Channel:
     def send(self) -> None:
         """Sends the branches that were not sent yet, and the current branches."""
         rows, self._rows = self._rows, []
-        places = self._new_places()
+        places = self._find_new_places()
         self._sent = time.monotonic()
         if rows or places:
             self.widget.add_branches(rows, places)
 
-    def _new_places(self) -> dict[str, int]:
+    def _find_new_places(self) -> dict[str, int]:
         before, self._known_places = self._known_places, self.whatif.all_places()
         return {name: branch for name, branch in self._known_places.items() if before.get(name) != branch}
 
-    def _changed(self, branch: Branch) -> None:
+    def _on_change(self, branch: Branch) -> None:
         self._rows.append(packed_row(branch))
         is_candidate = bool(branch.kernels) and not branch.kernels[0].listings
         if not is_candidate or time.monotonic() - self._sent > AT_MOST_EVERY_S:
             self.send()
 
-    def _progressed(self, progress: Progress) -> None:
+    def _on_progress(self, progress: Progress) -> None:
         if time.monotonic() - self._shown > AT_MOST_EVERY_S:
             self._shown = time.monotonic()
             self.widget.working = {"text": progress.text, "done": progress.done, "of": progress.of, "cancel": True}
 
-    def _ended(self) -> None:
+    def _clear_progress(self) -> None:
         """Clears the progress of a command in the view, unless the view requested the command and gets a response."""
         if not self._is_asked and "text" in self.widget.working:
             self.widget.working = {}

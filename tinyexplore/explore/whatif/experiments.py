@@ -39,9 +39,9 @@ def with_measured_gains(view: SessionView, verdict: SpeedVerdict, clock: Clock =
         return verdict
     until = _Deadline(clock)
     if kind in OTHER_OPTS:
-        suggestions = _opts_suggestions(view, number, kind, until)
+        suggestions = _suggest_opts(view, number, kind, until)
     elif kind in ("launch overhead", "bandwidth"):
-        suggestions = _fusion_suggestions(view, number, until)
+        suggestions = _suggest_fusions(view, number, until)
     else:
         return verdict
     priced = _copy_estimate(verdict.facts) if verdict.facts is not None and kind == "strided access" else []
@@ -59,26 +59,28 @@ class _Deadline:
         return done == MOST or (done > 0 and self._clock() - self._began > BUDGET_S)
 
 
-def _opts_suggestions(view: SessionView, number: int, kind: str, until: _Deadline) -> list[Suggestion]:
+def _suggest_opts(view: SessionView, number: int, kind: str, until: _Deadline) -> list[Suggestion]:
     """Returns suggestions of other opts, with their measured gains."""
     before = view.whatif.at(number)
     suggestions: list[Suggestion] = []
     try:
         captured = view.whatif.do(AsCaptured(number))
-        base = _variant(captured)
-        for opts in _candidates(view, captured, kind):
+        base = _variant_of(captured)
+        for opts in _yield_candidates(view, captured, kind):
             if until.is_over(len(suggestions)):
                 break
-            suggestions.append(_opts_gain(view, number, base, opts))
+            suggestions.append(_measure_opts(view, number, base, opts))
     except WhatIfError:
         return []
     finally:
         if before is not None:
-            view.whatif.do(SetOpts(number, ", ".join(_variant(before).opts)) if before.kernels else AsCaptured(number))
+            view.whatif.do(
+                SetOpts(number, ", ".join(_variant_of(before).opts)) if before.kernels else AsCaptured(number)
+            )
     return suggestions
 
 
-def _fusion_suggestions(view: SessionView, number: int, until: _Deadline) -> list[Suggestion]:
+def _suggest_fusions(view: SessionView, number: int, until: _Deadline) -> list[Suggestion]:
     """Returns suggestions to fuse the kernel with its producers or consumers, with their measured gains."""
     suggestions: list[Suggestion] = []
     sources_tried: set[int] = set()
@@ -97,14 +99,14 @@ def _fusion_suggestions(view: SessionView, number: int, until: _Deadline) -> lis
         before = view.whatif.at_schedule(stage)
         try:
             root = view.whatif.do(AsScheduled(stage))
-            suggestions.append(_fusion_gain(view, edge, view.whatif.do(Join(stage, edge.src, edge.dst), root)))
+            suggestions.append(_measure_fusion(view, edge, view.whatif.do(Join(stage, edge.src, edge.dst), root)))
             view.whatif.go(root if before is None else before)
         except WhatIfError:
             continue
     return suggestions
 
 
-def _fusion_gain(view: SessionView, edge: Edge, branch: Branch) -> Suggestion:
+def _measure_fusion(view: SessionView, edge: Edge, branch: Branch) -> Suggestion:
     """Returns the gain of the fused schedule of two kernels, timed alternately with the captured schedule."""
     source = name_of(view.trace.nodes[edge.src])
     text = f"one kernel for {source} and its readers: view.fusion.join({edge.src}, {edge.dst})"
@@ -119,18 +121,18 @@ def _fusion_gain(view: SessionView, edge: Edge, branch: Branch) -> Suggestion:
     return Suggestion(text, None, variant.median_us, variant.base_median_us / variant.median_us, note)
 
 
-def _variant(branch: Branch) -> KernelVariant:
+def _variant_of(branch: Branch) -> KernelVariant:
     return branch.kernels[0]
 
 
-def _candidates(view: SessionView, captured: Branch, kind: str) -> Iterator[tuple[str, ...]]:
+def _yield_candidates(view: SessionView, captured: Branch, kind: str) -> Iterator[tuple[str, ...]]:
     """Yields other opts, the most promising first."""
-    opts = _variant(captured).opts
-    number = _variant(captured).kernel
+    opts = _variant_of(captured).opts
+    number = _variant_of(captured).kernel
     assert number is not None
     if kind == "spills":
         yield from smaller_tiles(opts)
-    chosen = _variant(
+    chosen = _variant_of(
         view.whatif.do(
             HandCode(
                 number,
@@ -140,7 +142,7 @@ def _candidates(view: SessionView, captured: Branch, kind: str) -> Iterator[tupl
     ).opts
     if chosen != opts:
         yield chosen
-    legal = legal_opts(_variant(view.whatif.whole(captured)).offers)
+    legal = legal_opts(_variant_of(view.whatif.whole(captured)).offers)
     if kind == "one thread":
         yield from ((*opts, opt) for opt in legal if opt.startswith("THREAD("))
     if kind in ("latency", "not vectorized"):
@@ -152,26 +154,26 @@ def _candidates(view: SessionView, captured: Branch, kind: str) -> Iterator[tupl
         yield without
 
 
-def _opts_gain(view: SessionView, number: int, base: KernelVariant, opts: tuple[str, ...]) -> Suggestion:
+def _measure_opts(view: SessionView, number: int, base: KernelVariant, opts: tuple[str, ...]) -> Suggestion:
     """Returns the measured gain of these opts. The same worker process times both kernels."""
     assert base.kernel is not None
     text = set_opts_text(base.kernel, opts)
     branch = view.whatif.do(SetOpts(number, ", ".join(opts)))
-    variant = _variant(branch) if branch.kernels else None
+    variant = _variant_of(branch) if branch.kernels else None
     if branch.status != "done" or variant is None or variant.median_us is None or base.median_us is None:
         return Suggestion(text, opts, note=f"not timed: {branch.reason or 'there are no samples'}")
-    overlaps = _low_us(variant) <= _high_us(base) and _low_us(base) <= _high_us(variant)
+    overlaps = _low_us_of(variant) <= _high_us_of(base) and _low_us_of(base) <= _high_us_of(variant)
     note = f"{duration_text(variant.median_us)} instead of {duration_text(base.median_us)}"
     if overlaps:
         return Suggestion(text, opts, variant.median_us, None, f"no difference above the noise: {note}")
     return Suggestion(text, opts, variant.median_us, base.median_us / variant.median_us, note)
 
 
-def _low_us(variant: KernelVariant) -> float:
+def _low_us_of(variant: KernelVariant) -> float:
     return variant.low_us or variant.median_us or 0.0
 
 
-def _high_us(variant: KernelVariant) -> float:
+def _high_us_of(variant: KernelVariant) -> float:
     return variant.high_us or variant.median_us or 0.0
 
 

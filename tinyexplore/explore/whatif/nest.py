@@ -43,13 +43,13 @@ def annotated_nest(kernel: Kernel, names: Sequence[str] = ()) -> Iterator[NestLi
         depth = common_depth(opened, statement.loops)
         for loop_depth in range(depth, len(statement.loops)):
             head = statement.loops[: loop_depth + 1]
-            sharing = list(_leading_inside(statements[number:], head))
-            yield _loop(head, sharing, kernel.target, printer, names)
+            sharing = list(_yield_leading_inside(statements[number:], head))
+            yield _make_loop_line(head, sharing, kernel.target, printer, names)
         yield NestLine(len(statement.loops), statement.text)
         opened = statement.loops
 
 
-def _leading_inside(statements: Iterable[Statement], head: tuple[UOp, ...]) -> Iterator[Statement]:
+def _yield_leading_inside(statements: Iterable[Statement], head: tuple[UOp, ...]) -> Iterator[Statement]:
     """Yields the leading statements that are inside the loops `head`."""
     for statement in statements:
         if statement.loops[: len(head)] != head:
@@ -57,7 +57,7 @@ def _leading_inside(statements: Iterable[Statement], head: tuple[UOp, ...]) -> I
         yield statement
 
 
-def _loop(
+def _make_loop_line(
     head: tuple[UOp, ...], inside: Sequence[Statement], target: Target, printer: Printer, names: Sequence[str]
 ) -> NestLine:
     loop, depth = head[-1], len(head) - 1
@@ -65,15 +65,17 @@ def _loop(
     for statement in inside:
         inner = statement.loops[depth + 1 :]
         for index in statement.accesses:
-            touch = _touch(index, loop, inner, target, names)
+            touch = _make_touch(index, loop, inner, target, names)
             earlier = touches.get(touch.name)
-            touches[touch.name] = touch if earlier is None else _merge_touches(earlier, touch, _capacity(index, target))
+            touches[touch.name] = (
+                touch if earlier is None else _merge_touches(earlier, touch, _compute_capacity(index, target))
+            )
     total = sum(touch.bytes for touch in touches.values())
     line = loop_line(loop, depth, printer)
     return replace(line, touches=tuple(touches.values()), bytes=total, cache=cache_of(total, target))
 
 
-def _touch(index: UOp, loop: UOp, inner: Sequence[UOp], target: Target, names: Sequence[str]) -> Touch:
+def _make_touch(index: UOp, loop: UOp, inner: Sequence[UOp], target: Target, names: Sequence[str]) -> Touch:
     pointer = index.src[0]
     strides = strides_of(index.src[1])
     is_argument = pointer.op is Ops.DEFINE_GLOBAL
@@ -82,7 +84,7 @@ def _touch(index: UOp, loop: UOp, inner: Sequence[UOp], target: Target, names: S
     return Touch(
         buffer=pointer.arg if is_argument else None,
         name=name or (f"data{pointer.arg}" if is_argument else str(pointer.arg)),
-        bytes=min(touched_bytes(steps, _item_bytes(pointer), target.line_bytes), _capacity(index, target)),
+        bytes=min(touched_bytes(steps, _item_bytes_of(pointer), target.line_bytes), _compute_capacity(index, target)),
         again=loop not in index.ranges,
         stride=strides.get(loop, 0),
     )
@@ -96,16 +98,16 @@ def _merge_touches(first: Touch, other: Touch, capacity: int) -> Touch:
     )
 
 
-def _item_bytes(pointer: UOp) -> int:
+def _item_bytes_of(pointer: UOp) -> int:
     assert isinstance(pointer.dtype, PtrDType)
     return int(pointer.dtype.base.itemsize)
 
 
-def _capacity(index: UOp, target: Target) -> int:
+def _compute_capacity(index: UOp, target: Target) -> int:
     """Returns the bytes of the cache lines of the whole operand."""
     pointer = index.src[0]
     assert isinstance(pointer.dtype, PtrDType)
-    return whole_lines(int(pointer.dtype.size) * _item_bytes(pointer), target.line_bytes)
+    return whole_lines(int(pointer.dtype.size) * _item_bytes_of(pointer), target.line_bytes)
 
 
 def cache_of(nbytes: int, target: Target) -> str:

@@ -22,10 +22,10 @@ def offers_of(kernel: Kernel) -> Iterator[OptOffer]:
     """Yields, for each axis and kind of opt, the usual amounts, grouped by legality."""
     for axis in kernel.axes:
         for op in OptOps:
-            yield from _offers_of_kind(kernel, axis, op)
+            yield from _yield_offers_of_kind(kernel, axis, op)
 
 
-def _offers_of_kind(kernel: Kernel, axis: UOp, op: OptOps) -> Iterator[OptOffer]:
+def _yield_offers_of_kind(kernel: Kernel, axis: UOp, op: OptOps) -> Iterator[OptOffer]:
     amounts_by_reason: dict[tuple[str, str], list[int]] = {}
     for amount in KINDS[op].amounts_to_try(kernel, axis):
         opt = Opt(op, axis.arg.id, amount)

@@ -24,7 +24,7 @@ def branches_svg(trace: Trace) -> str:
         for branch in children.get(parent, []):
             if branch.kernel is None:
                 continue
-            rows.append(_row(trace, branch, depth, slowest))
+            rows.append(_make_row(trace, branch, depth, slowest))
             walk(branch.id, depth + 1)
 
     walk(None, 0)
@@ -91,7 +91,7 @@ def _schedule_row(trace: Trace, branch: Branch, depth: int, slowest: float) -> t
     return (label, *sizes, bar, time, branch.reason or ratio)
 
 
-def _row(trace: Trace, branch: Branch, depth: int, slowest: float) -> tuple[Cell, ...]:
+def _make_row(trace: Trace, branch: Branch, depth: int, slowest: float) -> tuple[Cell, ...]:
     kernel = trace.kernels[branch.kernel].name if branch.kernel is not None and depth == 0 else ""
     median_us = branch.kernels[0].median_us if branch.kernels else None
     time = "failed" if branch.status == "failed" else "not timed" if median_us is None else duration_text(median_us)

@@ -66,10 +66,10 @@ def _measure_pipeline(bench: KernelBench, captured: CapturedKernel, pipeline: Pi
         result = bench.under_settings(lambda: attempt(text, captured))
     except (CommandRejected, WhatIfError) as error:
         return PipelineTimes(reason=str(error))
-    return _times(result)
+    return _make_times(result)
 
 
-def _times(result: EditResult) -> PipelineTimes:
+def _make_times(result: EditResult) -> PipelineTimes:
     words = verdict_words(result.edited)
     if result.lost:
         return PipelineTimes(results=words, reason=result.lost)

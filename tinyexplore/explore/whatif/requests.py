@@ -183,7 +183,7 @@ class CommandResult:
     """Why it failed, or a remark for the reader."""
 
 
-def _commands(source: RequestSource) -> Commands:
+def _require_commands(source: RequestSource) -> Commands:
     if source.commands is not None:
         commands: Commands = source.commands
         return commands
@@ -191,7 +191,7 @@ def _commands(source: RequestSource) -> Commands:
     return whatif_commands
 
 
-def _result(branch: Branch | None) -> CommandResult:
+def _make_result(branch: Branch | None) -> CommandResult:
     return CommandResult(None, "", "") if branch is None else CommandResult(branch.id, branch.status, branch.reason)
 
 
@@ -211,7 +211,7 @@ class Do(Request):
     def respond(self, source: RequestSource) -> Any:
         from tinyexplore.explore.whatif.commands import from_data
 
-        return _result(_commands(source).do(from_data(self.command), self.branch))
+        return _make_result(_require_commands(source).do(from_data(self.command), self.branch))
 
 
 @request("begin", "tinyexplore.explore.whatif.requests:CommandResult")
@@ -226,7 +226,7 @@ class Begin(Request):
     kernel: int
 
     def respond(self, source: RequestSource) -> Any:
-        return _result(_commands(source).begin(self.kernel))
+        return _make_result(_require_commands(source).begin(self.kernel))
 
 
 @request("go", "tinyexplore.explore.whatif.requests:CommandResult")
@@ -240,7 +240,7 @@ class Go(Request):
     branch: int
 
     def respond(self, source: RequestSource) -> Any:
-        return _result(_commands(source).go(self.branch))
+        return _make_result(_require_commands(source).go(self.branch))
 
 
 @request("cancel", "tinyexplore.explore.whatif.requests:CommandResult")
@@ -249,8 +249,8 @@ class Cancel(Request):
     """Cancel the running command, and drop the waiting ones."""
 
     def respond(self, source: RequestSource) -> Any:
-        _commands(source).cancel()
-        return _result(None)
+        _require_commands(source).cancel()
+        return _make_result(None)
 
 
 __all__ = [

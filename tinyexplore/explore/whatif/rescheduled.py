@@ -111,10 +111,10 @@ class Rescheduling:
             The variant, the reason why it was not run, and the reason why it cannot be used; "" for no reason.
         """
         with recording(None):
-            variant: tuple[ScheduleVariant, str, str] = self.under(lambda: self._variant(stage, cut, join, step))
+            variant: tuple[ScheduleVariant, str, str] = self.under(lambda: self._make_variant(stage, cut, join, step))
         return variant
 
-    def _variant(
+    def _make_variant(
         self, stage: int, cut: frozenset[int], join: frozenset[int], step: Step
     ) -> tuple[ScheduleVariant, str, str]:
         graph = self.graphs[stage]

@@ -39,7 +39,7 @@ def index_uops(tracker: ShapeTracker) -> tuple[tuple[UOp, ...], UOp, UOp | None]
     for number, view in enumerate(reversed(tracker.views)):
         if number:
             coords = _compute_coordinates(index, view.shape)
-        index = _place(view, coords)
+        index = _compute_offset(view, coords)
         conditions += _list_conditions(view, coords)
     valid = reduce(lambda a, b: a.alu(Ops.AND, b), conditions) if conditions else None
     return axes, index, valid
@@ -60,7 +60,7 @@ def index_texts(tracker: ShapeTracker) -> tuple[IndexText, IndexText]:
     return told(index, valid), told(after, valid_after)
 
 
-def _place(view: View, coords: tuple[UOp, ...]) -> UOp:
+def _compute_offset(view: View, coords: tuple[UOp, ...]) -> UOp:
     """Returns offset + Σ i * stride, without zero terms."""
     terms = [
         coord if stride == 1 else coord.alu(Ops.MUL, index_const(stride))

@@ -29,7 +29,7 @@ def add_bytecode(archive: bytes, root: str, loaded: Collection[str]) -> bytes:
             text = source.read(name)
             _write_member(target, name, text)
             if (path := f"{root}/{name}") in loaded:
-                _write_member(target, importlib.util.cache_from_source(name), _bytecode(text, path, 0))
+                _write_member(target, importlib.util.cache_from_source(name), _compile_to_bytecode(text, path, 0))
     return output.getvalue()
 
 
@@ -44,7 +44,7 @@ def to_bytecode(archive: bytes, root: str, loaded: Collection[str]) -> bytes:
             text = source.read(name)
             if (path := f"{root}/{name}") in loaded:
                 level = 0 if name.startswith(_WITH_DOCSTRINGS) else 2
-                name, text = f"{name}c", _bytecode(text, path, level)
+                name, text = f"{name}c", _compile_to_bytecode(text, path, level)
             _write_member(target, name, text)
     return output.getvalue()
 
@@ -59,7 +59,7 @@ def _write_member(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     archive.writestr(zipfile.ZipInfo(name, _BEFORE_ALL), data)
 
 
-def _bytecode(source: bytes, name: str, level: int) -> bytes:
+def _compile_to_bytecode(source: bytes, name: str, level: int) -> bytes:
     code = compile(source, name, "exec", dont_inherit=True, optimize=level)
     head = importlib.util.MAGIC_NUMBER + struct.pack("<I", _UNCHECKED) + importlib.util.source_hash(source)
     return head + marshal.dumps(code)

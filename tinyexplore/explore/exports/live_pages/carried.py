@@ -87,7 +87,7 @@ def carried_of(trace: Trace, captured: Mapping[int, Any], graphs: Mapping[int, C
     contents: dict[int, Contents] = {}
     bytes_left, left_out = CARRIED_BYTES, 0
     for number, kernel in captured.items():
-        targets.setdefault(_device_name(trace.kernels[number].device), kernel.spec.target)
+        targets.setdefault(_name_of_device(trace.kernels[number].device), kernel.spec.target)
         if kernel.contents is None:
             continue
         needed = sum(len(part) for part in kernel.contents if part is not None)
@@ -97,19 +97,19 @@ def carried_of(trace: Trace, captured: Mapping[int, Any], graphs: Mapping[int, C
         bytes_left -= needed
         contents[number] = kernel.contents
     described = dict(trace.options).get("target", "")
-    for device in {_device_name(kernel.device) for kernel in trace.kernels} - targets.keys():
-        if (target := _described_target(device, described)) is not None:
+    for device in {_name_of_device(kernel.device) for kernel in trace.kernels} - targets.keys():
+        if (target := _find_described_target(device, described)) is not None:
             targets[device] = target
     values = {number: tuple(kernel.values) for number, kernel in captured.items() if kernel.values}
     plain_graphs = {stage: graph for stage, graph in (graphs or {}).items() if is_plain(graph)}
     return Carried(targets, values, contents, left_out, plain_graphs)
 
 
-def _device_name(device: str) -> str:
+def _name_of_device(device: str) -> str:
     return device.partition(":")[0]
 
 
-def _described_target(device: str, text: str) -> Target | None:
+def _find_described_target(device: str, text: str) -> Target | None:
     """Returns the target of a device of this process if its description is `text`, else None."""
     try:
         target = Device[device].target
@@ -136,13 +136,13 @@ def target_to_data(target: Target) -> dict[str, Any]:
 def target_from_data(data: Mapping[str, Any]) -> Target:
     """Returns the Target that `target_to_data` encoded."""
     types = dtypes.fields()
-    ops = {name: frozenset(Ops[op] for op in _words(data[name])) for name in _OPS}
-    kinds = {name: tuple(types[word] for word in _words(data[name])) for name in _TYPES}
-    cores = tuple(TENSOR_CORES[name] for name in _words(data["cores"]))
+    ops = {name: frozenset(Ops[op] for op in _split_words(data[name])) for name in _OPS}
+    kinds = {name: tuple(types[word] for word in _split_words(data[name])) for name in _TYPES}
+    cores = tuple(TENSOR_CORES[name] for name in _split_words(data["cores"]))
     return Target(**{**data, **ops, **kinds, "cores": cores})
 
 
-def _words(value: Iterable[str]) -> list[str]:
+def _split_words(value: Iterable[str]) -> list[str]:
     return list(value)
 
 

@@ -57,9 +57,9 @@ def _row_to_data(row: NodeRow) -> list[Any]:
         row.node,
         row.op.name,
         row.dtype.name,
-        _plain(tuple(row.shape)),
+        _require_plain(tuple(row.shape)),
         row.src,
-        _plain(row.arg),
+        _require_plain(row.arg),
         row.device,
         lies,
         row.calls,
@@ -72,10 +72,20 @@ def _row_from_data(data: Any) -> NodeRow:
     if lies is not None:
         key, address, size, kind = lies
         memory = NodeMemory(key, address, size, _TYPES[kind])
-    return NodeRow(node, Ops[op], _TYPES[dtype], _value(shape), tuple(src), _value(arg), device, memory, tuple(calls))
+    return NodeRow(
+        node,
+        Ops[op],
+        _TYPES[dtype],
+        _value_from_data(shape),
+        tuple(src),
+        _value_from_data(arg),
+        device,
+        memory,
+        tuple(calls),
+    )
 
 
-def _plain(value: Any) -> Any:
+def _require_plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -83,15 +93,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Ops):
         return {"op": value.name}
     if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
+        return [_require_plain(item) for item in value]
     raise TypeError(
         f"{type(value).__name__} is not plain data: use None, bool, int, float, str, Ops, or a list or tuple of these"
     )
 
 
-def _value(data: Any) -> Any:
+def _value_from_data(data: Any) -> Any:
     if isinstance(data, list):
-        return tuple([_value(item) for item in data])
+        return tuple([_value_from_data(item) for item in data])
     if not isinstance(data, dict):
         return data
     ((kind, text),) = data.items()

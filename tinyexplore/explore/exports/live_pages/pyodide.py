@@ -43,12 +43,12 @@ def find_pyodide(folder: str | Path | None = None) -> Path:
     location = str(folder) if folder is not None else getenv("PYODIDE", "")
     if location:
         return _read_package(Path(location).expanduser())
-    if not missing_files_reason(_checkout()):
-        return _checkout()
+    if not missing_files_reason(_find_checkout()):
+        return _find_checkout()
     return _unpack_once(PYODIDE_VERSION, _fetch_package)
 
 
-def _checkout() -> Path:
+def _find_checkout() -> Path:
     return Path(__file__).resolve().parents[4] / "widgets" / "node_modules" / "pyodide"
 
 

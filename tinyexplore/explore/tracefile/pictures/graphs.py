@@ -122,7 +122,7 @@ def drawn_graph(nodes: Sequence[Node], roots: Iterable[int] = (), max_nodes: int
     users = consumers(table, lambda i: present[i])
     shown_roots = list(dict.fromkeys(roots)) or [i for i, read in users.items() if not read]
     keep = set(shown_roots)
-    constants = _constant_texts(nodes, keep)
+    constants = _write_constants(nodes, keep)
     views = {node.id: users[node.id][0] for node in nodes if _is_inner_view(node, table, users, keep, constants)}
     maths = _index_maths(nodes, table, users, keep)
     folded = {*constants, *views, *maths}
@@ -136,8 +136,8 @@ def drawn_graph(nodes: Sequence[Node], roots: Iterable[int] = (), max_nodes: int
         for node in nodes
         if node.id not in folded
     }
-    drawn_nodes = _nearest_nodes(shown_roots, direct, max_nodes)
-    chains = _view_chains(nodes, views)
+    drawn_nodes = _find_nearest_nodes(shown_roots, direct, max_nodes)
+    chains = _find_view_chains(nodes, views)
     drawn = []
     for node in nodes:
         if node.id not in drawn_nodes:
@@ -145,12 +145,12 @@ def drawn_graph(nodes: Sequence[Node], roots: Iterable[int] = (), max_nodes: int
         read = tuple(src for src in direct[node.id] if src in drawn_nodes)
         label = _label(node, [table[src] for src in node.src if src in table], constants, chains.get(node.id, []))
         missing = len(direct[node.id]) - len(read)
-        drawn.append(DrawnNode(node.id, label, node.detail, node.group, read, missing, _tooltip(node)))
+        drawn.append(DrawnNode(node.id, label, node.detail, node.group, read, missing, _write_tooltip(node)))
     hidden = len(direct) - len(drawn)
     return DrawnGraph(tuple(drawn), len(nodes), len(constants), len(views), len(maths), hidden)
 
 
-def _view_chains(nodes: Iterable[Node], views: Mapping[int, int]) -> dict[int, list[Node]]:
+def _find_view_chains(nodes: Iterable[Node], views: Mapping[int, int]) -> dict[int, list[Node]]:
     """Returns the folded views of each node that ends a chain of views, in the order in which they apply.
 
     views: each folded view and the node that reads it.
@@ -165,7 +165,7 @@ def _view_chains(nodes: Iterable[Node], views: Mapping[int, int]) -> dict[int, l
     return chains
 
 
-def _tooltip(node: Node) -> str:
+def _write_tooltip(node: Node) -> str:
     """Returns the tooltip of a node: operation, shape, dtype, argument, Python name, and the calls that created it."""
     text = f"{node.op} #{node.id} {node.detail}\n{node.dtype}{f' {node.arg}' if node.arg else ''}".strip()
     if node.name:
@@ -175,7 +175,7 @@ def _tooltip(node: Node) -> str:
     return text
 
 
-def _constant_texts(nodes: Iterable[Node], keep: set[int]) -> dict[int, str]:
+def _write_constants(nodes: Iterable[Node], keep: set[int]) -> dict[int, str]:
     """Returns the value as text of each constant, and of each view of constants alone."""
     values: dict[int, str] = {}
     for node in nodes:
@@ -223,7 +223,7 @@ def _reads_as_index(user: Node, source: int, maths: set[int]) -> bool:
     return user.id in maths
 
 
-def _nearest_nodes(roots: Sequence[int], sources: Mapping[int, Sequence[int]], limit: int) -> set[int]:
+def _find_nearest_nodes(roots: Sequence[int], sources: Mapping[int, Sequence[int]], limit: int) -> set[int]:
     """Returns the first `limit` nodes of a breadth-first walk from the roots."""
     queue = [root for root in roots if root in sources]
     seen = set(queue)
@@ -243,11 +243,11 @@ def _label(node: Node, sources: Sequence[Node], constants: Mapping[int, str], ch
     if node.name and node.group == "buffer":
         return node.name
     if node.name:
-        return f"{node.name} = {_operation(node, sources, constants, chain)}"
-    return _operation(node, sources, constants, chain)
+        return f"{node.name} = {_make_operation(node, sources, constants, chain)}"
+    return _make_operation(node, sources, constants, chain)
 
 
-def _operation(node: Node, sources: Sequence[Node], constants: Mapping[int, str], chain: Sequence[Node]) -> str:
+def _make_operation(node: Node, sources: Sequence[Node], constants: Mapping[int, str], chain: Sequence[Node]) -> str:
     if chain:
         return " → ".join(dict.fromkeys([*(view.label for view in chain), node.label]))
     is_plain = node.group != "alu" or not any(src.id in constants for src in sources)

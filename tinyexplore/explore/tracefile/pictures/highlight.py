@@ -49,7 +49,7 @@ def tokens(language: str, lines: Sequence[str]) -> list[list[Token]]:
     if not lines:
         return []
     token_lines: list[list[Token]] = [[]]
-    kind_of = _kinds(language)
+    kind_of = _make_kind_function(language)
     for token_type, text in lexer(language).get_tokens("\n".join(lines)):
         kind = kind_of(token_type)
         first, *further = text.split("\n")
@@ -68,7 +68,7 @@ def lines_html(language: str, lines: Sequence[str], *, inline: bool = False) -> 
 
     inline: write the colors of JupyterLab's theme into `style` attributes, for an output without a style sheet.
     """
-    return ["".join(_span(kind, text, inline) for kind, text in line) for line in tokens(language, lines)]
+    return ["".join(_write_span(kind, text, inline) for kind, text in line) for line in tokens(language, lines)]
 
 
 def lines_ansi(language: str, lines: Sequence[str]) -> list[str]:
@@ -92,7 +92,7 @@ def style_sheet(scope: str = "") -> str:
     return f"{light}@media(prefers-color-scheme:dark){{{dark}}}"
 
 
-def _span(kind: str, text: str, inline: bool) -> str:
+def _write_span(kind: str, text: str, inline: bool) -> str:
     if not kind:
         return escape(text)
     if inline:
@@ -111,15 +111,15 @@ def lexer(language: str) -> Any:
 
     options = {"stripnl": False, "ensurenl": False}
     if language == "uops":
-        return _uop_lexer()(**options)
+        return _make_uop_lexer()(**options)
     if language == "wat":
-        return _wat_lexer()(**options)
+        return _make_wat_lexer()(**options)
     name = _LEXERS.get(language)
-    return get_lexer_by_name(name, **options) if name is not None else _c_lexer()(**options)
+    return get_lexer_by_name(name, **options) if name is not None else _make_c_lexer()(**options)
 
 
 @cache
-def _uop_lexer() -> type[Any]:
+def _make_uop_lexer() -> type[Any]:
     """Returns the lexer class for linear programs: `12    %7 = MUL %5, %6 : float32×4`."""
     from pygments.lexer import RegexLexer
     from pygments.token import Comment, Keyword, Name, Number, Punctuation, Whitespace
@@ -146,7 +146,7 @@ def _uop_lexer() -> type[Any]:
 
 
 @cache
-def _wat_lexer() -> type[Any]:
+def _make_wat_lexer() -> type[Any]:
     """Returns the lexer class for WebAssembly's text format with vector instructions, which Pygments does not know."""
     from pygments.lexer import RegexLexer
     from pygments.token import Comment, Keyword, Name, Number, Punctuation, String, Whitespace
@@ -179,7 +179,7 @@ def _wat_lexer() -> type[Any]:
 
 
 @cache
-def _c_lexer() -> type[Any]:
+def _make_c_lexer() -> type[Any]:
     """Returns the lexer class for C with vector types (`f32x16`) and function calls."""
     from pygments.lexers import CLexer
     from pygments.token import Keyword, Name
@@ -199,7 +199,7 @@ def _c_lexer() -> type[Any]:
 
 
 @cache
-def _kinds(language: str) -> Callable[[Any], str]:
+def _make_kind_function(language: str) -> Callable[[Any], str]:
     """Returns a function from a Pygments token type to our kind of token, by the most specific entry."""
     from pygments.token import Comment, Keyword, Name, Number, String
 

@@ -30,18 +30,18 @@ def place_labels(
     for text, anchors in labels:
         scored = []
         for number, anchor in enumerate(anchors):
-            spots = _middle_points(text, anchor)
+            spots = _list_middle_points(text, anchor)
             hits = sum(
                 any(math.hypot(x - a, y - b) < _HALF + radius_other for a, b, radius_other in covered) for x, y in spots
             )
             scored.append((hits, number))
         best = anchors[min(scored)[1]]
-        covered += [(x, y, _HALF) for x, y in _middle_points(text, best)]
+        covered += [(x, y, _HALF) for x, y in _list_middle_points(text, best)]
         chosen.append(best)
     return chosen
 
 
-def _middle_points(text: str, anchor: LabelPlace) -> list[tuple[float, float]]:
+def _list_middle_points(text: str, anchor: LabelPlace) -> list[tuple[float, float]]:
     """Returns points along the middle line of a label."""
     x, y, angle = anchor
     half = len(text) * _LETTER / 2

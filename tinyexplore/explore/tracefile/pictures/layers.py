@@ -65,7 +65,7 @@ def distinct_pairs(nodes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> li
     return list(dict.fromkeys(pairs))
 
 
-def _ranks(count: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
+def _compute_ranks(count: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
     """Returns ranks by longest path. A vertex with at least as many users as sources then moves down to its users."""
     sources: list[list[int]] = [[] for _ in range(count)]
     users: list[list[int]] = [[] for _ in range(count)]
@@ -108,7 +108,7 @@ def _ranks(count: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
 
 def make_layers(nodes: Sequence[Box], pairs: list[tuple[int, int]]) -> Layers:
     count = len(nodes)
-    rank = _ranks(count, pairs)
+    rank = _compute_ranks(count, pairs)
     spans = [rank[b] - rank[a] for a, b in pairs]
     reach = [0] * count  # the longest routed span out of each box
     for (a, _), span in zip(pairs, spans, strict=True):

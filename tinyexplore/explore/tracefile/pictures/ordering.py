@@ -34,14 +34,14 @@ def initial_rows(layers: Layers, vertices: Sequence[int]) -> Rows:
     return rows
 
 
-def _positions(rows: Rows) -> dict[int, int]:
+def _number_positions(rows: Rows) -> dict[int, int]:
     return {v: i for row in rows for i, v in enumerate(row)}
 
 
 def reduce_crossings(layers: Layers, rows: Rows) -> Rows:
     """Reduces crossings by barycenter sweeps, alternately down and up; returns the best order found."""
-    position = _positions(rows)
-    fewest = _crossings(layers, rows, position)
+    position = _number_positions(rows)
+    fewest = _count_crossings(layers, rows, position)
     best = [row.copy() for row in rows]
     for sweep in range(ORDER_SWEEPS):
         if fewest == 0:
@@ -52,7 +52,7 @@ def reduce_crossings(layers: Layers, rows: Rows) -> Rows:
         else:
             for row in reversed(rows[:-1]):
                 _sort_by_barycenter(row, layers.down, position)
-        count = _crossings(layers, rows, position)
+        count = _count_crossings(layers, rows, position)
         if count < fewest:
             fewest = count
             best = [row.copy() for row in rows]
@@ -72,18 +72,18 @@ def _sort_by_barycenter(row: list[int], neighbors: list[list[int]], position: di
             total += position[u]
         keyed.append((total / len(around), v))
         slots.append(i)
-    keyed.sort(key=_barycenter)
+    keyed.sort(key=_compute_barycenter)
     for i, (_, v) in zip(slots, keyed, strict=True):
         row[i] = v
     for i, v in enumerate(row):
         position[v] = i
 
 
-def _barycenter(pair: tuple[float, int]) -> float:
+def _compute_barycenter(pair: tuple[float, int]) -> float:
     return pair[0]
 
 
-def _crossings(layers: Layers, rows: Rows, position: dict[int, int]) -> int:
+def _count_crossings(layers: Layers, rows: Rows, position: dict[int, int]) -> int:
     """Counts the pairs of edges that cross between neighboring rows."""
     total = 0
     down = layers.down
@@ -100,7 +100,7 @@ def _crossings(layers: Layers, rows: Rows, position: dict[int, int]) -> int:
     return total
 
 
-def _pair_crossings(left: Sequence[int], right: Sequence[int]) -> int:
+def _count_pair_crossings(left: Sequence[int], right: Sequence[int]) -> int:
     """Counts the crossing edges of two neighbors in a row, from the sorted positions of their adjacent vertices."""
     count = 0
     smaller = 0
@@ -114,7 +114,7 @@ def _pair_crossings(left: Sequence[int], right: Sequence[int]) -> int:
 
 def swap_neighbors(layers: Layers, rows: Rows) -> None:
     """Swaps neighbors in a row where a swap removes crossings."""
-    position = _positions(rows)
+    position = _number_positions(rows)
     for _ in range(SWAP_PASSES):
         improved = False
         for row in rows:
@@ -124,10 +124,14 @@ def swap_neighbors(layers: Layers, rows: Rows) -> None:
             below = [sorted([position[u] for u in layers.down[v]]) for v in row]
             for i in range(len(row) - 1):
                 v, w = row[i], row[i + 1]
-                crossings_before = _pair_crossings(above[i], above[i + 1]) + _pair_crossings(below[i], below[i + 1])
+                crossings_before = _count_pair_crossings(above[i], above[i + 1]) + _count_pair_crossings(
+                    below[i], below[i + 1]
+                )
                 if crossings_before == 0:
                     continue
-                crossings_after = _pair_crossings(above[i + 1], above[i]) + _pair_crossings(below[i + 1], below[i])
+                crossings_after = _count_pair_crossings(above[i + 1], above[i]) + _count_pair_crossings(
+                    below[i + 1], below[i]
+                )
                 if crossings_after >= crossings_before:
                     continue
                 improved = True

@@ -76,13 +76,13 @@ def kernel_hue(kernel: int) -> int:
 def kernel_color(kernel: int) -> Color:
     """Returns the colors of a kernel's frame, mixed as in the views."""
     hue = kernel_hue(kernel)
-    light, dark = _rgb(hue, 0.62, 0.46), _rgb(hue, 0.62, 0.68)
-    fill = _rgb(hue, 0.75, 0.5)
+    light, dark = _to_rgb(hue, 0.62, 0.46), _to_rgb(hue, 0.62, 0.68)
+    fill = _to_rgb(hue, 0.75, 0.5)
     white, night = (255.0, 255.0, 255.0), (20.0, 24.0, 31.0)
-    return Color(_hex(light), _hex(_mix(fill, white, 0.055)), _hex(dark), _hex(_mix(fill, night, 0.11)))
+    return Color(_to_hex(light), _to_hex(_mix(fill, white, 0.055)), _to_hex(dark), _to_hex(_mix(fill, night, 0.11)))
 
 
-def _rgb(hue: int, saturation: float, lightness: float) -> tuple[float, float, float]:
+def _to_rgb(hue: int, saturation: float, lightness: float) -> tuple[float, float, float]:
     red, green, blue = hls_to_rgb(hue / 360, lightness, saturation)
     return 255 * red, 255 * green, 255 * blue
 
@@ -91,7 +91,7 @@ def _mix(a: Sequence[float], b: Sequence[float], share: float) -> tuple[float, .
     return tuple([share * x + (1 - share) * y for x, y in zip(a, b, strict=True)])
 
 
-def _hex(color: Iterable[float]) -> str:
+def _to_hex(color: Iterable[float]) -> str:
     return "#" + "".join(f"{round(part):02x}" for part in color)
 
 
@@ -129,13 +129,13 @@ def document(width: float, height: float, title: str, description: str, parts: I
     The style sheet has the colors of `kernels` kernels.
     """
     body = "\n".join(part for part in parts if part)
-    size = f'width="{_fmt(width)}" height="{_fmt(height)}" viewBox="0 0 {_fmt(width)} {_fmt(height)}"'
+    size = f'width="{_format(width)}" height="{_format(height)}" viewBox="0 0 {_format(width)} {_format(height)}"'
     words = f'font-family="{SANS}" font-size="{_PX:g}" fill="{_SHADES["ink"]}"'  # attributes of a plain text
     return for_xml(
         f'<svg xmlns="http://www.w3.org/2000/svg" class="tx" role="img" aria-label="{escape(title)}" {size} {words}>\n'
         f"<title>{escape(title, quote=False)}</title>\n<desc>{escape(description, quote=False)}</desc>\n"
         f"<style>{style(kernels)}</style>\n"
-        f'<rect class="card" x="0.5" y="0.5" width="{_fmt(width - 1)}" height="{_fmt(height - 1)}" rx="10" '
+        f'<rect class="card" x="0.5" y="0.5" width="{_format(width - 1)}" height="{_format(height - 1)}" rx="10" '
         f'fill="#fff" stroke="#dfe3e8"/>\n{body}\n</svg>\n'
     )
 
@@ -155,7 +155,7 @@ def text(
 
     shade: "ink", "ink2", "brand", or "bg" for text on a mark of "brand".
     """
-    look = "" if size == _PX else f' font-size="{_fmt(size)}"'
+    look = "" if size == _PX else f' font-size="{_format(size)}"'
     if shade != "ink":
         look += f' class="{shade}" fill="{_SHADES[shade]}"'
     if mono:
@@ -166,7 +166,7 @@ def text(
         look += ' font-weight="600"'
     if words != " ".join(words.split()):
         look += ' xml:space="preserve"'
-    return f'<text x="{_fmt(x)}" y="{_fmt(y)}"{look}>{escape(words, quote=False)}</text>'
+    return f'<text x="{_format(x)}" y="{_format(y)}"{look}>{escape(words, quote=False)}</text>'
 
 
 def shortened(words: str, limit: int) -> str:
@@ -183,19 +183,19 @@ def box_of(node: DrawnNode) -> Box:
 
 def draw_boxes(boxes: Iterable[tuple[DrawnNode, Box, Point]]) -> str:
     """Returns the boxes as SVG; each point is the center of its box."""
-    drawn = "\n".join(_box(node, box, *center) for node, box, center in boxes)
+    drawn = "\n".join(_draw_box(node, box, *center) for node, box, center in boxes)
     return f'<g font-family="{MONO}" text-anchor="middle">{drawn}</g>' if drawn else ""
 
 
-def _box(node: DrawnNode, box: Box, x: float, y: float) -> str:
+def _draw_box(node: DrawnNode, box: Box, x: float, y: float) -> str:
     color = COLORS.get(node.group, COLORS["control"])
     name = node.group if node.group in COLORS else "control"
     dash = f' stroke-dasharray="{color.dash}"' if color.dash else ""
     label, detail = shortened(node.label, MAX_LABEL), shortened(node.detail, MAX_DETAIL)
     parts = [
         f"<g><title>{escape(node.tooltip, quote=False)}</title>",
-        f'<rect class="g-{name}" x="{_fmt(x - box.width / 2)}" y="{_fmt(y - box.height / 2)}" '
-        f'width="{_fmt(box.width)}" height="{_fmt(box.height)}" rx="6" fill="{color.light_fill}" '
+        f'<rect class="g-{name}" x="{_format(x - box.width / 2)}" y="{_format(y - box.height / 2)}" '
+        f'width="{_format(box.width)}" height="{_format(box.height)}" rx="6" fill="{color.light_fill}" '
         f'stroke="{color.light}"{dash}/>',
         text(x, y - 3 if detail else y + 4, label, size=_LABEL_SIZE),
         text(x, y + 11, detail, shade="ink2") if detail else "",
@@ -209,8 +209,8 @@ def _box(node: DrawnNode, box: Box, x: float, y: float) -> str:
 def draw_frame(box: Box, x: float, y: float) -> str:
     """Returns a frame that marks the box whose center is at (x, y)."""
     return (
-        f'<rect class="frame" x="{_fmt(x - box.width / 2 - 3)}" y="{_fmt(y - box.height / 2 - 3)}" '
-        f'width="{_fmt(box.width + 6)}" height="{_fmt(box.height + 6)}" rx="8" fill="none" stroke="#0b63ce" '
+        f'<rect class="frame" x="{_format(x - box.width / 2 - 3)}" y="{_format(y - box.height / 2 - 3)}" '
+        f'width="{_format(box.width + 6)}" height="{_format(box.height + 6)}" rx="8" fill="none" stroke="#0b63ce" '
         f'stroke-width="2"/>'
     )
 
@@ -224,7 +224,7 @@ def draw_edges(edges: Sequence[RoutedEdge], dx: float = 0.0, dy: float = 0.0) ->
         if not routes:
             continue
         path = "".join(edge_path(points[:-1] + ((points[-1][0], points[-1][1] - 4),)) for points in routes)
-        heads = "".join(_arrow_head(points[-1]) for points in routes)
+        heads = "".join(_draw_arrow_head(points[-1]) for points in routes)
         parts.append(
             f'<g{look}><path class="edge" d="{path}" fill="none" stroke="#9aa5b3" stroke-width="1.2"/>'
             f'<path class="head" d="{heads}" fill="#9aa5b3"/></g>'
@@ -241,7 +241,7 @@ def legend(groups: Iterable[str], x: float, y: float) -> str:
             continue
         dash = f' stroke-dasharray="{color.dash}"' if color.dash else ""
         parts.append(
-            f'<rect class="g-{group}" x="{_fmt(x)}" y="{_fmt(y - 8)}" width="14" height="9" rx="2.5" '
+            f'<rect class="g-{group}" x="{_format(x)}" y="{_format(y - 8)}" width="14" height="9" rx="2.5" '
             f'fill="{color.light_fill}" stroke="{color.light}"{dash}/>'
         )
         parts.append(text(x + 19, y, WORDS[group], shade="ink2"))
@@ -257,10 +257,10 @@ def _move_points(points: Sequence[Point], dx: float, dy: float) -> tuple[Point, 
     return tuple([(x + dx, y + dy) for x, y in points])
 
 
-def _arrow_head(tip: Point) -> str:
+def _draw_arrow_head(tip: Point) -> str:
     x, y = tip
-    return f"M{_fmt(x)} {_fmt(y)}l-3.2-6h6.4z"
+    return f"M{_format(x)} {_format(y)}l-3.2-6h6.4z"
 
 
-def _fmt(value: float) -> str:
+def _format(value: float) -> str:
     return f"{round(value, 1):g}" if abs(value) < 1e5 else f"{value:.0f}"

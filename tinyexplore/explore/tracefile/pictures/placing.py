@@ -53,10 +53,10 @@ class PartExtent:
 
 def place_x(layers: Layers, rows: Rows, x: list[float]) -> None:
     """Computes x by sweeps of isotonic regression that move every vertex towards the mean of its neighbors."""
-    gaps = [_gaps(layers, row) for row in rows]
+    gaps = [_compute_gaps(layers, row) for row in rows]
     _pack_rows(rows, gaps, x)
     nobody: list[list[int]] = [[]] * len(layers.rank)
-    up_pull, down_pull = _neighbor_weights(layers, rows)
+    up_pull, down_pull = _compute_neighbor_weights(layers, rows)
     for sweep in range(PLACE_SWEEPS + 2):
         downwards = sweep % 2 == 0
         both = sweep >= PLACE_SWEEPS
@@ -80,7 +80,7 @@ def place_x(layers: Layers, rows: Rows, x: list[float]) -> None:
             _place_row(row, gaps[r], positions, weights, x)
 
 
-def _neighbor_weights(layers: Layers, rows: Rows) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
+def _compute_neighbor_weights(layers: Layers, rows: Rows) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
     """Returns the weight of each neighbor above and below. Chains and long edges have the largest weights."""
     count, up, down = layers.count, layers.up, layers.down
     up_pull: dict[int, list[float]] = {}
@@ -101,7 +101,7 @@ def _neighbor_weights(layers: Layers, rows: Rows) -> tuple[dict[int, list[float]
     return up_pull, down_pull
 
 
-def _gaps(layers: Layers, row: Sequence[int]) -> list[float]:
+def _compute_gaps(layers: Layers, row: Sequence[int]) -> list[float]:
     """Returns the smallest distance of each center from its left neighbor's center, in pixels; 0 for the first."""
     gaps = [0.0]
     count = layers.count

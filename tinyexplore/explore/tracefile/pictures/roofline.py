@@ -64,8 +64,8 @@ def roofline_svg(
     parts.extend(axes(x, y))
     points = [(x(dot.flops_per_byte), y(dot.gflops)) for dot in dots]
     parts.extend(ceiling_lines(x, y, peaks, bandwidths, points))
-    parts.extend(_numbered_points(x, y, dots))
-    parts.extend(_legend(dots, peaks))
+    parts.extend(_draw_numbered_points(x, y, dots))
+    parts.extend(_draw_legend(dots, peaks))
     width, height = LEFT + PLOT_WIDTH + _RIGHT, TOP + PLOT_HEIGHT + BOTTOM
     description = "; ".join(
         f"{dot.label}: {dot.gflops:.3g} GFLOP/s at {dot.flops_per_byte:.3g} flop/byte" for dot in dots
@@ -109,7 +109,7 @@ def _number(value: float) -> str:
     return f"{value:g}" if value >= 1 else f"1/{1 / value:g}"
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, width: float, dash: str = "", shade: str = "edge") -> str:
+def _draw_line(x1: float, y1: float, x2: float, y2: float, width: float, dash: str = "", shade: str = "edge") -> str:
     color = {"edge": "#9aa5b3", "outline": "#dfe3e8"}[shade]
     dashes = f' stroke-dasharray="{dash}"' if dash else ""
     return (
@@ -122,10 +122,10 @@ def axes(x: Scale, y: Scale, verb: str = "loaded") -> list[str]:
     right, bottom = LEFT + PLOT_WIDTH, TOP + PLOT_HEIGHT
     parts = []
     for value in x.ticks():
-        parts.append(_line(x(value), TOP, x(value), bottom, 1, shade="outline"))
+        parts.append(_draw_line(x(value), TOP, x(value), bottom, 1, shade="outline"))
         parts.append(text(x(value), bottom + 18, _number(value), shade="ink2", anchor="middle"))
     for value in y.ticks():
-        parts.append(_line(LEFT, y(value), right, y(value), 1, shade="outline"))
+        parts.append(_draw_line(LEFT, y(value), right, y(value), 1, shade="outline"))
         parts.append(text(LEFT - 8, y(value) + 4, _number(value), shade="ink2", anchor="end"))
     words = f"operations for each byte that is {verb} (flop/byte)"
     parts.append(text(LEFT + PLOT_WIDTH / 2, bottom + 40, words, shade="ink2", anchor="middle"))
@@ -146,7 +146,7 @@ def ceiling_lines(
     labels = []
     lines: list[tuple[tuple[float, float], tuple[float, float]]] = []
     for name, gflops in peaks.items():
-        parts.append(_line(LEFT, y(gflops), right, y(gflops), 1.8))
+        parts.append(_draw_line(LEFT, y(gflops), right, y(gflops), 1.8))
         lines.append(((LEFT, y(gflops)), (right, y(gflops))))
         words = f"{name}: {gflops:,.0f} GFLOP/s"
         labels.append(
@@ -159,23 +159,23 @@ def ceiling_lines(
         if start >= end:
             continue
         ends = (x(start), y(start * gb_per_s)), (x(end), y(end * gb_per_s))
-        parts.append(_line(*ends[0], *ends[1], 1.4, dash="5 4"))
+        parts.append(_draw_line(*ends[0], *ends[1], 1.4, dash="5 4"))
         lines.append(ends)
         words = f"{name}: {gb_per_s:,.0f} GB/s"
         labels.append((words, positions_on_line(words, *ends, (0.34, 0.5, 0.2, 0.66, 0.82))))
     for (words, _), (left, down, angle) in zip(labels, place_labels(labels, points, lines), strict=True):
-        label = _with_outline(text(0, 4, words, shade="ink2", anchor="middle"))
+        label = _add_outline(text(0, 4, words, shade="ink2", anchor="middle"))
         parts.append(f'<g transform="translate({left:.1f} {down:.1f}) rotate({angle:.1f})">{label}</g>')
     return parts
 
 
-def _with_outline(label: str) -> str:
+def _add_outline(label: str) -> str:
     """Returns the label with an outline in the background's color, so that lines behind it do not cross the text."""
     edge = 'stroke="#fff" stroke-width="4" stroke-linejoin="round" style="paint-order:stroke;stroke:var(--bg)"'
     return label.replace("<text ", f"<text {edge} ", 1)
 
 
-def _numbered_points(x: Scale, y: Scale, dots: Sequence[Dot]) -> list[str]:
+def _draw_numbered_points(x: Scale, y: Scale, dots: Sequence[Dot]) -> list[str]:
     """Returns a numbered point for each dot, joined in order. A number moves aside if another has its position."""
     points = [(x(dot.flops_per_byte), y(dot.gflops)) for dot in dots]
     path = "L".join(f"{left:.1f} {top:.1f}" for left, top in points)
@@ -185,7 +185,7 @@ def _numbered_points(x: Scale, y: Scale, dots: Sequence[Dot]) -> list[str]:
     for number, (left, top) in enumerate(points):
         spot = next(
             (left + across, top + down)
-            for across, down in _offsets_around()
+            for across, down in _yield_offsets()
             if all(
                 math.hypot(left + across - other, top + down - other_top) > 2 * _DOT
                 for other, other_top in label_positions
@@ -193,13 +193,13 @@ def _numbered_points(x: Scale, y: Scale, dots: Sequence[Dot]) -> list[str]:
         )
         label_positions.append(spot)
         if spot != (left, top):
-            parts.append(_line(left, top, *spot, 1.2))
+            parts.append(_draw_line(left, top, *spot, 1.2))
             parts.append(f'<circle cx="{left:.1f}" cy="{top:.1f}" r="3.2" fill="#0b63ce" style="fill:var(--brand)"/>')
-        marks.append(_numbered_circle(*spot, number))
+        marks.append(_draw_numbered_circle(*spot, number))
     return parts + marks
 
 
-def _offsets_around() -> Iterator[tuple[float, float]]:
+def _yield_offsets() -> Iterator[tuple[float, float]]:
     """Yields positions for a number, relative to its point: the point, then positions around it, nearest first."""
     yield 0.0, 0.0
     for distance in itertools.count(1):
@@ -208,7 +208,7 @@ def _offsets_around() -> Iterator[tuple[float, float]]:
             yield reach * math.cos(angle), reach * math.sin(angle)
 
 
-def _numbered_circle(left: float, top: float, number: int) -> str:
+def _draw_numbered_circle(left: float, top: float, number: int) -> str:
     circle = (
         f'<circle cx="{left:.1f}" cy="{top:.1f}" r="{_DOT}" fill="#0b63ce" stroke="#fff" stroke-width="1.5" '
         'style="fill:var(--brand);stroke:var(--bg)"/>'
@@ -216,13 +216,13 @@ def _numbered_circle(left: float, top: float, number: int) -> str:
     return circle + text(left, top + 4, str(number), shade="bg", bold=True, anchor="middle")
 
 
-def _legend(dots: Sequence[Dot], peaks: Mapping[str, float]) -> list[str]:
+def _draw_legend(dots: Sequence[Dot], peaks: Mapping[str, float]) -> list[str]:
     left = LEFT + PLOT_WIDTH + 28
     highest = max(peaks, key=lambda name: peaks[name])
     parts = []
     for number, dot in enumerate(dots):
         top = TOP + 14 + number * 44
-        parts.append(_numbered_circle(left, top, number))
+        parts.append(_draw_numbered_circle(left, top, number))
         parts.append(text(left + 18, top - 1, dot.label, size=11.5, bold=True))
         peak = dot.peak or highest
         share = 100 * dot.gflops / peaks[peak]

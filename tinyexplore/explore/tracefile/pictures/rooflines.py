@@ -37,7 +37,7 @@ def roofline(trace: TraceTables) -> Roofline:
     points = []
     for kernel, time_us in placed:
         intensity = kernel.flops / kernel.bytes_moved
-        attainable, limit, name = _attainable(roofs.get(kernel.id), intensity)
+        attainable, limit, name = _find_attainable(roofs.get(kernel.id), intensity)
         gflops = kernel.flops / time_us / 1e3
         point = RooflinePoint(kernel.id, intensity, gflops, attainable, limit, name, time_us, "")
         points.append(replace(point, text=_point_text(kernel.name, point)))
@@ -62,7 +62,7 @@ def _ceilings_of(roofs: Sequence[Roof]) -> tuple[RooflineCeiling, ...]:
     return tuple(ceilings)
 
 
-def _attainable(roof: Roof | None, intensity: float) -> tuple[float | None, str, str]:
+def _find_attainable(roof: Roof | None, intensity: float) -> tuple[float | None, str, str]:
     """Returns the attainable GFLOP/s at this intensity, the limiting kind, and the name of the limiting ceiling."""
     if roof is None:
         return None, "", ""
@@ -88,7 +88,7 @@ def _note_text(is_measured: bool, is_sampled: bool, without_points: Sequence[int
     source = f"{source} · {'points are medians' if is_sampled else 'points are single cold runs'}"
     if above:
         source += (
-            f" · {_numbers(above)} above: the ceiling was measured under load, ceilings(again=True) measures again"
+            f" · {_join_numbers(above)} above: the ceiling was measured under load, ceilings(again=True) measures again"
         )
     if not without_points:
         return source
@@ -97,7 +97,7 @@ def _note_text(is_measured: bool, is_sampled: bool, without_points: Sequence[int
     )
 
 
-def _numbers(kernels: Sequence[int]) -> str:
+def _join_numbers(kernels: Sequence[int]) -> str:
     """Returns kernel numbers as text: "kernel 3" or "kernels 3, 5"."""
     return f"kernel{'s' if len(kernels) > 1 else ''} {_list(kernels)}"
 

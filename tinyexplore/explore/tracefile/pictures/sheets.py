@@ -98,7 +98,7 @@ def sheet_svg(
     drawn_rows = rows[:MOST_ROWS]
     if left := len(rows) - len(drawn_rows):
         note = " · ".join(part for part in (note, f"{count_text(left, 'more row')} not drawn") if part)
-    widths = [_width(column, [row[i] for row in drawn_rows]) for i, column in enumerate(columns)]
+    widths = [_compute_width(column, [row[i] for row in drawn_rows]) for i, column in enumerate(columns)]
     has_head = any(column.title for column in columns)
     top = 46.0 + (_ROW if has_head else 0.0)
     width = max(sum(widths) + _GAP * (len(columns) - 1), len(title) * 7.4, len(note) * _SANS_PX) + 2 * _MARGIN
@@ -113,13 +113,13 @@ def sheet_svg(
             y = top + k * _ROW
             cell = row[i]
             if isinstance(cell, Bar):
-                parts.append(_bar(cell, x, y))
+                parts.append(_draw_bar(cell, x, y))
             else:
                 words = shortened(_cell_text(cell), _MOST_CHARACTERS)
                 if isinstance(cell, Changed):
                     parts.append(_highlight(cell.color, x, y, widths[i]))
                 if isinstance(cell, Marked):
-                    parts.extend(_underline(mark, x, y) for mark in cell.marks if mark.stop <= len(words))
+                    parts.extend(_draw_underline(mark, x, y) for mark in cell.marks if mark.stop <= len(words))
                 parts.append(text(text_x, y, words, mono=column.mono, anchor=anchor))
         x += widths[i] + _GAP
     if note:
@@ -131,7 +131,7 @@ def _cell_text(cell: str | Marked | Changed) -> str:
     return cell if isinstance(cell, str) else cell.words
 
 
-def _underline(mark: Mark, x: float, y: float) -> str:
+def _draw_underline(mark: Mark, x: float, y: float) -> str:
     start, stop = x + mark.start * _MONO_PX + 0.5, x + mark.stop * _MONO_PX - 0.5
     path = f'd="M{start:.1f} {y + 3.5:.1f}H{stop:.1f}" fill="none"'
     if mark.kernel is None:
@@ -147,7 +147,7 @@ def _highlight(color: str, x: float, y: float, width: float) -> str:
     )
 
 
-def _width(column: Column, cells: Sequence[Cell]) -> float:
+def _compute_width(column: Column, cells: Sequence[Cell]) -> float:
     pixels = _MONO_PX if column.mono else _SANS_PX
     widths = [
         _BAR_WIDTH if isinstance(cell, Bar) else min(len(_cell_text(cell)), _MOST_CHARACTERS) * pixels for cell in cells
@@ -155,7 +155,7 @@ def _width(column: Column, cells: Sequence[Cell]) -> float:
     return max([len(column.title) * _SANS_PX, *widths])
 
 
-def _bar(bar: Bar, x: float, y: float) -> str:
+def _draw_bar(bar: Bar, x: float, y: float) -> str:
     width = max((bar.end - bar.start) * _BAR_WIDTH, 2.0)
     color = COLORS[bar.color]
     return (
@@ -333,7 +333,7 @@ def _kernel_of(trace: TraceTables, stage: Stage) -> str:
 
 def listing_svg(trace: TraceTables, language: str = "", kernel: int = 0) -> str:
     """Returns one listing as a picture: the program or the last stage text in `language`, else the user's Python."""
-    program = _program(trace, language, kernel)
+    program = _find_program(trace, language, kernel)
     last = next((text for text in reversed(trace.stage_texts) if text.language == language), None)
     underlined: dict[int, list[Mark]] = {}
     if program is not None:
@@ -358,7 +358,7 @@ def listing_svg(trace: TraceTables, language: str = "", kernel: int = 0) -> str:
     return sheet_svg(title, (Column("", right=True), Column("", mono=True)), rows, note, len(trace.kernels))
 
 
-def _program(trace: TraceTables, language: str, kernel: int) -> Program | None:
+def _find_program(trace: TraceTables, language: str, kernel: int) -> Program | None:
     programs = [program for program in (*trace.programs, *trace.origins) if program.language == language]
     return next((program for program in programs if program.kernel == kernel), programs[0] if programs else None)
 

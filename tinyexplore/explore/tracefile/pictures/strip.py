@@ -45,7 +45,7 @@ def pipeline_svg(trace: TraceTables) -> str:
     graph = _Kernels(trace) if trace.kernels else _Plain(trace)
     graph_layout = graph.layout
     facts = " · ".join(summary(trace))
-    strip_width = sum(_width(cell) for cell in cells)
+    strip_width = sum(_compute_width(cell) for cell in cells)
     least_width = max(strip_width, legend_width(graph.groups), (len(graph.note) + len(facts)) * SANS_PX + 30)
     width = max(graph_layout.width, least_width) + 2 * _MARGIN
     top = 44.0
@@ -66,17 +66,17 @@ def pipeline_svg(trace: TraceTables) -> str:
 # *** the pipeline ***
 
 
-def _width(cell: Figure) -> float:
+def _compute_width(cell: Figure) -> float:
     return max(len(cell.title) * 7.2 + len(cell.time) * SANS_PX + 10, len(cell.words) * SANS_PX) + 24
 
 
 def _draw_strip(cells: Sequence[Figure], x: float, y: float, width: float) -> str:
     """Returns one cell per stage, as wide as its text; the bar at its foot is the stage's share of the time."""
-    spare = (width - sum(_width(cell) for cell in cells)) / max(len(cells), 1)
+    spare = (width - sum(_compute_width(cell) for cell in cells)) / max(len(cells), 1)
     longest = max([1e-9, *(cell.time_us for cell in cells)])
     parts = []
     for cell in cells:
-        cell_width = _width(cell) + spare
+        cell_width = _compute_width(cell) + spare
         parts.append(
             f'<rect class="cell" x="{x:.1f}" y="{y:.1f}" width="{cell_width:.1f}" height="{_STRIP:.0f}" '
             f'fill="#f7f8fa" stroke="#dfe3e8"/>'
@@ -165,9 +165,9 @@ class _Kernels:
         self.layout = layout(boxes, links)
         opened = [group.graph for group in self.kernels if group.graph is not None]
         self.groups = [node.group for graph in opened for node in graph.nodes]
-        self.note = self._note(opened, sum(kernel.id not in open_ids for kernel in drawn_kernels))
+        self.note = self._write_note(opened, sum(kernel.id not in open_ids for kernel in drawn_kernels))
 
-    def _note(self, opened: Sequence[DrawnGraph], closed: int) -> str:
+    def _write_note(self, opened: Sequence[DrawnGraph], closed: int) -> str:
         nodes = {i for kernel in self.trace.kernels for i in kernel.nodes}
         lazybuffers = [node for node in self.trace.nodes if is_tensor(self.trace, node)]
         outside = sum(node.id not in nodes and node.group not in ("buffer", "const") for node in lazybuffers)
@@ -194,7 +194,7 @@ class _Kernels:
         for i in order:
             node = nodes[i]
             if i not in inside:
-                maker = self.maker.get(self._base(i))
+                maker = self.maker.get(self._find_base(i))
                 if maker is not None and maker != kernel.id:
                     inputs[i] = maker
                     node = replace(node, label=f"result of kernel {maker}", group="buffer", src=())
@@ -203,7 +203,7 @@ class _Kernels:
             members.append(node)
         return drawn_graph(members, kernel.roots, MAX_BOXES), inputs
 
-    def _base(self, i: int) -> int:
+    def _find_base(self, i: int) -> int:
         nodes = self.trace.nodes
         while i not in self.maker and nodes[i].group == "movement" and nodes[i].src:
             i = nodes[i].src[0]
@@ -259,10 +259,10 @@ class _Kernels:
                 position = (node_x + shift_x, node_y + shift_y)
                 drawn[group.kernel.id, node.id] = (node, box, position)
             inner.append(draw_boxes(drawn[group.kernel.id, node.id] for node in group.graph.nodes))
-        between = [edge for routed in self.layout.edges for edge in self._route_between(routed, drawn, dx, dy)]
+        between = [edge for routed in self.layout.edges for edge in self._route_edges_between(routed, drawn, dx, dy)]
         return "\n".join([*bands, draw_edges(between), *titles, *inner])
 
-    def _route_between(
+    def _route_edges_between(
         self, routed: RoutedEdge, drawn: dict[tuple[int, int], tuple[DrawnNode, Box, Point]], dx: float, dy: float
     ) -> list[RoutedEdge]:
         """Routes edges from the result of one kernel to its boxes in another kernel, or between kernels' borders."""
@@ -274,7 +274,7 @@ class _Kernels:
         targets: list[int | None] = [*ends] if ends else [None]
         for i in targets:
             route = list(points)
-            start = drawn.get((routed.src, self._base(i) if i is not None else source.roots[0]))
+            start = drawn.get((routed.src, self._find_base(i) if i is not None else source.roots[0]))
             if start is not None:
                 _, box, (x, y) = start
                 route[0] = (x, y + box.height / 2)

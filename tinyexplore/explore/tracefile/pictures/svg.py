@@ -70,7 +70,7 @@ def graph_svg(
     else:
         drawn = drawn_graph(graph, (), max_nodes)
         title = "UOp graph" if any(node.kind == "uop" for node in graph) else "LazyBuffer graph"
-    return _graph_picture(drawn, title, marked) or ""
+    return _draw_graph(drawn, title, marked) or ""
 
 
 def _is_text(trace: TraceTables, stage: int) -> bool:
@@ -95,7 +95,7 @@ def graph_within(
     boxes = most
     while boxes >= least:
         drawn = drawn_graph(nodes, (), boxes)
-        picture = _graph_picture(drawn, "UOp graph", marked, width)
+        picture = _draw_graph(drawn, "UOp graph", marked, width)
         if picture is not None:
             return picture
         boxes = int(min(boxes, len(drawn.nodes)) * _FEWER)
@@ -114,12 +114,12 @@ def _title(trace: TraceTables, stage: int | None, which: Which, kind: Kind) -> s
     return name if stage_info.after or which == "before" else f"before {stage_info.name}, which did not finish"
 
 
-def _graph_picture(graph: DrawnGraph, title: str, marked: Collection[int] = (), most: float = math.inf) -> str | None:
+def _draw_graph(graph: DrawnGraph, title: str, marked: Collection[int] = (), most: float = math.inf) -> str | None:
     """Returns the picture of a graph, or None if it is wider than `most` pixels. Notes are wrapped to that width."""
     boxes = [box_of(node) for node in graph.nodes]
     graph_layout = layout(boxes, [(src, node.id) for node in graph.nodes for src in node.src])
     groups = [node.group for node in graph.nodes]
-    notes = _lines(graph.note, most - 2 * _MARGIN)
+    notes = _wrap_note(graph.note, most - 2 * _MARGIN)
     least_width = max(len(title) * 7.4, *(len(note) * SANS_PX for note in notes), legend_width(groups))
     width = max(graph_layout.width, least_width) + 2 * _MARGIN
     if width > most:
@@ -138,7 +138,7 @@ def _graph_picture(graph: DrawnGraph, title: str, marked: Collection[int] = (), 
     return document(width, height, title, f"{title}. {graph.note}. Sources stand above what reads them.", parts)
 
 
-def _lines(note: str, width: float) -> list[str]:
+def _wrap_note(note: str, width: float) -> list[str]:
     """Wraps a note to lines of at most `width` pixels, between its facts."""
     lines: list[str] = []
     for fact in note.split(" · "):

@@ -34,7 +34,7 @@ def timeline_picture(trace: TraceTables, compile_time: bool = False) -> str:
         parts = [text(_MARGIN, 26, title, size=13, bold=True), text(_MARGIN, 52, words, shade="ink2")]
         return document(360, 72, title, words, parts)
     end_us = max(data.end_us, 1e-3)
-    parts, y = _panel(data, data.spans, TimeAxis(0.0, end_us), 46.0)
+    parts, y = _draw_panel(data, data.spans, TimeAxis(0.0, end_us), 46.0)
     is_whole = any(span.stage is not None for span in data.spans)
     note = f"{duration_text(end_us)} in all; kernels by their number, in their first run"
     if not is_whole:
@@ -65,7 +65,7 @@ def _end_us(span: TimelineSpan) -> float:
     return span.started_us + span.elapsed_us
 
 
-def _panel(data: Timeline, spans: tuple[TimelineSpan, ...], x: TimeAxis, top: float) -> tuple[list[str], float]:
+def _draw_panel(data: Timeline, spans: tuple[TimelineSpan, ...], x: TimeAxis, top: float) -> tuple[list[str], float]:
     """Returns the SVG of the rows of spans with the memory below them, and the y of the lower end."""
     parts: list[str] = []
     y = top
@@ -74,11 +74,11 @@ def _panel(data: Timeline, spans: tuple[TimelineSpan, ...], x: TimeAxis, top: fl
         if not row_spans:
             continue
         parts.append(text(_MARGIN, y + 11, name, shade="ink2"))
-        parts.extend(_bar(span, x, y) for span in row_spans)
+        parts.extend(_draw_bar(span, x, y) for span in row_spans)
         y += (max(span.depth for span in row_spans) + 1) * _ROW + _GAP
     parts.extend(_memory_svg(data, x, y))
     y += _MEMORY + 6
-    return [*_ticks(x, top, y), *parts], y
+    return [*_draw_ticks(x, top, y), *parts], y
 
 
 def tick_step(end_us: float, most: int = 6) -> float:
@@ -88,7 +88,7 @@ def tick_step(end_us: float, most: int = 6) -> float:
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least_step)
 
 
-def _ticks(x: TimeAxis, top: float, bottom: float) -> list[str]:
+def _draw_ticks(x: TimeAxis, top: float, bottom: float) -> list[str]:
     step = tick_step(x.end_us - x.begin_us)
     parts = []
     for number in range(math.ceil(x.begin_us / step), math.floor(x.end_us / step) + 1):
@@ -108,7 +108,7 @@ def span_words(span: TimelineSpan) -> str:
     return span.name if span.kernel is None else f"kernel {span.kernel}"
 
 
-def _bar(span: TimelineSpan, x: TimeAxis, top: float) -> str:
+def _draw_bar(span: TimelineSpan, x: TimeAxis, top: float) -> str:
     left, y = x(span.started_us), top + span.depth * _ROW
     width = max(1.0, x(_end_us(span)) - left)
     if span.kernel is None:
@@ -118,7 +118,7 @@ def _bar(span: TimelineSpan, x: TimeAxis, top: float) -> str:
     words = next((words for words in _label_choices(span) if width > len(words) * _CHARACTER + 6), "")
     label = text(left + 3, y + 10, words) if words else ""
     return (
-        f"<g><title>{escape(_tooltip(span), quote=False)}</title>"
+        f"<g><title>{escape(_write_tooltip(span), quote=False)}</title>"
         f'<rect class="{name}" x="{left:.1f}" y="{y:.1f}" width="{width:.1f}" '
         f'height="{_ROW - 2:g}" rx="1.5" fill="{color.light_fill}" stroke="{color.light}" stroke-width="0.8"/>'
         f"{label}</g>"
@@ -130,7 +130,7 @@ def _label_choices(span: TimelineSpan) -> tuple[str, ...]:
     return (words, words.removeprefix("kernel ")) if words.startswith("kernel ") else (words,)
 
 
-def _tooltip(span: TimelineSpan) -> str:
+def _write_tooltip(span: TimelineSpan) -> str:
     prefix = "" if span.kernel is None else f"kernel {span.kernel} · "
     return f"{prefix}{span.name}: {duration_text(span.elapsed_us)}"
 

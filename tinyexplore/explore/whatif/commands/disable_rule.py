@@ -36,11 +36,11 @@ class DisableRule:
 
     def carry_out(self, context: CommandContext) -> CommandResult:
         passes = self.pipeline(context, 0)
-        rule = self._rule(context)
+        rule = self._find_rule(context)
         kernels = sorted(context.bench.subjects)
         return try_out_rule(context, rule, f"without {self.rule}", kernels, lambda _: passes, lambda fired: False)
 
-    def _rule(self, context: CommandContext) -> Rule | None:
+    def _find_rule(self, context: CommandContext) -> Rule | None:
         of_passes = [rule for step in rewrites() for rule in step.table.rules]
         inserted = [rule for change in changes_of(context, context.parent) if (rule := getattr(change, "rule", None))]
         return next((rule for rule in of_passes + inserted if getattr(rule, "name", "") == self.rule), None)

@@ -43,7 +43,7 @@ class Edit:
 
     def carry_out(self, context: CommandContext) -> CommandResult:
         if self.stage == "opts":
-            return self._opts(context)
+            return self._set_edited_opts(context)
         if self.stage not in (stages := stages_of(context, self.kernel)):
             raise WhatIfError(
                 f"no stage {self.stage!r} of kernel {self.kernel} can be edited; there are: {', '.join(stages)}"
@@ -52,19 +52,19 @@ class Edit:
             if (
                 branch.edited is not None
                 and branch.status == "done"
-                and dict(branch.command.arguments) == self._arguments()
+                and dict(branch.command.arguments) == self._list_arguments()
             ):
                 return CommandResult(same=branch)
         return self._try_text(context)
 
-    def _arguments(self) -> dict[str, int | str]:
+    def _list_arguments(self) -> dict[str, int | str]:
         return {"kernel": self.kernel, "stage": self.stage, "text": self.text}
 
-    def _opts(self, context: CommandContext) -> CommandResult:
+    def _set_edited_opts(self, context: CommandContext) -> CommandResult:
         try:
             opts = to_opts(self.text)
         except WhatIfError as error:
-            edited = Edited("opts", (_diagnostic_of_opts(self.text, str(error)),))
+            edited = Edited("opts", (_diagnose_opts(self.text, str(error)),))
             raise CommandRejected(str(error), rest=CommandResult(edited=edited)) from None
         return try_out(context, self.kernel, lambda: context.bench.with_opts(self.kernel, opts))
 
@@ -85,7 +85,7 @@ class Edit:
             raise CommandRejected(wrong.text, rest=CommandResult(edited=Edited(self.stage, (wrong,))))
         names = bench.names.get(number, ())
         buffers = [node for node in base if node.op.name == "DEFINE_GLOBAL"]
-        display_names = tuple(_buffer_name(place_of.arg, names) for place_of in buffers)
+        display_names = tuple(_name_buffer(place_of.arg, names) for place_of in buffers)
         text = Text(
             device, self.stage, kernel.name, self.text, bench.subjects[number].original, base, uops, display_names
         )
@@ -133,13 +133,13 @@ def variant_of_edit(
     )
 
 
-def _buffer_name(position: int, names: tuple[str, ...]) -> str:
+def _name_buffer(position: int, names: tuple[str, ...]) -> str:
     """Returns the name of a buffer: "data0", followed by the user's name in parentheses if there is one."""
     name = names[position] if position < len(names) else ""
     return f"data{position} ({name})" if name and name != f"data{position}" else f"data{position}"
 
 
-def _diagnostic_of_opts(text: str, message: str) -> Diagnostic:
+def _diagnose_opts(text: str, message: str) -> Diagnostic:
     """Returns the diagnostic of an error in opts, at the opt that `message` quotes."""
     quoted = message.partition("'")[2].partition("'")[0]
     for number, line in enumerate(text.splitlines(), 1):

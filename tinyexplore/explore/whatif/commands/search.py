@@ -55,7 +55,7 @@ class SearchOpts:
             return searched(subject.device, context.bench.unchanged(self.kernel), self.width)
 
 
-def _outcome(event: Searched) -> SearchData:
+def _make_outcome(event: Searched) -> SearchData:
     """Returns the result of a search with the search's own times. The bench times the kernels again."""
     before_us, after_us = (
         None if math.isinf(seconds) else round(seconds * 1e6, 3)
@@ -84,7 +84,7 @@ class Listener(Recorder):
                 words = f"BEAM: {self.tried} tried, {candidates} in this round"
                 self.context.progress(words, (compiled + measured) / 2, candidates)
             case Searched():
-                self.outcome = _outcome(event)
+                self.outcome = _make_outcome(event)
         if self.context.is_cancelled():
             raise Cancelled
 

@@ -36,16 +36,16 @@ class SkipFiring:
 
     def pipeline(self, context: CommandContext, _: int) -> Sequence[Pass]:
         """Returns the passes for the kernel."""
-        rule, node = self._firing(context)
+        rule, node = self._find_firing(context)
         return passes_skipping(self.stage, rule.name, node)
 
     def carry_out(self, context: CommandContext) -> CommandResult:
-        rule, _ = self._firing(context)
+        rule, _ = self._find_firing(context)
         passes = self.pipeline(context, self.kernel)
         words = f"without {rule.name} at step {self.step} of {self.stage}"
         return try_out_rule(context, rule, words, [self.kernel], lambda _: passes, lambda fired: False)
 
-    def _firing(self, context: CommandContext) -> tuple[Rule, UOp]:
+    def _find_firing(self, context: CommandContext) -> tuple[Rule, UOp]:
         graph = graph_at(context.bench, self.kernel, self.stage, self.step)
         if graph.fired is None:
             raise WhatIfError(

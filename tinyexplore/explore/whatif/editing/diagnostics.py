@@ -23,8 +23,8 @@ def c_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
             level = "error" if "error" in placed[3] else placed[3]
             diagnostics.append(Diagnostic(int(placed[1]), int(placed[2] or 0), level, placed[4]))
     if not diagnostics and (undefined := _UNDEFINED.search(words)):
-        return (_undefined_name(undefined[1], lines),)
-    return tuple(diagnostics[:MOST]) or (_without_position(words),)
+        return (_diagnose_undefined_name(undefined[1], lines),)
+    return tuple(diagnostics[:MOST]) or (_diagnose_without_position(words),)
 
 
 def llvm_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
@@ -35,7 +35,7 @@ def llvm_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]
         if placed is not None:
             return (Diagnostic(int(placed[1]), int(placed[2] or 0), "error", placed[4]),)
     if missing := _SYMBOLS.search(words):
-        return (_undefined_name(missing[1].split(",")[0].strip(), lines),)
+        return (_diagnose_undefined_name(missing[1].split(",")[0].strip(), lines),)
     messages = [text for text in words.splitlines() if text.strip()]
     message = messages[0].strip() if messages else "LLVM gives no reason"
     return (Diagnostic(_line_of(messages[1:], lines), 0, "error", message),)
@@ -57,7 +57,7 @@ def _line_of(printed: Sequence[str], lines: Sequence[str]) -> int:
     return 0
 
 
-def _undefined_name(name: str, lines: Sequence[str]) -> Diagnostic:
+def _diagnose_undefined_name(name: str, lines: Sequence[str]) -> Diagnostic:
     """Returns the diagnostic of an undefined name, at its first occurrence."""
     for number, line in enumerate(lines, 1):
         column = line.find(name)
@@ -66,7 +66,7 @@ def _undefined_name(name: str, lines: Sequence[str]) -> Diagnostic:
     return Diagnostic(0, 0, "error", f"nothing defines {name!r}")
 
 
-def _without_position(words: str) -> Diagnostic:
+def _diagnose_without_position(words: str) -> Diagnostic:
     messages = [text.strip() for text in words.splitlines() if text.strip()]
     return Diagnostic(0, 0, "error", " · ".join(messages[:4])[:400] or "the compiler gives no reason")
 

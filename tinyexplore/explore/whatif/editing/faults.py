@@ -68,7 +68,7 @@ def limit_resources(buffers_bytes: int, seconds: float) -> int:
     for name, limit_value in (
         ("RLIMIT_CORE", 0),
         ("RLIMIT_CPU", int(seconds) * (os.cpu_count() or 1) + 1),
-        ("RLIMIT_AS", _address_space() + spare),
+        ("RLIMIT_AS", _measure_address_space() + spare),
     ):
         kind = getattr(resource, name, None)
         if kind is None:
@@ -82,7 +82,7 @@ def limit_resources(buffers_bytes: int, seconds: float) -> int:
     return spare
 
 
-def _address_space() -> int:
+def _measure_address_space() -> int:
     """Returns the size of this process's address space in bytes."""
     try:
         with open("/proc/self/statm", encoding="utf-8") as file:

@@ -73,29 +73,29 @@ def program_text(uops: Sequence[UOp]) -> str:
     for position, uop in enumerate(uops):
         if uop.op is Ops.ENDRANGE:
             depth = max(0, depth - 1)
-        lines.append("  " * depth + _line(uop, names, position))
+        lines.append("  " * depth + _write_line(uop, names, position))
         if uop.op is Ops.RANGE:
             depth += 1
     return "\n".join(lines) + "\n"
 
 
-def _line(uop: UOp, names: dict[UOp, str], position: int) -> str:
+def _write_line(uop: UOp, names: dict[UOp, str], position: int) -> str:
     def name(node: UOp) -> str:
-        return _const(node) if node.op is Ops.CONST else names.get(node, f"?{node.op.name}")
+        return _write_const(node) if node.op is Ops.CONST else names.get(node, f"?{node.op.name}")
 
     sources = [name(src) for src in uop.src]
     match uop.op:
         case Ops.CONST:
-            return f"CONST {_const(uop)}"
+            return f"CONST {_write_const(uop)}"
         case Ops.DEFINE_GLOBAL | Ops.DEFINE_LOCAL:
             names[uop] = f"data{uop.arg}" if uop.op is Ops.DEFINE_GLOBAL else str(uop.arg)
-            return f"{uop.op.name} {names[uop]} : {_type(uop.dtype)}"
+            return f"{uop.op.name} {names[uop]} : {_write_type(uop.dtype)}"
         case Ops.DEFINE_VAR:
             names[uop] = str(uop.arg[0])
             return f"DEFINE_VAR {names[uop]} from {uop.arg[1]} to {uop.arg[2]}"
         case Ops.DEFINE_ACC:
             names[uop] = f"acc{uop.arg}"
-            return f"DEFINE_ACC {names[uop]} = {', '.join(sources)} : {_type(uop.dtype)}"
+            return f"DEFINE_ACC {names[uop]} = {', '.join(sources)} : {_write_type(uop.dtype)}"
         case Ops.RANGE:
             names[uop] = uop.arg.name
             ahead = f" {uop.arg.ahead} ahead" if uop.arg.ahead else ""
@@ -107,16 +107,16 @@ def _line(uop: UOp, names: dict[UOp, str], position: int) -> str:
         valid = f" if {sources[2]}" if len(sources) == 3 else ""
         return f"{names[uop]} = INDEX {sources[0]}[{sources[1]}{valid}]"
     arg = "" if uop.arg is None else f"{{{_arg_text(uop.arg)}}}"
-    kind = "" if uop.dtype is dtypes.void else f" : {_type(uop.dtype)}"
+    kind = "" if uop.dtype is dtypes.void else f" : {_write_type(uop.dtype)}"
     return f"{names[uop]} = {uop.op.name}{arg} {', '.join(sources)}".rstrip() + kind
 
 
-def _const(uop: UOp) -> str:
-    kind = "" if uop.dtype is dtypes.index and type(uop.arg) is int else f":{_type(uop.dtype)}"
+def _write_const(uop: UOp) -> str:
+    kind = "" if uop.dtype is dtypes.index and type(uop.arg) is int else f":{_write_type(uop.dtype)}"
     return f"{uop.arg!r}{kind}"
 
 
-def _type(dtype: AnyDType) -> str:
+def _write_type(dtype: AnyDType) -> str:
     base = dtype.base if isinstance(dtype, PtrDType) else dtype
     text = base.name if base.count == 1 else f"{base.name}x{base.count}"
     if isinstance(dtype, PtrDType):
@@ -341,7 +341,7 @@ class _ListingReader:
         if end < 0:
             raise self.fail("this brace is not closed")
         try:
-            value = _value(ast.parse(self.line[start:end].strip(), mode="eval").body)
+            value = _to_value(ast.parse(self.line[start:end].strip(), mode="eval").body)
         except (SyntaxError, ValueError) as error:
             raise self.fail(f"this is not an argument: {error}", start) from None
         self.at = end + 1
@@ -374,7 +374,7 @@ class _ListingReader:
         self.names[name] = uop
 
 
-def _value(node: ast.AST) -> Any:
+def _to_value(node: ast.AST) -> Any:
     """Returns the value of an argument: None, numbers, strings, operations by name, tuples."""
     match node:
         case ast.Constant(value=None | bool() | int() | float() | str() as value):
@@ -384,9 +384,9 @@ def _value(node: ast.AST) -> Any:
         case ast.Name(id=name) if name in Ops.__members__:
             return Ops[name]
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_value(operand)
+            return -_to_value(operand)
         case ast.Tuple(elts=items):
-            return tuple(_value(item) for item in items)
+            return tuple(_to_value(item) for item in items)
     raise ValueError(ast.unparse(node))
 
 
@@ -415,8 +415,8 @@ def check_program(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
         except (AttributeError, IndexError, TypeError, ValueError):
             is_right = False
         if not is_right:
-            sources = ", ".join(f"{src.op.name} : {_type(src.dtype)}" for src in node.src) or "nothing"
-            message = f"the spec does not allow this {node.op.name} : {_type(node.dtype)} of {sources}"
+            sources = ", ".join(f"{src.op.name} : {_write_type(src.dtype)}" for src in node.src) or "nothing"
+            message = f"the spec does not allow this {node.op.name} : {_write_type(node.dtype)} of {sources}"
             raise ProgramError(line.line, 0, message)
         for src in node.src:
             if src not in seen:
@@ -445,12 +445,14 @@ def _check_arguments(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
     for line in lines:
         if line.uop.op in kinds and line.uop not in arguments:
             expected = next((node for node in arguments if node.op is line.uop.op and node.arg == line.uop.arg), None)
-            problem = f"expected {_line(expected, {}, 0)}" if expected is not None else "it has no such argument"
+            problem = f"expected {_write_line(expected, {}, 0)}" if expected is not None else "it has no such argument"
             raise ProgramError(line.line, 0, f"the arguments of the kernel must not change; {problem}")
     present = {line.uop for line in lines}
     for node in arguments:
         if node not in present:
-            raise ProgramError(1, 0, f"the arguments of the kernel must not change; expected {_line(node, {}, 0)}")
+            raise ProgramError(
+                1, 0, f"the arguments of the kernel must not change; expected {_write_line(node, {}, 0)}"
+            )
 
 
 __all__ = ["Placed", "ProgramError", "check_program", "parse_program", "program_text"]

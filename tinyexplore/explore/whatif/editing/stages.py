@@ -52,7 +52,7 @@ def stage_text(context: CommandContext, number: int, stage: str) -> str:
         raise WhatIfError(f"no stage {stage!r} of kernel {number} can be edited; there are: {', '.join(stages)}")
     branch = context.parent
     if stage == "opts":
-        return ", ".join(_opts(branch) if branch is not None and branch.kernels else ())
+        return ", ".join(_read_opts(branch) if branch is not None and branch.kernels else ())
     if branch is not None and branch.edited is not None and branch.edited.stage == stage:
         return str(dict(branch.command.arguments)["text"])
     kernel, uops = base_program(context, number)
@@ -73,7 +73,7 @@ def stage_text(context: CommandContext, number: int, stage: str) -> str:
         raise WhatIfError(str(error)) from None
 
 
-def _opts(branch: Branch) -> tuple[str, ...]:
+def _read_opts(branch: Branch) -> tuple[str, ...]:
     return branch.kernels[0].opts
 
 

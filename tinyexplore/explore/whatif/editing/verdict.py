@@ -102,7 +102,7 @@ def compare_without_numpy(
     first: Difference | None = None
     for position, expected in sorted(right.items()):
         name, dtype = names[position]
-        actual, other = _elements(outputs[position], dtype), _elements(expected, dtype)
+        actual, other = _read_elements(outputs[position], dtype), _read_elements(expected, dtype)
         count += len(actual)
         scale = max((abs(value) for value in other if math.isfinite(value)), default=1.0)
         near = TOLERANCE.get(dtype, 0.0)
@@ -125,7 +125,7 @@ def compare_without_numpy(
     }
 
 
-def _elements(content: bytes, dtype: DType) -> Sequence[Any]:
+def _read_elements(content: bytes, dtype: DType) -> Sequence[Any]:
     elements: list[Any] = cast_view(memoryview(bytearray(content)), memory_format(dtype)).tolist()
     return elements
 

@@ -57,7 +57,7 @@ class EditedKernels:
         with Context(**request["settings"]):
             original, *uops = from_plain(request["graphs"])
             base, edited = tuple(uops[: request["base"]]), tuple(uops[request["base"] :])
-            subject = self.subjects.pop(request["key"], None) or _subject(request, original, base)
+            subject = self.subjects.pop(request["key"], None) or _make_subject(request, original, base)
             self.subjects[request["key"]] = subject
             while len(self.subjects) > REMEMBERED:
                 del self.subjects[next(iter(self.subjects))]
@@ -70,7 +70,7 @@ class EditedKernels:
             return {**reply, "ended": run.failure, "against": subject.against, "unprotected": unprotected()}
 
 
-def _subject(request: Mapping[str, Any], original: UOp, base: tuple[UOp, ...]) -> EditSubject:
+def _make_subject(request: Mapping[str, Any], original: UOp, base: tuple[UOp, ...]) -> EditSubject:
     description = SubjectDescription(
         request["device"], request["stage"], request["name"], tuple(request["buffers"]), tuple(request["values"])
     )

@@ -121,7 +121,7 @@ def equivalent(
     """
     if before is after:
         return Verdict("proved", reason="it is the same node")
-    if reason := _types_differ(before, after) or _order_differs(before, after):
+    if reason := _compare_types(before, after) or _order_differs(before, after):
         return Verdict("differs", reason=reason)
     verdict = Verdict("not checked", reason="nothing was computed")
     doubt = ""
@@ -136,31 +136,31 @@ def equivalent(
         if verdict.holds:
             if prove and tolerance is None and is_value(before):
                 proof = proved(before, after, cut)
-                return _after_proof(verdict, proof, before, after, cut)
+                return _weaken_proof(verdict, proof, before, after, cut)
             return verdict
         doubt = str(verdict.counterexample or verdict.reason)
         carried = pair.carried
     return verdict
 
 
-def _after_proof(verdict: Verdict, proof: Proof, before: UOp, after: UOp, cut: frozenset[UOp]) -> Verdict:
+def _weaken_proof(verdict: Verdict, proof: Proof, before: UOp, after: UOp, cut: frozenset[UOp]) -> Verdict:
     if proof.status == "proved":
         return Verdict("proved", verdict.samples)
     if proof.status == "differs":
         pair = _Pair(before, after, cut, None)
         counterexample = pair.compared_once(
-            lambda requirement: proof.values.get((requirement.node, requirement.lane), _zero(requirement.dtype))
+            lambda requirement: proof.values.get((requirement.node, requirement.lane), _zero_of(requirement.dtype))
         )
         if isinstance(counterexample, Counterexample):
             return Verdict("differs", verdict.samples, counterexample=counterexample)
     return verdict
 
 
-def _zero(dtype: DType) -> Any:
+def _zero_of(dtype: DType) -> Any:
     return False if dtype is dtypes.bool else 0.0 if dtypes.is_float(dtype) else 0
 
 
-def _types_differ(before: UOp, after: UOp) -> str:
+def _compare_types(before: UOp, after: UOp) -> str:
     first, other = before.dtype, after.dtype
     if not isinstance(first, DType) or not isinstance(other, DType):
         return "" if type(first) is type(other) else f"{dtype_text(first)} has become {dtype_text(other)}"
@@ -226,8 +226,8 @@ class _Pair:
 
         carried: inputs for which the graphs differed with more free variables. They are tried first.
         """
-        first = World(lambda requirement: _zero(requirement.dtype), self.cut)
-        self._results(first)
+        first = World(lambda requirement: _zero_of(requirement.dtype), self.cut)
+        self._compute_results(first)
         # loops and free variables in the order of first use; memory contents depend on the addresses that are read
         inputs = [
             requirement
@@ -239,7 +239,7 @@ class _Pair:
         compared = 0
         skipped = ""
         doubt: Counterexample | None = None
-        for choose, carried_values in self._samples(
+        for choose, carried_values in self._yield_samples(
             carried, inputs, most_samples, min(COMBINED * samples, max(most_samples, budget))
         ):
             counterexample = self.compared_once(choose, carried_values)
@@ -249,7 +249,7 @@ class _Pair:
                         "differs", compared, counterexample=self.simplified(self.last, choose, counterexample)
                     )
                 doubt = doubt or counterexample
-                self.carried.append(_carried_values(self.last, self.lane))
+                self.carried.append(_list_carried_values(self.last, self.lane))
                 if len(self.carried) == MOST_CARRIED:
                     break
             elif counterexample:
@@ -262,7 +262,7 @@ class _Pair:
             return Verdict("not checked", reason=f"the original graph has no value for any sample: {skipped}")
         return Verdict("agrees", compared, tolerance=self.tolerance)
 
-    def _samples(
+    def _yield_samples(
         self, carried: Sequence[Carried], inputs: Sequence[InputRequirement], most_samples: int, budget: int
     ) -> Iterator[tuple[Choose, Carried]]:
         for carried_values in carried:
@@ -304,7 +304,7 @@ class _Pair:
                     name for name in names[start : start + size] if name in chosen and not _is_zero(name, chosen[name])
                 ]
                 if some and tries < most_tries:
-                    differs({**chosen, **{needed: _simplest_value(needed) for needed in some}})
+                    differs({**chosen, **{needed: _choose_simplest_value(needed) for needed in some}})
             size //= 2
         for _ in range(2):
             for requirement in [needed for needed in chosen if not _is_zero(needed, chosen[needed])]:
@@ -316,21 +316,22 @@ class _Pair:
     def compared_once(self, choose: Choose, carried: Carried | None = None) -> Counterexample | str:
         """Returns the result of one sample: a counterexample, "" if both graphs agree, or why none was compared."""
         world = self.last = World(choose, self.cut, carried)
-        before, after, faults = self._results(world)
+        before, after, faults = self._compute_results(world)
         if faults[0]:
             return faults[0][0]
         if faults[1]:
-            return self._counterexample(world, before, faults[1][0])
+            return self._make_counterexample(world, before, faults[1][0])
         if isinstance(before, dict):
-            return self._effects_differ(world, before, after)
+            return self._compare_effects(world, before, after)
         if isinstance(before, Address):
             before, after = (
-                tuple([_place_text(location) for location in _addressed_elements(side)]) for side in (before, after)
+                tuple([_place_text(location) for location in _list_addressed_elements(side)])
+                for side in (before, after)
             )
         count = max(len(before), len(after))
         before, after = (lanes * count if len(lanes) == 1 else lanes for lanes in (before, after))
         if len(before) != len(after):
-            return self._counterexample(world, f"{len(before)} lanes", f"{len(after)} lanes")
+            return self._make_counterexample(world, f"{len(before)} lanes", f"{len(after)} lanes")
         undefined = ""
         for lane, (first, other) in enumerate(zip(before, after, strict=True)):
             if type(first) is NoValue:
@@ -338,17 +339,17 @@ class _Pair:
             elif not self._is_same(first, other, world.greatest):
                 self.lane = lane
                 prefix = f"lane {lane}: " if count > 1 else ""
-                return self._counterexample(world, f"{prefix}{value_text(first)}", value_text(other))
+                return self._make_counterexample(world, f"{prefix}{value_text(first)}", value_text(other))
         return undefined if all(type(value) is NoValue for value in before) else ""
 
-    def _results(self, world: World) -> tuple[Any, Any, tuple[list[str], list[str]]]:
+    def _compute_results(self, world: World) -> tuple[Any, Any, tuple[list[str], list[str]]]:
         loops_before, loops_after = self.before.ranges, self.after.ranges
-        before = self._result(world, self.before, loops_before - loops_after)
+        before = self._compute_result(world, self.before, loops_before - loops_after)
         faults, world.faults = world.faults, []
-        after = self._result(world, self.after, loops_after - loops_before)
+        after = self._compute_result(world, self.after, loops_after - loops_before)
         return before, after, (faults, world.faults)
 
-    def _result(self, world: World, root: UOp, own_loops: frozenset[UOp]) -> Any:
+    def _compute_result(self, world: World, root: UOp, own_loops: frozenset[UOp]) -> Any:
         if root.op in (Ops.STORE, Ops.SINK, Ops.BARRIER):
             return world.effects(root, [axis for axis in own_loops if is_loop(axis)])
         if any(is_loop(axis) for axis in own_loops) and self.after.op is not Ops.CONST and root is self.after:
@@ -362,7 +363,7 @@ class _Pair:
             return (
                 isinstance(first, Address)
                 and isinstance(other, Address)
-                and _addressed_elements(first) == _addressed_elements(other)
+                and _list_addressed_elements(first) == _list_addressed_elements(other)
             )
         if isinstance(first, float) and isinstance(other, float):
             if first != first or other != other:
@@ -372,16 +373,18 @@ class _Pair:
             return first == other and math.copysign(1, first) == math.copysign(1, other)
         return type(first) is type(other) and bool(first == other)
 
-    def _effects_differ(self, world: World, before: Effects, after: Effects) -> Counterexample | str:
+    def _compare_effects(self, world: World, before: Effects, after: Effects) -> Counterexample | str:
         for pointer, index in dict.fromkeys((*before, *after)):
             lay = world.element(pointer, index)
             first, other = before.get((pointer, index), lay), after.get((pointer, index), lay)
             if type(first) is not NoValue and not self._is_same(first, other, world.greatest):
                 name = f"{memory_name(pointer)}[{index}]"
-                return self._counterexample(world, f"{name} = {value_text(first)}", f"{name} = {value_text(other)}")
+                return self._make_counterexample(
+                    world, f"{name} = {value_text(first)}", f"{name} = {value_text(other)}"
+                )
         return ""
 
-    def _counterexample(self, world: World, before: Any, after: Any) -> Counterexample:
+    def _make_counterexample(self, world: World, before: Any, after: Any) -> Counterexample:
         printer = Printer()
         inputs: dict[str, list[str]] = {}
         for requirement, value in world.chosen.items():
@@ -412,18 +415,18 @@ def _choose_from(values: Mapping[InputRequirement, Any], choose: Choose) -> Choo
     return lambda requirement: values[requirement] if requirement in values else choose(requirement)
 
 
-def _simplest_value(requirement: InputRequirement) -> Any:
-    zero = _zero(requirement.dtype)
+def _choose_simplest_value(requirement: InputRequirement) -> Any:
+    zero = _zero_of(requirement.dtype)
     return (
         zero if dtypes.is_float(requirement.dtype) or requirement.low <= zero <= requirement.high else requirement.low
     )
 
 
 def _is_zero(requirement: InputRequirement, value: Any) -> bool:
-    return repr(value) == repr(_simplest_value(requirement))
+    return repr(value) == repr(_choose_simplest_value(requirement))
 
 
-def _carried_values(world: World, lane: int) -> Carried:
+def _list_carried_values(world: World, lane: int) -> Carried:
     """Returns the values of free variables, those of `lane` first, with source values that produce them if found."""
     carried: dict[tuple[UOp, int], Any] = {}
     chosen = sorted(world.chosen.items(), key=lambda item: item[0].lane != lane)
@@ -437,11 +440,11 @@ def _carried_values(world: World, lane: int) -> Carried:
             key = node, requirement.lane if lane_count(node) > 1 else 0
             if key not in carried:
                 carried[key] = value
-                parts += _sources_for(node, value)
+                parts += _propose_sources(node, value)
     return carried
 
 
-def _sources_for(node: UOp, value: Any) -> list[tuple[UOp, Any]]:
+def _propose_sources(node: UOp, value: Any) -> list[tuple[UOp, Any]]:
     """Proposes values of `node`'s sources from which `node` may get `value`. The caller computes the actual result."""
     if not node.src or not is_value(node.src[0]) or type(value) is bool:
         return []
@@ -478,12 +481,12 @@ def _choose_carried(carried: Carried) -> Choose:
         key = requirement.node, requirement.lane
         if requirement.node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
             key = requirement.node, requirement.place or 0
-        return carried[key] if key in carried else _simplest_value(requirement)
+        return carried[key] if key in carried else _choose_simplest_value(requirement)
 
     return choose
 
 
-def _addressed_elements(address: Address) -> tuple[Any, ...]:
+def _list_addressed_elements(address: Address) -> tuple[Any, ...]:
     """Returns the elements that an address refers to, one per lane; None for masked lanes."""
     count = max(len(address.idx), len(address.valid or ()))
     idx = address.idx * count if len(address.idx) == 1 else address.idx

@@ -105,7 +105,7 @@ class World:
         """Returns the lanes of `root`, or its Address."""
         values: dict[UOp, Any] = dict(loop_point or {})
         point = dict(values)
-        for part in self._needed(root, values):
+        for part in self._list_needed(root, values):
             self.steps += 1
             if self.steps > MOST_STEPS:
                 raise NotEvaluated(f"more than {MOST_STEPS:,} operations")
@@ -115,7 +115,7 @@ class World:
     def effects(self, root: UOp, loops: Sequence[UOp] = ()) -> Effects:
         """Returns the memory contents after `root` (one or several STOREs), over all iterations of `loops`."""
         written: Effects = {}
-        for loop_point in self._points(_ordered(loops), {}):
+        for loop_point in self._yield_points(_sort_loops(loops), {}):
             self._store_all(root, loop_point, written)
         return written
 
@@ -123,7 +123,7 @@ class World:
         """Returns the content of a memory element before any store."""
         if (pointer, index) not in self.memory:
             kind = pointer.dtype.base
-            self.memory[pointer, index] = self._choose(InputRequirement(pointer, kind, *_limits(kind), index))
+            self.memory[pointer, index] = self._choose(InputRequirement(pointer, kind, *_limits_of(kind), index))
         return self.memory[pointer, index]
 
     # *** input values ***
@@ -132,9 +132,9 @@ class World:
         chosen_value = self.chosen[requirement] = self.choose(requirement)
         return chosen_value
 
-    def _input(self, node: UOp, loop_point: Point) -> Lanes:
+    def _evaluate_input(self, node: UOp, loop_point: Point) -> Lanes:
         """Returns the value of a free variable within its bounds. It is equal at equal steps of its loops."""
-        around = tuple([(loop, loop_point[loop]) for loop in _ordered(node.ranges) if loop in loop_point])
+        around = tuple([(loop, loop_point[loop]) for loop in _sort_loops(node.ranges) if loop in loop_point])
         key = (node, around)
         if key not in self.values:
             low, high = bounds(node) if not dtypes.is_float(node.dtype) else (0, 0)
@@ -146,7 +146,7 @@ class World:
             self.values[key] = tuple(lanes)
         return self.values[key]
 
-    def _needed(self, root: UOp, values: Point) -> list[UOp]:
+    def _list_needed(self, root: UOp, values: Point) -> list[UOp]:
         """Returns the nodes that `root` needs at this point and that have no value yet, sources first."""
         needed: dict[UOp, None] = {}
         stack = [root]
@@ -155,14 +155,14 @@ class World:
             if node in values or node in needed:
                 stack.pop()
                 continue
-            missing = [src for src in self._sources(node) if src not in values and src not in needed]
+            missing = [src for src in self._list_sources(node) if src not in values and src not in needed]
             if missing:
                 stack.extend(missing)
                 continue
             needed[stack.pop()] = None
         return list(needed)
 
-    def _sources(self, node: UOp) -> tuple[UOp, ...]:
+    def _list_sources(self, node: UOp) -> tuple[UOp, ...]:
         if node in self.cut or node.op in _OWN_SOURCES:
             return ()
         if node.op is Ops.LOAD:
@@ -175,7 +175,7 @@ class World:
 
     # *** operations ***
 
-    def _lanes(self, node: UOp, values: Point) -> Any:
+    def _evaluate_lanes(self, node: UOp, values: Point) -> Any:
         """Returns the lanes of an operation on whole vectors."""
         match node.op:
             case Ops.HREDUCE:
@@ -187,11 +187,11 @@ class World:
             case Ops.GEP:
                 row, *lane = (values[src] for src in node.src)
                 return tuple([row[step] for step in lane[0]]) if lane else (row[node.arg],)
-        return tuple([self._in_table(node, index) for index in values[node.src[0]]])
+        return tuple([self._look_up(node, index) for index in values[node.src[0]]])
 
     def _compute(self, node: UOp, values: Point, loop_point: Point) -> Any:
         if node in self.cut:
-            return self._input(node, loop_point)
+            return self._evaluate_input(node, loop_point)
         match node.op:
             case Ops.CONST:
                 value = node.arg
@@ -199,9 +199,9 @@ class World:
             case Ops.RANGE if node.arg.kind is AxisKind.VECTOR:
                 return tuple(range(node.size))
             case Ops.RANGE | Ops.DEFINE_VAR | Ops.DEFINE_ACC:
-                return self._input(node, {})
+                return self._evaluate_input(node, {})
             case Ops.BIND:
-                return self._input(node.src[0], {})
+                return self._evaluate_input(node.src[0], {})
             case Ops.INDEX:
                 valid = values[node.src[2]] if len(node.src) > 2 else None
                 return Address(node.src[0], values[node.src[1]], valid)
@@ -210,14 +210,14 @@ class World:
             case Ops.REDUCE:
                 return self._reduce(node, loop_point)
             case Ops.SCAN:
-                return self._scan(node, loop_point)
+                return self._evaluate_scan(node, loop_point)
             case Ops.RESULT:
-                return self._result(node, loop_point)
+                return self._evaluate_result(node, loop_point)
             case Ops.HREDUCE | Ops.VECTORIZE | Ops.GEP | Ops.TABLE:
-                return self._lanes(node, values)
+                return self._evaluate_lanes(node, values)
         if node.op not in OpGroups.ALU:
             raise NotEvaluated(f"{node.op.name} has no value of its own")
-        return self._alu(node.op, node.dtype, node.src, [values[src] for src in node.src])
+        return self._evaluate_alu(node.op, node.dtype, node.src, [values[src] for src in node.src])
 
     def _reduce_lanes(self, node: UOp, values: Point) -> Lanes:
         """Returns the lanes of an HREDUCE: each row of lanes is reduced to one lane, by halves."""
@@ -226,22 +226,22 @@ class World:
             axis = node.src[-1]
             count = axis.size if axis.op is Ops.RANGE else axis.dtype.count
             rows = [row * count if len(row) == 1 else row for row in rows]
-        return tuple([self._halves(node.arg, node.dtype.scalar, row) for row in rows])
+        return tuple([self._reduce_halves(node.arg, node.dtype.scalar, row) for row in rows])
 
-    def _alu(self, op: Ops, dtype: DType, src: Sequence[UOp], sources: Sequence[Lanes]) -> Lanes:
+    def _evaluate_alu(self, op: Ops, dtype: DType, src: Sequence[UOp], sources: Sequence[Lanes]) -> Lanes:
         kinds = tuple([source.dtype.scalar for source in src])
         count = max(map(len, sources))
         wide = [lanes * count if len(lanes) == 1 else lanes for lanes in sources]
-        return tuple([self._scalar(op, dtype.scalar, kinds, values) for values in zip(*wide, strict=True)])
+        return tuple([self._evaluate_scalar(op, dtype.scalar, kinds, values) for values in zip(*wide, strict=True)])
 
-    def _scalar(self, op: Ops, dtype: DType, kinds: tuple[DType, ...], values: Sequence[Any]) -> Any:
+    def _evaluate_scalar(self, op: Ops, dtype: DType, kinds: tuple[DType, ...], values: Sequence[Any]) -> Any:
         for value in values:
             if type(value) is NoValue:
                 if op is Ops.WHERE and value is not values[0]:
                     return values[1] if values[0] else values[2]
                 return value
         if op in _INTEGER_DIVISION and type(values[1]) is int and values[1] == 0:
-            return self._fault(f"{values[0]} divided by 0")
+            return self._make_fault(f"{values[0]} divided by 0")
         if op in _SHIFTS and not 0 <= values[1] < dtype.bits:
             return NoValue(f"a shift of {dtype.bits} bits by {values[1]}")
         try:
@@ -252,24 +252,26 @@ class World:
             self.greatest = abs(scalar)
         return scalar
 
-    def _in_table(self, node: UOp, index: Any) -> Any:
+    def _look_up(self, node: UOp, index: Any) -> Any:
         return index if type(index) is NoValue else to_dtype_range(node.arg[index & (len(node.arg) - 1)], node.dtype)
 
-    def _fault(self, reason: str) -> NoValue:
+    def _make_fault(self, reason: str) -> NoValue:
         self.faults.append(reason)
         return NoValue(reason)
 
     def _fold(self, op: Ops, dtype: DType, first: Lanes, second: Lanes) -> Lanes:
         count = max(len(first), len(second))
         wide = [lanes * count if len(lanes) == 1 else lanes for lanes in (first, second)]
-        return tuple([self._scalar(op, dtype.scalar, (dtype.scalar,) * 2, pair) for pair in zip(*wide, strict=True)])
+        return tuple(
+            [self._evaluate_scalar(op, dtype.scalar, (dtype.scalar,) * 2, pair) for pair in zip(*wide, strict=True)]
+        )
 
-    def _halves(self, op: Ops, dtype: DType, row: Lanes) -> Any:
-        return reduce(lambda x, y: self._scalar(op, dtype, (dtype, dtype), (x, y)), row)
+    def _reduce_halves(self, op: Ops, dtype: DType, row: Lanes) -> Any:
+        return reduce(lambda x, y: self._evaluate_scalar(op, dtype, (dtype, dtype), (x, y)), row)
 
     # *** memory ***
 
-    def _places(self, address: Address, count: int, does: str) -> list[int | NoValue | None]:
+    def _list_elements(self, address: Address, count: int, does: str) -> list[int | NoValue | None]:
         """Returns the elements of `count` lanes; None for a lane that is not valid."""
         idx, valid = address.idx, address.valid
         if len(idx) == 1:
@@ -277,18 +279,18 @@ class World:
             idx = tuple([start if type(start) is NoValue else start + lane for lane in range(count)])
         allowed = (True,) * len(idx) if valid is None else valid * len(idx) if len(valid) == 1 else valid
         return [
-            self._place(address.pointer, index, is_allowed, does)
+            self._find_element(address.pointer, index, is_allowed, does)
             for index, is_allowed in zip(idx, allowed, strict=True)
         ]
 
-    def _place(self, pointer: UOp, index: Any, valid: Any, does: str) -> int | NoValue | None:
+    def _find_element(self, pointer: UOp, index: Any, valid: Any, does: str) -> int | NoValue | None:
         if type(valid) is NoValue or (valid and type(index) is NoValue):
             return valid if type(valid) is NoValue else index
         if not valid:
             return None
         size = pointer.dtype.size
         if not 0 <= index < size:
-            return self._fault(f"{does} element {index} of {memory_name(pointer)}, which has {size}")
+            return self._make_fault(f"{does} element {index} of {memory_name(pointer)}, which has {size}")
         return int(index)
 
     def _load(self, node: UOp, address: Address) -> Lanes:
@@ -297,7 +299,7 @@ class World:
             count = max(len(address.idx), len(address.valid or ()))
         zero = reduce_identity(Ops.ADD, node.dtype.scalar).arg
         values: list[Any] = []
-        for index in self._places(address, count, "reads"):
+        for index in self._list_elements(address, count, "reads"):
             if isinstance(index, int):
                 self._lay(address.pointer, index, self.loaded.get((node, len(values))))
                 values.append(self.element(address.pointer, index))
@@ -309,7 +311,7 @@ class World:
         """Sets the content of a memory element, if a value is given and none was chosen yet."""
         if value is not None and (pointer, index) not in self.memory:
             kind = pointer.dtype.base
-            self.memory[pointer, index] = self.chosen[InputRequirement(pointer, kind, *_limits(kind), index)] = value
+            self.memory[pointer, index] = self.chosen[InputRequirement(pointer, kind, *_limits_of(kind), index)] = value
 
     def _store_all(self, root: UOp, loop_point: Point, written: Effects) -> None:
         match root.op:
@@ -320,7 +322,7 @@ class World:
                     self._store_all(src, loop_point, written)
             case Ops.BARRIER:
                 loops = [src for src in root.src if src.op is Ops.RANGE and is_loop(src) and src not in loop_point]
-                for inside in self._points(_ordered(loops), loop_point):
+                for inside in self._yield_points(_sort_loops(loops), loop_point):
                     for src in root.src:
                         if src.op in (Ops.STORE, Ops.SINK):
                             self._store_all(src, inside, written)
@@ -339,17 +341,17 @@ class World:
         self._put(elements, values * count if len(values) == 1 else values, written)
 
     def _put(self, address: Address, values: Lanes, written: Effects) -> None:
-        indices = self._places(address, len(values), "stores into")
+        indices = self._list_elements(address, len(values), "stores into")
         for index, value in zip(indices, values, strict=True):
             if type(index) is int:
                 self.element(address.pointer, index)
                 written[address.pointer, index] = value
             elif index is not None:
-                self._fault(f"stores where {index}")
+                self._make_fault(f"stores where {index}")
 
     # *** loops ***
 
-    def _points(self, loops: Sequence[UOp], loop_point: Point) -> Iterator[Point]:
+    def _yield_points(self, loops: Sequence[UOp], loop_point: Point) -> Iterator[Point]:
         """Yields `loop_point` with every combination of steps of `loops`. A size may depend on outer loops."""
         if not loops:
             yield loop_point
@@ -359,45 +361,47 @@ class World:
         if type(end) is NoValue:
             raise NotEvaluated(f"a loop's end: {end}")
         for step in range(end):
-            yield from self._points(rest, {**loop_point, first: (step,)})
+            yield from self._yield_points(rest, {**loop_point, first: (step,)})
 
     def _reduce(self, node: UOp, loop_point: Point) -> Lanes:
         loops = [axis for axis in node.src[1:] if is_loop(axis)]
         lanes = next((axis for axis in node.src[1:] if not is_loop(axis)), None)
         total: Lanes = (reduce_identity(node.arg, node.dtype.scalar).arg,)
-        for inside in self._points(loops, loop_point):
+        for inside in self._yield_points(loops, loop_point):
             total = self._fold(node.arg, node.dtype, total, self.lanes(node.src[0], inside))
         if lanes is None:
             return total
         row = total * lanes.size if len(total) == 1 else total
-        return (self._halves(node.arg, node.dtype.scalar, row),)
+        return (self._reduce_halves(node.arg, node.dtype.scalar, row),)
 
-    def _scan(self, node: UOp, loop_point: Point) -> Lanes:
+    def _evaluate_scan(self, node: UOp, loop_point: Point) -> Lanes:
         *factor, last = node.src[1:]
         if last.op is not Ops.RANGE or not is_loop(last):
-            return self._scan_of_lanes(node, loop_point)
+            return self._scan_lanes(node, loop_point)
         if any(part.op is Ops.RANGE for part in factor):
             raise NotEvaluated("a running result along two loops")
-        (carried,) = loop_point.get(last) or self._input(last, {})
+        (carried,) = loop_point.get(last) or self._evaluate_input(last, {})
         start = reduce_identity(Ops.ADD if factor else node.arg, node.dtype.scalar)
         total: Lanes = (start.arg,)
         for step in range(carried + 1):
             inside = {**loop_point, last: (step,)}
             value = self.lanes(node.src[0], inside)
             if factor:
-                total = self._alu(Ops.MULACC, node.dtype, (node,) * 3, (total, self.lanes(factor[0], inside), value))
+                total = self._evaluate_alu(
+                    Ops.MULACC, node.dtype, (node,) * 3, (total, self.lanes(factor[0], inside), value)
+                )
             else:
                 total = self._fold(node.arg, node.dtype, total, value)
         return total
 
-    def _scan_of_lanes(self, node: UOp, loop_point: Point) -> Lanes:
+    def _scan_lanes(self, node: UOp, loop_point: Point) -> Lanes:
         """Returns the lanes of a scan along lanes: each lane is combined with all lanes before it."""
         *loops, lanes = node.src[1:]
         if len(loops) > 1 or any(loop.op is not Ops.RANGE for loop in loops):
             raise NotEvaluated("a running result with a factor, along lanes")
         points = [loop_point]
         if loops:
-            (carried,) = loop_point.get(loops[0]) or self._input(loops[0], {})
+            (carried,) = loop_point.get(loops[0]) or self._evaluate_input(loops[0], {})
             points = [{**loop_point, loops[0]: (step,)} for step in range(carried + 1)]
         count = lanes.size if lanes.op is Ops.RANGE else lanes.dtype.count
         total: Lanes = (reduce_identity(node.arg, node.dtype.scalar).arg,)
@@ -410,10 +414,10 @@ class World:
                 row += total
         return tuple(row)
 
-    def _result(self, node: UOp, loop_point: Point) -> Lanes:
+    def _evaluate_result(self, node: UOp, loop_point: Point) -> Lanes:
         register, assign, *axes = node.src
         if register in self.cut or assign in self.cut:
-            return self._input(assign, loop_point)
+            return self._evaluate_input(assign, loop_point)
         value, *steps = assign.src[1:]
         if any(
             open_register not in loop_point and open_register not in self.cut
@@ -426,11 +430,11 @@ class World:
             (loop,) = steps
             if loop.op is not Ops.RANGE:
                 raise NotEvaluated("a running result along lanes")
-            (initial,) = loop_point.get(loop) or self._input(loop, {})
+            (initial,) = loop_point.get(loop) or self._evaluate_input(loop, {})
             for step in range(initial + 1):
                 carried = self.lanes(value, {**loop_point, loop: (step,), register: carried})
             return carried  # type: ignore[no-any-return]
-        for inside in self._points([axis for axis in axes if is_loop(axis)], loop_point):
+        for inside in self._yield_points([axis for axis in axes if is_loop(axis)], loop_point):
             carried = self.lanes(value, {**inside, register: carried})
         return carried  # type: ignore[no-any-return]
 
@@ -477,13 +481,13 @@ def is_value(node: UOp) -> bool:
     return isinstance(node.dtype, DType) and node.dtype is not dtypes.void
 
 
-def _limits(dtype: DType) -> tuple[int, int]:
+def _limits_of(dtype: DType) -> tuple[int, int]:
     if dtypes.is_float(dtype):
         return 0, 0
     return int(dtypes.min(dtype)), int(dtypes.max(dtype))
 
 
-def _ordered(loops: Sequence[UOp] | frozenset[UOp]) -> list[UOp]:
+def _sort_loops(loops: Sequence[UOp] | frozenset[UOp]) -> list[UOp]:
     return sorted((loop for loop in loops if is_loop(loop)), key=lambda axis: axis.arg.id)
 
 

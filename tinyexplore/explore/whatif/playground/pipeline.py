@@ -88,16 +88,16 @@ def passes_with(changes: Sequence[Change], passes: Sequence[Pass] = PASSES) -> t
     for change in changes:
         if isinstance(change, Inserted):
             pass_named(change.stage)
-            passes = [_inserted(step, change) for step in passes]
+            passes = [_insert_rule(step, change) for step in passes]
         else:
             names = {rule.name for step in passes if isinstance(step, Rewrite) for rule in step.table.rules}
             if change.rule not in names:
                 raise NoSuchPass(f"no rule {change.rule!r} in any pass")
-            passes = [_without(step, change.rule) for step in passes]
+            passes = [_remove_rule(step, change.rule) for step in passes]
     return tuple(passes)
 
 
-def _inserted(step: Pass, change: Inserted) -> Pass:
+def _insert_rule(step: Pass, change: Inserted) -> Pass:
     if not isinstance(step, Rewrite) or step.name != change.stage:
         return step
     rules = list(step.table.rules)
@@ -105,7 +105,7 @@ def _inserted(step: Pass, change: Inserted) -> Pass:
     return replace(step, table=PatternMatcher(rules))
 
 
-def _without(step: Pass, name: str) -> Pass:
+def _remove_rule(step: Pass, name: str) -> Pass:
     if not isinstance(step, Rewrite) or all(rule.name != name for rule in step.table.rules):
         return step
     table = step.table

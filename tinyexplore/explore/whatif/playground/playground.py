@@ -100,14 +100,14 @@ class Playground(Readable):
 
     def fire(self, rule: Rule | str, place: RuleMatch, branch: Branch | int | None = None) -> Branch:
         """Fires `rule` at one of its `matches`, then runs the rest of that pass and of the pipeline."""
-        command = FireRule(_known(rule).name, place.kernel, place.name, place.step, place.digest)
+        command = FireRule(_require_known(rule).name, place.kernel, place.name, place.step, place.digest)
         return self._view.whatif.do(command, branch)
 
     def fire_all(
         self, rule: Rule | str, kernel: KernelInfo | int = 0, stage: str = "simplify", step: int = 0
     ) -> Branch:
         """Fires `rule` wherever it matches in the graph after `step` steps of `stage`, then runs all later passes."""
-        return self._view.whatif.do(FireRule(_known(rule).name, _number(kernel), stage, step, ""))
+        return self._view.whatif.do(FireRule(_require_known(rule).name, _number(kernel), stage, step, ""))
 
     def insert(
         self, rule: Rule | str, stage: str = "simplify", position: int = -1, branch: Branch | int | None = None
@@ -117,7 +117,7 @@ class Playground(Readable):
         position: the position before which the rule is inserted; -1 appends it.
         branch: a branch whose changes of the pipeline also apply.
         """
-        return self._view.whatif.do(InsertRule(_known(rule).name, stage, position), branch)
+        return self._view.whatif.do(InsertRule(_require_known(rule).name, stage, position), branch)
 
     def disable(self, rule: Rule | str, branch: Branch | int | None = None) -> Branch:
         """Compiles all kernels without this rule."""
@@ -134,7 +134,7 @@ class Playground(Readable):
         if rule is None:
             return self._view.whatif.do(SkipFiring(_number(kernel), stage, step))
         digest = node if isinstance(node, str) else self._trace.nodes[node if isinstance(node, int) else node.id].digest
-        return self._view.whatif.do(FireRule(_known(rule).name, _number(kernel), stage, step, digest))
+        return self._view.whatif.do(FireRule(_require_known(rule).name, _number(kernel), stage, step, digest))
 
     def check(self, stages: Iterable[int] | None = None, rule: str | None = None) -> tuple[CheckedFiring, ...]:
         """Checks the firings of the capture, or those of some stages or of one rule."""
@@ -211,7 +211,7 @@ def find_rule(rule: Rule | str) -> Rule:
     return find_written_rule(rule).rule
 
 
-def _known(rule: Rule | str) -> Rule:
+def _require_known(rule: Rule | str) -> Rule:
     """Returns the registered rule with the name of `rule`, for commands, which refer to rules by name."""
     known_rule = find_rule(rule)
     try:

@@ -58,21 +58,21 @@ def odd_ints(low: int, high: int) -> tuple[int, ...]:
 
 def odd_values(requirement: InputRequirement, constants: tuple[Any, ...] = ()) -> tuple[Any, ...]:
     """Returns the special values of a requirement: those of its dtype in its bounds, and values near `constants`."""
-    return _odd_values(requirement.dtype, requirement.low, requirement.high, constants)
+    return _list_odd_values(requirement.dtype, requirement.low, requirement.high, constants)
 
 
 @lru_cache(256)
-def _odd_values(dtype: DType, low: int, high: int, constants: tuple[Any, ...]) -> tuple[Any, ...]:
+def _list_odd_values(dtype: DType, low: int, high: int, constants: tuple[Any, ...]) -> tuple[Any, ...]:
     if dtype is dtypes.bool:
         return tuple([bool(number) for number in range(low, high + 1)])
     if dtypes.is_float(dtype):
-        near = [number for value in constants for number in _float_neighbors(float(value), dtype)]
+        near = [number for value in constants for number in _list_float_neighbors(float(value), dtype)]
         return tuple({repr(odd_float): odd_float for odd_float in (*odd_floats(dtype), *near)}.values())
     near = [int(value) + step for value in constants if value == int(value) for step in (-1, 0, 1)]
     return tuple(dict.fromkeys((*odd_ints(low, high), *[number for number in near if low <= number <= high])))
 
 
-def _float_neighbors(value: float, dtype: DType) -> list[float]:
+def _list_float_neighbors(value: float, dtype: DType) -> list[float]:
     """Returns a float and its neighbors in its dtype."""
     rounded = to_dtype_range(value, dtype)
     if rounded == 0 or not math.isfinite(rounded):
@@ -163,23 +163,23 @@ def choices(
     """
     draw = usual_value if usual else _any_of(constants)
     if inputs and not usual:
-        groups = _by_node(inputs)
+        groups = _group_by_node(inputs)
         odd = [odd_values(lanes[0], constants) for lanes in groups]
         wide = max(map(len, groups))
         rows = [values for values, lanes in zip(odd, groups) if len(lanes) == wide]
         single = [values for values, lanes in zip(odd, groups) if len(lanes) < wide]
         if math.prod(map(len, single)) * -(-math.prod(map(len, rows)) // wide) <= (budget or count):
-            yield from _combined(groups, odd, wide, draw)
+            yield from _yield_combinations(groups, odd, wide, draw)
         else:
-            yield from _each_once(groups, odd, count // 2, draw)
+            yield from _yield_each_once(groups, odd, count // 2, draw)
         for number in range(min(max(map(len, odd)), count // 2)):
-            yield _alike(number, constants)
+            yield _choose_alike(number, constants)
     for seed in range(count):
         sign = (0, 0, 1, -1)[seed % 4]  # of one sign, which a reduction of random values may never see
-        yield _given({}, Random(seed + 1), draw if sign == 0 or usual else _signed(draw, sign))
+        yield _choose_given({}, Random(seed + 1), draw if sign == 0 or usual else _restrict_sign(draw, sign))
 
 
-def _alike(number: int, constants: tuple[Any, ...]) -> Choose:
+def _choose_alike(number: int, constants: tuple[Any, ...]) -> Choose:
     """Returns a function that chooses special value number `number` for each requirement."""
 
     def choose(requirement: InputRequirement) -> Any:
@@ -189,7 +189,7 @@ def _alike(number: int, constants: tuple[Any, ...]) -> Choose:
     return choose
 
 
-def _signed(draw: Draw, sign: int) -> Draw:
+def _restrict_sign(draw: Draw, sign: int) -> Draw:
     """Returns `draw` restricted to one sign, if the bounds permit it."""
 
     def drawn(requirement: InputRequirement, random: Random) -> Any:
@@ -201,7 +201,7 @@ def _signed(draw: Draw, sign: int) -> Draw:
     return drawn
 
 
-def _by_node(inputs: Sequence[InputRequirement]) -> list[list[InputRequirement]]:
+def _group_by_node(inputs: Sequence[InputRequirement]) -> list[list[InputRequirement]]:
     """Groups the lanes of each node."""
     groups: dict[Any, list[InputRequirement]] = {}
     for requirement in inputs:
@@ -209,7 +209,7 @@ def _by_node(inputs: Sequence[InputRequirement]) -> list[list[InputRequirement]]
     return list(groups.values())
 
 
-def _combined(
+def _yield_combinations(
     groups: Sequence[Sequence[InputRequirement]], odd: Sequence[Sequence[Any]], wide: int, draw: Draw
 ) -> Iterator[Choose]:
     """Yields every combination of special values. The lanes of the widest vectors get a different one each."""
@@ -222,10 +222,10 @@ def _combined(
             for lane in range(wide):
                 for number, value in zip(rows, some[lane % len(some)]):
                     fixed[groups[number][lane]] = value
-            yield _given(dict(fixed), Random(0), draw)
+            yield _choose_given(dict(fixed), Random(0), draw)
 
 
-def _each_once(
+def _yield_each_once(
     groups: Sequence[Sequence[InputRequirement]], odd: Sequence[Sequence[Any]], most_samples: int, draw: Draw
 ) -> Iterator[Choose]:
     """Yields each special value of each node in some lane, with arbitrary other values."""
@@ -237,14 +237,14 @@ def _each_once(
                 continue
             seed += 1
             values = odd[number][start : start + len(lanes)]
-            yield _given(dict(zip(lanes, values)), Random(seed), draw)
+            yield _choose_given(dict(zip(lanes, values)), Random(seed), draw)
 
 
 def _any_of(constants: tuple[Any, ...]) -> Draw:
     return lambda requirement, random: any_value(requirement, random, constants)
 
 
-def _given(fixed: Mapping[InputRequirement, Any], random: Random, draw: Draw) -> Choose:
+def _choose_given(fixed: Mapping[InputRequirement, Any], random: Random, draw: Draw) -> Choose:
     return lambda requirement: fixed[requirement] if requirement in fixed else draw(requirement, random)
 
 

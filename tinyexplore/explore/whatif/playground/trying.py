@@ -69,7 +69,7 @@ def lowered_by(bench: KernelBench, number: int, passes: Sequence[Pass]) -> Playg
             program = bench.under_settings(lambda: lower(kernel, passes))
     except Exception as failed:
         error = _pass_failure(failed, recorder)
-    return PlaygroundLowering(program, tuple(_fired(recorder)), error)
+    return PlaygroundLowering(program, tuple(_yield_rewrites(recorder)), error)
 
 
 def _pass_failure(failed: Exception, recorder: Recorder) -> str:
@@ -91,7 +91,7 @@ def _pass_failure(failed: Exception, recorder: Recorder) -> str:
     return f"{says}: {first_line(failed)}" if isinstance(failed, RewriteError) else says
 
 
-def _fired(recorder: Recorder) -> Iterable[UOpRewrite]:
+def _yield_rewrites(recorder: Recorder) -> Iterable[UOpRewrite]:
     open_stages: list[list[int | str]] = []
     for event in recorder.events:
         match event:
@@ -174,14 +174,14 @@ def try_kernel(
     if lowered.program == lowered_by(bench, number, PASSES).program:
         return PipelineTrial(number, None, firings)
     try:
-        return PipelineTrial(number, _variant(bench, number, passes), firings)
+        return PipelineTrial(number, _make_variant(bench, number, passes), firings)
     except RenderError:
         return PipelineTrial(number, None, firings, "the target has no instruction for an operation that remains")
     except Exception:
         return PipelineTrial(number, None, firings, "the compiler rejects its code")
 
 
-def _variant(bench: KernelBench, number: int, passes: Sequence[Pass]) -> KernelVariant:
+def _make_variant(bench: KernelBench, number: int, passes: Sequence[Pass]) -> KernelVariant:
     def captured() -> Kernel:
         return bench.captured(number)
 
@@ -215,7 +215,7 @@ def result_text(outcomes: Sequence[PipelineTrial], change: str, kernels: int) ->
     wrong = [firing for firing in firings if firing.verdict == "differs"]
     unchecked = [firing for firing in firings if firing.verdict == "not checked"]
     changed = [outcome.variant for outcome in outcomes if outcome.variant is not None]
-    failures = _failures(outcomes)
+    failures = _describe_failures(outcomes)
     if failures and not firings and not changed:
         return f"{change[:1].upper()}{change[1:]}, {'; '.join(failures)}."
     parts = [f"{change}: {count_text(len(firings), 'firing')}"]
@@ -231,7 +231,7 @@ def result_text(outcomes: Sequence[PipelineTrial], change: str, kernels: int) ->
     return "; ".join([*parts, *failures])
 
 
-def _failures(outcomes: Sequence[PipelineTrial]) -> list[str]:
+def _describe_failures(outcomes: Sequence[PipelineTrial]) -> list[str]:
     """Returns a sentence for each kind of failure, with the kernels that did not compile."""
     alike: dict[str, list[str]] = {}
     for outcome in outcomes:

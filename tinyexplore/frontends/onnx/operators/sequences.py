@@ -9,7 +9,7 @@ from tinyexplore.frontends.onnx.node import OnnxNode, axis_in, operator
 from tinyexplore.frontends.onnx.values import Value
 
 
-def _place(node: OnnxNode, index: int, count: int, default: int) -> int:
+def _check_position(node: OnnxNode, index: int, count: int, default: int) -> int:
     position = int(node.scalar(index)) if node.has(index) else default
     if not -count - 1 <= position <= count:
         raise OnnxError(f"{node.operator}: position {position} is out of range for a sequence of {count}")
@@ -29,7 +29,7 @@ def _empty(node: OnnxNode) -> Value:
 @operator("SequenceAt")
 def _at(node: OnnxNode) -> Value:
     values = node.sequence(0)
-    position = _place(node, 1, len(values), 0)
+    position = _check_position(node, 1, len(values), 0)
     if not -len(values) <= position < len(values):
         raise OnnxError(f"SequenceAt: position {position} is out of range for a sequence of {len(values)}")
     value: Value = values[position]
@@ -39,14 +39,14 @@ def _at(node: OnnxNode) -> Value:
 @operator("SequenceInsert")
 def _insert(node: OnnxNode) -> Value:
     values = list(node.sequence(0))
-    values.insert(_place(node, 2, len(values), len(values)), node.inputs[1])
+    values.insert(_check_position(node, 2, len(values), len(values)), node.inputs[1])
     return values
 
 
 @operator("SequenceErase")
 def _erase(node: OnnxNode) -> Value:
     values = list(node.sequence(0))
-    values.pop(_place(node, 1, len(values), -1))
+    values.pop(_check_position(node, 1, len(values), -1))
     return values
 
 
