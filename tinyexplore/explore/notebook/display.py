@@ -244,7 +244,7 @@ def _item_svg(item: ScheduleItem) -> str | None:
 
 
 def _write_page(title: str, facts: Iterable[tuple[str, str]], picture: str = "", listing: str = "") -> str:
-    """Returns a value's HTML display: title, facts, listing and picture. `listing` is the HTML from `_write_listing`."""
+    """Returns a value's HTML display: title, facts, listing and picture. `listing` is HTML from `_write_listing`."""
     rows = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(value)}</td></tr>'
         for name, value in facts

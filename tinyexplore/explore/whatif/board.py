@@ -160,7 +160,7 @@ class FusionBoard(Hinting):
         return self._do(Cut(schedule, src, into), branch)
 
     def join(self, edge: Any, dst: Node | int | None = None, *, branch: Branch | int | None = None) -> Branch:
-        """Stores nothing at an edge: each reading kernel computes the value, even if several kernels repeat the work."""
+        """Stores nothing at an edge: each reading kernel computes the value, even several times."""
         schedule, src, into = self._locate_edge(edge, dst)
         return self._do(Join(schedule, src, into), branch)
 
