@@ -184,23 +184,23 @@ def test_messages_of_compilers_are_read():
 # *** crashes: the process that asked lives, and the branch says what happened ***
 
 MALLOC = "extern void* malloc(size_t);"
-REFUSED = "ran out of memory: it may take 1.0 GiB, was refused more"
+REFUSED = "ran out of memory: it may take 1.0 GiB, more was refused"
 CRASHES = {
-    "writes behind": ("data0[64] = 1;", "it wrote behind the end of data0 (result): element 64 of 64"),
-    "writes far behind": ("data0[5000] = 1;", "it wrote behind the end of data0 (result): 19744 bytes behind it, "),
-    "writes before": ("data0[-1] = 1;", "it wrote 4 bytes before the start of data0 (result): 4 bytes before it "),
-    "reads before": ("volatile float x = data1[-2000]; data0[0] = x;", "it read before the start of data1 (a): "),
-    "writes an input": ("*(float*)(data1 + 5) = 2;", "it wrote data1 (a), which it may only read (element 5)"),
-    "reads NULL": ("data0[0] = *(volatile float*)0;", "it read a null pointer (address 0x0, SIGSEGV)"),
-    "writes anywhere": ("*(volatile long*)0x123456789a8 = 1;", "it wrote memory that is not its own, at 0x123456789a8"),
-    "divides by zero": ("volatile int64_t z = 0, q = 5 / z;", "it divided an integer by zero (SIGFPE)"),
-    "aborts": ("extern void abort(void); abort();", "it called abort() (SIGABRT)"),
+    "writes behind": ("data0[64] = 1;", "the kernel wrote behind the end of data0 (result): element 64 of 64"),
+    "writes far behind": ("data0[5000] = 1;", "the kernel wrote behind the end of data0 (result): 19744 bytes behind it, "),
+    "writes before": ("data0[-1] = 1;", "the kernel wrote 4 bytes before the start of data0 (result): 4 bytes before it "),
+    "reads before": ("volatile float x = data1[-2000]; data0[0] = x;", "the kernel read before the start of data1 (a): "),
+    "writes an input": ("*(float*)(data1 + 5) = 2;", "the kernel wrote data1 (a), which it may only read (element 5)"),
+    "reads NULL": ("data0[0] = *(volatile float*)0;", "the kernel read a null pointer (address 0x0, SIGSEGV)"),
+    "writes anywhere": ("*(volatile long*)0x123456789a8 = 1;", "the kernel wrote memory that is not its own, at 0x123456789a8"),
+    "divides by zero": ("volatile int64_t z = 0, q = 5 / z;", "the kernel divided an integer by zero (SIGFPE)"),
+    "aborts": ("extern void abort(void); abort();", "the kernel called abort() (SIGABRT)"),
     "exits": ("extern void exit(int); exit(0);", "its process ended too early, with status 0"),
-    "exits with 3": ("extern void _exit(int); _exit(3);", "it ended its process with status 3"),
-    "takes 100 GB": (f"{MALLOC} ((volatile char*)malloc(100L << 30))[start] = 1;", f"it {REFUSED}"),
-    "takes 100 GB in pieces": (f"{MALLOC} for (;;) *(volatile char*)malloc(1L << 27) = 1;", f"it {REFUSED}"),
-    "exhausts the stack": ("volatile char room[1L << 33]; room[0] = 1; data0[0] = room[start];", "it "),
-    "stops itself": ("extern int raise(int); raise(9);", "it was ended by SIGKILL"),
+    "exits with 3": ("extern void _exit(int); _exit(3);", "the kernel ended its process with status 3"),
+    "takes 100 GB": (f"{MALLOC} ((volatile char*)malloc(100L << 30))[start] = 1;", f"the kernel {REFUSED}"),
+    "takes 100 GB in pieces": (f"{MALLOC} for (;;) *(volatile char*)malloc(1L << 27) = 1;", f"the kernel {REFUSED}"),
+    "exhausts the stack": ("volatile char room[1L << 33]; room[0] = 1; data0[0] = room[start];", "the kernel "),
+    "stops itself": ("extern int raise(int); raise(9);", "the kernel was stopped by SIGKILL"),
 }  # fmt: skip
 
 
@@ -254,7 +254,7 @@ def test_a_crash_of_the_compiled_ir_is_told_as_well(view):
     branch = view.kernels[0].edit(
         "llvm", text.replace("entry:\n", "entry:\n  call void @abort()\n") + "declare void @abort()\n"
     )
-    assert branch.reason == "it called abort() (SIGABRT)"
+    assert branch.reason == "the kernel called abort() (SIGABRT)"
     where = "  %data0 = load ptr, ptr %slot0, align 8\n"
     wrong = "  %far = getelementptr float, ptr %data0, i64 64\n  store float 1.0, ptr %far\n"
     branch = view.kernels[0].edit("llvm", text.replace(where, where + wrong, 1))
@@ -292,5 +292,5 @@ def test_without_guards_known_bytes_still_find_what_was_written_beside_a_buffer(
 
 def test_an_end_without_an_address_is_put_into_words():
     assert "SIGFPE" in how_it_ended(-8, None, (), 0)
-    assert how_it_ended(-63, None, (), 0) == "was ended by signal 63"
+    assert how_it_ended(-63, None, (), 0) == "was stopped by signal 63"
     assert how_it_ended(70, (11, 0, 16, "wrote"), (), 0) == "wrote a null pointer (address 0x10, SIGSEGV)"

@@ -54,7 +54,7 @@ def test_a_copy_coalesces() -> None:
 def test_a_transposed_read_takes_a_segment_for_each_lane() -> None:
     found = loaded(X * 64 + Y)
     assert (found.segments, found.least, found.lines, found.efficiency) == (32, 4, 32, 4 / 32)
-    assert found.says == "lanes lie 256 bytes apart"
+    assert found.says == "stride of 256 bytes between lanes"
 
 
 def test_one_address_for_all_is_one_segment() -> None:
@@ -101,7 +101,7 @@ def test_masked_lanes_ask_for_nothing() -> None:
 
 def test_one_lane_that_asks_is_no_broadcast() -> None:
     value = UOp(Ops.LOAD, F32, (pointer(1, F32, 64).index(X, X < 1),))
-    assert asked(store(pointer(0, F32, 1024), Y * N + X, value))[0].says == "one lane of 32 asks"
+    assert asked(store(pointer(0, F32, 1024), Y * N + X, value))[0].says == "one active lane of 32"
 
 
 def cycles(addresses: list[int], nbytes: int) -> int:

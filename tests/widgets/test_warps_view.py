@@ -44,7 +44,7 @@ def test_a_page_shows_what_a_warp_asks_lane_by_lane(
     tab.wait_for_selector(".warps table")
     assert tab.inner_text(".warps-says").startswith(transpose.says)
     assert [row[1:] for row in tab.evaluate(ROWS)] == [
-        ["32 of 4", "12.5 %", "lanes lie 1024 bytes apart"],
+        ["32 of 4", "12.5 %", "stride of 1024 bytes between lanes"],
         ["4 of 4", "100 %", "coalesced"],
     ]
     assert tab.locator(".warps .request .way").count() == tab.locator(".warps .request .segment").count() == 32
