@@ -187,12 +187,12 @@ MALLOC = "extern void* malloc(size_t);"
 REFUSED = "ran out of memory: it may take 1.0 GiB, more was refused"
 CRASHES = {
     "writes behind": ("data0[64] = 1;", "the kernel wrote behind the end of data0 (result): element 64 of 64"),
-    "writes far behind": ("data0[5000] = 1;", "the kernel wrote behind the end of data0 (result): 19744 bytes behind it, "),
-    "writes before": ("data0[-1] = 1;", "the kernel wrote 4 bytes before the start of data0 (result): 4 bytes before it "),
-    "reads before": ("volatile float x = data1[-2000]; data0[0] = x;", "the kernel read before the start of data1 (a): "),
+    "writes far behind": ("data0[5000] = 1;", "the kernel wrote behind the end of data0 (result): 19744 bytes"),
+    "writes before": ("data0[-1] = 1;", "the kernel wrote 4 bytes before the start of data0 (result): 4 bytes"),
+    "reads before": ("volatile float x = data1[-2000]; data0[0] = x;", "the kernel read before the start of data1"),
     "writes an input": ("*(float*)(data1 + 5) = 2;", "the kernel wrote data1 (a), which it may only read (element 5)"),
     "reads NULL": ("data0[0] = *(volatile float*)0;", "the kernel read a null pointer (address 0x0, SIGSEGV)"),
-    "writes anywhere": ("*(volatile long*)0x123456789a8 = 1;", "the kernel wrote memory that is not its own, at 0x123456789a8"),
+    "writes anywhere": ("*(volatile long*)0x123456789a8 = 1;", "the kernel wrote memory that is not its own"),
     "divides by zero": ("volatile int64_t z = 0, q = 5 / z;", "the kernel divided an integer by zero (SIGFPE)"),
     "aborts": ("extern void abort(void); abort();", "the kernel called abort() (SIGABRT)"),
     "exits": ("extern void exit(int); exit(0);", "its process ended too early, with status 0"),
