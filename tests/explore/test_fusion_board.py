@@ -164,7 +164,7 @@ def test_what_would_take_too_long_is_compiled_and_not_run(monkeypatch):
     monkeypatch.setattr(rescheduled, "MUCH_WORK", 1)
     monkeypatch.setattr(rescheduled, "MUCH_MORE", 1)
     branch = view.fusion.join(scores)
-    assert branch.status == "done" and branch.reason.startswith("not run: the schedule would take ")
+    assert branch.status == "done" and branch.reason.startswith("not run: the schedule")
     assert branch.schedule.median_us is None and branch.schedule.outputs == ()
     assert len(branch.schedule.kernels) == 2
 
