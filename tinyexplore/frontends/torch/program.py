@@ -34,8 +34,9 @@ MOST_REPLAYED = 8  # most layouts of inputs for which a captured part is kept
 # movements that ATen does without accessing the elements
 VIEWS = frozenset(
     "view _unsafe_view reshape permute transpose t expand unsqueeze squeeze slice select alias detach split "
-    "split_with_sizes unbind diagonal".split()
+    "split_with_sizes unbind diagonal unfold as_strided".split()
 )
+STRIDED = frozenset("as_strided as_strided_copy as_strided_scatter".split())  # defined on the storage of a tensor
 
 
 class LeftToAten(UserWarning):
@@ -404,13 +405,26 @@ class PartRunner:
         self.vals = [node.meta["val"] for node in outputs]
         part_nodes = set(part.nodes)
         self.inputs = [Input(next(user for user in node.users if user in part_nodes)) for node in part.inputs]
+        self.storages = self._storages()
         self.captured: dict[Any, Captured | None] = {}
         self.is_left = False  # left to ATen, because a kernel could not be compiled
+
+    def _storages(self) -> list[tuple[int, Any]]:
+        """Returns the inputs whose storage the part reads by strides, with their fake tensors. Dynamo compares no
+        storage offsets."""
+        storages: dict[Any, None] = {}
+        for node in self.part.nodes:
+            if getattr(node.target, "_opname", "") in STRIDED:
+                source = node.args[0]
+                while source in self.program._views and source not in self.part.inputs:
+                    source = source.args[0]
+                storages[source] = None
+        return [(number, node.meta["val"]) for number, node in enumerate(self.part.inputs) if node in storages]
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         if not self.wanted:
             return []
-        if self.is_left:
+        if self.is_left or (self.storages and not self._are_as_traced(inputs)):
             return self._left(inputs)
         layouts: list[Any] = []
         flats: list[Tensor] = []
@@ -435,6 +449,13 @@ class PartRunner:
             text = f"a part of {len(self.part.nodes)} operations runs in ATen, as its kernels failed"
             warnings.warn(f"{text}: {type(error).__name__}: {error}", LeftToAten, stacklevel=2)
             return self._left(inputs)
+
+    def _are_as_traced(self, inputs: Sequence[Any]) -> bool:
+        """Whether the inputs read by strides have the place in their storage that PyTorch expected."""
+        return all(
+            inputs[number].storage_offset() == val.storage_offset() and inputs[number].stride() == val.stride()
+            for number, val in self.storages
+        )
 
     def _run(self, layouts: list[Any], flats: list[Tensor], stays: list[bool]) -> list[Any]:
         if not self.program.replay or not flats:

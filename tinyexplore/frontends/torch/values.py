@@ -71,7 +71,12 @@ class StridedLayout:
 
 def layout_of(tensor: Any) -> StridedLayout | None:
     """Returns the layout of a PyTorch tensor; None if it has gaps, so that it must be copied first."""
-    shape, strides = tuple(tensor.shape), tensor.stride()
+    dtype = DTYPES[tensor.dtype]
+    return None if tensor.data_ptr() % dtype.itemsize else dense_layout(tuple(tensor.shape), tensor.stride(), dtype)
+
+
+def dense_layout(shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> StridedLayout | None:
+    """Returns the layout of elements with these strides; None if it has gaps."""
     order = sorted(
         [axis for axis, size in enumerate(shape) if size > 1 and strides[axis]], key=lambda dim: -strides[dim]
     )
@@ -80,9 +85,6 @@ def layout_of(tensor: Any) -> StridedLayout | None:
         if strides[axis] != step:
             return None
         step *= shape[axis]
-    dtype = DTYPES[tensor.dtype]
-    if tensor.data_ptr() % dtype.itemsize:
-        return None
     return _layout(shape, dtype, tuple(order), step)
 
 

@@ -12,6 +12,7 @@ from tinyexplore.frontends.torch.operations import (
     pooling,
     products,
     reduction,
+    strides,
 )
 
 __all__ = [
@@ -25,4 +26,5 @@ __all__ = [
     "pooling",
     "products",
     "reduction",
+    "strides",
 ]
