@@ -365,7 +365,7 @@ WRONG = (
     Judged(shift_twice_masked, lambda: (ints() << 20) << 15, "35 places leave nothing"),
     Judged(less_as_at_most, lambda: ints() < more(), "the least integer has none below it"),
     Judged(not_less, lambda: (ints() < more()).logical_not(), "equal is not less"),
-    Judged(quotient_times_divisor, lambda: ints()._divided(Tensor.full((32,), 3))[0] * 3, "the remainder is lost"),
+    Judged(quotient_times_divisor, lambda: ints()._divide_ints(Tensor.full((32,), 3))[0] * 3, "the remainder is lost"),
     Judged(product_over_factor, lambda: ints() * 3 // 3, "the product wraps"),
     Judged(negate_quotient, lambda: -ints() // 3, "the least integer is its own negative"),
     Judged(magnitude_not_negative, lambda: (lambda t: (t < 0).where(-t, t) >= 0)(ints()), "the least integer"),
@@ -524,7 +524,7 @@ TRUE = (
     Judged(wrapping_bits, lambda: ints() + more(), "the sum without carries, and the carries"),
     Judged(
         divide_and_rest,
-        lambda: (lambda q, r: q * 3 + r)(*ints()._divided(Tensor.full((32,), 3))),
+        lambda: (lambda q, r: q * 3 + r)(*ints()._divide_ints(Tensor.full((32,), 3))),
         "by definition",
     ),
     Judged(double_as_sum, lambda: floats() * 2.0, "exact, infinities included"),

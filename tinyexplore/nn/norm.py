@@ -74,7 +74,7 @@ class BatchNorm:
         axes = tuple(axis for axis in range(x.ndim) if axis != 1)
         mean = x.mean(axes)
         # the mean minimizes the sum of squares: the variance has no gradient through it
-        centered = x._stationary(x - mean.reshape((1, -1, *(1,) * (x.ndim - 2))))
+        centered = x._wrap_stationary(x - mean.reshape((1, -1, *(1,) * (x.ndim - 2))))
         var = centered.square().mean(axes)
         if self.track_running_stats and self.running_mean is not None and self.running_var is not None:
             count = x.numel() // x.shape[1]

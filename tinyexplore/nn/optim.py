@@ -152,7 +152,7 @@ class LARS(Optimizer):
         for number, (tensor, gradient) in enumerate(zip(self.params, self._gradients())):
             rate = self._rate(tensor, gradient).cast(tensor.dtype)
             if self.wd:
-                gradient = gradient + tensor._value() * self.wd
+                gradient = gradient + tensor._detach_value() * self.wd
             if self.classic:
                 gradient = gradient * rate
             if self.momentum:
@@ -161,13 +161,13 @@ class LARS(Optimizer):
                 gradient = gradient + speed * self.momentum if self.nesterov else speed
             if not self.classic:
                 gradient = gradient * rate
-            tensor.assign((tensor._value() - gradient).cast(tensor.dtype))
+            tensor.assign((tensor._detach_value() - gradient).cast(tensor.dtype))
         return self.b
 
     def _rate(self, tensor: Tensor, gradient: Tensor) -> Tensor:
         if not self.tcoef:
             return self._learning_rate()
-        size, slope = _norm(tensor._value()), _norm(gradient)
+        size, slope = _norm(tensor._detach_value()), _norm(gradient)
         scale = (size > 0).where((slope > 0).where(size * self.tcoef / (slope + size * self.wd), 1.0), 1.0)
         return self._learning_rate() * scale
 
@@ -223,7 +223,7 @@ class LAMB(Optimizer):
             slope = gradient.cast(m.dtype)
             m.assign(m * self.b1 + slope * (1.0 - self.b1))
             v.assign(v * self.b2 + slope.square() * (1.0 - self.b2))
-            value = tensor._value().cast(m.dtype)
+            value = tensor._detach_value().cast(m.dtype)
             change = m * scale.cast(m.dtype) / (v.sqrt() + least.cast(v.dtype))
             if self.wd:
                 change = change + value * self.wd
@@ -294,7 +294,7 @@ class Muon(Optimizer):
                 speed.assign(speed * self.momentum + gradient.cast(speed.dtype))
                 gradient = gradient + speed * self.momentum if self.nesterov else speed
             step = self._orthogonal(gradient.reshape(gradient.shape[0], -1)).reshape(tensor.shape)
-            value = tensor._value() * (1.0 - rate * self.wd) if self.wd else tensor._value()
+            value = tensor._detach_value() * (1.0 - rate * self.wd) if self.wd else tensor._detach_value()
             tensor.assign((value - step * rate).cast(tensor.dtype))
         return self.b
 

@@ -61,8 +61,8 @@ class Arithmetic(Base):
         """Converts `other`, a number, array or tensor, to a tensor that can be combined with this one."""
         if self._is_tensor(other):
             return other
-        kind = type(other)
-        if kind is int or kind is float or kind is bool or kind is UOp:
+        other_type = type(other)
+        if other_type is int or other_type is float or other_type is bool or other_type is UOp:
             return self._number(other, scalar_dtype(other, self.lazydata.dtype), ())
         if hasattr(other, "__array_interface__"):
             return type(self)(other, device=self.lazydata.device)
@@ -74,11 +74,11 @@ class Arithmetic(Base):
         """Returns the number `value` as a constant tensor. Raises OverflowError if `dtype` cannot represent it."""
         return self._const(checked(value, dtype) if type(value) is int else value, dtype, shape)
 
-    def _matched(self, other: Any, operation: str, reverse: bool = False) -> tuple[Self, Self]:
+    def _match_operands(self, other: Any, operation: str, reverse: bool = False) -> tuple[Self, Self]:
         """Brings both operands to one shape and dtype. Returns them in the order of the operation."""
         x = self
-        kind = type(other)
-        if kind is type(self):
+        other_type = type(other)
+        if other_type is type(self):
             a, b = x.lazydata, other.lazydata
             if a.dtype is not b.dtype:
                 dtype = least_upper_dtype(a.dtype, b.dtype)
@@ -89,41 +89,41 @@ class Arithmetic(Base):
                 shape = broadcast_shape(operation, *((b.shape, a.shape) if reverse else (a.shape, b.shape)))
                 x, other = x._broadcast_to(shape), other._broadcast_to(shape)
             return (other, x) if reverse else (x, other)
-        if kind is int or kind is float or kind is bool or kind is UOp:
+        if other_type is int or other_type is float or other_type is bool or other_type is UOp:
             dtype = scalar_dtype(other, self.lazydata.dtype)
             x = x.cast(dtype)
             y = self._number(other, dtype)
             return (y, x) if reverse else (x, y)
-        return self._matched(self._as_tensor(other, operation), operation, reverse)
+        return self._match_operands(self._as_tensor(other, operation), operation, reverse)
 
-    def _binary(self, op: Ops, other: Any, operation: str, reverse: bool = False) -> Self:
+    def _apply_binary(self, op: Ops, other: Any, operation: str, reverse: bool = False) -> Self:
         if type(other) is type(self):
             a, b = self.lazydata, other.lazydata
             if a.shape == b.shape and a.dtype is b.dtype and not reverse:
                 return self._alu(op, other)
-        x, y = self._matched(other, operation, reverse)
+        x, y = self._match_operands(other, operation, reverse)
         return x._alu(op, y)
 
-    def _float(self) -> Self:
+    def _to_float(self) -> Self:
         """Returns the tensor itself if it holds floats, else the tensor converted to the default float."""
         dtype = self.lazydata.dtype
         if dtype is dtypes.float32:
             return self
         return self.cast(least_upper_float(dtype))
 
-    def _matched_floats(self, other: Any, operation: str, reverse: bool = False) -> tuple[Self, Self]:
-        """Returns `_matched`, with both operands as floats. A Python number keeps its value, even if the tensor's ints
+    def _match_floats(self, other: Any, operation: str, reverse: bool = False) -> tuple[Self, Self]:
+        """Brings both operands to one shape and float dtype. A Python number keeps its value, even if the tensor's ints
         cannot represent it."""
         if isinstance(other, (int, UOp)):
-            return self._float()._matched(other, operation, reverse)
-        x, y = self._matched(other, operation, reverse)
-        return x._float(), y._float()
+            return self._to_float()._match_operands(other, operation, reverse)
+        x, y = self._match_operands(other, operation, reverse)
+        return x._to_float(), y._to_float()
 
-    def _no_bool(self, operation: str, instead: str) -> None:
+    def _refuse_bool(self, operation: str, instead: str) -> None:
         if self.lazydata.dtype is dtypes.bool:
             raise OperandError(f"{operation} of bool tensors is undefined; use {instead}, or cast to a number first")
 
-    def _no_float(self, operation: str) -> None:
+    def _refuse_float(self, operation: str) -> None:
         if dtypes.is_float(self.lazydata.dtype):
             raise OperandError(f"{operation} of {self.dtype.name} tensors: bits are for ints and bools; cast first")
 
@@ -131,66 +131,66 @@ class Arithmetic(Base):
 
     def add(self, x: Operand, reverse: bool = False) -> Self:
         """Returns self + x. For bools, `+` is logical or."""
-        return self._binary(Ops.ADD, x, "add", reverse)
+        return self._apply_binary(Ops.ADD, x, "add", reverse)
 
     def sub(self, x: Operand, reverse: bool = False) -> Self:
         """Returns self - x."""
-        a, b = self._matched(x, "sub", reverse)
-        a._no_bool("sub", "^ (xor)")
+        a, b = self._match_operands(x, "sub", reverse)
+        a._refuse_bool("sub", "^ (xor)")
         if type(x) in (int, float) and not reverse:
             number: Any = x
             return a._alu(Ops.ADD, self._const(-float(number) if dtypes.is_float(a.dtype) else -number, a.dtype))
-        return a._alu(Ops.ADD, b._unary(Ops.NEG))
+        return a._alu(Ops.ADD, b._apply_unary(Ops.NEG))
 
     def mul(self, x: Operand, reverse: bool = False) -> Self:
         """Returns self · x. For bools, `·` is logical and."""
-        return self._binary(Ops.MUL, x, "mul", reverse)
+        return self._apply_binary(Ops.MUL, x, "mul", reverse)
 
     def neg(self) -> Self:
         """Returns -self. For bools, the result is logical not."""
-        return self.logical_not() if self.dtype is dtypes.bool else self._unary(Ops.NEG)
+        return self.logical_not() if self.dtype is dtypes.bool else self._apply_unary(Ops.NEG)
 
     def reciprocal(self) -> Self:
         """Returns 1 / self."""
-        x = self._float()
+        x = self._to_float()
         return x._const(1.0)._alu(Ops.FDIV, x)
 
     # *** comparison ***
 
-    def _compared(self, op: Ops, other: Any, reverse: bool = False) -> Self:
+    def _compare_by(self, op: Ops, other: Any, reverse: bool = False) -> Self:
         if type(other) is int and not dtypes.is_float(self.lazydata.dtype):
             dtype = scalar_dtype(other, self.lazydata.dtype)
             # a number out of range compares with every element as it compares with 0
             if not dtypes.min(dtype) <= other <= dtypes.max(dtype):
                 return self._const(MEANING[op](*((other, 0) if reverse else (0, other))), dtypes.bool)
-        x, y = self._matched(other, "comparison", reverse)
+        x, y = self._match_operands(other, "comparison", reverse)
         return x._alu(op, y)
 
     def lt(self, x: Operand) -> Self:
-        return self._compared(Ops.CMPLT, x)
+        return self._compare_by(Ops.CMPLT, x)
 
     def gt(self, x: Operand) -> Self:
-        return self._compared(Ops.CMPLT, x, reverse=True)
+        return self._compare_by(Ops.CMPLT, x, reverse=True)
 
     def le(self, x: Operand) -> Self:
-        return self._compared(Ops.CMPLE, x)
+        return self._compare_by(Ops.CMPLE, x)
 
     def ge(self, x: Operand) -> Self:
-        return self._compared(Ops.CMPLE, x, reverse=True)
+        return self._compare_by(Ops.CMPLE, x, reverse=True)
 
     def eq(self, x: Operand) -> Self:
-        return self._compared(Ops.CMPEQ, x)
+        return self._compare_by(Ops.CMPEQ, x)
 
     def ne(self, x: Operand) -> Self:
-        return self._compared(Ops.CMPNE, x)
+        return self._compare_by(Ops.CMPNE, x)
 
-    def _lower_limit(self, limit: Operand | None) -> Operand | None:
+    def _raise_limit(self, limit: Operand | None) -> Operand | None:
         """Raises an int limit to the least value of the tensor's int dtype. Returns other limits unchanged."""
         if type(limit) is not int or dtypes.is_float(self.dtype):
             return limit
         return max(limit, int(dtypes.min(scalar_dtype(limit, self.dtype))))
 
-    def _upper_limit(self, limit: Operand | None) -> Operand | None:
+    def _cut_limit(self, limit: Operand | None) -> Operand | None:
         """Lowers an int limit to the greatest value of the tensor's int dtype. Returns other limits unchanged."""
         if type(limit) is not int or dtypes.is_float(self.dtype):
             return limit
@@ -198,34 +198,34 @@ class Arithmetic(Base):
 
     def maximum(self, x: Operand) -> Self:
         """Returns the larger of each two elements, or NaN if either is NaN."""
-        return self._binary(Ops.MAX, self._lower_limit(x), "maximum")
+        return self._apply_binary(Ops.MAX, self._raise_limit(x), "maximum")
 
     def minimum(self, x: Operand) -> Self:
         """Returns the smaller of each two elements, or NaN if either is NaN."""
-        return self._binary(Ops.MIN, self._upper_limit(x), "minimum")
+        return self._apply_binary(Ops.MIN, self._cut_limit(x), "minimum")
 
     # *** bits ***
 
-    def _bits(self, op: Ops, x: Any, operation: str, reverse: bool) -> Self:
-        a, b = self._matched(x, operation, reverse)
-        a._no_float(operation)
+    def _apply_bitwise(self, op: Ops, x: Any, operation: str, reverse: bool) -> Self:
+        a, b = self._match_operands(x, operation, reverse)
+        a._refuse_float(operation)
         return a._alu(op, b)
 
     def bitwise_and(self, x: Operand, reverse: bool = False) -> Self:
-        return self._bits(Ops.AND, x, "and", reverse)
+        return self._apply_bitwise(Ops.AND, x, "and", reverse)
 
     def bitwise_or(self, x: Operand, reverse: bool = False) -> Self:
-        return self._bits(Ops.OR, x, "or", reverse)
+        return self._apply_bitwise(Ops.OR, x, "or", reverse)
 
     def xor(self, x: Operand, reverse: bool = False) -> Self:
-        return self._bits(Ops.XOR, x, "xor", reverse)
+        return self._apply_bitwise(Ops.XOR, x, "xor", reverse)
 
     def bitwise_xor(self, x: Operand, reverse: bool = False) -> Self:
         return self.xor(x, reverse)
 
     def bitwise_not(self) -> Self:
         """Inverts every bit. For bools, the result is logical not."""
-        self._no_float("not")
+        self._refuse_float("not")
         if self.dtype is dtypes.bool:
             return self.logical_not()
         return self._alu(Ops.XOR, self._const(-1))
@@ -234,14 +234,14 @@ class Arithmetic(Base):
         """Returns True where the element is 0, else False."""
         return self._alu(Ops.CMPEQ, self._const(0))
 
-    def _shifted(self, op: Ops, x: Any, operation: str, reverse: bool) -> Self:
+    def _shift(self, op: Ops, x: Any, operation: str, reverse: bool) -> Self:
         if type(x) is int and not reverse:
             if x < 0:
                 raise ValueError(f"{operation} by {x}: cannot shift by a negative count")
             x = min(x, self.dtype.bits)
-        a, b = self._matched(x, operation, reverse)
-        a._no_float(operation)
-        a._no_bool(operation, "* or &")
+        a, b = self._match_operands(x, operation, reverse)
+        a._refuse_float(operation)
+        a._refuse_bool(operation, "* or &")
         if type(x) is int and not reverse and x < a.dtype.bits:
             return a._alu(op, b)
         # a negative count becomes a large unsigned one
@@ -255,14 +255,14 @@ class Arithmetic(Base):
 
     def lshift(self, x: Operand, reverse: bool = False) -> Self:
         """Shifts the bits up by `x` positions. As in NumPy, a count that is negative or exceeds the width gives 0."""
-        return self._shifted(Ops.SHL, x, "left shift", reverse)
+        return self._shift(Ops.SHL, x, "left shift", reverse)
 
     def rshift(self, x: Operand, reverse: bool = False) -> Self:
         """Shifts the bits down by `x` positions. Signed ints keep their sign.
 
         As in NumPy, a count that is negative or exceeds the width gives 0, or -1 for a negative element.
         """
-        return self._shifted(Ops.SHR, x, "right shift", reverse)
+        return self._shift(Ops.SHR, x, "right shift", reverse)
 
     # *** choice ***
 
@@ -270,20 +270,24 @@ class Arithmetic(Base):
         """Returns `x` where this tensor is not 0, else `y`, element by element."""
         condition = self.cast(dtypes.bool)
         if self._is_tensor(x):
-            first, second = x._matched(y, "where")
+            if_true, if_false = x._match_operands(y, "where")
         elif self._is_tensor(y):
-            second, first = y._matched(x, "where")
+            if_false, if_true = y._match_operands(x, "where")
         else:
             numbers: Any = x, y
-            kinds = [dtypes.default_int if isinstance(number, UOp) else dtypes.from_py(number) for number in numbers]
-            first, second = [condition._number(number, least_upper_dtype(*kinds)) for number in numbers]
-        if condition.device != first.device:
-            raise ValueError(f"where: the condition is on {condition.device}, the values on {first.device}: use .to()")
-        if condition.shape != first.shape:
-            shape = broadcast_shape("where", condition.shape, first.shape)
+            number_dtypes = [
+                dtypes.default_int if isinstance(number, UOp) else dtypes.from_py(number) for number in numbers
+            ]
+            if_true, if_false = [condition._number(number, least_upper_dtype(*number_dtypes)) for number in numbers]
+        if condition.device != if_true.device:
+            raise ValueError(
+                f"where: the condition is on {condition.device}, the values on {if_true.device}: use .to()"
+            )
+        if condition.shape != if_true.shape:
+            shape = broadcast_shape("where", condition.shape, if_true.shape)
             condition = condition._broadcast_to(shape)
-            first, second = first._broadcast_to(shape), second._broadcast_to(shape)
-        return condition._alu(Ops.WHERE, first, second)
+            if_true, if_false = if_true._broadcast_to(shape), if_false._broadcast_to(shape)
+        return condition._alu(Ops.WHERE, if_true, if_false)
 
     def masked_fill(self, mask: Self, value: Operand) -> Self:
         """Returns the tensor with `value` where `mask` is true."""

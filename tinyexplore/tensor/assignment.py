@@ -58,12 +58,12 @@ class Assignment(Arithmetic, Values):
         if root is not None and shows_a_part(self.lazydata):
             refuse_gradient_of_part(root, x)
             StaleViews.warn_of(root, self.lazydata, self, x)
-            whole = laid_out_as(with_part(self.lazydata, root.lazydata, value), root.lazydata)
+            root_value = laid_out_as(with_part(self.lazydata, root.lazydata, value), root.lazydata)
             note_change(root, in_part=True)
             note_change(self)
-            run_uninterrupted((), (root, self), "lazydata", (whole, value))
+            run_uninterrupted((), (root, self), "lazydata", (root_value, value))
             if root._ctx is not None:
-                root._ctx = TapeEntry(assigned_gradient, (), (), whole)
+                root._ctx = TapeEntry(assigned_gradient, (), (), root_value)
         else:
             note_change(self)
             self.lazydata = value
@@ -86,4 +86,4 @@ class Assignment(Arithmetic, Values):
         """Returns a copy in separate memory, on `device` or on this tensor's device. The copy is on the tape."""
         if device is not None and Device.canonicalize(device) != self.device:
             return self.to(device)
-        return self._taped(self.lazydata.packed(), GRADIENTS[Ops.CONTIGUOUS], (self,), None)
+        return self._put_on_tape(self.lazydata.packed(), GRADIENTS[Ops.CONTIGUOUS], (self,), None)

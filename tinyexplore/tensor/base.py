@@ -108,7 +108,7 @@ class Base(Findable):
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
         """Returns the state to copy or pickle. A view becomes an independent tensor."""
-        names = [name for kind in type(self).__mro__ for name in vars(kind).get("__slots__", ())]
+        names = [name for base_class in type(self).__mro__ for name in vars(base_class).get("__slots__", ())]
         state = {name: getattr(self, name) for name in names if name != "__weakref__" and hasattr(self, name)}
         return None, {**state, "_root": None}
 
@@ -162,12 +162,12 @@ class Base(Findable):
 
     def size(self, dim: int | None = None) -> int | Shape:
         """Returns the shape, or the size of axis `dim`."""
-        return self.shape if dim is None else self.shape[self._axis(dim)]
+        return self.shape if dim is None else self.shape[self._resolve_axis(dim)]
 
     def is_floating_point(self) -> bool:
         return dtypes.is_float(self.dtype)
 
-    def _axis(self, axis: int, extra: int = 0) -> int:
+    def _resolve_axis(self, axis: int, extra: int = 0) -> int:
         """Counts `axis` from the front and checks it. `extra`: how many positions past the last axis are allowed (for a
         new axis)."""
         if type(axis) is not int:
@@ -179,7 +179,7 @@ class Base(Findable):
             )
         return axis + rank if axis < 0 and rank else axis
 
-    def _axes(self, axis: Axes) -> Shape:
+    def _resolve_axes(self, axis: Axes) -> Shape:
         """Counts the axes from the front and sorts them. None means all axes."""
         rank = len(self.lazydata.shape)
         if axis is None:
@@ -192,16 +192,16 @@ class Base(Findable):
                 raise TypeError(f"axis {axis_number!r} ({type(axis_number).__name__}) in {axis!r}: need ints")
         if rank == 0:
             for axis_number in requested:
-                self._axis(axis_number)
+                self._resolve_axis(axis_number)
             return ()
-        axes = sorted(self._axis(axis_number) for axis_number in requested)
+        axes = sorted(self._resolve_axis(axis_number) for axis_number in requested)
         if len(set(axes)) != len(axes):
             raise ShapeError(f"axes {requested} of a tensor of shape {self.shape}: an axis is repeated")
         return tuple(axes)
 
     # *** one operation: a new LazyBuffer, and a tape entry if gradients are needed ***
 
-    def _taped(self, lazydata: LazyBuffer, rule: GradientRule | None, inputs: tuple[Any, ...], arg: Any) -> Self:
+    def _put_on_tape(self, lazydata: LazyBuffer, rule: GradientRule | None, inputs: tuple[Any, ...], arg: Any) -> Self:
         """Wraps `lazydata`, the result of an operation on `inputs`, and puts it on the tape with the gradient rule
         `rule`."""
         result = self._wrap(lazydata)
@@ -216,41 +216,43 @@ class Base(Findable):
                 return result
         return result
 
-    def _by_own_rule(self, lazydata: LazyBuffer, rule: GradientRule, inputs: tuple[Any, ...], arg: Any = None) -> Self:
+    def _wrap_with_rule(
+        self, lazydata: LazyBuffer, rule: GradientRule, inputs: tuple[Any, ...], arg: Any = None
+    ) -> Self:
         """Wraps the new node `lazydata`, with the gradient rule `rule` instead of the rules of its operations."""
         lazydata.note = OwnRule(rule, [tensor.lazydata for tensor in inputs], arg).on(lazydata)
-        return self._taped(lazydata, rule, inputs, arg)
+        return self._put_on_tape(lazydata, rule, inputs, arg)
 
-    def _unary(self, op: Ops) -> Self:
+    def _apply_unary(self, op: Ops) -> Self:
         if self.requires_grad:
-            return self._taped(self.lazydata.alu(op), GRADIENTS.get(op), (self,), None)
+            return self._put_on_tape(self.lazydata.alu(op), GRADIENTS.get(op), (self,), None)
         return self._wrap(self.lazydata.alu(op))
 
     def _alu(self, op: Ops, other: Self, third: Self | None = None) -> Self:
         """Applies `op` to tensors of equal shape and dtype."""
         if third is not None:
             lazydata = self.lazydata.alu(op, other.lazydata, third.lazydata)
-            return self._taped(lazydata, GRADIENTS.get(op), (self, other, third), None)
+            return self._put_on_tape(lazydata, GRADIENTS.get(op), (self, other, third), None)
         lazydata = self.lazydata.alu(op, other.lazydata)
         if self.requires_grad or other.requires_grad:
-            return self._taped(lazydata, GRADIENTS.get(op), (self, other), None)
+            return self._put_on_tape(lazydata, GRADIENTS.get(op), (self, other), None)
         return self._wrap(lazydata)
 
-    def _moved(self, op: Ops, lazydata: LazyBuffer) -> Self:
+    def _wrap_movement(self, op: Ops, lazydata: LazyBuffer) -> Self:
         """Returns the result of a movement, or the tensor itself if the movement changes nothing."""
         if lazydata is self.lazydata:
             return self
         if self.requires_grad:
-            result = self._taped(lazydata, GRADIENTS[op], (self,), lazydata.arg)
+            result = self._put_on_tape(lazydata, GRADIENTS[op], (self,), lazydata.arg)
         else:
             result = self._wrap(lazydata)
         root = self._root
         result._root = ref(self) if root is None else root
         return result
 
-    def _reshaped(self, shape: Shape) -> Self:
+    def _reshape_checked(self, shape: Shape) -> Self:
         """Reshapes the tensor. The caller has checked `shape`."""
-        return self._moved(Ops.RESHAPE, self.lazydata.reshape(shape))
+        return self._wrap_movement(Ops.RESHAPE, self.lazydata.reshape(shape))
 
     def _broadcast_to(self, shape: Shape) -> Self:
         """Expands the tensor to `shape`. The caller has checked `shape`."""
@@ -260,23 +262,23 @@ class Base(Findable):
         padded = (
             self
             if len(shape_before) == len(shape)
-            else self._reshaped((1,) * (len(shape) - len(shape_before)) + shape_before)
+            else self._reshape_checked((1,) * (len(shape) - len(shape_before)) + shape_before)
         )
-        return padded._moved(Ops.EXPAND, padded.lazydata.expand(shape))
+        return padded._wrap_movement(Ops.EXPAND, padded.lazydata.expand(shape))
 
-    def _reduced(self, op: Ops, axes: Shape) -> Self:
+    def _reduce_axes(self, op: Ops, axes: Shape) -> Self:
         """Reduces the tensor over `axes`, which remain with size 1."""
         if not axes:
             return self
         lazydata = self.lazydata.reduce(op, axes)
         if op in (Ops.MAX, Ops.MIN) and lazydata.src and lazydata.src[0] is not self.lazydata:
             # the reduction takes two steps, but the elements that equal the result share its gradient over both
-            return self._by_own_rule(lazydata, REDUCE_GRADIENTS[op], (self,), axes)
-        return self._taped(lazydata, REDUCE_GRADIENTS[op], (self,), axes)
+            return self._wrap_with_rule(lazydata, REDUCE_GRADIENTS[op], (self,), axes)
+        return self._put_on_tape(lazydata, REDUCE_GRADIENTS[op], (self,), axes)
 
     def _constant_with_zero_gradient(self, value: ConstType, shape: Shape) -> Self:
         """Returns a constant tensor on this tensor's tape, with gradient 0."""
-        return self._by_own_rule(self._const(value, shape=shape).lazydata, step_gradient, (self,))
+        return self._wrap_with_rule(self._const(value, shape=shape).lazydata, step_gradient, (self,))
 
     def _const(self, value: ConstType | UOp, dtype: DType | None = None, shape: Shape | None = None) -> Self:
         """Returns a constant tensor, with the dtype and shape of this tensor unless others are given."""
@@ -303,7 +305,7 @@ class Base(Findable):
             return self.cast(dtype.scalar).contiguous().cast(target)
         if target is self.lazydata.dtype:
             return self
-        return self._taped(self.lazydata.cast(target), GRADIENTS[Ops.CAST], (self,), None)
+        return self._put_on_tape(self.lazydata.cast(target), GRADIENTS[Ops.CAST], (self,), None)
 
     def bitcast(self, dtype: DTypeLike) -> Self:
         """Reinterprets the bits as `dtype`. If the element sizes differ, the last axis grows or shrinks."""
@@ -320,7 +322,7 @@ class Base(Findable):
                 f"{target_size} bytes"
             )
         bits = self.lazydata.bitcast(unsigned_of(own_size))
-        resized = _split_words(bits, target_size) if own_size > target_size else _joined_words(bits, target_size)
+        resized = _split_words(bits, target_size) if own_size > target_size else _join_words(bits, target_size)
         return self._wrap(resized.bitcast(target))
 
     def contiguous(self) -> Self:
@@ -328,13 +330,13 @@ class Base(Findable):
         lazydata = self.lazydata.contiguous()
         if lazydata is self.lazydata:
             return self
-        return self._taped(lazydata, GRADIENTS[Ops.CONTIGUOUS], (self,), None)
+        return self._put_on_tape(lazydata, GRADIENTS[Ops.CONTIGUOUS], (self,), None)
 
     def contiguous_backward(self) -> Self:
         """Returns the tensor, with a gradient that is stored in separate memory (not fused)."""
         if not self.requires_grad:
             return self
-        return self._taped(self.lazydata, contiguous_backward_gradient, (self,), None)
+        return self._put_on_tape(self.lazydata, contiguous_backward_gradient, (self,), None)
 
     def to(self, device: str | Sequence[str] | None) -> Self:
         """Copies the values and `grad` to another device (None: the default one). On several devices, each gets all
@@ -342,7 +344,7 @@ class Base(Findable):
         target = Device.canonicalize(device)
         if target == self.lazydata.device:
             return self
-        result = self._taped(self.lazydata.copy_to_device(target), GRADIENTS[Ops.COPY], (self,), None)
+        result = self._put_on_tape(self.lazydata.copy_to_device(target), GRADIENTS[Ops.COPY], (self,), None)
         if self.requires_grad is False:
             result.requires_grad = False
         if self.grad is not None:
@@ -364,14 +366,14 @@ class Base(Findable):
         or if a part would be empty, each device gets all values.
         """
         if self.requires_grad:
-            return self._taped(self._shards(devices, axis, splits), GRADIENTS[Ops.COPY], (self,), None)
-        result = self._wrap(self._shards(devices, axis, splits))
+            return self._put_on_tape(self._split_to_devices(devices, axis, splits), GRADIENTS[Ops.COPY], (self,), None)
+        result = self._wrap(self._split_to_devices(devices, axis, splits))
         result.requires_grad = self.requires_grad
         return result
 
     def shard_(self, devices: Sequence[str], axis: int | None = None, splits: Sequence[int] | None = None) -> Self:
         """Distributes this tensor (a parameter, for example) over several devices, in place."""
-        shards = self._shards(devices, axis, splits)
+        shards = self._split_to_devices(devices, axis, splits)
         note_change(self)
         self.lazydata = shards
         return self
@@ -391,9 +393,9 @@ class Base(Findable):
         lazydata: Any = copy.lazydata
         if axis is None or not splits:
             return copy if lazydata.axis == axis else copy.to(model.devices[0]).shard(model.devices, axis)
-        return copy._taped(lazydata.divided_like(model), GRADIENTS[Ops.COPY], (copy,), None)
+        return copy._put_on_tape(lazydata.divided_like(model), GRADIENTS[Ops.COPY], (copy,), None)
 
-    def _shards(self, devices: Sequence[str], axis: int | None, splits: Sequence[int] | None) -> LazyBuffer:
+    def _split_to_devices(self, devices: Sequence[str], axis: int | None, splits: Sequence[int] | None) -> LazyBuffer:
         if not isinstance(devices, (list, tuple)) or not devices:
             raise ValueError(
                 f"shard on {devices!r}: need several devices, such as ('LLVM:0', 'LLVM:1'); else use .to()"
@@ -402,7 +404,7 @@ class Base(Findable):
             raise RuntimeError(
                 f"can't shard a multi-device tensor: it lies on {', '.join(self.device)}; move it to one device first"
             )
-        axis_number = None if axis is None else self._axis(axis)
+        axis_number = None if axis is None else self._resolve_axis(axis)
         if axis_number is not None and (self.shape[axis_number] < len(devices) if splits is None else 0 in splits):
             parts_add_up = splits is None or (len(splits) == len(devices) and sum(splits) == self.shape[axis_number])
             axis_number, splits = (None, None) if parts_add_up else (axis_number, splits)
@@ -439,7 +441,7 @@ class Base(Findable):
         result.requires_grad = False
         return result
 
-    def _value(self) -> Self:
+    def _detach_value(self) -> Self:
         """Returns the same value off the tape, for operations that define their own gradient rule."""
         result = self._wrap(self.lazydata)
         result.requires_grad = False
@@ -457,7 +459,7 @@ class Base(Findable):
         get a `grad`, too. If no tensor requires a gradient, nothing happens; outside `inference_mode` a warning says
         so.
         """
-        seed = self._seed_of(gradient, "backward").lazydata
+        seed = self._make_seed(gradient, "backward").lazydata
         if not self.requires_grad:
             if not type(self).no_grad:
                 warn(
@@ -501,7 +503,7 @@ class Base(Findable):
                 f"gradient: targets {unmarked} do not require a gradient, so the graph has no path to them: "
                 "make them with requires_grad=True, or call requires_grad_() on them, before computing with them"
             )
-        seed = self._seed(gradient, "gradient")
+        seed = self._check_seed(gradient, "gradient")
         reached = gradients(self, seed.lazydata)
         gradients_by_id = {id(tensor): value for tensor, value in reached}
         unreached = [position for position, target in enumerate(targets) if id(target) not in gradients_by_id]
@@ -532,7 +534,7 @@ class Base(Findable):
                 raise TypeError(f"gradient: {tensor_text} is of {target.dtype.name}: only floats have gradients")
             if isinstance(target.lazydata, StoredBuffer):
                 raise RuntimeError(f"gradient: {tensor_text} lies on {target.device}; {_MARK_THEM}")
-        seed = self._seed_of(gradient, "gradient").lazydata
+        seed = self._make_seed(gradient, "gradient").lazydata
         try:
             assigned = [target.lazydata for target in targets if getattr(target, "was_changed", False)]
             root, taped_targets = taped_graph(self.lazydata, [target.lazydata for target in targets], assigned)
@@ -562,7 +564,7 @@ class Base(Findable):
         return results
 
     @classmethod
-    def _on_tape(cls, value: LazyBuffer | TapedBuffer) -> Self:
+    def _wrap_on_tape(cls, value: LazyBuffer | TapedBuffer) -> Self:
         """Wraps a value that a gradient rule received in a tensor."""
         if isinstance(value, LazyBuffer):
             return cls._wrap(value)
@@ -570,24 +572,24 @@ class Base(Findable):
         result.requires_grad, result._ctx = value.requires_grad, value._ctx
         return result
 
-    def _stationary(self, centered: Self) -> Self:
+    def _wrap_stationary(self, centered: Self) -> Self:
         """Returns `centered`, which is this tensor minus a value at which the result is stationary (for example the
         mean, for a sum of squares).
 
         The gradient flows to this tensor only. The gradient of the gradient uses the computation of `centered`.
         """
-        return self._taped(centered.lazydata, stationary_gradient, (self,), centered)
+        return self._put_on_tape(centered.lazydata, stationary_gradient, (self,), centered)
 
-    def _seed(self, gradient: Self | None, method: str) -> Self:
+    def _check_seed(self, gradient: Self | None, method: str) -> Self:
         """Returns the gradient of this tensor with respect to itself, for the method named `method`."""
         if not self.requires_grad:
             raise RuntimeError(
                 f"{method}: nothing that this tensor was computed from requires a gradient; "
                 "make a Tensor with requires_grad=True before computing with it"
             )
-        return self._seed_of(gradient, method)
+        return self._make_seed(gradient, method)
 
-    def _seed_of(self, gradient: Self | None, method: str) -> Self:
+    def _make_seed(self, gradient: Self | None, method: str) -> Self:
         if gradient is None:
             if self.shape != ():
                 raise RuntimeError(
@@ -623,25 +625,25 @@ def unsigned_of(itemsize: int) -> DType:
 
 def _split_words(bits: LazyBuffer, itemsize: int) -> LazyBuffer:
     """Splits each word into several words of `itemsize` bytes, lowest first."""
-    parts = bits.dtype.itemsize // itemsize
-    shape = (*bits.shape, parts)
-    step = LazyBuffer.const(itemsize * 8, bits.dtype, bits.device, (parts,))
-    shifts = LazyBuffer.iota(parts, bits.dtype, bits.device).alu(Ops.MUL, step)
-    shifts = shifts.reshape((*(1,) * len(bits.shape), parts)).expand(shape)
+    words_per_word = bits.dtype.itemsize // itemsize
+    shape = (*bits.shape, words_per_word)
+    step = LazyBuffer.const(itemsize * 8, bits.dtype, bits.device, (words_per_word,))
+    shifts = LazyBuffer.iota(words_per_word, bits.dtype, bits.device).alu(Ops.MUL, step)
+    shifts = shifts.reshape((*(1,) * len(bits.shape), words_per_word)).expand(shape)
     words = bits.reshape((*bits.shape, 1)).expand(shape).alu(Ops.SHR, shifts)
-    return words.cast(unsigned_of(itemsize)).reshape((*bits.shape[:-1], bits.shape[-1] * parts))
+    return words.cast(unsigned_of(itemsize)).reshape((*bits.shape[:-1], bits.shape[-1] * words_per_word))
 
 
-def _joined_words(bits: LazyBuffer, itemsize: int) -> LazyBuffer:
+def _join_words(bits: LazyBuffer, itemsize: int) -> LazyBuffer:
     """Joins several words to one word of `itemsize` bytes; the first one is lowest."""
-    parts = itemsize // bits.dtype.itemsize
+    words_per_word = itemsize // bits.dtype.itemsize
     wide = unsigned_of(itemsize)
-    shape = (*bits.shape[:-1], bits.shape[-1] // parts, parts)
-    step = LazyBuffer.const(bits.dtype.bits, wide, bits.device, (parts,))
-    shifts = LazyBuffer.iota(parts, wide, bits.device).alu(Ops.MUL, step)
-    shifts = shifts.reshape((*(1,) * (len(shape) - 1), parts)).expand(shape)
-    moved = bits.cast(wide).reshape(shape).alu(Ops.SHL, shifts)
-    return moved.reduce(Ops.ADD, (len(shape) - 1,)).reshape(shape[:-1])
+    shape = (*bits.shape[:-1], bits.shape[-1] // words_per_word, words_per_word)
+    step = LazyBuffer.const(bits.dtype.bits, wide, bits.device, (words_per_word,))
+    shifts = LazyBuffer.iota(words_per_word, wide, bits.device).alu(Ops.MUL, step)
+    shifts = shifts.reshape((*(1,) * (len(shape) - 1), words_per_word)).expand(shape)
+    shifted = bits.cast(wide).reshape(shape).alu(Ops.SHL, shifts)
+    return shifted.reduce(Ops.ADD, (len(shape) - 1,)).reshape(shape[:-1])
 
 
 def wrapped(value: ConstType | UOp, dtype: DType) -> ConstType | UOp:

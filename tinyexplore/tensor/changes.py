@@ -152,7 +152,7 @@ def shows_a_part(view: LazyBuffer) -> bool:
 
 def is_view(node: LazyBuffer) -> bool:
     """Whether `node` is a movement without memory of its own."""
-    return node.op in OpGroups.MOVEMENT and all(part.buffer is None for part in parts_of(node))
+    return node.op in OpGroups.MOVEMENT and all(stored.buffer is None for stored in parts_of(node))
 
 
 def with_part(view: LazyBuffer, root: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
@@ -176,10 +176,10 @@ def with_part(view: LazyBuffer, root: LazyBuffer, value: LazyBuffer) -> LazyBuff
         for step in reversed(steps):
             indices = moved_like(indices, step)
         return root.written_at(indices, value)
-    written = LazyBuffer.const(True, dtypes.bool, view.device, view.shape)
+    is_written = LazyBuffer.const(True, dtypes.bool, view.device, view.shape)
     for step in steps:
-        value, written = invert_movement(step, value), invert_movement(step, written)
-    return written.alu(Ops.WHERE, value, root)
+        value, is_written = invert_movement(step, value), invert_movement(step, is_written)
+    return is_written.alu(Ops.WHERE, value, root)
 
 
 def _shows_each_once(step: LazyBuffer) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-def _sizes(shape: tuple[Any, ...]) -> Shape:
+def _check_sizes(shape: tuple[Any, ...]) -> Shape:
     sizes = flat_sizes(shape[0], shape[1:]) if shape else ()
     if has_negative(sizes):
         raise ValueError(f"shape {sizes}: sizes cannot be negative")
@@ -58,20 +58,20 @@ class Creation(Ordering):
     ) -> Self:
         """Returns a tensor filled with `fill_value`. It takes no memory until a kernel needs it."""
         need_number(fill_value, "full: the value")
-        kind = dtypes.default_int if isinstance(fill_value, UOp) else dtypes.from_py(fill_value)
-        target = kind if dtype is None else to_dtype(dtype)
-        sizes = _sizes((shape,))
+        value_dtype = dtypes.default_int if isinstance(fill_value, UOp) else dtypes.from_py(fill_value)
+        target = value_dtype if dtype is None else to_dtype(dtype)
+        sizes = _check_sizes((shape,))
         value = fill_value if isinstance(fill_value, UOp) else checked(fill_value, target)
         lazydata = LazyBuffer.const(value, target, Device.canonicalize(device), sizes)
         return cls._mark_as_data(cls._wrap(lazydata), requires_grad)
 
     @classmethod
     def zeros(cls, *shape: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Self:
-        return cls.full(_sizes(shape), 0, dtype=dtypes.default_float if dtype is None else dtype, **kwargs)
+        return cls.full(_check_sizes(shape), 0, dtype=dtypes.default_float if dtype is None else dtype, **kwargs)
 
     @classmethod
     def ones(cls, *shape: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Self:
-        return cls.full(_sizes(shape), 1, dtype=dtypes.default_float if dtype is None else dtype, **kwargs)
+        return cls.full(_check_sizes(shape), 1, dtype=dtypes.default_float if dtype is None else dtype, **kwargs)
 
     @classmethod
     def empty(
@@ -82,7 +82,7 @@ class Creation(Ordering):
         requires_grad: bool | None = None,
     ) -> Self:
         """Returns a tensor with undefined content."""
-        sizes = _sizes(shape)
+        sizes = _check_sizes(shape)
         target = dtypes.default_float if dtype is None else to_dtype(dtype)
         shards = []
         for member in Device.members(Device.canonicalize(device)):
@@ -98,7 +98,7 @@ class Creation(Ordering):
     ) -> Self:
         """Returns a tensor over host memory at address `ptr`, row-major, not copied. The owner must keep the memory
         alive."""
-        sizes = _sizes((tuple(shape),))
+        sizes = _check_sizes((tuple(shape),))
         target = dtypes.default_float if dtype is None else to_dtype(dtype)
         lazydata = elements_at(ptr, prod(sizes), target, Device.canonicalize(device))
         return cls._mark_as_data(cls._wrap(lazydata.reshape(sizes)), None)
@@ -111,9 +111,9 @@ class Creation(Ordering):
 
     def full_like(self, fill_value: ConstType, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Self:
         """Returns a tensor filled with `fill_value`, with this tensor's shape, dtype and device."""
-        return self._like(type(self).full, self.shape, fill_value, dtype=dtype, **kwargs)
+        return self._make_like(type(self).full, self.shape, fill_value, dtype=dtype, **kwargs)
 
-    def _like(self, make: Callable[..., Self], *args: Any, **kwargs: Any) -> Self:
+    def _make_like(self, make: Callable[..., Self], *args: Any, **kwargs: Any) -> Self:
         """Calls `make` with this tensor's dtype and device, unless others are given. The result is sharded like this
         tensor."""
         if kwargs.get("dtype") is None:
@@ -148,51 +148,51 @@ class Creation(Ordering):
         argument."""
         if stop is None:
             start, stop = 0, start
-        for name, part in (("start", start), ("stop", stop), ("step", step)):
-            need_number(part, f"arange: {name}")
+        for name, argument in (("start", start), ("stop", stop), ("step", step)):
+            need_number(argument, f"arange: {name}")
         if limits(step)[0] <= 0 <= limits(step)[1] if isinstance(step, UOp) else step == 0:
             raise ValueError(f"arange with step {step!r}, which is 0 or may be, never ends")
-        is_whole = all(isinstance(part, (int, UOp)) for part in (start, stop, step))
+        is_whole = all(isinstance(argument, (int, UOp)) for argument in (start, stop, step))
         target = (dtypes.default_int if is_whole else dtypes.default_float) if dtype is None else to_dtype(dtype)
-        if any(isinstance(part, UOp) for part in (start, stop, step)):
+        if any(isinstance(argument, UOp) for argument in (start, stop, step)):
             distance: Any = stop - start if step > 0 else start - stop
             step_size = step if step > 0 else -step
             length = simplified(((as_size(distance) + (step_size - 1)) // step_size).maximum(0))
-            for end in (start, start + (as_size(length) - 1).maximum(0) * step):
-                check_dtype_holds(end, target)
+            for limit in (start, start + (as_size(length) - 1).maximum(0) * step):
+                check_dtype_holds(limit, target)
         else:
             length = max(0, int(-((stop - start) // -step)) if is_whole else math.ceil((stop - start) / step))
             if length:
-                for end in (start, start + (length - 1) * step):
-                    checked(end, target)
+                for limit in (start, start + (length - 1) * step):
+                    checked(limit, target)
         ints = dtypes.default_int if greatest(length) <= dtypes.max(dtypes.int32) else dtypes.int64
         counter = cls._wrap(LazyBuffer.iota(length, ints, Device.canonicalize(device)))
-        return cls._mark_as_data(counter._progression(start, step, target), requires_grad)
+        return cls._mark_as_data(counter._make_progression(start, step, target), requires_grad)
 
-    def _progression(self, start: Any, step: Any, target: DType) -> Self:
+    def _make_progression(self, start: Any, step: Any, target: DType) -> Self:
         """Returns start + step · self for self = 0, 1, …, rounded to `target` once.
 
         Ints are exact. Other numbers are computed in float32 or wider.
         """
-        kind = self.dtype
-        if not all(isinstance(part, (int, UOp)) for part in (start, step)):
-            kind = _range_float(target, start, step * self.shape[0])
+        dtype = self.dtype
+        if not all(isinstance(argument, (int, UOp)) for argument in (start, step)):
+            dtype = _range_float(target, start, step * self.shape[0])
         elif dtypes.is_int(target):
-            kind = target
+            dtype = target
         elif isinstance(start, int) and isinstance(step, int):
             count = greatest(self.shape[0])
-            kind = next(
+            dtype = next(
                 (
                     candidate
-                    for candidate in (kind, dtypes.int64)
+                    for candidate in (dtype, dtypes.int64)
                     if all(
-                        dtypes.min(candidate) <= end <= dtypes.max(candidate)
-                        for end in (start, step, start + count * step)
+                        dtypes.min(candidate) <= number <= dtypes.max(candidate)
+                        for number in (start, step, start + count * step)
                     )
                 ),
                 wide_float(target),
             )
-        result = self.cast(kind)
+        result = self.cast(dtype)
         if step != 1:
             result = result._alu(Ops.MUL, result._const(step))
         if start != 0:
@@ -210,9 +210,9 @@ class Creation(Ordering):
         target = dtypes.default_float if dtype is None else to_dtype(dtype)
         if target is dtypes.bool:
             raise ArgumentError("linspace of bools: numbers equally far apart are ints or floats")
-        for end in (start, stop) if not isinstance(steps, UOp) and steps else ():
-            if not isinstance(end, UOp):
-                checked(end, target)
+        for limit in (start, stop) if not isinstance(steps, UOp) and steps else ():
+            if not isinstance(limit, UOp):
+                checked(limit, target)
         wide = _range_float(target, start, stop)
         requires_grad = kwargs.pop("requires_grad", None)
         counter = cls.arange(steps, **kwargs)
@@ -221,9 +221,9 @@ class Creation(Ordering):
         rising = counter.cast(wide) * step + start
         # so that the last number is exactly `stop`
         falling = (counter._const(last) - counter).cast(wide) * -step + stop
-        half = last.maximum(1) if isinstance(steps, UOp) else last
-        places_of_values = (counter < (half + 1) // 2).where(rising, falling)
-        return cls._mark_as_data(places_of_values.cast(target), requires_grad)
+        halfway = last.maximum(1) if isinstance(steps, UOp) else last
+        values = (counter < (halfway + 1) // 2).where(rising, falling)
+        return cls._mark_as_data(values.cast(target), requires_grad)
 
     @classmethod
     def eye(cls, n: int, m: int | None = None, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Self:
@@ -270,7 +270,7 @@ class Creation(Ordering):
         requires_grad: bool | None = None,
     ) -> Self:
         """Returns random numbers, uniform in [0, 1)."""
-        result = random.rand(cls, _sizes(shape), dtype, Device.canonicalize(device))
+        result = random.rand(cls, _check_sizes(shape), dtype, Device.canonicalize(device))
         return cls._mark_as_data(result, requires_grad)
 
     @classmethod
@@ -283,7 +283,7 @@ class Creation(Ordering):
     ) -> Self:
         """Returns normally distributed numbers with mean 0 and standard deviation 1. An int dtype rounds them towards
         zero."""
-        result = random.randn(cls, _sizes(shape), dtype, Device.canonicalize(device))
+        result = random.randn(cls, _check_sizes(shape), dtype, Device.canonicalize(device))
         return cls._mark_as_data(result, requires_grad)
 
     @classmethod
@@ -297,7 +297,7 @@ class Creation(Ordering):
         requires_grad: bool | None = None,
     ) -> Self:
         """Returns random ints, uniform in [low, high)."""
-        result = random.randint(cls, _sizes(shape), low, high, dtype, Device.canonicalize(device))
+        result = random.randint(cls, _check_sizes(shape), low, high, dtype, Device.canonicalize(device))
         result.requires_grad = requires_grad
         return result
 
@@ -311,13 +311,13 @@ class Creation(Ordering):
         return cls.rand(n, device=device, dtype=wide_float(dtypes.default_float)).argsort().cast(target)
 
     def rand_like(self, **kwargs: Any) -> Self:
-        return self._like(type(self).rand, *self.shape, **kwargs)
+        return self._make_like(type(self).rand, *self.shape, **kwargs)
 
     def randn_like(self, **kwargs: Any) -> Self:
-        return self._like(type(self).randn, *self.shape, **kwargs)
+        return self._make_like(type(self).randn, *self.shape, **kwargs)
 
     @classmethod
-    def _scaled(cls, random_tensor: Self, scale: float, shift: float, requires_grad: bool | None) -> Self:
+    def _scale_random(cls, random_tensor: Self, scale: float, shift: float, requires_grad: bool | None) -> Self:
         result = random_tensor if scale == 1 else random_tensor * scale
         return cls._mark_as_data(result if shift == 0 else result + shift, requires_grad)
 
@@ -333,7 +333,7 @@ class Creation(Ordering):
         """Returns normally distributed numbers with mean `mean` and standard deviation `std`."""
         need_number(mean, "normal: mean")
         need_number(std, "normal: std")
-        return cls._scaled(cls.randn(*shape, **kwargs), std, mean, requires_grad)
+        return cls._scale_random(cls.randn(*shape, **kwargs), std, mean, requires_grad)
 
     @classmethod
     def uniform(
@@ -359,18 +359,18 @@ class Creation(Ordering):
     @classmethod
     def scaled_uniform(cls, *shape: Any, **kwargs: Any) -> Self:
         """Returns numbers uniform in ±1 / √n, for n elements in total."""
-        return cls._uniform_within(max(prod(_sizes(shape)), 1) ** -0.5, shape, **kwargs)
+        return cls._draw_uniform(max(prod(_check_sizes(shape)), 1) ** -0.5, shape, **kwargs)
 
     @classmethod
     def glorot_uniform(cls, *shape: Any, **kwargs: Any) -> Self:
         """Returns numbers uniform in ±√(6 / (fan in + fan out)) (Glorot and Bengio, 2010)."""
-        sizes = _sizes(shape)
+        sizes = _check_sizes(shape)
         if not sizes:
             raise ValueError("glorot_uniform of shape (): it has no fans; need one axis at least")
-        return cls._uniform_within((6 / max(sizes[0] + prod(sizes[1:]), 1)) ** 0.5, shape, **kwargs)
+        return cls._draw_uniform((6 / max(sizes[0] + prod(sizes[1:]), 1)) ** 0.5, shape, **kwargs)
 
     @classmethod
-    def _uniform_within(
+    def _draw_uniform(
         cls, bound: float, shape: tuple[Any, ...], requires_grad: bool | None = None, **kwargs: Any
     ) -> Self:
         return cls._mark_as_data(cls.uniform(*shape, low=-1.0, high=1.0, **kwargs) * bound, requires_grad)
@@ -378,13 +378,13 @@ class Creation(Ordering):
     @classmethod
     def kaiming_uniform(cls, *shape: Any, a: float = 0.01, **kwargs: Any) -> Self:
         """Returns numbers uniform in ±√3 · √(2 / (1 + a²) / fan in) (He et al., 2015)."""
-        bound = math.sqrt(3.0) * _he_deviation(_sizes(shape), a)
+        bound = math.sqrt(3.0) * _he_deviation(_check_sizes(shape), a)
         return cls.uniform(*shape, low=-bound, high=bound, **kwargs)
 
     @classmethod
     def kaiming_normal(cls, *shape: Any, a: float = 0.01, **kwargs: Any) -> Self:
         """Returns normally distributed numbers with variance 2 / (1 + a²) / fan in (He et al., 2015)."""
-        return cls.normal(*shape, mean=0.0, std=_he_deviation(_sizes(shape), a), **kwargs)
+        return cls.normal(*shape, mean=0.0, std=_he_deviation(_check_sizes(shape), a), **kwargs)
 
     def multinomial(self, num_samples: int = 1, replacement: bool = False) -> Self:
         """Draws `num_samples` indices of the last axis for each row. The row holds the probability of each index; its
@@ -399,10 +399,10 @@ class Creation(Ordering):
                 raise ValueError(f"multinomial draws {num_samples} of {classes} without replacement: there are too few")
             # the order of exponential times with these rates is a sample without replacement (Efraimidis and
             # Spirakis, 2006)
-            times = (1.0 - self.rand(rows, classes, device=self.device)).log().neg() / weights._float()
+            times = (1.0 - self.rand(rows, classes, device=self.device)).log().neg() / weights._to_float()
             indices = times.topk(num_samples, largest=False)[1]
         else:
-            sums = weights._float().cumsum(1)
+            sums = weights._to_float().cumsum(1)
             drawn = self.rand(num_samples, rows, device=self.device).T
             indices = random.places_in(sums / sums[:, -1:], drawn).minimum(classes - 1)
         return (indices if self.ndim == 2 else indices.squeeze(0)).cast(dtypes.default_int)

@@ -97,32 +97,34 @@ def _flatten_into(values: list[Any], data: Any, shape: Shape, indices: Shape) ->
     if not shape:
         if isinstance(data, (list, tuple)):
             raise ValueError(
-                f"ragged list: a number is expected at {_subscript(indices)}, where a {type(data).__name__} is"
+                f"ragged list: a number is expected at {_format_subscript(indices)}, where a {type(data).__name__} is"
             )
         values.append(data)
         return
     if not isinstance(data, (list, tuple)):
-        raise ValueError(f"ragged list: {_subscript(indices)} is {data!r}, where a list of {shape[0]} is expected")
+        raise ValueError(
+            f"ragged list: {_format_subscript(indices)} is {data!r}, where a list of {shape[0]} is expected"
+        )
     if len(data) != shape[0]:
         raise ValueError(
-            f"ragged list: {_subscript(indices)} has {len(data)} elements, "
-            f"{_subscript((*indices[:-1], 0))} has {shape[0]}; all lists of one level need equal lengths"
+            f"ragged list: {_format_subscript(indices)} has {len(data)} elements, "
+            f"{_format_subscript((*indices[:-1], 0))} has {shape[0]}; all lists of one level need equal lengths"
         )
     if len(shape) == 1 and not any(isinstance(element, (list, tuple)) for element in data):
         values.extend(data)
         return
-    for number, part in enumerate(data):
-        _flatten_into(values, part, shape[1:], (*indices, number))
+    for number, item in enumerate(data):
+        _flatten_into(values, item, shape[1:], (*indices, number))
 
 
-def _subscript(indices: Shape) -> str:
+def _format_subscript(indices: Shape) -> str:
     return "data" + "".join(f"[{number}]" for number in indices)
 
 
 def packed(values: list[Any], dtype: DType) -> bytes:
     """Converts numbers to `dtype` and returns their bytes."""
     if dtype.fmt is None:
-        floats = [_held(value, "f") for value in values]  # no dtype of that kind has a larger range
+        floats = [_round_to_format(value, "f") for value in values]  # no dtype of that kind has a larger range
         return b"".join(to_bits(value, dtype).to_bytes(dtype.itemsize, sys.byteorder) for value in floats)
     if dtypes.is_bool(dtype):
         return bytes(bytearray(value != 0 for value in values))
@@ -131,10 +133,10 @@ def packed(values: list[Any], dtype: DType) -> bytes:
     try:
         return struct.pack(f"={len(values)}{dtype.fmt}", *values)
     except (OverflowError, struct.error):  # values beyond the range of all floats become infinity, as in a cast
-        return struct.pack(f"={len(values)}{dtype.fmt}", *[_held(value, dtype.fmt) for value in values])
+        return struct.pack(f"={len(values)}{dtype.fmt}", *[_round_to_format(value, dtype.fmt) for value in values])
 
 
-def _held(value: float, form: str) -> float:
+def _round_to_format(value: float, form: str) -> float:
     """Rounds `value` to the float format `form` of `struct`. Beyond its range, the result is infinity."""
     try:
         struct.pack(f"={form}", value)
@@ -147,8 +149,8 @@ def _from_bytes(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
     """Returns the bytes as elements of `dtype` (uint8 by default). They are copied, because the owner could move or
     change them."""
     target = dtypes.uint8 if dtype is None else dtype
-    size, rest = divmod(memoryview(data).nbytes, target.itemsize)
-    if rest:
+    size, extra_bytes = divmod(memoryview(data).nbytes, target.itemsize)
+    if extra_bytes:
         raise ValueError(f"{memoryview(data).nbytes} bytes are not a whole number of {target.name} elements")
     return LazyBuffer.from_buffer(Buffer(device, size, target).copyin(data), (size,))
 
@@ -184,8 +186,8 @@ def file_elements(path: PurePath, dtype: DType) -> LazyBuffer:
     resolved = Path(path).resolve(strict=True)
     if not resolved.is_file():
         raise OSError(f"{resolved} is not a file: Tensor(path) reads the bytes of a file")
-    count, rest = divmod(resolved.stat().st_size, dtype.itemsize)
-    if rest:
+    count, extra_bytes = divmod(resolved.stat().st_size, dtype.itemsize)
+    if extra_bytes:
         raise ValueError(
             f"{resolved} has {resolved.stat().st_size} bytes, which are not a whole number of {dtype.name}"
         )

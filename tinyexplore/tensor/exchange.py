@@ -70,7 +70,7 @@ def _element_code(dtype: DType) -> tuple[int, int]:
 _DTYPES = {_element_code(dtype): dtype for dtype in dtypes.fields().values()}
 
 
-def _pointer(capsule: Any) -> tuple[int, bool]:
+def _open_capsule(capsule: Any) -> tuple[int, bool]:
     """Returns the address in a DLPack capsule, and whether the capsule is versioned. Raises BufferError for other
     objects."""
     is_valid, get = ctypes.pythonapi.PyCapsule_IsValid, ctypes.pythonapi.PyCapsule_GetPointer
@@ -85,9 +85,9 @@ def _pointer(capsule: Any) -> tuple[int, bool]:
     raise BufferError(f"{capsule!r} is not a DLPack capsule, or was consumed before: get a new one from __dlpack__()")
 
 
-def _opened(capsule: Any) -> tuple[_Array, int]:
+def _read_array(capsule: Any) -> tuple[_Array, int]:
     """Returns the array description in a capsule, and its flags."""
-    address, is_versioned = _pointer(capsule)
+    address, is_versioned = _open_capsule(capsule)
     if not is_versioned:
         return _Array.from_address(address), 0
     managed = _Versioned.from_address(address)
@@ -101,9 +101,11 @@ def _opened(capsule: Any) -> tuple[_Array, int]:
 
 def capsule_of(source: Any, copy: bool | None = None) -> Any:
     """Requests a capsule from an object with `__dlpack__`, in the newest version that the object supports."""
-    kind, _ = source.__dlpack_device__()
-    if kind not in CPU_KINDS:
-        raise BufferError(f"from_dlpack of memory on device kind {kind}: bring it to the CPU first (kinds {CPU_KINDS})")
+    device_type, _ = source.__dlpack_device__()
+    if device_type not in CPU_KINDS:
+        raise BufferError(
+            f"from_dlpack of memory on device kind {device_type}: bring it to the CPU first (kinds {CPU_KINDS})"
+        )
     try:
         return source.__dlpack__(max_version=VERSION, copy=copy)
     except TypeError:  # the exporter is older than version 1.0
@@ -121,7 +123,7 @@ def shared(capsule: Any, device: str) -> LazyBuffer | None:
     Raises:
         BufferError: the element type is unknown, or the memory is not aligned to it.
     """
-    array, flags = _opened(capsule)
+    array, flags = _read_array(capsule)
     code = (array.dtype.code, array.dtype.bits)
     dtype = _DTYPES.get(code)
     if dtype is None or array.dtype.lanes != 1:
@@ -140,11 +142,11 @@ def shared(capsule: Any, device: str) -> LazyBuffer | None:
     count = prod(in_memory)
     memory = Memory(address, count * dtype.itemsize, capsule, readonly=bool(flags & READ_ONLY))
     shared_buffer = LazyBuffer.from_buffer(Buffer(device, count, dtype, memory), in_memory)
-    others = [axis for axis in range(len(shape)) if axis not in order]
-    order_of_all = [*order, *others]
-    if not others and order_of_all == sorted(order_of_all):
+    expanded_axes = [axis for axis in range(len(shape)) if axis not in order]
+    order_of_all = [*order, *expanded_axes]
+    if not expanded_axes and order_of_all == sorted(order_of_all):
         return shared_buffer
-    shared_buffer = shared_buffer.reshape((*in_memory, *[1] * len(others)))
+    shared_buffer = shared_buffer.reshape((*in_memory, *[1] * len(expanded_axes)))
     shared_buffer = shared_buffer.permute([order_of_all.index(axis) for axis in range(len(shape))])
     return shared_buffer.expand(shape)
 
@@ -169,30 +171,30 @@ def lazydata_from(source: Any, device: str, copy: bool | None = None) -> LazyBuf
     """Returns the elements of an object with `__dlpack__`. They share its memory if possible, unless `copy` is True."""
     capsule = capsule_of(source, copy or None)
     lazydata = shared(capsule, device)
-    _, flags = _opened(capsule)
+    _, flags = _read_array(capsule)
     if lazydata is not None and (not copy or flags & COPIED):
         return lazydata
     if copy is False:
         raise BufferError("from_dlpack(copy=False): the strides have gaps or go backwards, or it is not aligned")
-    return _dense_copy(capsule, device)
+    return _copy_densely(capsule, device)
 
 
-def _dense_copy(capsule: Any, device: str) -> LazyBuffer:
+def _copy_densely(capsule: Any, device: str) -> LazyBuffer:
     """Copies the elements of a capsule to separate memory, row-major."""
     import numpy
 
-    array, _ = _opened(capsule)
+    array, _ = _read_array(capsule)
     dtype = _DTYPES[array.dtype.code, array.dtype.bits]
     shape = tuple(array.shape[: array.ndim])
     steps = tuple(array.strides[: array.ndim]) if array.ndim and array.strides else _row_major(shape)
     size = dtype.itemsize
-    first = sum(min(0, (count - 1) * step) for count, step in zip(shape, steps))
-    last = sum(max(0, (count - 1) * step) for count, step in zip(shape, steps))
+    lowest = sum(min(0, (count - 1) * step) for count, step in zip(shape, steps))
+    highest = sum(max(0, (count - 1) * step) for count, step in zip(shape, steps))
     start = (array.data or 0) + array.byte_offset
-    memory = Memory(start + first * size, (last - first + 1) * size, capsule)
+    memory = Memory(start + lowest * size, (highest - lowest + 1) * size, capsule)
     raw = numpy.frombuffer(memory.view(), numpy.uint8)
     copied = numpy.ndarray(
-        (*shape, size), numpy.uint8, raw, offset=-first * size, strides=(*[step * size for step in steps], 1)
+        (*shape, size), numpy.uint8, raw, offset=-lowest * size, strides=(*[step * size for step in steps], 1)
     )
     return LazyBuffer.from_buffer(Buffer(device, prod(shape), dtype).copyin(copied.tobytes()), shape)
 
@@ -208,11 +210,11 @@ def array_over(buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...],
     import numpy
 
     dtype = buffer.dtype
-    kind = numpy.dtype(f"uint{dtype.itemsize * 8}" if dtype.fmt is None else dtype.name)
+    numpy_dtype = numpy.dtype(f"uint{dtype.itemsize * 8}" if dtype.fmt is None else dtype.name)
     if prod(shape) == 0:
-        return numpy.empty(shape, kind)
+        return numpy.empty(shape, numpy_dtype)
     steps = tuple([stride * dtype.itemsize for stride in strides])
-    return numpy.ndarray(shape, kind, buffer.memoryview(), offset * dtype.itemsize, steps)
+    return numpy.ndarray(shape, numpy_dtype, buffer.memoryview(), offset * dtype.itemsize, steps)
 
 
 def exported(array: Any, dtype: DType, max_version: tuple[int, int] | None, copied: bool) -> Any:
@@ -234,7 +236,7 @@ def exported(array: Any, dtype: DType, max_version: tuple[int, int] | None, copi
         capsule = bits.__dlpack__()
     else:
         raise BufferError("memory that may only be read needs DLPack 1.0: the consumer asks for an older version")
-    address, has_flags = _pointer(capsule)
+    address, has_flags = _open_capsule(capsule)
     tensor = _Versioned.from_address(address).array if has_flags else _Array.from_address(address)
     tensor.dtype.code, tensor.dtype.bits = _element_code(dtype)
     if has_flags and copied:

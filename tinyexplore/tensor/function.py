@@ -54,14 +54,17 @@ class Function:
                 doing = cls(device, *step.inputs)
                 doing.forward(*step.sources, **kwargs)
             gradient = doing.backward(g)
-            parts = gradient if isinstance(gradient, tuple) else (gradient,)
-            if len(parts) != len(step.sources):
-                raise ValueError(f"{cls.__name__}.backward gave {len(parts)} gradients for {len(step.sources)} inputs")
-            for part, source in zip(parts, step.sources):
-                if part is not None and part.shape != source.shape:
+            gradients = gradient if isinstance(gradient, tuple) else (gradient,)
+            if len(gradients) != len(step.sources):
+                raise ValueError(
+                    f"{cls.__name__}.backward gave {len(gradients)} gradients for {len(step.sources)} inputs"
+                )
+            for gradient_part, source in zip(gradients, step.sources):
+                if gradient_part is not None and gradient_part.shape != source.shape:
                     raise ValueError(
-                        f"{cls.__name__}.backward gave a gradient of shape {part.shape} for an input of {source.shape}"
+                        f"{cls.__name__}.backward gave a gradient of shape {gradient_part.shape} "
+                        f"for an input of {source.shape}"
                     )
-            return parts
+            return gradients
 
-        return tensors[0]._by_own_rule(value, function_gradient, tensors)
+        return tensors[0]._wrap_with_rule(value, function_gradient, tensors)

@@ -43,25 +43,25 @@ class Functions(Operators):
     # *** exponentials and roots ***
 
     def exp(self) -> Self:
-        return self._float()._unary(Ops.EXP)
+        return self._to_float()._apply_unary(Ops.EXP)
 
     def exp2(self) -> Self:
         """Returns 2 to the power of each element."""
-        return self._float()._unary(Ops.EXP2)
+        return self._to_float()._apply_unary(Ops.EXP2)
 
     def log(self) -> Self:
         """Returns the natural logarithm."""
-        return self._float()._unary(Ops.LOG)
+        return self._to_float()._apply_unary(Ops.LOG)
 
     def log2(self) -> Self:
-        return self._float()._unary(Ops.LOG2)
+        return self._to_float()._apply_unary(Ops.LOG2)
 
     @rounded_once
     def log10(self) -> Self:
         return self.log2() * math.log10(2)
 
     def sqrt(self) -> Self:
-        return self._float()._unary(Ops.SQRT)
+        return self._to_float()._apply_unary(Ops.SQRT)
 
     @rounded_once
     def rsqrt(self) -> Self:
@@ -74,54 +74,54 @@ class Functions(Operators):
     @rounded_once
     def logaddexp(self, other: Operand) -> Self:
         """Returns ln(eᵃ + eᵇ) without overflow."""
-        taped = self._matched_floats(other, "logaddexp")
-        a, b = (operand._value() for operand in taped)
+        taped = self._match_floats(other, "logaddexp")
+        a, b = (operand._detach_value() for operand in taped)
         gap = (a == b).where(0.0, a - b)  # inf - inf would be NaN
         value = a.maximum(b) + gap.abs().neg().exp()._log1p()
-        return taped[0]._by_own_rule(value.lazydata, logaddexp_gradient, taped, (type(self),))
+        return taped[0]._wrap_with_rule(value.lazydata, logaddexp_gradient, taped, (type(self),))
 
     # *** trigonometry ***
 
     def sin(self) -> Self:
-        return self._float()._unary(Ops.SIN)
+        return self._to_float()._apply_unary(Ops.SIN)
 
     def cos(self) -> Self:
-        return self._float()._unary(Ops.COS)
+        return self._to_float()._apply_unary(Ops.COS)
 
     @rounded_once
     def tan(self) -> Self:
         return self.sin() / self.cos()
 
     def tanh(self) -> Self:
-        return self._float()._unary(Ops.TANH)
+        return self._to_float()._apply_unary(Ops.TANH)
 
     def _log1p(self) -> Self:
         """Returns ln(1 + x), exact near 0 too: the rounding error of 1 + x cancels in x / ((1 + x) - 1) (Kahan)."""
-        x = self._value()
-        whole = 1.0 + x
-        excess = whole - 1.0
+        x = self._detach_value()
+        sum_ = 1.0 + x
+        excess = sum_ - 1.0
         is_lost = excess.eq(0)
-        near_zero = is_lost.where(x, whole.log() * (x / is_lost.where(1.0, excess)))
-        return self._with_rule((x.abs() < 0.5).where(near_zero, whole.log()), log1p_gradient)
+        near_zero = is_lost.where(x, sum_.log() * (x / is_lost.where(1.0, excess)))
+        return self._with_rule((x.abs() < 0.5).where(near_zero, sum_.log()), log1p_gradient)
 
     @rounded_once
     def sinh(self) -> Self:
         """Returns (eˣ - e⁻ˣ) / 2. Near 0, where this cancels, computes t / (1 - t²) · 2 with t = tanh(x / 2)."""
-        taped = self._float()
-        x = taped._value()
+        taped = self._to_float()
+        x = taped._detach_value()
         t = (x * 0.5).tanh()
         near_zero = 2.0 * t / (1.0 - t * t)
         rising, falling = x._half_exponentials()
-        return taped._by_own_rule(
+        return taped._wrap_with_rule(
             (x.abs() < 1.0).where(near_zero, rising - falling).lazydata, sinh_gradient, (taped,), (type(self),)
         )
 
     @rounded_once
     def cosh(self) -> Self:
         """Returns (eˣ + e⁻ˣ) / 2."""
-        taped = self._float()
-        rising, falling = taped._value()._half_exponentials()
-        return taped._by_own_rule((rising + falling).lazydata, cosh_gradient, (taped,), (type(self),))
+        taped = self._to_float()
+        rising, falling = taped._detach_value()._half_exponentials()
+        return taped._wrap_with_rule((rising + falling).lazydata, cosh_gradient, (taped,), (type(self),))
 
     def _half_exponentials(self) -> tuple[Self, Self]:
         """Returns eˣ / 2 and e⁻ˣ / 2. Each is finite if the dtype can represent it, even if eˣ overflows."""
@@ -130,18 +130,18 @@ class Functions(Operators):
 
     def _expm1(self) -> Self:
         """Returns eˣ - 1. Near 0, where this cancels, evaluates the series x + x²/2 + x³/6 + …."""
-        x = self._value()
+        x = self._detach_value()
         series = x._const(1.0)
         for term in reversed(range(2, 15 if x.dtype is dtypes.float64 else 9)):
             series = series * x * (1 / term) + 1.0
         value = (x.abs() < 0.35).where(series * x, x.exp() - 1.0)
-        return self._by_own_rule(value.lazydata, expm1_gradient, (self,), (type(self),))
+        return self._wrap_with_rule(value.lazydata, expm1_gradient, (self,), (type(self),))
 
     @rounded_once
     def asinh(self) -> Self:
         """Returns sign(x) · ln(|x| + √(x² + 1)), computed as ln(1 + …) to be exact for small x."""
-        taped = self._float()
-        x = taped._value()
+        taped = self._to_float()
+        x = taped._detach_value()
         size = x.abs()
         is_huge = size > SQUARE_FITS  # here x² + 1 rounds to x², and x² might overflow
         usual = is_huge.where(1.0, size)
@@ -152,8 +152,8 @@ class Functions(Operators):
     @rounded_once
     def acosh(self) -> Self:
         """Returns ln(x + √(x² - 1)). Computes ln 2x where x² might overflow. The result is NaN below 1."""
-        taped = self._float()
-        x = taped._value()
+        taped = self._to_float()
+        x = taped._detach_value()
         x = (x < 1.0).where(math.nan, x)  # at x = -10⁴, x + √(x² - 1) would round to 0
         is_huge = x.abs() > SQUARE_FITS
         usual = is_huge.where(2.0, x)
@@ -163,45 +163,46 @@ class Functions(Operators):
     @rounded_once
     def atanh(self) -> Self:
         """Returns ln((1 + x) / (1 - x)) / 2."""
-        taped = self._float()
-        x = taped._value()
+        taped = self._to_float()
+        x = taped._detach_value()
         return taped._with_rule((2.0 * x / (1.0 - x))._log1p() * 0.5, atanh_gradient)
 
     @rounded_once
     def atan(self) -> Self:
-        taped = self._float()
-        return taped._with_rule(_arc_tangent(taped._value()), atan_gradient)
+        taped = self._to_float()
+        return taped._with_rule(_arc_tangent(taped._detach_value()), atan_gradient)
 
     @rounded_once
     def asin(self) -> Self:
         """Returns the arc sine, computed as 2 atan(x / (1 + √(1 - x²)))."""
-        taped = self._float()
-        x = taped._value()
+        taped = self._to_float()
+        x = taped._detach_value()
         return taped._with_rule((x / (1.0 + ((1.0 - x) * (1.0 + x)).sqrt())).atan() * 2.0, asin_gradient)
 
     @rounded_once
     def acos(self) -> Self:
         """Returns the arc cosine, computed as 2 atan(√(1 - x) / √(1 + x))."""
-        taped = self._float()
-        x = taped._value()
+        taped = self._to_float()
+        x = taped._detach_value()
         return taped._with_rule(((1.0 - x).sqrt() / (1.0 + x).sqrt()).atan() * 2.0, acos_gradient)
 
     def erf(self) -> Self:
         """Returns the error function."""
-        return self._float()._unary(Ops.ERF)
+        return self._to_float()._apply_unary(Ops.ERF)
 
     # *** rounding ***
 
-    def _rounded_to(self, dtype: DType) -> Self:
+    def _round_to(self, dtype: DType) -> Self:
         """Rounds floats to the nearest ints of `dtype`. Values beyond its range become its limits."""
         if dtype is dtypes.bool:
             return self.round().cast(dtype)
-        whole = self.round()
-        least, most = dtypes.min(dtype), dtypes.max(dtype)
-        in_range = whole.clip(float(least), float(most)).cast(dtype)
-        if int(float(most)) == most and (self.dtype is dtypes.float64 or dtype.itemsize < 4):
+        rounded = self.round()
+        lowest, highest = dtypes.min(dtype), dtypes.max(dtype)
+        in_range = rounded.clip(float(lowest), float(highest)).cast(dtype)
+        if int(float(highest)) == highest and (self.dtype is dtypes.float64 or dtype.itemsize < 4):
             return in_range
-        return (whole >= float(most)).where(most, in_range)  # the float nearest to the limit lies beyond the limit
+        # the float nearest to the limit lies beyond the limit
+        return (rounded >= float(highest)).where(highest, in_range)
 
     # *** predicates ***
 
@@ -219,7 +220,7 @@ class Functions(Operators):
 
     def isclose(self, other: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Self:
         """Returns whether |a - b| ≤ atol + rtol · |b|, element by element."""
-        a, b = self._matched_floats(other, "isclose")
+        a, b = self._match_floats(other, "isclose")
         is_near = ((a - b).abs() <= atol + rtol * b.abs()) & a.isfinite() & b.isfinite()
         is_same = is_near | (a == b)
         return is_same | (a.isnan() & b.isnan()) if equal_nan else is_same
@@ -235,20 +236,22 @@ class Functions(Operators):
         """
         if min_ is None and max_ is None:
             raise RuntimeError("clip() needs min_ or max_")
-        min_, max_ = self._lower_limit(min_), self._upper_limit(max_)
+        min_, max_ = self._raise_limit(min_), self._cut_limit(max_)
         x, numbers = self, []
         for limit in (min_, max_):
             if type(limit) in (int, float, bool):
                 x = x.cast(scalar_dtype(cast("ConstType", limit), x.dtype))
                 numbers.append(limit)
         if dtypes.is_float(x.dtype) and len(numbers) == (min_ is not None) + (max_ is not None):
-            return x._by_own_rule(x._value()._between(min_, max_).lazydata, clip_gradient, (x,), (min_, max_))
-        return self._between(min_, max_)
+            return x._wrap_with_rule(
+                x._detach_value()._clip_between(min_, max_).lazydata, clip_gradient, (x,), (min_, max_)
+            )
+        return self._clip_between(min_, max_)
 
-    def _between(self, low: Operand | None, high: Operand | None) -> Self:
+    def _clip_between(self, low: Operand | None, high: Operand | None) -> Self:
         """Computes `clip` by `maximum` and `minimum`."""
-        result = self if low is None else self._binary(Ops.MAX, low, "clip")
-        return result if high is None else result._binary(Ops.MIN, high, "clip")
+        result = self if low is None else self._apply_binary(Ops.MAX, low, "clip")
+        return result if high is None else result._apply_binary(Ops.MIN, high, "clip")
 
     def clamp(self, min_: Operand | None = None, max_: Operand | None = None) -> Self:
         """Calls `clip`."""
@@ -257,9 +260,9 @@ class Functions(Operators):
     @rounded_once
     def lerp(self, end: Self, weight: Self | float) -> Self:
         """Returns self + (end - self) · weight. For a weight of 0.5 or more, computes it from `end` instead."""
-        start, stop = self._matched(end, "lerp")
+        start, stop = self._match_operands(end, "lerp")
         if isinstance(weight, (int, float)) or dtypes.is_float(weight.dtype):
-            start, stop = start._float(), stop._float()
+            start, stop = start._to_float(), stop._to_float()
         gap = stop - start
         if isinstance(weight, (int, float)):
             return start + gap * weight if abs(weight) < 0.5 else stop - gap * (1 - weight)
@@ -273,21 +276,21 @@ class Functions(Operators):
             return self
         lazydata = self.lazydata.alu(Ops.MAX, self._const(0).lazydata)
         lazydata.note = _RELU.on(lazydata)
-        return self._taped(lazydata, relu_gradient, (self,), None)
+        return self._put_on_tape(lazydata, relu_gradient, (self,), None)
 
     def relu6(self) -> Self:
         """Returns min(max(x, 0), 6)."""
-        return self.relu()._saturated(None, 6)
+        return self.relu()._clip_saturating(None, 6)
 
     @rounded_once
     def sigmoid(self) -> Self:
         """Returns 1 / (1 + e⁻ˣ)."""
-        x = self._float()
+        x = self._to_float()
         exponential = x.lazydata.alu(Ops.NEG).alu(Ops.EXP)
         one = x._const(1.0).lazydata
         lazydata = one.alu(Ops.FDIV, one.alu(Ops.ADD, exponential))
         lazydata.note = _SIGMOID.on(lazydata)
-        return x._taped(lazydata, sigmoid_gradient, (x,), None)
+        return x._put_on_tape(lazydata, sigmoid_gradient, (x,), None)
 
     @rounded_once
     def silu(self) -> Self:
@@ -304,7 +307,7 @@ class Functions(Operators):
         `approximate="none"`."""
         if approximate not in ("tanh", "none"):
             raise ValueError(f"gelu with approximate={approximate!r}: choose 'tanh' or 'none'")
-        x = self._float()
+        x = self._to_float()
         if approximate == "none":
             return 0.5 * x * (1.0 + (x * math.sqrt(1 / 2)).erf())
         linear = math.sqrt(2 / math.pi)
@@ -323,35 +326,35 @@ class Functions(Operators):
     @rounded_once
     def softplus(self, beta: float = 1.0) -> Self:
         """Returns ln(1 + e^(beta·x)) / beta, without overflow: max(z, 0) + ln(1 + e^-|z|) with z = beta·x."""
-        taped = self._float()
-        x = taped._value()
+        taped = self._to_float()
+        x = taped._detach_value()
         z = x * beta if beta != 1 else x
         tail = z.abs().neg().exp()._log1p()
         value = x.maximum(0.0) + tail if beta == 1 else (z > 0).where(x, 0.0) + tail * (1.0 / beta)
-        return taped._by_own_rule(value.lazydata, softplus_gradient, (taped,), (type(self), beta))
+        return taped._wrap_with_rule(value.lazydata, softplus_gradient, (taped,), (type(self), beta))
 
     @rounded_once
     def logsigmoid(self) -> Self:
         """Returns ln sigmoid(x)."""
-        return 0.0 - self._float().neg().softplus()
+        return 0.0 - self._to_float().neg().softplus()
 
     @rounded_once
     def softsign(self) -> Self:
         """Returns x / (1 + |x|)."""
-        x = self._float()
+        x = self._to_float()
         return x / (1 + x.abs())
 
     @rounded_once
     def elu(self, alpha: float = 1.0) -> Self:
         """Returns x for positive elements, else alpha · (eˣ - 1)."""
-        x = self._float()
+        x = self._to_float()
         is_negative = x <= 0
         return is_negative.where(alpha * is_negative.where(x, 0.0)._expm1(), x)
 
     @rounded_once
     def celu(self, alpha: float = 1.0) -> Self:
         """Returns max(x, 0) + min(0, alpha · (e^(x/alpha) - 1))."""
-        x = self._float()
+        x = self._to_float()
         is_negative = x <= 0
         return is_negative.where(alpha * (is_negative.where(x, 0.0) / alpha)._expm1(), x)
 
@@ -363,7 +366,7 @@ class Functions(Operators):
     @rounded_once
     def leakyrelu(self, neg_slope: float = 0.01) -> Self:
         """Returns x for positive elements, else neg_slope · x."""
-        x = self._float()
+        x = self._to_float()
         return (x > 0).where(x, x * neg_slope)
 
     def leaky_relu(self, neg_slope: float = 0.01) -> Self:
@@ -372,9 +375,9 @@ class Functions(Operators):
 
     def hardtanh(self, min_val: ConstType = -1, max_val: ConstType = 1) -> Self:
         """Limits each element to min_val … max_val."""
-        return self._saturated(min_val, max_val)
+        return self._clip_saturating(min_val, max_val)
 
-    def _saturated(self, low: ConstType | None, high: ConstType) -> Self:
+    def _clip_saturating(self, low: ConstType | None, high: ConstType) -> Self:
         """Computes `clip`, without a gradient at the limits, as PyTorch's activations do."""
         if not dtypes.is_float(self.dtype):
             return self.clip(low, high)
@@ -384,10 +387,10 @@ class Functions(Operators):
     @rounded_once
     def hardswish(self) -> Self:
         """Returns x · relu6(x + 3) / 6."""
-        taped = self._float()
-        x = taped._value()
+        taped = self._to_float()
+        x = taped._detach_value()
         value = x * x.add(3).relu6() * (1 / 6)
-        return taped._by_own_rule(value.lazydata, hardswish_gradient, (taped,), (type(self),))
+        return taped._wrap_with_rule(value.lazydata, hardswish_gradient, (taped,), (type(self),))
 
     @rounded_once
     def hardsigmoid(self, alpha: float = 1 / 6, beta: float = 0.5) -> Self:

@@ -21,12 +21,15 @@ def gradient_by_tensors(rule: Callable[..., tuple[Any | None, ...]]) -> Gradient
 
     @wraps(rule)
     def on_values(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
-        kind = step.arg[0]
+        tensor_class = step.arg[0]
         if isinstance(g, LazyBuffer):
-            gradients = rule(step, [kind._wrap(source) for source in step.sources], kind._wrap(g))
+            gradients = rule(step, [tensor_class._wrap(source) for source in step.sources], tensor_class._wrap(g))
             return tuple([None if gradient is None else gradient.lazydata for gradient in gradients])
-        with kind.inference_mode(False):  # the values are on the tape, so the results computed from them must be, too
-            gradients = rule(step, [kind._on_tape(source) for source in step.sources], kind._on_tape(g))
+        # the values are on the tape, so the results computed from them must be, too
+        with tensor_class.inference_mode(False):
+            gradients = rule(
+                step, [tensor_class._wrap_on_tape(source) for source in step.sources], tensor_class._wrap_on_tape(g)
+            )
         return tuple(
             [None if gradient is None else TapedBuffer(gradient.lazydata, gradient._ctx) for gradient in gradients]
         )

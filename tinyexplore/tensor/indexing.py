@@ -47,11 +47,11 @@ class Indexing(Reduction):
         """
         if _is_whole_mask(indices, ()):  # a single bool selects all elements or none
             return self.unsqueeze(0)[indices.reshape((1,))]
-        items = self._index_items(indices)
+        items = self._expand_items(indices)
         if not any(_is_advanced(item) for item in items):
-            return self._basic_view(items)
+            return self._apply_basic_items(items)
         view, numbers, axes, position = self._split_index(items)
-        return view._gathered(numbers, axes, position)
+        return view._gather_coordinates(numbers, axes, position)
 
     def __iter__(self) -> Iterator[Self]:
         if self.ndim == 0:
@@ -65,7 +65,7 @@ class Indexing(Reduction):
             The view that ints, slices and None make; the index tensors of the other items; the axis of each; and the
             position of the index axes in the result.
         """
-        view = self._basic_view([slice(None) if _is_advanced(item) else item for item in items])
+        view = self._apply_basic_items([slice(None) if _is_advanced(item) else item for item in items])
         advanced = [item for item in items if _is_advanced(item)]
         # the positions in `view` of the index tensors and lists; `view` has an axis for each None, and none for ints
         tensors = [item for item in items if not _is_int(item)]
@@ -74,7 +74,9 @@ class Indexing(Reduction):
         # an index without axes removes its axis, like an int
         scalar_axes = [axis for axis, number in zip(axes, numbers) if not number.ndim]
         index_axes = [
-            axis - sum([other < axis for other in scalar_axes]) for axis, number in zip(axes, numbers) if number.ndim
+            axis - sum([scalar_axis < axis for scalar_axis in scalar_axes])
+            for axis, number in zip(axes, numbers)
+            if number.ndim
         ]
         are_adjacent = index_axes == list(range(index_axes[0], index_axes[-1] + 1)) if index_axes else False
         return (
@@ -84,7 +86,7 @@ class Indexing(Reduction):
             index_axes[0] if are_adjacent else 0,
         )  # separated index tensors: their axes stand in front
 
-    def _index_items(self, indices: Any) -> list[Any]:
+    def _expand_items(self, indices: Any) -> list[Any]:
         """Expands `indices` to one item per axis (and None): writes out Ellipsis, and turns bool masks into ints.
 
         A list that contains tensors is read as a tuple: one index for each axis.
@@ -95,7 +97,7 @@ class Indexing(Reduction):
         index_list = list(indices) if is_several else [indices]
         items: list[Any] = []
         for item in index_list:
-            items.extend(_from_mask(item))
+            items.extend(_expand_mask(item))
         consumed = sum(item is not None and item is not Ellipsis for item in items)
         if consumed > self.ndim:
             raise IndexError(
@@ -105,10 +107,10 @@ class Indexing(Reduction):
         if len(ellipses) > 1:
             raise IndexError("an index can only have a single ellipsis (...), at most one Ellipsis")
         position = ellipses[0] if ellipses else len(items)
-        rest = [slice(None)] * (self.ndim - consumed)
-        return items[:position] + rest + items[position + 1 :]
+        full_slices = [slice(None)] * (self.ndim - consumed)
+        return items[:position] + full_slices + items[position + 1 :]
 
-    def _basic_view(self, items: Sequence[Any]) -> Self:
+    def _apply_basic_items(self, items: Sequence[Any]) -> Self:
         """Applies ints, slices and None: shrinks, flips, takes every n-th element, reshapes."""
         bounds: list[tuple[int, int]] = []
         flipped: list[int] = []
@@ -136,9 +138,9 @@ class Indexing(Reduction):
             if not -size <= index < size:
                 raise IndexError(f"index {index} for axis {axis} of size {size} (shape {self.shape}) is out of bounds")
             bounds.append((index % size, index % size + 1))
-        view = self._moved(Ops.SHRINK, self.lazydata.shrink(tuple(bounds)))
+        view = self._wrap_movement(Ops.SHRINK, self.lazydata.shrink(tuple(bounds)))
         if flipped:
-            view = view._moved(Ops.FLIP, view.lazydata.flip(tuple(flipped)))
+            view = view._wrap_movement(Ops.FLIP, view.lazydata.flip(tuple(flipped)))
         for axis, step in steps:
             if view.shape[axis] not in (0, 1):
                 view = view._window(axis, 1, step)
@@ -157,18 +159,18 @@ class Indexing(Reduction):
             raise IndexError(f"a mask with {item.extent} elements for axis {axis} of size {size} (shape {self.shape})")
         if isinstance(item, _TruePlacesOfTensor):
             return self._wrap(item.places.lazydata).to(self.device)
-        indices = _nested_ints(item)
+        indices = _check_nested_ints(item)
         current_size = value_of(size) if isinstance(size, UOp) else size
-        if out_of_range := [index for index in _flattened(indices) if not -current_size <= index < current_size]:
+        if out_of_range := [index for index in _flatten_list(indices) if not -current_size <= index < current_size]:
             raise IndexError(
                 f"index {out_of_range[0]} for axis {axis} of size {size} (shape {self.shape}) is out of bounds"
             )
-        kind = type(self)
+        tensor_class = type(self)
         if isinstance(size, UOp):
-            index = kind(indices, device=self.device, dtype=dtypes.default_int)
-            return (index < 0).where(index + size, index) if min(_flattened(indices), default=0) < 0 else index
-        counted = _mapped(indices, lambda index: index % size if size else index)
-        return kind(counted, device=self.device, dtype=dtypes.default_int)
+            index = tensor_class(indices, device=self.device, dtype=dtypes.default_int)
+            return (index < 0).where(index + size, index) if min(_flatten_list(indices), default=0) < 0 else index
+        from_front = _map_nested(indices, lambda index: index % size if size else index)
+        return tensor_class(from_front, device=self.device, dtype=dtypes.default_int)
 
     def _flatten_indices(self, numbers: Sequence[Self], axes: Sequence[int]) -> Self:
         """Combines the coordinates `numbers` on `axes` to flat indices over these axes, broadcast together.
@@ -195,17 +197,17 @@ class Indexing(Reduction):
             flat_index = in_range.where(flat_index, -1)
         return flat_index._broadcast_to(shape)
 
-    def _gathered(self, numbers: Sequence[Self], axes: Sequence[int], position: int) -> Self:
+    def _gather_coordinates(self, numbers: Sequence[Self], axes: Sequence[int], position: int) -> Self:
         """Gathers the elements whose coordinates on `axes` are `numbers`, broadcast together. Their axes are put at
         `position`."""
         flat_index = self._flatten_indices(numbers, axes)
         shape, total = flat_index.shape, product([self.shape[axis] for axis in axes])
-        others = [axis for axis in range(self.ndim) if axis not in axes]
-        table = self.permute((*others, *axes)).reshape((*(self.shape[axis] for axis in others), total))
-        # (*others before, *shape, *others after, total)
+        other_axes = [axis for axis in range(self.ndim) if axis not in axes]
+        table = self.permute((*other_axes, *axes)).reshape((*(self.shape[axis] for axis in other_axes), total))
+        # (*sizes before, *shape, *sizes after, total)
         spread = (*table.shape[:position], *(1,) * len(shape), *table.shape[position:-1], total)
-        chosen = flat_index.reshape((*(1,) * position, *shape, *(1,) * (len(others) - position), 1))
-        return table.reshape(spread)._gather_last_axis(chosen)
+        spread_index = flat_index.reshape((*(1,) * position, *shape, *(1,) * (len(other_axes) - position), 1))
+        return table.reshape(spread)._gather_last_axis(spread_index)
 
     def _gather_last_axis(self, indices: Self) -> Self:
         """Gathers result[...] = self[..., indices[..., 0]]. All axes but the last broadcast."""
@@ -217,13 +219,13 @@ class Indexing(Reduction):
         index = numbers._broadcast_to(shape).lazydata
         gathered = table.lazydata.gather(index)
         if self.shape[:-1] == shape or is_symbolic((*table.shape, *self.shape)):
-            return table._taped(gathered, GRADIENTS[Ops.GATHER], (table,), index)
-        return self._taped(gathered, picked_gradient, (self,), numbers.lazydata)
+            return table._put_on_tape(gathered, GRADIENTS[Ops.GATHER], (table,), index)
+        return self._put_on_tape(gathered, picked_gradient, (self,), numbers.lazydata)
 
     def gather(self, dim: int, index: Self) -> Self:
         """Gathers result[i, j, k] = self[index[i, j, k], j, k] (for dim = 0). `index` may be smaller on the other
         axes."""
-        axis = self._axis(dim)
+        axis = self._resolve_axis(dim)
         need_tensor(index, "gather: the index")
         fits = index.ndim == self.ndim and all(
             i == axis or axis_size >= requested for i, (axis_size, requested) in enumerate(zip(self.shape, index.shape))
@@ -247,17 +249,17 @@ class Indexing(Reduction):
     def _true_places(self) -> list[Self]:
         """Returns the coordinates, one tensor per axis, of the elements that are not 0, in order. Computes the
         tensor."""
-        flat = self._value().cast(dtypes.bool).reshape((self.numel(),)).contiguous().realize()
+        flat = self._detach_value().cast(dtypes.bool).reshape((self.numel(),)).contiguous().realize()
         dtype = dtypes.default_int if flat.numel() <= dtypes.max(dtypes.default_int) else dtypes.int64
         count = int(flat.sum(dtype=dtype).item())
         rank = flat.cast(dtype).cumsum(0) - 1
         numbers = flat._const(0, dtype, (count,))
-        numbers = numbers._scattered_in(None, 0, flat.where(rank, -1), flat._places(0, dtype)).contiguous()
+        numbers = numbers._scatter_into(None, 0, flat.where(rank, -1), flat._places(0, dtype)).contiguous()
         positions = []
-        below = self.numel()
+        stride = self.numel()
         for size in self.shape:
-            below //= max(size, 1)
-            positions.append((numbers // max(below, 1) % max(size, 1)).cast(dtypes.default_int))
+            stride //= max(size, 1)
+            positions.append((numbers // max(stride, 1) % max(size, 1)).cast(dtypes.default_int))
         return positions
 
     # *** writing ***
@@ -277,9 +279,9 @@ class Indexing(Reduction):
 
     def _write(self, indices: Any, v: Any) -> None:
         if isinstance(self.lazydata, StoredBuffer):
-            part = self._basic_view(self._index_items(indices))
-            written = v if isinstance(v, type(self)) else type(self)(v, dtype=self.dtype)
-            part.assign(written._broadcast_to(part.shape))
+            view = self._apply_basic_items(self._expand_items(indices))
+            values = v if isinstance(v, type(self)) else type(self)(v, dtype=self.dtype)
+            view.assign(values._broadcast_to(view.shape))
             return
         if isinstance(v, (int, float)):
             v = checked(v, self.dtype)
@@ -299,46 +301,46 @@ class Indexing(Reduction):
             note_change(self)
             self.lazydata = laid_out_as(indices.where(value, self).lazydata, self.lazydata)
             return
-        items = self._index_items(indices)
+        items = self._expand_items(indices)
         plain = [slice(None) if _is_advanced(item) else item for item in items]
-        StaleViews.warn_of(self, self._basic_view(plain).lazydata, v, value)
+        StaleViews.warn_of(self, self._apply_basic_items(plain).lazydata, v, value)
         if any(_is_advanced(item) for item in items):
             self._write_places(items, value)
         else:
-            self._write_view(items, _broadcast_value(value, self._basic_view(items).shape))
+            self._write_view(items, _broadcast_value(value, self._apply_basic_items(items).shape))
 
     def _write_places(self, items: Sequence[Any], value: Self) -> None:
         """Writes `value` at `items`, row by row: one row for each index on the axes of the index tensors and lists."""
         view, numbers, axes, position = self._split_index(items)
-        others = [axis for axis in range(view.ndim) if axis not in axes]
+        other_axes = [axis for axis in range(view.ndim) if axis not in axes]
         flat_index = view._flatten_indices(numbers, axes)
-        first, rank = [view.shape[axis] for axis in others], flat_index.ndim
-        source = _broadcast_value(value, (*first[:position], *flat_index.shape, *first[position:]))
+        other_sizes, rank = [view.shape[axis] for axis in other_axes], flat_index.ndim
+        source = _broadcast_value(value, (*other_sizes[:position], *flat_index.shape, *other_sizes[position:]))
         order = [*range(position, position + rank), *range(position), *range(position + rank, source.ndim)]
-        source = source.permute(order).reshape((flat_index.numel(), *first))
-        rows = view.permute((*axes, *others)).reshape((product([view.shape[axis] for axis in axes]), *first))
-        index = flat_index.reshape((flat_index.numel(), *(1,) * len(first)))._broadcast_to(source.shape)
-        written = rows._scattered_in(None, 0, index, source)
-        written = written.reshape((*(view.shape[axis] for axis in axes), *first))
-        order_back = [*axes, *others]
-        written = written.permute(sorted(range(view.ndim), key=order_back.__getitem__))
-        self._write_view([slice(None) if _is_advanced(item) else item for item in items], written)
+        source = source.permute(order).reshape((flat_index.numel(), *other_sizes))
+        rows = view.permute((*axes, *other_axes)).reshape((product([view.shape[axis] for axis in axes]), *other_sizes))
+        index = flat_index.reshape((flat_index.numel(), *(1,) * len(other_sizes)))._broadcast_to(source.shape)
+        updated = rows._scatter_into(None, 0, index, source)
+        updated = updated.reshape((*(view.shape[axis] for axis in axes), *other_sizes))
+        order_back = [*axes, *other_axes]
+        updated = updated.permute(sorted(range(view.ndim), key=order_back.__getitem__))
+        self._write_view([slice(None) if _is_advanced(item) else item for item in items], updated)
 
     def _write_view(self, items: Sequence[Any], value: Self) -> None:
         """Writes `value` at ints, slices and None."""
         is_all = all(isinstance(item, slice) and item == slice(None) for item in items)
         if not is_all and type(self.lazydata) is LazyBuffer and self.lazydata.can_be_written:
-            written_to = with_part(self._basic_view(items).lazydata, self.lazydata, value.lazydata)
+            written_to = with_part(self._apply_basic_items(items).lazydata, self.lazydata, value.lazydata)
             note_change(self, in_part=True)
             self.lazydata = written_to
             return
         if not is_all:
-            written = self._scattered(items, value._const(True, dtypes.bool, value.shape))
-            value = written.where(self._scattered(items, value), self)
+            is_written = self._scatter_to_view(items, value._const(True, dtypes.bool, value.shape))
+            value = is_written.where(self._scatter_to_view(items, value), self)
         note_change(self)
         self.lazydata = laid_out_as(value.lazydata, self.lazydata)
 
-    def _scattered_in(self, op: Ops | None, axis: int, index: Self, source: Self, is_mean: bool = False) -> Self:
+    def _scatter_into(self, op: Ops | None, axis: int, index: Self, source: Self, is_mean: bool = False) -> Self:
         """Combines `source` by `op` into the positions of `axis` that `index` gives, in order. Without `op`, the last
         element stays.
 
@@ -349,19 +351,19 @@ class Indexing(Reduction):
         if is_mean or (op in (Ops.ADD, Ops.MUL) and dtypes.is_float(self.dtype)):
             x, source = x.cast(sum_dtype(self.dtype)), source.cast(sum_dtype(self.dtype))
         scattered = x.lazydata.scatter(op, axis, index.lazydata, source.lazydata)
-        total = x._taped(scattered, GRADIENTS[Ops.SCATTER], (x, source), (op, axis, index.lazydata))
+        total = x._put_on_tape(scattered, GRADIENTS[Ops.SCATTER], (x, source), (op, axis, index.lazydata))
         return total if is_mean else total.cast(self.dtype)
 
-    def _scattered(self, items: Sequence[Any], values: Self) -> Self:
+    def _scatter_to_view(self, items: Sequence[Any], values: Self) -> Self:
         """Returns zeros of this tensor's shape with `values` at the view of `items`: the gradient of that view."""
-        kind = type(self)
+        tensor_class = type(self)
         zeros = self._const(0.0, dtypes.default_float)
         zeros.requires_grad = True
-        was_off, kind.no_grad = kind.no_grad, False
+        was_off, tensor_class.no_grad = tensor_class.no_grad, False
         try:
-            view = zeros._basic_view(items)
+            view = zeros._apply_basic_items(items)
         finally:
-            kind.no_grad = was_off
+            tensor_class.no_grad = was_off
         gradients_by_id = {id(tensor): gradient for tensor, gradient in gradients(view, values.lazydata)}
         return self._wrap(gradients_by_id[id(zeros)])
 
@@ -399,7 +401,7 @@ def _is_advanced(item: Any) -> bool:
     return not (item is None or item is Ellipsis or isinstance(item, slice) or _is_int(item))
 
 
-def _from_mask(item: Any) -> list[Any]:
+def _expand_mask(item: Any) -> list[Any]:
     """Converts a bool mask to lists of its true indices, one list per axis. Returns other items unchanged, in a
     list."""
     if isinstance(item, Indexing):
@@ -413,17 +415,17 @@ def _from_mask(item: Any) -> list[Any]:
         raise IndexError(f"index {item}: a single bool is not an index; use a list of bools, or None for a new axis")
     elif isinstance(item, (list, tuple)) or hasattr(item, "__array_interface__") and getattr(item, "ndim", 0) > 0:
         rows = item if isinstance(item, (list, tuple)) else item.tolist()
-        first, rank = rows, 0
-        while isinstance(first, (list, tuple)):
+        innermost, rank = rows, 0
+        while isinstance(innermost, (list, tuple)):
             rank += 1
-            first = first[0] if first else 0
-        if not isinstance(first, bool):
+            innermost = innermost[0] if innermost else 0
+        if not isinstance(innermost, bool):
             return [list(rows)]
     else:
         if not (item is None or item is Ellipsis or isinstance(item, slice) or _is_int(item)):
             raise IndexError(f"index {item!r} ({type(item).__name__}): need ints, slices, None, ..., lists or tensors")
         return [item]
-    positions = [_TruePlaces(extent) for extent in _extents(rows, rank)]
+    positions = [_TruePlaces(extent) for extent in _measure_extents(rows, rank)]
     _true_places(rows, (), positions)
     return list(positions)
 
@@ -448,7 +450,7 @@ class _TruePlacesOfTensor:
     extent: int
 
 
-def _extents(rows: Any, rank: int) -> list[int]:
+def _measure_extents(rows: Any, rank: int) -> list[int]:
     extents = []
     for _ in range(rank):
         extents.append(len(rows))
@@ -471,8 +473,8 @@ def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
 
     `step` begins at the first element, or at the last one if it is negative.
     """
-    for part in (item.start, item.stop, item.step):
-        if part is not None and not _is_int(part):
+    for bound in (item.start, item.stop, item.step):
+        if bound is not None and not _is_int(bound):
             raise TypeError(f"slice {item}: its parts must be ints")
     if UOp in (type(item.start), type(item.stop), type(size)):
         return _symbolic_slice(item, size)
@@ -500,21 +502,21 @@ def _symbolic_slice(item: slice, size: Any) -> tuple[Any, Any, int]:
     return start, stop, step
 
 
-def _nested_ints(item: Any) -> Any:
+def _check_nested_ints(item: Any) -> Any:
     if isinstance(item, (list, tuple)):
-        return [_nested_ints(part) for part in item]
+        return [_check_nested_ints(child) for child in item]
     if not hasattr(item, "__index__") or isinstance(item, bool):
         raise IndexError(f"index {item!r} ({type(item).__name__}) in a list: need ints, or bools only")
     return item.__index__()
 
 
-def _flattened(item: Any) -> list[int]:
+def _flatten_list(item: Any) -> list[int]:
     if not isinstance(item, list):
         return [item]
-    return [index for part in item for index in _flattened(part)]
+    return [index for child in item for index in _flatten_list(child)]
 
 
-def _mapped(item: Any, change: Any) -> Any:
+def _map_nested(item: Any, function: Any) -> Any:
     if isinstance(item, list):
-        return [_mapped(part, change) for part in item]
-    return change(item)
+        return [_map_nested(child, function) for child in item]
+    return function(item)

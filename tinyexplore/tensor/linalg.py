@@ -34,7 +34,7 @@ T = TypeVar("T", bound="LinearAlgebra")
 class LinearAlgebra(Creation, Products):
     __slots__ = ()
 
-    def _matrices(self, operation: str) -> tuple[Self, Self]:
+    def _scale_matrices(self, operation: str) -> tuple[Self, Self]:
         """Scales this tensor, in the dtype to compute in, by powers of 2, so that squares neither overflow nor
         underflow.
 
@@ -43,7 +43,7 @@ class LinearAlgebra(Creation, Products):
         """
         if self.ndim < 2 or 0 in self.shape:
             raise ShapeError(f"{operation} of a tensor of shape {self.shape}: need non-empty matrices (…, m, n)")
-        x = self._float()
+        x = self._to_float()
         x = x.cast(sum_dtype(x.dtype))
         peak = x.detach().abs().max((-2, -1), keepdim=True).clip(SMALLEST[x.dtype])
         scale = peak.log2().floor().exp2()
@@ -54,9 +54,9 @@ class LinearAlgebra(Creation, Products):
 
         Each Householder reflection H = 1 - 2 v vᵀ makes one column zero below the diagonal.
         """
-        r, unit = self._matrices("qr")
+        r, unit = self._scale_matrices("qr")
         rows, columns = r.shape[-2:]
-        dtype = self._float().dtype
+        dtype = self._to_float().dtype
         q = type(self).eye(rows, dtype=r.dtype, device=self.device)._broadcast_to((*r.shape[:-1], rows))
         row_numbers = r._places(r.ndim - 2)
         for k in range(min(rows - 1, columns)):
@@ -85,37 +85,37 @@ class LinearAlgebra(Creation, Products):
         if self.ndim >= 2 and self.shape[-2] < self.shape[-1]:
             v, s, u = self.transpose(-2, -1).svd(full_matrices)
             return u.transpose(-2, -1), s, v.transpose(-2, -1)
-        taped, scale = self._matrices("svd")
-        dtype, x = self._float().dtype, taped.detach()
+        taped, scale = self._scale_matrices("svd")
+        dtype, x = self._to_float().dtype, taped.detach()
         count = x.shape[-1]
         even = count + count % 2
         w = x.pad([(0, 0)] * (x.ndim - 1) + [(0, even - count)])
         v = type(self).eye(even, dtype=x.dtype, device=x.device)._broadcast_to((*x.shape[:-2], even, even))
         joined = w.cat(v, dim=-2)  # the columns of V undergo the same operations as those of W
         for _ in range(SWEEPS[x.dtype] * (even - 1) if even > 2 else 2):
-            joined = _next_round(_rotate_pairs(joined, x.shape[-2])).contiguous()
+            joined = _advance_round(_rotate_pairs(joined, x.shape[-2])).contiguous()
         w, v = joined.split([x.shape[-2], even], joined.ndim - 2)
         lengths = w.square().sum(-2).sqrt()
         order = lengths.argsort(-1, descending=True)[..., :count]
         s = lengths.gather(-1, order)
-        w, v = (part._columns(order) for part in (w, v))
+        w, v = (matrix._permute_columns(order) for matrix in (w, v))
         v = v[..., :count, :]
         q, r = (w / s.eq(0).where(1.0, s).unsqueeze(-2)).qr()
         signs = (r.diagonal(0, r.ndim - 2, r.ndim - 1) < 0).where(-1.0, 1.0)
         u = q[..., :count] * signs.unsqueeze(-2)
         factors = u.cat(s.unsqueeze(-2), v, dim=-2).contiguous()
-        factors = taped._by_own_rule(factors.lazydata, svd_gradient, (taped,), (type(self),))
-        u, s, v = factors._factors(x.shape[-2])
+        factors = taped._wrap_with_rule(factors.lazydata, svd_gradient, (taped,), (type(self),))
+        u, s, v = factors._split_factors(x.shape[-2])
         if full_matrices and x.shape[-2] > count:
             u = u.cat(q[..., count:], dim=-1)
         return u.cast(dtype), (s * scale.squeeze(-1)).cast(dtype), v.transpose(-2, -1).cast(dtype)
 
-    def _factors(self, rows: int) -> tuple[Self, Self, Self]:
+    def _split_factors(self, rows: int) -> tuple[Self, Self, Self]:
         """Returns U (…, rows, n), S (…, n) and V (…, n, n), which this tensor has stacked along its rows."""
         u, s, v = self.split([rows, 1, self.shape[-1]], self.ndim - 2)
         return u, s.squeeze(-2), v
 
-    def _columns(self, order: Self) -> Self:
+    def _permute_columns(self, order: Self) -> Self:
         """Permutes the columns of each matrix by `order`."""
         index = order.unsqueeze(-2)._broadcast_to((*self.shape[:-1], order.shape[-1]))
         return self.gather(-1, index)
@@ -131,16 +131,16 @@ def svd_gradient(
     of the factors' differentials (Papadopoulo and Lourakis 2000). If the result does not depend on the choice of
     vectors for equal values, the first numerator is 0. Such quotients, and S⁻¹ of 0, count as 0.
     """
-    factors = step.arg[0]._on_tape(step.result)
+    factors = step.arg[0]._wrap_on_tape(step.result)
     rows, columns = values[0].shape[-2:]
-    u, s, v = factors._factors(rows)
-    du, ds, dv = g._factors(rows)
+    u, s, v = factors._split_factors(rows)
+    du, ds, dv = g._split_factors(rows)
     s_columns, s_rows = s.unsqueeze(-2), s.unsqueeze(-1)
     k, ell = _skew(u, du), _skew(v, dv)
-    inner = _quotient(0.5 * (k + ell), s_columns - s_rows) + _quotient(0.5 * (k - ell), s_columns + s_rows)
+    inner = _divide_safely(0.5 * (k + ell), s_columns - s_rows) + _divide_safely(0.5 * (k - ell), s_columns + s_rows)
     gradient = u.dot(inner) + u * ds.unsqueeze(-2)
     if rows > columns:
-        gradient = gradient + _quotient(du - u.dot(u.transpose(-2, -1).dot(du)), s_columns)
+        gradient = gradient + _divide_safely(du - u.dot(u.transpose(-2, -1).dot(du)), s_columns)
     return (gradient.dot(v.transpose(-2, -1)),)
 
 
@@ -150,16 +150,16 @@ def _skew(x: LinearAlgebra, dx: LinearAlgebra) -> LinearAlgebra:
     return product - product.transpose(-2, -1)
 
 
-def _quotient(x: LinearAlgebra, y: LinearAlgebra) -> LinearAlgebra:
+def _divide_safely(x: LinearAlgebra, y: LinearAlgebra) -> LinearAlgebra:
     """Returns x / y, or 0 where y is 0 or so small that 1 / y might overflow."""
-    none = y.abs() < SMALLEST[y.dtype]
-    return none.where(0.0, x / none.where(1.0, y))
+    is_tiny = y.abs() < SMALLEST[y.dtype]
+    return is_tiny.where(0.0, x / is_tiny.where(1.0, y))
 
 
 def _rotate_pairs(joined: T, rows: int) -> T:
     """Rotates columns i of the left and right half so that their first `rows` elements are orthogonal (Jacobi)."""
-    half = joined.shape[-1] // 2
-    left, right = joined.split(half, joined.ndim - 1)
+    column_count = joined.shape[-1] // 2
+    left, right = joined.split(column_count, joined.ndim - 1)
     p, q = left[..., :rows, :], right[..., :rows, :]
     a, b = p.square().sum(-2, keepdim=True), q.square().sum(-2, keepdim=True)
     c = (p * q).sum(-2, keepdim=True)
@@ -172,12 +172,12 @@ def _rotate_pairs(joined: T, rows: int) -> T:
     return (left * cosine - right * sine).cat(left * sine + right * cosine, dim=-1)
 
 
-def _next_round(joined: T) -> T:
+def _advance_round(joined: T) -> T:
     """Permutes the columns for the next round of a tournament: all but the first move by one position around the two
     halves."""
-    half = joined.shape[-1] // 2
-    if half == 1:
+    middle = joined.shape[-1] // 2
+    if middle == 1:
         return joined
-    parts = [(0, 1), (half, half + 1), (1, half - 1), (half + 1, 2 * half), (half - 1, half)]
-    pieces = [joined[..., start:stop] for start, stop in parts if stop > start]
+    ranges = [(0, 1), (middle, middle + 1), (1, middle - 1), (middle + 1, 2 * middle), (middle - 1, middle)]
+    pieces = [joined[..., start:stop] for start, stop in ranges if stop > start]
     return pieces[0].cat(*pieces[1:], dim=-1)

@@ -16,12 +16,12 @@ def live_tensors() -> list[Tensor]:
     return _living({Tensor, *_subclasses(Tensor)})
 
 
-def _living(kinds: set[type]) -> list[Any]:
-    return [instance for instance in living(kinds) if hasattr(instance, "lazydata")]
+def _living(classes: set[type]) -> list[Any]:
+    return [instance for instance in living(classes) if hasattr(instance, "lazydata")]
 
 
-def _subclasses(kind: type[Tensor]) -> Iterator[type[Tensor]]:
-    for subclass in kind.__subclasses__():
+def _subclasses(tensor_class: type[Tensor]) -> Iterator[type[Tensor]]:
+    for subclass in tensor_class.__subclasses__():
         yield subclass
         yield from _subclasses(subclass)
 

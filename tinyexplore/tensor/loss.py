@@ -53,7 +53,7 @@ class Loss(Creation):
         dtype = dtypes.default_int if dtypes.is_float(x.dtype) else place_dtype(x.dtype)
         return (spread == spread._places(spread.ndim - 1, dtype)).cast(dtypes.default_int)
 
-    def _averaged(self, reduction: str) -> Self:
+    def _average_loss(self, reduction: str) -> Self:
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f"reduction {reduction!r}: choose 'mean', 'sum' or 'none'")
         if reduction == "none":
@@ -65,11 +65,11 @@ class Loss(Creation):
         """Returns -(y · ln p + (1 - y) · ln(1 - p)) with p = this tensor. As in PyTorch, each logarithm is at least
         -100."""
         need_tensor(y, "binary cross entropy: y")
-        taped = self._float()._matched(y._float(), "binary cross entropy")
-        p, y = (operand._value() for operand in taped)
+        taped = self._to_float()._match_operands(y._to_float(), "binary cross entropy")
+        p, y = (operand._detach_value() for operand in taped)
         losses = y.neg() * p.log().clip(LEAST_LOG) - (1 - y) * p.neg()._log1p().clip(LEAST_LOG)
-        losses = taped[0]._by_own_rule(losses.lazydata, binary_crossentropy_gradient, taped, (type(self),))
-        return losses._averaged(reduction)
+        losses = taped[0]._wrap_with_rule(losses.lazydata, binary_crossentropy_gradient, taped, (type(self),))
+        return losses._average_loss(reduction)
 
     @rounded_once
     def binary_crossentropy_logits(
@@ -81,11 +81,11 @@ class Loss(Creation):
         `pos_weight` w, which broadcasts, weights positive examples: -(w · y · ln p + (1 - y) · ln(1 - p)).
         """
         need_tensor(y, "binary cross entropy: y")
-        taped = list(self._float()._matched(y._float(), "binary cross entropy"))
+        taped = list(self._to_float()._match_operands(y._to_float(), "binary cross entropy"))
         if pos_weight is not None:
-            x, weight = taped[0]._matched(pos_weight, "binary cross entropy: pos_weight")
-            taped = [*x._matched(taped[1], "binary cross entropy"), weight]
-        x, y, *weights = (operand._value() for operand in taped)
+            x, weight = taped[0]._match_operands(pos_weight, "binary cross entropy: pos_weight")
+            taped = [*x._match_operands(taped[1], "binary cross entropy"), weight]
+        x, y, *weights = (operand._detach_value() for operand in taped)
         tail = x.abs().neg().exp()._log1p()
         if not weights:
             share = (x > 0).where(1 - y, y)
@@ -93,8 +93,8 @@ class Loss(Creation):
         else:
             of_positive, of_negative = x.neg().relu() + tail, x.relu() + tail  # -ln p and -ln(1 - p)
             losses = y.eq(0).where(0.0, weights[0] * y * of_positive) + y.eq(1).where(0.0, (1 - y) * of_negative)
-        losses = self._by_own_rule(losses.lazydata, binary_crossentropy_logits_gradient, tuple(taped), (type(self),))
-        return losses._averaged(reduction)
+        losses = self._wrap_with_rule(losses.lazydata, binary_crossentropy_logits_gradient, tuple(taped), (type(self),))
+        return losses._average_loss(reduction)
 
     def _class_axis(self, y: Self) -> int:
         """Returns the class axis of logits (batch, classes, …) or (classes,). `y` holds class indices or
@@ -122,13 +122,13 @@ class Loss(Creation):
         classes = self.shape[-1]
         counts = Y.ne(ignore_index)
         is_label = Y.unsqueeze(-1) == logs._places(logs.ndim - 1, place_dtype(Y.dtype))
-        chosen = (is_label & counts.unsqueeze(-1)).where(logs, 0.0).sum(-1)
+        label_logs = (is_label & counts.unsqueeze(-1)).where(logs, 0.0).sum(-1)
         if label_smoothing:
             even = counts.where(logs.sum(-1), 0.0) * (1.0 / classes)
-            chosen = chosen * (1 - label_smoothing) + even * label_smoothing
+            label_logs = label_logs * (1 - label_smoothing) + even * label_smoothing
         if reduction == "mean":
-            return chosen.sum().neg() / counts.sum()
-        return chosen.neg()._averaged(reduction)
+            return label_logs.sum().neg() / counts.sum()
+        return label_logs.neg()._average_loss(reduction)
 
     @rounded_once
     def nll_loss(
@@ -136,7 +136,7 @@ class Loss(Creation):
     ) -> Self:
         """Returns -x at the class index in `Y`, for log-probabilities x (batch, classes, …). `weight` has a weight for
         each class."""
-        logs, axis = self._float(), self._class_axis(Y)
+        logs, axis = self._to_float(), self._class_axis(Y)
         classes = self._places(axis, place_dtype(Y.dtype))
         is_label = Y.unsqueeze(axis) == classes
         if ignore_index is not None:
@@ -148,7 +148,7 @@ class Loss(Creation):
         losses = share.ne(0).where(logs * share, 0.0).sum(axis).neg()  # a term with weight 0 may be infinite
         if reduction == "mean":
             return losses.sum() / share.sum()
-        return losses._averaged(reduction)
+        return losses._average_loss(reduction)
 
     @rounded_once
     def cross_entropy(self, Y: Self, reduction: str = "mean", label_smoothing: float = 0.0) -> Self:
@@ -158,14 +158,16 @@ class Loss(Creation):
         axis = self._class_axis(Y)
         classes = self.shape[axis]
         logs = self.log_softmax(axis)
-        least = label_smoothing / classes
+        smoothing_share = label_smoothing / classes
         if Y.shape != self.shape:
             is_label = Y.unsqueeze(axis) == self._places(axis, place_dtype(Y.dtype))
-            terms = is_label.where(logs * (1 - label_smoothing + least), logs * least if label_smoothing else 0.0)
+            terms = is_label.where(
+                logs * (1 - label_smoothing + smoothing_share), logs * smoothing_share if label_smoothing else 0.0
+            )
         else:
-            share = Y * (1 - label_smoothing) + least if label_smoothing else Y
+            share = Y * (1 - label_smoothing) + smoothing_share if label_smoothing else Y
             terms = share.eq(0).where(0.0, logs * share)  # a term with weight 0 may be infinite
-        return terms.sum(axis).neg()._averaged(reduction)
+        return terms.sum(axis).neg()._average_loss(reduction)
 
 
 @gradient_by_tensors

@@ -32,19 +32,19 @@ def flat_sizes(first: Any, rest: tuple[Any, ...], trailing: Shape | int = ()) ->
         first = (first, *rest)
     for size in first:
         if type(size) is not int:
-            return _checked_sizes(first, trailing)
+            return _check_shape_sizes(first, trailing)
     return tuple(first)
 
 
-def _checked_sizes(sizes: Sequence[Any], default: Shape | int) -> Shape:
+def _check_shape_sizes(sizes: Sequence[Any], default: Shape | int) -> Shape:
     """Checks the sizes of a shape: ints, symbolic sizes, or None, which becomes the size in `default`."""
     checked = []
     for axis, size in enumerate(sizes):
         if size is None and (isinstance(default, int) or axis < len(default)):
             size = default if isinstance(default, int) else default[axis]
         if not isinstance(size, (int, UOp)) or isinstance(size, bool):
-            kind = ValueError if isinstance(size, (tuple, list)) else TypeError  # f((2, 3), 4) mixes both forms
-            raise kind(f"a shape or an order is made of ints; found {size!r} ({type(size).__name__}) in {sizes}")
+            error_class = ValueError if isinstance(size, (tuple, list)) else TypeError  # f((2, 3), 4) mixes both forms
+            raise error_class(f"a shape or an order is made of ints; found {size!r} ({type(size).__name__}) in {sizes}")
         checked.append(size)
     return normalize_sizes(tuple(checked))
 
@@ -56,7 +56,7 @@ def _require_tensors(tensors: Sequence[T], operation: str) -> Sequence[T]:
     return tensors
 
 
-def _first_of(tensors: Sequence[T], operation: str) -> T:
+def _require_first(tensors: Sequence[T], operation: str) -> T:
     """Returns the first of the tensors to join. Raises if there are none."""
     if not tensors:
         raise ArgumentError(f"{operation} of an empty list: need one tensor at least")
@@ -80,7 +80,7 @@ def min_zero(amount: Any) -> int:
 PARTS_AT_ONCE = 8  # most parts joined in one kernel, which tests for each element which part it belongs to
 
 
-def _joined(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
+def _concatenate(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
     """Concatenates ints along `axis`: pads each part with zeros, and adds the padded parts."""
     total: Any = sum([part.shape[axis] for part in parts])
     start: Any = 0
@@ -111,7 +111,7 @@ class Movement(Operators):
             new_shape = self._without_minus_one(new_shape)
         if has_negative(new_shape):
             raise ShapeError(f"reshape {self.shape} to {new_shape}: sizes cannot be negative, but for one -1")
-        return self._moved(Ops.RESHAPE, self.lazydata.reshape(new_shape))
+        return self._wrap_movement(Ops.RESHAPE, self.lazydata.reshape(new_shape))
 
     def _without_minus_one(self, new_shape: Shape) -> Shape:
         if new_shape.count(-1) > 1:
@@ -138,14 +138,14 @@ class Movement(Operators):
         """Merges axes `start_dim` to `end_dim` to one. A scalar gets one axis."""
         if self.ndim == 0 and (start_dim, end_dim) in ((0, -1), (0, 0), (-1, -1)):
             return self.reshape((1,))
-        start, end = self._axis(start_dim), self._axis(end_dim)
-        if start > end:
+        start, stop = self._resolve_axis(start_dim), self._resolve_axis(end_dim)
+        if start > stop:
             raise ValueError(f"flatten axes {start_dim} to {end_dim} of {self.shape}: the first comes after the last")
-        return self.reshape((*self.shape[:start], prod(self.shape[start : end + 1]), *self.shape[end + 1 :]))
+        return self.reshape((*self.shape[:start], prod(self.shape[start : stop + 1]), *self.shape[stop + 1 :]))
 
     def unflatten(self, dim: int, sizes: Sequence[int]) -> Self:
         """Splits axis `dim` into axes of `sizes`, one of which may be -1."""
-        axis = self._axis(dim)
+        axis = self._resolve_axis(dim)
         axis_size = self.shape[axis]
         if not isinstance(sizes, (list, tuple)):
             raise TypeError(f"unflatten axis {dim} of {self.shape}: the sizes are {shown(sizes)}: need several ints")
@@ -164,15 +164,15 @@ class Movement(Operators):
         """Removes axes of size 1: all of them, or `dim` if it has size 1."""
         if dim is None:
             return self.reshape(tuple(size for size in self.shape if size != 1))
-        axis = self._axis(dim)
+        axis = self._resolve_axis(dim)
         if self.ndim == 0 or self.shape[axis] != 1:
             return self
         return self.reshape(self.shape[:axis] + self.shape[axis + 1 :])
 
     def unsqueeze(self, dim: int) -> Self:
         """Inserts a new axis of size 1 at position `dim`."""
-        axis = self._axis(dim, extra=1)
-        return self._reshaped((*self.shape[:axis], 1, *self.shape[axis:]))
+        axis = self._resolve_axis(dim, extra=1)
+        return self._reshape_checked((*self.shape[:axis], 1, *self.shape[axis:]))
 
     # *** repeating ***
 
@@ -193,7 +193,7 @@ class Movement(Operators):
         if len(times) < self.ndim or has_negative(times):
             raise ShapeError(f"repeat {self.shape} by {times}: need one non-negative number per axis")
         old_shape = (1,) * (len(times) - self.ndim) + self.shape
-        with_new_axes = self._reshaped(tuple(size for n in old_shape for size in (1, n)))
+        with_new_axes = self._reshape_checked(tuple(size for n in old_shape for size in (1, n)))
         spread = with_new_axes._broadcast_to(tuple(size for pair in zip(times, old_shape) for size in pair))
         return spread.reshape(tuple(time * n for time, n in zip(times, old_shape)))
 
@@ -202,7 +202,7 @@ class Movement(Operators):
         need_int(repeats, "repeat_interleave: repeats", 0)
         if dim is None:
             return self.flatten().repeat_interleave(repeats, 0)
-        axis = self._axis(dim)
+        axis = self._resolve_axis(dim)
         head, axis_size, tail = self.shape[:axis], self.shape[axis], self.shape[axis + 1 :]
         spread = self.reshape((*head, axis_size, 1, *tail))._broadcast_to((*head, axis_size, repeats, *tail))
         return spread.reshape((*head, axis_size * repeats, *tail))
@@ -212,19 +212,19 @@ class Movement(Operators):
     def permute(self, order: int | Sequence[int], *args: int) -> Self:
         """Reorders the axes."""
         new_order = flat_sizes(order, args)
-        axes = tuple([self._axis(axis) for axis in new_order])
+        axes = tuple([self._resolve_axis(axis) for axis in new_order])
         if sorted(axes) != list(range(self.ndim)):
             raise ShapeError(f"permute {self.shape} by {new_order}: need each of 0..{self.ndim - 1} once")
-        return self._moved(Ops.PERMUTE, self.lazydata.permute(axes))
+        return self._wrap_movement(Ops.PERMUTE, self.lazydata.permute(axes))
 
     def transpose(self, dim0: int = 1, dim1: int = 0) -> Self:
         """Swaps two axes."""
         order = list(range(self.ndim))
-        first, second = self._axis(dim0), self._axis(dim1)
+        first, second = self._resolve_axis(dim0), self._resolve_axis(dim1)
         if not order:
             return self
         order[first], order[second] = order[second], order[first]
-        return self._moved(Ops.PERMUTE, self.lazydata.permute(order))
+        return self._wrap_movement(Ops.PERMUTE, self.lazydata.permute(order))
 
     @property
     def T(self) -> Self:
@@ -233,7 +233,7 @@ class Movement(Operators):
 
     def flip(self, axis: int | Sequence[int], *args: int) -> Self:
         """Reverses the order along the given axes."""
-        return self._moved(Ops.FLIP, self.lazydata.flip(self._axes(flat_sizes(axis, args))))
+        return self._wrap_movement(Ops.FLIP, self.lazydata.flip(self._resolve_axes(flat_sizes(axis, args))))
 
     def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Self:
         """Rotates the elements along `dims` by `shifts`: elements that leave at one end enter at the other."""
@@ -247,7 +247,7 @@ class Movement(Operators):
             raise ArgumentError(f"roll by {steps} along {axes}: need one shift per axis")
         result = self
         for step, axis in zip(steps, axes):
-            axis_size: Any = self.shape[self._axis(axis)]
+            axis_size: Any = self.shape[self._resolve_axis(axis)]
             if isinstance(axis_size, int):
                 cut: Any = -step % max(axis_size, 1)
             else:  # reduced to less than the full size
@@ -266,13 +266,18 @@ class Movement(Operators):
         tinygrad programs also write None for axes that do not exist; these are ignored.
         """
         amounts = arg if isinstance(arg, (list, tuple)) else (arg,)
-        for part in amounts:
-            if part is not None and (not isinstance(part, (list, tuple)) or len(part) != 2):
+        for bounds_of_axis in amounts:
+            if bounds_of_axis is not None and (
+                not isinstance(bounds_of_axis, (list, tuple)) or len(bounds_of_axis) != 2
+            ):
                 raise TypeError(f"shrink {self.shape} to {shown(arg)}: need one (start, stop) or None per axis")
-        bounds: Any = tuple((0, size) if part is None else tuple(part) for part, size in zip(arg, self.shape))
-        if len(arg) < self.ndim or any([part is not None for part in arg[self.ndim :]]):
+        bounds: Any = tuple(
+            (0, size) if bounds_of_axis is None else tuple(bounds_of_axis)
+            for bounds_of_axis, size in zip(arg, self.shape)
+        )
+        if len(arg) < self.ndim or any([bounds_of_axis is not None for bounds_of_axis in arg[self.ndim :]]):
             raise ShapeError(f"shrink {self.shape} to {tuple(arg)}: need one (start, stop) or None per axis")
-        return self._moved(Ops.SHRINK, self.lazydata.shrink(bounds))
+        return self._wrap_movement(Ops.SHRINK, self.lazydata.shrink(bounds))
 
     def pad(self, padding: Sequence[Any], mode: str | ConstType = "constant", value: ConstType = 0.0) -> Self:
         """Adds elements before and after each axis: `padding[axis] = (before, after)` or None. Negative amounts remove
@@ -290,22 +295,22 @@ class Movement(Operators):
         if mode not in PAD_MODES:
             raise ValueError(f"pad mode {mode!r}: choose one of {', '.join(PAD_MODES)}")
         amounts = self._pad_amounts(padding)
-        cut = [(min_zero(before), min_zero(after)) for before, after in amounts]
-        more = tuple((before - b, after - a) for (before, after), (b, a) in zip(amounts, cut))
-        whole = self._edged(more, mode) if mode in ("reflect", "replicate") else self
-        bounds = tuple((-before, size + after) for size, (before, after) in zip(whole.shape, cut))
+        removed = [(min_zero(before), min_zero(after)) for before, after in amounts]
+        added = tuple((before - b, after - a) for (before, after), (b, a) in zip(amounts, removed))
+        extended = self._extend_edges(added, mode) if mode in ("reflect", "replicate") else self
+        bounds = tuple((-before, size + after) for size, (before, after) in zip(extended.shape, removed))
         if any([start > stop for start, stop in bounds if start != 0]):
             raise ShapeError(f"pad {self.shape} by {tuple(padding)}: it removes more elements than there are")
-        inner = whole._moved(Ops.SHRINK, whole.lazydata.shrink(bounds))
+        inner = extended._wrap_movement(Ops.SHRINK, extended.lazydata.shrink(bounds))
         if mode == "circular":
-            return inner._edged(more, mode)
-        if mode != "constant" or all([before == 0 and after == 0 for before, after in more]):
+            return inner._extend_edges(added, mode)
+        if mode != "constant" or all([before == 0 and after == 0 for before, after in added]):
             return inner
-        padded = inner._moved(Ops.PAD, inner.lazydata.pad(more))
+        padded = inner._wrap_movement(Ops.PAD, inner.lazydata.pad(added))
         if value == 0:
             return padded
         is_inside = self._const(True, dtypes.bool, inner.shape)
-        mask = is_inside._moved(Ops.PAD, is_inside.lazydata.pad(more))
+        mask = is_inside._wrap_movement(Ops.PAD, is_inside.lazydata.pad(added))
         if not dtypes.is_float(self.dtype) and dtypes.min(self.dtype) <= value <= dtypes.max(self.dtype):
             if value == value // 1:
                 return mask.where(padded, padded._const(int(value)))  # the dtype can represent the value, so it stays
@@ -322,37 +327,38 @@ class Movement(Operators):
             raise ShapeError(f"_slice of {self.shape} by {tuple(arg)}: need (start, stop) or None for each axis")
         return self.pad([(-start, stop - size) for size, (start, stop) in zip(self.shape, bounds)], value=value)
 
-    def _edged(self, amounts: Sequence[tuple[int, int]], mode: str) -> Self:
+    def _extend_edges(self, amounts: Sequence[tuple[int, int]], mode: str) -> Self:
         """Extends the tensor at each end by its own elements, as `mode` says."""
         result = self
         for axis, (before, after) in enumerate(amounts):
             if before or after:
                 inner = result if result is self else result.contiguous()
-                result = inner._extended(axis, before, after, mode)
+                result = inner._extend_axis(axis, before, after, mode)
         return result
 
-    def _extended(self, axis: int, before: int, after: int, mode: str) -> Self:
+    def _extend_axis(self, axis: int, before: int, after: int, mode: str) -> Self:
         """Extends one axis by the tensor's own elements, as `mode` says."""
         if not before and not after:
             return self
         size = self.shape[axis]
-        most = {"reflect": size - 1, "circular": size, "replicate": before + after if size else 0}[mode]
-        if max(before, after) > most:
+        most_added = {"reflect": size - 1, "circular": size, "replicate": before + after if size else 0}[mode]
+        if max(before, after) > most_added:
             raise ShapeError(
-                f"pad axis {axis} of {self.shape} by {(before, after)}, mode {mode!r}: at most {max(most, 0)} on a side"
+                f"pad axis {axis} of {self.shape} by {(before, after)}, mode {mode!r}: "
+                f"at most {max(most_added, 0)} on a side"
             )
         if mode == "replicate":
             wide = [self.shape[:axis] + (amount,) + self.shape[axis + 1 :] for amount in (before, after)]
-            first, last = self._cut(axis, 0, min(1, size)), self._cut(axis, max(size - 1, 0), size)
+            first_edge, last_edge = self._cut(axis, 0, min(1, size)), self._cut(axis, max(size - 1, 0), size)
             parts = [
-                first._broadcast_to(wide[0]) if before else first._cut(axis, 0, 0),
+                first_edge._broadcast_to(wide[0]) if before else first_edge._cut(axis, 0, 0),
                 self,
-                last._broadcast_to(wide[1]) if after else last._cut(axis, 0, 0),
+                last_edge._broadcast_to(wide[1]) if after else last_edge._cut(axis, 0, 0),
             ]
         elif mode == "reflect":
-            first = self._cut(axis, 1, before + 1).flip(axis)
-            last = self._cut(axis, size - after - 1, size - 1).flip(axis)
-            parts = [first, self, last]
+            first_edge = self._cut(axis, 1, before + 1).flip(axis)
+            last_edge = self._cut(axis, size - after - 1, size - 1).flip(axis)
+            parts = [first_edge, self, last_edge]
         else:
             parts = [self._cut(axis, size - before, size), self, self._cut(axis, 0, after)]
         filled = [part for part in parts if part.shape[axis]]
@@ -385,12 +391,12 @@ class Movement(Operators):
     def _window(self, axis: int, size: int, stride: int = 1, dilation: int = 1) -> Self:
         """Returns sliding windows along `axis`, which then counts the windows. A new last axis holds the elements of a
         window."""
-        return self._moved(Ops.WINDOW, self.lazydata.window(axis, size, stride, dilation))
+        return self._wrap_movement(Ops.WINDOW, self.lazydata.window(axis, size, stride, dilation))
 
     def unfold(self, dim: int, size: int, step: int) -> Self:
         """Returns all windows of `size` elements along `dim`, `step` apart. A new last axis holds the elements of a
         window."""
-        axis = self._axis(dim)
+        axis = self._resolve_axis(dim)
         axis_size = self.shape[axis]
         if size < 0 or step < 1 or size > axis_size:
             raise ShapeError(f"unfold axis {dim} of {self.shape} by windows of {size}, step {step}: they do not fit")
@@ -402,7 +408,7 @@ class Movement(Operators):
 
     def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Self:
         """Moves the diagonal of axes `dim1` and `dim2` to a new last axis. `offset` is added to the index in `dim2`."""
-        first, second = self._axis(dim1), self._axis(dim2)
+        first, second = self._resolve_axis(dim1), self._resolve_axis(dim2)
         if self.ndim < 2 or first == second:
             raise ShapeError(f"diagonal of axes {dim1}, {dim2} of {self.shape}: need two different axes")
         if first > second:
@@ -414,8 +420,8 @@ class Movement(Operators):
         bounds = [(0, size) for size in self.shape]
         bounds[first] = (start1, start1 + length)
         bounds[second] = (start2, start2 + length)
-        square = self._moved(Ops.SHRINK, self.lazydata.shrink(tuple(bounds)))
-        line = square._moved(Ops.DIAGONAL, square.lazydata.diagonal(first, second))
+        square = self._wrap_movement(Ops.SHRINK, self.lazydata.shrink(tuple(bounds)))
+        line = square._wrap_movement(Ops.DIAGONAL, square.lazydata.diagonal(first, second))
         order = [axis for axis in range(line.ndim) if axis != first] + [first]
         return line.permute(order)
 
@@ -429,7 +435,7 @@ class Movement(Operators):
         padded = self.reshape((size, 1)).pad((None, (0, size)))
         return padded.reshape((size * (size + 1),)).shrink(((0, size * size),)).reshape((size, size))
 
-    def _below(self, offset: int) -> Self:
+    def _mask_below_diagonal(self, offset: int) -> Self:
         """Returns True where column ≤ row + offset, over the last two axes."""
         need_int(offset, "triangle: the diagonal")
         if self.ndim < 2:
@@ -443,30 +449,30 @@ class Movement(Operators):
 
     def tril(self, diagonal: int = 0) -> Self:
         """Sets the elements of the last two axes above the diagonal to 0."""
-        return self._below(diagonal).where(self, self._const(0))
+        return self._mask_below_diagonal(diagonal).where(self, self._const(0))
 
     def triu(self, diagonal: int = 0) -> Self:
         """Sets the elements of the last two axes below the diagonal to 0."""
         need_int(diagonal, "triangle: the diagonal")
-        return self._below(diagonal - 1).where(self._const(0), self)
+        return self._mask_below_diagonal(diagonal - 1).where(self._const(0), self)
 
     # *** several tensors ***
 
-    def _with_others(self, others: Sequence[Any], operation: str) -> list[Self]:
-        for other in others:
-            if not isinstance(other, Base):
+    def _check_operands(self, operands: Sequence[Any], operation: str) -> list[Self]:
+        for operand in operands:
+            if not isinstance(operand, Base):
                 raise TypeError(
-                    f"{operation} of a Tensor and {type(other).__name__} {other!r}: need Tensors, one by one"
+                    f"{operation} of a Tensor and {type(operand).__name__} {operand!r}: need Tensors, one by one"
                 )
-        return [self, *others]
+        return [self, *operands]
 
     def cat(*tensors: Self, dim: int = 0) -> Self:
         """Concatenates the tensors along `dim`. `Tensor.cat` also accepts them in a list."""
         self, *args = _require_tensors(tensors, "cat")
         if isinstance(self, (list, tuple)):
-            return _first_of(self, "cat").cat(*self[1:], *args, dim=dim)
-        parts = self._with_others(args, "cat")
-        axis = self._axis(dim)
+            return _require_first(self, "cat").cat(*self[1:], *args, dim=dim)
+        parts = self._check_operands(args, "cat")
+        axis = self._resolve_axis(dim)
         _check_cat([part.shape for part in parts], axis, dim)
         if len(parts) == 1:
             return parts[0]
@@ -477,25 +483,25 @@ class Movement(Operators):
         nonempty_parts = [part for part in operands if part.shape[axis] != 0] or operands[:1]
         if len(nonempty_parts) == 1 and not any([part.requires_grad for part in operands]):
             return nonempty_parts[0]
-        pieces = [as_bits(part.lazydata) for part in nonempty_parts]
-        while len(pieces) > PARTS_AT_ONCE:
-            groups = [pieces[first : first + PARTS_AT_ONCE] for first in range(0, len(pieces), PARTS_AT_ONCE)]
-            pieces = [_joined(group, axis).contiguous() for group in groups]
-        result = _joined(pieces, axis)
+        bit_parts = [as_bits(part.lazydata) for part in nonempty_parts]
+        while len(bit_parts) > PARTS_AT_ONCE:
+            groups = [bit_parts[start : start + PARTS_AT_ONCE] for start in range(0, len(bit_parts), PARTS_AT_ONCE)]
+            bit_parts = [_concatenate(group, axis).contiguous() for group in groups]
+        result = _concatenate(bit_parts, axis)
         result = result if result.dtype is dtype else result.bitcast(dtype)
         result.note = OwnRule(cat_gradient, [part.lazydata for part in nonempty_parts], axis).on(result)
-        return self._taped(result, cat_gradient, tuple(operands), axis)
+        return self._put_on_tape(result, cat_gradient, tuple(operands), axis)
 
     def stack(*tensors: Self, dim: int = 0) -> Self:
         """Stacks tensors of equal shape along a new axis. `Tensor.stack` also accepts them in a list."""
         self, *args = _require_tensors(tensors, "stack")
         if isinstance(self, (list, tuple)):
-            return _first_of(self, "stack").stack(*self[1:], *args, dim=dim)
-        parts = self._with_others(args, "stack")
+            return _require_first(self, "stack").stack(*self[1:], *args, dim=dim)
+        parts = self._check_operands(args, "stack")
         if any(part.shape != self.shape for part in parts):
             shapes = ", ".join(str(part.shape) for part in parts)
             raise ShapeError(f"stack of shapes {shapes}: they must be equal")
-        axis = self._axis(dim, extra=1)
+        axis = self._resolve_axis(dim, extra=1)
         if all([part is self for part in parts]):
             return self.unsqueeze(axis)._broadcast_to((*self.shape[:axis], len(parts), *self.shape[axis:]))
         first, *rest = (part.unsqueeze(axis) for part in parts)
@@ -504,7 +510,7 @@ class Movement(Operators):
     def split(self, sizes: int | Sequence[int], dim: int = 0) -> tuple[Self, ...]:
         """Splits the tensor along `dim` into parts: of the size `sizes` each (the last may be smaller), or of the given
         sizes."""
-        axis = self._axis(dim)
+        axis = self._resolve_axis(dim)
         if not self.ndim:
             raise ShapeError("split of a tensor without axes: need at least one axis")
         for size in (sizes,) if isinstance(sizes, int) or not isinstance(sizes, (list, tuple)) else sizes:
@@ -536,7 +542,7 @@ class Movement(Operators):
         need_int(chunks, "chunk: the number of parts")
         if chunks < 1:
             raise ValueError(f"chunk into {chunks} parts: need at least 1")
-        axis = self._axis(dim)
+        axis = self._resolve_axis(dim)
         if not self.ndim:
             raise ShapeError("chunk of a tensor without axes: need at least one axis")
         axis_size = self.shape[axis]
@@ -548,10 +554,12 @@ class Movement(Operators):
 def _check_cat(shapes: Sequence[Sequence[Any]], axis: int, dim: int) -> None:
     """Raises ShapeError if `shapes` differ along another axis than `axis`. Raises IndexError for tensors without
     axes."""
-    first = shapes[0]
-    if not first:
+    first_shape = shapes[0]
+    if not first_shape:
         raise IndexError("cat of tensors without axes: join them with stack()")
     for shape in shapes:
-        if len(shape) != len(first) or not all(i == axis or a == b for i, (a, b) in enumerate(zip(shape, first))):
+        if len(shape) != len(first_shape) or not all(
+            i == axis or a == b for i, (a, b) in enumerate(zip(shape, first_shape))
+        ):
             texts = ", ".join(map(str, shapes))
             raise ShapeError(f"cat along axis {dim} of shapes {texts}: all other axes must agree")

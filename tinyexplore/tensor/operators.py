@@ -52,8 +52,8 @@ class NamedCasts(Base):
 
 def _is_operand(x: Any) -> bool:
     """Whether an operator accepts `x`; for anything else Python tries the other operand's method."""
-    kind = type(x)
-    if kind is float or kind is int:
+    operand_type = type(x)
+    if operand_type is float or operand_type is int:
         return True
     return isinstance(x, (Base, int, float, UOp)) or hasattr(x, "__array_interface__")
 
@@ -87,18 +87,20 @@ class Operators(Signs, Assignment):
         if rounding_mode == "trunc":
             a, b = self._number_operands(x, "div", reverse)
             if not dtypes.is_float(a.dtype):
-                return a._divided(b)[0]
-            return a._by_own_rule(a._value()._alu(Ops.FDIV, b._value()).trunc().lazydata, step_gradient, (a, b))
+                return a._divide_ints(b)[0]
+            return a._wrap_with_rule(
+                a._detach_value()._alu(Ops.FDIV, b._detach_value()).trunc().lazydata, step_gradient, (a, b)
+            )
         if rounding_mode is not None:
             raise ArgumentError(f"rounding_mode {rounding_mode!r}: choose 'trunc', 'floor' or None")
         if not upcast:
-            a, b = self._matched(x, "div", reverse)
+            a, b = self._match_operands(x, "div", reverse)
             if not dtypes.is_float(a.dtype):
-                return a._divided(b)[0]
-        a, b = self._matched_floats(x, "div", reverse)
+                return a._divide_ints(b)[0]
+        a, b = self._match_floats(x, "div", reverse)
         return a._alu(Ops.FDIV, b)
 
-    def _divided(self, y: Self) -> tuple[Self, Self]:
+    def _divide_ints(self, y: Self) -> tuple[Self, Self]:
         """Returns quotient and remainder of ints, rounded towards zero. Both are 0 for a division by 0."""
         if y.lazydata.op is Ops.CONST and type(y.lazydata.arg) is int and y.lazydata.arg not in (0, -1):
             return self._alu(Ops.IDIV, y), self._alu(Ops.MOD, y)
@@ -110,19 +112,19 @@ class Operators(Signs, Assignment):
         safe = unusual._alu(Ops.WHERE, y._const(1), y)
         quotient = self._alu(Ops.IDIV, safe)
         if not dtypes.is_unsigned(y.dtype):
-            quotient = by_minus_one._alu(Ops.WHERE, self._unary(Ops.NEG), quotient)
+            quotient = by_minus_one._alu(Ops.WHERE, self._apply_unary(Ops.NEG), quotient)
         quotient = by_zero._alu(Ops.WHERE, self._const(0), quotient)
         return quotient, self._alu(Ops.MOD, safe)
 
-    def _floor_divided(self, y: Self) -> tuple[Self, Self]:
+    def _divide_down(self, y: Self) -> tuple[Self, Self]:
         """Returns the quotient rounded down, and the remainder, which has the sign of `y`."""
         if dtypes.is_float(self.dtype):
             remainder = self._alu(Ops.MOD, y)
-            quotient = self._whole_quotient(y, remainder)
+            quotient = self._divide_to_whole(y, remainder)
             differs = remainder.ne(0) & (remainder < 0).ne(y < 0)
             is_lost = (self.eq(math.inf) | self.eq(-math.inf)) & y.ne(0)
             return is_lost.where(math.nan, quotient - differs), remainder + differs.where(y, 0.0)
-        quotient, remainder = self._divided(y)
+        quotient, remainder = self._divide_ints(y)
         if dtypes.is_unsigned(self.dtype):
             return quotient, remainder
         zero = self._const(0)
@@ -133,7 +135,7 @@ class Operators(Signs, Assignment):
             adjust._alu(Ops.WHERE, remainder._alu(Ops.ADD, y), remainder),
         )
 
-    def _whole_quotient(self, y: Self, remainder: Self) -> Self:
+    def _divide_to_whole(self, y: Self, remainder: Self) -> Self:
         """Divides floats and rounds towards zero, given the remainder.
 
         Computes in twice the bits, so that a quotient just below a whole number does not round to it. float64 has no
@@ -145,7 +147,7 @@ class Operators(Signs, Assignment):
         return (self.cast(wide) / y.cast(wide)).trunc().cast(y.dtype)
 
     def _number_operands(self, x: Any, operation: str, reverse: bool) -> tuple[Self, Self]:
-        a, b = self._matched(x, operation, reverse)
+        a, b = self._match_operands(x, operation, reverse)
         if a.dtype is dtypes.bool:
             return a.cast(dtypes.int8), b.cast(dtypes.int8)
         return a, b
@@ -154,19 +156,19 @@ class Operators(Signs, Assignment):
         """Returns self / x rounded down (`//`). Ints divided by 0 give 0."""
         a, b = self._number_operands(x, "floor division", reverse)
         if not dtypes.is_float(a.dtype):
-            return a._floor_divided(b)[0]
-        return a._by_own_rule(a._value()._floor_divided(b._value())[0].lazydata, step_gradient, (a, b))
+            return a._divide_down(b)[0]
+        return a._wrap_with_rule(a._detach_value()._divide_down(b._detach_value())[0].lazydata, step_gradient, (a, b))
 
     def mod(self, x: Operand, reverse: bool = False) -> Self:
         """Returns the remainder of `//`, with the sign of the divisor (`%`). For ints, the remainder by 0 is 0."""
         a, b = self._number_operands(x, "mod", reverse)
-        return a._floor_divided(b)[1]
+        return a._divide_down(b)[1]
 
     def fmod(self, x: Operand) -> Self:
         """Returns the remainder of the division rounded towards zero, with the sign of the dividend."""
         a, b = self._number_operands(x, "fmod", False)
         if not dtypes.is_float(a.dtype):
-            return a._divided(b)[1]
+            return a._divide_ints(b)[1]
         return a._alu(Ops.MOD, b)
 
     def pow(self, x: Operand, reverse: bool = False) -> Self:
@@ -177,45 +179,45 @@ class Operators(Signs, Assignment):
         any exponent may be negative.
         """
         if type(x) in (int, float) and not dtypes.is_float(self.dtype) and (reverse or x < 0):
-            return self._float().pow(x, reverse)
+            return self._to_float().pow(x, reverse)
         if not reverse and (type(x) is int or type(x) is float):
-            small = self._small_power(x)
+            small = self._raise_to_constant(x)
             if small is not None:
                 return small
         a, b = self._number_operands(x, "pow", reverse)
         if dtypes.is_float(a.dtype):
             return a._alu(Ops.POW, b)
-        return a._int_power(b)
+        return a._raise_ints(b)
 
-    def _small_power(self, exponent: float) -> Self | None:
+    def _raise_to_constant(self, exponent: float) -> Self | None:
         """Returns powers that a few multiplications, a root or a reciprocal compute, correctly rounded or nearly so.
         Else None."""
         x = self
         dtype = scalar_dtype(exponent, x.dtype)
         if not dtypes.is_float(dtype):
-            return x.cast(dtype)._multiplied(int(exponent))
+            return x.cast(dtype)._raise_to_count(int(exponent))
         x = x.cast(dtype)
         if exponent == 0.5:
-            return x._unary(Ops.SQRT)
+            return x._apply_unary(Ops.SQRT)
         is_whole = abs(exponent) <= 8 and exponent == int(exponent)
         if exponent != -0.5 and not is_whole:
             return None
         if x.dtype in NARROW and exponent not in (0, 1):
             return (x.cast(dtypes.float32) ** exponent).cast(x.dtype)
         if exponent == -0.5:
-            return x._by_own_rule(x._value()._inverse_root().lazydata, inverse_root_gradient, (x,))
+            return x._wrap_with_rule(x._detach_value()._inverse_root().lazydata, inverse_root_gradient, (x,))
         # the reciprocal comes first: the positive power may overflow although the negative one does not vanish
         if exponent < 0:
-            return x.reciprocal()._multiplied(-int(exponent))
-        return x._multiplied(int(exponent))
+            return x.reciprocal()._raise_to_count(-int(exponent))
+        return x._raise_to_count(int(exponent))
 
     def _inverse_root(self) -> Self:
         """Returns self ** -0.5 like C's `pow`: infinity at -0, 0 at -infinity."""
-        root = self._unary(Ops.SQRT)
+        root = self._apply_unary(Ops.SQRT)
         root = root.eq(0).where(0.0, root)  # a zero loses its sign
         return self.eq(-math.inf).where(0.0, root.reciprocal())
 
-    def _multiplied(self, times: int) -> Self:
+    def _raise_to_count(self, times: int) -> Self:
         """Returns self to the power `times`, by repeated squaring."""
         result: Self | None = None
         square = self
@@ -227,7 +229,7 @@ class Operators(Signs, Assignment):
                 square = square._alu(Ops.MUL, square)
         return self._constant_with_zero_gradient(1, self.shape) if result is None else result
 
-    def _int_power(self, exponent: Self) -> Self:
+    def _raise_ints(self, exponent: Self) -> Self:
         """Returns ints to int powers by repeated squaring, one bit of the exponent after the other."""
         square = self
         one = self._const(1)
@@ -243,7 +245,7 @@ class Operators(Signs, Assignment):
 
     # *** Python's operators ***
 
-    def _in_place(self, result: Self) -> Self:
+    def _assign_result(self, result: Self) -> Self:
         """Implements `x += y`: the tensor gets the value `result`. If `result` is on the tape, returns it as a new
         tensor instead."""
         if result.requires_grad:
@@ -261,7 +263,7 @@ class Operators(Signs, Assignment):
         return self.add(x, reverse=True) if _is_operand(x) else NotImplemented
 
     def __iadd__(self, x: Any) -> Self:
-        return self._in_place(self.add(x))
+        return self._assign_result(self.add(x))
 
     def __sub__(self, x: Any) -> Self:
         return self.sub(x) if _is_operand(x) else NotImplemented
@@ -270,7 +272,7 @@ class Operators(Signs, Assignment):
         return self.sub(x, reverse=True) if _is_operand(x) else NotImplemented
 
     def __isub__(self, x: Any) -> Self:
-        return self._in_place(self.sub(x))
+        return self._assign_result(self.sub(x))
 
     def __mul__(self, x: Any) -> Self:
         return self.mul(x) if _is_factor(x) else NotImplemented
@@ -279,7 +281,7 @@ class Operators(Signs, Assignment):
         return self.mul(x, reverse=True) if _is_factor(x) else NotImplemented
 
     def __imul__(self, x: Any) -> Self:
-        return self._in_place(self.mul(x))
+        return self._assign_result(self.mul(x))
 
     def __truediv__(self, x: Any) -> Self:
         return self.div(x) if _is_operand(x) else NotImplemented
@@ -288,7 +290,7 @@ class Operators(Signs, Assignment):
         return self.div(x, reverse=True) if _is_operand(x) else NotImplemented
 
     def __itruediv__(self, x: Any) -> Self:
-        return self._in_place(self.div(x))
+        return self._assign_result(self.div(x))
 
     def __floordiv__(self, x: Any) -> Self:
         return self.idiv(x) if _is_operand(x) else NotImplemented
@@ -297,7 +299,7 @@ class Operators(Signs, Assignment):
         return self.idiv(x, reverse=True) if _is_operand(x) else NotImplemented
 
     def __ifloordiv__(self, x: Any) -> Self:
-        return self._in_place(self.idiv(x))
+        return self._assign_result(self.idiv(x))
 
     def __mod__(self, x: Any) -> Self:
         return self.mod(x) if _is_operand(x) else NotImplemented
@@ -306,7 +308,7 @@ class Operators(Signs, Assignment):
         return self.mod(x, reverse=True) if _is_operand(x) else NotImplemented
 
     def __imod__(self, x: Any) -> Self:
-        return self._in_place(self.mod(x))
+        return self._assign_result(self.mod(x))
 
     def __pow__(self, x: Any) -> Self:
         return self.pow(x) if _is_operand(x) else NotImplemented
@@ -315,7 +317,7 @@ class Operators(Signs, Assignment):
         return self.pow(x, reverse=True) if _is_operand(x) else NotImplemented
 
     def __ipow__(self, x: Any) -> Self:
-        return self._in_place(self.pow(x))
+        return self._assign_result(self.pow(x))
 
     def __and__(self, x: Any) -> Self:
         return self.bitwise_and(x) if _is_operand(x) else NotImplemented
@@ -324,7 +326,7 @@ class Operators(Signs, Assignment):
         return self.bitwise_and(x, reverse=True) if _is_operand(x) else NotImplemented
 
     def __iand__(self, x: Any) -> Self:
-        return self._in_place(self.bitwise_and(x))
+        return self._assign_result(self.bitwise_and(x))
 
     def __or__(self, x: Any) -> Self:
         return self.bitwise_or(x) if _is_operand(x) else NotImplemented
@@ -333,7 +335,7 @@ class Operators(Signs, Assignment):
         return self.bitwise_or(x, reverse=True) if _is_operand(x) else NotImplemented
 
     def __ior__(self, x: Any) -> Self:
-        return self._in_place(self.bitwise_or(x))
+        return self._assign_result(self.bitwise_or(x))
 
     def __xor__(self, x: Any) -> Self:
         return self.xor(x) if _is_operand(x) else NotImplemented
@@ -342,7 +344,7 @@ class Operators(Signs, Assignment):
         return self.xor(x, reverse=True) if _is_operand(x) else NotImplemented
 
     def __ixor__(self, x: Any) -> Self:
-        return self._in_place(self.xor(x))
+        return self._assign_result(self.xor(x))
 
     def __lshift__(self, x: Any) -> Self:
         return self.lshift(x) if _is_operand(x) else NotImplemented
@@ -351,7 +353,7 @@ class Operators(Signs, Assignment):
         return self.lshift(x, reverse=True) if _is_operand(x) else NotImplemented
 
     def __ilshift__(self, x: Any) -> Self:
-        return self._in_place(self.lshift(x))
+        return self._assign_result(self.lshift(x))
 
     def __rshift__(self, x: Any) -> Self:
         return self.rshift(x) if _is_operand(x) else NotImplemented
@@ -360,7 +362,7 @@ class Operators(Signs, Assignment):
         return self.rshift(x, reverse=True) if _is_operand(x) else NotImplemented
 
     def __irshift__(self, x: Any) -> Self:
-        return self._in_place(self.rshift(x))
+        return self._assign_result(self.rshift(x))
 
     def __lt__(self, x: Any) -> Self:
         return self.lt(x) if _is_operand(x) else NotImplemented

@@ -39,22 +39,22 @@ class Ordering(Indexing):
         element, other = self.unsqueeze(-1), self.unsqueeze(-2)
         positions = self._places(self.ndim - 1)
         earlier = positions.unsqueeze(-2) < positions.unsqueeze(-1)
-        before = other > element if descending else other < element
+        precedes = other > element if descending else other < element
         is_equal = other == element
         if dtypes.is_float(self.dtype):
             lost = self.isnan()
             mine_lost, other_lost = lost.unsqueeze(-1), lost.unsqueeze(-2)
             # as in NumPy and PyTorch, NaN is larger than any number
-            before = before | ((mine_lost & ~other_lost) if not descending else (other_lost & ~mine_lost))
+            precedes = precedes | ((mine_lost & ~other_lost) if not descending else (other_lost & ~mine_lost))
             is_equal = is_equal | (mine_lost & other_lost)
-        return (before | (is_equal & earlier)).sum(-1)
+        return (precedes | (is_equal & earlier)).sum(-1)
 
     def argsort(self, dim: int = -1, descending: bool = False) -> Self:
         """Returns the indices that sort the elements along `dim`. Equal elements keep their order."""
-        axis = self._axis(dim)
+        axis = self._resolve_axis(dim)
         if self.ndim == 0:
             return self._const(0, dtypes.default_int)
-        x = self._value().transpose(axis, -1)
+        x = self._detach_value().transpose(axis, -1)
         length = x.shape[-1]
         if x.numel() == 0:
             return self._const(0, dtypes.default_int)
@@ -63,7 +63,7 @@ class Ordering(Indexing):
             return indices.cast(dtypes.default_int).reshape(x.shape).transpose(axis, -1)
         ranks = x._ranks(descending)
         indices = ranks._places(ranks.ndim - 1)._broadcast_to(ranks.shape)
-        ordered = ranks._const(0, indices.dtype, ranks.shape)._scattered_in(None, ranks.ndim - 1, ranks, indices)
+        ordered = ranks._const(0, indices.dtype, ranks.shape)._scatter_into(None, ranks.ndim - 1, ranks, indices)
         return ordered.transpose(axis, -1)
 
     def sort(self, dim: int = -1, descending: bool = False) -> tuple[Self, Self]:
@@ -72,19 +72,19 @@ class Ordering(Indexing):
         indices = self.argsort(dim, descending)
         if self.ndim == 0:
             return self, indices
-        axis = self._axis(dim)
+        axis = self._resolve_axis(dim)
         if not self.numel() or not self._is_long(axis):
             return self.gather(dim, indices), indices
         x = self.transpose(axis, -1)
         rows = x.reshape((-1, x.shape[-1]))
         numbers = indices.transpose(axis, -1).reshape(rows.shape).lazydata
-        ordered = sort_rows(rows._value(), descending)
-        values = rows._by_own_rule(ordered.lazydata, taken_gradient, (rows,), (1, numbers))
+        ordered = sort_rows(rows._detach_value(), descending)
+        values = rows._wrap_with_rule(ordered.lazydata, taken_gradient, (rows,), (1, numbers))
         return values.reshape(x.shape).transpose(axis, -1), indices
 
     def topk(self, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True) -> tuple[Self, Self]:
         """Returns the `k` largest (or smallest) elements along `dim`, in order, and their indices."""
-        axis = self._axis(dim)
+        axis = self._resolve_axis(dim)
         need_int(k, "topk: k")
         if not self.ndim:
             values, positions = self.reshape((1,)).topk(k, 0, largest)
@@ -94,9 +94,9 @@ class Ordering(Indexing):
         length = self.shape[axis]
         is_partial = k > 0 and self._is_long(axis) and self.dtype.itemsize < 8 and is_search_cheaper(length, k)
         if is_partial or (k > 0 and self._is_long(axis) and is_selected(length, k)):
-            x = self._value().transpose(axis, -1)
+            x = self._detach_value().transpose(axis, -1)
             rows = x.reshape((-1, length))
-            indices = first_indices(rows, k, largest) if is_partial else _sorted_selection(rows, k, largest)
+            indices = first_indices(rows, k, largest) if is_partial else _select_sorted(rows, k, largest)
             positions = indices.cast(dtypes.default_int).reshape((*x.shape[:-1], k)).transpose(axis, -1)
         else:
             bounds: list[tuple[int, int] | None] = [None] * self.ndim
@@ -113,29 +113,29 @@ class Ordering(Indexing):
 
     def cumprod(self, axis: int = 0) -> Self:
         """Returns the running product along `axis`."""
-        return self._total_so_far(Ops.MUL, axis)
+        return self._scan_total(Ops.MUL, axis)
 
-    def _running_extreme(self, axis: int, op: Ops) -> tuple[Self, Self]:
-        dim = self._axis(axis)
+    def _scan_extreme(self, axis: int, op: Ops) -> tuple[Self, Self]:
+        dim = self._resolve_axis(axis)
         if self.ndim == 0 or self.numel() == 0:
             return self, self._const(0, dtypes.default_int)
-        x = self._value()
-        values = x._scanned(op, dim)
+        x = self._detach_value()
+        values = x._scan_by(op, dim)
         is_extreme = x == values
         if dtypes.is_float(x.dtype):
             is_extreme = is_extreme | x.isnan()
-        indices = is_extreme.where(self._places(dim), -1)._scanned(Ops.MAX, dim)
+        indices = is_extreme.where(self._places(dim), -1)._scan_by(Ops.MAX, dim)
         return self.gather(dim, indices) if self.requires_grad else values, indices
 
     def cummax(self, axis: int = 0) -> tuple[Self, Self]:
         """Returns the running maximum along `axis`, and its last index. The gradient flows to the element at that
         index."""
-        return self._running_extreme(axis, Ops.MAX)
+        return self._scan_extreme(axis, Ops.MAX)
 
     def cummin(self, axis: int = 0) -> tuple[Self, Self]:
         """Returns the running minimum along `axis`, and its last index. The gradient flows to the element at that
         index."""
-        return self._running_extreme(axis, Ops.MIN)
+        return self._scan_extreme(axis, Ops.MIN)
 
     # *** axes by name ***
 
@@ -143,30 +143,35 @@ class Ordering(Indexing):
         """Regroups and reorders named axes: "b (h w) ... -> b h w ..." with h=…. `...` stands for further axes."""
         if not isinstance(formula, str):
             raise TypeError(f"rearrange: the formula is {shown(formula)}: need text, such as 'b h w -> b (h w)'")
-        left, arrow, right = formula.partition("->")
-        before, after = _axis_groups(left), _axis_groups(right)
-        extra_axes = self.ndim - len(before) + 1
-        if [_ELLIPSIS] in before and extra_axes >= 0:
-            more = [f"...{number}" for number in range(extra_axes)]
-            before, after = _without_ellipsis(before, more), _without_ellipsis(after, more)
-        names = [name for group in before for name in group]
+        input_text, arrow, output_text = formula.partition("->")
+        input_groups, output_groups = _parse_axis_groups(input_text), _parse_axis_groups(output_text)
+        extra_axes = self.ndim - len(input_groups) + 1
+        if [_ELLIPSIS] in input_groups and extra_axes >= 0:
+            extra_names = [f"...{number}" for number in range(extra_axes)]
+            input_groups, output_groups = (
+                _without_ellipsis(input_groups, extra_names),
+                _without_ellipsis(output_groups, extra_names),
+            )
+        names = [name for group in input_groups for name in group]
         if (
             not arrow
-            or sorted(names) != sorted(name for group in after for name in group)
+            or sorted(names) != sorted(name for group in output_groups for name in group)
             or len(set(names)) < len(names)
         ):
             raise ValueError(f"rearrange {formula!r}: both sides of '->' must name the same axes, each once")
-        if len(before) != self.ndim:
+        if len(input_groups) != self.ndim:
             raise ShapeError(
-                f"rearrange {formula!r} of shape {self.shape}: {len(before)} axes are named, not {self.ndim}"
+                f"rearrange {formula!r} of shape {self.shape}: {len(input_groups)} axes are named, not {self.ndim}"
             )
-        split = _split_sizes(formula, before, self.shape, sizes)
-        moved = self.reshape(tuple(split)).permute(tuple(names.index(name) for group in after for name in group))
+        split = _split_sizes(formula, input_groups, self.shape, sizes)
+        permuted = self.reshape(tuple(split)).permute(
+            tuple(names.index(name) for group in output_groups for name in group)
+        )
         by_name = dict(zip(names, split))
-        return moved.reshape(tuple(math.prod(by_name[name] for name in group) for group in after))
+        return permuted.reshape(tuple(math.prod(by_name[name] for name in group) for group in output_groups))
 
 
-def _sorted_selection(rows: T, count: int, descending: bool) -> T:
+def _select_sorted(rows: T, count: int, descending: bool) -> T:
     """Returns the first `count` columns of `sorted_indices`: selects the elements, then sorts only these."""
     selected = selected_indices(rows, count, descending)
     return selected.gather(1, comparable(rows.gather(1, selected)).argsort(1, descending))
@@ -189,14 +194,14 @@ def _without_ellipsis(groups: list[list[str]], names: list[str]) -> list[list[st
     return result
 
 
-def _axis_groups(side: str) -> list[list[str]]:
+def _parse_axis_groups(text: str) -> list[list[str]]:
     """Parses one side of a formula: "b (h w) c" → [[b], [h, w], [c]]. "()" and "1" are axes without a name."""
     groups: list[list[str]] = []
     in_group = False
-    for word in side.replace("(", " ( ").replace(")", " ) ").split():
+    for word in text.replace("(", " ( ").replace(")", " ) ").split():
         if word in "()":
             if in_group == (word == "("):
-                raise ValueError(f"rearrange: parentheses in {side!r} do not match")
+                raise ValueError(f"rearrange: parentheses in {text!r} do not match")
             in_group = word == "("
             if in_group:
                 groups.append([])

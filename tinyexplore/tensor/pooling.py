@@ -66,19 +66,19 @@ class Pooling(Scattering):
     def _windows(self, kernel: Shape, stride: Shape, dilation: Shape) -> Self:
         """Returns the pooling windows: (…, *spatial) → (…, *positions, *kernel)."""
         result = self
-        first = self.ndim - len(kernel)
+        first_axis = self.ndim - len(kernel)
         for length in (*kernel, *stride, *dilation):
             need_int(length, "windows: a size, stride or dilation")
         if min((*kernel, *stride, *dilation), default=1) < 1:
             raise ShapeError(f"kernel {kernel}, stride {stride}, dilation {dilation}: each must be at least 1")
         for number, (size, step, gap) in enumerate(zip(kernel, stride, dilation)):
             reach = gap * (size - 1) + 1
-            if result.shape[first + number] < reach:
+            if result.shape[first_axis + number] < reach:
                 raise ShapeError(
-                    f"kernel {kernel} with dilation {dilation} on {self.shape[first:]} (padding included): "
+                    f"kernel {kernel} with dilation {dilation} on {self.shape[first_axis:]} (padding included): "
                     f"axis {number} needs at least {reach}; add padding or take a smaller kernel"
                 )
-            result = result._window(first + number, size, step, gap)
+            result = result._window(first_axis + number, size, step, gap)
         return result
 
     @rounded_once
@@ -97,12 +97,12 @@ class Pooling(Scattering):
         not count.
         """
         pool = self._pool(kernel_size, stride, dilation, padding, ceil_mode)
-        windows = self.pad(pool.inner)._pooled(pool)
+        windows = self.pad(pool.inner)._take_windows(pool)
         if count_include_pad and pool.beyond is None:
             return windows.mean(pool.axes)
         one = self._const(1.0, dtypes.default_float)
-        ones = one.pad(pool.inner, value=1.0 if count_include_pad else 0.0)
-        return windows.sum(pool.axes) / ones._pooled(pool).sum(pool.axes).cast(windows._float().dtype)
+        is_counted = one.pad(pool.inner, value=1.0 if count_include_pad else 0.0)
+        return windows.sum(pool.axes) / is_counted._take_windows(pool).sum(pool.axes).cast(windows._to_float().dtype)
 
     def max_pool2d(
         self,
@@ -120,15 +120,15 @@ class Pooling(Scattering):
         """
         pool = self._pool(kernel_size, stride, dilation, padding, ceil_mode)
         lowest = dtypes.min(self.dtype)
-        windows = self.pad(pool.inner, value=lowest)._pooled(pool, lowest)
+        windows = self.pad(pool.inner, value=lowest)._take_windows(pool, lowest)
         maxima = windows.max(pool.axes)
         if not return_indices:
             return maxima
         size = self.shape[self.ndim - len(pool.kernel) :]
         indices = self._const(0, dtypes.default_int, (prod(size),))._places(0).reshape(size)
         none = prod(size)
-        spots = indices.pad(pool.inner[-len(size) :], value=none)._pooled(pool, none)
-        window_values = windows._value()
+        spots = indices.pad(pool.inner[-len(size) :], value=none)._take_windows(pool, none)
+        window_values = windows._detach_value()
         holds = window_values == window_values.max(pool.axes, keepdim=True)
         if dtypes.is_float(self.dtype):
             holds = holds | window_values.isnan()
@@ -181,16 +181,16 @@ class Pooling(Scattering):
         step = kernel if stride is None else per_axis(stride, axis_count, "stride")
         gap = per_axis(dilation, axis_count, "dilation")
         pads = padding_pairs(padding, axis_count)
-        rest = ((0, 0),) * (self.ndim - axis_count)
-        more = [0] * axis_count
+        unpadded = ((0, 0),) * (self.ndim - axis_count)
+        overhangs = [0] * axis_count
         if ceil_mode and min((*kernel, *step, *gap)) > 0:
             for number, (size, (before, after)) in enumerate(zip(self.shape[self.ndim - axis_count :], pads)):
-                more[number] = _overhang(size, before, after, gap[number] * (kernel[number] - 1) + 1, step[number])
-        beyond = (*rest, *((0, amount) for amount in more)) if any(more) else None
+                overhangs[number] = _overhang(size, before, after, gap[number] * (kernel[number] - 1) + 1, step[number])
+        beyond = (*unpadded, *((0, amount) for amount in overhangs)) if any(overhangs) else None
         axes = tuple(range(self.ndim, self.ndim + axis_count))
-        return _Pool(kernel, step, gap, (*rest, *pads), beyond, axes)
+        return _Pool(kernel, step, gap, (*unpadded, *pads), beyond, axes)
 
-    def _pooled(self, pool: _Pool, beyond: ConstType = 0) -> Self:
+    def _take_windows(self, pool: _Pool, beyond: ConstType = 0) -> Self:
         """Returns the windows of the padded tensor. `beyond`: the value of positions past the padding."""
         x = self
         if pool.beyond is not None:

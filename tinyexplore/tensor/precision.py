@@ -29,7 +29,7 @@ def rounded_once(
     """
 
     @wraps(method)
-    def _widened(self: T, *args: Parameters.args, **kwargs: Parameters.kwargs) -> T:
+    def _compute_widened(self: T, *args: Parameters.args, **kwargs: Parameters.kwargs) -> T:
         dtype = self.lazydata.dtype
         operands: list[Any] = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, Base)]
         if dtype is dtypes.float32 and not operands:
@@ -39,7 +39,7 @@ def rounded_once(
             return method(self, *args, **kwargs)
         return method(self.cast(wide_float(target)), *args, **kwargs).cast(target)
 
-    return cast("Callable[Concatenate[T, Parameters], T]", _widened)
+    return cast("Callable[Concatenate[T, Parameters], T]", _compute_widened)
 
 
 __all__ = ["NARROW", "rounded_once", "wide_float"]

@@ -79,9 +79,9 @@ class Processing(Convolvable, Loss):
             result = minimal_filters(padded, weight.cast(wide), groups)
             return result._add_bias(bias, axis_count, result_dtype if acc_dtype is None else wide)
         filters = weight.cast(wide)
-        result = padded._value()._convolve(filters._value(), groups, steps, gaps)
+        result = padded._detach_value()._convolve(filters._detach_value(), groups, steps, gaps)
         how = (type(self), groups, steps, gaps)
-        result = padded._by_own_rule(result.lazydata, convolution_gradient, (padded, filters), how)
+        result = padded._wrap_with_rule(result.lazydata, convolution_gradient, (padded, filters), how)
         return result._add_bias(bias, axis_count, result_dtype if acc_dtype is None else wide)
 
     def _add_bias(self, bias: Self | None, axis_count: int, target: DType) -> Self:
@@ -190,12 +190,12 @@ class Processing(Convolvable, Loss):
         if set(gap) == {1} and max(step) > 1 and min(step) > 0:
             dtype = least_upper_dtype(self.dtype, weight.dtype)
             operands, pairs = (self.cast(dtype), weight.cast(dtype)), padding_pairs(padding, axis_count)
-            result = operands[0]._value()._convolve_phases(operands[1]._value(), groups, step)
+            result = operands[0]._detach_value()._convolve_phases(operands[1]._detach_value(), groups, step)
             result = result._remove_padding(
                 step, pairs, [n + extra_size for n, extra_size in zip(kernel, extra)], self.shape[2:]
             )
             how = (type(self), groups, step, pairs)
-            result = operands[0]._by_own_rule(result.lazydata, transposed_gradient, operands, how)
+            result = operands[0]._wrap_with_rule(result.lazydata, transposed_gradient, operands, how)
             return result if bias is None else result + bias.reshape((1, -1, *(1,) * axis_count))
         dilated = self
         for number, stride_of_axis in enumerate(step):
@@ -217,11 +217,11 @@ class Processing(Convolvable, Loss):
         axis_count = len(step)
         taps = [-(-size // stride) for size, stride in zip(weight.shape[2:], step)]
         fill_amounts = [(0, count * stride - size) for count, stride, size in zip(taps, step, weight.shape[2:])]
-        parts = [part for pair in zip(taps, step) for part in pair]
-        split = weight.pad([(0, 0), (0, 0), *fill_amounts]).reshape((groups, -1, weight.shape[1], *parts))
-        runs = [_phases(size, stride) for size, stride in zip(weight.shape[2:], step)]
+        taps_and_phases = [length for pair in zip(taps, step) for length in pair]
+        split = weight.pad([(0, 0), (0, 0), *fill_amounts]).reshape((groups, -1, weight.shape[1], *taps_and_phases))
+        runs = [_group_phases(size, stride) for size, stride in zip(weight.shape[2:], step)]
         size = tuple(axis_size + count - 1 for axis_size, count in zip(self.shape[2:], taps))
-        paddings = [side for n in reversed(taps) for side in (n - 1, n - 1)]
+        paddings = [amount for n in reversed(taps) for amount in (n - 1, n - 1)]
         padded = self._pad_for_windows(padding_pairs(paddings, axis_count), groups)
         phases = padded._convolve_runs(split, groups, runs, size)
         order = [axis for number in range(axis_count) for axis in (2 + axis_count + number, 2 + number)]
@@ -236,43 +236,43 @@ class Processing(Convolvable, Loss):
         """
         amounts, excess = [(0, 0), (0, 0)], [0, 0]
         for stride, (before, after), width, count, size in zip(step, pairs, reach, input_size, self.shape[2:]):
-            end = (count - 1) * stride + width - after
-            rounding = (before - end) % stride
+            last_end = (count - 1) * stride + width - after
+            rounding = (before - last_end) % stride
             excess.append(rounding)
-            amounts.append((-before, end + rounding - size))
+            amounts.append((-before, last_end + rounding - size))
         result = self.pad(amounts)
         if any(excess):
             result = result.contiguous().pad([(0, -count) for count in excess])
         return result
 
     def _convolve_runs(
-        self, split: Self, groups: int, runs: Sequence[Sequence[tuple[int, int, int]]], size: Shape, *chosen: Any
+        self, split: Self, groups: int, runs: Sequence[Sequence[tuple[int, int, int]]], size: Shape, *chosen_runs: Any
     ) -> Self:
         """Computes one convolution for each run of phases and concatenates them: (batch, channels, *phases, *size).
 
         split: the weights as (group, in, out, and for each axis tap and phase).
-        chosen: the run on each of the first axes.
+        chosen_runs: the run on each of the first axes.
         """
-        number = len(chosen)
+        number = len(chosen_runs)
         if number < len(runs):
-            along = [self._convolve_runs(split, groups, runs, size, *chosen, run) for run in runs[number]]
-            return along[0].cat(*along[1:], dim=2 + number)
-        channels, counts = groups * split.shape[2], [count for _, count, _ in chosen]
-        if not all([taps for _, _, taps in chosen]):
+            results = [self._convolve_runs(split, groups, runs, size, *chosen_runs, run) for run in runs[number]]
+            return results[0].cat(*results[1:], dim=2 + number)
+        channels, counts = groups * split.shape[2], [count for _, count, _ in chosen_runs]
+        if not all([taps for _, _, taps in chosen_runs]):
             return self._const(0, shape=(self.shape[0], channels, *counts, *size))
-        bounds = [side for first, count, taps in chosen for side in ((0, taps), (first, first + count))]
-        part = split.shrink([(0, extent) for extent in split.shape[:3]] + bounds)
+        bounds = [bound for first, count, taps in chosen_runs for bound in ((0, taps), (first, first + count))]
+        weights = split.shrink([(0, extent) for extent in split.shape[:3]] + bounds)
         tap_axes, phase_axes = tuple(range(3, 3 + 2 * number, 2)), tuple(range(4, 4 + 2 * number, 2))
-        filters = part.flip(tap_axes).permute((0, 2, *phase_axes, 1, *tap_axes))
-        taps = [count for _, _, count in chosen]
+        filters = weights.flip(tap_axes).permute((0, 2, *phase_axes, 1, *tap_axes))
+        taps = [count for _, _, count in chosen_runs]
         filters = filters.reshape((-1, split.shape[1], *taps))
         kept_sizes = tuple(
-            most - max(split.shape[3 + 2 * axis] - n, 0) for axis, (most, n) in enumerate(zip(size, taps))
+            full_size - max(split.shape[3 + 2 * axis] - n, 0) for axis, (full_size, n) in enumerate(zip(size, taps))
         )
         bounds_inside = [(max_ - n, max_ - n + h + n - 1) for max_, n, h in zip(split.shape[3::2], taps, kept_sizes)]
-        result = self.shrink([(0, side) for side in self.shape[:2]] + bounds_inside).conv2d(filters, None, groups)
+        result = self.shrink([(0, bound) for bound in self.shape[:2]] + bounds_inside).conv2d(filters, None, groups)
         unmerged = result.contiguous().reshape((self.shape[0], channels, *counts, *kept_sizes))
-        return unmerged.pad([(0, 0)] * (2 + number) + [(0, most - n) for most, n in zip(size, kept_sizes)])
+        return unmerged.pad([(0, 0)] * (2 + number) + [(0, full_size - n) for full_size, n in zip(size, kept_sizes)])
 
     def _insert_zeros(self, axis: int, distance: int) -> Self:
         """Inserts `distance - 1` zeros between neighbors along `axis`."""
@@ -355,18 +355,20 @@ class Processing(Convolvable, Loss):
         for number, operand in enumerate(xs):
             need_tensor(operand, f"einsum {formula!r}: operand {number}")
         text, xs = _with_letters_for_dots(formula.replace(" ", ""), xs)
-        left, arrow, right = text.partition("->")
-        inputs = left.split(",")
+        inputs_text, arrow, output_letters = text.partition("->")
+        inputs = inputs_text.split(",")
         if not arrow:
-            right = "".join(sorted(letter for letter in set(left) - {","} if left.count(letter) == 1))
+            output_letters = "".join(
+                sorted(letter for letter in set(inputs_text) - {","} if inputs_text.count(letter) == 1)
+            )
         if len(inputs) != len(xs):
             raise ValueError(f"einsum {formula!r}: {len(inputs)} operands are named, {len(xs)} given")
         sizes = _sizes_of_letters(formula, inputs, [x.shape for x in xs])
-        if len(set(right)) != len(right) or not set(right) <= set(sizes):
+        if len(set(output_letters)) != len(output_letters) or not set(output_letters) <= set(sizes):
             raise ValueError(f"einsum {formula!r}: the result must name each of its axes once, from {sorted(sizes)}")
-        summed = [letter for letter in sizes if letter not in right]
-        order = [*right, *summed]
-        spread = [_named_axes(x, letters, order) for letters, x in zip(inputs, xs)]
+        summed = [letter for letter in sizes if letter not in output_letters]
+        order = [*output_letters, *summed]
+        spread = [_order_axes(x, letters, order) for letters, x in zip(inputs, xs)]
         target = least_upper_dtype(*[x.dtype for x in xs])
         if dtypes.is_float(target):
             wide = wide_float(target) if acc_dtype is None else to_dtype(acc_dtype)
@@ -377,15 +379,15 @@ class Processing(Convolvable, Loss):
         full = product._broadcast_to(tuple(sizes[letter] for letter in order))
         if not summed:
             return full.cast(target)
-        axes = tuple(range(len(right), len(order)))
+        axes = tuple(range(len(output_letters), len(order)))
         result = full.sum(axes, acc_dtype=acc_dtype)
         return result if acc_dtype is not None else result.cast(target)
 
 
 def _with_letters_for_dots(text: str, xs: list[T]) -> tuple[str, list[T]]:
     """Replaces `...` by a letter for each of its axes. Returns the formula, and operands with all of these axes."""
-    left, arrow, right = text.partition("->")
-    inputs = left.split(",")
+    inputs_text, arrow, output_letters = text.partition("->")
+    inputs = inputs_text.split(",")
     if "..." not in text or len(inputs) != len(xs):
         return text, xs
     free = [letter for letter in ascii_letters if letter not in text]
@@ -406,29 +408,29 @@ def _with_letters_for_dots(text: str, xs: list[T]) -> tuple[str, list[T]]:
             x = x._broadcast_to((*x.shape[:start], *shape, *x.shape[start + len(dots) :]))
         formulas.append(x)
     if not arrow:
-        named = left.replace("...", "").replace(",", "")
-        right = "..." + "".join(sorted(letter for letter in set(named) if named.count(letter) == 1))
-    return ",".join(inputs).replace("...", dots) + "->" + right.replace("...", dots), formulas
+        named = inputs_text.replace("...", "").replace(",", "")
+        output_letters = "..." + "".join(sorted(letter for letter in set(named) if named.count(letter) == 1))
+    return ",".join(inputs).replace("...", dots) + "->" + output_letters.replace("...", dots), formulas
 
 
-def _named_axes(x: T, letters: str, order: Sequence[str]) -> T:
+def _order_axes(x: T, letters: str, order: Sequence[str]) -> T:
     """Permutes the axes of `x` to `order`. Missing axes get size 1, and a repeated letter takes the diagonal."""
     while len(set(letters)) < len(letters):
         second = next(i for i, letter in enumerate(letters) if letter in letters[:i])
         first = letters.index(letters[second])
-        x = x._moved(Ops.DIAGONAL, x.lazydata.diagonal(first, second))
+        x = x._wrap_movement(Ops.DIAGONAL, x.lazydata.diagonal(first, second))
         letters = letters[:second] + letters[second + 1 :]
     letters_present = [letter for letter in order if letter in letters]
-    moved = x.permute(tuple(letters.index(letter) for letter in letters_present))
-    return moved.reshape(
-        tuple(moved.shape[letters_present.index(letter)] if letter in letters_present else 1 for letter in order)
+    permuted = x.permute(tuple(letters.index(letter) for letter in letters_present))
+    return permuted.reshape(
+        tuple(permuted.shape[letters_present.index(letter)] if letter in letters_present else 1 for letter in order)
     )
 
 
-def _phases(size: int, step: int) -> list[tuple[int, int, int]]:
+def _group_phases(size: int, step: int) -> list[tuple[int, int, int]]:
     """Groups the phases of a transposed convolution by their number of weights: (first phase, phases, weights) each."""
-    weights, more = divmod(size, step)
-    runs = [(0, more, weights + 1), (more, step - more, weights)]
+    weights, longer_count = divmod(size, step)
+    runs = [(0, longer_count, weights + 1), (longer_count, step - longer_count, weights)]
     return [run for run in runs if run[1]]
 
 
@@ -445,7 +447,7 @@ def convolution_gradient(step: TapeEntry, values: Sequence[Processing], g: Proce
     dx = dw = None
     if step.needs(0):
         least_sizes = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(size, steps, kernel, gaps)]
-        output_padding = [axis_size - least for axis_size, least in zip(x.shape[2:], least_sizes)]
+        output_padding = [axis_size - least_size for axis_size, least_size in zip(x.shape[2:], least_sizes)]
         dx = g.conv_transpose2d(w, None, groups, steps, gaps, 0, output_padding)
     if step.needs(1):
         columns = x._unfold(kernel, groups, steps, gaps)
@@ -464,7 +466,8 @@ def transposed_gradient(step: TapeEntry, values: Sequence[Processing], g: Proces
     size, kernel = x.shape[2:], w.shape[2:]
     least_sizes = [(n - 1) * stride + taps for n, stride, taps in zip(size, steps, kernel)]
     paddings = [
-        (before, least - axis_size - before) for least, axis_size, (before, _) in zip(least_sizes, g.shape[2:], pairs)
+        (before, least_size - axis_size - before)
+        for least_size, axis_size, (before, _) in zip(least_sizes, g.shape[2:], pairs)
     ]
     padded = g.pad(((0, 0), (0, 0), *paddings))
     dx = padded.conv2d(w, None, groups, steps) if step.needs(0) else None

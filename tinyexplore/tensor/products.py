@@ -41,16 +41,16 @@ class Products(Reduction):
         result_dtype = least_upper_dtype(x.dtype, w.dtype)
         wide = sum_dtype(result_dtype) if acc_dtype is None else to_dtype(acc_dtype)
         x, w = x.cast(wide), w.cast(wide)
-        left = x
-        right = w if w.ndim == 1 else w.transpose(-1, -2)
+        x_rows = x
+        w_columns = w if w.ndim == 1 else w.transpose(-1, -2)
         if x.ndim > 1 and w.ndim > 1:
-            left = x._reshaped((*x.shape[:-1], 1, x.shape[-1]))
-            right = right._reshaped((*right.shape[:-2], 1, *right.shape[-2:]))
+            x_rows = x._reshape_checked((*x.shape[:-1], 1, x.shape[-1]))
+            w_columns = w_columns._reshape_checked((*w_columns.shape[:-2], 1, *w_columns.shape[-2:]))
         try:
-            shape = broadcast_shape("matmul", left.shape, right.shape)
+            shape = broadcast_shape("matmul", x_rows.shape, w_columns.shape)
         except ShapeError:  # compose a message with all shapes only on error: that takes longer than the rest
-            shape = broadcast_shape(f"matmul of shapes {x.shape} and {w.shape}", left.shape, right.shape)
-        product = left._broadcast_to(shape)._alu(Ops.MUL, right._broadcast_to(shape))
+            shape = broadcast_shape(f"matmul of shapes {x.shape} and {w.shape}", x_rows.shape, w_columns.shape)
+        product = x_rows._broadcast_to(shape)._alu(Ops.MUL, w_columns._broadcast_to(shape))
         result = product._reduce(Ops.ADD, -1, False, 0, "sum")
         return result.cast(result_dtype) if acc_dtype is None else result
 
@@ -99,16 +99,16 @@ class Products(Reduction):
         return x
 
     def __matmul__(self, x: Any) -> Self:
-        return self.matmul(self._factor(x))
+        return self.matmul(self._check_factor(x))
 
     def __rmatmul__(self, x: Any) -> Self:
-        return self.matmul(self._factor(x), reverse=True)
+        return self.matmul(self._check_factor(x), reverse=True)
 
-    def _factor(self, x: Any) -> Self:
+    def _check_factor(self, x: Any) -> Self:
         """Converts an operand of @ to a tensor: returns a tensor unchanged, and wraps an array."""
         factor = self._as_tensor(x, "matmul") if hasattr(x, "__array_interface__") else x
         need_tensor(factor, f"matmul of a Tensor of shape {self.shape}: the other factor")
         return factor
 
     def __imatmul__(self, x: Any) -> Self:
-        return self._in_place(self.matmul(x))
+        return self._assign_result(self.matmul(x))

@@ -46,9 +46,9 @@ def sorted_indices(x: T, descending: bool) -> T:
     if x.dtype.itemsize < 8:
         return _sorted_places(key)
     # 64 bits and an index do not fit into one int64: sort by the lower half, then, keeping that order, by the upper
-    first = _sorted_places((key & 0xFFFFFFFF) - (1 << 31))
-    second = _sorted_places((key >> 32).gather(1, first))
-    return first.gather(1, second)
+    by_low_word = _sorted_places((key & 0xFFFFFFFF) - (1 << 31))
+    by_high_word = _sorted_places((key >> 32).gather(1, by_low_word))
+    return by_low_word.gather(1, by_high_word)
 
 
 def first_indices(x: T, count: int, descending: bool) -> T:
@@ -65,9 +65,9 @@ def first_indices(x: T, count: int, descending: bool) -> T:
         return _least_elements(packed.contiguous(), count) & LOWER
     runs = -(-length // size)
     padded = packed.pad(((0, 0), (0, runs * size - length)), value=dtypes.max(dtypes.int64))
-    least = padded.reshape((rows, runs, size)).min(2).contiguous()
-    chosen = (_least_elements(least, count) & LOWER) // size
-    indices = (chosen.unsqueeze(2) * size + x._wrap(LazyBuffer.iota(size, dtypes.int64, x.device))).reshape(
+    run_minima = padded.reshape((rows, runs, size)).min(2).contiguous()
+    run_numbers = (_least_elements(run_minima, count) & LOWER) // size
+    indices = (run_numbers.unsqueeze(2) * size + x._wrap(LazyBuffer.iota(size, dtypes.int64, x.device))).reshape(
         (rows, count * size)
     )
     is_inside = indices < length
@@ -101,13 +101,13 @@ def is_search_cheaper(length: int, count: int) -> bool:
 def _least_elements(packed: T, count: int) -> T:
     """Returns the `count` least elements of each row, in order. All elements differ."""
     rows = packed.lazydata
-    most = _filled(int(dtypes.max(dtypes.int64)), rows)
-    least = [rows.reduce(Ops.MIN, (1,))]
-    while len(least) < count:
-        is_later = least[-1].expand(rows.shape).alu(Ops.CMPLT, rows)
-        least.append(is_later.alu(Ops.WHERE, rows, most).reduce(Ops.MIN, (1,)))
-    first, *others = map(packed._wrap, least)
-    return first.cat(*others, dim=1)
+    largest = _filled(int(dtypes.max(dtypes.int64)), rows)
+    minima = [rows.reduce(Ops.MIN, (1,))]
+    while len(minima) < count:
+        is_later = minima[-1].expand(rows.shape).alu(Ops.CMPLT, rows)
+        minima.append(is_later.alu(Ops.WHERE, rows, largest).reduce(Ops.MIN, (1,)))
+    first_minimum, *later_minima = map(packed._wrap, minima)
+    return first_minimum.cat(*later_minima, dim=1)
 
 
 def sort_rows(x: T, descending: bool) -> T:
@@ -180,7 +180,7 @@ def _sorted_rows(x: T, lowest: int) -> T:
     if not isinstance(rows, ShardedBuffer):
         return x._wrap(_sort_bits(rows, lowest))
     rows = rows.whole() if rows.axis == 1 else rows
-    return x._wrap(ShardedBuffer([_sort_bits(part, lowest) for part in rows.parts], rows.axis))
+    return x._wrap(ShardedBuffer([_sort_bits(row_part, lowest) for row_part in rows.parts], rows.axis))
 
 
 def _sort_bits(x: LazyBuffer, lowest: int) -> LazyBuffer:
@@ -194,12 +194,12 @@ def _sort_bits(x: LazyBuffer, lowest: int) -> LazyBuffer:
     inverting_mask = _filled(int(dtypes.max(x.dtype)), x)
     x = x.alu(Ops.XOR, inverting_mask).pad(((0, 0), (0, padded - length)))
     x = x.reshape((rows * blocks, padded // blocks)).contiguous()
-    other = _filled(0, x).contiguous()
+    scratch = _filled(0, x).contiguous()
     shift = _filled(lowest, x, (1, 1)).contiguous()
     for _ in range(0, bits, count):
         digits = x.alu(Ops.SHR, shift.expand(x.shape)).alu(Ops.XOR, _filled(-1, x))
         digits = digits.alu(Ops.AND, _filled((1 << count) - 1, x)).cast(dtypes.int32)
-        x, other = other.written_at(_places(digits, 1 << count, rows), x), x
+        x, scratch = scratch.written_at(_places(digits, 1 << count, rows), x), x
         shift = shift.alu(Ops.ADD, _filled(count, shift)).contiguous()
     return x.reshape((rows, padded)).shrink(((0, rows), (0, length))).alu(Ops.XOR, inverting_mask)
 
@@ -218,18 +218,18 @@ def _places(digits: LazyBuffer, count: int, rows: int) -> LazyBuffer:
     """Returns the position of each element over all rows. `digits` (blocks of rows, length) have `count` different
     values."""
     blocks, length = digits.shape
-    parts = blocks // rows
+    blocks_per_row = blocks // rows
     dtype = dtypes.int32 if blocks * length < 1 << 31 else dtypes.int64
     none, one = (LazyBuffer.const(number, dtype, digits.device) for number in (0, 1))
     counts = none.reshape((1, 1)).expand((blocks, count))
     counts = counts.scatter(Ops.ADD, 1, digits, one.reshape((1, 1)).expand(digits.shape))
     # over all digits of a row, and for each digit over all blocks, in this order
-    in_order = counts.reshape((rows, parts, count)).permute((0, 2, 1)).reshape((rows, count * parts))
-    before = in_order.scan(Ops.ADD, 1).alu(Ops.ADD, in_order.alu(Ops.NEG))
-    row = LazyBuffer.iota(rows, dtype, digits.device).reshape((rows, 1)).expand(before.shape)
-    before = before.alu(Ops.ADD, row.alu(Ops.MUL, _filled(parts * length, row)))
-    before = before.reshape((rows, count, parts)).permute((0, 2, 1)).reshape((blocks, count))
-    return before.fetch_add(digits)
+    in_order = counts.reshape((rows, blocks_per_row, count)).permute((0, 2, 1)).reshape((rows, count * blocks_per_row))
+    less_count = in_order.scan(Ops.ADD, 1).alu(Ops.ADD, in_order.alu(Ops.NEG))
+    row = LazyBuffer.iota(rows, dtype, digits.device).reshape((rows, 1)).expand(less_count.shape)
+    less_count = less_count.alu(Ops.ADD, row.alu(Ops.MUL, _filled(blocks_per_row * length, row)))
+    less_count = less_count.reshape((rows, count, blocks_per_row)).permute((0, 2, 1)).reshape((blocks, count))
+    return less_count.fetch_add(digits)
 
 
 def _filled(value: int, like: LazyBuffer, shape: tuple[int, ...] | None = None) -> LazyBuffer:

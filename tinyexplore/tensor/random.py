@@ -107,33 +107,33 @@ def threefry(x0: T, x1: T, key0: T, key1: T) -> tuple[T, T]:
     return x0, x1
 
 
-def _words(kind: type[T], count: LazyBuffer, half: int, key: T) -> tuple[T, T]:
+def _draw_words(tensor_class: type[T], count: LazyBuffer, half: int, key: T) -> tuple[T, T]:
     """Returns the two words of each counter (c + count, c + count + half). `key` holds the seed and c."""
-    counter = kind._wrap(count)
+    counter = tensor_class._wrap(count)
     seed, drawn = (key.shrink(((i, i + 1),))._broadcast_to(counter.shape) for i in range(KEY_WORDS))
-    first = counter._alu(Ops.ADD, drawn)
-    return threefry(first, first._alu(Ops.ADD, first._const(half)), seed, seed._const(0))
+    first_counter = counter._alu(Ops.ADD, drawn)
+    return threefry(first_counter, first_counter._alu(Ops.ADD, first_counter._const(half)), seed, seed._const(0))
 
 
-def random_pairs(kind: type[T], size: int, device: str) -> tuple[T, T]:
+def random_pairs(tensor_class: type[T], size: int, device: str) -> tuple[T, T]:
     """Draws 32 random bits for each of 2 · `size` elements. Returns the first half and the second half."""
     if not config().THREEFRY:
-        word_pairs = kind._wrap(generator.next_words(size, device))
+        word_pairs = tensor_class._wrap(generator.next_words(size, device))
         return word_pairs[0], word_pairs[1]
-    key = kind._wrap(generator.next_key(2 * size, device))
-    return _words(kind, LazyBuffer.iota(size, dtypes.uint32, device), size, key)
+    key = tensor_class._wrap(generator.next_key(2 * size, device))
+    return _draw_words(tensor_class, LazyBuffer.iota(size, dtypes.uint32, device), size, key)
 
 
-def random_bits(kind: type[T], size: int, device: str) -> T:
+def random_bits(tensor_class: type[T], size: int, device: str) -> T:
     """Draws 32 random bits for each of `size` elements."""
     if not config().THREEFRY:
-        return random_pairs(kind, size, device)[0]
-    key = kind._wrap(generator.next_key(size, device))
+        return random_pairs(tensor_class, size, device)[0]
+    key = tensor_class._wrap(generator.next_key(size, device))
     half = (size + 1) // 2
-    counter = kind._wrap(LazyBuffer.iota(size, dtypes.uint32, device))
+    counter = tensor_class._wrap(LazyBuffer.iota(size, dtypes.uint32, device))
     is_first = counter._alu(Ops.CMPLT, counter._const(half))
     count = is_first._alu(Ops.WHERE, counter, counter._alu(Ops.ADD, counter._const((1 << 32) - half)))
-    return is_first._alu(Ops.WHERE, *_words(kind, count.lazydata, half, key))
+    return is_first._alu(Ops.WHERE, *_draw_words(tensor_class, count.lazydata, half, key))
 
 
 def uniform_of(words: T, below: int = 1) -> T:
@@ -159,19 +159,19 @@ def _counted(shape: tuple[int, ...]) -> int:
     return size
 
 
-def rand(kind: type[T], shape: tuple[int, ...], dtype: Any, device: str) -> T:
+def rand(tensor_class: type[T], shape: tuple[int, ...], dtype: Any, device: str) -> T:
     """Returns numbers uniform in [0, 1): one of 2**24 numbers, converted to `dtype`.
 
     bool: true unless the number is 0. Ints: 0, as in tinygrad 0.9.2.
     """
     target = dtypes.default_float if dtype is None else to_dtype(dtype)
     if not dtypes.is_float(target):
-        return rand(kind, shape, dtypes.float32, device).cast(target)
+        return rand(tensor_class, shape, dtypes.float32, device).cast(target)
     size = _counted(shape)
     if not size:
         generator.drawn = generator.drawn or 0
-        return kind._wrap(LazyBuffer.const(0.0, target, device, shape))
-    numbers = uniform_of(random_bits(kind, size, device))
+        return tensor_class._wrap(LazyBuffer.const(0.0, target, device, shape))
+    numbers = uniform_of(random_bits(tensor_class, size, device))
     if target in BELOW_ONE:
         numbers = numbers.minimum(BELOW_ONE[target])
     return numbers.cast(target).reshape(shape)
@@ -182,16 +182,20 @@ def between(drawn: T, low: float, high: float, target: DType) -> T:
 
     As in tinygrad 0.9.2, rounds before it adds `low`, unless that might overflow.
     """
-    wide, spread, end = wide_float(target), high - low, to_dtype_range(float(high), target)
+    wide, spread, upper_bound = wide_float(target), high - low, to_dtype_range(float(high), target)
     if all(math.isfinite(to_dtype_range(float(spread), dtype)) for dtype in (target, drawn.dtype)):
         scaled = (drawn * spread).cast(target)
-        last = to_dtype_range(to_dtype_range(LAST * spread, target) + low, target)
+        largest = to_dtype_range(to_dtype_range(LAST * spread, target) + low, target)
         scaled = scaled if low == 0 else (scaled + low).cast(target)
     else:
         u = drawn.cast(wide)
         scaled = (u * high + (1.0 - u) * low).cast(target)
-        last = to_dtype_range(to_dtype_range(LAST * high + (1 - LAST) * low, wide), target)
-    return scaled.minimum(next_below(end, target)) if low < high and math.isfinite(end) and last >= end else scaled
+        largest = to_dtype_range(to_dtype_range(LAST * high + (1 - LAST) * low, wide), target)
+    return (
+        scaled.minimum(next_below(upper_bound, target))
+        if low < high and math.isfinite(upper_bound) and largest >= upper_bound
+        else scaled
+    )
 
 
 def next_below(x: float, dtype: DType) -> float:
@@ -202,19 +206,19 @@ def next_below(x: float, dtype: DType) -> float:
     return float(from_bits(bits - 1 if x > 0 else bits + 1, dtype))
 
 
-def randn(kind: type[T], shape: tuple[int, ...], dtype: Any, device: str) -> T:
+def randn(tensor_class: type[T], shape: tuple[int, ...], dtype: Any, device: str) -> T:
     """Returns normally distributed numbers by Box and Muller: cos(2π u) · √(-2 ln (1 - v)), in float32, converted to
     `dtype`."""
     target = dtypes.default_float if dtype is None else to_dtype(dtype)
     size = _counted((2, *shape)) // 2
     if not size:
-        return rand(kind, shape, dtypes.float32, device).cast(target)
-    u, v = (uniform_of(words) for words in random_pairs(kind, size, device))
+        return rand(tensor_class, shape, dtypes.float32, device).cast(target)
+    u, v = (uniform_of(words) for words in random_pairs(tensor_class, size, device))
     radius = ((1.0 - v).log() * -2.0).sqrt()
     return ((u * (2 * math.pi)).cos() * radius).cast(target).reshape(shape)
 
 
-def randint(kind: type[T], shape: tuple[int, ...], low: int, high: int, dtype: Any, device: str) -> T:
+def randint(tensor_class: type[T], shape: tuple[int, ...], low: int, high: int, dtype: Any, device: str) -> T:
     """Returns ints uniform in low … high - 1, up to a deviation of range / 2**24 (for wider ranges, range / 2**32)."""
     target = dtypes.default_int if dtype is None else to_dtype(dtype)
     if not isinstance(low, int) or not isinstance(high, int):
@@ -229,10 +233,10 @@ def randint(kind: type[T], shape: tuple[int, ...], low: int, high: int, dtype: A
         raise ValueError(f"randint from {low} to {high}: the range is at most 2**32 wide")
     size, range_size = _counted(shape), high - low
     if not size:
-        return rand(kind, shape, dtypes.float32, device).cast(target)
-    bits = random_bits(kind, size, device)
-    least, most = dtypes.min(dtypes.int32), dtypes.max(dtypes.int32)
-    wide = dtypes.int32 if least <= low and high <= most else dtypes.int64
+        return rand(tensor_class, shape, dtypes.float32, device).cast(target)
+    bits = random_bits(tensor_class, size, device)
+    lowest, highest = dtypes.min(dtypes.int32), dtypes.max(dtypes.int32)
+    wide = dtypes.int32 if lowest <= low and high <= highest else dtypes.int64
     if range_size <= 1 << 24:
         steps = uniform_of(bits, range_size)
     else:  # the upper word of bits · range

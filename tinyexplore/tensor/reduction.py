@@ -51,7 +51,7 @@ class Reduction(Movement, Functions):
     __slots__ = ()
 
     def _reduce(self, op: Ops, axis: Axes, keepdim: bool, identity: ConstType | None, operation: str) -> Self:
-        axes = self._axes(axis)
+        axes = self._resolve_axes(axis)
         if 0 in self.shape and any(self.shape[i] == 0 for i in axes):
             if identity is None:
                 raise ValueError(
@@ -61,11 +61,11 @@ class Reduction(Movement, Functions):
             kept_shape = tuple(1 if i in axes else size for i, size in enumerate(self.shape))
             result = self._constant_with_zero_gradient(identity, kept_shape)
         else:
-            result = self._reduced(op, axes)
+            result = self._reduce_axes(op, axes)
         return result if keepdim else result._without_axes(axes)
 
     def _without_axes(self, axes: Shape) -> Self:
-        return self._reshaped(tuple([size for i, size in enumerate(self.lazydata.shape) if i not in axes]))
+        return self._reshape_checked(tuple([size for i, size in enumerate(self.lazydata.shape) if i not in axes]))
 
     def _accumulated(
         self, op: Ops, axis: Axes, keepdim: bool, acc_dtype: DTypeLike | None, identity: ConstType
@@ -129,7 +129,7 @@ class Reduction(Movement, Functions):
         """Returns the mean over `axis`. Without elements: NaN."""
         dtype = self.dtype if dtypes.is_float(self.dtype) else dtypes.default_float
         wide = self.cast(sum_dtype(dtype))
-        count = self._count(self._axes(axis))
+        count = self._count(self._resolve_axes(axis))
         total = wide.sum(axis, keepdim)
         return (total / count if count != 0 else total * math.nan).cast(dtype)
 
@@ -138,8 +138,8 @@ class Reduction(Movement, Functions):
         need_number(correction, "var: the correction")
         dtype = self.dtype if dtypes.is_float(self.dtype) else dtypes.default_float
         wide = self.cast(sum_dtype(dtype))
-        axes = self._axes(axis)
-        centered = wide._stationary(wide - wide.mean(axes, keepdim=True))  # as in layernorm
+        axes = self._resolve_axes(axis)
+        centered = wide._wrap_stationary(wide - wide.mean(axes, keepdim=True))  # as in layernorm
         squares = centered.square().sum(axes, keepdim)
         count = self._count(axes)
         if isinstance(count, int):
@@ -153,7 +153,7 @@ class Reduction(Movement, Functions):
         variance = self.var(axis, keepdim, correction)
         lazydata = variance.lazydata.alu(Ops.SQRT)
         lazydata.note = _DEVIATION.on(lazydata)
-        return variance._taped(lazydata, deviation_gradient, (variance,), None)
+        return variance._put_on_tape(lazydata, deviation_gradient, (variance,), None)
 
     def var_mean(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> tuple[Self, Self]:
         return self.var(axis, keepdim, correction), self.mean(axis, keepdim)
@@ -168,11 +168,11 @@ class Reduction(Movement, Functions):
             flat = self.reshape((self.numel(),))
             index = flat._argument(op, 0, False)
             return index.reshape((1,) * self.ndim) if keepdim else index
-        dim = self._axis(axis)
+        dim = self._resolve_axis(axis)
         if self.ndim == 0:
             return self._const(0, dtypes.default_int)
         size = self.shape[dim]
-        x = self._value()
+        x = self._detach_value()
         extreme = x._reduce(op, dim, True, None, "argmax" if op is Ops.MAX else "argmin")
         holds = x == extreme
         if dtypes.is_float(x.dtype):
@@ -195,12 +195,12 @@ class Reduction(Movement, Functions):
 
     # *** softmax and related functions ***
 
-    def _centered(self, axis: Axes) -> Self:
+    def _subtract_maximum(self, axis: Axes) -> Self:
         """Returns x - max(x). The maximum has no gradient, because the result of the callers does not depend on it."""
-        x = self._float()
+        x = self._to_float()
         if 0 in x.shape:
             return x
-        return x - x._value().max(axis, keepdim=True).detach()
+        return x - x._detach_value().max(axis, keepdim=True).detach()
 
     def softmax(self, axis: int = -1, dtype: DTypeLike | None = None) -> Self:
         """Returns eˣ / Σ eˣ along `axis`."""
@@ -208,7 +208,7 @@ class Reduction(Movement, Functions):
 
     @rounded_once
     def _softmax(self, axis: int) -> Self:
-        exponentials = self._centered(axis).exp()
+        exponentials = self._subtract_maximum(axis).exp()
         return exponentials * exponentials.sum(axis, keepdim=True).reciprocal()
 
     def log_softmax(self, axis: int = -1, dtype: DTypeLike | None = None) -> Self:
@@ -217,34 +217,34 @@ class Reduction(Movement, Functions):
 
     @rounded_once
     def _log_softmax(self, axis: int) -> Self:
-        centered = self._centered(axis)
+        centered = self._subtract_maximum(axis)
         return centered - centered.exp().sum(axis, keepdim=True).log()
 
     @rounded_once
     def logsumexp(self, axis: Axes = None, keepdim: bool = False) -> Self:
         """Returns ln Σ eˣ over `axis`, without overflow."""
-        x = self._float()
+        x = self._to_float()
         if 0 in x.shape:
             return x._reduce(Ops.ADD, axis, keepdim, -math.inf, "logsumexp")
-        largest = x._value().max(axis, keepdim=True).detach()
-        anchor = largest._finite()
+        largest = x._detach_value().max(axis, keepdim=True).detach()
+        anchor = largest._replace_infinity()
         total = (x - anchor).exp().sum(axis, keepdim=True).log() + anchor
-        return total if keepdim else total._without_axes(self._axes(axis))
+        return total if keepdim else total._without_axes(self._resolve_axes(axis))
 
-    def _finite(self) -> Self:
+    def _replace_infinity(self) -> Self:
         """Replaces infinity by the largest finite float, so that e^(x - result) is 0 instead of NaN for finite x."""
-        most = sys.float_info.max if self.dtype is dtypes.float64 else FLOAT32_MAX
-        return self._between(-most, most)
+        largest = sys.float_info.max if self.dtype is dtypes.float64 else FLOAT32_MAX
+        return self._clip_between(-largest, largest)
 
     # *** running totals ***
 
     def cumsum(self, axis: int = 0) -> Self:
         """Returns the running sum along `axis`."""
-        return self._total_so_far(Ops.ADD, axis)
+        return self._scan_total(Ops.ADD, axis)
 
-    def _total_so_far(self, op: Ops, axis: int) -> Self:
-        dim, wide = self._axis(axis), self.cast(sum_dtype(self.dtype))
-        total = wide._scanned(op, dim) if self.ndim and 0 not in self.shape else wide
+    def _scan_total(self, op: Ops, axis: int) -> Self:
+        dim, wide = self._resolve_axis(axis), self.cast(sum_dtype(self.dtype))
+        total = wide._scan_by(op, dim) if self.ndim and 0 not in self.shape else wide
         return total.cast(self.dtype) if dtypes.is_float(self.dtype) else total
 
     def _cumsum(self, axis: int = 0, _first_zero: bool = False) -> Self:
@@ -255,29 +255,29 @@ class Reduction(Movement, Functions):
         total = self.cumsum(axis)
         if not _first_zero or not self.ndim:
             return total
-        dim = self._axis(axis)
+        dim = self._resolve_axis(axis)
         return total.pad(tuple((1, -1) if number == dim else None for number in range(self.ndim)))
 
-    def _scanned(self, op: Ops, axis: int) -> Self:
+    def _scan_by(self, op: Ops, axis: int) -> Self:
         """Returns the running result of `op` along `axis`."""
         rule = {Ops.ADD: GRADIENTS[Ops.SCAN_AXIS], Ops.MUL: cumprod_gradient}.get(op)
-        return self._taped(self.lazydata.scan(op, axis), rule, (self,), axis)
+        return self._put_on_tape(self.lazydata.scan(op, axis), rule, (self,), axis)
 
     def logcumsumexp(self, axis: int = 0) -> Self:
         """Returns ln of the running sum of eˣ along `axis`, without overflow."""
-        dim = self._axis(axis)
+        dim = self._resolve_axis(axis)
         if self.ndim == 0 or self.numel() == 0:
             return self
-        x = self._float().cast(sum_dtype(self._float().dtype))
-        value = x._value()
-        largest = value._scanned(Ops.MAX, dim)
-        anchor = largest._finite()
+        x = self._to_float().cast(sum_dtype(self._to_float().dtype))
+        value = x._detach_value()
+        largest = value._scan_by(Ops.MAX, dim)
+        anchor = largest._replace_infinity()
         # the running total is relative to the previous anchor; an empty total has none
         shift = (anchor._shift_by_one(dim, 0.0) - anchor).exp()
         factor = largest._shift_by_one(dim, -math.inf).eq(-math.inf).where(0.0, shift)
         total = (value - anchor).exp().lazydata.recurrence(factor.lazydata, dim)
         result = (self._wrap(total).log() + anchor).lazydata
-        return x._by_own_rule(result, logcumsumexp_gradient, (x,), dim).cast(self._float().dtype)
+        return x._wrap_with_rule(result, logcumsumexp_gradient, (x,), dim).cast(self._to_float().dtype)
 
     def _shift_by_one(self, axis: int, first: float) -> Self:
         """Shifts the elements by one position along `axis`. The first one becomes `first`."""
@@ -294,7 +294,7 @@ class Reduction(Movement, Functions):
         The sum of squares is least at the mean, so the variance has no gradient through the mean.
         """
         centered = self - self.mean(axis, keepdim=True)
-        return centered * (self._stationary(centered).square().mean(axis, keepdim=True) + eps).rsqrt()
+        return centered * (self._wrap_stationary(centered).square().mean(axis, keepdim=True) + eps).rsqrt()
 
     @rounded_once
     def batchnorm(
@@ -306,7 +306,7 @@ class Reduction(Movement, Functions):
         axis: int | tuple[int, ...] = 1,
     ) -> Self:
         """Returns (x - mean) · invstd · weight + bias. These four have one element per index of `axis`."""
-        axes = self._axes(axis)
+        axes = self._resolve_axes(axis)
         count = product([self.shape[reduced_axis] for reduced_axis in axes])
         parameter: Self | None
         for name, parameter in (("weight", weight), ("bias", bias), ("mean", mean), ("invstd", invstd)):

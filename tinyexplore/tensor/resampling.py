@@ -26,7 +26,7 @@ LARGEST_INT = dtypes.max(dtypes.default_int)
 CUBIC = -0.75
 
 
-def _line(old_size: int, count: int, align_corners: bool) -> tuple[int, int, int]:
+def _position_formula(old_size: int, count: int, align_corners: bool) -> tuple[int, int, int]:
     """Returns (a, b, d): sample i of `count` is at position (a · i + b) / d among `old_size` elements."""
     return (old_size - 1, 0, max(count - 1, 1)) if align_corners else (2 * old_size, old_size - count, 2 * count)
 
@@ -86,7 +86,7 @@ class Resampling(Indexing):
         if not mode.startswith("nearest"):
             # float32 cannot represent all these positions
             is_wide_int = dtypes.is_int(self.dtype) and self.dtype.itemsize >= 4
-            result = result.cast(dtypes.float64 if is_wide_int else wide_float(self._float().dtype))
+            result = result.cast(dtypes.float64 if is_wide_int else wide_float(self._to_float().dtype))
         for number, count in enumerate(output_size):
             axis = self.ndim - len(output_size) + number
             if result.shape[axis] == 0:
@@ -94,17 +94,17 @@ class Resampling(Indexing):
             result = result._resample(axis, count, mode, align_corners)
         if self.dtype is result.dtype or self.is_floating_point():
             return result.cast(self.dtype)
-        return result._rounded_to(self.dtype)
+        return result._round_to(self.dtype)
 
     def _resample(self, axis: int, count: int, mode: str, align_corners: bool) -> Self:
         old_size = self.shape[axis]
         if mode.startswith("nearest") and count % old_size == 0:
             return self.repeat_interleave(count // old_size, axis)
-        result = self._value()._sample(axis, count, mode, align_corners)
+        result = self._detach_value()._sample(axis, count, mode, align_corners)
         if result.lazydata is self.lazydata:
             return self
         how = (type(self), axis, mode, align_corners)
-        return self._by_own_rule(result.lazydata, resampled_gradient, (self,), how)
+        return self._wrap_with_rule(result.lazydata, resampled_gradient, (self,), how)
 
     def _sample(self, axis: int, count: int, mode: str, align_corners: bool) -> Self:
         """Samples one axis like `_resample`, but records no gradient."""
@@ -116,17 +116,17 @@ class Resampling(Indexing):
             return self._take(axis, (2 * position + 1) * old_size // (2 * count))
         if mode == "area":
             return self._area_mean(axis, position, count)
-        times, plus, divisor = _line(old_size, count, align_corners)
+        times, plus, divisor = _position_formula(old_size, count, align_corners)
         numerator = position * times + plus
         low = numerator // divisor
         share = (numerator - low * divisor).cast(self.dtype) / divisor
         if mode == "bicubic":
             return self._sample_cubic(axis, low, share)
         share = self._broadcast_along(axis, (low < 0).where(0.0, share))
-        before = self._take(axis, low.maximum(0))
-        after = self._take(axis, (low + 1).minimum(old_size - 1))
+        lower = self._take(axis, low.maximum(0))
+        upper = self._take(axis, (low + 1).minimum(old_size - 1))
         # the element after the sample may be infinite
-        return share.eq(0).where(before, before * (1 - share) + after * share)
+        return share.eq(0).where(lower, lower * (1 - share) + upper * share)
 
     def _input_gradient(self, axis: int, old_size: int, mode: str, align_corners: bool) -> Self:
         """Returns the gradient of the `old_size` input elements. `self` is the gradient of the samples.
@@ -137,7 +137,7 @@ class Resampling(Indexing):
         count = self.shape[axis]
         dtype = dtypes.default_int if 4 * (count + 2) * (old_size + 2) <= LARGEST_INT else dtypes.int64
         element = self._iota(old_size, dtype).unsqueeze(1)
-        times, plus, divisor = _line(old_size, count, align_corners)
+        times, plus, divisor = _position_formula(old_size, count, align_corners)
         if mode == "area":
             first_sample, max_samples = element * count // old_size, -(-count // old_size) + 1
         elif mode == "nearest":
@@ -171,19 +171,19 @@ class Resampling(Indexing):
         gathered = samples_last.unsqueeze(-2).unsqueeze(-2)._gather_last_axis(indices)
         return weight.eq(0).where(0.0, gathered * weight).sum(-1).transpose(axis, -1)
 
-    def _sample_cubic(self, axis: int, first: Self, rest: Self) -> Self:
-        """Samples between elements `first` and `first` + 1, `rest` after `first`: four neighbors by Keys' kernel.
+    def _sample_cubic(self, axis: int, low: Self, fraction: Self) -> Self:
+        """Samples between elements `low` and `low` + 1, `fraction` after `low`: four neighbors by Keys' kernel.
 
         Elements beyond the edge equal the edge.
         """
         result: Self | None = None
         for step in (-1, 0, 1, 2):
-            x = (rest - step).abs()
+            x = (fraction - step).abs()
             weight = _keys_inner(x) if step in (0, 1) else _keys_outer(x)
-            neighbor = self._take(axis, (first + step).clip(0, self.shape[axis] - 1))
-            along = self._broadcast_along(axis, weight)
-            part = along.eq(0).where(0.0, neighbor * along)  # an element of weight 0 may be infinite
-            result = part if result is None else result + part
+            neighbor = self._take(axis, (low + step).clip(0, self.shape[axis] - 1))
+            axis_weight = self._broadcast_along(axis, weight)
+            term = axis_weight.eq(0).where(0.0, neighbor * axis_weight)  # an element of weight 0 may be infinite
+            result = term if result is None else result + term
         assert result is not None
         return result
 
@@ -194,8 +194,8 @@ class Resampling(Indexing):
         total: Self | None = None
         for step in range(-(-old_size // count) + 1):
             is_inside = self._broadcast_along(axis, start + step < stop)
-            part = is_inside.where(self._take(axis, (start + step).minimum(old_size - 1)), 0.0)
-            total = part if total is None else total + part
+            term = is_inside.where(self._take(axis, (start + step).minimum(old_size - 1)), 0.0)
+            total = term if total is None else total + term
         assert total is not None
         return total / self._broadcast_along(axis, (stop - start).cast(self.dtype))
 
@@ -205,8 +205,8 @@ class Resampling(Indexing):
 
     def _take(self, axis: int, indices: Self) -> Self:
         """Gathers the elements of `axis` at `indices`, a vector of ints in range."""
-        moved = self.transpose(axis, -1)
-        picked = moved.unsqueeze(-2)._gather_last_axis(indices.unsqueeze(-1))
+        transposed = self.transpose(axis, -1)
+        picked = transposed.unsqueeze(-2)._gather_last_axis(indices.unsqueeze(-1))
         return picked.transpose(axis, -1)
 
     def _broadcast_along(self, axis: int, line: Self) -> Self:

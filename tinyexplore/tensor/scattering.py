@@ -23,7 +23,7 @@ FEW_PARTS = 4  # with at least this many times more elements than indices, only 
 REDUCTIONS = {"sum": Ops.ADD, "prod": Ops.MUL, "mean": Ops.ADD, "amax": Ops.MAX, "amin": Ops.MIN}
 
 
-def _repeated_along(node: LazyBuffer) -> list[int]:
+def _expanded_axes(node: LazyBuffer) -> list[int]:
     """Returns the axes along which a value was expanded. An index has equal elements along them."""
     while node.op is Ops.CAST or (node.op is Ops.SHRINK and node.src[0].op is Ops.EXPAND):
         node = node.src[0]
@@ -42,7 +42,7 @@ class Scattering(Indexing):
             raise ValueError(f"scatter with reduce={reduce!r}: choose None, 'add' or 'multiply'")
         axis, target, index, source = self._scatter_operands(dim, index, src)
         op = None if reduce is None else Ops.ADD if reduce == "add" else Ops.MUL
-        return self._with_part(target._scattered_in(op, axis, index, source))
+        return self._replace_part(target._scatter_into(op, axis, index, source))
 
     def scatter_reduce(self, dim: int, index: Self, src: Self, reduce: str, include_self: bool = True) -> Self:
         """Reduces all src[i, j] with equal position [index[i, j], j] (for dim = 0) by "sum", "prod", "mean", "amax" or
@@ -55,41 +55,41 @@ class Scattering(Indexing):
         axis, target, index, source = self._scatter_operands(dim, index, src)
         op = REDUCTIONS[reduce]
         # along axes along which it was expanded, an index selects the same elements
-        equal = [i for i in _repeated_along(index.lazydata) if i != axis]
+        equal = [i for i in _expanded_axes(index.lazydata) if i != axis]
         named = index.shrink([(0, 1 if i in equal else size) for i, size in enumerate(index.shape)])
         narrow = tuple(1 if i in equal else size for i, size in enumerate(target.shape))
         start = target
         if not include_self:
             none = target._const(False, dtypes.bool, narrow)
-            is_named = none._scattered_in(None, axis, named, none._const(True, shape=named.shape))
+            is_named = none._scatter_into(None, axis, named, none._const(True, shape=named.shape))
             start = is_named.where(reduce_identity(op, self.dtype).arg, target)
-        result = start._scattered_in(op, axis, index, source, is_mean=reduce == "mean")
+        result = start._scatter_into(op, axis, index, source, is_mean=reduce == "mean")
         if reduce == "mean":
             counts = target._const(0, dtypes.default_int, narrow)
-            counts = counts._scattered_in(Ops.ADD, axis, named, counts._const(1, shape=named.shape))
+            counts = counts._scatter_into(Ops.ADD, axis, named, counts._const(1, shape=named.shape))
             number = ((counts + 1) if include_self else counts.maximum(1)).cast(result.dtype)
             if result._is_divided_in_part(number, index):
-                result = result._divided_at(number, axis, index, named)
+                result = result._divide_at(number, axis, index, named)
             else:
                 result = result / number if dtypes.is_float(result.dtype) else result // number
-        return self._with_part(result.cast(self.dtype))
+        return self._replace_part(result.cast(self.dtype))
 
     def _is_divided_in_part(self, number: Self, index: Self) -> bool:
-        """Whether `_divided_at` takes less time than dividing all elements of this tensor."""
+        """Whether `_divide_at` takes less time than dividing all elements of this tensor."""
         sizes = (self.numel(), number.numel(), index.numel())
         if self.requires_grad or type(self.lazydata) is not LazyBuffer or any(type(size) is not int for size in sizes):
             return False
         return FEW_PARTS * max(sizes[1:]) <= sizes[0]
 
-    def _divided_at(self, number: Self, axis: int, index: Self, named: Self) -> Self:
+    def _divide_at(self, number: Self, axis: int, index: Self, named: Self) -> Self:
         """Divides this tensor by `number` at the positions that `index` gives. Elsewhere `number` is 1.
 
         named: `index` without the axes along which its values repeat. Each position is written once, by the last index
         that gives it.
         """
         order = named._places(axis).cast(index.dtype)._broadcast_to(named.shape)
-        last = number._const(-1, index.dtype, number.shape)._scattered_in(None, axis, named, order)
-        row_is_last = last.gather(axis, named.clip(0, self.shape[axis] - 1)).eq(order)
+        last_writer = number._const(-1, index.dtype, number.shape)._scatter_into(None, axis, named, order)
+        row_is_last = last_writer.gather(axis, named.clip(0, self.shape[axis] - 1)).eq(order)
         is_written = (row_is_last & (named >= 0) & (named < self.shape[axis]))._broadcast_to(index.shape)
         flat_index = index._const(0, dtypes.int64)
         for i, size in enumerate(self.shape):
@@ -103,7 +103,7 @@ class Scattering(Indexing):
 
     def _scatter_operands(self, dim: int, index: Self, src: Any) -> tuple[int, Self, Self, Self]:
         """Checks the operands of a scatter. Returns the axis, the part of this tensor to write, index and source."""
-        axis = self._axis(dim)
+        axis = self._resolve_axis(dim)
         need_tensor(index, "scatter: the index")
         if self._is_tensor(src):
             value = src
@@ -127,13 +127,13 @@ class Scattering(Indexing):
         source = value.shrink([(0, requested) for requested in index.shape]).cast(self.dtype)
         return axis, self.shrink(written_bounds), index.cast(index_dtype(index.dtype)), source
 
-    def _with_part(self, part: Self) -> Self:
+    def _replace_part(self, part: Self) -> Self:
         """Replaces the first elements of this tensor along each axis by `part`."""
         if part.shape == self.shape:
             return part
-        rest = [(0, axis_size - size) for axis_size, size in zip(self.shape, part.shape)]
-        written = part._const(True, dtypes.bool).pad(rest)
-        return written.where(part.pad(rest), self)
+        paddings = [(0, axis_size - size) for axis_size, size in zip(self.shape, part.shape)]
+        is_written = part._const(True, dtypes.bool).pad(paddings)
+        return is_written.where(part.pad(paddings), self)
 
     # *** selecting ***
 
@@ -160,6 +160,6 @@ class Scattering(Indexing):
     def _to_rows(self, size: int, fill_value: ConstType) -> Self:
         """Cuts the first axis to `size`, or fills it with `fill_value`."""
         rows = min(size, self.shape[0])
-        rest: list[tuple[int, int]] = [(0, 0)] * (self.ndim - 1)
-        part = self.shrink([(0, rows), *((0, axis_size) for axis_size in self.shape[1:])])
-        return part.pad([(0, size - rows), *rest], value=fill_value)
+        unpadded: list[tuple[int, int]] = [(0, 0)] * (self.ndim - 1)
+        first_rows = self.shrink([(0, rows), *((0, axis_size) for axis_size in self.shape[1:])])
+        return first_rows.pad([(0, size - rows), *unpadded], value=fill_value)

@@ -36,45 +36,45 @@ def selected_indices(x: T, count: int, descending: bool) -> T:
     """
     key = comparable(x)
     key = (key ^ -1 if descending else key).contiguous()
-    last = nth_key(key, count)
-    less_count, equal_count = _running_counts(key, last)
-    column = (key < last).where(less_count - 1, key.eq(last).where(less_count[:, -1:] + equal_count - 1, count))
+    last_key = nth_key(key, count)
+    less_count, equal_count = _count_up_to(key, last_key)
+    column = (key < last_key).where(less_count - 1, key.eq(last_key).where(less_count[:, -1:] + equal_count - 1, count))
     selected = key._const(0, dtypes.default_int, (key.shape[0], count))
     positions = key._places(1, selected.dtype)._broadcast_to(key.shape)
-    return selected._scattered_in(None, 1, column, positions)
+    return selected._scatter_into(None, 1, column, positions)
 
 
 def nth_index(x: T, count: int) -> T:
     """Returns for each row of `x` (rows, length) the index of the element that sorting would put at position `count` -
     1."""
     key = comparable(x).contiguous()
-    last = nth_key(key, count)
-    less_count, equal_count = _running_counts(key, last)
-    is_it = key.eq(last) & (less_count[:, -1:] + equal_count).eq(count)
+    nth = nth_key(key, count)
+    less_count, equal_count = _count_up_to(key, nth)
+    is_it = key.eq(nth) & (less_count[:, -1:] + equal_count).eq(count)
     return is_it.where(key._places(1, dtypes.default_int), 0).max(1, keepdim=True)
 
 
 def nth_key(key: T, count: int) -> T:
     """Returns the `count`-th least element of each row of ints, as (rows, 1)."""
-    rows, least = key.shape[0], int(dtypes.min(key.dtype))
-    last = key._const(least, key.dtype, (rows, 1)).contiguous()
-    bit = key._const(least, key.dtype, (1, 1)).contiguous()  # the search starts at `least`, so bits are inverted
-    for first in range(0, 8 * key.dtype.itemsize, BITS_OF_KERNEL):
+    rows, lowest = key.shape[0], int(dtypes.min(key.dtype))
+    result = key._const(lowest, key.dtype, (rows, 1)).contiguous()
+    bit = key._const(lowest, key.dtype, (1, 1)).contiguous()  # the search starts at `lowest`, so bits are inverted
+    for start_bit in range(0, 8 * key.dtype.itemsize, BITS_OF_KERNEL):
         for _ in range(BITS_OF_KERNEL):
-            tried = last ^ bit
-            before = (key < tried).sum(1, keepdim=True, dtype=dtypes.default_int)
-            last = (before < count).where(tried, last)
+            candidate = result ^ bit
+            less_count = (key < candidate).sum(1, keepdim=True, dtype=dtypes.default_int)
+            result = (less_count < count).where(candidate, result)
             bit = (bit >> 1) & int(dtypes.max(key.dtype))
         # another shape than the next kernel's result, so that the scheduler does not fuse them
-        shape = (rows, 1) if first // BITS_OF_KERNEL % 2 else (1, rows)
-        last, bit = last.reshape(shape).contiguous().reshape((rows, 1)), bit.contiguous()
-    return last
+        shape = (rows, 1) if start_bit // BITS_OF_KERNEL % 2 else (1, rows)
+        result, bit = result.reshape(shape).contiguous().reshape((rows, 1)), bit.contiguous()
+    return result
 
 
-def _running_counts(key: T, last: T) -> tuple[T, T]:
-    """Counts the keys up to each position that are less than `last` of the row, and those equal to it."""
-    dtype, half = (dtypes.int32, 16) if key.shape[1] < SHORT_COUNTS else (dtypes.int64, 32)
-    packed_counts = ((key < last).cast(dtype) + (key.eq(last).cast(dtype) << half)).cumsum(1)
-    return (packed_counts & ((1 << half) - 1)).cast(dtypes.default_int), (packed_counts >> half).cast(
+def _count_up_to(key: T, pivot: T) -> tuple[T, T]:
+    """Counts the keys up to each position that are less than `pivot` of the row, and those equal to it."""
+    dtype, half_bits = (dtypes.int32, 16) if key.shape[1] < SHORT_COUNTS else (dtypes.int64, 32)
+    packed_counts = ((key < pivot).cast(dtype) + (key.eq(pivot).cast(dtype) << half_bits)).cumsum(1)
+    return (packed_counts & ((1 << half_bits) - 1)).cast(dtypes.default_int), (packed_counts >> half_bits).cast(
         dtypes.default_int
     )

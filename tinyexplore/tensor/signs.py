@@ -20,13 +20,13 @@ class Signs(Arithmetic):
 
     def _with_rule(self, value: Self, rule: GradientRule) -> Self:
         """Wraps `value`, which was computed from this tensor off the tape, with the gradient rule `rule`."""
-        return self._by_own_rule(value.lazydata, rule, (self,))
+        return self._wrap_with_rule(value.lazydata, rule, (self,))
 
     def floor(self) -> Self:
-        return self._unary(Ops.FLOOR) if self.is_floating_point() else self
+        return self._apply_unary(Ops.FLOOR) if self.is_floating_point() else self
 
     def ceil(self) -> Self:
-        return self.neg()._unary(Ops.FLOOR).neg() if self.is_floating_point() else self
+        return self.neg()._apply_unary(Ops.FLOOR).neg() if self.is_floating_point() else self
 
     def trunc(self) -> Self:
         """Rounds towards zero."""
@@ -40,22 +40,24 @@ class Signs(Arithmetic):
             return self
         if self.dtype.itemsize < 4:
             return self.cast(dtypes.float32).round().cast(self.dtype)
-        x = self._value()
+        x = self._detach_value()
         # at this magnitude and above, all numbers are whole
-        whole = 2.0**52 if self.dtype == dtypes.float64 else 2.0**23
+        threshold = 2.0**52 if self.dtype == dtypes.float64 else 2.0**23
         size = x.abs()
         # a sum of this magnitude has no fraction: the addition rounds it away
-        return self._with_rule(x._lend_sign(size.lt(whole).where(size.add(whole).sub(whole), size)), step_gradient)
+        return self._with_rule(
+            x._lend_sign(size.lt(threshold).where(size.add(threshold).sub(threshold), size)), step_gradient
+        )
 
     def abs(self) -> Self:
         """Returns the absolute value."""
         if self.dtype is dtypes.bool or dtypes.is_unsigned(self.dtype):
             return self
         if not dtypes.is_float(self.dtype):
-            return self._alu(Ops.MAX, self._unary(Ops.NEG))
-        x = self._value()
-        kind = unsigned_of(x.dtype.itemsize)
-        bits = x.bitcast(kind).bitwise_and(dtypes.max(kind) >> 1)  # no comparison distinguishes -0 from 0
+            return self._alu(Ops.MAX, self._apply_unary(Ops.NEG))
+        x = self._detach_value()
+        bits_dtype = unsigned_of(x.dtype.itemsize)
+        bits = x.bitcast(bits_dtype).bitwise_and(dtypes.max(bits_dtype) >> 1)  # no comparison distinguishes -0 from 0
         return self._with_rule(bits.bitcast(x.dtype), abs_gradient)
 
     def __abs__(self) -> Self:
@@ -65,7 +67,7 @@ class Signs(Arithmetic):
         """Returns -1, 0 (without a sign) or 1. NaN stays NaN."""
         if self.dtype is dtypes.bool:
             return self
-        x = self._value()
+        x = self._detach_value()
         signs = x.lt(0).where(x._const(0) if dtypes.is_unsigned(x.dtype) else x._const(-1), x._const(1))
         signs = x._alu(Ops.CMPEQ, x._const(0)).where(x._const(0), signs)
         if dtypes.is_float(x.dtype):
@@ -74,12 +76,12 @@ class Signs(Arithmetic):
 
     def copysign(self, other: Operand) -> Self:
         """Returns the magnitude of this tensor with the sign of `other` (-0 counts as negative)."""
-        x, y = self._matched_floats(other, "copysign")
-        return x._by_own_rule(y._lend_sign(x._value()).lazydata, copysign_gradient, (x, y))
+        x, y = self._match_floats(other, "copysign")
+        return x._wrap_with_rule(y._lend_sign(x._detach_value()).lazydata, copysign_gradient, (x, y))
 
     def _lend_sign(self, value: Self) -> Self:
         """Returns `value` with the sign of this tensor."""
-        x = self._value()
+        x = self._detach_value()
         ints = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[x.dtype.itemsize]
         size = value.abs()
         return x.bitcast(ints).lt(0).where(size.neg(), size)

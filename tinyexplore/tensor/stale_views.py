@@ -49,13 +49,13 @@ class StaleViews:
                 or any([view is known_view for known_view in known_views])
             ):
                 continue
-            if _overlap(written, view.lazydata, whole.lazydata):
+            if _views_overlap(written, view.lazydata, whole.lazydata):
                 cls.searches = 0
                 warn(
                     f"a part of a tensor of shape {whole.shape} is written, of which a view of shape {view.shape} is "
                     "kept: that view keeps the values from before (in PyTorch it would change, too); take it again "
                     "after writing, or .clone() it if that is what you mean. This is said once",
-                    stacklevel=_calls_to_the_user(),
+                    stacklevel=_count_calls_to_user(),
                 )
                 return
 
@@ -70,12 +70,12 @@ def _have_outside_references(objects: list[Any]) -> list[bool]:
     return [count - tape_count > ASKING for count, tape_count in zip(counts, tuples)]
 
 
-def _overlap(first_view: LazyBuffer, other: LazyBuffer, root: LazyBuffer) -> bool:
+def _views_overlap(first_view: LazyBuffer, other: LazyBuffer, root: LazyBuffer) -> bool:
     """Whether two views of `root` may share an element, according to the bounds of their first slices."""
-    first, second = _bounds(first_view, root), _bounds(other, root)
-    if first is None or second is None:
+    first_bounds, other_bounds = _bounds(first_view, root), _bounds(other, root)
+    if first_bounds is None or other_bounds is None:
         return False
-    return all([start < end and begin < stop for (start, stop), (begin, end) in zip(first, second)])
+    return all([start < end and begin < stop for (start, stop), (begin, end) in zip(first_bounds, other_bounds)])
 
 
 def _bounds(view: LazyBuffer, root: LazyBuffer) -> tuple[tuple[int, int], ...] | None:
@@ -83,16 +83,20 @@ def _bounds(view: LazyBuffer, root: LazyBuffer) -> tuple[tuple[int, int], ...] |
 
     None if it is not a view of the current `root`, or is symbolic.
     """
-    first = root
+    first_movement = root
     while view is not root:
         if not is_view(view):
             return None
-        first, view = view, view.src[0]
-    window = first.arg if first is not root and first.op is Ops.SHRINK else tuple([(0, size) for size in root.shape])
+        first_movement, view = view, view.src[0]
+    window = (
+        first_movement.arg
+        if first_movement is not root and first_movement.op is Ops.SHRINK
+        else tuple([(0, size) for size in root.shape])
+    )
     return None if is_symbolic([bound for bounds in window for bound in bounds]) else window
 
 
-def _calls_to_the_user() -> int:
+def _count_calls_to_user() -> int:
     """Returns the number of frames from `StaleViews.warn_of` up to the first frame outside this package."""
     frame, calls = sys._getframe(1), 1
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("tinyexplore"):

@@ -242,4 +242,4 @@ def _with_arrays(argument: Any) -> Any:
     """Replaces tensors by NumPy arrays in an argument, also inside tuples and lists."""
     if isinstance(argument, Values):
         return argument.numpy()
-    return type(argument)([_with_arrays(part) for part in argument]) if type(argument) in (list, tuple) else argument
+    return type(argument)([_with_arrays(item) for item in argument]) if type(argument) in (list, tuple) else argument

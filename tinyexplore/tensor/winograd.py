@@ -82,21 +82,21 @@ def minimal_filters(x: T, weight: T, groups: int) -> T:
     axis_count = weight.ndim - 2
     size = tuple(axis_size - TAPS + 1 for axis_size in x.shape[2:])
     tiles = tuple(-(-count // RESULTS) for count in size)
-    whole = x.pad([(0, 0), (0, 0), *((0, t * RESULTS - count) for t, count in zip(tiles, size))])
-    windows = whole._windows((TILE,) * axis_count, (RESULTS,) * axis_count, (1,) * axis_count)
+    padded = x.pad([(0, 0), (0, 0), *((0, t * RESULTS - count) for t, count in zip(tiles, size))])
+    windows = padded._windows((TILE,) * axis_count, (RESULTS,) * axis_count, (1,) * axis_count)
     batch, ins, outs = x.shape[0], x.shape[1], weight.shape[0]
     tile, count = TILE**axis_count, batch * prod(tiles)
     # for each position of a tile: (group, position, in, tiles of all images)
     data = windows.reshape((batch, groups, ins // groups, prod(tiles), tile))
     # stored, because a product reads it repeatedly
     data = data.permute((1, 4, 2, 0, 3)).reshape((groups, tile, -1)).contiguous()
-    data = _transformed(data, INPUT, axis_count)
+    data = _transform_tiles(data, INPUT, axis_count)
     data = data.reshape((groups, tile, ins // groups, count)).contiguous()
     filters = weight.reshape((groups, outs // groups, ins // groups, TAPS**axis_count)).permute((0, 3, 1, 2))
-    filters = _transformed(filters.reshape((groups, TAPS**axis_count, -1)), FILTER, axis_count)
+    filters = _transform_tiles(filters.reshape((groups, TAPS**axis_count, -1)), FILTER, axis_count)
     filters = filters.reshape((groups, tile, outs // groups, ins // groups)).contiguous()
     products = filters.dot(data).contiguous()  # (group, position, out, tiles of all images)
-    result = _transformed(products.reshape((groups, tile, -1)), OUTPUT, axis_count)
+    result = _transform_tiles(products.reshape((groups, tile, -1)), OUTPUT, axis_count)
     result = result.reshape((groups, *(RESULTS,) * axis_count, outs // groups, batch, *tiles))
     order = [1 + axis_count + 1, 0, 1 + axis_count]
     for axis in range(axis_count):
@@ -105,12 +105,12 @@ def minimal_filters(x: T, weight: T, groups: int) -> T:
     return joined.shrink([None, None, *((0, count) for count in size)])
 
 
-def _transformed(x: T, matrix: Matrix, axis_count: int) -> T:
+def _transform_tiles(x: T, matrix: Matrix, axis_count: int) -> T:
     """Multiplies all axes of the tile in (group, positions of a tile, …) by `matrix`."""
-    return _power(x, matrix, axis_count).dot(x)
+    return _make_kronecker_power(x, matrix, axis_count).dot(x)
 
 
-def _power(x: T, matrix: Matrix, axis_count: int) -> T:
+def _make_kronecker_power(x: T, matrix: Matrix, axis_count: int) -> T:
     """Returns the Kronecker power of a matrix, with the dtype and device of `x`."""
     rows, columns = len(matrix) ** axis_count, len(matrix[0]) ** axis_count
     device = x.lazydata.device
