@@ -39,7 +39,7 @@ class OwnRule:
 
     def __init__(self, rule: GradientRule, inputs: Sequence[LazyBuffer | None], arg: Any = None) -> None:
         self.rule = rule
-        self.inputs = tuple([_no_reference if tensor is None else ref(tensor) for tensor in inputs])
+        self.inputs = tuple([_dead_reference if tensor is None else ref(tensor) for tensor in inputs])
         self.arg = arg
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -97,7 +97,7 @@ class HeldRule(OwnRule):
         return self.held
 
 
-def _no_reference() -> None:
+def _dead_reference() -> None:
     return None
 
 
@@ -123,7 +123,7 @@ def taped_graph(
         top = stack.pop()
         if not isinstance(top, tuple):
             if id(top) not in taped_nodes:
-                step = None if id(top) in stops else _step_of(top, target_numbers, target_ids)
+                step = None if id(top) in stops else _make_step(top, target_numbers, target_ids)
                 stack.append((top, step))
                 if step is not None:
                     stack += [tensor for tensor in step.inputs if id(tensor) not in taped_nodes]
@@ -140,7 +140,7 @@ def taped_graph(
     return taped_nodes[id(root)], {number: taped_nodes[number] for number in target_ids if number in taped_nodes}
 
 
-def _step_of(node: LazyBuffer, target_numbers: Sequence[int], target_ids: Collection[int]) -> TapeEntry | None:
+def _make_step(node: LazyBuffer, target_numbers: Sequence[int], target_ids: Collection[int]) -> TapeEntry | None:
     """Returns the step that made `node`, with LazyBuffers as inputs; None where the gradient stops."""
     if not dtypes.is_float(node.dtype):
         return None
@@ -151,21 +151,21 @@ def _step_of(node: LazyBuffer, target_numbers: Sequence[int], target_ids: Collec
         _check_known(node, target_numbers)
         return None
     if isinstance(note, Gathered):
-        return _step(node, GRADIENTS[Ops.COPY], (note.source,))
+        return _make_entry(node, GRADIENTS[Ops.COPY], (note.source,))
     if isinstance(note, OwnRule):
         inputs = note.inputs_of(node)
         if inputs is None and node.op is not Ops.CONST:  # its gradient is 0
             _check_known(node, target_numbers)
         if inputs is None:
             return None
-        return _step(node, note.rule, inputs, note.arg)
+        return _make_entry(node, note.rule, inputs, note.arg)
     if type(note) is Simplified:
-        return _step_by_op(node, note.op, note.src, note.arg)
+        return _make_step_by_op(node, note.op, note.src, note.arg)
     if node.op is Ops.BITCAST:
-        return _step(node, bitcast_gradient, tuple(_floats_behind(node, target_numbers)))
+        return _make_entry(node, bitcast_gradient, tuple(_find_floats_behind(node, target_numbers)))
     if node.op is Ops.GATHER:
         return _gather_step(node, target_ids)
-    return _step_by_op(node, node.op, node.src, node.arg)
+    return _make_step_by_op(node, node.op, node.src, node.arg)
 
 
 def _check_known(node: LazyBuffer, target_numbers: Sequence[int]) -> None:
@@ -183,27 +183,27 @@ def _check_known(node: LazyBuffer, target_numbers: Sequence[int]) -> None:
     )
 
 
-def _step(
+def _make_entry(
     node: LazyBuffer, rule: GradientRule | None, inputs: tuple[LazyBuffer, ...], arg: Any = None
 ) -> TapeEntry | None:
     return None if rule is None else TapeEntry(rule, inputs, inputs, node, arg)
 
 
-def _step_by_op(node: LazyBuffer, op: Ops, src: tuple[LazyBuffer, ...], arg: Any) -> TapeEntry | None:
+def _make_step_by_op(node: LazyBuffer, op: Ops, src: tuple[LazyBuffer, ...], arg: Any) -> TapeEntry | None:
     match op:
         case Ops.REDUCE_AXIS:
-            kind, axes = arg
-            return _step(node, prod_gradient if kind is Ops.MUL else REDUCE_GRADIENTS[kind], src, axes)
+            reduce_op, axes = arg
+            return _make_entry(node, prod_gradient if reduce_op is Ops.MUL else REDUCE_GRADIENTS[reduce_op], src, axes)
         case Ops.SCAN_AXIS:
-            kind, axis = arg
-            return _step(node, SCAN_GRADIENTS[kind], src, axis)
+            reduce_op, axis = arg
+            return _make_entry(node, SCAN_GRADIENTS[reduce_op], src, axis)
         case Ops.SCATTER:
             x, index, values = src
-            return _step(node, GRADIENTS[op], (x, values), (*arg, index))
+            return _make_entry(node, GRADIENTS[op], (x, values), (*arg, index))
         case Ops.WRITE:
             x, indices, value = src
-            return _step(node, written_gradient, (x, value), indices)
-    return _step(node, GRADIENTS.get(op), src, arg if op in OpGroups.MOVEMENT else None)
+            return _make_entry(node, written_gradient, (x, value), indices)
+    return _make_entry(node, GRADIENTS.get(op), src, arg if op in OpGroups.MOVEMENT else None)
 
 
 def _gather_step(node: LazyBuffer, target_ids: Collection[int]) -> TapeEntry | None:
@@ -211,20 +211,20 @@ def _gather_step(node: LazyBuffer, target_ids: Collection[int]) -> TapeEntry | N
     table, index = node.src
     is_repeated = table.op is Ops.EXPAND and table.buffer is None and id(table) not in target_ids
     if not is_repeated or is_symbolic((*table.shape, *table.src[0].shape)):
-        return _step(node, GRADIENTS[Ops.GATHER], (table,), index)
+        return _make_entry(node, GRADIENTS[Ops.GATHER], (table,), index)
     if index.op is Ops.EXPAND and index.buffer is None:
         index = index.src[0]
-    return _step(node, picked_gradient, table.src, index)
+    return _make_entry(node, picked_gradient, table.src, index)
 
 
-def _floats_behind(node: LazyBuffer, target_numbers: Sequence[int]) -> list[LazyBuffer]:
+def _find_floats_behind(node: LazyBuffer, target_numbers: Sequence[int]) -> list[LazyBuffer]:
     """Returns the nearest floats whose bits `node` is computed from."""
-    floats, stack, seen = [], list(node.src), set()
+    floats, stack, visited = [], list(node.src), set()
     while stack:
         source = stack.pop()
-        if id(source) in seen:
+        if id(source) in visited:
             continue
-        seen.add(id(source))
+        visited.add(id(source))
         if dtypes.is_float(source.dtype):
             floats.append(source)
         elif source.buffer is not None:

@@ -36,7 +36,7 @@ def constant(value: ConstType, like: LazyBuffer, shape: Shape | None = None) -> 
     return beside(like, LazyBuffer.const(value, like.dtype, like.device, like.shape if shape is None else shape))
 
 
-def _negated(x: LazyBuffer) -> LazyBuffer:
+def _negate(x: LazyBuffer) -> LazyBuffer:
     return x.alu(Ops.NEG)
 
 
@@ -55,7 +55,7 @@ def sum_axes(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
 @gradient_of(Ops.NEG)
 def neg_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = -x: dx = -g"""
-    return (_negated(g),)
+    return (_negate(g),)
 
 
 @gradient_of(Ops.SQRT)
@@ -105,21 +105,21 @@ def sin_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 @gradient_of(Ops.COS)
 def cos_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = cos x: dx = -g · sin x"""
-    return (_negated(g.alu(Ops.MUL, step.sources[0].alu(Ops.SIN))),)
+    return (_negate(g.alu(Ops.MUL, step.sources[0].alu(Ops.SIN))),)
 
 
 @gradient_of(Ops.TANH)
 def tanh_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = tanh x: dx = g · (1 - y²)"""
     square = step.result.alu(Ops.MUL, step.result)
-    return (g.alu(Ops.MUL, constant(1.0, g).alu(Ops.ADD, _negated(square))),)
+    return (g.alu(Ops.MUL, constant(1.0, g).alu(Ops.ADD, _negate(square))),)
 
 
 @gradient_of(Ops.ERF)
 def erf_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = erf x: dx = g · 2/√π · exp(-x²)"""
     (x,) = step.sources
-    bell = _negated(x.alu(Ops.MUL, x)).alu(Ops.EXP)
+    bell = _negate(x.alu(Ops.MUL, x)).alu(Ops.EXP)
     return (g.alu(Ops.MUL, bell).alu(Ops.MUL, constant(2 / math.sqrt(math.pi), g)),)
 
 
@@ -153,7 +153,7 @@ def relu_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 def sigmoid_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = 1 / (1 + e⁻ˣ): dx = g · y · (1 - y), which stays finite where e⁻ˣ overflows"""
     y = step.result
-    slope = y.alu(Ops.MUL, constant(1.0, y).alu(Ops.ADD, _negated(y)))
+    slope = y.alu(Ops.MUL, constant(1.0, y).alu(Ops.ADD, _negate(y)))
     return (g.alu(Ops.MUL, slope),)
 
 
@@ -175,7 +175,7 @@ def clip_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 # *** functions of several operations that have their own gradient rule ***
 
 
-def _quotient_by_root(g: LazyBuffer, square: LazyBuffer) -> LazyBuffer:
+def _divide_by_root(g: LazyBuffer, square: LazyBuffer) -> LazyBuffer:
     return g.alu(Ops.FDIV, square.alu(Ops.SQRT))
 
 
@@ -183,7 +183,7 @@ def abs_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = |x|: dx = g for positive x, -g for negative x, 0 at 0"""
     (x,) = step.sources
     zero = constant(0.0, x)
-    falling = x.alu(Ops.CMPLT, zero).alu(Ops.WHERE, _negated(g), zero)
+    falling = x.alu(Ops.CMPLT, zero).alu(Ops.WHERE, _negate(g), zero)
     return (zero.alu(Ops.CMPLT, x).alu(Ops.WHERE, g, falling),)
 
 
@@ -191,8 +191,8 @@ def copysign_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = |x| with the sign of s: dx = g where x and y have the same sign, else -g; 0 at 0, NaN at NaN; ds = 0"""
     x, s = step.sources
     zero = constant(0.0, x)
-    of_size = step.result.alu(Ops.CMPLT, zero).alu(Ops.WHERE, _negated(g), g)
-    falling = x.alu(Ops.CMPLT, zero).alu(Ops.WHERE, _negated(of_size), x.alu(Ops.MUL, g))
+    of_size = step.result.alu(Ops.CMPLT, zero).alu(Ops.WHERE, _negate(g), g)
+    falling = x.alu(Ops.CMPLT, zero).alu(Ops.WHERE, _negate(of_size), x.alu(Ops.MUL, g))
     return zero.alu(Ops.CMPLT, x).alu(Ops.WHERE, of_size, falling), constant(0.0, s)
 
 
@@ -212,24 +212,24 @@ def inverse_root_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 def asinh_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = asinh x: dx = g / √(x² + 1)"""
     (x,) = step.sources
-    return (_quotient_by_root(g, x.alu(Ops.MUL, x).alu(Ops.ADD, constant(1.0, x))),)
+    return (_divide_by_root(g, x.alu(Ops.MUL, x).alu(Ops.ADD, constant(1.0, x))),)
 
 
-def _one_minus_square(x: LazyBuffer) -> LazyBuffer:
-    return constant(1.0, x).alu(Ops.ADD, _negated(x.alu(Ops.MUL, x)))
+def _subtract_square_from_one(x: LazyBuffer) -> LazyBuffer:
+    return constant(1.0, x).alu(Ops.ADD, _negate(x.alu(Ops.MUL, x)))
 
 
 def acosh_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = acosh x: dx = g / (√(|x| - 1) √(|x| + 1)), below -1 too, where y is NaN, as in PyTorch"""
     (x,) = step.sources
-    x = x.alu(Ops.MAX, _negated(x))
+    x = x.alu(Ops.MAX, _negate(x))
     below, above = (x.alu(Ops.ADD, constant(shift, x)).alu(Ops.SQRT) for shift in (-1.0, 1.0))
     return (g.alu(Ops.FDIV, below.alu(Ops.MUL, above)),)
 
 
 def atanh_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = atanh x: dx = g / (1 - x²)"""
-    return (g.alu(Ops.FDIV, _one_minus_square(step.sources[0])),)
+    return (g.alu(Ops.FDIV, _subtract_square_from_one(step.sources[0])),)
 
 
 def atan_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
@@ -240,12 +240,12 @@ def atan_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 def asin_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = asin x: dx = g / √(1 - x²)"""
-    return (_quotient_by_root(g, _one_minus_square(step.sources[0])),)
+    return (_divide_by_root(g, _subtract_square_from_one(step.sources[0])),)
 
 
 def acos_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = acos x: dx = -g / √(1 - x²)"""
-    return (_negated(_quotient_by_root(g, _one_minus_square(step.sources[0]))),)
+    return (_negate(_divide_by_root(g, _subtract_square_from_one(step.sources[0]))),)
 
 
 # *** two and three sources ***
@@ -273,7 +273,7 @@ def fdiv_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     b = step.sources[1]
     return (
         g.alu(Ops.FDIV, b) if step.needs(0) else None,
-        _negated(g.alu(Ops.MUL, step.result).alu(Ops.FDIV, b)) if step.needs(1) else None,
+        _negate(g.alu(Ops.MUL, step.result).alu(Ops.FDIV, b)) if step.needs(1) else None,
     )
 
 
@@ -284,9 +284,9 @@ def mod_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
         return g, None
     a, b = step.sources
     y = step.result
-    multiple = y.alu(Ops.CMPNE, y).alu(Ops.WHERE, a, a.alu(Ops.ADD, _negated(y)))
+    multiple = y.alu(Ops.CMPNE, y).alu(Ops.WHERE, a, a.alu(Ops.ADD, _negate(y)))
     whole = multiple.alu(Ops.FDIV, b)
-    return g if step.needs(0) else None, _negated(g.alu(Ops.MUL, whole))
+    return g if step.needs(0) else None, _negate(g.alu(Ops.MUL, whole))
 
 
 @gradient_of(Ops.POW)
@@ -484,7 +484,7 @@ def cat_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     return tuple(gradients)
 
 
-def _resized(x: LazyBuffer, axis: int, size: int) -> LazyBuffer:
+def _resize(x: LazyBuffer, axis: int, size: int) -> LazyBuffer:
     """Cuts `axis` to `size`, or pads it with zeros at its end."""
     size_before = x.shape[axis]
     if size_before > size:
@@ -492,15 +492,15 @@ def _resized(x: LazyBuffer, axis: int, size: int) -> LazyBuffer:
     return x.pad(tuple((0, size - size_before) if i == axis else (0, 0) for i in range(len(x.shape))))
 
 
-def _dilated(x: LazyBuffer, axis: int, stride: int) -> LazyBuffer:
+def _dilate(x: LazyBuffer, axis: int, stride: int) -> LazyBuffer:
     """Inserts `stride - 1` zeros between neighbors along `axis`."""
     if stride == 1:
         return x
     shape, count = x.shape, x.shape[axis]
     with_axis = x.reshape((*shape[: axis + 1], 1, *shape[axis + 1 :]))
-    with_axis = _resized(with_axis, axis + 1, stride)
+    with_axis = _resize(with_axis, axis + 1, stride)
     joined = with_axis.reshape((*shape[:axis], count * stride, *shape[axis + 1 :]))
-    return _resized(joined, axis, (count - 1) * stride + 1)
+    return _resize(joined, axis, (count - 1) * stride + 1)
 
 
 @gradient_of(Ops.WINDOW)
@@ -518,13 +518,13 @@ def window_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
         return (_disjoint_window_gradient(g, axis, stride, length),)
     if dilation == 1:
         taps = -(-size // stride)
-        split = _resized(g, rank, taps * stride).reshape((*g.shape[:rank], taps, stride))
-        total = _overlaid(split, axis, rank, 1)
+        split = _resize(g, rank, taps * stride).reshape((*g.shape[:rank], taps, stride))
+        total = _overlay_taps(split, axis, rank, 1)
         return (_disjoint_window_gradient(total, axis, stride, length),)
-    return (_resized(_overlaid(_dilated(g, axis, stride), axis, rank, dilation), axis, length),)
+    return (_resize(_overlay_taps(_dilate(g, axis, stride), axis, rank, dilation), axis, length),)
 
 
-def _overlaid(g: LazyBuffer, axis: int, taps: int, dilation: int) -> LazyBuffer:
+def _overlay_taps(g: LazyBuffer, axis: int, taps: int, dilation: int) -> LazyBuffer:
     """Returns y[i] = Σₖ g[i - k·dilation, k] with i along `axis` and k along the axis `taps`, which is removed."""
     rank = len(g.shape)
     reach = (g.shape[taps] - 1) * dilation
@@ -538,9 +538,9 @@ def _disjoint_window_gradient(g: LazyBuffer, axis: int, stride: int, length: int
     """Computes `window_gradient` for windows that do not overlap: puts them side by side again."""
     rank = len(g.shape) - 1
     adjacent = g.permute((*range(axis + 1), rank, *range(axis + 1, rank)))
-    spaced = _resized(adjacent, axis + 1, stride)
+    spaced = _resize(adjacent, axis + 1, stride)
     joined = spaced.reshape((*g.shape[:axis], g.shape[axis] * stride, *g.shape[axis + 1 : rank]))
-    return _resized(joined, axis, length)
+    return _resize(joined, axis, length)
 
 
 @gradient_of(Ops.DIAGONAL)

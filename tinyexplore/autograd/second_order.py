@@ -30,10 +30,10 @@ class GradientWalk:
     def gradient_of(self, target: Taped) -> TapedBuffer:
         """Returns the gradient of `target` on its own tape: gradients can flow through it."""
         if not self._found:
-            self._found = self._repeated()
+            self._found = self._repeat_steps()
         return self._found[id(target)]
 
-    def _repeated(self) -> dict[int, TapedBuffer]:
+    def _repeat_steps(self) -> dict[int, TapedBuffer]:
         rebuilt: dict[int, TapedBuffer] = {id(self._trail[0][0]): self._seed}
         for tensor, step, rebuilt_source in self._trail:
             gradient, value = rebuilt[id(tensor)], rebuilt_source()

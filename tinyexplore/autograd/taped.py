@@ -114,32 +114,32 @@ class TapedBuffer(Findable):
 
     # *** movements ***
 
-    def _moved(self, op: Ops, lazydata: LazyBuffer) -> TapedBuffer:
+    def _wrap_movement(self, op: Ops, lazydata: LazyBuffer) -> TapedBuffer:
         return self._wrap(lazydata, GRADIENTS[op], (), lazydata.arg)
 
     def reshape(self, shape: Shape) -> TapedBuffer:
-        return self._moved(Ops.RESHAPE, self.lazydata.reshape(shape))
+        return self._wrap_movement(Ops.RESHAPE, self.lazydata.reshape(shape))
 
     def expand(self, shape: Shape) -> TapedBuffer:
-        return self._moved(Ops.EXPAND, self.lazydata.expand(shape))
+        return self._wrap_movement(Ops.EXPAND, self.lazydata.expand(shape))
 
     def permute(self, order: Sequence[int]) -> TapedBuffer:
-        return self._moved(Ops.PERMUTE, self.lazydata.permute(order))
+        return self._wrap_movement(Ops.PERMUTE, self.lazydata.permute(order))
 
     def pad(self, amounts: Sequence[tuple[Any, Any]]) -> TapedBuffer:
-        return self._moved(Ops.PAD, self.lazydata.pad(amounts))
+        return self._wrap_movement(Ops.PAD, self.lazydata.pad(amounts))
 
     def shrink(self, bounds: Sequence[tuple[Any, Any]]) -> TapedBuffer:
-        return self._moved(Ops.SHRINK, self.lazydata.shrink(bounds))
+        return self._wrap_movement(Ops.SHRINK, self.lazydata.shrink(bounds))
 
     def flip(self, axes: Sequence[int]) -> TapedBuffer:
-        return self._moved(Ops.FLIP, self.lazydata.flip(axes))
+        return self._wrap_movement(Ops.FLIP, self.lazydata.flip(axes))
 
     def window(self, axis: int, size: Any, stride: int = 1, dilation: int = 1) -> TapedBuffer:
-        return self._moved(Ops.WINDOW, self.lazydata.window(axis, size, stride, dilation))
+        return self._wrap_movement(Ops.WINDOW, self.lazydata.window(axis, size, stride, dilation))
 
     def diagonal(self, first: int, second: int) -> TapedBuffer:
-        return self._moved(Ops.DIAGONAL, self.lazydata.diagonal(first, second))
+        return self._wrap_movement(Ops.DIAGONAL, self.lazydata.diagonal(first, second))
 
 
 def plain(value: Any) -> LazyBuffer:

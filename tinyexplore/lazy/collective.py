@@ -14,7 +14,7 @@ RING_FROM = 1 << 18  # elements: with fewer, each device reduces the whole value
 def bounds_of(sizes: Sequence[int]) -> list[tuple[int, int]]:
     """Returns the (start, stop) of each of several consecutive parts of the given sizes."""
     ends = [sum(sizes[: number + 1]) for number in range(len(sizes))]
-    return [(end - size, end) for end, size in zip(ends, sizes)]
+    return [(stop - size, stop) for stop, size in zip(ends, sizes)]
 
 
 def axis_bounds(shape: Sequence[int], axis: int, bounds: tuple[int, int]) -> list[tuple[int, int]]:
@@ -50,17 +50,17 @@ def all_reduce(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
         return [
             _combine(op, [part.contiguous().copy_to_device(own_part.device) for part in parts]) for own_part in parts
         ]
-    return _ring_all_reduce(op, parts)
+    return _reduce_in_ring(op, parts)
 
 
 def _combine(op: Ops, values: Sequence[LazyBuffer]) -> LazyBuffer:
-    first, *rest = values
-    for other in rest:
-        first = first.alu(op, other)
-    return first
+    total, *others = values
+    for value in others:
+        total = total.alu(op, value)
+    return total
 
 
-def _ring_all_reduce(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
+def _reduce_in_ring(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
     """Combines `parts`, one per device, by `op`. Returns the result on each device (ring all-reduce).
 
     Each device combines one piece, which passes around the ring. A second round copies the results.
@@ -78,10 +78,10 @@ def _ring_all_reduce(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
         for hop in range(1, count):
             sent = flat[(owner + hop) % count]
             collected = collected.contiguous().copy_to_device(sent.device).alu(op, sent.shrink(bounds))
-        done = collected.contiguous()
+        shared_piece = collected.contiguous()
         device_number = (owner + count - 1) % count
         for _ in range(count):
-            pieces[device_number].append(done)
+            pieces[device_number].append(shared_piece)
             device_number = (device_number + 1) % count
-            done = done.copy_to_device(parts[device_number].device)
+            shared_piece = shared_piece.copy_to_device(parts[device_number].device)
     return [concatenate(device_pieces, 0).reshape(parts[0].shape) for device_pieces in pieces]

@@ -71,14 +71,14 @@ def sources_of(node: N) -> tuple[N, ...]:
 
 def graph_as_written(node: N) -> set[N]:
     """Returns all nodes that `node` was computed from as the user wrote it, down to realized nodes."""
-    written: set[N] = set()
+    nodes: set[N] = set()
     stack = list(sources_of(node))
     while stack:
         source = stack.pop()
-        if source not in written:
-            written.add(source)
+        if source not in nodes:
+            nodes.add(source)
             stack += sources_of(source) if source.buffer is None else ()
-    return written
+    return nodes
 
 
 def constant_in(node: GraphNode) -> ConstType | None:
@@ -93,12 +93,12 @@ def constant_in(node: GraphNode) -> ConstType | None:
     return None if is_padded and str(value) not in ("0", "0.0", "False") else value
 
 
-def _converted(op: Ops, dtype: DType, src: tuple[N, ...], value: Any) -> N | None:
+def _fold_conversion(op: Ops, dtype: DType, src: tuple[N, ...], value: Any) -> N | None:
     """Converts the constant `value`; returns None if the value is unknown."""
     if value is None:
         return None
     result = evaluate(op, dtype, value, src_dtypes=(src[0].dtype,))
-    return _result(("fold_constants", None, result), src, op, dtype, src)
+    return _make_result(("fold_constants", None, result), src, op, dtype, src)
 
 
 def known_result(op: Ops, dtype: DType, src: tuple[N, ...]) -> N | None:
@@ -106,23 +106,23 @@ def known_result(op: Ops, dtype: DType, src: tuple[N, ...]) -> N | None:
     form = None
     if len(src) == 2:  # fast path for the usual case: a constant on one side for which no law applies
         number = 1 if src[1].op is _CONST else 0
-        value, other = src[number], src[1 - number]
+        value, other_operand = src[number], src[1 - number]
         is_number = value.op is _CONST and value.buffer is None and type(value.arg) is not UOp
-        if is_number and not (other.op is op and op in _ARITHMETIC):
-            form = op, other.dtype, number, value.arg or copysign(1.0, value.arg), value.arg == 0
-            if value.arg not in (0, 1, -1) and form in _nothing_known and constant_in(other) is None:
+        if is_number and not (other_operand.op is op and op in _ARITHMETIC):
+            form = op, other_operand.dtype, number, value.arg or copysign(1.0, value.arg), value.arg == 0
+            if value.arg not in (0, 1, -1) and form in _nothing_known and constant_in(other_operand) is None:
                 return None
     values = [constant_in(source) for source in src]
     if op in _CONVERSIONS:
-        return _converted(op, dtype, src, values[0])
+        return _fold_conversion(op, dtype, src, values[0])
     if all([value is None for value in values]):
         if not (op is Ops.NEG and src[0].op is Ops.NEG and src[0].buffer is None) and src[-1] is not src[len(src) - 2]:
             return None
     leaves: list[N] = []
-    forms = tuple([_form(source, value, leaves, is_outer=True) for source, value in zip(src, values)])
+    forms = tuple([_describe_node(source, value, leaves, is_outer=True) for source, value in zip(src, values)])
     result = outcome(op, dtype, forms)
     if result is not None:
-        return _result(result, leaves, op, dtype, src)
+        return _make_result(result, leaves, op, dtype, src)
     if form is not None and None in values:
         if len(_nothing_known) >= MOST_FORMS:
             _nothing_known.clear()
@@ -139,21 +139,21 @@ def known_reduction(x: N, op: Ops, axes: tuple[int, ...], shape: tuple[Any, ...]
                 value = constant_in(x)
             break
     else:
-        return _result(("reduce_one", 0, None), [x], Ops.REDUCE_AXIS, x.dtype, (x,), (op, axes))
+        return _make_result(("reduce_one", 0, None), [x], Ops.REDUCE_AXIS, x.dtype, (x,), (op, axes))
     sizes = [x.shape[axis] for axis in axes]
     if value is None or not all([type(size) is int and size > 0 for size in sizes]):
         return None
     result = ("reduce_constant", None, reduced_constant(op, x.dtype, value, prod(sizes)))
-    return _result(result, [x], Ops.REDUCE_AXIS, x.dtype, (x,), (op, axes), shape)
+    return _make_result(result, [x], Ops.REDUCE_AXIS, x.dtype, (x,), (op, axes), shape)
 
 
-def _form(node: N, value: ConstType | None, leaves: list[N], *, is_outer: bool) -> tuple[Any, ...]:
+def _describe_node(node: N, value: ConstType | None, leaves: list[N], *, is_outer: bool) -> tuple[Any, ...]:
     """Returns `node` in the format that `outcome` takes."""
     if value is not None:
         return node.dtype, None, str(value), value
     if is_outer and node.op in _ARITHMETIC and node.buffer is None and type(node.shape) is tuple:
-        inner = [_form(source, constant_in(source), leaves, is_outer=False) for source in node.src]
-        if node.op is Ops.NEG or any([kind is None for _, kind, *_ in inner]):
+        inner = [_describe_node(source, constant_in(source), leaves, is_outer=False) for source in node.src]
+        if node.op is Ops.NEG or any([leaf_kind is None for _, leaf_kind, *_ in inner]):
             return node.dtype, node.op, tuple(inner)
     for number, leaf in enumerate(leaves):
         if leaf is node:
@@ -162,7 +162,7 @@ def _form(node: N, value: ConstType | None, leaves: list[N], *, is_outer: bool) 
     return node.dtype, len(leaves) - 1
 
 
-def _result(
+def _make_result(
     outcome: Outcome,
     leaves: Any,
     op: Ops,
@@ -175,8 +175,8 @@ def _result(
     model = src[-1]
     shape = model.shape if shape is None else shape
     if number is None:
-        kind: Any = type(model)
-        node = kind(_CONST, dtype, shape, (), dtypes.as_const(value, dtype), model.device)
+        node_class: Any = type(model)
+        node = node_class(_CONST, dtype, shape, (), dtypes.as_const(value, dtype), model.device)
     else:
         node = leaves[number]._view(Ops.RESHAPE, shape, shape)
     node.note = Simplified(law, op, src, arg)

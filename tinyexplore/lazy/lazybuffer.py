@@ -130,21 +130,21 @@ def first_number(node: LazyBuffer) -> int:
 
 def smallest_number_behind(nodes: Sequence[LazyBuffer]) -> int:
     """Returns the smallest number in the graph behind `nodes`; 0 if unknown."""
-    stack, seen = list(nodes), set(nodes)
-    first = stack[0].number
+    stack, visited = list(nodes), set(nodes)
+    smallest = stack[0].number
     while stack:
         node = stack.pop()
-        first = min(first, node.number if node.buffer is None else first_number(node))
-        new = [source for source in node.src if source not in seen]
-        seen.update(new)
+        smallest = min(smallest, node.number if node.buffer is None else first_number(node))
+        new = [source for source in node.src if source not in visited]
+        visited.update(new)
         stack += new
-    return first
+    return smallest
 
 
 def note_since(node: LazyBuffer, since: Since) -> None:
     """Notes on `node` the smallest number of its sources, unless it has a more exact note."""
-    kind = type(getattr(node, "note", None))
-    if kind is not Origin and kind is not Copied and kind is not Gathered:
+    note_type = type(getattr(node, "note", None))
+    if note_type is not Origin and note_type is not Copied and note_type is not Gathered:
         node.note = since
 
 
@@ -165,12 +165,12 @@ class ShapeError(ValueError, RuntimeError):
     """
 
 
-def _head(node: LazyBuffer) -> str:
+def _format_head(node: LazyBuffer) -> str:
     constructor = f"{type(node).__name__}({node.op!r}, {node.dtype!r}, {argument_text(node.shape)}"
     return constructor if node.src else f"{constructor}, src=()"
 
 
-def _rest(node: LazyBuffer) -> str:
+def _format_tail(node: LazyBuffer) -> str:
     buffer = node.buffer
     memory = "" if buffer is None else f", buffer=Buffer({buffer.device!r}, {buffer.size}, {buffer.dtype!r})"
     return f", arg={argument_text(node.arg)}, device={node.device!r}{memory})"
@@ -243,7 +243,7 @@ class LazyBuffer:
         The expression needs `from tinyexplore.lazy import LazyBuffer`, `from tinyexplore.device import Buffer`, and the
         names of `UOp.tree`.
         """
-        return tree_text(self, lambda node: node.src, _head, _rest)
+        return tree_text(self, lambda node: node.src, _format_head, _format_tail)
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
         """Restores a copied or unpickled node, which is a separate node. Its sources are unknown unless it is data."""
@@ -420,8 +420,8 @@ class LazyBuffer:
         The values are combined in the order of `axis`, so the bits are always the same. Without `op`, the last value
         stays. Indices out of range are ignored.
         """
-        shape, others = values.shape, (*self.shape[:axis], *self.shape[axis + 1 :])
-        if index.shape != shape or (*shape[:axis], *shape[axis + 1 :]) != others or not 0 <= axis < len(shape):
+        shape, other_sizes = values.shape, (*self.shape[:axis], *self.shape[axis + 1 :])
+        if index.shape != shape or (*shape[:axis], *shape[axis + 1 :]) != other_sizes or not 0 <= axis < len(shape):
             raise ShapeError(f"scatter {shape} into {self.shape} along axis {axis} by an index of {index.shape}")
         if not dtypes.is_int(index.dtype) or values.dtype is not self.dtype:
             raise TypeError(
@@ -466,7 +466,7 @@ class LazyBuffer:
 
     def packed(self) -> LazyBuffer:
         """Returns a copy in separate memory. (`contiguous` does not copy a value that is in memory.)"""
-        return self._copied(LazyBuffer(Ops.CONTIGUOUS, self.dtype, self.shape, (self,), None, self.device))
+        return self._note_copy(LazyBuffer(Ops.CONTIGUOUS, self.dtype, self.shape, (self,), None, self.device))
 
     @property
     def can_be_written(self) -> bool:
@@ -496,9 +496,9 @@ class LazyBuffer:
             return self
         if Device.is_group(device):
             return cast(LazyBuffer, LazyBuffer.sharded.of(self, device, None))
-        return self._copied(buffer_class_for(device)(Ops.COPY, self.dtype, self.shape, (self,), self.device, device))
+        return self._note_copy(buffer_class_for(device)(Ops.COPY, self.dtype, self.shape, (self,), self.device, device))
 
-    def _copied(self, copy: LazyBuffer) -> LazyBuffer:
+    def _note_copy(self, copy: LazyBuffer) -> LazyBuffer:
         """Adds a note to `copy`, a copy of this node, if this node is data. Returns it."""
         note = Copied.of((self,))
         if note is not None:
@@ -579,7 +579,7 @@ class LazyBuffer:
                 fits = fits and 0 <= start <= stop <= size
             else:
                 bounds = tuple([normalize_sizes(pair) for pair in bounds])
-                fits = fits and all([holds(part) for part in _bounds_conditions(self.shape, bounds)])
+                fits = fits and all([holds(condition) for condition in _make_bounds_conditions(self.shape, bounds)])
                 break
         if not fits:
             raise ShapeError(f"shrink {self.shape} to {bounds}: need 0 ≤ start ≤ stop ≤ size for every axis")
@@ -633,19 +633,19 @@ class LazyBuffer:
             conditions = [size >= 0 for size in self.shape if type(size) is UOp]
         if not self.src:
             # this movement changes nothing any more
-            return [part for part in conditions if type(part) is UOp and is_undecided(part)]
+            return [condition for condition in conditions if type(condition) is UOp and is_undecided(condition)]
         shape = self.src[0].shape
         if self.op is Ops.RESHAPE:
             source_size, own_size = product(shape), product(self.shape)
             conditions = [] if source_size == own_size else [as_size(source_size).eq(own_size)]
         elif self.op is Ops.SHRINK:
-            conditions = _bounds_conditions(shape, self.arg)
+            conditions = _make_bounds_conditions(shape, self.arg)
         elif self.op is Ops.PAD:
             conditions = [n >= 0 for pair in self.arg for n in pair]
         elif self.op is Ops.WINDOW:
             axis, size, _, dilation = self.arg
             conditions = [size >= 1, dilation * (size - 1) + 1 <= shape[axis]]
-        return [part for part in conditions if type(part) is UOp and is_undecided(part)]
+        return [condition for condition in conditions if type(condition) is UOp and is_undecided(condition)]
 
 
 Movable = TypeVar("Movable", LazyBuffer, ShapeTracker)
@@ -710,7 +710,7 @@ def check_dtype_holds(size: Any, dtype: DType) -> None:
         )
 
 
-def _bounds_conditions(shape: Shape, bounds: Sequence[tuple[Any, Any]]) -> list[Any]:
+def _make_bounds_conditions(shape: Shape, bounds: Sequence[tuple[Any, Any]]) -> list[Any]:
     """Returns the conditions on the bounds of a shrink, as single comparisons."""
     conditions: list[Any] = []
     for (start, stop), size in zip(bounds, shape):

@@ -93,7 +93,7 @@ class ShardedBuffer(LazyBuffer):
         if axis is None:
             return ShardedBuffer([whole.copy_to_device(target) for target in devices], None, Ops.COPY, (whole,))
         size = whole.shape[axis]
-        sizes = _even_sizes(size, len(devices)) if splits is None else list(splits)
+        sizes = _divide_evenly(size, len(devices)) if splits is None else list(splits)
         if len(sizes) != len(devices) or sum(sizes) != size or min(sizes) < 1:
             detail = "" if splits is None else "specified splits do not sum up to axis shape, or some are empty: "
             raise ShapeError(
@@ -154,7 +154,7 @@ class ShardedBuffer(LazyBuffer):
     def _map_parts(self, op: Ops, function: Callable[[LazyBuffer], LazyBuffer], arg: Any = None) -> ShardedBuffer:
         return ShardedBuffer([function(part) for part in self.parts], self.axis, op, (self,), arg)
 
-    def _moved(self, op: Ops, arg: Any, parts: Sequence[LazyBuffer], axis: int | None) -> ShardedBuffer:
+    def _wrap_movement(self, op: Ops, arg: Any, parts: Sequence[LazyBuffer], axis: int | None) -> ShardedBuffer:
         """Returns the result of the movement `op` on this value."""
         return ShardedBuffer(parts, axis, op, (self,), arg)
 
@@ -164,7 +164,7 @@ class ShardedBuffer(LazyBuffer):
             return self
         axis, bounds = model.axis, model.bounds
         if self.axis == axis:
-            parts = [self._range_on(device, pair) for device, pair in zip(self.devices, bounds)]
+            parts = [self._take_range(device, pair) for device, pair in zip(self.devices, bounds)]
             return ShardedBuffer(parts, axis, Ops.COPY, (self,))
         whole = self.whole()
         cuts = [part.shrink(axis_bounds(part.shape, axis, pair)) for part, pair in zip(whole.parts, bounds)]
@@ -175,17 +175,19 @@ class ShardedBuffer(LazyBuffer):
         if self.axis is None:
             return self
         whole_bounds = (0, self.shape[self.axis])
-        return ShardedBuffer([self._range_on(device, whole_bounds) for device in self.devices], None, Ops.COPY, (self,))
+        return ShardedBuffer(
+            [self._take_range(device, whole_bounds) for device in self.devices], None, Ops.COPY, (self,)
+        )
 
-    def _range_on(self, device: str, bounds: tuple[int, int]) -> LazyBuffer:
+    def _take_range(self, device: str, bounds: tuple[int, int]) -> LazyBuffer:
         """Returns the elements start ≤ i < stop of the divided axis on one device. Elements already there are not
         copied."""
         assert self.axis is not None
         pieces = []
         for part, (start, stop) in zip(self.parts, self.bounds):
-            first, last = max(start, bounds[0]) - start, min(stop, bounds[1]) - start
-            if first < last:
-                piece = part.shrink(axis_bounds(part.shape, self.axis, (first, last)))
+            local_start, local_stop = max(start, bounds[0]) - start, min(stop, bounds[1]) - start
+            if local_start < local_stop:
+                piece = part.shrink(axis_bounds(part.shape, self.axis, (local_start, local_stop)))
                 pieces.append(piece if part.device == device else piece.contiguous().copy_to_device(device))
         if not pieces:
             shape = (*self.shape[: self.axis], 0, *self.shape[self.axis + 1 :])
@@ -193,7 +195,7 @@ class ShardedBuffer(LazyBuffer):
         return concatenate(pieces, self.axis)
 
     def alu(self, op: Ops, *others: LazyBuffer) -> LazyBuffer:
-        src = self._on_same_devices(op.name, others)
+        src = self._check_same_devices(op.name, others)
         for other in src:
             if other.shape != self.shape:
                 raise ShapeError(
@@ -201,19 +203,22 @@ class ShardedBuffer(LazyBuffer):
                 )
         model = next((operand for operand in src if operand.axis is not None), self)
         aligned = [source.divided_like(model) for source in src]
-        parts = [first.alu(op, *rest) for first, *rest in zip(*(operand.parts for operand in aligned))]
+        parts = [
+            first_part.alu(op, *other_parts)
+            for first_part, *other_parts in zip(*(operand.parts for operand in aligned))
+        ]
         return ShardedBuffer(parts, model.axis, op, tuple(src))
 
-    def _on_same_devices(self, operation: str, others: Sequence[LazyBuffer]) -> list[ShardedBuffer]:
-        """Returns this value and `others`. Raises unless all are on the same devices."""
+    def _check_same_devices(self, operation: str, operands: Sequence[LazyBuffer]) -> list[ShardedBuffer]:
+        """Returns this value and `operands`. Raises unless all are on the same devices."""
         src: list[ShardedBuffer] = [self]
-        for other in others:
-            if not isinstance(other, ShardedBuffer) or other.devices != self.devices:
+        for operand in operands:
+            if not isinstance(operand, ShardedBuffer) or operand.devices != self.devices:
                 raise ValueError(
-                    f"{operation} of tensors on {', '.join(self.devices)} and {other.device}: "
+                    f"{operation} of tensors on {', '.join(self.devices)} and {operand.device}: "
                     "shard both on the same devices"
                 )
-            src.append(other)
+            src.append(operand)
         return src
 
     def cast(self, dtype: DType) -> LazyBuffer:
@@ -248,16 +253,16 @@ class ShardedBuffer(LazyBuffer):
         totals = [part.reduce(op, (axis,)).contiguous() for part in self.parts[:-1]]
         scanned = part_scans[:1]
         for number in range(1, len(part_scans)):
-            before = [total.copy_to_device(part_scans[number].device) for total in totals[:number]]
-            for total in before[1:]:
-                before[0] = before[0].alu(op, total)
-            scanned.append(before[0].expand(part_scans[number].shape).alu(op, part_scans[number]))
+            earlier_totals = [total.copy_to_device(part_scans[number].device) for total in totals[:number]]
+            for total in earlier_totals[1:]:
+                earlier_totals[0] = earlier_totals[0].alu(op, total)
+            scanned.append(earlier_totals[0].expand(part_scans[number].shape).alu(op, part_scans[number]))
         return ShardedBuffer(scanned, axis, Ops.SCAN_AXIS, (self,), (op, axis))
 
     def recurrence(self, factor: LazyBuffer, axis: int) -> LazyBuffer:
         x, factors = (
             operand.whole() if operand.axis == axis else operand
-            for operand in self._on_same_devices("recurrence", (factor,))
+            for operand in self._check_same_devices("recurrence", (factor,))
         )
         model = x if x.axis is not None else factors
         pairs = zip(x.divided_like(model).parts, factors.divided_like(model).parts)
@@ -265,25 +270,25 @@ class ShardedBuffer(LazyBuffer):
         return ShardedBuffer(parts, model.axis, Ops.SCAN_AXIS, (self, factor), (Ops.MULACC, axis))
 
     def gather(self, index: LazyBuffer) -> LazyBuffer:
-        (indices,) = self._on_same_devices("gather", (index,))[1:]
+        (indices,) = self._check_same_devices("gather", (index,))[1:]
         in_parts = self.axis == len(self.shape) - 1
-        gathered = self._gathered_in_parts(indices) if in_parts else self._gathered_part_by_part(indices)
+        gathered = self._gather_in_parts(indices) if in_parts else self._gather_part_by_part(indices)
         return ShardedBuffer(gathered.parts, gathered.axis, Ops.GATHER, (self, index))
 
-    def _gathered_part_by_part(self, indices: ShardedBuffer) -> ShardedBuffer:
+    def _gather_part_by_part(self, indices: ShardedBuffer) -> ShardedBuffer:
         model = self if self.axis is not None else indices
         pairs = zip(self.divided_like(model).parts, indices.divided_like(model).parts)
         return ShardedBuffer([part.gather(index_part) for part, index_part in pairs], model.axis)
 
-    def _gathered_in_parts(self, indices: ShardedBuffer) -> ShardedBuffer:
+    def _gather_in_parts(self, indices: ShardedBuffer) -> ShardedBuffer:
         """Gathers on each device from its part (zeros elsewhere) and adds the results, or copies the table."""
         if sum(part.base.size for part in self.parts) <= indices.size * len(self.parts):
-            return self.whole()._gathered_part_by_part(indices)
+            return self.whole()._gather_part_by_part(indices)
         wide = indices if indices.dtype is dtypes.int32 else indices.cast(dtypes.int64)
         parts = []
         for part, index, (start, _) in zip(self.parts, cast(ShardedBuffer, wide).whole().parts, self.bounds):
-            first = LazyBuffer.const(-start, index.dtype, index.device, index.shape)
-            parts.append(as_bits(part.gather(index.alu(Ops.ADD, first))))
+            negative_start = LazyBuffer.const(-start, index.dtype, index.device, index.shape)
+            parts.append(as_bits(part.gather(index.alu(Ops.ADD, negative_start))))
         return ShardedBuffer([bits.bitcast(self.dtype) for bits in all_reduce(Ops.ADD, parts)], None)
 
     def scatter(self, op: Ops | None, axis: int, index: LazyBuffer, values: LazyBuffer) -> LazyBuffer:
@@ -292,18 +297,20 @@ class ShardedBuffer(LazyBuffer):
         If another axis is divided, scatters part by part. If `axis` is divided, each device scatters the values for its
         part. If the values are divided, each device scatters its own values, and the results are combined.
         """
-        _, indices, updates = self._on_same_devices("scatter", (index, values))
-        parts = self._scattered(op, axis, indices, updates)
+        _, indices, updates = self._check_same_devices("scatter", (index, values))
+        parts = self._scatter_parts(op, axis, indices, updates)
         return ShardedBuffer(parts.parts, parts.axis, Ops.SCATTER, (self, index, values), (op, axis))
 
-    def _scattered(self, op: Ops | None, axis: int, indices: ShardedBuffer, updates: ShardedBuffer) -> ShardedBuffer:
+    def _scatter_parts(
+        self, op: Ops | None, axis: int, indices: ShardedBuffer, updates: ShardedBuffer
+    ) -> ShardedBuffer:
         if self.axis == axis:
             wide = indices if indices.dtype is dtypes.int32 else indices.cast(dtypes.int64)
             scattered = []
             rows = zip(self.parts, cast(ShardedBuffer, wide).whole().parts, updates.whole().parts, self.bounds)
             for part, named, part_values, (start, _) in rows:
-                first = LazyBuffer.const(-start, named.dtype, named.device, named.shape)
-                scattered.append(part.scatter(op, axis, named.alu(Ops.ADD, first), part_values))
+                negative_start = LazyBuffer.const(-start, named.dtype, named.device, named.shape)
+                scattered.append(part.scatter(op, axis, named.alu(Ops.ADD, negative_start), part_values))
             return ShardedBuffer(scattered, axis)
         steps = updates if updates.axis == axis else indices
         if op is not None and self.axis is None and steps.axis == axis:
@@ -315,7 +322,9 @@ class ShardedBuffer(LazyBuffer):
         operands = [operand.whole() if operand.axis == axis else operand for operand in (self, indices, updates)]
         model = next((operand for operand in operands if operand.axis is not None), self)
         parts = zip(*(operand.divided_like(model).parts for operand in operands))
-        return ShardedBuffer([part.scatter(op, axis, *rest) for part, *rest in parts], model.axis)
+        return ShardedBuffer(
+            [part.scatter(op, axis, *index_and_values) for part, *index_and_values in parts], model.axis
+        )
 
     # *** movements ***
 
@@ -324,23 +333,23 @@ class ShardedBuffer(LazyBuffer):
             return self
         if UOp in map(type, shape) or prod(shape) != self.size:
             raise ShapeError(f"reshape {self.shape} to {shape}: {self.size} elements are not {prod(shape)}")
-        axis = self._axis_in(shape)
+        axis = self._find_axis_in(shape)
         if axis is None:
-            return self._moved(Ops.RESHAPE, shape, [part.reshape(shape) for part in self.whole().parts], None)
+            return self._wrap_movement(Ops.RESHAPE, shape, [part.reshape(shape) for part in self.whole().parts], None)
         assert self.axis is not None
         factor, size = shape[axis], self.shape[self.axis]
         part_sizes = [factor * part.shape[self.axis] // size for part in self.parts]
         parts = [part.reshape((*shape[:axis], n, *shape[axis + 1 :])) for part, n in zip(self.parts, part_sizes)]
-        return self._moved(Ops.RESHAPE, shape, parts, axis)
+        return self._wrap_movement(Ops.RESHAPE, shape, parts, axis)
 
-    def _axis_in(self, shape: Shape) -> int | None:
+    def _find_axis_in(self, shape: Shape) -> int | None:
         """Returns the axis of `shape` along which the parts are still consecutive."""
         if self.axis is None or self.size == 0:
             return None
-        before, size = prod(self.shape[: self.axis]), self.shape[self.axis]
+        outer_size, size = prod(self.shape[: self.axis]), self.shape[self.axis]
         for axis, factor in enumerate(shape):
             fits = all(factor * part.shape[self.axis] % size == 0 for part in self.parts)
-            if prod(shape[:axis]) == before and fits:
+            if prod(shape[:axis]) == outer_size and fits:
                 return axis
         return None
 
@@ -349,9 +358,9 @@ class ShardedBuffer(LazyBuffer):
             return self
         axis = self.axis
         if axis is None or self.shape[axis] != shape[axis]:
-            return self._moved(Ops.EXPAND, shape, [part.expand(shape) for part in self.whole().parts], None)
+            return self._wrap_movement(Ops.EXPAND, shape, [part.expand(shape) for part in self.whole().parts], None)
         part_shapes = [(*shape[:axis], part.shape[axis], *shape[axis + 1 :]) for part in self.parts]
-        return self._moved(
+        return self._wrap_movement(
             Ops.EXPAND, shape, [part.expand(part_shape) for part, part_shape in zip(self.parts, part_shapes)], axis
         )
 
@@ -360,7 +369,7 @@ class ShardedBuffer(LazyBuffer):
         if order == tuple(range(len(self.shape))):
             return self
         axis = None if self.axis is None else order.index(self.axis)
-        return self._moved(Ops.PERMUTE, order, [part.permute(order) for part in self.parts], axis)
+        return self._wrap_movement(Ops.PERMUTE, order, [part.permute(order) for part in self.parts], axis)
 
     def pad(self, amounts: Sequence[tuple[int, int]]) -> LazyBuffer:
         pairs = [tuple(pair) for pair in amounts]
@@ -373,28 +382,28 @@ class ShardedBuffer(LazyBuffer):
                 before, after = pairs[self.axis]
                 part_pairs[self.axis] = (before if number == 0 else 0, after if number == len(self.parts) - 1 else 0)
             parts.append(part.pad(cast(Any, part_pairs)))
-        return self._moved(Ops.PAD, tuple(pairs), parts, self.axis)
+        return self._wrap_movement(Ops.PAD, tuple(pairs), parts, self.axis)
 
     def shrink(self, bounds: Sequence[tuple[int, int]]) -> LazyBuffer:
         bounds = tuple([(start, stop) for start, stop in bounds])
         if bounds == tuple([(0, size) for size in self.shape]):
             return self
         if self.axis is None:
-            return self._moved(Ops.SHRINK, bounds, [part.shrink(bounds) for part in self.parts], None)
-        axis, (first, last) = self.axis, self._checked(bounds)
-        local = [(max(first, start) - start, min(last, stop) - start) for start, stop in self.bounds]
+            return self._wrap_movement(Ops.SHRINK, bounds, [part.shrink(bounds) for part in self.parts], None)
+        axis, (start_of_all, last) = self.axis, self._check_bounds(bounds)
+        local = [(max(start_of_all, start) - start, min(last, stop) - start) for start, stop in self.bounds]
         if all(start < stop for start, stop in local):
             cuts = [
                 part.shrink((*bounds[:axis], part_bounds, *bounds[axis + 1 :]))
                 for part, part_bounds in zip(self.parts, local)
             ]
-            return self._moved(Ops.SHRINK, bounds, cuts, axis)
+            return self._wrap_movement(Ops.SHRINK, bounds, cuts, axis)
         cuts = [part.shrink((*bounds[:axis], (0, part.shape[axis]), *bounds[axis + 1 :])) for part in self.parts]
         cut = ShardedBuffer(cuts, axis)
-        parts = [cut._range_on(device, (first, last)) for device in self.devices]
-        return self._moved(Ops.SHRINK, bounds, parts, None)
+        parts = [cut._take_range(device, (start_of_all, last)) for device in self.devices]
+        return self._wrap_movement(Ops.SHRINK, bounds, parts, None)
 
-    def _checked(self, bounds: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    def _check_bounds(self, bounds: Sequence[tuple[int, int]]) -> tuple[int, int]:
         """Checks that all bounds fit. Returns the bounds of the divided axis."""
         assert self.axis is not None
         if len(bounds) != len(self.shape) or not all(
@@ -410,28 +419,30 @@ class ShardedBuffer(LazyBuffer):
         parts = [part.flip(axes) for part in self.parts]
         if self.axis in axes:
             parts = [part.contiguous().copy_to_device(device) for part, device in zip(reversed(parts), self.devices)]
-        return self._moved(Ops.FLIP, axes, parts, self.axis)
+        return self._wrap_movement(Ops.FLIP, axes, parts, self.axis)
 
     def window(self, axis: int, size: int, stride: int = 1, dilation: int = 1) -> LazyBuffer:
         arg = (axis, size, stride, dilation)
         if axis != self.axis:
-            return self._moved(Ops.WINDOW, arg, [part.window(*arg) for part in self.parts], self.axis)
+            return self._wrap_movement(Ops.WINDOW, arg, [part.window(*arg) for part in self.parts], self.axis)
         count = (self.shape[axis] - dilation * (size - 1) - 1) // stride + 1
         window_bounds = [(-(-start // stride), min(-(-stop // stride), count)) for start, stop in self.bounds]
-        if any(first >= last for first, last in window_bounds):  # no window begins in this part
-            return self._moved(Ops.WINDOW, arg, [part.window(*arg) for part in self.whole().parts], None)
+        if any(
+            first_window >= window_stop for first_window, window_stop in window_bounds
+        ):  # no window begins in this part
+            return self._wrap_movement(Ops.WINDOW, arg, [part.window(*arg) for part in self.whole().parts], None)
         parts = []
-        for device, (first, last) in zip(self.devices, window_bounds):
-            reach = (first * stride, (last - 1) * stride + dilation * (size - 1) + 1)
-            parts.append(self._range_on(device, reach).window(*arg))
-        return self._moved(Ops.WINDOW, arg, parts, axis)
+        for device, (first_window, window_stop) in zip(self.devices, window_bounds):
+            reach = (first_window * stride, (window_stop - 1) * stride + dilation * (size - 1) + 1)
+            parts.append(self._take_range(device, reach).window(*arg))
+        return self._wrap_movement(Ops.WINDOW, arg, parts, axis)
 
     def diagonal(self, first: int, second: int) -> LazyBuffer:
         source = self.whole() if self.axis in (first, second) else self
         axis = source.axis
-        moved = axis - 1 if axis is not None and axis > second else axis
-        return self._moved(
-            Ops.DIAGONAL, (first, second), [part.diagonal(first, second) for part in source.parts], moved
+        new_axis = axis - 1 if axis is not None and axis > second else axis
+        return self._wrap_movement(
+            Ops.DIAGONAL, (first, second), [part.diagonal(first, second) for part in source.parts], new_axis
         )
 
     # *** between devices ***
@@ -446,7 +457,7 @@ class ShardedBuffer(LazyBuffer):
             nearest_part = next((part for part in self.parts if part.device == device), self.parts[0])
             copy = nearest_part.copy_to_device(device)
         else:
-            copy = self._range_on(device, (0, self.shape[self.axis]))
+            copy = self._take_range(device, (0, self.shape[self.axis]))
         if copy.is_realized:
             return copy
         copy = copy.detached()  # a view, so that the note is not added to a part
@@ -454,7 +465,7 @@ class ShardedBuffer(LazyBuffer):
         return copy
 
 
-def _even_sizes(size: int, count: int) -> list[int]:
+def _divide_evenly(size: int, count: int) -> list[int]:
     """Divides `size` into `count` parts: equal ones and a smaller last one.
 
     If that leaves a part empty, sizes differ by at most one and the first parts are larger.

@@ -92,10 +92,10 @@ class StoredBuffer(LazyBuffer):
         """Reinterprets the bytes as another dtype. If the sizes differ, the last axis grows or shrinks."""
         if dtype is self.dtype:
             return self
-        last, rest = divmod(self.shape[-1] * self.dtype.itemsize, dtype.itemsize) if self.shape else (0, 1)
+        last_size, extra_bytes = divmod(self.shape[-1] * self.dtype.itemsize, dtype.itemsize) if self.shape else (0, 1)
         if dtype.itemsize == self.dtype.itemsize:
-            last, rest = self.shape[-1] if self.shape else 1, 0
-        if rest:
+            last_size, extra_bytes = self.shape[-1] if self.shape else 1, 0
+        if extra_bytes:
             raise ShapeError(
                 f"bitcast {self.dtype.name} of shape {self.shape} to {dtype.name}: the last axis is not a whole number "
                 f"of {dtype.itemsize} bytes"
@@ -103,7 +103,7 @@ class StoredBuffer(LazyBuffer):
         run = self.run()
         if run is None:
             self.refuse("bitcast of a view whose elements do not lie in one run")
-        shape = (*self.shape[:-1], last) if self.shape else ()
+        shape = (*self.shape[:-1], last_size) if self.shape else ()
         count = run.nbytes // dtype.itemsize
         return StoredBuffer.of(Buffer(self.device, count, dtype, run.memory), shape)
 
@@ -111,17 +111,19 @@ class StoredBuffer(LazyBuffer):
         """Returns the values in the memory of `device`. They are read when they are computed."""
         if device == self.device:
             return self
-        copy = self._copied_to(device)
+        copy = self._make_copy(device)
         copy.note = Origin.DATA
         return copy
 
-    def _copied_to(self, device: str) -> LazyBuffer:
+    def _make_copy(self, device: str) -> LazyBuffer:
         if Device.is_group(device):
             return ShardedBuffer.of(self, device, None)
         run = self.run()
         if run is not None:
-            kind = StoredBuffer if Device.is_storage(device) else LazyBuffer
-            return kind(Ops.COPY, self.dtype, self.shape, (StoredBuffer.of(run, self.shape),), self.device, device)
+            buffer_class = StoredBuffer if Device.is_storage(device) else LazyBuffer
+            return buffer_class(
+                Ops.COPY, self.dtype, self.shape, (StoredBuffer.of(run, self.shape),), self.device, device
+            )
         if Device.is_storage(device):
             return self.copy_to_device(Device.DEFAULT).copy_to_device(device)
         base = self.base

@@ -114,11 +114,11 @@ def _sort_by_dependence(items: list[ScheduleItem], fusion: Fusion) -> tuple[Sche
         return dependencies
 
     copied = {copy: write for write, copy in fusion.old_values.items()}
-    ordered = _kernels_before_copies(toposort(items, needs), needs)
+    ordered = _order_kernels_before_copies(toposort(items, needs), needs)
     return tuple(replace(item, outputs=tuple(copied.get(node, node) for node in item.outputs)) for item in ordered)
 
 
-def _kernels_before_copies(
+def _order_kernels_before_copies(
     items: list[ScheduleItem], needs: Callable[[ScheduleItem], list[ScheduleItem]]
 ) -> list[ScheduleItem]:
     """Orders items of several instances: all kernels that can run before the next copies, then these copies, and so on.
@@ -127,17 +127,17 @@ def _kernels_before_copies(
     """
     if len({item.device for item in items if not item.is_copy}) < 2 or not any(item.is_copy for item in items):
         return items
-    waits_for = {item: [other for other in needs(item) if other is not item] for item in items}
-    done: set[ScheduleItem] = set()
+    waits_for = {item: [needed_item for needed_item in needs(item) if needed_item is not item] for item in items}
+    ordered_items: set[ScheduleItem] = set()
     order: list[ScheduleItem] = []
     remaining = items
     while remaining:
         for copies in (False, True):
             later = []
             for item in remaining:
-                if item.is_copy is copies and done.issuperset(waits_for[item]):
+                if item.is_copy is copies and ordered_items.issuperset(waits_for[item]):
                     order.append(item)
-                    done.add(item)
+                    ordered_items.add(item)
                 else:
                     later.append(item)
             remaining = later

@@ -64,11 +64,11 @@ class AstBuilder:
             self.note(node, value, "computes" if node.op not in OpGroups.MOVEMENT else "moves")
         stores = []
         for node, target in zip(plan.stores, targets):
-            index, *after = self.steps.get(node) or (target.index(flat_index(plan.shape, plan.idxs)),)
-            store = UOp(Ops.STORE, dtypes.void, (index, computed[node], *after))
+            index, *order_sources = self.steps.get(node) or (target.index(flat_index(plan.shape, plan.idxs)),)
+            store = UOp(Ops.STORE, dtypes.void, (index, computed[node], *order_sources))
             self.note(node, store, "stores")
-            for part in (target, index, *(r for r in plan.loops)):
-                self.note(node, part, "indexes")
+            for uop in (target, index, *(r for r in plan.loops)):
+                self.note(node, uop, "indexes")
             stores.append(store)
         ast = UOp.sink(*stores, *self.changes)
         nodes = ast.toposort()
@@ -106,8 +106,8 @@ class AstBuilder:
         Adds the values of these Variables to `values`.
         """
         conditions = []
-        written = (node.src[0] for node in self.plan.stores if node.op is Ops.WRITE)
-        for node in (*members, *self.memory_read, *written):
+        write_targets = (node.src[0] for node in self.plan.stores if node.op is Ops.WRITE)
+        for node in (*members, *self.memory_read, *write_targets):
             for condition in node.requirements():
                 for variable, value in bindings(condition).items():
                     bind_together(values, variable, value)
@@ -161,8 +161,8 @@ class AstBuilder:
         barrier = UOp(Ops.BARRIER, dtypes.void, (store, *row.ranges))
         index = scratch.index(flat_index(shape, tuple(use.idxs[axis] for axis in row.axes)))
         value = UOp(Ops.LOAD, node.dtype, (index, barrier))
-        for part, how in ((store, "keeps"), (barrier, "keeps"), (index, "indexes"), (value, "is read")):
-            self.note(node, part, how)
+        for uop, how in ((store, "keeps"), (barrier, "keeps"), (index, "indexes"), (value, "is read")):
+            self.note(node, uop, how)
         return value
 
     def leaf(self, node: LazyBuffer, use: Use) -> UOp:
@@ -228,9 +228,9 @@ class AstBuilder:
         """Returns the table's element if the index is in range, else 0. Never accesses memory outside the table."""
         assert use.picked is not None
         position = index.cast(dtypes.index)
-        last = use.picked.src[0]
-        self.gathered[use.picked] = position.maximum(0).minimum(last)
-        in_range = (position >= 0) & (position <= last)
+        last_index = use.picked.src[0]
+        self.gathered[use.picked] = position.maximum(0).minimum(last_index)
+        in_range = (position >= 0) & (position <= last_index)
         return in_range.where(value, UOp.const(node.dtype, 0))
 
     def scattered(self, node: LazyBuffer, use: Use, copied: UOp, index: UOp, value: UOp) -> UOp:
@@ -244,21 +244,21 @@ class AstBuilder:
         store = UOp(Ops.STORE, dtypes.void, (target.index(flat_index(node.shape, inner.idxs)), copied))
         filled = UOp(Ops.BARRIER, dtypes.void, (store, *use.ranges))
         position = index.cast(dtypes.index)
-        last = as_size(simplified(node.shape[axis] - 1))
-        in_range = (position >= 0) & (position <= last)
+        last_index = as_size(simplified(node.shape[axis] - 1))
+        in_range = (position >= 0) & (position <= last_index)
         coordinates = (*use.idxs[:axis], position, *use.idxs[axis + 1 :])
         step = use.idxs[axis]
         stored_at = target.index(flat_index(node.shape, coordinates), in_range)
         access = (stored_at, filled, *((step,) if step.op is Ops.RANGE else ()))
-        for part, how in ((store, "copies"), (filled, "copies"), (stored_at, "indexes")):
-            self.note(node, part, how)
+        for uop, how in ((store, "copies"), (filled, "copies"), (stored_at, "indexes")):
+            self.note(node, uop, how)
         if op is None:
             self.steps[node] = access
             return value
         self.steps[node] = (stored_at,)
-        before = UOp(Ops.LOAD, node.dtype, access)
-        self.note(node, before, "is read")
-        return before.alu(op, value)
+        old_value = UOp(Ops.LOAD, node.dtype, access)
+        self.note(node, old_value, "is read")
+        return old_value.alu(op, value)
 
     def fetched(self, node: LazyBuffer, use: Use, copied: UOp, index: UOp) -> UOp:
         """Returns the counter in scratch memory that `index` selects. This step then increases it by one."""
@@ -271,12 +271,12 @@ class AstBuilder:
         position = index.cast(dtypes.index)
         counter = scratch.index(position, (position >= 0) & (position < as_size(bins)))
         step = use.idxs[-1]
-        before = UOp(Ops.LOAD, node.dtype, (counter, filled, *((step,) if step.op is Ops.RANGE else ())))
-        change = UOp(Ops.STORE, dtypes.void, (counter, before + 1))
+        old_count = UOp(Ops.LOAD, node.dtype, (counter, filled, *((step,) if step.op is Ops.RANGE else ())))
+        change = UOp(Ops.STORE, dtypes.void, (counter, old_count + 1))
         self.changes.append(change)
-        for part, how in ((store, "copies"), (filled, "copies"), (counter, "indexes"), (change, "adds one")):
-            self.note(node, part, how)
-        return before
+        for uop, how in ((store, "copies"), (filled, "copies"), (counter, "indexes"), (change, "adds one")):
+            self.note(node, uop, how)
+        return old_count
 
     def written(self, node: LazyBuffer, position: UOp) -> UOp:
         """Returns the address of a WRITE. A loaded index out of range gives no address."""

@@ -47,8 +47,8 @@ def merge_equal(
         return Rewritten(outputs, writes)
     requested = dict.fromkeys(outputs)
     members: dict[LazyBuffer, list[LazyBuffer]] = {}
-    for node, first in merged.items():
-        members.setdefault(first, [first]).append(node)
+    for node, representative in merged.items():
+        members.setdefault(representative, [representative]).append(node)
     rebuilt: dict[LazyBuffer, LazyBuffer] = {}
     original: dict[LazyBuffer, LazyBuffer] = {}
     copies: dict[LazyBuffer, LazyBuffer] = {}
@@ -66,7 +66,7 @@ def merge_equal(
             original[copy] = duplicate
     replacements = {**rebuilt, **copies}
     rewritten = [replacements[node] for node in outputs]
-    computed_with = _computed_with(values.number, rebuilt, original, set(graph_order(rewritten)))
+    computed_with = _find_computed_with(values.number, rebuilt, original, set(graph_order(rewritten)))
     _record(computed_with, merged, recorded_as)
     return Rewritten(rewritten, rewritten_writes(writes, rebuilt), original, replacements, computed_with)
 
@@ -95,9 +95,9 @@ class ValueNumbers:
             if node.buffer is None and node.op in OpGroups.MOVEMENT:
                 self.see_view(node)
                 continue
-            self.number[node] = first = self.known.setdefault(self.key(node), node)
-            if first is not node and not is_leaf(node):
-                self.merged[node] = first
+            self.number[node] = representative = self.known.setdefault(self.key(node), node)
+            if representative is not node and not is_leaf(node):
+                self.merged[node] = representative
 
     def key(self, node: LazyBuffer) -> Key:
         """Returns a key that is equal for nodes with the same value. A realized node has the value of its memory."""
@@ -106,7 +106,7 @@ class ValueNumbers:
         if node.op is Ops.WRITE or node in self.targets or _is_filled(node):
             return (node,)
         if not node.src:
-            return node.op, node.dtype, _constant_key(node.arg), node.shape, node.device
+            return node.op, node.dtype, _make_constant_key(node.arg), node.shape, node.device
         src = [self.number[source] for source in node.src]
         if node.op in OpGroups.COMMUTATIVE:
             src.sort(key=id)
@@ -121,18 +121,18 @@ class ValueNumbers:
             self.number[node] = node
             return
         if _is_symbolic(source) or _is_symbolic(node):
-            first = self.known.setdefault((node.op, node.arg, source), node)
+            representative = self.known.setdefault((node.op, node.arg, source), node)
         else:
             tracker = moved_like(tracker or ShapeTracker.from_shape(source.shape), node)
             if tracker.contiguous and tracker.shape == base.shape:
                 self.number[node] = base
                 return
-            first = self.known.setdefault((base, tracker), node)
-            self.views[first] = base, tracker
-        self.number[node] = first
+            representative = self.known.setdefault((base, tracker), node)
+            self.views[representative] = base, tracker
+        self.number[node] = representative
         if node in self.requested or (is_leaf(base) and node.op is not Ops.PAD):
             return
-        shared = self.shared.setdefault(first, node)
+        shared = self.shared.setdefault(representative, node)
         if shared is not node:
             self.merged[node] = shared
 
@@ -141,7 +141,7 @@ def _is_filled(node: LazyBuffer) -> bool:
     return node.op is Ops.CONTIGUOUS and constant_in(node.src[0]) is not None
 
 
-def _constant_key(value: Any) -> Any:
+def _make_constant_key(value: Any) -> Any:
     """Returns a constant's argument as a key that differs for 0.0 and -0.0, and is equal for NaNs."""
     return str(value) if type(value) is float and (value == 0 or value != value) else value
 
@@ -152,7 +152,7 @@ def _is_symbolic(node: LazyBuffer) -> bool:
 
 
 def _has_uop(arg: Any) -> bool:
-    return any([_has_uop(part) for part in arg]) if type(arg) is tuple else type(arg) is UOp
+    return any([_has_uop(item) for item in arg]) if type(arg) is tuple else type(arg) is UOp
 
 
 def _copy_of(node: LazyBuffer) -> LazyBuffer:
@@ -160,7 +160,7 @@ def _copy_of(node: LazyBuffer) -> LazyBuffer:
         return LazyBuffer(Ops.CONTIGUOUS, node.dtype, node.shape, (node,), None, node.device)
 
 
-def _computed_with(
+def _find_computed_with(
     first_of: dict[LazyBuffer, LazyBuffer], rebuilt: Nodes, original: Nodes, reachable: Collection[LazyBuffer]
 ) -> dict[LazyBuffer, list[LazyBuffer]]:
     """Returns for each computed node the other nodes of the user's graph that are computed with it.

@@ -32,10 +32,10 @@ class Concatenation:
         """Returns the concatenation that `node` computes, or None. A value `in_memory` counts as one part."""
         if node.op is not Ops.ADD or node.buffer is not None or dtypes.is_float(node.dtype):
             return None  # x + 0.0 changes -0.0
-        axis = _padded_axis(node.src[1])
+        axis = _find_padded_axis(node.src[1])
         if axis is None:
             return None
-        end = node.shape[axis]
+        expected_stop = node.shape[axis]
         parts: list[LazyBuffer] = []
         waiting = [node.src[0], node.src[1]]
         while waiting and len(parts) < MOST_PARTS:
@@ -43,49 +43,51 @@ class Concatenation:
             if part.op is Ops.ADD and part.buffer is None and part not in in_memory:
                 waiting += part.src
                 continue
-            if _padded_axis(part) != axis or part in in_memory:
+            if _find_padded_axis(part) != axis or part in in_memory:
                 return None
             (source,) = part.src
-            start, after = part.arg[axis]
-            if start + source.shape[axis] != end or end + after != node.shape[axis]:
+            start, padding_after = part.arg[axis]
+            if start + source.shape[axis] != expected_stop or expected_stop + padding_after != node.shape[axis]:
                 return None
-            end = start
+            expected_stop = start
             parts.append(source)
-        if waiting or end != 0 or len({part.shape[axis] for part in parts}) != 1:
+        if waiting or expected_stop != 0 or len({part.shape[axis] for part in parts}) != 1:
             return None
         return Concatenation(parts[::-1], axis)
 
     def repeated(self) -> LazyBuffer | None:
         """Computes the same values as a repetition of fewer parts; None if no part repeats regularly."""
-        keys = [_key(part) for part in self.parts]
-        run = max([size for size in _divisors(len(keys)) if keys == [key for key in keys[::size] for _ in range(size)]])
+        keys = [_make_part_key(part) for part in self.parts]
+        run = max(
+            [size for size in _find_divisors(len(keys)) if keys == [key for key in keys[::size] for _ in range(size)]]
+        )
         keys = keys[::run]
-        period = min([size for size in _divisors(len(keys)) if keys == keys[:size] * (len(keys) // size)])
+        period = min([size for size in _find_divisors(len(keys)) if keys == keys[:size] * (len(keys) // size)])
         if period == len(self.parts):
             return None
         different = self.parts[::run][:period]
-        before, size, after = self._around(different[0])
-        joined = self._joined(different).reshape((*before, 1, period, 1, size, *after))
-        whole = joined.expand((*before, len(keys) // period, period, run, size, *after))
-        return whole.reshape((*before, len(self.parts) * size, *after))
+        outer_sizes, size, inner_sizes = self._split_sizes_at_axis(different[0])
+        joined = self._join_parts(different).reshape((*outer_sizes, 1, period, 1, size, *inner_sizes))
+        repetition = joined.expand((*outer_sizes, len(keys) // period, period, run, size, *inner_sizes))
+        return repetition.reshape((*outer_sizes, len(self.parts) * size, *inner_sizes))
 
-    def _joined(self, parts: Sequence[LazyBuffer]) -> LazyBuffer:
-        before, size, after = self._around(parts[0])
+    def _join_parts(self, parts: Sequence[LazyBuffer]) -> LazyBuffer:
+        outer_sizes, size, inner_sizes = self._split_sizes_at_axis(parts[0])
         padded = []
         for number, part in enumerate(parts):
             amounts = (number * size, (len(parts) - 1 - number) * size)
-            padded.append(part.pad([*[(0, 0)] * len(before), amounts, *[(0, 0)] * len(after)]))
-        total, *others = padded
-        for other in others:
-            total = total.alu(Ops.ADD, other)
+            padded.append(part.pad([*[(0, 0)] * len(outer_sizes), amounts, *[(0, 0)] * len(inner_sizes)]))
+        total, *other_parts = padded
+        for padded_part in other_parts:
+            total = total.alu(Ops.ADD, padded_part)
         return total
 
-    def _around(self, part: LazyBuffer) -> tuple[tuple[int, ...], int, tuple[int, ...]]:
+    def _split_sizes_at_axis(self, part: LazyBuffer) -> tuple[tuple[int, ...], int, tuple[int, ...]]:
         """Returns the sizes before the axis, along it and after it."""
         return part.shape[: self.axis], part.shape[self.axis], part.shape[self.axis + 1 :]
 
 
-def _padded_axis(node: LazyBuffer) -> int | None:
+def _find_padded_axis(node: LazyBuffer) -> int | None:
     """Returns the only axis along which `node` pads a value with zeros; None if there is none, or if sizes are
     symbolic."""
     if node.op is not Ops.PAD or node.buffer is not None or not all([isinstance(size, int) for size in node.shape]):
@@ -94,7 +96,7 @@ def _padded_axis(node: LazyBuffer) -> int | None:
     return axes[0] if len(axes) == 1 else None
 
 
-def _key(part: LazyBuffer) -> Hashable:
+def _make_part_key(part: LazyBuffer) -> Hashable:
     """Returns a key that is equal for parts that are the same view of the same value."""
     steps = []
     while part.op in OpGroups.MOVEMENT and part.buffer is None:
@@ -103,7 +105,7 @@ def _key(part: LazyBuffer) -> Hashable:
     return (part, *steps)
 
 
-def _divisors(count: int) -> list[int]:
+def _find_divisors(count: int) -> list[int]:
     return [size for size in range(1, count + 1) if count % size == 0]
 
 

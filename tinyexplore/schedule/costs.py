@@ -84,7 +84,7 @@ class Costs:
         if cached is not None:
             return cached
         total = 0
-        seen = {node}
+        visited = {node}
         stack = [node]
         while stack:
             inner = stack.pop()
@@ -96,8 +96,8 @@ class Costs:
                 total += 0 if inner.op in (Ops.CONST, Ops.IOTA) else inner.size
                 continue
             for src in inner.src:
-                if src not in seen:
-                    seen.add(src)
+                if src not in visited:
+                    visited.add(src)
                     stack.append(src)
         if self.is_complete:
             self.input_sizes[node] = total

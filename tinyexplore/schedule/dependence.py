@@ -32,15 +32,17 @@ class Dependence:
         dependence = self._known.get(node)
         if dependence is None:
             for inner in toposort([node], self._unknown_sources):
-                self._known[inner] = _layout(inner, [self._known[source] for source in _sources(inner)])
+                self._known[inner] = _compute_layout(
+                    inner, [self._known[source] for source in _followed_sources(inner)]
+                )
             dependence = self._known[node]
         return dependence
 
     def _unknown_sources(self, node: LazyBuffer) -> list[LazyBuffer]:
-        return [source for source in _sources(node) if source not in self._known]
+        return [source for source in _followed_sources(node) if source not in self._known]
 
 
-def _sources(node: LazyBuffer) -> tuple[LazyBuffer, ...]:
+def _followed_sources(node: LazyBuffer) -> tuple[LazyBuffer, ...]:
     """Returns the nodes that the layout of `node` depends on."""
     is_followed = (
         node.op in OpGroups.ALU or node.op in OpGroups.MOVEMENT or node.op in (Ops.REDUCE_AXIS, Ops.CONTIGUOUS)
@@ -48,21 +50,21 @@ def _sources(node: LazyBuffer) -> tuple[LazyBuffer, ...]:
     return node.src if is_followed and node.buffer is None and node.size else ()
 
 
-def _layout(node: LazyBuffer, sources: Sequence[Layout]) -> Layout:
+def _compute_layout(node: LazyBuffer, sources: Sequence[Layout]) -> Layout:
     if not sources:
         return uniform(node.shape, node.op is not Ops.CONST or node.buffer is not None)
-    (source, *others) = sources
+    (source, *other_sources) = sources
     match node.op:
         case Ops.REDUCE_AXIS:
             return tuple([() if axis in node.arg[1] else digits for axis, digits in enumerate(source)])
         case Ops.RESHAPE:
-            return _reshaped(source, node.src[0].shape, node.shape)
+            return _reshape_layout(source, node.src[0].shape, node.shape)
         case Ops.EXPAND:
-            before = node.src[0].shape
+            source_shape = node.src[0].shape
             return tuple(
                 [
                     digits if source_size == size else ((size, False),)
-                    for digits, source_size, size in zip(source, before, node.shape)
+                    for digits, source_size, size in zip(source, source_shape, node.shape)
                 ]
             )
         case Ops.PERMUTE:
@@ -70,19 +72,19 @@ def _layout(node: LazyBuffer, sources: Sequence[Layout]) -> Layout:
         case Ops.FLIP:
             return source
         case Ops.SHRINK | Ops.PAD:
-            return tuple([_moved(node, axis, source[axis]) for axis in range(len(source))])
+            return tuple([_resize_digits(node, axis, source[axis]) for axis in range(len(source))])
         case Ops.WINDOW:
             axis, *_ = node.arg
             varies = depends(source[axis])
             positions, taps = uniform((node.shape[axis], node.shape[-1]), varies)
             return (*source[:axis], positions, *source[axis + 1 :], taps)
         case Ops.DIAGONAL:
-            first, second = node.arg
-            (walked,) = uniform((node.shape[first],), depends(source[first]) or depends(source[second]))
-            return (*source[:first], walked, *source[first + 1 : second], *source[second + 1 :])
-    if not others:
+            first_axis, second_axis = node.arg
+            (walked,) = uniform((node.shape[first_axis],), depends(source[first_axis]) or depends(source[second_axis]))
+            return (*source[:first_axis], walked, *source[first_axis + 1 : second_axis], *source[second_axis + 1 :])
+    if not other_sources:
         return source
-    return tuple([_together(size, digits) for size, digits in zip(node.shape, zip(*sources))])
+    return tuple([_merge_digits(size, digits) for size, digits in zip(node.shape, zip(*sources))])
 
 
 def uniform(shape: Sequence[sint], varies: bool) -> Layout:
@@ -125,17 +127,17 @@ def dependence_flags(digits: Digits, sizes: Sequence[sint]) -> list[bool]:
     """Whether a value that has `digits` depends on each of the finer digits of `sizes`."""
     flags_by_axis: list[bool] = []
     remaining: sint = 1
-    rest: Iterator[Digit] = reversed(digits)
+    remaining_digits: Iterator[Digit] = reversed(digits)
     varies = False
     for size in reversed(sizes):
         if remaining == 1:
-            remaining, varies = next(rest)
+            remaining, varies = next(remaining_digits)
         flags_by_axis.append(varies)
         remaining = 1 if remaining == size else remaining // size
     return flags_by_axis[::-1]
 
 
-def _together(size: sint, digits: Sequence[Digits]) -> Digits:
+def _merge_digits(size: sint, digits: Sequence[Digits]) -> Digits:
     """Returns the digits of an axis along which at least one of several values changes."""
     sizes = refined(digits)
     if sizes is None:
@@ -144,61 +146,63 @@ def _together(size: sint, digits: Sequence[Digits]) -> Digits:
     return merged(zip(sizes, map(any, columns)))
 
 
-def _moved(node: LazyBuffer, axis: int, digits: Digits) -> Digits:
+def _resize_digits(node: LazyBuffer, axis: int, digits: Digits) -> Digits:
     """Returns the digits of an axis after a SHRINK or PAD. If it moves whole steps of the outermost digit, only that
     size changes."""
-    before, after = node.src[0].shape[axis], node.shape[axis]
-    first, second = node.arg[axis]
+    old_size, new_size = node.src[0].shape[axis], node.shape[axis]
+    start_amount, stop_amount = node.arg[axis]
     is_pad = node.op is Ops.PAD
-    if after == 1:
+    if new_size == 1:
         return ()
-    if (first, second) == ((0, 0) if is_pad else (0, before)):
+    if (start_amount, stop_amount) == ((0, 0) if is_pad else (0, old_size)):
         return digits
     varies = depends(digits)
     if not varies and not is_pad:
-        return ((after, False),)
+        return ((new_size, False),)
     inner: sint = product([size for size, _ in digits[1:]])
-    if not all([isinstance(size, int) for size in (before, inner, first, second, after)]):
-        return ((after, True),)
+    if not all([isinstance(size, int) for size in (old_size, inner, start_amount, stop_amount, new_size)]):
+        return ((new_size, True),)
     if not varies:
-        alike = gcd(before, first, second)
-        return merged(((after // alike, True), (alike, False)))
-    if first % inner or second % inner:
-        return ((after, True),)
-    return merged(((after // inner, is_pad or digits[0][1]), *digits[1:]))
+        common_step = gcd(old_size, start_amount, stop_amount)
+        return merged(((new_size // common_step, True), (common_step, False)))
+    if start_amount % inner or stop_amount % inner:
+        return ((new_size, True),)
+    return merged(((new_size // inner, is_pad or digits[0][1]), *digits[1:]))
 
 
-def aligned_groups(before: Sequence[sint], after: Sequence[sint]) -> Iterator[tuple[range, range]]:
+def aligned_groups(old_shape: Sequence[sint], new_shape: Sequence[sint]) -> Iterator[tuple[range, range]]:
     """Yields pairs of axis groups, of two shapes of one memory, that cover the same elements."""
-    a = b = 0
-    while a < len(before) or b < len(after):
-        first_a, first_b = a, b
-        remaining: sint = 1
-        right: sint = 1
-        if a < len(before):
-            remaining, a = before[a], a + 1
-        if b < len(after):
-            right, b = after[b], b + 1
-        while remaining != right and (a < len(before) or b < len(after)):
-            if b == len(after) or (a < len(before) and greatest(remaining) < greatest(right)):
-                remaining, a = simplified(remaining * before[a]), a + 1
+    old_axis = new_axis = 0
+    while old_axis < len(old_shape) or new_axis < len(new_shape):
+        first_a, first_b = old_axis, new_axis
+        old_remaining: sint = 1
+        new_remaining: sint = 1
+        if old_axis < len(old_shape):
+            old_remaining, old_axis = old_shape[old_axis], old_axis + 1
+        if new_axis < len(new_shape):
+            new_remaining, new_axis = new_shape[new_axis], new_axis + 1
+        while old_remaining != new_remaining and (old_axis < len(old_shape) or new_axis < len(new_shape)):
+            if new_axis == len(new_shape) or (
+                old_axis < len(old_shape) and greatest(old_remaining) < greatest(new_remaining)
+            ):
+                old_remaining, old_axis = simplified(old_remaining * old_shape[old_axis]), old_axis + 1
             else:
-                right, b = simplified(right * after[b]), b + 1
-        yield range(first_a, a), range(first_b, b)
+                new_remaining, new_axis = simplified(new_remaining * new_shape[new_axis]), new_axis + 1
+        yield range(first_a, old_axis), range(first_b, new_axis)
 
 
 def regrouped(digits: Sequence[Digit], sizes: Sequence[sint]) -> list[list[Digit]] | None:
     """Divides `digits`, outermost first, among axes of `sizes`. Splits a digit if an axis ends inside it; None if
     impossible."""
     regrouped_digits: list[list[Digit]] = []
-    rest = list(reversed(digits))
+    remaining_digits = list(reversed(digits))
     for size in reversed(sizes):
         axis: list[Digit] = []
         remaining: sint = size
         while remaining != 1:
-            if not rest:
+            if not remaining_digits:
                 return None
-            digit_size, varies = rest.pop(0)
+            digit_size, varies = remaining_digits.pop(0)
             if digit_size == remaining:
                 axis.append((digit_size, varies))
                 break
@@ -209,19 +213,19 @@ def regrouped(digits: Sequence[Digit], sizes: Sequence[sint]) -> list[list[Digit
                 remaining //= digit_size
             elif digit_size % remaining == 0:
                 axis.append((remaining, varies))
-                rest.insert(0, (digit_size // remaining, varies))
+                remaining_digits.insert(0, (digit_size // remaining, varies))
                 break
             else:
                 return None
         regrouped_digits.append(axis[::-1])
-    return None if rest else regrouped_digits[::-1]
+    return None if remaining_digits else regrouped_digits[::-1]
 
 
-def _reshaped(source: Layout, before: Sequence[sint], after: Sequence[sint]) -> Layout:
+def _reshape_layout(source: Layout, old_shape: Sequence[sint], new_shape: Sequence[sint]) -> Layout:
     layout: list[Digits] = []
-    for axes, new_axes in aligned_groups(before, after):
+    for axes, new_axes in aligned_groups(old_shape, new_shape):
         digits = [digit for axis in axes for digit in source[axis]]
-        sizes = [after[axis] for axis in new_axes]
+        sizes = [new_shape[axis] for axis in new_axes]
         groups = regrouped(merged(digits), sizes)
         if groups is None:
             layout += uniform(sizes, any([varies for _, varies in digits]))

@@ -272,17 +272,17 @@ class Fusion:
         A separate loop over the neighbors keeps the reduction outside of its use.
         """
         bounds: set[int] = set()
-        seen = {root}
+        visited = {root}
         todo = [(root, False)]
-        while todo and len(seen) <= MOST_RELATED:
+        while todo and len(visited) <= MOST_RELATED:
             node, is_reshaped = todo.pop()
             if node.op is Ops.EXPAND:
                 bounds |= expanded_bounds(node) if is_reshaped and reduces_within(node) else set()
             elif node.op in OpGroups.ALU or node.op in ALIKE:
                 is_reshaped = is_reshaped or (node.op is Ops.RESHAPE and has_other_axes(node))
                 for src in node.src:
-                    if src not in seen and src.size == root.size and not is_leaf(src) and src not in self.forced:
-                        seen.add(src)
+                    if src not in visited and src.size == root.size and not is_leaf(src) and src not in self.forced:
+                        visited.add(src)
                         todo.append((src, is_reshaped))
         return frozenset(bounds)
 
@@ -343,8 +343,10 @@ class Fusion:
             return False
         operations = self.costs.operations[node] + operations_of(node.op)
         results = sum([prod([loop.size for loop in plan.loops]) for plan in {use.plan for use in uses}])
-        done = sum([use.executions for use in uses]) * operations
-        return not self.exceeds("operations to recompute it, against elements of the results", done, results)
+        recomputed_operations = sum([use.executions for use in uses]) * operations
+        return not self.exceeds(
+            "operations to recompute it, against elements of the results", recomputed_operations, results
+        )
 
     def reason_to_realize_reduce(self, node: LazyBuffer, uses: list[Use], repeats: float) -> str | None:
         if self.exceeds(COMPUTED, repeats, REPEAT_REDUCE):
@@ -357,17 +359,17 @@ class Fusion:
             if self.exceeds("steps of the reduction", work, SMALL_WORK) and not self.stays_in_cache(node, use):
                 return "inside another reduction it could not be divided among threads"
             return None
-        whole = prod(loop.size for loop in use.plan.loops)
+        kernel_steps = prod(loop.size for loop in use.plan.loops)
         if (
-            use.executions != whole
+            use.executions != kernel_steps
             and not self.reaches("rows that are left to divide among threads", use.executions, MIN_ROWS)
-            and self.exceeds("steps of the kernel", max(work, whole), SMALL_WORK)
+            and self.exceeds("steps of the kernel", max(work, kernel_steps), SMALL_WORK)
         ):
             return f"only {use.executions} rows would be left to divide among threads"
-        if use.executions != whole and self.is_product(node, work):
+        if use.executions != kernel_steps and self.is_product(node, work):
             return "a product, whose tile of registers needs the loops that its use has inside"
         if (
-            use.executions != whole
+            use.executions != kernel_steps
             and self.exceeds("steps of the reduction", work, LARGE_STRIDED)
             and is_read_across(node, use.idxs)
         ):
@@ -385,12 +387,14 @@ class Fusion:
         """
         work = node.src[0].size
         is_product = self.is_product(node, work)
-        for other in plan.sums:
-            if self.is_product(other, other.src[0].size) is not is_product:
-                if not self.are_related(node, other):
+        for kernel_sum in plan.sums:
+            if self.is_product(kernel_sum, kernel_sum.src[0].size) is not is_product:
+                if not self.are_related(node, kernel_sum):
                     return "a product and another reduction beside it: there is no tile of registers for both"
             elif (
-                is_product and other not in self.nodes_computed_for(node) and node not in self.nodes_computed_for(other)
+                is_product
+                and kernel_sum not in self.nodes_computed_for(node)
+                and node not in self.nodes_computed_for(kernel_sum)
             ):
                 if self.reaches("steps of a product beside another one", work, LARGE_PRODUCT):
                     return "two large products: each one reaches its speed with panels and a tile of its own"
@@ -524,9 +528,9 @@ class Fusion:
             return False
         has_several_readers = len({use.plan for use in uses}) > 1  # kernels that share the copy
         most_reads = REPEAT_PADDED / 2 if has_several_readers else REPEAT_PADDED
-        most = READS_UNPADDED if node.op is Ops.PAD else READS_SELECTED
+        bound = READS_UNPADDED if node.op is Ops.PAD else READS_SELECTED
         return self.reaches("times that each element is read", repeats, most_reads) and self.exceeds(
-            "elements read", repeats * node.size, most
+            "elements read", repeats * node.size, bound
         )
 
     def is_rather_moved(self, node: LazyBuffer, uses: list[Use]) -> bool:
@@ -594,8 +598,8 @@ class Fusion:
         at_index = Use(plan, use.idxs, use.conditions, use.loops, use.executions)
         loops = sorted(frozenset().union(*(idx.ranges for idx in use.idxs)), key=lambda loop: loop.arg.id)
         name = f"gathered{len(plan.uses)}"
-        last = as_size(simplified(table.shape[-1] - 1))
-        use.picked = UOp(Ops.DEFINE_VAR, dtypes.index, (last, *loops), (name, 0, bounds(last)[1]))
+        last_index = as_size(simplified(table.shape[-1] - 1))
+        use.picked = UOp(Ops.DEFINE_VAR, dtypes.index, (last_index, *loops), (name, 0, bounds(last_index)[1]))
         at_table = make_use(plan, (*use.idxs, use.picked), use.conditions, use.loops)
         use.sources = (self.add_use(table, at_table), self.add_use(index, at_index))
 
@@ -631,9 +635,9 @@ class Fusion:
     def add_use(self, node: LazyBuffer, use: Use) -> Use:
         """Returns the use of `node` like `use` in its kernel. An equal existing use is reused."""
         uses = self.pending.setdefault(node, [])
-        for other in uses:
-            if other.plan is use.plan and other.key == use.key:
-                return other
+        for existing_use in uses:
+            if existing_use.plan is use.plan and existing_use.key == use.key:
+                return existing_use
         new_use = Use(use.plan, use.idxs, use.conditions, use.loops, use.executions)
         uses.append(new_use)
         return new_use
@@ -641,8 +645,8 @@ class Fusion:
 
 def depends_on_last_loop(use: Use) -> bool:
     """Whether neighboring results of the kernel read different elements."""
-    last = frozenset(use.plan.loops[-1:])
-    return any([idx.ranges & last for idx in use.idxs])
+    last_loop = frozenset(use.plan.loops[-1:])
+    return any([idx.ranges & last_loop for idx in use.idxs])
 
 
 def factors_of(total: LazyBuffer) -> set[LazyBuffer]:

@@ -82,7 +82,7 @@ def hoist_invariants(
                 hoisted = _Reduction(node, src[0], dependence, in_memory).hoisted()
         elif node.op is Ops.ADD and node.size:
             with recording(None):
-                hoisted = _repeated(node if src == node.src else node.over(src), in_memory)
+                hoisted = _repeat_equal_parts(node if src == node.src else node.over(src), in_memory)
         if hoisted is not None:
             rebuilt[node], reason = hoisted
             _record(recorded_as(node), rebuilt[node], src, reason)
@@ -97,7 +97,7 @@ def hoist_invariants(
     return Rewritten([rebuilt[node] for node in outputs], rewritten_writes(writes, rebuilt), original, rebuilt)
 
 
-def _repeated(node: LazyBuffer, in_memory: Nodes) -> tuple[LazyBuffer, str] | None:
+def _repeat_equal_parts(node: LazyBuffer, in_memory: Nodes) -> tuple[LazyBuffer, str] | None:
     """Returns a concatenation of equal parts as a repetition, and the reason; None if `node` is none."""
     join = Concatenation.of(node, in_memory)
     value = None if join is None else join.repeated()
@@ -111,10 +111,10 @@ def _record(node: LazyBuffer, result: LazyBuffer, sources: Sequence[LazyBuffer],
     recorder = active_recorder()
     if recorder is None:
         return
-    before = set(graph_order(sources))
+    existing_nodes = set(graph_order(sources))
     recorder.record(Decided(node, "hoist", reason))
-    for new in toposort([result], lambda new_node: [src for src in new_node.src if src not in before]):
-        if new not in before and new is not result:
+    for new in toposort([result], lambda new_node: [src for src in new_node.src if src not in existing_nodes]):
+        if new not in existing_nodes and new is not result:
             recorder.record(Recorded(new, new.src, None, getattr(node, "calls", ())))
             recorder.record(derived((node, new, "hoist")))
 
@@ -127,7 +127,7 @@ class _Reduction:
         self.source = source
         self.in_memory = in_memory
         self.op, self.axes = node.arg
-        self.factors = self._factors(source)
+        self.factors = self._find_factors(source)
         layouts = [dependence.of(factor) for factor, _ in self.factors]
         self.cut: list[tuple[sint, ...]] = []
         self.sizes: list[sint] = []
@@ -151,7 +151,7 @@ class _Reduction:
             for varies_by_digit in depending
         ]
 
-    def _factors(self, source: LazyBuffer) -> list[tuple[LazyBuffer, bool]]:
+    def _find_factors(self, source: LazyBuffer) -> list[tuple[LazyBuffer, bool]]:
         """Returns the factors of `source` and whether each is a divisor. For a maximum or minimum of floats: the
         addends."""
         inner = _INNER.get(self.op)
@@ -181,33 +181,40 @@ class _Reduction:
         needed_digits = frozenset().union(*self.depending)
         if self.op is Ops.MUL:
             needed_digits |= self.reduced
-        before = self.steps(all_digits)
-        groups = self._in_groups(needed_digits)
-        after = sum([self.steps(digits) for _, digits, _ in groups]) if groups else self.steps(needed_digits)
-        if before - after < FEWEST_STEPS or 2 * after > before:
+        steps_before = self.steps(all_digits)
+        groups = self._choose_groups(needed_digits)
+        steps_after = sum([self.steps(digits) for _, digits, _ in groups]) if groups else self.steps(needed_digits)
+        if steps_before - steps_after < FEWEST_STEPS or 2 * steps_after > steps_before:
             return None
-        value = self._by_groups(groups) if groups else self._as_a_whole(needed_digits)
-        counted = self.reduced - needed_digits
-        if counted and self.op is Ops.ADD and self.node.dtype is not dtypes.bool:
-            value = _times(value, product([self.sizes[digit] for digit in counted]))
+        value = self._reduce_by_groups(groups) if groups else self._reduce_at_once(needed_digits)
+        equal_digits = self.reduced - needed_digits
+        if equal_digits and self.op is Ops.ADD and self.node.dtype is not dtypes.bool:
+            value = _multiply_by_count(value, product([self.sizes[digit] for digit in equal_digits]))
         full = tuple([1 if digit in self.reduced else size for digit, size in enumerate(self.sizes)])
         return value.expand(full).reshape(self.node.shape), self._reason(
-            needed_digits, counted, bool(groups), before, after
+            needed_digits, equal_digits, bool(groups), steps_before, steps_after
         )
 
-    def _reason(self, needed: frozenset[int], counted: Collection[int], grouped: bool, before: int, after: int) -> str:
-        parts = []
-        repeats = self.steps(frozenset(range(len(self.sizes))) - needed - self.reduced)
+    def _reason(
+        self,
+        needed_digits: frozenset[int],
+        equal_digits: Collection[int],
+        grouped: bool,
+        steps_before: int,
+        steps_after: int,
+    ) -> str:
+        clauses = []
+        repeats = self.steps(frozenset(range(len(self.sizes))) - needed_digits - self.reduced)
         if repeats > 1:
-            parts.append(f"computed once, not {repeats} times: what it reads does not change along those elements")
-        if counted:
+            clauses.append(f"computed once, not {repeats} times: what it reads does not change along those elements")
+        if equal_digits:
             word = "sum" if self.op is Ops.ADD else "extreme"
-            parts.append(f"the {word} of {self.steps(counted)} equal values is known from one of them")
+            clauses.append(f"the {word} of {self.steps(equal_digits)} equal values is known from one of them")
         if grouped:
-            parts.append("factors that do not change along a reduced axis are taken out of its loop")
-        return f"{'; '.join(parts)}: {after} steps instead of {before}"
+            clauses.append("factors that do not change along a reduced axis are taken out of its loop")
+        return f"{'; '.join(clauses)}: {steps_after} steps instead of {steps_before}"
 
-    def _in_groups(self, needed: frozenset[int]) -> list[Step]:
+    def _choose_groups(self, needed_digits: frozenset[int]) -> list[Step]:
         """Returns the order in which digits are reduced, as (terms to multiply, digits of these terms, digits to sum).
 
         Terms are numbered: the factors first, then the results of the groups. An empty list: all in one step.
@@ -217,7 +224,7 @@ class _Reduction:
         while True:
             total = self.steps(frozenset().union(*terms.values()))
             users: dict[tuple[int, ...], frozenset[int]] = {}
-            for digit in self.reduced & needed:
+            for digit in self.reduced & needed_digits:
                 using = tuple([number for number, digits in terms.items() if digit in digits])
                 if using:
                     users[using] = users.get(using, frozenset()) | {digit}
@@ -239,36 +246,36 @@ class _Reduction:
             groups.append((tuple(terms), remaining_digits, remaining_digits & self.reduced))
         return groups
 
-    def _as_a_whole(self, needed: frozenset[int]) -> LazyBuffer:
-        value = slice_independent(self.source, self._layout(needed), self.in_memory)
-        return self._reduce(value, self.reduced & needed)
+    def _reduce_at_once(self, needed_digits: frozenset[int]) -> LazyBuffer:
+        value = slice_independent(self.source, self._make_layout(needed_digits), self.in_memory)
+        return self._reduce(value, self.reduced & needed_digits)
 
-    def _by_groups(self, groups: Sequence[Step]) -> LazyBuffer:
+    def _reduce_by_groups(self, groups: Sequence[Step]) -> LazyBuffer:
         """Builds the groups in order: multiplies and sums the terms of each group. The result is a term of a later
         group."""
         terms = [
-            (slice_independent(factor, self._layout(digits), self.in_memory), is_divisor)
+            (slice_independent(factor, self._make_layout(digits), self.in_memory), is_divisor)
             for (factor, is_divisor), digits in zip(self.factors, self.depending)
         ]
         for using, digits, summed in groups:
             shape = tuple([size if digit in digits else 1 for digit, size in enumerate(self.sizes)])
-            used = sorted([terms[number] for number in using], key=lambda term: term[1])
-            (value, _), *others = [(value.expand(shape), is_divisor) for value, is_divisor in used]
-            for other, is_divisor in others:
-                value = _alu(Ops.FDIV if is_divisor else _INNER[self.op], value, other)
+            group_terms = sorted([terms[number] for number in using], key=lambda term: term[1])
+            (value, _), *other_terms = [(value.expand(shape), is_divisor) for value, is_divisor in group_terms]
+            for operand, is_divisor in other_terms:
+                value = _alu(Ops.FDIV if is_divisor else _INNER[self.op], value, operand)
             terms.append((self._reduce(value, summed), False))
         return terms[-1][0]
 
     def _reduce(self, value: LazyBuffer, digits: Collection[int]) -> LazyBuffer:
         return value.reduce(self.op, tuple(digits)) if digits else value
 
-    def _layout(self, digits: Collection[int]) -> Layout:
+    def _make_layout(self, digits: Collection[int]) -> Layout:
         """Returns the layout with all elements along `digits`, and the first element along the other digits."""
         layout: list[tuple[Digit, ...]] = []
-        first = 0
+        first_digit = 0
         for sizes in self.cut:
-            layout.append(tuple([(size, first + number in digits) for number, size in enumerate(sizes)]))
-            first += len(sizes)
+            layout.append(tuple([(size, first_digit + number in digits) for number, size in enumerate(sizes)]))
+            first_digit += len(sizes)
         return tuple(layout)
 
 
@@ -276,7 +283,7 @@ def _alu(op: Ops, a: LazyBuffer, b: LazyBuffer) -> LazyBuffer:
     return LazyBuffer(op, a.dtype, a.shape, (a, b), None, a.device)
 
 
-def _times(value: LazyBuffer, count: sint) -> LazyBuffer:
+def _multiply_by_count(value: LazyBuffer, count: sint) -> LazyBuffer:
     """Returns `value` times `count`, computed in float32 if a narrower float may not represent the count."""
     wide = dtypes.float32 if dtypes.is_float(value.dtype) and value.dtype.itemsize < 4 else value.dtype
     number = dtypes.as_const(count, wide) if isinstance(count, int) and dtypes.is_float(wide) else count
@@ -292,11 +299,11 @@ def slice_independent(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth:
     `node` does not depend on the digits that are not flagged. Its operations are rebuilt over smaller sources, down to
     nodes `in_memory`.
     """
-    flat = _flat(layout)
+    flat = _flat_shape(layout)
     if all([taken_whole for _, taken_whole in _digits(layout)]):
         return node.reshape(flat)
     if node.buffer is not None or node in in_memory or depth > MOST_DEEP:
-        return _first_elements(node, layout)
+        return _take_first_elements(node, layout)
     depth += 1
     if node.op in OpGroups.ALU:
         src = tuple([slice_independent(source, layout, in_memory, depth) for source in node.src])
@@ -313,9 +320,9 @@ def slice_independent(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth:
         )
         inner = slice_independent(source, source_layout, in_memory, depth)
         sliced_sources = [
-            size if whole and source_size == new_size else 1
+            size if is_whole and source_size == new_size else 1
             for digits, source_size, new_size in zip(layout, source.shape, node.shape)
-            for size, whole in digits
+            for size, is_whole in digits
         ]
         return inner.reshape(tuple(sliced_sources)).expand(flat)
     if node.op is Ops.PERMUTE:
@@ -323,22 +330,26 @@ def slice_independent(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth:
         inner = slice_independent(
             node.src[0], tuple([layout[result_axis[axis]] for axis in range(len(layout))]), in_memory, depth
         )
-        first = [0]
+        first_digit = [0]
         for axis in range(len(layout)):
-            first.append(first[-1] + len(layout[result_axis[axis]]))
-        return inner.permute([first[axis] + n for axis in node.arg for n in range(len(layout[result_axis[axis]]))])
+            first_digit.append(first_digit[-1] + len(layout[result_axis[axis]]))
+        return inner.permute(
+            [first_digit[axis] + n for axis in node.arg for n in range(len(layout[result_axis[axis]]))]
+        )
     if node.op is Ops.RESHAPE:
-        own_layout = _before_reshape(layout, node.src[0].shape, node.shape)
+        own_layout = _undo_reshape(layout, node.src[0].shape, node.shape)
         if own_layout is not None:
             return slice_independent(node.src[0], own_layout, in_memory, depth).reshape(flat)
-    return _first_elements(node, layout)
+    return _take_first_elements(node, layout)
 
 
-def _before_reshape(layout: Layout, before: Sequence[sint], after: Sequence[sint]) -> Layout | None:
+def _undo_reshape(layout: Layout, source_shape: Sequence[sint], result_shape: Sequence[sint]) -> Layout | None:
     """Maps the digits of a reshape's result to the digits of its source; None if they do not match its axes."""
     source_layout: list[tuple[Digit, ...]] = []
-    for axes, new_axes in aligned_groups(before, after):
-        groups = regrouped([digit for axis in new_axes for digit in layout[axis]], [before[axis] for axis in axes])
+    for axes, new_axes in aligned_groups(source_shape, result_shape):
+        groups = regrouped(
+            [digit for axis in new_axes for digit in layout[axis]], [source_shape[axis] for axis in axes]
+        )
         if groups is None:
             return None
         source_layout += map(tuple, groups)
@@ -349,13 +360,13 @@ def _digits(layout: Layout) -> list[Digit]:
     return [digit for digits in layout for digit in digits]
 
 
-def _flat(layout: Layout) -> tuple[sint, ...]:
-    return tuple([size if whole else 1 for size, whole in _digits(layout)])
+def _flat_shape(layout: Layout) -> tuple[sint, ...]:
+    return tuple([size if is_whole else 1 for size, is_whole in _digits(layout)])
 
 
-def _first_elements(node: LazyBuffer, layout: Layout) -> LazyBuffer:
+def _take_first_elements(node: LazyBuffer, layout: Layout) -> LazyBuffer:
     split_node = node.reshape(tuple([size for size, _ in _digits(layout)]))
-    return split_node.shrink([(0, size if whole else 1) for size, whole in _digits(layout)])
+    return split_node.shrink([(0, size if is_whole else 1) for size, is_whole in _digits(layout)])
 
 
 __all__ = ["hoist_invariants"]

@@ -30,16 +30,18 @@ def source_index(node: LazyBuffer, idxs: Index) -> tuple[Index, Conditions]:
         case Ops.SHRINK:
             return tuple(_add_offset(idx, start) for idx, (start, _) in zip(idxs, node.arg)), ()
         case Ops.FLIP:
-            return tuple(_mirrored(idx, source.shape[a]) if a in node.arg else idx for a, idx in enumerate(idxs)), ()
+            return tuple(
+                _mirror_index(idx, source.shape[a]) if a in node.arg else idx for a, idx in enumerate(idxs)
+            ), ()
         case Ops.PAD:
-            return _padded(source.shape, node.arg, idxs)
+            return _unpad_index(source.shape, node.arg, idxs)
         case Ops.WINDOW:
             axis, _, stride, dilation = node.arg
             source_position = from_terms_of((idxs[axis], stride), (idxs[-1], dilation))
             return (*idxs[:axis], source_position, *idxs[axis + 1 : -1]), ()
         case Ops.DIAGONAL:
-            first, second = node.arg
-            return (*idxs[:second], idxs[first], *idxs[second:]), ()
+            first_axis, second_axis = node.arg
+            return (*idxs[:second_axis], idxs[first_axis], *idxs[second_axis:]), ()
     raise ValueError(f"{node.op.name} is not a movement")
 
 
@@ -49,7 +51,7 @@ def from_terms_of(*products: tuple[UOp, sint]) -> UOp:
     constant = 0
     for idx, factor in products:
         if isinstance(factor, UOp):
-            idx, factor = _scaled(idx, factor), 1
+            idx, factor = _scale_index(idx, factor), 1
         if factor == 0:
             continue
         linear, offset = linear_terms(idx)
@@ -59,8 +61,8 @@ def from_terms_of(*products: tuple[UOp, sint]) -> UOp:
     remainders = [node for node in terms if node.op is Ops.MOD]
     while remainders:
         node = remainders.pop()
-        whole, divisor = node.src
-        quotient = whole.alu(Ops.IDIV, divisor)
+        dividend, divisor = node.src
+        quotient = dividend.alu(Ops.IDIV, divisor)
         if (
             divisor.op is not Ops.CONST
             or terms.get(quotient, 0) != terms.get(node, 0) * divisor.arg
@@ -69,20 +71,20 @@ def from_terms_of(*products: tuple[UOp, sint]) -> UOp:
             continue
         factor = terms.pop(node)
         del terms[quotient]
-        linear, offset = linear_terms(whole)
+        linear, offset = linear_terms(dividend)
         constant += offset * factor
-        for part, inner in linear.items():
-            terms[part] = terms.get(part, 0) + inner * factor
-        remainders = [part for part in terms if part.op is Ops.MOD]
+        for term, inner in linear.items():
+            terms[term] = terms.get(term, 0) + inner * factor
+        remainders = [term for term in terms if term.op is Ops.MOD]
     return from_terms(terms, constant)
 
 
-def _scaled(idx: UOp, factor: UOp) -> UOp:
+def _scale_index(idx: UOp, factor: UOp) -> UOp:
     """Returns idx * factor, expanded to one term for each pair of terms."""
     index_terms, constant = linear_terms(idx)
-    right, offset = linear_terms(factor)
+    factor_terms, offset = linear_terms(factor)
     terms: dict[UOp, int] = {term: term_factor * offset for term, term_factor in index_terms.items() if offset}
-    for size, times in right.items():
+    for size, times in factor_terms.items():
         for term, term_factor in index_terms.items():
             terms[term * size] = terms.get(term * size, 0) + term_factor * times
         terms[size] = terms.get(size, 0) + constant * times
@@ -109,23 +111,23 @@ def reshape_index(source: tuple[sint, ...], shape: tuple[sint, ...], idxs: Index
     while a < len(source) or b < len(shape):
         first_a, first_b = a, b
         remaining: sint = 1
-        right: sint = 1
+        remaining_shape: sint = 1
         if a < len(source):
             remaining, a = source[a], a + 1
         if b < len(shape):
-            right, b = shape[b], b + 1
-        while remaining != right and (a < len(source) or b < len(shape)):
-            if b == len(shape) or (a < len(source) and greatest(remaining) < greatest(right)):
+            remaining_shape, b = shape[b], b + 1
+        while remaining != remaining_shape and (a < len(source) or b < len(shape)):
+            if b == len(shape) or (a < len(source) and greatest(remaining) < greatest(remaining_shape)):
                 remaining, a = simplified(remaining * source[a]), a + 1
             else:
-                right, b = simplified(right * shape[b]), b + 1
+                remaining_shape, b = simplified(remaining_shape * shape[b]), b + 1
         inner = [axis for axis in range(first_a, a) if source[axis] != 1]
         if not inner:
             continue
-        rest = flat_index(shape[first_b:b], idxs[first_b:b])
+        position = flat_index(shape[first_b:b], idxs[first_b:b])
         for axis in reversed(inner[1:]):
-            rest, result[axis] = divided(rest, source[axis])
-        result[inner[0]] = rest
+            position, result[axis] = divided(position, source[axis])
+        result[inner[0]] = position
     return tuple(result)
 
 
@@ -135,15 +137,17 @@ def divided(idx: UOp, divisor: sint) -> tuple[UOp, UOp]:
         return divide(idx, divisor)
     terms, constant = linear_terms(idx)
     multiples = [term for term in terms if term.op is Ops.MUL and term.src[1] is divisor]
-    whole = {term.src[0]: terms[term] for term in multiples}
-    rest = {term: factor for term, factor in terms.items() if term not in multiples and term is not divisor}
-    if divisor in terms and _is_negative(rest, constant):
-        rest[divisor] = terms[divisor]
+    quotient_terms = {term.src[0]: terms[term] for term in multiples}
+    remainder_terms = {term: factor for term, factor in terms.items() if term not in multiples and term is not divisor}
+    if divisor in terms and _is_negative(remainder_terms, constant):
+        remainder_terms[divisor] = terms[divisor]
     elif divisor in terms:
-        whole[ONE] = terms[divisor]
-    if _is_negative(rest, constant):  # truncated division differs for negative numbers, so no term is taken out
-        whole, rest = {}, terms
-    quotient, index_remainder = from_terms_of(*whole.items()), from_terms(rest, constant)
+        quotient_terms[ONE] = terms[divisor]
+    if _is_negative(
+        remainder_terms, constant
+    ):  # truncated division differs for negative numbers, so no term is taken out
+        quotient_terms, remainder_terms = {}, terms
+    quotient, index_remainder = from_terms_of(*quotient_terms.items()), from_terms(remainder_terms, constant)
     if (
         index_remainder.op is Ops.RANGE
         and index_remainder.src[0] is divisor
@@ -165,11 +169,13 @@ def _add_offset(idx: UOp, offset: sint) -> UOp:
     return idx if offset == 0 else from_terms_of((idx, 1), (as_size(offset), 1))
 
 
-def _mirrored(idx: UOp, size: sint) -> UOp:
+def _mirror_index(idx: UOp, size: sint) -> UOp:
     return from_terms_of((idx, -1), (as_size(simplified(size - 1)), 1))
 
 
-def _padded(shape: tuple[sint, ...], amounts: tuple[tuple[sint, sint], ...], idxs: Index) -> tuple[Index, Conditions]:
+def _unpad_index(
+    shape: tuple[sint, ...], amounts: tuple[tuple[sint, sint], ...], idxs: Index
+) -> tuple[Index, Conditions]:
     result = []
     conditions = []
     for idx, size, (before, after) in zip(idxs, shape, amounts):

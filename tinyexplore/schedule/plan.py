@@ -56,17 +56,17 @@ class KernelPlan:
         for axis in order:
             if shape[axis] == 1:
                 continue
-            kind = AxisKind.SCAN if axis == in_order else AxisKind.GLOBAL
+            axis_kind = AxisKind.SCAN if axis == in_order else AxisKind.GLOBAL
             axis_digits = []
             for size, step in digits(shape, axis, bounds):
-                ranges.append(UOp.range(size, Axis(len(ranges), kind)))
+                ranges.append(UOp.range(size, Axis(len(ranges), axis_kind)))
                 axis_digits.append((ranges[-1], step))
             idxs[axis] = from_terms_of(*axis_digits)
         return KernelPlan(root.shape, root.device, tuple(idxs), tuple(ranges), len(ranges), [root])
 
-    def inner_range(self, size: sint, kind: AxisKind) -> UOp:
+    def inner_range(self, size: sint, axis_kind: AxisKind) -> UOp:
         self.next_axis += 1
-        return UOp.range(size, Axis(self.next_axis - 1, kind))
+        return UOp.range(size, Axis(self.next_axis - 1, axis_kind))
 
 
 def digits(shape: tuple[sint, ...], axis: int, bounds: frozenset[int]) -> list[tuple[sint, int]]:
@@ -76,14 +76,19 @@ def digits(shape: tuple[sint, ...], axis: int, bounds: frozenset[int]) -> list[t
     if not bounds or len(sizes) < len(shape) - axis:
         return [(shape[axis], 1)]
     result: list[tuple[sint, int]] = []
-    whole, inner = sizes[0], prod(sizes[1:])
+    outer_size, inner = sizes[0], prod(sizes[1:])
     step = 1
     for bound in sorted(bounds):
         inner_count, remainder = divmod(bound, inner * step)
-        if remainder == 0 and 1 < inner_count and whole % (step * inner_count) == 0 and step * inner_count < whole:
+        if (
+            remainder == 0
+            and 1 < inner_count
+            and outer_size % (step * inner_count) == 0
+            and step * inner_count < outer_size
+        ):
             result.insert(0, (inner_count, step))
             step *= inner_count
-    return [(whole // step, step), *result]
+    return [(outer_size // step, step), *result]
 
 
 @dataclass(eq=False, slots=True)
@@ -137,14 +142,14 @@ def make_use(plan: KernelPlan, idxs: Index, conditions: Conditions, loops: tuple
 
     Drops conditions on loops and Variables that the index does not depend on.
     """
-    used: frozenset[UOp] = frozenset()
+    index_loops: frozenset[UOp] = frozenset()
     for idx in idxs:
-        used |= idx.ranges
+        index_loops |= idx.ranges
     needed_conditions = tuple(
-        [c for c in conditions if c.ranges & used or not variables(c).isdisjoint(variables(*idxs))]
+        [c for c in conditions if c.ranges & index_loops or not variables(c).isdisjoint(variables(*idxs))]
     )
     for condition in needed_conditions:
-        used |= condition.ranges
-    depth = max((number + 1 for number, loop in enumerate(loops) if loop in used), default=0)
+        index_loops |= condition.ranges
+    depth = max((number + 1 for number, loop in enumerate(loops) if loop in index_loops), default=0)
     inner = loops[:depth]
     return Use(plan, idxs, needed_conditions, inner, prod(loop.size for loop in inner))

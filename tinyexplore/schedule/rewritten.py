@@ -47,13 +47,13 @@ class Rewritten:
             return later
         if not later.original:
             return replace(self, outputs=later.outputs, writes=later.writes)
-        original = {**self.original, **{node: self.original_of(before) for node, before in later.original.items()}}
-        replacements = {node: later.rebuilt_node(before) for node, before in self.instead.items()}
+        original = {**self.original, **{node: self.original_of(old_node) for node, old_node in later.original.items()}}
+        replacements = {node: later.rebuilt_node(old_node) for node, old_node in self.instead.items()}
         equal = dict(self.equal)
         for representative, nodes in later.equal.items():
-            first = self.original_of(representative)
+            original_node = self.original_of(representative)
             combined = self.with_equal(map(self.original_of, [representative, *nodes]))
-            equal[first] = [node for node in combined if node is not first]
+            equal[original_node] = [node for node in combined if node is not original_node]
         return Rewritten(later.outputs, later.writes, original, replacements, equal)
 
 

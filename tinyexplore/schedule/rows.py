@@ -36,24 +36,24 @@ class RowLoops:
     loops: tuple[UOp, ...]
 
 
-def _walked_axes(node: LazyBuffer, uses: Sequence[Use]) -> tuple[list[int], set[UOp]] | None:
+def _find_walked_axes(node: LazyBuffer, uses: Sequence[Use]) -> tuple[list[int], set[UOp]] | None:
     """Finds the axes along which every use reads all elements, and the loops in the indices along the other axes.
 
     None if a use does neither along some axis.
     """
     plan = uses[0].plan
     axes: list[int] = []
-    outside: set[UOp] = set()
+    outer_loops: set[UOp] = set()
     for axis, size in enumerate(node.shape):
         indices = {use.idxs[axis] for use in uses}
-        (index, *others) = indices
-        if not others and all(loop in plan.loops for loop in index.ranges):
-            outside |= index.ranges
+        (index, *other_indices) = indices
+        if not other_indices and all(loop in plan.loops for loop in index.ranges):
+            outer_loops |= index.ranges
         elif all(index.op is Ops.RANGE and simplified(index.src[0]) == size for index in indices):
             axes.append(axis)
         else:
             return None
-    return axes, outside
+    return axes, outer_loops
 
 
 def common_row(node: LazyBuffer, uses: Sequence[Use]) -> RowLoops | None:
@@ -64,16 +64,16 @@ def common_row(node: LazyBuffer, uses: Sequence[Use]) -> RowLoops | None:
         return None
     if any(loop.arg.kind is AxisKind.SCAN for loop in plan.loops):
         return None
-    walked_axes = _walked_axes(node, uses)
+    walked_axes = _find_walked_axes(node, uses)
     if walked_axes is None:
         return None
-    axes, outside = walked_axes
-    depth = max((number + 1 for number, loop in enumerate(plan.loops) if loop in outside), default=0)
+    axes, outer_loops = walked_axes
+    depth = max((number + 1 for number, loop in enumerate(plan.loops) if loop in outer_loops), default=0)
     row = RowLoops(tuple(axes), plan.loops[:depth])
     if any(use.idxs[axis] in row.loops for use in uses for axis in axes):
         return None
-    last = [axis for axis, size in enumerate(node.shape) if size != 1][-len(axes) :]
-    if axes != last:
+    last_axes = [axis for axis, size in enumerate(node.shape) if size != 1][-len(axes) :]
+    if axes != last_axes:
         return None  # not contiguous: each row would access the memory of many others
     walked = product([*(loop.src[0] for loop in row.loops), *(node.shape[axis] for axis in axes)])
     return row if axes and walked == product(node.shape) else None
@@ -97,7 +97,7 @@ def reduces_within(node: LazyBuffer) -> bool:
 
 def reductions_within(node: LazyBuffer) -> Iterator[LazyBuffer]:
     """Yields the reductions that are not in memory and whose results `node` combines by elementwise operations."""
-    seen = {node}
+    visited = {node}
     stack = [node]
     while stack:
         inner = stack.pop()
@@ -106,8 +106,8 @@ def reductions_within(node: LazyBuffer) -> Iterator[LazyBuffer]:
         if inner.op is Ops.REDUCE_AXIS:
             yield inner
             continue
-        stack.extend(src for src in inner.src if src not in seen)
-        seen.update(inner.src)
+        stack.extend(src for src in inner.src if src not in visited)
+        visited.update(inner.src)
 
 
 def bytes_every_row_reads(node: LazyBuffer, idxs: Index, row: RowLoops) -> int:
@@ -116,13 +116,13 @@ def bytes_every_row_reads(node: LazyBuffer, idxs: Index, row: RowLoops) -> int:
         return 0
     rows = row.loops[-1]
     total = 0
-    seen: set[tuple[LazyBuffer, Index]] = set()
+    visited: set[tuple[LazyBuffer, Index]] = set()
     stack = [(node, idxs)]
     while stack:
         inner, indices = stack.pop()
-        if (inner, indices) in seen:
+        if (inner, indices) in visited:
             continue
-        seen.add((inner, indices))
+        visited.add((inner, indices))
         if inner.op in (Ops.CONST, Ops.IOTA):
             continue
         if inner.buffer is not None or inner.op in STORED:
@@ -149,13 +149,13 @@ def is_read_across(node: LazyBuffer, idxs: Index) -> bool:
     steps = set(reduced.values())
     unit_loops: set[UOp] = set()  # loops with unit stride in memory that the reduction reads with a stride
     strided_loops: set[UOp] = set()  # loops with a stride in memory that the reduction reads contiguously
-    seen: set[tuple[LazyBuffer, Index]] = set()
+    visited: set[tuple[LazyBuffer, Index]] = set()
     stack = [(node.src[0], tuple(reduced.get(axis, idx) for axis, idx in enumerate(idxs)))]
     while stack:
         inner, indices = stack.pop()
-        if (inner, indices) in seen or inner.op in (Ops.CONST, Ops.IOTA):
+        if (inner, indices) in visited or inner.op in (Ops.CONST, Ops.IOTA):
             continue
-        seen.add((inner, indices))
+        visited.add((inner, indices))
         if inner.op is Ops.GATHER:
             return False
         if inner.buffer is not None or inner.op in STORED or inner.op is Ops.REDUCE_AXIS:

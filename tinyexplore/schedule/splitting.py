@@ -66,16 +66,16 @@ def split_reductions(
         elif src != node.src:
             rebuilt[node] = node.over(src)
         if rebuilt[node] is not node:
-            original[rebuilt[node]] = original[_computed(rebuilt[node], node)] = node
+            original[rebuilt[node]] = original[_stored_node(rebuilt[node], node)] = node
     if not original:
         return Rewritten(outputs, writes)
-    replacements = {node: _computed(new, node) for node, new in rebuilt.items()}
+    replacements = {node: _stored_node(new, node) for node, new in rebuilt.items()}
     return Rewritten(
         [replacements[node] for node in outputs], rewritten_writes(writes, rebuilt), original, replacements
     )
 
 
-def _computed(result: LazyBuffer, node: LazyBuffer) -> LazyBuffer:
+def _stored_node(result: LazyBuffer, node: LazyBuffer) -> LazyBuffer:
     """Returns the node that gets the memory of `node`: for a split running sum, the last scan under the final
     reshape."""
     return result.src[0] if node.op is Ops.SCAN_AXIS and result.op is Ops.RESHAPE else result
@@ -94,28 +94,28 @@ def _split(node: LazyBuffer, source: LazyBuffer, target: Target) -> tuple[LazyBu
     pay."""
     op, where = node.arg
     if node.op is Ops.SCAN_AXIS:
-        blocks = _blocks(source, where)
+        blocks = _choose_block_count(source, where)
         if blocks == 1:
             return None
         reason = f"in {blocks} blocks, one after another in each, so that all of {planned_cores()} cores have work"
-        return _summed_in_blocks(source, where, blocks, target), reason
+        return _sum_in_blocks(source, where, blocks, target), reason
     result_count: Any = prod(node.shape)
     if type(result_count) is not int:
         return None
     if result_count < FEW_RESULTS:
-        split = _in_two_steps(source, op, where, node.shape, _outermost(source, where), target)
+        split = _reduce_in_two_steps(source, op, where, node.shape, _choose_axis(source, where), target)
         why = f"{result_count} result{'s' if result_count > 1 else ''} of {source.size} elements would leave cores idle"
     else:
         sums_rows = where == tuple(range(len(where)))
         is_short = result_count * node.dtype.itemsize <= SHORT_ROW_BYTES
         if not sums_rows or source.size < MUCH_IN_SHORT_ROWS or not is_short:
             return None
-        split = _in_two_steps(source, op, where, node.shape, 0, target)
+        split = _reduce_in_two_steps(source, op, where, node.shape, 0, target)
         why = f"its rows of {result_count} are short, and cores share rows rather than columns"
     if split is None:
         return None
-    result, parts = split
-    return result, f"{parts} partial results in memory first: {why}"
+    result, part_count = split
+    return result, f"{part_count} partial results in memory first: {why}"
 
 
 def _record_split(node: LazyBuffer, result: LazyBuffer, source: LazyBuffer, reason: str) -> None:
@@ -124,13 +124,13 @@ def _record_split(node: LazyBuffer, result: LazyBuffer, source: LazyBuffer, reas
     if recorder is None:
         return
     recorder.record(Decided(node, "split", reason))
-    for new in toposort(_computed(result, node).src, lambda new_node: () if new_node is source else new_node.src):
+    for new in toposort(_stored_node(result, node).src, lambda new_node: () if new_node is source else new_node.src):
         if new is not source:
             recorder.record(Recorded(new, new.src, None, getattr(node, "calls", ())))
             recorder.record(derived((node, new, "split")))
 
 
-def _reduced(source: LazyBuffer, op: Ops, axes: tuple[int, ...], shape: Shape) -> LazyBuffer:
+def _make_reduction(source: LazyBuffer, op: Ops, axes: tuple[int, ...], shape: Shape) -> LazyBuffer:
     return LazyBuffer(Ops.REDUCE_AXIS, source.dtype, shape, (source,), (op, axes), source.device)
 
 
@@ -139,7 +139,7 @@ def largest_part_count(size: int) -> int:
     return max(n for n in range(1, MOST_PARTS + 1) if size % n == 0)
 
 
-def _outermost(source: LazyBuffer, axes: tuple[int, ...]) -> int:
+def _choose_axis(source: LazyBuffer, axes: tuple[int, ...]) -> int:
     """Chooses the axis to split: among those with enough parts, the one with the largest stride in memory.
 
     Each part is then contiguous. If no axis has enough parts, returns the longest axis.
@@ -152,7 +152,7 @@ def _outermost(source: LazyBuffer, axes: tuple[int, ...]) -> int:
     return max(long_axes, key=lambda axis: abs(steps[axis] or 0), default=longest)
 
 
-def _in_two_steps(
+def _reduce_in_two_steps(
     source: LazyBuffer, op: Ops, axes: tuple[int, ...], shape: Shape, outer: int, target: Target
 ) -> tuple[LazyBuffer, int] | None:
     """Computes many partial results along `outer`, which the cores share, then combines them. Returns the number of
@@ -163,20 +163,22 @@ def _in_two_steps(
     size = source.shape[outer]
     if type(size) is not int:
         return None
-    stretches, parts = _in_stretches(source, op, axes, outer, target)
-    if parts < FEW_RESULTS:
+    stretches, part_count = _choose_stretches(source, op, axes, outer, target)
+    if part_count < FEW_RESULTS:
         return None
-    pieces = stretches, parts, size // (stretches * parts)
-    split = source.reshape((*source.shape[:outer], *pieces, *source.shape[outer + 1 :]))
-    others = [axis if axis < outer else axis + 2 for axis in axes if axis != outer]
-    inner = tuple(sorted([*others, outer, outer + 2]))
+    piece_sizes = stretches, part_count, size // (stretches * part_count)
+    split = source.reshape((*source.shape[:outer], *piece_sizes, *source.shape[outer + 1 :]))
+    other_axes = [axis if axis < outer else axis + 2 for axis in axes if axis != outer]
+    inner = tuple(sorted([*other_axes, outer, outer + 2]))
     partial_shape = tuple([1 if axis in inner else n for axis, n in enumerate(split.shape)])
-    partial = _reduced(split, op, inner, partial_shape).contiguous()
-    flat = partial.reshape((*partial_shape[:outer], parts, *partial_shape[outer + 3 :]))
-    return _reduced(flat, op, (outer,), shape), parts
+    partial = _make_reduction(split, op, inner, partial_shape).contiguous()
+    flat = partial.reshape((*partial_shape[:outer], part_count, *partial_shape[outer + 3 :]))
+    return _make_reduction(flat, op, (outer,), shape), part_count
 
 
-def _in_stretches(source: LazyBuffer, op: Ops, axes: tuple[int, ...], outer: int, target: Target) -> tuple[int, int]:
+def _choose_stretches(
+    source: LazyBuffer, op: Ops, axes: tuple[int, ...], outer: int, target: Target
+) -> tuple[int, int]:
     """Returns into how many stretches `outer` is divided, and the number of parts, each with a piece of every stretch.
 
     A sum from memory is faster if it reads several stretches at a time (`kernel/decisions/streamed_rows.py`). If these
@@ -186,10 +188,10 @@ def _in_stretches(source: LazyBuffer, op: Ops, axes: tuple[int, ...], outer: int
     is_sum = op is Ops.ADD and len(source.shape) - 1 in axes
     if is_sum and _comes_from_memory(source, target) and _is_plain(source):
         stretches = target.streams
-        least = stretches * (WHOLE_VECTORS if outer == len(source.shape) - 1 else 1)
-        parts = largest_part_count(size // least) if size % least == 0 else 0
-        if parts >= FEWEST_STRETCHED:
-            return stretches, parts
+        smallest_step = stretches * (WHOLE_VECTORS if outer == len(source.shape) - 1 else 1)
+        part_count = largest_part_count(size // smallest_step) if size % smallest_step == 0 else 0
+        if part_count >= FEWEST_STRETCHED:
+            return stretches, part_count
     return 1, largest_part_count(size)
 
 
@@ -202,10 +204,10 @@ def _is_plain(source: LazyBuffer) -> bool:
 
     So it is in memory, will be in memory, or is computed from memory element by element in a few cheap operations.
     """
-    stack, seen = [source], 0
-    while stack and seen < MOST_PLAIN:
+    stack, visited_count = [source], 0
+    while stack and visited_count < MOST_PLAIN:
         node = stack.pop()
-        seen += 1
+        visited_count += 1
         if node.buffer is not None or node.op is Ops.CONTIGUOUS or node.op is Ops.COPY:
             continue
         if node.src and node.op not in _ELEMENTWISE:
@@ -214,7 +216,7 @@ def _is_plain(source: LazyBuffer) -> bool:
     return not stack
 
 
-def _blocks(source: LazyBuffer, axis: int) -> int:
+def _choose_block_count(source: LazyBuffer, axis: int) -> int:
     """Returns the number of blocks of a running sum along `axis`; 1 if it is not split."""
     size = source.shape[axis]
     if type(size) is not int:
@@ -223,26 +225,26 @@ def _blocks(source: LazyBuffer, axis: int) -> int:
     return next((n for n in range(-(-cores // rows), MOST_BLOCKS * cores) if size % n == 0), 1)
 
 
-def _summed_in_blocks(source: LazyBuffer, axis: int, blocks: int, target: Target) -> LazyBuffer:
+def _sum_in_blocks(source: LazyBuffer, axis: int, blocks: int, target: Target) -> LazyBuffer:
     """Computes a running sum in blocks, which the cores share. Each block begins with the sum of all blocks before it.
 
     These sums are computed first, so all blocks but the last are read twice.
     """
     size = source.shape[axis] // blocks
     split = source.reshape((*source.shape[:axis], blocks, size, *source.shape[axis + 1 :]))
-    left, right = [(0, n) for n in source.shape[:axis]], [(0, n) for n in source.shape[axis + 1 :]]
-    earlier = split.shrink([*left, (0, blocks - 1), (0, size), *right])
+    outer_bounds, inner_bounds = [(0, n) for n in source.shape[:axis]], [(0, n) for n in source.shape[axis + 1 :]]
+    earlier = split.shrink([*outer_bounds, (0, blocks - 1), (0, size), *inner_bounds])
     sums = earlier.reduce(Ops.ADD, (axis + 1,))
     if sums.op is Ops.REDUCE_AXIS and _is_large(sums):
         resplit = _split(sums, earlier, target)
         sums = sums if resplit is None else resplit[0]
-    before = _scanned(sums, axis) if blocks > 2 else sums
-    unchanged = [(0, 0)] * len(left), [(0, 0)] * len(right)
-    first = before.pad([*unchanged[0], (1, 0), (0, size - 1), *unchanged[1]])
-    return _scanned(first.alu(Ops.ADD, split), axis + 1).reshape(source.shape)
+    sums_before = _make_scan(sums, axis) if blocks > 2 else sums
+    unchanged = [(0, 0)] * len(outer_bounds), [(0, 0)] * len(inner_bounds)
+    block_starts = sums_before.pad([*unchanged[0], (1, 0), (0, size - 1), *unchanged[1]])
+    return _make_scan(block_starts.alu(Ops.ADD, split), axis + 1).reshape(source.shape)
 
 
-def _scanned(source: LazyBuffer, axis: int) -> LazyBuffer:
+def _make_scan(source: LazyBuffer, axis: int) -> LazyBuffer:
     return LazyBuffer(Ops.SCAN_AXIS, source.dtype, source.shape, (source,), (Ops.ADD, axis), source.device)
 
 

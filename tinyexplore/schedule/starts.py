@@ -31,27 +31,27 @@ def with_shared_programs(items: Sequence[ScheduleItem]) -> list[ScheduleItem]:
     alike: dict[Any, list[int]] = {}
     for number, item in enumerate(items):
         if item.ast is not None:
-            alike.setdefault(_resemblance(item), []).append(number)
+            alike.setdefault(_make_resemblance_key(item), []).append(number)
     result = list(items)
     for numbers in alike.values():
         if len(numbers) < 2:
             continue
         equal: dict[UOp, list[tuple[int, Places, Starts]]] = {}
         for number in numbers:
-            indices = _known_places(items[number])
+            indices = _find_read_indices(items[number])
             starts: Starts = {}
             for index, (_, constant) in indices.items():
                 starts[index.src[0]] = min(constant, starts.get(index.src[0], constant))
-            equal.setdefault(_moved(items[number], indices, starts, {}), []).append((number, indices, starts))
+            equal.setdefault(_shift_indices(items[number], indices, starts, {}), []).append((number, indices, starts))
         for group in equal.values():
-            steps = _steps([starts for _, _, starts in group])
+            steps = _choose_start_arguments([starts for _, _, starts in group])
             if steps:
                 for number, indices, starts in group:
                     result[number] = _with_arguments(items[number], indices, starts, steps)
     return result
 
 
-def _resemblance(item: ScheduleItem) -> Any:
+def _make_resemblance_key(item: ScheduleItem) -> Any:
     """Returns a cheap key that is equal for items that may differ only in constants."""
     return (
         item.device,
@@ -61,23 +61,23 @@ def _resemblance(item: ScheduleItem) -> Any:
     )
 
 
-def _known_places(item: ScheduleItem) -> Places:
+def _find_read_indices(item: ScheduleItem) -> Places:
     """Returns the indices of reads in buffers that the kernel does not write, if they do not depend on loaded
     values."""
     assert item.ast is not None
-    written = {store.src[0].src[0] for store in item.ast.find(Ops.STORE)}
+    written_buffers = {store.src[0].src[0] for store in item.ast.find(Ops.STORE)}
     terms_of: Places = {}
     for index in item.ast.find(Ops.INDEX):
         buffer, position = index.src[:2]
-        if buffer.op is Ops.DEFINE_GLOBAL and buffer not in written:
+        if buffer.op is Ops.DEFINE_GLOBAL and buffer not in written_buffers:
             if position.mask & COMPUTED:
-                written.add(buffer)
+                written_buffers.add(buffer)
             else:
                 terms_of[index] = linear_terms(position)
-    return {index: terms for index, terms in terms_of.items() if index.src[0] not in written}
+    return {index: terms for index, terms in terms_of.items() if index.src[0] not in written_buffers}
 
 
-def _steps(starts: Sequence[Starts]) -> dict[UOp, tuple[UOp, int]]:
+def _choose_start_arguments(starts: Sequence[Starts]) -> dict[UOp, tuple[UOp, int]]:
     """Returns for each buffer with different `starts` the argument, and the number of elements that one unit of it
     counts."""
     steps = {}
@@ -89,7 +89,7 @@ def _steps(starts: Sequence[Starts]) -> dict[UOp, tuple[UOp, int]]:
     return steps
 
 
-def _moved(
+def _shift_indices(
     item: ScheduleItem, indices: Places, starts: Starts, steps: Mapping[UOp, tuple[UOp, int]], how: str | None = None
 ) -> UOp:
     """Returns the ast of `item` with indices relative to `starts`, plus the arguments in `steps`."""
@@ -111,6 +111,6 @@ def _with_arguments(
     names_in_use = {variable.arg[0] for variable in item.variables}
     if not names_in_use.isdisjoint([argument.arg[0] for argument, _ in steps.values()]):
         return item  # a user's Variable already has the name
-    ast = _moved(item, indices, starts, steps, HOW)
+    ast = _shift_indices(item, indices, starts, steps, HOW)
     argument_values = {argument: starts[buffer] // step for buffer, (argument, step) in steps.items()}
     return replace(item, ast=ast, variables=kernel_variables(ast.toposort()), starts=argument_values)

@@ -89,9 +89,11 @@ def decide_writes(
             readers[source].append(node)
         if node.buffer is not None:
             sharing[node.buffer] = sharing.get(node.buffer, 0) + 1
-    after: dict[LazyBuffer, list[LazyBuffer]] = {}  # the in-place writes that must follow a node without reading it
+    in_place_after: dict[
+        LazyBuffer, list[LazyBuffer]
+    ] = {}  # the in-place writes that must follow a node without reading it
     in_place: set[LazyBuffer] = set()
-    first: set[LazyBuffer] = set()
+    copied_readers: set[LazyBuffer] = set()
     stored_separately: set[LazyBuffer] = set()
     reasons: dict[LazyBuffer, str] = {}
     for write in waiting:
@@ -101,8 +103,12 @@ def decide_writes(
             continue
         readers_before: tuple[set[LazyBuffer], set[LazyBuffer]] | None = set(), set()
         if len(readers[target]) > 1:
-            readers_before = _readers_before(write, _reached(write, readers, after), forced, readers)
-        if readers_before is None or any(other in in_place and other.src[0] is target for other in readers_before[0]):
+            readers_before = _find_readers_before(
+                write, _collect_reached(write, readers, in_place_after), forced, readers
+            )
+        if readers_before is None or any(
+            reader in in_place and reader.src[0] is target for reader in readers_before[0]
+        ):
             reasons[write] = "the old value is needed together with the new one"
             continue
         early_readers, copied = readers_before
@@ -110,28 +116,28 @@ def decide_writes(
             reasons[write] = "the old value can be read later"
             continue
         in_place.add(write)
-        first |= copied
+        copied_readers |= copied
         stored_separately |= early_readers & forced | copied
         reasons[write] = "the old value cannot be read any more"
         for node in early_readers:
-            after.setdefault(node, []).append(write)
-    return Writes(frozenset(in_place), reasons, frozenset(first), frozenset(stored_separately))
+            in_place_after.setdefault(node, []).append(write)
+    return Writes(frozenset(in_place), reasons, frozenset(copied_readers), frozenset(stored_separately))
 
 
-def _reached(start: LazyBuffer, readers: Readers, after: Readers) -> set[LazyBuffer]:
+def _collect_reached(start: LazyBuffer, readers: Readers, in_place_after: Readers) -> set[LazyBuffer]:
     """Returns `start` and all nodes that must come after it."""
     reached = {start}
     stack = [start]
     while stack:
         node = stack.pop()
-        for reader in (*readers[node], *after.get(node, ())):
+        for reader in (*readers[node], *in_place_after.get(node, ())):
             if reader not in reached:
                 reached.add(reader)
                 stack.append(reader)
     return reached
 
 
-def _readers_before(
+def _find_readers_before(
     write: LazyBuffer, later: set[LazyBuffer], forced: set[LazyBuffer], readers: Readers
 ) -> tuple[set[LazyBuffer], set[LazyBuffer]] | None:
     """Returns the readers of the old value of the target of `write`, and which of them must be realized before the

@@ -266,21 +266,21 @@ class TorchProgram:
                 values[node] = value
             for node in part.outputs:
                 if node in self._views:
-                    self._wrap_movement(node, values)
+                    self._moved(node, values)
         return [values[node] if isinstance(node, torch.fx.Node) else node for node in self.results]
 
     def _by_aten(self, node: Any, values: dict[Any, Any]) -> None:
         args, kwargs = map_arg((node.args, node.kwargs), lambda argument: values[argument])
         values[node] = node.target(*args, **kwargs)
 
-    def _wrap_movement(self, node: Any, values: dict[Any, Any]) -> None:
+    def _moved(self, node: Any, values: dict[Any, Any]) -> None:
         """Computes the movement `node` with ATen into `values`, after the movements that it reads.
 
         Computes nothing if `values` has the node.
         """
         if node not in values:
             for source in node.all_input_nodes:
-                self._wrap_movement(source, values)
+                self._moved(source, values)
             self._by_aten(node, values)
 
     @cached_property
