@@ -69,7 +69,7 @@ def test_pointing_at_an_element_lights_its_place_and_the_other_way_round(page: C
     assert tab.inner_text(".shape .said") == "[0, 1] is at offset 19"
     assert memory.locator(".place.lit").all_inner_texts() == ["19"]
     memory.locator(".place").nth(6).hover()
-    assert tab.inner_text(".shape .said") == "place 6 is read by [2, 0]"
+    assert tab.inner_text(".shape .said") == "offset 6 is read by [2, 0]"
     tab.mouse.move(0, 0)
     elements.locator(".grid").focus()
     for key in ("ArrowRight", "ArrowDown"):
