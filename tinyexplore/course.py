@@ -39,7 +39,7 @@ def check(exercise: str, answer: Any) -> None:
         NotYet: the answer is wrong, and nbgrader runs the notebook.
     """
     if exercise not in GRADERS:
-        raise ValueError(f"there is no exercise {exercise}; there are {', '.join(sorted(GRADERS, key=_place))}")
+        raise ValueError(f"there is no exercise {exercise}; there are {', '.join(sorted(GRADERS, key=_position_of))}")
     is_graded = "NBGRADER_EXECUTION" in environment_with()
     try:
         if answer is ...:
@@ -57,7 +57,7 @@ def check(exercise: str, answer: Any) -> None:
         print(f"{exercise}: {hint}" if answer is ... else f"{exercise}: not yet. {hint}")
 
 
-def _place(exercise: str) -> tuple[int, ...]:
+def _position_of(exercise: str) -> tuple[int, ...]:
     """Returns the exercise's position in the course."""
     return tuple(int(part) for part in exercise.split("."))
 
@@ -77,7 +77,7 @@ def _require(condition: bool, hint: str) -> None:
         raise NotYet(hint)
 
 
-def _kernels_of(program: Any) -> int:
+def _count_kernels(program: Any) -> int:
     """Returns the number of kernels that a function without arguments compiles to. Its result is realized."""
     from tinyexplore.explore import explore
 
@@ -130,7 +130,7 @@ def copy_course(source: Path, folder: Path) -> list[str]:
     record = folder / COPIES
     copied: dict[str, str] = json.loads(record.read_text("utf-8")) if record.is_file() else {}
     edited = []
-    for name, content in _files_of_copy(source).items():
+    for name, content in _read_copy(source).items():
         copy, new = folder / name, _digest(content)
         if copy.exists() and _digest(copy.read_bytes()) not in (new, copied.get(name)):
             if copied.get(name) != new:
@@ -143,7 +143,7 @@ def copy_course(source: Path, folder: Path) -> list[str]:
     return edited
 
 
-def _files_of_copy(source: Path) -> dict[str, bytes]:
+def _read_copy(source: Path) -> dict[str, bytes]:
     """Returns the files of a copy of the course, by name. It has the documents that lessons link in its own folder
     `docs`."""
     files: dict[str, bytes] = {}
@@ -160,11 +160,11 @@ def _files_of_copy(source: Path) -> dict[str, bytes]:
     for name in sorted(documents):
         paths = (source / DOCUMENTS / name, source.parent / DOCUMENTS / name)
         text = next(path.read_text("utf-8") for path in paths if path.is_file())
-        files[f"{DOCUMENTS}/{name}"] = _without_local_links(text).encode()
+        files[f"{DOCUMENTS}/{name}"] = _remove_local_links(text).encode()
     return files
 
 
-def _without_local_links(text: str) -> str:
+def _remove_local_links(text: str) -> str:
     """Returns a document without links to documents that are not copied with it. Their names stay."""
     return re.sub(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)[^)]*\)", r"\1", text)
 
@@ -177,23 +177,23 @@ def _digest(content: bytes) -> str:
 
 
 @_grades("1.1")
-def _kernels_of_layer_norm(answer: Any) -> str:
+def _grade_kernels_of_layer_norm(answer: Any) -> str:
     from tinyexplore.tensor import Tensor
 
     x = Tensor.rand(64, 48).realize()
-    _require(answer == _kernels_of(lambda: x.layernorm() * 2), "Explore the line, and count the kernels.")
+    _require(answer == _count_kernels(lambda: x.layernorm() * 2), "Explore the line, and count the kernels.")
     return "Both reductions and the scale share one kernel: they go over the same row."
 
 
 @_grades("1.2")
-def _three_kernels(answer: Any) -> str:
-    count = _kernels_of(answer)
+def _grade_three_kernels(answer: Any) -> str:
+    count = _count_kernels(answer)
     _require(count == 3, f"This line becomes {count} kernels. A product whose result is read many times ends a kernel.")
     return "Three kernels: two values got memory of their own."
 
 
 @_grades("2.1")
-def _kernels_of_total(answer: Any) -> str:
+def _grade_kernels_of_total(answer: Any) -> str:
     from tinyexplore.device import Device
     from tinyexplore.tensor import Tensor
 
@@ -207,7 +207,7 @@ def _kernels_of_total(answer: Any) -> str:
 
 
 @_grades("2.2")
-def _spread(answer: Any) -> str:
+def _grade_spread(answer: Any) -> str:
     from tinyexplore.tensor import Tensor
     from tinyexplore.util import GlobalCounters
 
@@ -226,7 +226,7 @@ def _spread(answer: Any) -> str:
 
 
 @_grades("3.1")
-def _strides_and_offset(answer: Any) -> str:
+def _grade_strides_and_offset(answer: Any) -> str:
     strides, offset = answer
     _require(tuple(strides) == (1, 6), "A transpose exchanges the strides (6, 1).")
     _require(offset == 1, "The part begins at index 1 of an axis with stride 1.")
@@ -234,7 +234,7 @@ def _strides_and_offset(answer: Any) -> str:
 
 
 @_grades("3.2")
-def _windows(answer: Any) -> str:
+def _grade_windows(answer: Any) -> str:
     shape, strides = answer
     _require(tuple(shape) == (6, 3), "Eight numbers have six windows of three.")
     _require(
@@ -244,18 +244,18 @@ def _windows(answer: Any) -> str:
 
 
 @_grades("4.1")
-def _kernels_of_variance(answer: Any) -> str:
+def _grade_kernels_of_variance(answer: Any) -> str:
     from tinyexplore.tensor import Tensor
 
     x = Tensor.rand(64, 100).realize()
-    count = _kernels_of(lambda: ((x - x.mean(1, keepdim=True)) ** 2).mean(1))
+    count = _count_kernels(lambda: ((x - x.mean(1, keepdim=True)) ** 2).mean(1))
     _require(answer == count, "Explore the line. Both means go over the same rows.")
     return "Both reductions go over the same row."
 
 
 @_grades("4.2")
-def _two_kernels(answer: Any) -> str:
-    count = _kernels_of(answer)
+def _grade_two_kernels(answer: Any) -> str:
+    count = _count_kernels(answer)
     _require(count == 2, f"It becomes {count} kernel{'s' * (count != 1)}. Which value should get memory?")
     result, x = answer(), getattr(answer, "__globals__", {}).get("x")  # the `x` of the notebook
     hint = "The result is the variance of each of the 64 rows."
@@ -266,13 +266,13 @@ def _two_kernels(answer: Any) -> str:
 
 
 @_grades("5.1")
-def _loops_of_sum(answer: Any) -> str:
+def _grade_loops_of_sum(answer: Any) -> str:
     _require(tuple(answer) == (2, 1), "Print loop_nest(kernel_of(a.sum(axis=1)).ast).")
     return "One loop over the rows, and one that adds up."
 
 
 @_grades("5.2")
-def _row_maxima(answer: Any) -> str:
+def _grade_row_maxima(answer: Any) -> str:
     a = [[-0.5 - (3 * row + k) % 7 for k in range(4)] for row in range(5)]
     b = [[0.25 + (5 * k + column) % 6 for column in range(3)] for k in range(4)]
     maxima = answer(a, b)
@@ -284,13 +284,13 @@ def _row_maxima(answer: Any) -> str:
 
 
 @_grades("6.1")
-def _largest_j(answer: Any) -> str:
+def _grade_largest_j(answer: Any) -> str:
     _require(answer == 11, "j % 12 is j as long as j is below 12.")
     return "The range of an index is the condition of the rule."
 
 
 @_grades("6.2")
-def _add_self(answer: Any) -> str:
+def _grade_add_self(answer: Any) -> str:
     _require(answer(("add", "i", "i")) == ("mul", 2, "i"), "add i i should become mul 2 i.")
     nested = ("mul", "i", ("add", "j", 1))
     _require(
@@ -304,18 +304,18 @@ def _add_self(answer: Any) -> str:
 # *** part 2: why it is fast or slow ***
 
 
-def _close(answer: Any, expected: float, hint: str) -> None:
+def _require_close(answer: Any, expected: float, hint: str) -> None:
     _require(isinstance(answer, Real) and abs(float(answer) - expected) <= 0.01 * abs(expected), hint)
 
 
 @_grades("7.1")
-def _operations_per_byte(answer: Any) -> str:
-    _close(answer, 200, "2·N³ operations on 3·N² numbers of 4 bytes.")
+def _grade_operations_per_byte(answer: Any) -> str:
+    _require_close(answer, 200, "2·N³ operations on 3·N² numbers of 4 bytes.")
     return "The intensity grows with N, so a large product can be limited by arithmetic."
 
 
 @_grades("7.2")
-def _most_rows(answer: Any) -> str:
+def _grade_most_rows(answer: Any) -> str:
     _require(answer != 7, "That holds for 8 ways. Here a line may be anywhere in the cache: ways=64.")
     _require(answer != 64, "The results need a line, too: count the misses with 63 and with 64 rows.")
     _require(answer == 63, "A column of n rows lies on n lines, because a row is longer than a line.")
@@ -323,13 +323,13 @@ def _most_rows(answer: Any) -> str:
 
 
 @_grades("8.1")
-def _registers_left(answer: Any) -> str:
+def _grade_registers_left(answer: Any) -> str:
     _require(answer == 4, "The tile has 6 · 2 sums, each in a register of its own.")
     return "Two for the vectors of b, one for the number of a, one to spare."
 
 
 @_grades("8.2")
-def _best_tile(answer: Any) -> str:
+def _grade_best_tile(answer: Any) -> str:
     rows, vectors = answer
     _require(all(size == int(size) and size > 0 for size in answer), "Rows and vectors are whole numbers above 0.")
     _require(rows * vectors <= 30, "It has more than 30 sums.")
@@ -338,7 +338,7 @@ def _best_tile(answer: Any) -> str:
 
 
 @_grades("9.1")
-def _ten_times(answer: Any) -> str:
+def _grade_ten_times(answer: Any) -> str:
     from tinyexplore.explore import explore
     from tinyexplore.tensor import Tensor
 
@@ -356,38 +356,38 @@ def _ten_times(answer: Any) -> str:
 
 
 @_grades("9.2")
-def _multiply_adds_per_float(answer: Any) -> str:
-    _close(answer, 192 / 38, "One step of k loads 6 floats of a and 32 of b.")
+def _grade_multiply_adds_per_float(answer: Any) -> str:
+    _require_close(answer, 192 / 38, "One step of k loads 6 floats of a and 32 of b.")
     return "The plain loop does one multiply-add for two floats."
 
 
 @_grades("10.1")
-def _milliseconds(answer: Any) -> str:
-    _close(answer, 24, "Two arrays are read and one is written, of 4 bytes a number.")
+def _grade_milliseconds(answer: Any) -> str:
+    _require_close(answer, 24, "Two arrays are read and one is written, of 4 bytes a number.")
     return "The operations do not matter."
 
 
 @_grades("10.2")
-def _amdahl(answer: Any) -> str:
-    _close(answer, 4, "The quarter takes its time, however fast the rest is.")
+def _grade_amdahl(answer: Any) -> str:
+    _require_close(answer, 4, "The quarter takes its time, however fast the rest is.")
     return "This is Amdahl's law."
 
 
 @_grades("11.1")
-def _kind_of_large_product(answer: Any) -> str:
+def _grade_kind_of_large_product(answer: Any) -> str:
     _require(_is_word(answer, "compute"), "How many operations does it do for each byte?")
     return "Hundreds of operations for each byte: only arithmetic can limit it."
 
 
 @_grades("11.2")
-def _sorted_gather(answer: Any) -> str:
+def _grade_sorted_gather(answer: Any) -> str:
     import numpy as np
 
     from tinyexplore.tensor import Tensor
 
     table = Tensor.rand(1000).realize()
     indices = np.random.default_rng(1).integers(0, 1000, 300)
-    gathered, read = _reads_of(table, lambda: answer(table, indices.copy()))
+    gathered, read = _record_reads(table, lambda: answer(table, indices.copy()))
     if gathered is ...:
         raise NotYet("The function returns a Tensor.")
     _require(np.array_equal(gathered.numpy(), table.numpy()[indices]), "The result must be table[places], in order.")
@@ -399,7 +399,7 @@ def _sorted_gather(answer: Any) -> str:
     return "The table is read in order. The second gather stays within a smaller array."
 
 
-def _reads_of(table: Any, work: Callable[[], Any]) -> tuple[Any, list[Any]]:
+def _record_reads(table: Any, work: Callable[[], Any]) -> tuple[Any, list[Any]]:
     """Returns the result of `work`, and the indices by which it reads `table`, as arrays."""
     from unittest.mock import patch
 
@@ -428,13 +428,13 @@ def _reads_of(table: Any, work: Callable[[], Any]) -> tuple[Any, list[Any]]:
 
 
 @_grades("12.1")
-def _candidates(answer: Any) -> str:
+def _grade_candidates(answer: Any) -> str:
     _require(answer == 600, "Each round tries the changes of each of the best candidates.")
     return "Trying all sequences would be 25⁶."
 
 
 @_grades("12.2")
-def _few_steps(answer: Any) -> str:
+def _grade_few_steps(answer: Any) -> str:
     from tinyexplore.device import Device
     from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt
     from tinyexplore.tensor import Tensor
@@ -454,13 +454,13 @@ def _few_steps(answer: Any) -> str:
 
 
 @_grades("13.1")
-def _chooses_registers(answer: Any) -> str:
+def _grade_chooses_registers(answer: Any) -> str:
     _require(_is_word(answer, "greedy"), "Two of the three work on LLVM IR, which has any number of registers.")
     return "The greedy register allocator works on machine instructions, near the end."
 
 
 @_grades("13.2")
-def _eliminate(answer: Any) -> str:
+def _grade_eliminate(answer: Any) -> str:
     before = [
         ("a", "*", "x", "y"),
         ("b", "*", "x", "y"),
@@ -481,7 +481,7 @@ def _eliminate(answer: Any) -> str:
 
 
 @_grades("14.1")
-def _segments_and_share(answer: Any) -> str:
+def _grade_segments_and_share(answer: Any) -> str:
     segments, share = answer
     _require(segments == 8, "The lanes span 32 · 2 · 4 bytes.")
     _require(share == 0.5, "Every other number of a segment is used.")
@@ -489,13 +489,13 @@ def _segments_and_share(answer: Any) -> str:
 
 
 @_grades("14.2")
-def _ways(answer: Any) -> str:
+def _grade_ways(answer: Any) -> str:
     _require(tuple(answer) == (32, 1), "The bank of a word is its number modulo 32.")
     return "One word of padding moves each row to the next bank."
 
 
 @_grades("15.1")
-def _lane_and_register(answer: Any) -> str:
+def _grade_lane_and_register(answer: Any) -> str:
     from tinyexplore.explore import tensor_cores
 
     elements = tensor_cores("sm_80").elements("mma_m16n8k16_f16")
@@ -505,15 +505,15 @@ def _lane_and_register(answer: Any) -> str:
 
 
 @_grades("15.2")
-def _core_multiply_adds(answer: Any) -> str:
+def _grade_core_multiply_adds(answer: Any) -> str:
     total, share = answer
     _require(total == 2048, "Each of the 16 × 8 elements of C adds 16 products.")
-    _close(share, 2048 / 384, "A has 256 elements and B has 128.")
+    _require_close(share, 2048 / 384, "A has 256 elements and B has 128.")
     return "Each element is used more than five times, without a load in between."
 
 
 @_grades("16.1")
-def _gradient_of_log(answer: Any) -> str:
+def _grade_gradient_of_log(answer: Any) -> str:
     derivative = answer("a", "s")
     reciprocal = ("div", 1, "a")
     right = (("div", "s", "a"), ("mul", "s", reciprocal), ("mul", reciprocal, "s"))
@@ -522,7 +522,7 @@ def _gradient_of_log(answer: Any) -> str:
 
 
 @_grades("16.2")
-def _gradient_of_max(answer: Any) -> str:
+def _grade_gradient_of_max(answer: Any) -> str:
     import numpy as np
 
     from tinyexplore.tensor import Tensor
@@ -540,13 +540,13 @@ def _gradient_of_max(answer: Any) -> str:
 
 
 @_grades("17.1")
-def _megabytes(answer: Any) -> str:
+def _grade_megabytes(answer: Any) -> str:
     _require(answer == 5, "Which two are live together? Where can the third one go?")
     return "C takes A's place."
 
 
 @_grades("17.2")
-def _most_live(answer: Any) -> str:
+def _grade_most_live(answer: Any) -> str:
     from random import Random
 
     from tinyexplore.execute.memory import LiveRange, lower_bound
@@ -564,13 +564,13 @@ def _most_live(answer: Any) -> str:
 
 
 @_grades("18.1")
-def _largest_exact(answer: Any) -> str:
+def _grade_largest_exact(answer: Any) -> str:
     _require(answer == 2048, "Ten stored bits and a leading one.")
     return "2 049 has twelve bits."
 
 
 @_grades("18.2")
-def _safe_logsumexp(answer: Any) -> str:
+def _grade_safe_logsumexp(answer: Any) -> str:
     import numpy as np
 
     x = np.array([[1.0, 2.0, 3.0], [1000.0, 1000.0, 999.0], [-1000.0, -1001.0, -1002.0]])
@@ -583,13 +583,13 @@ def _safe_logsumexp(answer: Any) -> str:
 
 
 @_grades("19.1")
-def _executions(answer: Any) -> str:
+def _grade_executions(answer: Any) -> str:
     _require(answer == 2, "The first call runs as usual, and the second is recorded.")
     return "A print in the body would appear twice."
 
 
 @_grades("19.2")
-def _small_jit(answer: Any) -> str:
+def _grade_small_jit(answer: Any) -> str:
     bodies, actions = [], []
 
     def function(act: Callable[[Callable[[], None]], None]) -> None:
@@ -606,13 +606,13 @@ def _small_jit(answer: Any) -> str:
 
 
 @_grades("20.1")
-def _gigabytes(answer: Any) -> str:
-    _close(answer, 1.75, "2·(n - 1) steps, each with 1/n of the data.")
+def _grade_gigabytes(answer: Any) -> str:
+    _require_close(answer, 1.75, "2·(n - 1) steps, each with 1/n of the data.")
     return "It is never more than 2, however many devices there are."
 
 
 @_grades("20.2")
-def _axes(answer: Any) -> str:
+def _grade_axes(answer: Any) -> str:
     _require(
         tuple(answer) == (1, 0), "After w1, each device should have whole hidden values, so that relu needs no others."
     )
@@ -623,13 +623,13 @@ def _axes(answer: Any) -> str:
 
 
 @_grades("21.1")
-def _holds_for(answer: Any) -> str:
+def _grade_holds_for(answer: Any) -> str:
     _require(_is_word(answer, "x >= 0"), "What is -1 / 8 in C, and what is -1 >> 3?")
     return "A shift rounds down, and C's division rounds toward zero."
 
 
 @_grades("21.2")
-def _quotient_and_remainder(answer: Any) -> str:
+def _grade_quotient_and_remainder(answer: Any) -> str:
     from tinyexplore.dtype import dtypes
     from tinyexplore.explore import equivalent
     from tinyexplore.uop import Ops, UOp
@@ -647,7 +647,7 @@ def _quotient_and_remainder(answer: Any) -> str:
 
 
 @_grades("22.1")
-def _exchange_halves(answer: Any) -> str:
+def _grade_exchange_halves(answer: Any) -> str:
     for n in (2, 6, 8, 10, 64):
         order = [answer(i, n) for i in range(n)]
         if ... in order:
@@ -657,7 +657,7 @@ def _exchange_halves(answer: Any) -> str:
 
 
 @_grades("22.2")
-def _strip(answer: Any) -> str:
+def _grade_strip(answer: Any) -> str:
     for n in (8, 12, 64):
         order = [answer(outer, inner, n) for outer in range(4) for inner in range(n // 4)]
         if ... in order:
@@ -669,13 +669,13 @@ def _strip(answer: Any) -> str:
 
 
 @_grades("23.1")
-def _registers_per_item(answer: Any) -> str:
+def _grade_registers_per_item(answer: Any) -> str:
     _require(answer == 16, "All work-items share the registers.")
     return "With 17, fewer work-items fit."
 
 
 @_grades("23.2")
-def _render(answer: Any) -> str:
+def _grade_render(answer: Any) -> str:
     lines = answer([("load", "v0", "x", "i"), ("add", "v1", "v0", 1.0), ("store", "y", "i", "v1")])
     _require(isinstance(lines, (list, tuple)), "The function returns a list of lines.")
     names: dict[str, Any] = {"x": [1.0, 2.0], "y": [0.0, 0.0], "i": 1}
@@ -689,13 +689,13 @@ def _render(answer: Any) -> str:
 
 
 @_grades("24.1")
-def _times_each_element(answer: Any) -> str:
+def _grade_times_each_element(answer: Any) -> str:
     _require(answer == 100, "How many elements of the result read one element of a @ b?")
     return "A scheduler would cut there."
 
 
 @_grades("24.2")
-def _maximum_line(answer: Any) -> str:
+def _grade_maximum_line(answer: Any) -> str:
     _require(isinstance(answer, str), "Write the line as text.")
     line = "".join(answer.split()).rstrip(";")
     match = re.fullmatch(r"total=fmaxf\((?:total,data1\[(.+)\]|data1\[(.+)\],total)\)", line)
@@ -708,7 +708,7 @@ def _maximum_line(answer: Any) -> str:
 
 
 @_grades("25.1")
-def _multiply_adds_of_a_layer(answer: Any) -> str:
+def _grade_multiply_adds_of_a_layer(answer: Any) -> str:
     feed_forward, scores = answer
     tokens = 4 * 10
     _require(feed_forward == tokens * 384 * 1536 * 2, "Two products, each with 384 · 1536 multiply-adds for a token.")
@@ -717,7 +717,7 @@ def _multiply_adds_of_a_layer(answer: Any) -> str:
 
 
 @_grades("25.2")
-def _names_outside(answer: Any) -> str:
+def _grade_names_outside(answer: Any) -> str:
     for names in (["aten.i0", "aten.bernoulli", "aten.i0"], [], ["aten.sort"]):
         view = SimpleNamespace(trace=SimpleNamespace(outside=[SimpleNamespace(name=name) for name in names]))
         found = answer(view)
@@ -728,13 +728,13 @@ def _names_outside(answer: Any) -> str:
 
 
 @_grades("26.1")
-def _gelus_saved(answer: Any) -> str:
+def _grade_gelus_saved(answer: Any) -> str:
     _require(answer == (2048 - 257) * 64, "The table has 257 rows, the input 2,048. Each row has 64 numbers.")
     return "A function of a row of a table can be computed for the table instead."
 
 
 @_grades("26.2")
-def _rows_of_a_table(answer: Any) -> str:
+def _grade_rows_of_a_table(answer: Any) -> str:
     import numpy as np
 
     rng = np.random.default_rng(0)
@@ -756,7 +756,7 @@ def _rows_of_a_table(answer: Any) -> str:
 
 
 @_grades("27.1")
-def _divisions(answer: Any) -> str:
+def _grade_divisions(answer: Any) -> str:
     as_written, in_xla = answer
     _require(as_written == 64 * 32, "The formula divides each element of the matrix.")
     _require(in_xla == 64, "`reduce_divide_fusion` has one value for each row.")
@@ -764,7 +764,7 @@ def _divisions(answer: Any) -> str:
 
 
 @_grades("27.2")
-def _instructions_for_a_row(answer: Any) -> str:
+def _grade_instructions_for_a_row(answer: Any) -> str:
     wide, narrow = answer
     _require(wide == 2, "A register of 512 bits holds 16 floats of 32 bits.")
     _require(narrow == 8, "A register of 128 bits holds 4 floats of 32 bits.")
@@ -772,17 +772,17 @@ def _instructions_for_a_row(answer: Any) -> str:
 
 
 @_grades("28.1")
-def _factors(answer: Any) -> str:
+def _grade_factors(answer: Any) -> str:
     from math import exp
 
     first, second = answer
-    _close(first, exp(-2), "The repair is exp(old largest - new largest).")
-    _close(second, 1, "2 is no new largest number.")
+    _require_close(first, exp(-2), "The repair is exp(old largest - new largest).")
+    _require_close(second, 1, "2 is no new largest number.")
     return "Only a new largest number repairs the sums."
 
 
 @_grades("28.2")
-def _combine(answer: Any) -> str:
+def _grade_combine(answer: Any) -> str:
     import numpy as np
 
     rng = np.random.default_rng(0)

@@ -43,9 +43,9 @@ class FrontEnd:
 
 def front_ends() -> tuple[FrontEnd, ...]:
     """Returns every front end, whether or not its package is installed."""
-    onnx, torch = _version("onnx"), _version("torch")
-    of_onnx = _onnx_operators() if onnx else ()
-    of_torch = _torch_operators() if torch else ()
+    onnx, torch = _read_version("onnx"), _read_version("torch")
+    of_onnx = _list_onnx_operators() if onnx else ()
+    of_torch = _list_torch_operators() if torch else ()
     compiled = 'torch.compile(f, backend="tinyexplore")'
     return (
         FrontEnd("ONNX", "onnx", "onnx", "1.17", onnx, 'explore.onnx("model.onnx")', of_onnx),
@@ -53,7 +53,7 @@ def front_ends() -> tuple[FrontEnd, ...]:
     )
 
 
-def _version(package: str) -> str | None:
+def _read_version(package: str) -> str | None:
     if importlib.util.find_spec(package) is None:
         return None
     try:
@@ -62,13 +62,13 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _onnx_operators() -> tuple[str, ...]:
+def _list_onnx_operators() -> tuple[str, ...]:
     from tinyexplore.frontends.onnx import supported_operators
 
     return tuple(supported_operators())
 
 
-def _torch_operators() -> tuple[str, ...]:
+def _list_torch_operators() -> tuple[str, ...]:
     from tinyexplore.frontends.torch import supported_operations
 
     return supported_operations()

@@ -294,7 +294,7 @@ def test_a_cell_that_calls_a_compiled_function_is_explored() -> None:
 )
 def test_the_part_of_a_line_has_an_opening_bracket_for_each_closing_one(line: str, marked: str, part: str) -> None:
     start = line.index(marked)
-    begin, end = listing._balanced(line, start, start + len(marked))
+    begin, end = listing._balance_brackets(line, start, start + len(marked))
     assert line[begin:end] == part
 
 

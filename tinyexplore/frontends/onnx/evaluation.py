@@ -134,7 +134,7 @@ class Evaluation:
 
     def graph_of_model(self, graph: GraphProto, names: Names) -> list[Value]:
         """Returns the outputs of the outermost graph. Its initializers are in the names around `names`."""
-        return self._nodes(graph, names)
+        return self._run_nodes(graph, names)
 
     def graph(self, graph: GraphProto, names: Names) -> list[Value]:
         """Returns the outputs of a graph in a node. Its inputs are in `names`."""
@@ -144,10 +144,10 @@ class Evaluation:
             values.update({sparse.values.name: dense(sparse) for sparse in graph.sparse_initializer})
             constants = self.constants[id(graph)] = Names(values)
         names.constants = constants
-        return self._nodes(graph, names)
+        return self._run_nodes(graph, names)
 
-    def _nodes(self, graph: GraphProto, names: Names) -> list[Value]:
-        last = _last_uses(graph)
+    def _run_nodes(self, graph: GraphProto, names: Names) -> list[Value]:
+        last = _find_last_uses(graph)
         for number, node in enumerate(graph.node):
             self.node(node, names, self.versions, None)
             for name in last.get(number, ()):  # drops values that no later node reads
@@ -168,9 +168,9 @@ class Evaluation:
             raise OnnxError(f"more than {MOST_STEPS:,} nodes were evaluated: a loop of this model may not end")
         try:
             if self.listing is not None and id(node) in self.listing.line_of:
-                outputs = self._at_its_line(node, names, versions, attributes_passed)
+                outputs = self._run_at_its_line(node, names, versions, attributes_passed)
             else:
-                outputs = self._outputs(node, names, versions, attributes_passed)
+                outputs = self._compute_outputs(node, names, versions, attributes_passed)
         except UnsupportedOperator as error:
             if error.node:
                 raise
@@ -189,7 +189,7 @@ class Evaluation:
             if name:
                 names.values[name] = value
 
-    def _at_its_line(
+    def _run_at_its_line(
         self,
         node: NodeProto,
         names: Names,
@@ -201,18 +201,18 @@ class Evaluation:
         caller = self.callers.get(id(node))
         if caller is None:
             caller = self.callers[id(node)] = self.listing.caller(node)
-        compute: Callable[[], Any] = lambda: self._outputs(node, names, versions, attributes_passed)  # noqa: E731
+        compute: Callable[[], Any] = lambda: self._compute_outputs(node, names, versions, attributes_passed)  # noqa: E731
         module = self.root
         modules = [module]
         for name in scope_names(node):
             module = module.part(name)
             modules.append(module)
         for module in reversed(modules[1:]):
-            compute = _inside(caller, module, compute)
+            compute = _nest_in_frame(caller, module, compute)
         outputs: Sequence[Value] = caller(self.root, compute)
         return outputs
 
-    def _outputs(
+    def _compute_outputs(
         self,
         node: NodeProto,
         names: Names,
@@ -226,12 +226,12 @@ class Evaluation:
         attributes = attributes_of(node, attributes_passed)
         version = versions.get(domain, 1)
         if any(item.ref_attr_name for item in node.attribute):
-            node = _resolved(node, attributes)
+            node = _resolve_references(node, attributes)
         model_function = self.functions.get((node.domain, name)) or self.functions.get((domain, name))
         if model_function is not None:
-            return self._function(model_function, node, inputs, names)
+            return self._call_function(model_function, node, inputs, names)
         if domain == "" and name in ("If", "Loop", "Scan", "SequenceMap"):
-            return self._control(name, attributes, inputs, names)
+            return self._run_control(name, attributes, inputs, names)
         constants = [item for item in inputs if isinstance(item, np.ndarray)]
         if (
             domain == ""
@@ -239,14 +239,14 @@ class Evaluation:
             and len(constants) == len(inputs)
             and all(item.size <= SMALL for item in constants)
         ):
-            folded = self._folded(node, attributes, inputs, version)
+            folded = self._fold_constants(node, attributes, inputs, version)
             if folded is not None:
                 return folded
         function = OPERATORS.get((domain, name))
         if function is None:
-            body = self._standard_body(node, domain, inputs, version)
+            body = self._find_standard_body(node, domain, inputs, version)
             if body is not None:
-                return self._function(body, node, inputs, names)
+                return self._call_function(body, node, inputs, names)
             title = f"{domain}.{name}" if domain else name
             raise UnsupportedOperator(f"the operator {title} is not supported", title)
         call = OnnxNode(
@@ -256,12 +256,12 @@ class Evaluation:
             inputs,
             [bool(item) for item in node.output],
             lambda index: names.tensor(node.input[index]),
-            lambda index: self._array(names[node.input[index]]),
+            lambda index: self._to_array(names[node.input[index]]),
         )
         outputs = function(call)
         return outputs if isinstance(outputs, tuple) else (outputs,)
 
-    def _array(self, value: Value) -> Array:
+    def _to_array(self, value: Value) -> Array:
         """Returns the elements of a value, computed now if necessary."""
         if isinstance(value, np.ndarray):
             return value
@@ -270,7 +270,7 @@ class Evaluation:
         self.read_values = True
         return np.asarray(value.numpy()).astype(numpy_dtype(value.dtype))
 
-    def _folded(
+    def _fold_constants(
         self, node: NodeProto, attributes: Mapping[str, Any], inputs: list[Value], version: int
     ) -> list[Value] | None:
         """Returns the outputs, computed in NumPy by the reference implementation of the `onnx` package; None if that
@@ -295,7 +295,9 @@ class Evaluation:
 
     # *** functions ***
 
-    def _standard_body(self, node: NodeProto, domain: str, inputs: list[Value], version: int) -> FunctionProto | None:
+    def _find_standard_body(
+        self, node: NodeProto, domain: str, inputs: list[Value], version: int
+    ) -> FunctionProto | None:
         """Returns the graph by which the standard defines the operator, or None."""
         onnx = onnx_package()
         try:
@@ -319,7 +321,7 @@ class Evaluation:
         body.ParseFromString(data)
         return body
 
-    def _function(self, body: FunctionProto, node: NodeProto, inputs: list[Value], names: Names) -> list[Value]:
+    def _call_function(self, body: FunctionProto, node: NodeProto, inputs: list[Value], names: Names) -> list[Value]:
         """Returns the outputs of a call of a function."""
         self.calls += 1
         if self.calls > MOST_CALLS:
@@ -329,7 +331,7 @@ class Evaluation:
             inner.values[name] = value
             if isinstance(value, np.ndarray) and value.size > SMALL:  # one shared copy as a Tensor
                 inner.values[name] = names.tensor(node.input[index])
-        attributes_passed = {item.name: item for item in body.attribute_proto} | self._defaults(node)
+        attributes_passed = {item.name: item for item in body.attribute_proto} | self._list_defaults(node)
         attributes_passed |= {item.name: item for item in node.attribute}
         versions = dict(self.versions)
         versions.update({DOMAINS.get(entry.domain, entry.domain): entry.version for entry in body.opset_import})
@@ -339,7 +341,7 @@ class Evaluation:
         # None: this form of the operator does not compute the output
         return [inner.values.get(name) for name in body.output]
 
-    def _defaults(self, node: NodeProto) -> dict[str, AttributeProto]:
+    def _list_defaults(self, node: NodeProto) -> dict[str, AttributeProto]:
         """Returns the standard's defaults for the attributes of an operator."""
         defs = onnx_package().defs
         domain = DOMAINS.get(node.domain, node.domain)
@@ -351,20 +353,20 @@ class Evaluation:
 
     # *** control flow ***
 
-    def _control(self, name: str, attributes: Mapping[str, Any], inputs: list[Value], names: Names) -> list[Value]:
+    def _run_control(self, name: str, attributes: Mapping[str, Any], inputs: list[Value], names: Names) -> list[Value]:
         if name == "If":
-            branch = "then_branch" if bool(self._array(inputs[0]).reshape(())) else "else_branch"
+            branch = "then_branch" if bool(self._to_array(inputs[0]).reshape(())) else "else_branch"
             return self.graph(attributes[branch], Names({}, names))
         if name == "Loop":
-            return self._loop(attributes["body"], inputs, names)
+            return self._run_loop(attributes["body"], inputs, names)
         if name == "SequenceMap":
-            return self._sequence_map(attributes["body"], inputs, names)
-        return self._scan(attributes, inputs, names)
+            return self._run_sequence_map(attributes["body"], inputs, names)
+        return self._run_scan(attributes, inputs, names)
 
-    def _loop(self, body: GraphProto, inputs: list[Value], names: Names) -> list[Value]:
+    def _run_loop(self, body: GraphProto, inputs: list[Value], names: Names) -> list[Value]:
         """Evaluates a Loop step by step. Reads the values of its trip count and of its condition in each step."""
-        trips = int(self._array(inputs[0]).reshape(())) if inputs and inputs[0] is not None else MOST_STEPS
-        going = len(inputs) < 2 or inputs[1] is None or bool(self._array(inputs[1]).reshape(()))
+        trips = int(self._to_array(inputs[0]).reshape(())) if inputs and inputs[0] is not None else MOST_STEPS
+        going = len(inputs) < 2 or inputs[1] is None or bool(self._to_array(inputs[1]).reshape(()))
         carried = list(inputs[2:])
         rows: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
         step = 0
@@ -372,21 +374,21 @@ class Evaluation:
             values = [np.array(step, np.int64), np.array(going), *carried]
             inner = Names({item.name: value for item, value in zip(body.input, values)}, names)
             outputs = self.graph(body, inner)
-            going = bool(self._array(outputs[0]).reshape(()))
+            going = bool(self._to_array(outputs[0]).reshape(()))
             carried = outputs[1 : 1 + len(carried)]
             for row, value in zip(rows, outputs[1 + len(carried) :]):
                 row.append(value)
             step += 1
-        shapes = [_declared_shape(item) for item in body.output[1 + len(carried) :]]
+        shapes = [_read_declared_shape(item) for item in body.output[1 + len(carried) :]]
         return carried + [
             stacked(row, 0) if row else np.zeros((0, *shape), dtype) for row, (shape, dtype) in zip(rows, shapes)
         ]
 
-    def _scan(self, attributes: Mapping[str, Any], inputs: list[Value], names: Names) -> list[Value]:
+    def _run_scan(self, attributes: Mapping[str, Any], inputs: list[Value], names: Names) -> list[Value]:
         """Evaluates a Scan, unrolled: one step for each element of the scanned axes."""
         body, count = attributes["body"], int(attributes["num_scan_inputs"])
         if self.versions.get("", 1) < 9:
-            return self._scan_8(attributes, inputs, names)
+            return self._run_scan_8(attributes, inputs, names)
         states = len(inputs) - count
         outs = len(body.output) - states
         carried, scanned = list(inputs[:states]), list(inputs[states:])
@@ -411,7 +413,7 @@ class Evaluation:
             for row, axis, is_backward in zip(rows, out_axes, out_backwards)
         ]
 
-    def _scan_8(self, attributes: Mapping[str, Any], inputs: list[Value], names: Names) -> list[Value]:
+    def _run_scan_8(self, attributes: Mapping[str, Any], inputs: list[Value], names: Names) -> list[Value]:
         """Evaluates a Scan of operator set 8: a batch of separate sequences."""
         body, count = attributes["body"], int(attributes["num_scan_inputs"])
         if inputs[0] is not None:
@@ -422,12 +424,12 @@ class Evaluation:
         rows: list[list[Value]] = []
         for number in range(batch):
             self_versions, self.versions = self.versions, {**self.versions, "": 9}
-            rows.append(self._scan(later, [taken(value, 0, number) for value in inputs[1:]], names))
+            rows.append(self._run_scan(later, [taken(value, 0, number) for value in inputs[1:]], names))
             self.versions = self_versions
         del states, body
         return [stacked(list(column), 0) for column in zip(*rows)]
 
-    def _sequence_map(self, body: GraphProto, inputs: list[Value], names: Names) -> list[Value]:
+    def _run_sequence_map(self, body: GraphProto, inputs: list[Value], names: Names) -> list[Value]:
         """Evaluates a SequenceMap: its body for each element of the first sequence."""
         first = inputs[0]
         if not isinstance(first, list):
@@ -441,7 +443,7 @@ class Evaluation:
         return list(results)
 
 
-def _resolved(node: NodeProto, attributes: Mapping[str, Any]) -> NodeProto:
+def _resolve_references(node: NodeProto, attributes: Mapping[str, Any]) -> NodeProto:
     """Returns the node with values in place of references to a function's attributes."""
     onnx = onnx_package()
     resolved = onnx.NodeProto()
@@ -465,7 +467,7 @@ def _is_small(operator: str, inputs: list[Value]) -> bool:
     return factor * math.prod(max(size, 1) for size in sizes) <= SMALL
 
 
-def _inside(caller: Callable[..., Any], module: OnnxModule, compute: Callable[[], Any]) -> Callable[[], Any]:
+def _nest_in_frame(caller: Callable[..., Any], module: OnnxModule, compute: Callable[[], Any]) -> Callable[[], Any]:
     return lambda: caller(module, compute)
 
 
@@ -485,7 +487,7 @@ def stacked(values: list[Value], axis: int) -> Value:
     return first.stack(*others, dim=axis)
 
 
-def _declared_shape(item: Any) -> tuple[tuple[int, ...], Any]:
+def _read_declared_shape(item: Any) -> tuple[tuple[int, ...], Any]:
     """Returns the declared shape and NumPy dtype of an output. An unknown size counts as 0."""
     onnx = onnx_package()
     tensor = item.type.tensor_type
@@ -502,7 +504,7 @@ def _type_of(value: Value) -> bytes:
     return bytes(proto.SerializeToString())
 
 
-def _last_uses(graph: GraphProto) -> dict[int, list[str]]:
+def _find_last_uses(graph: GraphProto) -> dict[int, list[str]]:
     """Returns for each node the names that no later node reads and that are not outputs of the graph."""
     last: dict[str, int] = {}
     for number, node in enumerate(graph.node):

@@ -41,17 +41,19 @@ class OnnxListing:
         self.lines: list[str] = []
         self.line_of: dict[int, int] = {}
         self._protos: list[Any] = []  # kept alive, because their addresses are keys
-        self._short = short_names(_names(model.graph))
+        self._short = short_names(_yield_names(model.graph))
         for entry in model.opset_import:
             self.lines.append(f"# opset {entry.domain or 'ai.onnx'} {entry.version}")
         if model.producer_name:
-            self.lines.append(f"# made by {_plain(model.producer_name)} {_plain(model.producer_version)}".rstrip())
-        self._graph(model.graph, "", model.graph.name or "model")
+            self.lines.append(
+                f"# made by {_to_plain(model.producer_name)} {_to_plain(model.producer_version)}".rstrip()
+            )
+        self._write_graph(model.graph, "", model.graph.name or "model")
         for function in model.functions:
-            self.lines += ["", f"function {_plain(function.name)}({', '.join(map(_plain, function.input))}) {{"]
+            self.lines += ["", f"function {_to_plain(function.name)}({', '.join(map(_to_plain, function.input))}) {{"]
             for node in function.node:
-                self._node(node, "  ")
-            self.lines.append("}  # -> " + ", ".join(map(_plain, function.output)))
+                self._write_node(node, "  ")
+            self.lines.append("}  # -> " + ", ".join(map(_to_plain, function.output)))
         self.text = "\n".join(self.lines) + "\n"
         # without a modification time, so that `linecache.checkcache` keeps it although the file does not exist
         linecache.cache[self.file] = (len(self.text), None, [line + "\n" for line in self.lines], self.file)
@@ -60,26 +62,26 @@ class OnnxListing:
         """Removes the text from Python's cache of source files."""
         linecache.cache.pop(self.file, None)
 
-    def _graph(self, graph: GraphProto, indent: str, name: str) -> None:
+    def _write_graph(self, graph: GraphProto, indent: str, name: str) -> None:
         initial = {tensor.name for tensor in graph.initializer}
-        takes = ", ".join(_declared(item, self._short) for item in graph.input if item.name not in initial)
-        self.lines.append(f"{indent}{_plain(name)}({takes}) {{")
+        takes = ", ".join(_write_declaration(item, self._short) for item in graph.input if item.name not in initial)
+        self.lines.append(f"{indent}{_to_plain(name)}({takes}) {{")
         for node in graph.node:
-            self._node(node, indent + "  ")
-        outputs = ", ".join(_declared(item, self._short) for item in graph.output)
+            self._write_node(node, indent + "  ")
+        outputs = ", ".join(_write_declaration(item, self._short) for item in graph.output)
         self.lines.append(f"{indent}}}  # -> {outputs}")
 
-    def _node(self, node: NodeProto, indent: str) -> None:
+    def _write_node(self, node: NodeProto, indent: str) -> None:
         self._protos.append(node)
         self.line_of[id(node)] = len(self.lines) + 1
         text = node_text(node, self._short)
         origin = next((entry.value for entry in node.metadata_props if entry.key == STACK), "")
-        path = next((_plain(name) for name in node.output if self._short.get(name, name) != name), "")
-        if last := _last_frame(origin) or path:
+        path = next((_to_plain(name) for name in node.output if self._short.get(name, name) != name), "")
+        if last := _find_last_frame(origin) or path:
             text += f"  # {last}"
         self.lines.append(indent + text)
         for inner in graphs_of(node):
-            self._graph(inner, indent + "  ", inner.name or "graph")
+            self._write_graph(inner, indent + "  ", inner.name or "graph")
 
     def caller(self, node: NodeProto) -> Callable[[Any, Callable[[], Any]], Any]:
         """Returns a function of (module, compute) that calls `compute` at the node's line.
@@ -109,7 +111,7 @@ def node_text(node: NodeProto, short: Mapping[str, str] = MappingProxyType({})) 
     """Returns a node as one line: outputs, operator, attributes and inputs. `short`: the texts of names."""
     onnx = onnx_package()
     outputs_text, arguments_text = (
-        ", ".join(_plain(short.get(name, name)) or '""' for name in names) for names in (node.input, node.output)
+        ", ".join(_to_plain(short.get(name, name)) or '""' for name in names) for names in (node.input, node.output)
     )
     bare = onnx.NodeProto()
     bare.op_type, bare.domain = node.op_type, node.domain
@@ -132,8 +134,8 @@ def node_text(node: NodeProto, short: Mapping[str, str] = MappingProxyType({})) 
     try:
         text = onnx.printer.to_text(graph).partition("{")[2].rpartition("}")[0]
     except Exception:  # the attribute is malformed, so only its name is shown
-        return f"{arguments_text} = {_plain(node.op_type)}({outputs_text})"
-    operator = " ".join(_plain(text).split()).partition(" = ")[2].removesuffix("()").rstrip()
+        return f"{arguments_text} = {_to_plain(node.op_type)}({outputs_text})"
+    operator = " ".join(_to_plain(text).split()).partition(" = ")[2].removesuffix("()").rstrip()
     line = f"{arguments_text} = {operator} ({outputs_text})"
     return line if len(line) <= WIDEST else line[: WIDEST - 1] + "…"
 
@@ -153,13 +155,13 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
     return short
 
 
-def _names(graph: GraphProto) -> Iterator[str]:
+def _yield_names(graph: GraphProto) -> Iterator[str]:
     """Yields all names of values in a graph and the graphs inside it."""
     yield from (item.name for item in (*graph.input, *graph.initializer))
     for node in graph.node:
         yield from (*node.input, *node.output)
         for inner in graphs_of(node):
-            yield from _names(inner)
+            yield from _yield_names(inner)
 
 
 def _replace(attribute: Any, text: str) -> None:
@@ -169,32 +171,32 @@ def _replace(attribute: Any, text: str) -> None:
     attribute.name, attribute.type, attribute.s = name, 3, text.encode()
 
 
-def _declared(item: ValueInfoProto, short: Mapping[str, str]) -> str:
+def _write_declaration(item: ValueInfoProto, short: Mapping[str, str]) -> str:
     """Returns a name with its type: "x: float[1, 3, height]"."""
-    name = _plain(short.get(item.name, item.name))
+    name = _to_plain(short.get(item.name, item.name))
     onnx = onnx_package()
     kind = item.type.WhichOneof("value")
     if kind != "tensor_type":
         return f"{name}: {(kind or 'unknown').replace('_type', '')}"
     tensor = item.type.tensor_type
     names = {value: key.lower() for key, value in onnx.TensorProto.DataType.items()}
-    sizes = [_plain(size.dim_param) or "?" if size.WhichOneof("value") != "dim_value" else str(size.dim_value)
+    sizes = [_to_plain(size.dim_param) or "?" if size.WhichOneof("value") != "dim_value" else str(size.dim_value)
              for size in tensor.shape.dim]  # fmt: skip
     shape = f"[{', '.join(sizes)}]" if tensor.HasField("shape") else ""
     return f"{name}: {names.get(tensor.elem_type, '?')}{shape}"
 
 
-def _last_frame(stack: str) -> str:
+def _find_last_frame(stack: str) -> str:
     """Returns the innermost line of a Python stack as text: "model.py:12 in forward"."""
     frames = [line.strip() for line in stack.splitlines() if line.strip().startswith("File ")]
     if not frames:
         return ""
     file, _, rest = frames[-1].removeprefix("File ").partition(", line ")
     line, _, function = rest.partition(", in ")
-    return _plain(f"{file.strip(chr(34)).rpartition('/')[2]}:{line}" + (f" in {function}" if function else ""))
+    return _to_plain(f"{file.strip(chr(34)).rpartition('/')[2]}:{line}" + (f" in {function}" if function else ""))
 
 
-def _plain(text: str) -> str:
+def _to_plain(text: str) -> str:
     """Returns untrusted text on one line, without control characters."""
     return "".join(char if char.isprintable() else " " for char in text)
 

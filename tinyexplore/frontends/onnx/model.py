@@ -90,7 +90,7 @@ class Model:
         self._replayed: dict[Any, TinyJit[Any] | None] = {}
         # set after a call showed that elements of small integer inputs decide the computation
         self._read_inputs = False
-        self.inputs = tuple(_input(item) for item in graph.input if item.name not in constants)
+        self.inputs = tuple(_read_input(item) for item in graph.input if item.name not in constants)
         self._defaults = {item.name for item in graph.input if item.name in constants}
         self.outputs = tuple(item.name for item in graph.output)
         self._place_parameters()
@@ -131,7 +131,7 @@ class Model:
             OnnxError: an input has another rank, size or dtype than the model declares.
             UnsupportedOperator: the model needs an operator that this front end lacks.
         """
-        return _result(self._call(self._bind(values, named)))
+        return _make_result(self._call(self._bind(values, named)))
 
     def _bind(self, values: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Value]:
         """Checks the inputs and returns them by name."""
@@ -148,7 +148,7 @@ class Model:
         if missing := [item for item in self.inputs if item.name not in by_name]:
             raise TypeError(f"{self.name}: the input {missing[0]} is missing")
         sizes: dict[str, tuple[int, str]] = {}
-        return {name: _checked(declared.get(name), value, sizes) for name, value in by_name.items()}
+        return {name: _check_input(declared.get(name), value, sizes) for name, value in by_name.items()}
 
     def _evaluate(
         self, inputs: Mapping[str, Value], fixed: Mapping[str, Array] | None = None
@@ -169,34 +169,34 @@ class Model:
 
         If the elements of a small integer input decide the computation, there is a program for each of its values.
         """
-        fixed = self._fixed(inputs) if self._read_inputs else {}
+        fixed = self._list_fixed(inputs) if self._read_inputs else {}
         tensors = {name: value for name, value in inputs.items() if name not in fixed}
         if not tensors or any(value is None or isinstance(value, list) for value in tensors.values()):
             return self._evaluate(inputs)[0]
         key = (
-            tuple((name, value.shape, value.dtype, _device(value)) for name, value in tensors.items()),  # type: ignore[union-attr, arg-type]
+            tuple((name, value.shape, value.dtype, _device_of(value)) for name, value in tensors.items()),  # type: ignore[union-attr, arg-type]
             tuple((name, value.tobytes()) for name, value in fixed.items()),
         )
         if key not in self._replayed:
             computed, reads = self._evaluate(inputs, fixed)
-            if reads and not self._read_inputs and self._fixed(inputs):
+            if reads and not self._read_inputs and self._list_fixed(inputs):
                 self._read_inputs = True
                 return self._call(inputs)
             fits = not reads and all(isinstance(value, Tensor) for value in computed)
             while len(self._replayed) >= MOST_REPLAYED:
                 self._replayed.pop(next(iter(self._replayed)))
-            self._replayed[key] = self._captured(tuple(tensors), fixed) if fits else None
+            self._replayed[key] = self._find_capture(tuple(tensors), fixed) if fits else None
             return computed
         replayed = self._replayed[key]
         if replayed is None:
             return self._evaluate(inputs, fixed)[0]
         # an array shares its memory with the caller
         with_data = [tensor_of(value).contiguous().realize() for value in tensors.values()]
-        outputs = [_in_own_memory(output) for output in replayed(*with_data)]
+        outputs = [_copy_to_own_memory(output) for output in replayed(*with_data)]
         Tensor.realize(*outputs)
         return list(outputs)
 
-    def _fixed(self, inputs: Mapping[str, Value]) -> dict[str, Array]:
+    def _list_fixed(self, inputs: Mapping[str, Value]) -> dict[str, Array]:
         """Returns the elements of the small inputs of integers and booleans."""
         return {
             name: value if isinstance(value, np.ndarray) else np.asarray(value.numpy())
@@ -204,7 +204,7 @@ class Model:
             if isinstance(value, (Tensor, np.ndarray)) and _is_small_int(value)
         }
 
-    def _captured(self, names: tuple[str, ...], fixed: Mapping[str, Array]) -> TinyJit[Any]:
+    def _find_capture(self, names: tuple[str, ...], fixed: Mapping[str, Array]) -> TinyJit[Any]:
         def program(*values: Tensor) -> list[Tensor]:
             outputs = [tensor_of(value) for value in self._evaluate(dict(zip(names, values)), fixed)[0]]
             Tensor.realize(*outputs)
@@ -270,7 +270,7 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
     return Model(proto, folder, name)
 
 
-def _input(item: ValueInfoProto) -> ModelInput:
+def _read_input(item: ValueInfoProto) -> ModelInput:
     kind = item.type.WhichOneof("value")
     if kind != "tensor_type":
         return ModelInput(item.name, dtypes.void, None)
@@ -286,7 +286,7 @@ def _input(item: ValueInfoProto) -> ModelInput:
     return ModelInput(item.name, dtype_of_number(tensor.elem_type), shape)
 
 
-def _in_own_memory(output: Tensor) -> Tensor:
+def _copy_to_own_memory(output: Tensor) -> Tensor:
     """Copies an output of a replay, because the next replay writes into the same memory.
 
     On a CPU the copy takes a few microseconds. A kernel that copies takes about 50.
@@ -300,7 +300,7 @@ def _in_own_memory(output: Tensor) -> Tensor:
     return Tensor(LazyBuffer.from_buffer(copy, node.shape))
 
 
-def _checked(declared: ModelInput | None, value: Any, sizes: dict[str, tuple[int, str]]) -> Value:
+def _check_input(declared: ModelInput | None, value: Any, sizes: dict[str, tuple[int, str]]) -> Value:
     """Checks an input against its declaration. Returns it as a Tensor, an array, or a list of these.
 
     `sizes`: the open sizes that earlier inputs fixed, by name.
@@ -352,7 +352,7 @@ def _check_shape(
             )
 
 
-def _device(value: Tensor | Array) -> str:
+def _device_of(value: Tensor | Array) -> str:
     return value.device if isinstance(value, Tensor) else ""
 
 
@@ -363,7 +363,7 @@ def _is_small_int(value: Tensor | Array) -> bool:
     return value.dtype.kind in "iub" and value.size <= MOST_FIXED
 
 
-def _result(outputs: list[Value]) -> Any:
+def _make_result(outputs: list[Value]) -> Any:
     """Returns the result of a call. Arrays among the outputs become Tensors."""
     results = tuple(tensor_of(value) if isinstance(value, np.ndarray) else value for value in outputs)
     return results[0] if len(results) == 1 else results

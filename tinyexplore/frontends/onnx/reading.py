@@ -142,7 +142,7 @@ def array_in(tensor: TensorProto, folder: Path | None) -> Array:
     where = f"the tensor {tensor.name!r}: external data {entries.get('location', '')!r}"
     if folder is None:
         raise OnnxError(f"{where}: load the model by its path, so that the folder is known")
-    path = _path_inside(folder, entries.get("location", ""), where)
+    path = _resolve_inside(folder, entries.get("location", ""), where)
     try:
         offset, length = int(entries.get("offset", "0")), int(entries.get("length", "-1"))
         dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
@@ -159,7 +159,7 @@ def array_in(tensor: TensorProto, folder: Path | None) -> Array:
     return np.fromfile(path, dtype=dtype, count=expected // dtype.itemsize, offset=offset).reshape(shape)
 
 
-def _path_inside(folder: Path, location: str, where: str) -> Path:
+def _resolve_inside(folder: Path, location: str, where: str) -> Path:
     """Returns the file `location` inside `folder`, after following links. Raises OnnxError if it is not a file
     there."""
     if not location or "\0" in location:

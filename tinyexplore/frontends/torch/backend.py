@@ -49,21 +49,21 @@ class PartCompiler:
     def __call__(self, module: Any, inputs: Sequence[Any]) -> Any:
         """Returns a graph as a function that AOTAutograd calls."""
         is_sized = any(isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)) for value in inputs)
-        function = self._of_sizes(module) if is_sized else self._program(module)
+        function = self._make_program_by_sizes(module) if is_sized else self._make_program(module)
 
         def run(*args: Any) -> list[Any]:
             return function(*args)
 
         return make_boxed_func(torch._dynamo.disable(run))  # Dynamo may trace the frame that calls it
 
-    def _program(self, module: Any) -> TorchProgram:
+    def _make_program(self, module: Any) -> TorchProgram:
         program = self.make(module)
         self.programs.append(program)
         if message := program.message():
             warnings.warn(message, LeftToAten, stacklevel=2)
         return program
 
-    def _of_sizes(self, module: Any) -> Callable[..., Any]:
+    def _make_program_by_sizes(self, module: Any) -> Callable[..., Any]:
         """Returns a function that has a program for each set of sizes. The graph is traced again with these sizes as
         constants."""
         programs: dict[Any, TorchProgram] = {}
@@ -74,13 +74,13 @@ class PartCompiler:
             if program is None:
                 while len(programs) >= MOST_SIZES:
                     programs.pop(next(iter(programs)))
-                program = programs[key] = self._program(_with_sizes(module, args))
+                program = programs[key] = self._make_program(_trace_with_sizes(module, args))
             return program(*args)
 
         return function
 
 
-def _with_sizes(module: Any, args: Sequence[Any]) -> Any:
+def _trace_with_sizes(module: Any, args: Sequence[Any]) -> Any:
     """Traces a graph with symbolic sizes again, with the sizes of these arguments."""
 
     def interpreted(*values: Any) -> Any:

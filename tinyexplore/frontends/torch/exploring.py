@@ -83,7 +83,7 @@ class Watch(Observer):
         source = node.args[0] if node.target is operator.getitem else node
 
         def entered(recorder: Recorder) -> None:
-            read = [self._flat(argument, values[argument]) for argument in source.all_input_nodes]
+            read = [self._flatten(argument, values[argument]) for argument in source.all_input_nodes]
             with recording(None):
                 layout, flat = given_tensor(value)
             assert flat is not None
@@ -103,7 +103,7 @@ class Watch(Observer):
         if recorder is not None:
             program.lines.call(node, program.listing, partial(entered, recorder))
 
-    def _flat(self, node: Any, value: Any) -> Tensor | None:
+    def _flatten(self, node: Any, value: Any) -> Tensor | None:
         """Returns the elements of a node's result, in its memory; None if a Tensor cannot represent them."""
         if node not in self._tensors:
             if not isinstance(value, torch.Tensor) or not is_plain(value) or not value.numel():
@@ -134,7 +134,7 @@ class Explored:
     def __init__(self, function: Callable[..., Any], args: Sequence[Any], in_aten: bool = False) -> None:
         self.function = function
         self._tops = _modules_of(function)
-        self._named = _tensor_names(function, args, self._tops)
+        self._named = _name_tensors(function, args, self._tops)
         self._in_aten = in_aten
         self.names: dict[str, Tensor] = {}
         self._begin()
@@ -171,18 +171,18 @@ class Explored:
             }
             supported = {name: value for name, value in settings.items() if hasattr(torch._dynamo.config, name)}
             stack.enter_context(torch._dynamo.config.patch(supported))
-            function = torch.compile(_detach_results(self.function), backend=self._compiled, dynamic=False)
+            function = torch.compile(_detach_results(self.function), backend=self._compile_graph, dynamic=False)
             result = function(*args)
         new_reasons = torch._dynamo.utils.graph_break_reasons[len(reasons) :]
         counts = {reason: count - before.get(reason, 0) for reason, count in counted.items()}
-        self._breaks = _break_notes(new_reasons, {reason: count for reason, count in counts.items() if count > 0})
+        self._breaks = _describe_breaks(new_reasons, {reason: count for reason, count in counts.items() if count > 0})
         return result
 
-    def _compiled(self, module: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
+    def _compile_graph(self, module: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
         """Returns a graph of Dynamo as a function. Each gradient in it has the number of its forward operation."""
         for node in module.graph.nodes:
             if node.target is torch.autograd.grad:
-                node.target = _numbered_gradients
+                node.target = _number_gradients
         module.recompile()
         return compiled(self._compiler, module, inputs)
 
@@ -215,7 +215,7 @@ class Explored:
         return notes
 
 
-def _numbered_gradients(outputs: Any, *args: Any, **kwargs: Any) -> Any:
+def _number_gradients(outputs: Any, *args: Any, **kwargs: Any) -> Any:
     """Calls `torch.autograd.grad`. Gives each of its nodes the number of its forward operation."""
     roots = [output.grad_fn for output in (outputs if isinstance(outputs, (list, tuple)) else [outputs])]
     setup_stacktrace_preservation_hooks([root for root in roots if root is not None])
@@ -226,16 +226,16 @@ def _detach_results(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the function with detached results."""
 
     def ended(*args: Any) -> Any:
-        return tree_map(_detached, function(*args))
+        return tree_map(_detach, function(*args))
 
     return ended
 
 
-def _detached(value: Any) -> Any:
+def _detach(value: Any) -> Any:
     return value.detach() if isinstance(value, torch.Tensor) else value
 
 
-def _break_notes(reasons: Sequence[Any], counts: Mapping[str, int]) -> list[Note]:
+def _describe_breaks(reasons: Sequence[Any], counts: Mapping[str, int]) -> list[Note]:
     """Returns messages about Dynamo's graph breaks: with their lines if Dynamo knows them, and the other reasons.
 
     Args:
@@ -251,12 +251,12 @@ def _break_notes(reasons: Sequence[Any], counts: Mapping[str, int]) -> list[Note
         if frames:
             last = frames[-1]
             location = TorchPlace(last.filename, last.lineno or 1, last.name)
-        key = (_first_line(reason.reason), location)
+        key = (_first_line_of(reason.reason), location)
         breaks[key] = breaks.get(key, 0) + 1
     known_reasons = {text for text, _ in breaks}
     for why, count in counts.items():
-        if _first_line(why) not in known_reasons:
-            breaks[_first_line(why), None] = count
+        if _first_line_of(why) not in known_reasons:
+            breaks[_first_line_of(why), None] = count
     return [
         (
             "note",
@@ -267,7 +267,7 @@ def _break_notes(reasons: Sequence[Any], counts: Mapping[str, int]) -> list[Note
     ]
 
 
-def _first_line(text: str) -> str:
+def _first_line_of(text: str) -> str:
     return " ".join(text.strip().split("\n")[0].split())
 
 
@@ -292,7 +292,7 @@ def _modules_of(function: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if isinstance(value, torch.nn.Module)}
 
 
-def _tensor_names(function: Any, args: Sequence[Any], tops: dict[str, Any]) -> dict[int, str]:
+def _name_tensors(function: Any, args: Sequence[Any], tops: dict[str, Any]) -> dict[int, str]:
     """Returns the names of arguments, parameters and buffers, by their addresses."""
     names_by_address: dict[int, str] = {}
     for top, module in tops.items():

@@ -68,17 +68,17 @@ def place_of(node: Any) -> TorchPlace | None:
         return TorchPlace(file, int(line), function)
     moved = (len(text) - len(text.lstrip())) - (len(shown) - len(shown.lstrip()))
     start, end = len(marks) - len(marks.lstrip()) + moved, len(marks.rstrip()) + moved
-    start, end = _balanced(text, start, end)
+    start, end = _balance_brackets(text, start, end)
     before, marked = text[:start], text[start:end]
     return TorchPlace(file, int(line), function, len(before.encode()), len((before + marked).encode()))
 
 
-def _balanced(text: str, start: int, end: int) -> tuple[int, int]:
+def _balance_brackets(text: str, start: int, end: int) -> tuple[int, int]:
     """Extends a part of a line so that each closing bracket has an opening one.
 
     PyTorch marks `b(x))` of `a(b(x))`, and `x).c()` of `a(x).c()`.
     """
-    while (bracket := _unopened_bracket(text, start, end)) is not None:
+    while (bracket := _find_unopened_bracket(text, start, end)) is not None:
         if bracket == end - 1:
             end -= 1
         elif "(" in text[:start]:
@@ -89,7 +89,7 @@ def _balanced(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _unopened_bracket(text: str, start: int, end: int) -> int | None:
+def _find_unopened_bracket(text: str, start: int, end: int) -> int | None:
     """Returns the index of the first closing bracket in a part of a line that the part does not open; None if there
     is none."""
     depth = 0
@@ -175,11 +175,11 @@ def place_gradients(graph: Any) -> None:
 def _metadata_of(node: Any) -> str:
     """Returns PyTorch's metadata of a node: its module ("0: Linear"), its type, the operation that it is a part of,
     the user's line."""
-    original = _operation(node.meta.get("original_aten") or "")
+    original = _name_operation(node.meta.get("original_aten") or "")
     parts = [
         _module_text(node),
         _type_text(node.meta.get("val")),
-        f"part of {original}" if original not in ("", _operation(node.target)) else "",
+        f"part of {original}" if original not in ("", _name_operation(node.target)) else "",
         "gradient" if is_gradient(node) else "",
         str(place_of(node) or ""),
     ]
@@ -197,7 +197,7 @@ def _module_text(node: Any) -> str:
     return f"{steps}: {name.rpartition('.')[2]}" if steps else ""
 
 
-def _operation(target: Any) -> str:
+def _name_operation(target: Any) -> str:
     """Returns the name of an operation, with its overload unless that is the default one."""
     is_overload = isinstance(target, (str, torch._ops.OpOverload))
     return str(target if is_overload else getattr(target, "__name__", target)).replace(".default", "")
@@ -210,16 +210,16 @@ def node_text(node: Any) -> str:
     if node.op == "output":
         return f"return {node.args[0]}"
     inner = [
-        *[_argument(value) for value in node.args],
-        *[f"{key}={_argument(value)}" for key, value in node.kwargs.items()],
+        *[_write_argument(value) for value in node.args],
+        *[f"{key}={_write_argument(value)}" for key, value in node.kwargs.items()],
     ]
-    line = f"{node.name} = {_operation(node.target)}({', '.join(inner)})"
+    line = f"{node.name} = {_name_operation(node.target)}({', '.join(inner)})"
     return line if len(line) <= WIDEST else line[: WIDEST - 1] + "…"
 
 
-def _argument(value: Any) -> str:
+def _write_argument(value: Any) -> str:
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join([_argument(item) for item in value]) + "]"
+        return "[" + ", ".join([_write_argument(item) for item in value]) + "]"
     return value.name if isinstance(value, torch.fx.Node) else repr(value).replace("torch.", "")
 
 
@@ -265,16 +265,16 @@ class Modules:
         operation."""
         stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
         for path, _ in stack.values():
-            module = self._found(path)
+            module = self._find_module(path)
             if module is not None:
-                yield self._shown(module)
+                yield self._show_module(module)
 
     def outermost(self) -> Any:
         """Returns the program's module, if the program is a module."""
         module = self.tops.get("")
-        return None if module is None else self._shown(module)
+        return None if module is None else self._show_module(module)
 
-    def _found(self, path: str) -> Any:
+    def _find_module(self, path: str) -> Any:
         """Returns the module at a path of Dynamo, from the first name in it that is known."""
         value: Any = None
         for step in steps_of(path):
@@ -286,7 +286,7 @@ class Modules:
                 value = getattr(value, step, None)
         return value if isinstance(value, torch.nn.Module) else None
 
-    def _shown(self, module: Any) -> Any:
+    def _show_module(self, module: Any) -> Any:
         shown = self._made.get(id(module))
         if shown is None:
             kind = type(module).__name__
@@ -296,7 +296,7 @@ class Modules:
                     with recording(None):  # no kernel reads this Tensor: it shows the size of the module
                         setattr(shown, name, tensor_of(value))
             for name, part in module.named_children():
-                setattr(shown, name, self._shown(part))
+                setattr(shown, name, self._show_module(part))
         return shown
 
 
@@ -327,7 +327,7 @@ class Lines:
         if top is not None and top not in modules:
             modules.insert(0, top)
         for module in reversed(modules):
-            compute = _inside(caller, module, compute)
+            compute = _nest_in_frame(caller, module, compute)
         return compute() if modules else caller(None, compute)
 
     def place(self, node: Any, listing: TorchListing) -> TorchPlace:
@@ -336,5 +336,5 @@ class Lines:
         return location or listing.place(node)
 
 
-def _inside(caller: Caller, module: Any, compute: Callable[[], Any]) -> Callable[[], Any]:
+def _nest_in_frame(caller: Caller, module: Any, compute: Callable[[], Any]) -> Callable[[], Any]:
     return lambda: caller(module, compute)

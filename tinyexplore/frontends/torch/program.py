@@ -90,13 +90,13 @@ def vals_in(node: Any) -> list[Any]:
     return list(val) if isinstance(val, (list, tuple)) else [val]
 
 
-def _operand(value: Any) -> Any:
+def _to_operand(value: Any) -> Any:
     return value.meta.get("val") if isinstance(value, torch.fx.Node) else value
 
 
 def call_of(node: Any) -> Call:
     """Returns PyTorch's metadata of a node's results and operands."""
-    return Call(node.meta.get("val"), tuple([_operand(value) for value in node.args]))
+    return Call(node.meta.get("val"), tuple([_to_operand(value) for value in node.args]))
 
 
 def reason_against(node: Any) -> str:
@@ -115,7 +115,7 @@ def reason_against(node: Any) -> str:
             return f"dtype {value.dtype}" if value.dtype not in DTYPES else f"{value.layout} on {value.device}"
     try:
         with recording(None), torch.no_grad():
-            results = function(call_of(node), *map_arg(node.args, _empty), **map_arg(node.kwargs, _empty))
+            results = function(call_of(node), *map_arg(node.args, _make_empty), **map_arg(node.kwargs, _make_empty))
     except NotTranslated as error:
         return str(error)
     except Exception as error:  # the function does not support this form, so ATen computes it
@@ -130,15 +130,15 @@ def reason_against(node: Any) -> str:
     return ""
 
 
-def _empty(node: Any) -> Any:
+def _make_empty(node: Any) -> Any:
     """Returns Tensors without values, of the shapes of a node's results."""
     val = node.meta["val"]
     if isinstance(val, (list, tuple)):
-        return [_empty_like(value) for value in val]
-    return _empty_like(val)
+        return [_make_empty_like(value) for value in val]
+    return _make_empty_like(val)
 
 
-def _empty_like(value: Any) -> Any:
+def _make_empty_like(value: Any) -> Any:
     if value is None:
         return None
     dtype = DTYPES[value.dtype]
@@ -219,12 +219,12 @@ class TorchProgram:
                 self.left[node] = reason
         self.parts = divide_graph(graph, lambda node: node in self.left, _is_random)
         self.calls = {node: call_of(node) for node in functions if node not in self.left}
-        self._views = self._movements()
+        self._views = self._find_movements()
         self._runners: dict[int, PartRunner] = {
-            number: PartRunner(self, part, self._wanted(part)) for number, part in enumerate(self.parts)
+            number: PartRunner(self, part, self._list_needed(part)) for number, part in enumerate(self.parts)
         }
 
-    def _movements(self) -> dict[Any, Any]:
+    def _find_movements(self) -> dict[Any, Any]:
         """Returns for each node on Tensors that only moves elements the node that it moves. ATen makes the view at
         no cost."""
         source_of: dict[Any, Any] = {}
@@ -240,7 +240,7 @@ class TorchProgram:
                     source_of[node] = source_of.get(source, source)
         return source_of
 
-    def _wanted(self, part: Part) -> list[Any]:
+    def _list_needed(self, part: Part) -> list[Any]:
         """Returns the nodes that a part must compute for others. For a movement, this is the moved node."""
         part_nodes = set(part.nodes)
         outputs = {
@@ -257,7 +257,7 @@ class TorchProgram:
             if part.by_aten:
                 for node in part.nodes:
                     began = time.perf_counter()
-                    self._by_aten(node, values)
+                    self._run_by_aten(node, values)
                     seconds = self.seconds[node] = time.perf_counter() - began
                     self.observer.by_aten(node, self, values, seconds)
                 continue
@@ -266,22 +266,22 @@ class TorchProgram:
                 values[node] = value
             for node in part.outputs:
                 if node in self._views:
-                    self._moved(node, values)
+                    self._run_movement(node, values)
         return [values[node] if isinstance(node, torch.fx.Node) else node for node in self.results]
 
-    def _by_aten(self, node: Any, values: dict[Any, Any]) -> None:
+    def _run_by_aten(self, node: Any, values: dict[Any, Any]) -> None:
         args, kwargs = map_arg((node.args, node.kwargs), lambda argument: values[argument])
         values[node] = node.target(*args, **kwargs)
 
-    def _moved(self, node: Any, values: dict[Any, Any]) -> None:
+    def _run_movement(self, node: Any, values: dict[Any, Any]) -> None:
         """Computes the movement `node` with ATen into `values`, after the movements that it reads.
 
         Computes nothing if `values` has the node.
         """
         if node not in values:
             for source in node.all_input_nodes:
-                self._moved(source, values)
-            self._by_aten(node, values)
+                self._run_movement(source, values)
+            self._run_by_aten(node, values)
 
     @cached_property
     def listing(self) -> TorchListing:
@@ -425,7 +425,7 @@ class PartRunner:
         if not self.wanted:
             return []
         if self.is_left or (self.storages and not self._are_as_traced(inputs)):
-            return self._left(inputs)
+            return self._run_in_aten(inputs)
         layouts: list[Any] = []
         flats: list[Tensor] = []
         stays: list[bool] = []
@@ -433,7 +433,7 @@ class PartRunner:
         for slot, node, value in zip(self.inputs, self.part.inputs, inputs):
             layout_and_tensor = observer.known.get(node) or slot.known(value)
             if layout_and_tensor is None:
-                layout_and_tensor = self._at(slot.reader, partial(given_tensor, value))
+                layout_and_tensor = self._run_at_line(slot.reader, partial(given_tensor, value))
                 slot.keep(value, layout_and_tensor)
             layouts.append(layout_and_tensor[0])
             if layout_and_tensor[1] is not None:
@@ -448,7 +448,7 @@ class PartRunner:
             self.is_left = True
             text = f"a part of {len(self.part.nodes)} operations runs in ATen, as its kernels failed"
             warnings.warn(f"{text}: {type(error).__name__}: {error}", LeftToAten, stacklevel=2)
-            return self._left(inputs)
+            return self._run_in_aten(inputs)
 
     def _are_as_traced(self, inputs: Sequence[Any]) -> bool:
         """Whether the inputs read by strides have the place in their storage that PyTorch expected."""
@@ -459,7 +459,9 @@ class PartRunner:
 
     def _run(self, layouts: list[Any], flats: list[Tensor], stays: list[bool]) -> list[Any]:
         if not self.program.replay or not flats:
-            return [_result(torch_of(output), val) for output, val in zip(self._compute(layouts, flats), self.vals)]
+            return [
+                _make_result(torch_of(output), val) for output, val in zip(self._compute(layouts, flats), self.vals)
+            ]
         key = (
             *layouts,
             *[id(flat) if is_constant else None for flat, is_constant in zip(flats, stays)],
@@ -473,10 +475,10 @@ class PartRunner:
         replayed = self.captured[key]
         if replayed is not None:
             try:
-                return [_result(view, val, copy=True) for view, val in zip(replayed(flats), self.vals)]
+                return [_make_result(view, val, copy=True) for view, val in zip(replayed(flats), self.vals)]
             except JitError:
                 self.captured[key] = None
-        return [_result(torch_of(output), val) for output, val in zip(self._compute(layouts, flats), self.vals)]
+        return [_make_result(torch_of(output), val) for output, val in zip(self._compute(layouts, flats), self.vals)]
 
     def _compute(self, layouts: Sequence[Any], flats: Sequence[Tensor]) -> list[Tensor]:
         remaining_flats = iter(flats)
@@ -486,29 +488,31 @@ class PartRunner:
                 restore_shape = partial(layout.seen, next(remaining_flats))
             else:
                 restore_shape = partial(Tensor.zeros, *layout[0], dtype=layout[1])
-            tensors.append(self._at(slot.reader, restore_shape))
+            tensors.append(self._run_at_line(slot.reader, restore_shape))
         results = self.program.computed(self.part, self.wanted, tensors)
-        outputs = [self._at(node, partial(_in_memory, tensor)) for node, tensor in zip(self.wanted, results)]
+        outputs = [
+            self._run_at_line(node, partial(_copy_to_memory, tensor)) for node, tensor in zip(self.wanted, results)
+        ]
         Tensor.realize(*outputs)
         for node, tensor in zip(self.wanted, outputs):
             self.program.observer.computed(node, tensor)
         return outputs
 
-    def _at(self, node: Any, compute: Callable[[], Any]) -> Any:
+    def _run_at_line(self, node: Any, compute: Callable[[], Any]) -> Any:
         """Calls `compute`. If a recorder is attached, it sees a frame at the line of `node`."""
         recorder = active_recorder()
         if recorder is not None:
             return self.program.lines.call(node, self.program.listing, compute)
         return compute()
 
-    def _left(self, inputs: Sequence[Any]) -> list[Any]:
+    def _run_in_aten(self, inputs: Sequence[Any]) -> list[Any]:
         values = dict(zip(self.part.inputs, inputs))
         for node in self.part.nodes:
-            self.program._by_aten(node, values)
+            self.program._run_by_aten(node, values)
         return [values[node] for node in self.wanted]
 
 
-def _in_memory(tensor: Tensor) -> Tensor:
+def _copy_to_memory(tensor: Tensor) -> Tensor:
     return tensor.detach().contiguous()
 
 
@@ -527,7 +531,7 @@ def given_tensor(value: Any) -> tuple[Any, Tensor | None]:
     return layout, flat_tensor(plain, layout.count, layout.dtype, Device.DEFAULT)
 
 
-def _result(tensor: Any, val: Any, copy: bool = False) -> Any:
+def _make_result(tensor: Any, val: Any, copy: bool = False) -> Any:
     """Returns a result in memory, in the layout that PyTorch expects."""
     shape, strides = tuple(val.shape), val.stride()
     if not copy and tensor.stride() == strides:

@@ -85,11 +85,11 @@ def dense_layout(shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType)
         if strides[axis] != step:
             return None
         step *= shape[axis]
-    return _layout(shape, dtype, tuple(order), step)
+    return _intern_layout(shape, dtype, tuple(order), step)
 
 
 @lru_cache(4096)
-def _layout(*parts: Any) -> StridedLayout:
+def _intern_layout(*parts: Any) -> StridedLayout:
     """Returns a layout. Equal layouts are one object."""
     return StridedLayout(*parts)
 
@@ -119,7 +119,7 @@ def tensor_of(value: Any) -> Tensor:
     layout = layout_of(plain)
     if layout is None:
         plain = plain.contiguous()
-        layout = _layout(tuple(plain.shape), dtype, tuple(range(plain.ndim)), prod(plain.shape))
+        layout = _intern_layout(tuple(plain.shape), dtype, tuple(range(plain.ndim)), prod(plain.shape))
     return layout.seen(flat_tensor(plain, layout.count, dtype, Device.DEFAULT))
 
 

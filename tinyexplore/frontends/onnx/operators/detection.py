@@ -18,7 +18,7 @@ def _non_max_suppression(node: OnnxNode) -> Value:
     most = int(node.scalar(2)) if node.has(2) else 0
     overlap = float(node.scalar(3)) if node.has(3) else 0.0
     least = float(node.scalar(4)) if node.has(4) else -np.inf
-    corners = _corners(boxes, bool(node.attribute("center_point_box", 0)))
+    corners = _read_corners(boxes, bool(node.attribute("center_point_box", 0)))
     chosen: list[tuple[int, int, int]] = []
     for batch in range(scores.shape[0]):
         for kind in range(scores.shape[1]):
@@ -28,13 +28,15 @@ def _non_max_suppression(node: OnnxNode) -> Value:
             for index in order:
                 if len(chosen_boxes) >= most:
                     break
-                if all(_overlap(corners[batch, index], corners[batch, other]) <= overlap for other in chosen_boxes):
+                if all(
+                    _compute_overlap(corners[batch, index], corners[batch, other]) <= overlap for other in chosen_boxes
+                ):
                     chosen_boxes.append(index)
             chosen += [(batch, kind, index) for index in chosen_boxes]
     return np.array(chosen, np.int64).reshape(-1, 3)
 
 
-def _corners(boxes: Array, centered: bool) -> Array:
+def _read_corners(boxes: Array, centered: bool) -> Array:
     """Returns boxes as (top, left, bottom, right)."""
     if centered:
         x, y, width, height = np.moveaxis(boxes, -1, 0)
@@ -43,7 +45,7 @@ def _corners(boxes: Array, centered: bool) -> Array:
     return np.concatenate([np.minimum(first, second), np.maximum(first, second)], -1)
 
 
-def _overlap(a: Array, b: Array) -> float:
+def _compute_overlap(a: Array, b: Array) -> float:
     """Returns the area of the intersection divided by that of the union."""
     sides = np.maximum(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]), 0)
     shared = float(sides[0] * sides[1])
@@ -70,11 +72,11 @@ def _roi_align(node: OnnxNode) -> Tensor:
             count = ratio if ratio > 0 else max(int(np.ceil(span / cells)), 1)
             step = span / cells
             positions = start + (np.arange(cells)[:, None] + (np.arange(count) + 0.5) / count) * step
-            weights.append(_linear(positions.reshape(-1), size).reshape(cells, count, size))
+            weights.append(_compute_linear_weights(positions.reshape(-1), size).reshape(cells, count, size))
         region_image = image[batch[index].cast(dtypes.int64).reshape((1,))].squeeze(0)
         rows, columns = Tensor(weights[0]).cast(dtypes.float32), Tensor(weights[1]).cast(dtypes.float32)
         if take_max:
-            results.append(_largest(region_image, weights))
+            results.append(_take_largest(region_image, weights))
         else:
             results.append(
                 Tensor.einsum("chw,ith,jsw->cij", region_image, rows, columns) / (rows.shape[1] * columns.shape[1])
@@ -82,7 +84,7 @@ def _roi_align(node: OnnxNode) -> Tensor:
     return results[0].stack(*results[1:], dim=0).cast(x.dtype)
 
 
-def _linear(positions: Array, size: int) -> Array:
+def _compute_linear_weights(positions: Array, size: int) -> Array:
     """Returns weights of linear interpolation at positions of an axis: one row each, zero outside the axis."""
     matrix = np.zeros((len(positions), size))
     for row, position in enumerate(positions):
@@ -96,7 +98,7 @@ def _linear(positions: Array, size: int) -> Array:
     return matrix
 
 
-def _largest(image: Tensor, weights: list[Array]) -> Tensor:
+def _take_largest(image: Tensor, weights: list[Array]) -> Tensor:
     """Returns the largest weighted pixel among the corners of the samples of each cell, like the standard's
     reference."""
     rows, columns = (Tensor(weight).cast(dtypes.float32) for weight in weights)

@@ -72,10 +72,10 @@ def _register() -> None:
     for name, unary in _UNARY.items():
         operator(name)(lambda node, f=unary: f(node.tensor(0)))  # type: ignore[misc]
     for name, binary in _BINARY.items():
-        operator(name)(lambda node, f=binary: f(*_operands(node)))  # type: ignore[misc]
+        operator(name)(lambda node, f=binary: f(*_broadcast_operands(node)))  # type: ignore[misc]
 
 
-def _operands(node: OnnxNode) -> tuple[Tensor, Tensor]:
+def _broadcast_operands(node: OnnxNode) -> tuple[Tensor, Tensor]:
     """Returns the two inputs. Before operator set 7, the second one was aligned with `axis` of the first."""
     a, b = node.tensor(0), node.tensor(1)
     if node.version < 7 and node.attribute("broadcast", 0) and b.ndim < a.ndim:
@@ -90,7 +90,7 @@ _register()
 
 @operator("Div")
 def _div(node: OnnxNode) -> Tensor:
-    a, b = _operands(node)
+    a, b = _broadcast_operands(node)
     if dtypes.is_float(a.dtype):
         return a / b
     if dtypes.is_unsigned(a.dtype):
@@ -107,7 +107,7 @@ def _mod(node: OnnxNode) -> Tensor:
 @operator("Pow")
 def _pow(node: OnnxNode) -> Tensor:
     """Returns the power. The result has the dtype of the base, whatever the dtype of the exponent."""
-    base, exponent = _operands(node)
+    base, exponent = _broadcast_operands(node)
     if dtypes.is_float(base.dtype):
         if not dtypes.is_float(exponent.dtype):
             wide = dtypes.float64 if base.dtype == dtypes.float64 else dtypes.float32

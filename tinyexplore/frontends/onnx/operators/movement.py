@@ -29,7 +29,7 @@ def _shape(node: OnnxNode) -> Value:
 
 
 @operator("Size")
-def _size(node: OnnxNode) -> Value:
+def _resolve_size(node: OnnxNode) -> Value:
     return np.array(math.prod(node.shape(0)), np.int64)
 
 

@@ -72,7 +72,7 @@ def _max_unpool(node: OnnxNode) -> Tensor:
     return flat.scatter(0, indices.reshape(-1), x.reshape(-1)).reshape(shape)
 
 
-def _averaged(node: OnnxNode, x: Tensor, counts_padding: bool) -> Tensor:
+def _average_windows(node: OnnxNode, x: Tensor, counts_padding: bool) -> Tensor:
     window = Window(node, x.shape[2:], node.required("kernel_shape"))
     return x.avg_pool2d(
         tuple(window.kernel),
@@ -86,7 +86,7 @@ def _averaged(node: OnnxNode, x: Tensor, counts_padding: bool) -> Tensor:
 
 @operator("AveragePool")
 def _average_pool(node: OnnxNode) -> Tensor:
-    return _averaged(node, node.tensor(0), bool(node.attribute("count_include_pad", 0)))
+    return _average_windows(node, node.tensor(0), bool(node.attribute("count_include_pad", 0)))
 
 
 @operator("LpPool")
@@ -96,7 +96,7 @@ def _lp_pool(node: OnnxNode) -> Tensor:
     powers = x.abs().pow(power)
     ones = Tensor.ones(x.shape[1], 1, *window.kernel, dtype=x.dtype)
     if node.attribute("ceil_mode", 0):
-        total = _averaged(node, powers, True) * math.prod(window.kernel)
+        total = _average_windows(node, powers, True) * math.prod(window.kernel)
     else:
         total = powers.conv2d(
             ones,
@@ -108,23 +108,23 @@ def _lp_pool(node: OnnxNode) -> Tensor:
     return total.pow(1 / power)
 
 
-def _all_axes(x: Tensor) -> tuple[int, ...]:
+def _spatial_axes(x: Tensor) -> tuple[int, ...]:
     return tuple(range(2, x.ndim))
 
 
 @operator("GlobalAveragePool")
 def _global_average_pool(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
-    return x.mean(_all_axes(x), True)
+    return x.mean(_spatial_axes(x), True)
 
 
 @operator("GlobalMaxPool")
 def _global_max_pool(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
-    return x.max(_all_axes(x), True)
+    return x.max(_spatial_axes(x), True)
 
 
 @operator("GlobalLpPool")
 def _global_lp_pool(node: OnnxNode) -> Tensor:
     x, power = node.tensor(0), node.attribute("p", 2)
-    return x.abs().pow(power).sum(_all_axes(x), True).pow(1 / power)
+    return x.abs().pow(power).sum(_spatial_axes(x), True).pow(1 / power)

@@ -15,7 +15,7 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
 
 
-def _activations(node: OnnxNode, direction: int) -> list[Activation]:
+def _read_activations(node: OnnxNode, direction: int) -> list[Activation]:
     """Returns the activation functions of one direction."""
     names: list[str] = node.attribute("activations", [])
     default = DEFAULTS[node.operator]
@@ -24,14 +24,14 @@ def _activations(node: OnnxNode, direction: int) -> list[Activation]:
     betas: list[float] = list(node.attribute("activation_beta", []))
     functions: list[Activation] = []
     for name in direction_names:
-        function = _activation(name, alphas, betas)
+        function = _find_activation(name, alphas, betas)
         if function is None:
             raise node.unsupported(f"the activation {name!r}")
         functions.append(function)
     return functions
 
 
-def _activation(name: str, alphas: list[float], betas: list[float]) -> Activation | None:
+def _find_activation(name: str, alphas: list[float], betas: list[float]) -> Activation | None:
     kind = name.lower()
     plain: dict[str, Activation] = {
         "sigmoid": Tensor.sigmoid,
@@ -67,7 +67,7 @@ class _Direction:
         self.bias = node.tensor(3)[index] if node.has(3) else None
         self.split = gates * self.hidden
         self.peepholes = node.tensor(7)[index].split(self.hidden, 0) if node.has(7) and gates == 4 else None
-        self.functions = _activations(node, index)
+        self.functions = _read_activations(node, index)
         self.limit = node.attribute("clip", 0.0)
         self.bias_of_state = None if self.bias is None else self.bias[self.split :]
         del dtype_like
@@ -135,7 +135,10 @@ def _recurrent(node: OnnxNode) -> tuple[Value, ...]:
     if directions != (2 if node_direction == "bidirectional" else 1):
         raise OnnxError(f"{node.operator}: the direction {node_direction!r} with weights of {directions} directions")
     lengths = node.tensor(4).cast(dtypes.int32).reshape((-1, 1)) if node.has(4) else None
-    states, cells = _first(node, 5, batch_first), _first(node, 6, batch_first) if node.operator == "LSTM" else None
+    states, cells = (
+        _read_first_state(node, 5, batch_first),
+        _read_first_state(node, 6, batch_first) if node.operator == "LSTM" else None,
+    )
     rows, last_states, last_cells = [], [], []
     for index in range(directions):
         direction = _Direction(node, index, GATES[node.operator], x)
@@ -165,6 +168,6 @@ def _recurrent(node: OnnxNode) -> tuple[Value, ...]:
     return (result, state, cell) if node.operator == "LSTM" else (result, state)
 
 
-def _first(node: OnnxNode, index: int, batch_first: bool) -> Tensor | None:
+def _read_first_state(node: OnnxNode, index: int, batch_first: bool) -> Tensor | None:
     value = node.tensor_or(index)
     return value.permute((1, 0, 2)) if value is not None and batch_first else value

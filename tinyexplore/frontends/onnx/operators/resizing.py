@@ -20,7 +20,7 @@ def _resize(node: OnnxNode) -> Tensor:
     """Resizes axis by axis. Nearest gathers elements; linear and cubic multiply each axis by a matrix of weights."""
     x = node.tensor(0)
     axes = [axis_in(axis, x.ndim) for axis in node.attribute("axes", list(range(x.ndim)))]
-    scales, sizes = _scales_and_sizes(node, x, axes)
+    scales, sizes = _read_scales_and_sizes(node, x, axes)
     mode = node.attribute("mode", "nearest")
     transform = node.attribute("coordinate_transformation_mode", "half_pixel" if node.version >= 11 else "asymmetric")
     regions = [float(value) for value in np.asarray(node.array(1)).reshape(-1)] if node.has(1) and (
@@ -35,19 +35,19 @@ def _resize(node: OnnxNode) -> Tensor:
         if new == length and scale == 1 and not regions:
             continue
         region = (regions[number], regions[number + len(axes)]) if regions else (0.0, 1.0)
-        positions = _positions(transform, length, new, scale, region)
+        positions = _compute_positions(transform, length, new, scale, region)
         if regions:
             is_inside = (positions >= 0) & (positions <= length - 1)
             shaped = Tensor(is_inside).reshape(tuple(-1 if dim == axis else 1 for dim in range(x.ndim)))
             outside = shaped if outside is None else outside & shaped
         if mode == "nearest":
-            nearest = _nearest(
+            nearest = _round_to_nearest(
                 positions, node.attribute("nearest_mode", "round_prefer_floor" if node.version >= 11 else "floor")
             )
             nearest = nearest.clip(0, length - 1).astype(np.int64)
             result = result[tuple([slice(None)] * axis + [Tensor(nearest)])]
         else:
-            weights = _weights(node, mode, positions, length, scale)
+            weights = _compute_weights(node, mode, positions, length, scale)
             last = result.ndim - 1
             result = result.transpose(axis, last).matmul(Tensor(weights).cast(wide.dtype)).transpose(axis, last)
     if outside is not None:
@@ -57,7 +57,7 @@ def _resize(node: OnnxNode) -> Tensor:
     return result.cast(dtype)
 
 
-def _scales_and_sizes(node: OnnxNode, x: Tensor, axes: list[int]) -> tuple[list[float], list[int]]:
+def _read_scales_and_sizes(node: OnnxNode, x: Tensor, axes: list[int]) -> tuple[list[float], list[int]]:
     """Returns the scale and the new size of each axis."""
     scales: Array | None
     output_sizes: list[int] | None
@@ -83,7 +83,7 @@ def _scales_and_sizes(node: OnnxNode, x: Tensor, axes: list[int]) -> tuple[list[
     )
 
 
-def _positions(transform: str, length: int, new: int, scale: float, region: tuple[float, float]) -> Array:
+def _compute_positions(transform: str, length: int, new: int, scale: float, region: tuple[float, float]) -> Array:
     """Returns the position of each new element on the old axis."""
     counter = np.arange(new, dtype=np.float64)
     if transform == "asymmetric":
@@ -106,7 +106,7 @@ def _positions(transform: str, length: int, new: int, scale: float, region: tupl
     raise OnnxError(f"Resize: the coordinate transformation {transform!r} is not one of the standard's")
 
 
-def _nearest(positions: Array, mode: str) -> Array:
+def _round_to_nearest(positions: Array, mode: str) -> Array:
     if mode == "round_prefer_floor":
         return np.ceil(positions - 0.5)
     if mode == "round_prefer_ceil":
@@ -114,14 +114,14 @@ def _nearest(positions: Array, mode: str) -> Array:
     return np.floor(positions) if mode == "floor" else np.ceil(positions)
 
 
-def _cubic(distance: Array, a: float) -> Array:
+def _cubic_weight(distance: Array, a: float) -> Array:
     """Returns Keys' kernel of cubic convolution (1981)."""
     inner_part = ((a + 2) * distance - (a + 3)) * distance * distance + 1
     outer_part = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
     return np.where(distance <= 1, inner_part, np.where(distance < 2, outer_part, 0.0))
 
 
-def _weights(node: OnnxNode, mode: str, positions: Array, length: int, scale: float) -> Array:
+def _compute_weights(node: OnnxNode, mode: str, positions: Array, length: int, scale: float) -> Array:
     """Returns the weight of each old element in each new element, as a matrix [old, new]."""
     a = node.attribute("cubic_coeff_a", -0.75)
     antialias = bool(node.attribute("antialias", 0)) and scale < 1
@@ -133,7 +133,7 @@ def _weights(node: OnnxNode, mode: str, positions: Array, length: int, scale: fl
         start = math.floor(position - radius) + 1
         neighbors = np.arange(start, math.floor(position + radius) + 1)
         distance = np.abs(neighbors - position) * stretch
-        weights = np.maximum(1 - distance, 0) if mode == "linear" else _cubic(distance, a)
+        weights = np.maximum(1 - distance, 0) if mode == "linear" else _cubic_weight(distance, a)
         if exclude:
             weights = np.where((neighbors < 0) | (neighbors >= length), 0, weights)
         if exclude or antialias:
@@ -160,17 +160,18 @@ def _grid_sample(node: OnnxNode) -> Tensor:
     choices: list[list[tuple[Tensor, Tensor | None]]]
     if mode == "nearest":
         choices = [
-            [(points.round(), None)] for points in (_inside(p, n, padding, aligned) for p, n in zip(positions, sizes))
+            [(points.round(), None)]
+            for points in (_find_inside(p, n, padding, aligned) for p, n in zip(positions, sizes))
         ]
     elif mode == "linear":
-        fixed = [_inside(p, n, padding, aligned) for p, n in zip(positions, sizes)]
+        fixed = [_find_inside(p, n, padding, aligned) for p, n in zip(positions, sizes)]
         choices = [
             [(points.floor(), 1 - (points - points.floor())), (points.floor() + 1, points - points.floor())]
             for points in fixed
         ]
     elif mode == "cubic":
         choices = [
-            [(points.floor() + k, _cubic_tensor((points - points.floor() - k).abs())) for k in range(-1, 3)]
+            [(points.floor() + k, _cubic_weight_tensor((points - points.floor() - k).abs())) for k in range(-1, 3)]
             for points in positions
         ]
     else:
@@ -186,17 +187,17 @@ def _grid_sample(node: OnnxNode) -> Tensor:
     return total.cast(x.dtype)
 
 
-def _inside(position: Tensor, size: int, padding: str, aligned: bool) -> Tensor:
+def _find_inside(position: Tensor, size: int, padding: str, aligned: bool) -> Tensor:
     """Moves positions into the image as `padding` says. "zeros" leaves them unchanged."""
     if padding == "border":
         return position.clip(0, size - 1)
     if padding == "reflection":
         low, high = (0.0, float(size - 1)) if aligned else (-0.5, size - 0.5)
-        return _reflected(position, low, high).clip(0, size - 1)
+        return _reflect(position, low, high).clip(0, size - 1)
     return position
 
 
-def _reflected(position: Tensor, low: float, high: float) -> Tensor:
+def _reflect(position: Tensor, low: float, high: float) -> Tensor:
     span = high - low
     if span <= 0:
         return position * 0
@@ -206,7 +207,7 @@ def _reflected(position: Tensor, low: float, high: float) -> Tensor:
     return (turns % 2).eq(0).where(low + rest, high - rest)
 
 
-def _cubic_tensor(distance: Tensor, a: float = -0.75) -> Tensor:
+def _cubic_weight_tensor(distance: Tensor, a: float = -0.75) -> Tensor:
     inner_part = ((a + 2) * distance - (a + 3)) * distance * distance + 1
     outer_part = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
     return (distance <= 1).where(inner_part, (distance < 2).where(outer_part, 0))
@@ -215,7 +216,7 @@ def _cubic_tensor(distance: Tensor, a: float = -0.75) -> Tensor:
 def _read_at(x: Tensor, positions: list[Tensor], sizes: Any, padding: str, aligned: bool) -> Tensor:
     """Returns the elements at whole positions; 0 outside the image."""
     if padding in ("border", "reflection"):
-        positions = [_inside(position, size, padding, aligned) for position, size in zip(positions, sizes)]
+        positions = [_find_inside(position, size, padding, aligned) for position, size in zip(positions, sizes)]
     valid: Tensor | None = None
     flat: Tensor | None = None
     for position, size in zip(positions, sizes):

@@ -48,14 +48,14 @@ def _dft(node: OnnxNode) -> Tensor:
         imaginary = imaginary.cat(-imaginary[..., mirror], dim=-1)
         result = transformed(real, imaginary, full, full, True, x.dtype)[..., :1]
     else:
-        real = _fitted(real, length)
-        imaginary = None if imaginary is None else _fitted(imaginary, length)
+        real = _fit_length(real, length)
+        imaginary = None if imaginary is None else _fit_length(imaginary, length)
         count = length // 2 + 1 if one_sided else length
         result = transformed(real, imaginary, length, count, inverse, x.dtype)
     return result.transpose(axis, x.ndim - 2)
 
 
-def _fitted(x: Tensor, length: int) -> Tensor:
+def _fit_length(x: Tensor, length: int) -> Tensor:
     """Cuts the last axis to `length`, or pads it with zeros."""
     return x.pad([(0, 0)] * (x.ndim - 1) + [(0, length - x.shape[-1])]) if x.shape[-1] != length else x
 

@@ -10,7 +10,7 @@ from tinyexplore.tensor import Tensor
 TRAINING = "ai.onnx.preview.training"
 
 
-def _groups(node: OnnxNode, kinds: int) -> tuple[Tensor, Tensor, list[list[Tensor]]]:
+def _split_groups(node: OnnxNode, kinds: int) -> tuple[Tensor, Tensor, list[list[Tensor]]]:
     """Reads the inputs: the learning rate, the step, and for each parameter its tensors of each kind."""
     rate, step, *rest = node.tensors()
     if not rest or len(rest) % kinds:
@@ -27,7 +27,7 @@ def _flatten_columns(rows: list[tuple[Tensor, ...]]) -> tuple[Value, ...]:
 
 @operator("Adagrad", domain=TRAINING)
 def _adagrad(node: OnnxNode) -> tuple[Value, ...]:
-    rate, step, groups = _groups(node, 3)
+    rate, step, groups = _split_groups(node, 3)
     rate = rate / (1 + step * node.attribute("decay_factor", 0.0))
     rows: list[tuple[Tensor, ...]] = []
     for x, gradient, squares in groups:
@@ -40,7 +40,7 @@ def _adagrad(node: OnnxNode) -> tuple[Value, ...]:
 
 @operator("Adam", domain=TRAINING)
 def _adam(node: OnnxNode) -> tuple[Value, ...]:
-    rate, step, groups = _groups(node, 4)
+    rate, step, groups = _split_groups(node, 4)
     alpha, beta = node.attribute("alpha", 0.9), node.attribute("beta", 0.999)
     corrected = rate * (1 - beta ** step.cast(rate.dtype)).sqrt() / (1 - alpha ** step.cast(rate.dtype))
     rate = (step > 0).where(corrected, rate)
@@ -57,7 +57,7 @@ def _adam(node: OnnxNode) -> tuple[Value, ...]:
 
 @operator("Momentum", domain=TRAINING)
 def _momentum(node: OnnxNode) -> tuple[Value, ...]:
-    rate, step, groups = _groups(node, 3)
+    rate, step, groups = _split_groups(node, 3)
     alpha, beta = node.attribute("alpha", 0.0), node.attribute("beta", 0.0)
     factor = (step > 0).where(beta, 1.0)
     rows: list[tuple[Tensor, ...]] = []

@@ -43,16 +43,16 @@ def ones(call: Call, *args: Any, **options: Any) -> Tensor:
 def arange(call: Call, *args: Any, **options: Any) -> Tensor:
     """Returns numbers from a start, with a step."""
     start, step = (0, 1) if len(args) == 1 else (args[0], args[2] if len(args) > 2 else 1)
-    return _sequence(call, start, step)
+    return _make_sequence(call, start, step)
 
 
 @aten("iota")
 def iota(call: Call, length: int, *, start: int = 0, step: int = 1, **options: Any) -> Tensor:
     """Returns `length` integers from a start, with a step."""
-    return _sequence(call, start, step)
+    return _make_sequence(call, start, step)
 
 
-def _sequence(call: Call, start: float, step: float) -> Tensor:
+def _make_sequence(call: Call, start: float, step: float) -> Tensor:
     (count,) = call.shape
     if count == 0:
         return call.full(0)

@@ -79,14 +79,14 @@ def fmod(call: Call, a: Any, b: Any) -> Tensor:
 def power(call: Call, a: Any, b: Any) -> Tensor:
     """Returns a to the power of b."""
     if isinstance(b, (int, float)) and is_float(a):
-        return _known_power(call, a.cast(call.dtype), b)
+        return _raise_to_constant(call, a.cast(call.dtype), b)
     left, right = call.tensor(a), call.tensor(b)
     if not dtypes.is_float(call.dtype):
         return integer_power(call, left, b if isinstance(b, int) else right)
     return left.pow(right)
 
 
-def _known_power(call: Call, base: Tensor, exponent: float) -> Tensor:
+def _raise_to_constant(call: Call, base: Tensor, exponent: float) -> Tensor:
     """Returns a power with a constant exponent: by products, roots and the reciprocal if they are exact."""
     if exponent == 0:
         return call.full(1)
@@ -134,16 +134,16 @@ def minimum(call: Call, a: Any, b: Any) -> Tensor:
 @aten("fmax")
 def fmax(call: Call, a: Any, b: Any) -> Tensor:
     """Returns the larger of two numbers; if one is NaN, the other."""
-    return _the_number(call, a, b, "maximum")
+    return _ignore_nan(call, a, b, "maximum")
 
 
 @aten("fmin")
 def fmin(call: Call, a: Any, b: Any) -> Tensor:
     """Returns the smaller of two numbers; if one is NaN, the other."""
-    return _the_number(call, a, b, "minimum")
+    return _ignore_nan(call, a, b, "minimum")
 
 
-def _the_number(call: Call, a: Any, b: Any, name: str) -> Tensor:
+def _ignore_nan(call: Call, a: Any, b: Any, name: str) -> Tensor:
     left, right = call.tensor(a), call.tensor(b)
     result: Tensor = getattr(left, name)(right)
     if not dtypes.is_float(call.dtype):
@@ -339,7 +339,7 @@ def bitwise_right_shift(call: Call, a: Any, b: Any) -> Tensor:
 # *** functions of one number ***
 
 
-def _of_float(name: str) -> None:
+def _add_float_function(name: str) -> None:
     def function(call: Call, a: Tensor) -> Tensor:
         result: Tensor = getattr(call.tensor(a), name)()
         return result
@@ -352,10 +352,10 @@ for _name in (
     "exp exp2 log log2 log10 sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh erf sigmoid "
     "reciprocal"
 ).split():
-    _of_float(_name)
+    _add_float_function(_name)
 
 
-def _rounding(name: str) -> None:
+def _add_rounding(name: str) -> None:
     def function(call: Call, a: Tensor) -> Tensor:
         result: Tensor = getattr(a, name)() if is_float(a) else a
         return result
@@ -365,7 +365,7 @@ def _rounding(name: str) -> None:
 
 
 for _name in ("floor", "ceil", "trunc"):
-    _rounding(_name)
+    _add_rounding(_name)
 
 
 @aten("round")

@@ -71,13 +71,13 @@ def _cut(source: Tensor, shape: tuple[int, ...]) -> Tensor:
     return source if source.shape == shape else source.shrink(tuple([(0, size) for size in shape]))
 
 
-def _placed(
+def _write_at_indices(
     call: Call, a: Tensor, axis: int, indices: Tensor, source: Any, reduce: str, include: bool = True
 ) -> Tensor:
     """Returns `a` with elements of the source at the indices along an axis, written (reduce="") or reduced."""
     if not a.ndim:
         source = source.reshape((1,)) if isinstance(source, Tensor) else source
-        return _placed(call, a.reshape((1,)), 0, indices.reshape((1,)), source, reduce, include).reshape(())
+        return _write_at_indices(call, a.reshape((1,)), 0, indices.reshape((1,)), source, reduce, include).reshape(())
     if 0 in indices.shape:
         return a
     if not indices.ndim:
@@ -93,13 +93,13 @@ def _placed(
 @aten("scatter")
 def scatter(call: Call, a: Tensor, axis: int, indices: Tensor, source: Any, *, reduce: str | None = None) -> Tensor:
     """Returns `a` with elements of the source written at the indices along an axis."""
-    return _placed(call, a, axis, indices, source, {None: "", "add": "sum", "multiply": "prod"}[reduce])
+    return _write_at_indices(call, a, axis, indices, source, {None: "", "add": "sum", "multiply": "prod"}[reduce])
 
 
 @aten("scatter_add")
 def scatter_add(call: Call, a: Tensor, axis: int, indices: Tensor, source: Tensor) -> Tensor:
     """Returns `a` with elements of the source added at the indices along an axis."""
-    return _placed(call, a, axis, indices, source, "sum")
+    return _write_at_indices(call, a, axis, indices, source, "sum")
 
 
 @aten("scatter_reduce")
@@ -107,7 +107,7 @@ def scatter_reduce(
     call: Call, a: Tensor, axis: int, indices: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """Returns `a` with elements of the source reduced into the indices along an axis."""
-    return _placed(call, a, axis, indices, source, reduce, include_self)
+    return _write_at_indices(call, a, axis, indices, source, reduce, include_self)
 
 
 @aten("index_add")
@@ -129,7 +129,7 @@ def index_put(
     """Returns `a` with a value written or added to the elements at indices of several axes."""
     index_tensors = [index_tensor for index_tensor in indices if index_tensor is not None]
     if any(index_tensor.dtype in (dtypes.bool, dtypes.uint8) for index_tensor in index_tensors):
-        return _masked_put(a, indices, value, accumulate)
+        return _write_where_masked(a, indices, value, accumulate)
     if 0 in a.shape or any(0 in index_tensor.shape for index_tensor in index_tensors) or not index_tensors:
         return a if index_tensors else value.cast(a.dtype).expand(a.shape)
     axes = [axis for axis, index_tensor in enumerate(indices) if index_tensor is not None]
@@ -164,7 +164,7 @@ def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple([0 if 0 in sizes else max(sizes) for sizes in zip(*padded)])
 
 
-def _masked_put(a: Tensor, indices: Sequence[Tensor | None], value: Tensor, accumulate: bool) -> Tensor:
+def _write_where_masked(a: Tensor, indices: Sequence[Tensor | None], value: Tensor, accumulate: bool) -> Tensor:
     """Returns `a` with one value where a mask over the first axes is true."""
     if len(indices) != 1 or indices[0] is None or value.numel() != 1 or not dtypes.is_bool(indices[0].dtype):
         raise NotTranslated("values placed by a mask")

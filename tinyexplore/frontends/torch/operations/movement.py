@@ -83,7 +83,7 @@ def repeat(call: Call, a: Tensor, counts: Sequence[int]) -> Tensor:
     return a.reshape((*[1] * (len(counts) - a.ndim), *a.shape)).repeat(tuple(counts))
 
 
-def _range(size: int, start: Any, end: Any, step: int) -> range:
+def _resolve_slice(size: int, start: Any, end: Any, step: int) -> range:
     """Returns the indices that a slice selects."""
     last = None if end is None or end > 2**60 else end
     return range(*slice(start, last, step).indices(size))
@@ -93,7 +93,7 @@ def _range(size: int, start: Any, end: Any, step: int) -> range:
 def slice_(call: Call, a: Tensor, axis: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Tensor:
     """Returns every `step`-th element of an axis, from `start` to `end`."""
     axis %= a.ndim
-    positions = _range(a.shape[axis], start, end, step)
+    positions = _resolve_slice(a.shape[axis], start, end, step)
     stop = max(positions.start, positions.stop)
     return a[tuple([slice(None)] * axis + [slice(positions.start, stop, step)])]
 
@@ -116,7 +116,7 @@ def slice_scatter(
 ) -> Tensor:
     """Returns `a` with a slice of an axis replaced."""
     axis %= a.ndim
-    positions = _range(a.shape[axis], start, end, step)
+    positions = _resolve_slice(a.shape[axis], start, end, step)
     if len(positions) == 0:
         return a
     value = source.cast(a.dtype)

@@ -9,7 +9,7 @@ from tinyexplore.frontends.torch.table import Call, NotTranslated, aten
 from tinyexplore.tensor import Tensor
 
 
-def _wide(x: Tensor) -> Tensor:
+def _widen(x: Tensor) -> Tensor:
     """Casts 16-bit floats to float32, in which PyTorch computes statistics."""
     return x.cast(dtypes.float32) if x.dtype in (dtypes.float16, dtypes.bfloat16) else x
 
@@ -19,7 +19,7 @@ def softmax(call: Call, a: Tensor, axis: int, half_to_float: bool) -> Tensor:
     """Returns the exponentials divided by their sum."""
     if not a.ndim:
         return call.full(1)
-    return _wide(a).softmax(axis).cast(call.dtype)
+    return _widen(a).softmax(axis).cast(call.dtype)
 
 
 @aten("_log_softmax")
@@ -27,10 +27,10 @@ def log_softmax(call: Call, a: Tensor, axis: int, half_to_float: bool) -> Tensor
     """Returns the logarithm of softmax."""
     if not a.ndim:
         return call.full(0)
-    return _wide(a).log_softmax(axis).cast(call.dtype)
+    return _widen(a).log_softmax(axis).cast(call.dtype)
 
 
-def _normalized(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor]:
+def _normalize(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """Returns normalized values, means and reciprocal standard deviations. The axes remain with size 1."""
     mean = x.mean(axes, True)
     center = x - mean
@@ -45,7 +45,7 @@ def layer_norm(
     """Normalizes over the last axes. Also returns the means and reciprocal standard deviations."""
     if 0 in x.shape:
         raise NotTranslated("normalization of zero elements")
-    result, mean, scale = _normalized(_wide(x), tuple(range(x.ndim - len(shape), x.ndim)), eps)
+    result, mean, scale = _normalize(_widen(x), tuple(range(x.ndim - len(shape), x.ndim)), eps)
     if weight is not None:
         result = result * weight
     if bias is not None:
@@ -61,7 +61,7 @@ def group_norm(
     """Normalizes over groups of channels. Also returns the means and reciprocal standard deviations."""
     if 0 in x.shape:
         raise NotTranslated("normalization of zero elements")
-    result, mean, scale = _normalized(_wide(x).reshape((batch, groups, -1)), (2,), eps)
+    result, mean, scale = _normalize(_widen(x).reshape((batch, groups, -1)), (2,), eps)
     result = result.reshape(x.shape)
     along = (1, channels, *[1] * (x.ndim - 2))
     if weight is not None:
@@ -87,9 +87,9 @@ def batch_norm(
     """Normalizes over all axes but the channels. Also returns the updated running statistics."""
     if 0 in x.shape or not training:
         raise NotTranslated("batch normalization of zero elements, or by running statistics")
-    wide, axes = _wide(x), (0, *range(2, x.ndim))
+    wide, axes = _widen(x), (0, *range(2, x.ndim))
     along = (1, x.shape[1], *[1] * (x.ndim - 2))
-    result, mean, scale = _normalized(wide, axes, eps)
+    result, mean, scale = _normalize(wide, axes, eps)
     center = wide - mean
     count = x.numel() // x.shape[1]
     unbiased = (center * center).sum(axes) / max(count - 1, 1)

@@ -10,7 +10,7 @@ from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.selection import nth_index
 
 
-def _one() -> Tensor:
+def _make_zero_index() -> Tensor:
     return Tensor.full((), 0, dtype=dtypes.int64)
 
 
@@ -26,7 +26,7 @@ def sort_stable(
 def sort(call: Call, a: Tensor, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     """Returns the sorted elements of an axis, and their old indices."""
     if not a.ndim:
-        return a, _one()
+        return a, _make_zero_index()
     values, indices = a.sort(axis, descending)
     return values, indices.cast(dtypes.int64)
 
@@ -37,7 +37,7 @@ def topk(
 ) -> tuple[Tensor, Tensor]:
     """Returns the k largest or smallest elements of an axis, in order, and their indices."""
     if not a.ndim:
-        return a.reshape(call.shape), _one().reshape(call.shape)
+        return a.reshape(call.shape), _make_zero_index().reshape(call.shape)
     values, indices = a.topk(k, axis, largest)
     return values, indices.cast(dtypes.int64)
 
@@ -46,7 +46,7 @@ def topk(
 def kthvalue(call: Call, a: Tensor, k: int, axis: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """Returns the k-th smallest element of an axis, and its index."""
     if not a.ndim:
-        return a, _one()
+        return a, _make_zero_index()
     rows = a.transpose(axis, -1)
     indices = nth_index(rows.reshape((-1, rows.shape[-1])), k).reshape((*rows.shape[:-1], 1)).transpose(axis, -1)
     return a.gather(axis, indices).reshape(call.shape), indices.cast(dtypes.int64).reshape(call.shape)
@@ -56,7 +56,7 @@ def kthvalue(call: Call, a: Tensor, k: int, axis: int = -1, keepdim: bool = Fals
 def cummax(call: Call, a: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """Returns the running maximum, and its index."""
     if not a.ndim:
-        return a, _one()
+        return a, _make_zero_index()
     values, indices = a.cummax(axis)
     return values, indices.cast(dtypes.int64)
 
@@ -65,6 +65,6 @@ def cummax(call: Call, a: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 def cummin(call: Call, a: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """Returns the running minimum, and its index."""
     if not a.ndim:
-        return a, _one()
+        return a, _make_zero_index()
     values, indices = a.cummin(axis)
     return values, indices.cast(dtypes.int64)

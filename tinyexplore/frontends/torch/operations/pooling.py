@@ -12,7 +12,7 @@ from tinyexplore.frontends.torch.table import Call, NotTranslated, aten
 from tinyexplore.tensor import Tensor
 
 
-def _batched(x: Tensor, count: int, pool: Callable[[Tensor], Any]) -> Any:
+def _add_batch_axis(x: Tensor, count: int, pool: Callable[[Tensor], Any]) -> Any:
     """Calls `pool` on a tensor with a batch axis. If there is none, adds one and removes it again."""
     if x.ndim == count + 2:
         return pool(x)
@@ -22,7 +22,7 @@ def _batched(x: Tensor, count: int, pool: Callable[[Tensor], Any]) -> Any:
     return pooled.reshape(pooled.shape[1:])
 
 
-def _max_pool(count: int, name: str) -> None:
+def _add_max_pool(count: int, name: str) -> None:
     def function(
         call: Call,
         x: Tensor,
@@ -39,7 +39,7 @@ def _max_pool(count: int, name: str) -> None:
         def pool(batch: Tensor) -> Any:
             return batch.max_pool2d(size, step, spread, pad, ceil_mode=ceil_mode, return_indices=True)
 
-        values, indices = _batched(x, count, pool)
+        values, indices = _add_batch_axis(x, count, pool)
         return values, indices.cast(dtypes.int64)
 
     function.__doc__ = "The largest element of each window, and its place in the unpadded axes."
@@ -59,11 +59,11 @@ def _max_pool(count: int, name: str) -> None:
     aten(f"{name}_backward")(backward)
 
 
-_max_pool(2, "max_pool2d_with_indices")
-_max_pool(3, "max_pool3d_with_indices")
+_add_max_pool(2, "max_pool2d_with_indices")
+_add_max_pool(3, "max_pool3d_with_indices")
 
 
-def _average(
+def _average_windows(
     x: Tensor,
     count: int,
     kernel: Sequence[int],
@@ -83,18 +83,18 @@ def _average(
         counted = count_include_pad or divisor is not None
         return batch.avg_pool2d(size, step, 1, pad, counted, ceil_mode)
 
-    mean: Tensor = _batched(x, count, pool)
+    mean: Tensor = _add_batch_axis(x, count, pool)
     return mean if divisor is None else mean * (math.prod(size) / divisor)
 
 
-def _avg_pool(count: int) -> None:
+def _add_avg_pool(count: int) -> None:
     def function(call: Call, x: Tensor, *args: Any) -> Tensor:
-        return _average(x, count, *args)
+        return _average_windows(x, count, *args)
 
     def backward(call: Call, gradient: Tensor, x: Tensor, *args: Any) -> Tensor:
         operand = x.detach().requires_grad_()
         with Tensor.inference_mode(False):
-            (input_gradient,) = _average(operand, count, *args).gradient(operand, gradient=gradient)
+            (input_gradient,) = _average_windows(operand, count, *args).gradient(operand, gradient=gradient)
         return input_gradient.detach()
 
     function.__doc__ = "The mean of each window."
@@ -105,7 +105,7 @@ def _avg_pool(count: int) -> None:
 
 
 for _count in (1, 2, 3):
-    _avg_pool(_count)
+    _add_avg_pool(_count)
 
 
 @aten("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_avg_pool1d")
@@ -113,11 +113,11 @@ def adaptive_avg_pool(call: Call, x: Tensor, sizes: Sequence[int]) -> Tensor:
     """Returns the means of windows that divide each axis into the given number of parts."""
     for number, parts in enumerate(sizes):
         axis = x.ndim - len(sizes) + number
-        x = _windows_means(x, axis, parts)
+        x = _average_uneven_windows(x, axis, parts)
     return x
 
 
-def _windows_means(x: Tensor, axis: int, parts: int) -> Tensor:
+def _average_uneven_windows(x: Tensor, axis: int, parts: int) -> Tensor:
     """Returns the means of `parts` windows of an axis. Part i is from i·size/parts to (i + 1)·size/parts."""
     size = x.shape[axis]
     if parts == size:

@@ -53,7 +53,7 @@ def amin(call: Call, a: Tensor, axes: Axes = (), keepdim: bool = False) -> Tenso
     return a.min(axes_of(axes), keepdim) if a.ndim else a
 
 
-def _with_place(name: str) -> None:
+def _add_extremum(name: str) -> None:
     def function(call: Call, a: Tensor, axis: int | None = None, keepdim: bool = False) -> Any:
         if axis is None:
             return getattr(a, name)() if a.ndim else a
@@ -66,7 +66,7 @@ def _with_place(name: str) -> None:
     aten(name)(function)
 
 
-def _place(name: str) -> None:
+def _add_position_of_extremum(name: str) -> None:
     def function(call: Call, a: Tensor, axis: int | None = None, keepdim: bool = False) -> Tensor:
         if not a.ndim:
             return Tensor.full((), 0, dtype=dtypes.int64)
@@ -78,8 +78,8 @@ def _place(name: str) -> None:
 
 
 for _name in ("max", "min"):
-    _with_place(_name)
-    _place(f"arg{_name}")
+    _add_extremum(_name)
+    _add_position_of_extremum(f"arg{_name}")
 
 
 @aten("any")
@@ -87,7 +87,7 @@ def any_(call: Call, a: Tensor, axes: Axes = None, keepdim: bool = False) -> Ten
     """Returns whether at least one element is not 0."""
     flags = a.cast(dtypes.bool)
     if isinstance(axes, (list, tuple)) and not axes:
-        return flags.cast(call.dtype) if not keepdim and call.shape == a.shape else _all_axes(call, flags, "any")
+        return flags.cast(call.dtype) if not keepdim and call.shape == a.shape else _reduce_all_axes(call, flags, "any")
     return (flags.any(axes_of(axes), keepdim) if a.ndim else flags).cast(call.dtype)
 
 
@@ -96,11 +96,11 @@ def all_(call: Call, a: Tensor, axes: Axes = None, keepdim: bool = False) -> Ten
     """Returns whether no element is 0."""
     flags = a.cast(dtypes.bool)
     if isinstance(axes, (list, tuple)) and not axes:
-        return flags.cast(call.dtype) if not keepdim and call.shape == a.shape else _all_axes(call, flags, "all")
+        return flags.cast(call.dtype) if not keepdim and call.shape == a.shape else _reduce_all_axes(call, flags, "all")
     return (flags.all(axes_of(axes), keepdim) if a.ndim else flags).cast(call.dtype)
 
 
-def _all_axes(call: Call, flags: Tensor, name: str) -> Tensor:
+def _reduce_all_axes(call: Call, flags: Tensor, name: str) -> Tensor:
     result: Tensor = getattr(flags, name)().reshape(call.shape).cast(call.dtype)
     return result
 
