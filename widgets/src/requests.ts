@@ -67,7 +67,7 @@ export interface ThroughputOfRequest {
   branch?: number | null;
 }
 
-/** LLVM's passes over a kernel. kernel: the number of the kernel. level: "O0" to "O3", "" for the level that compiled the kernel. without: passes to skip. cpu: the CPU to generate code for, "" for that of the capture. */
+/** LLVM's passes over a kernel. */
 export interface PassesOfLLVMRequest {
   ask: "passes";
   kernel?: number;
@@ -125,7 +125,7 @@ export interface OptStepsOfRequest {
   timed?: boolean;
 }
 
-/** The times of a kernel under another LLVM pipeline, and as it was compiled. kernel: the number of the kernel. level: "O0" to "O3", "" for the level that compiled the kernel. without: the passes to skip. cpu: the CPU to generate code for, "" for that of the capture. */
+/** The times of a kernel under another LLVM pipeline, and as it was compiled. */
 export interface TimesOfPipelineRequest {
   ask: "pipeline times";
   kernel?: number;

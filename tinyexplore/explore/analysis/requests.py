@@ -402,14 +402,13 @@ class ThroughputOf(Request):
         return explorer.throughput(self.kernel, branch)
 
 
-@request("passes", "tinyexplore.explore.analysis.passes.data:PassesData")
 @dataclass(frozen=True)
-class PassesOfLLVM(Request):
-    """LLVM's passes over a kernel.
+class PipelineRequest(Request):
+    """A request about a kernel under a pipeline of LLVM.
 
     kernel: the number of the kernel.
     level: "O0" to "O3", "" for the level that compiled the kernel.
-    without: passes to skip.
+    without: the passes to skip.
     cpu: the CPU to generate code for, "" for that of the capture.
     """
 
@@ -419,6 +418,12 @@ class PassesOfLLVM(Request):
     level: str = ""
     without: tuple[str, ...] = ()
     cpu: str = ""
+
+
+@request("passes", "tinyexplore.explore.analysis.passes.data:PassesData")
+@dataclass(frozen=True)
+class PassesOfLLVM(PipelineRequest):
+    """LLVM's passes over a kernel."""
 
     def respond(self, source: RequestSource) -> Any:
         from tinyexplore.explore.analysis.passes.data import passes_data

@@ -6,7 +6,7 @@ from base64 import b64encode
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from tinyexplore.explore.analysis.requests import Request, RequestSource, request
+from tinyexplore.explore.analysis.requests import PipelineRequest, Request, RequestSource, request
 
 if TYPE_CHECKING:
     from tinyexplore.explore.tracefile.model import Branch
@@ -134,21 +134,8 @@ class OptStepsOf(Request):
 
 @request("pipeline times", "tinyexplore.explore.analysis.passes.sequence:PipelineTimes")
 @dataclass(frozen=True)
-class TimesOfPipeline(Request):
-    """The times of a kernel under another LLVM pipeline, and as it was compiled.
-
-    kernel: the number of the kernel.
-    level: "O0" to "O3", "" for the level that compiled the kernel.
-    without: the passes to skip.
-    cpu: the CPU to generate code for, "" for that of the capture.
-    """
-
-    background: ClassVar[bool] = True
-
-    kernel: int = 0
-    level: str = ""
-    without: tuple[str, ...] = ()
-    cpu: str = ""
+class TimesOfPipeline(PipelineRequest):
+    """The times of a kernel under another LLVM pipeline, and as it was compiled."""
 
     def respond(self, source: RequestSource) -> Any:
         from tinyexplore.explore.whatif.pipeline_times import times_of_pipeline
