@@ -14,6 +14,7 @@ from tinyexplore.device import Buffer, DeviceUnavailable, Memory
 from tinyexplore.dtype import DType
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.target import LAST_CACHE_BYTES, NATIVE, Target, TargetChoice, choice_of, core_count, machine
+from tinyexplore.target.caches import SEQUENTIAL_READS
 from tinyexplore.uop import Ops
 
 _SYMBOL_TABLE, _FUNCTION = 2, 2  # bytes of ELF's section headers, and of its symbols
@@ -196,6 +197,7 @@ def cpu_target(
         registers = 32
     elif choice.arch == "riscv64":
         vector_bytes, registers = riscv_vector_bytes(feature_names), 32
+    streams, prefetches_streams = SEQUENTIAL_READS.get(cpu, (Target.streams, Target.prefetches_streams))
     return Target(
         name=name,
         arch=choice.arch,
@@ -210,6 +212,8 @@ def cpu_target(
         native_dtypes=native_dtypes,
         chosen=choice.text,
         l3_bytes=choice.l3_bytes or LAST_CACHE_BYTES,
+        streams=streams,
+        prefetches_streams=prefetches_streams,
     )
 
 

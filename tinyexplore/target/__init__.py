@@ -59,6 +59,7 @@ class Target:
     lines_in_flight: cache lines from memory that a core can wait for at one time.
     ahead_bytes: how far ahead a prefetch must be to arrive in time, in accesses that jump from page to page.
     streams: sequences of accesses that its prefetchers follow at one time.
+    prefetches_streams: whether prefetch instructions for each of these sequences save time.
     hidden_load: cost of a vector load that multiply-adds hide, in multiply-adds.
     far_load: cost of a vector load that waits for memory, in multiply-adds.
     waking_steps: steps of a loop that take as long as waking another core.
@@ -101,6 +102,7 @@ class Target:
     lines_in_flight: int = 16
     ahead_bytes: int = 64 << 10
     streams: int = 8
+    prefetches_streams: bool = True
     hidden_load: float = 0.15
     far_load: float = 0.5
     waking_steps: int = 1 << 15

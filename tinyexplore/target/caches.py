@@ -4,6 +4,8 @@ Each entry has the bytes of the L1 and the L2 cache of one core, and of the last
 the name differ in it. If chip vendors may choose the size (Arm's cores), it is the most common one. If a few cores
 share a cache, it is a core's part. Source: the vendors' optimization and technical reference manuals. Levels such as
 x86-64-v3 are not machines and are missing here.
+
+`SEQUENTIAL_READS` has measured facts about the prefetchers of some CPUs.
 """
 
 from __future__ import annotations
@@ -31,3 +33,7 @@ CACHES: dict[str, tuple[int, int, int]] = {
     "apple-m1": (128 * K, 3 * M, 0),
     "apple-m2": (128 * K, 4 * M, 0),
 }
+
+# For reads of several sequences of a row: how many sequences, and whether to prefetch each by instructions. On a Zen 5,
+# four without prefetches take 0.77 of the time of eight with prefetches from the last-level cache, and 0.98 from memory
+SEQUENTIAL_READS: dict[str, tuple[int, bool]] = {"znver5": (4, False)}

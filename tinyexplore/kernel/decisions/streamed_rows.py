@@ -1,9 +1,9 @@
-"""Heuristics for sums and extremes of rows in memory: read several rows, or pieces of one row, with a prefetch for
-each.
+"""Heuristics for sums and extremes of rows in memory: read several rows, or pieces of one row, at the same time.
 
-Measured on a Zen 4 (`docs/performance.md`): this takes half to three quarters of the time of reading one row after the
-other. The presumed reason is that more lines are in flight. Lines prefetched into L2 do not count among the few misses
-that a core's L1 cache can have outstanding. Hardware prefetchers follow each row alone, within a page.
+Measured on a Zen 4 (`docs/performance.md`): with a prefetch for each row, this takes half to three quarters of the time
+of reading one row after the other. The presumed reason is that more lines are in flight. Lines prefetched into L2 do
+not count among the few misses that a core's L1 cache can have outstanding. Hardware prefetchers follow each row alone,
+within a page. On a Zen 5, fewer rows without prefetches take less time: the target has both numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BLOCKS = 4  # blocks of rows per core
 def stream_rows(kernel: Kernel) -> Proposals:
     """Proposes UPCAST (or UNROLL), GROUP and PREFETCH for sums and extremes of rows that are read from memory in order.
 
-    Reads several rows, or pieces of one row, at the same time, each with its own prefetch.
+    Reads several rows, or pieces of one row, at the same time, each with its own prefetch if the target gains by it.
     """
     reduced = find_reduced(kernel)
     rows = kernel.output_axes[-1] if kernel.output_axes else None
@@ -62,12 +62,13 @@ def rows_side_by_side(kernel: Kernel, rows: UOp, along: UOp, streams: Sequence[I
     reason = f"{count} rows side by side: more memory requests are in flight than for one"
     kernel = yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, count), reason)
     next_rows = Proposal(Opt(OptOps.PREFETCH, rows.arg.id, 1), "the next rows are prefetched meanwhile")
-    if along.size <= 2 * VECTORS_IN_BLOCK:
-        yield next_rows
-        return
+    is_long = along.size > 2 * VECTORS_IN_BLOCK
     inner = kernel.next_id()
-    kernel = yield group_long_row(along)
-    if kernel.target.streams * step_bytes(streams[0], rows) > kernel.target.l2_bytes // 2:
+    if is_long:
+        kernel = yield group_long_row(along)
+    if not kernel.target.prefetches_streams:
+        return
+    if is_long and kernel.target.streams * step_bytes(streams[0], rows) > kernel.target.l2_bytes // 2:
         yield Proposal(
             Opt(OptOps.PREFETCH, inner, prefetch_distance(kernel)), "the next part of each row is prefetched meanwhile"
         )
@@ -99,9 +100,9 @@ def pieces_side_by_side(
     if along.size > 2 * VECTORS_IN_BLOCK:
         inner = kernel.next_id()
         yield group_long_row(along)
-    yield Proposal(
-        Opt(OptOps.PREFETCH, inner, prefetch_distance(kernel)), "the next part of each piece is prefetched meanwhile"
-    )
+    if kernel.target.prefetches_streams:
+        reason = "the next part of each piece is prefetched meanwhile"
+        yield Proposal(Opt(OptOps.PREFETCH, inner, prefetch_distance(kernel)), reason)
 
 
 def prefetch_distance(kernel: Kernel) -> int:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.graphs import from_numpy, to_numpy
-from tests.support.kernels import MACHINE, kernel_of, unread
+from tests.support.kernels import MACHINE, WIDE, kernel_of, unread
 from tinyexplore.engine import create_schedule
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
+from tinyexplore.util import Context
 
 SUMS = (Ops.ADD, (1,))
 
@@ -63,10 +65,29 @@ def channels(*shape: int) -> LazyBuffer:
     ids=lambda value: "" if isinstance(value, list) else None,
 )
 def test_pieces_of_a_row_side_by_side(node: Callable[[], LazyBuffer], opts: list[str]) -> None:
-    first, *_ = create_schedule([node()])
+    with Context(TARGET=WIDE):
+        first, *_ = create_schedule([node()])
     assert first.ast is not None
     found = [str(opt) for opt in hand_coded(Kernel.of(first.ast, MACHINE)).applied]
     assert [opt for opt in found if opt.startswith(("UPCAST", "UNROLL", "GROUP", "PREFETCH"))] == opts
+
+
+@pytest.mark.parametrize(
+    ("node", "opts"),
+    [
+        (lambda: unread(4096, 4096).reduce(*SUMS), ["UPCAST(0, 4)"]),
+        (lambda: unread(256, 65536).reduce(*SUMS), ["UPCAST(0, 4)", "GROUP(1, 256)"]),
+        (lambda: unread(4096, 4096).alu(Ops.MUL, unread(4096, 4096)).reduce(*SUMS), ["UPCAST(0, 2)", "UNROLL(1, 4)"]),
+        (lambda: channels(36, 128, 56, 56), ["UNROLL(1, 4)"]),
+    ],
+    ids=["rows", "long rows", "two operands", "channels"],
+)
+def test_a_target_may_read_fewer_rows_without_prefetches(node: Callable[[], LazyBuffer], opts: list[str]) -> None:
+    target = replace(MACHINE, streams=4, prefetches_streams=False)
+    with Context(TARGET=WIDE):
+        kernel = kernel_of(node(), target)
+    found = [str(opt) for opt in hand_coded(kernel).applied]
+    assert [opt for opt in found if opt.startswith(("UPCAST", "GROUP", "PREFETCH", "UNROLL(1, 4"))] == opts
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
