@@ -35,8 +35,8 @@ def test_rewritten_graphs_give_what_numpy_gives(device: str) -> None:
 
 
 def test_a_sum_that_is_counted_wrongly_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = hoisting._times
-    monkeypatch.setattr(hoisting, "_times", lambda value, count: honest(value, count + 1))
+    honest = hoisting._multiply_by_count
+    monkeypatch.setattr(hoisting, "_multiply_by_count", lambda value, count: honest(value, count + 1))
     with pytest.raises(Mismatch, match="case 100... on PYTHON: "):
         run_cases(range(100_000, 100_060), "PYTHON")
 

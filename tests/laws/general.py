@@ -299,7 +299,7 @@ class World:
             wrapped_index=lambda value: self.constant(self.wrap(value, self.kind), self.kind),
             make_uop=lambda op, dtype, src: Node(self, op, dtype, src),
             limits=lambda _: (self.least, self.most),
-            _counts=lambda _: True,
+            _is_countable=lambda _: True,
         )
         return FunctionType(written.__code__, space, written.__name__, written.__defaults__)
 

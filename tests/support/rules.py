@@ -151,7 +151,7 @@ def forget_offset(load: UOp, pointer: UOp, idx: UOp, a: UOp) -> UOp:
 @rule(UPat.of(Ops.STORE, UPat.of(Ops.INDEX, var("pointer"), var("idx"), var("valid")), x, name="store"))
 def choose_then_store(store: UOp, pointer: UOp, idx: UOp, valid: UOp, x: UOp) -> UOp:
     """A masked store stores zero where the mask does not hold (what lay there must stay)."""
-    return store.replace(src=(pointer.index(idx), valid.where(x, x._operand(0))))
+    return store.replace(src=(pointer.index(idx), valid.where(x, x._to_operand(0))))
 
 
 @rule(UPat.of(Ops.CMPLT, UPat.of(Ops.CAST, var("x", (i64,))), a))

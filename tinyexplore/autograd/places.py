@@ -22,10 +22,10 @@ def taken(table: LazyBuffer, axis: int, index: LazyBuffer) -> LazyBuffer:
     """Returns the elements of `axis` at the positions in `index`; 0 where an index is out of range."""
     if not isinstance(table, LazyBuffer):
         return cast(Any, table).taken(axis, index)
-    rest = tuple(i for i in range(len(table.shape)) if i != axis)
+    other_axes = tuple(i for i in range(len(table.shape)) if i != axis)
     shape = tuple(1 if i == axis else size for i, size in enumerate(table.shape))
-    last = table.permute((*rest, axis)).reshape((*shape, table.shape[axis]))
-    return last.expand((*index.shape, table.shape[axis])).gather(index)
+    table_rows = table.permute((*other_axes, axis)).reshape((*shape, table.shape[axis]))
+    return table_rows.expand((*index.shape, table.shape[axis])).gather(index)
 
 
 def taken_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
@@ -39,11 +39,13 @@ def taken_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 def gather_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y(…) = x(…, index(…)): dx(…, v) = g(…) where index(…) = v, else 0"""
     (x,), index = step.sources, step.arg
-    last = x.shape[-1]
-    line = LazyBuffer.iota(last, index.dtype, x.device).reshape((*(1,) * len(index.shape), last)).expand(x.shape)
-    chosen = index.reshape((*index.shape, 1)).expand(x.shape).alu(Ops.CMPEQ, line)
+    axis_size = x.shape[-1]
+    line = (
+        LazyBuffer.iota(axis_size, index.dtype, x.device).reshape((*(1,) * len(index.shape), axis_size)).expand(x.shape)
+    )
+    is_chosen = index.reshape((*index.shape, 1)).expand(x.shape).alu(Ops.CMPEQ, line)
     spread = g.reshape((*g.shape, 1)).expand(x.shape)
-    return (chosen.alu(Ops.WHERE, spread, constant(0, spread)),)
+    return (is_chosen.alu(Ops.WHERE, spread, constant(0, spread)),)
 
 
 def picked_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
@@ -77,8 +79,8 @@ def running_extreme_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     shape = tuple(size if i == axis else 1 for i, size in enumerate(x.shape))
     line = LazyBuffer.iota(x.shape[axis], dtypes.int32, x.device).reshape(shape).expand(x.shape)
     is_extreme = x.alu(Ops.CMPEQ, y).alu(Ops.OR, x.alu(Ops.CMPNE, x))
-    last = is_extreme.alu(Ops.WHERE, line, constant(-1, line)).scan(Ops.MAX, axis)
-    return taken_gradient(TapeEntry(taken_gradient, step.inputs, step.sources, y, (axis, last)), g)
+    last_index = is_extreme.alu(Ops.WHERE, line, constant(-1, line)).scan(Ops.MAX, axis)
+    return taken_gradient(TapeEntry(taken_gradient, step.inputs, step.sources, y, (axis, last_index)), g)
 
 
 def written_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
@@ -94,10 +96,13 @@ def scatter_last_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     (x, v), (_, axis, index) = step.sources, step.arg
     shape = tuple(size if i == axis else 1 for i, size in enumerate(v.shape))
     order = beside(g, LazyBuffer.iota(v.shape[axis], dtypes.int32, v.device).reshape(shape).expand(v.shape))
-    last = constant(-1, order, x.shape).scatter(None, axis, index, order)
-    remaining = last.alu(Ops.CMPEQ, constant(-1, last)).alu(Ops.WHERE, g, constant(0, g))
+    last_writer = constant(-1, order, x.shape).scatter(None, axis, index, order)
+    remaining = last_writer.alu(Ops.CMPEQ, constant(-1, last_writer)).alu(Ops.WHERE, g, constant(0, g))
     gathered = taken(g, axis, index)
-    return (remaining, taken(last, axis, index).alu(Ops.CMPEQ, order).alu(Ops.WHERE, gathered, constant(0, gathered)))
+    return (
+        remaining,
+        taken(last_writer, axis, index).alu(Ops.CMPEQ, order).alu(Ops.WHERE, gathered, constant(0, gathered)),
+    )
 
 
 def scatter_add_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
@@ -125,16 +130,16 @@ def scatter_prod_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     (x, v), (_, axis, index) = step.sources, step.arg
     no_x, no_v = x.alu(Ops.CMPEQ, constant(0.0, x)), v.alu(Ops.CMPEQ, constant(0.0, v))
     some_x, some_v = no_x.alu(Ops.WHERE, constant(1.0, x), x), no_v.alu(Ops.WHERE, constant(1.0, v), v)
-    rest = some_x.scatter(Ops.MUL, axis, index, some_v)
+    product_of_x_and_v = some_x.scatter(Ops.MUL, axis, index, some_v)
     zeros = no_x.cast(dtypes.int32).scatter(Ops.ADD, axis, index, no_v.cast(dtypes.int32))
     gradients = []
-    for factor, none, product, count, above in (
-        (some_x, no_x, rest, zeros, g),
-        (some_v, no_v, taken(rest, axis, index), taken(zeros, axis, index), taken(g, axis, index)),
+    for factor, none, product, count, gradient in (
+        (some_x, no_x, product_of_x_and_v, zeros, g),
+        (some_v, no_v, taken(product_of_x_and_v, axis, index), taken(zeros, axis, index), taken(g, axis, index)),
     ):
-        others = count.alu(Ops.CMPEQ, none.cast(dtypes.int32))  # no zero among the other factors
+        no_other_zero = count.alu(Ops.CMPEQ, none.cast(dtypes.int32))  # no zero among the other factors
         gradients.append(
-            above.alu(Ops.MUL, others.alu(Ops.WHERE, product.alu(Ops.FDIV, factor), constant(0.0, factor)))
+            gradient.alu(Ops.MUL, no_other_zero.alu(Ops.WHERE, product.alu(Ops.FDIV, factor), constant(0.0, factor)))
         )
     return tuple(gradients)
 

@@ -223,8 +223,8 @@ def acosh_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = acosh x: dx = g / (√(|x| - 1) √(|x| + 1)), below -1 too, where y is NaN, as in PyTorch"""
     (x,) = step.sources
     x = x.alu(Ops.MAX, _negate(x))
-    below, above = (x.alu(Ops.ADD, constant(shift, x)).alu(Ops.SQRT) for shift in (-1.0, 1.0))
-    return (g.alu(Ops.FDIV, below.alu(Ops.MUL, above)),)
+    root_of_difference, root_of_sum = (x.alu(Ops.ADD, constant(shift, x)).alu(Ops.SQRT) for shift in (-1.0, 1.0))
+    return (g.alu(Ops.FDIV, root_of_difference.alu(Ops.MUL, root_of_sum)),)
 
 
 def atanh_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
@@ -285,8 +285,8 @@ def mod_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     a, b = step.sources
     y = step.result
     multiple = y.alu(Ops.CMPNE, y).alu(Ops.WHERE, a, a.alu(Ops.ADD, _negate(y)))
-    whole = multiple.alu(Ops.FDIV, b)
-    return g if step.needs(0) else None, _negate(g.alu(Ops.MUL, whole))
+    quotient = multiple.alu(Ops.FDIV, b)
+    return g if step.needs(0) else None, _negate(g.alu(Ops.MUL, quotient))
 
 
 @gradient_of(Ops.POW)
@@ -307,12 +307,12 @@ def pow_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 def _larger_gradient(step: TapeEntry, g: LazyBuffer, takes_first: Ops) -> Gradients:
     a, b = step.sources
-    first, second = (b, a) if takes_first is Ops.MAX else (a, b)
+    smaller_first, larger_first = (b, a) if takes_first is Ops.MAX else (a, b)
     zero = constant(0.0, g)
     share = a.alu(Ops.CMPEQ, b).alu(Ops.WHERE, g.alu(Ops.MUL, constant(0.5, g)), g)  # a NaN gets all of it
     return (
-        second.alu(Ops.CMPLT, first).alu(Ops.WHERE, zero, share) if step.needs(0) else None,
-        first.alu(Ops.CMPLT, second).alu(Ops.WHERE, zero, share) if step.needs(1) else None,
+        larger_first.alu(Ops.CMPLT, smaller_first).alu(Ops.WHERE, zero, share) if step.needs(0) else None,
+        smaller_first.alu(Ops.CMPLT, larger_first).alu(Ops.WHERE, zero, share) if step.needs(1) else None,
     )
 
 
@@ -372,16 +372,16 @@ MOST_COLUMNS = 1024
 
 def product_of_others(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
     """Returns for each element the product of all others along `axes`: of all before it times that of all after it."""
-    last = len(x.shape) - 1
-    if len(axes) == 1 and axes[0] != last and x.shape[last] != 1:
+    last_axis = len(x.shape) - 1
+    if len(axes) == 1 and axes[0] != last_axis and x.shape[last_axis] != 1:
         return _product_from_both_sides(x, axes[0])
     order = (*[axis for axis in range(len(x.shape)) if axis not in axes], *axes)
-    moved = x.permute(order)
+    permuted = x.permute(order)
     count = prod(x.shape[axis] for axis in axes)
-    line = moved.reshape((*moved.shape[: len(order) - len(axes)], count))
+    line = permuted.reshape((*permuted.shape[: len(order) - len(axes)], count))
     is_long = isinstance(count, int) and count >= FOLDED_FROM
     product = _product_in_columns(line) if is_long else _product_from_both_sides(line, len(line.shape) - 1)
-    return product.reshape(moved.shape).permute(sorted(range(len(order)), key=order.__getitem__))
+    return product.reshape(permuted.shape).permute(sorted(range(len(order)), key=order.__getitem__))
 
 
 def _product_from_both_sides(x: LazyBuffer, axis: int) -> LazyBuffer:
@@ -403,25 +403,29 @@ def _product_in_columns(line: LazyBuffer) -> LazyBuffer:
     rows computes all columns of a row in vectors.
     """
     *outer, count = line.shape
-    last = len(outer)
+    axis = len(outer)
     columns = 16
     while columns < MOST_COLUMNS and 4 * columns * columns <= count:
         columns *= 2
     rows = -(-count // columns)
-    rest = rows * columns - count
-    whole = _add_one_where_zero(line.pad([(0, 0)] * last + [(0, rest)]), last, count, count + rest) if rest else line
-    grid = whole.reshape((*outer, rows, columns))
-    totals = grid.reduce(Ops.MUL, (last,)).reshape((*outer, columns))
-    others = product_of_others(totals, (last,)).reshape((*outer, 1, columns)).expand(grid.shape)
-    gradient = _product_from_both_sides(grid, last).alu(Ops.MUL, others).reshape(whole.shape)
+    fill_count = rows * columns - count
+    padded = (
+        _add_one_where_zero(line.pad([(0, 0)] * axis + [(0, fill_count)]), axis, count, count + fill_count)
+        if fill_count
+        else line
+    )
+    grid = padded.reshape((*outer, rows, columns))
+    totals = grid.reduce(Ops.MUL, (axis,)).reshape((*outer, columns))
+    other_columns = product_of_others(totals, (axis,)).reshape((*outer, 1, columns)).expand(grid.shape)
+    gradient = _product_from_both_sides(grid, axis).alu(Ops.MUL, other_columns).reshape(padded.shape)
     return gradient.shrink([*[(0, size) for size in outer], (0, count)])
 
 
-def _add_one_where_zero(x: LazyBuffer, axis: int, start: int, end: int) -> LazyBuffer:
-    """Adds 1 to the positions `start` to `end` of `axis`, where `x` is 0."""
+def _add_one_where_zero(x: LazyBuffer, axis: int, start: int, stop: int) -> LazyBuffer:
+    """Adds 1 to the positions `start` to `stop` of `axis`, where `x` is 0."""
     size = x.shape[axis]
-    ones = constant(1.0, x, tuple(end - start if dim == axis else n for dim, n in enumerate(x.shape)))
-    return x.alu(Ops.ADD, ones.pad([(start, size - end) if dim == axis else (0, 0) for dim in range(len(x.shape))]))
+    ones = constant(1.0, x, tuple(stop - start if dim == axis else n for dim, n in enumerate(x.shape)))
+    return x.alu(Ops.ADD, ones.pad([(start, size - stop) if dim == axis else (0, 0) for dim in range(len(x.shape))]))
 
 
 REDUCE_GRADIENTS: dict[Ops, GradientRule] = {
@@ -444,8 +448,8 @@ def reshape_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 @gradient_of(Ops.EXPAND)
 def expand_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = x repeated: an element gets the sum of g over its copies"""
-    before = step.sources[0].shape
-    return (sum_axes(g, tuple(axis for axis, size in enumerate(before) if size != g.shape[axis])),)
+    source_shape = step.sources[0].shape
+    return (sum_axes(g, tuple(axis for axis, size in enumerate(source_shape) if size != g.shape[axis])),)
 
 
 @gradient_of(Ops.PERMUTE)
@@ -546,16 +550,16 @@ def _disjoint_window_gradient(g: LazyBuffer, axis: int, stride: int, length: int
 @gradient_of(Ops.DIAGONAL)
 def diagonal_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = the diagonal of x: dx = g on the diagonal, 0 elsewhere"""
-    first, second = step.arg
+    first_axis, second_axis = step.arg
     shape = step.sources[0].shape
-    counter = LazyBuffer.iota(shape[first], dtypes.index, g.device)
+    counter = LazyBuffer.iota(shape[first_axis], dtypes.index, g.device)
 
     def along(axis: int) -> LazyBuffer:
         shape_along = tuple(size if i == axis else 1 for i, size in enumerate(shape))
         return counter.reshape(shape_along).expand(shape)
 
-    on_diagonal = beside(g, along(first).alu(Ops.CMPEQ, along(second)))
-    repeated = g.reshape((*g.shape[:second], 1, *g.shape[second:])).expand(shape)
+    on_diagonal = beside(g, along(first_axis).alu(Ops.CMPEQ, along(second_axis)))
+    repeated = g.reshape((*g.shape[:second_axis], 1, *g.shape[second_axis:])).expand(shape)
     return (on_diagonal.alu(Ops.WHERE, repeated, constant(0.0, repeated)),)
 
 

@@ -35,18 +35,20 @@ def recurrence_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y(i) = y(i - 1) · f(i) + x(i): dx(j) = r(j) = g(j) + f(j + 1) · r(j + 1), and df(j) = y(j - 1) · r(j)"""
     (_, factor), axis = step.sources, step.arg
     dx = _recurrence_from_the_end(g, _without_ends(factor, axis, 1, 0), axis)
-    before = _pad_axis(_without_ends(step.result, axis, 0, 1), axis, 1, 0)
-    return dx, before.alu(Ops.MUL, dx) if step.needs(1) else None
+    previous_result = _pad_axis(_without_ends(step.result, axis, 0, 1), axis, 1, 0)
+    return dx, previous_result.alu(Ops.MUL, dx) if step.needs(1) else None
 
 
 def cumprod_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y(i) = Π x(j) over j ≤ i: dx(j) = y(j - 1) · r(j), where r(j) = g(j) + x(j + 1) · r(j + 1); correct also for
     zeros"""
     (x,), axis = step.sources, step.arg
-    first = constant(1.0, x, tuple(1 if dim == axis else n for dim, n in enumerate(x.shape)))
-    is_first = _pad_axis(first.cast(dtypes.bool), axis, 0, x.shape[axis] - 1)
-    before = is_first.alu(Ops.WHERE, constant(1.0, x), _pad_axis(_without_ends(step.result, axis, 0, 1), axis, 1, 0))
-    return (before.alu(Ops.MUL, _recurrence_from_the_end(g, _without_ends(x, axis, 1, 0), axis)),)
+    one = constant(1.0, x, tuple(1 if dim == axis else n for dim, n in enumerate(x.shape)))
+    is_first = _pad_axis(one.cast(dtypes.bool), axis, 0, x.shape[axis] - 1)
+    previous_result = is_first.alu(
+        Ops.WHERE, constant(1.0, x), _pad_axis(_without_ends(step.result, axis, 0, 1), axis, 1, 0)
+    )
+    return (previous_result.alu(Ops.MUL, _recurrence_from_the_end(g, _without_ends(x, axis, 1, 0), axis)),)
 
 
 def logcumsumexp_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
@@ -55,7 +57,9 @@ def logcumsumexp_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     y never decreases, so no exponent is positive.
     """
     (x,), y, axis = step.sources, step.result, step.arg
-    first, after = _without_ends(y, axis, 0, 1), _without_ends(y, axis, 1, 0)
-    change = after.alu(Ops.CMPEQ, first).alu(Ops.WHERE, constant(0.0, first), first.alu(Ops.ADD, after.alu(Ops.NEG)))
+    earlier, later = _without_ends(y, axis, 0, 1), _without_ends(y, axis, 1, 0)
+    change = later.alu(Ops.CMPEQ, earlier).alu(
+        Ops.WHERE, constant(0.0, earlier), earlier.alu(Ops.ADD, later.alu(Ops.NEG))
+    )
     weight = x.alu(Ops.ADD, y.alu(Ops.NEG)).alu(Ops.EXP)
     return (weight.alu(Ops.MUL, _recurrence_from_the_end(g, change.alu(Ops.EXP), axis)),)

@@ -41,11 +41,13 @@ class GradientWalk:
                 gradient = rebuilt[id(tensor)] = TapedBuffer(value, gradient._ctx)
             if step is None:
                 continue
-            for source, part in zip(step.inputs, step.rule(_record_step(tensor, step), cast(LazyBuffer, gradient))):
-                if part is None or not source.requires_grad:
+            for source, source_gradient in zip(
+                step.inputs, step.rule(_record_step(tensor, step), cast(LazyBuffer, gradient))
+            ):
+                if source_gradient is None or not source.requires_grad:
                     continue
-                new, before = gradient.beside(part), rebuilt.get(id(source))
-                rebuilt[id(source)] = new if before is None else before.alu(Ops.ADD, new)
+                new, previous_gradient = gradient.beside(source_gradient), rebuilt.get(id(source))
+                rebuilt[id(source)] = new if previous_gradient is None else previous_gradient.alu(Ops.ADD, new)
         return rebuilt
 
 
@@ -60,7 +62,7 @@ def _with_buffers(arg: Any) -> Any:
     """Returns the argument of a step with each LazyBuffer (an index, for example) replaced by a TapedBuffer."""
     if isinstance(arg, LazyBuffer):
         return TapedBuffer(arg)
-    return tuple([_with_buffers(part) for part in arg]) if type(arg) is tuple else arg
+    return tuple([_with_buffers(item) for item in arg]) if type(arg) is tuple else arg
 
 
 class FoundStep(TapeEntry):

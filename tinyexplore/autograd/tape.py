@@ -66,23 +66,23 @@ GradientRule = Callable[[TapeEntry, LazyBuffer], "tuple[LazyBuffer | None, ...]"
 def taped_order(root: Taped) -> list[Taped]:
     """Returns the tensors that `root` was computed from, and `root`, each after its inputs."""
     order: list[Taped] = []
-    seen: set[int] = set()  # by identity, because tensors compare element by element
+    visited_ids: set[int] = set()  # by identity, because tensors compare element by element
     stack: list[Taped | None] = [root]  # None, then a tensor: all inputs of the tensor have been walked
     while stack:
         tensor = stack.pop()
         if tensor is None:
             order.append(cast(Taped, stack.pop()))
             continue
-        if id(tensor) in seen:
+        if id(tensor) in visited_ids:
             continue
-        seen.add(id(tensor))
+        visited_ids.add(id(tensor))
         step = tensor._ctx
         if step is None:
             order.append(tensor)
             continue
         stack += (tensor, None)
         for source in reversed(step.inputs):
-            if source.requires_grad and id(source) not in seen:
+            if source.requires_grad and id(source) not in visited_ids:
                 stack.append(source)
     return order
 
@@ -102,9 +102,9 @@ def gradients(root: Taped, seed: LazyBuffer) -> list[tuple[Taped, LazyBuffer]]:
         reached.append((tensor, gradient))
         if (step := tensor._ctx) is None:
             continue
-        for source, part in zip(step.inputs, step.rule(step, gradient)):
-            if part is None or not source.requires_grad:
+        for source, source_gradient in zip(step.inputs, step.rule(step, gradient)):
+            if source_gradient is None or not source.requires_grad:
                 continue
             previous = gradients_of.get(id(source))
-            gradients_of[id(source)] = part if previous is None else previous.alu(Ops.ADD, part)
+            gradients_of[id(source)] = source_gradient if previous is None else previous.alu(Ops.ADD, source_gradient)
     return reached

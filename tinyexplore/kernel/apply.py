@@ -16,11 +16,11 @@ def apply_opt(kernel: Kernel, opt: Opt, reason: str = "") -> Kernel:
     illegal."""
     axis = check_opt(kernel, opt)
     ast = KINDS[opt.op].apply(kernel, axis, opt)
-    after = replace(kernel, ast=ast, applied=(*kernel.applied, opt))
+    new_kernel = replace(kernel, ast=ast, applied=(*kernel.applied, opt))
     recorder = active_recorder()
     if recorder is not None:
-        recorder.record(OptApplied(kernel, opt, after, reason))
-    return after
+        recorder.record(OptApplied(kernel, opt, new_kernel, reason))
+    return new_kernel
 
 
 def apply_opts(kernel: Kernel, *opts: Opt) -> Kernel:

@@ -84,16 +84,16 @@ class Kernel:
     @cached_property
     def plain_reduces(self) -> tuple[UOp, ...]:
         """The REDUCEs that are not the index part of an argmax or argmin."""
-        along = {argextreme.place for argextreme in self.argextremes}
-        return tuple(reduce for reduce in self.reduces if reduce not in along)
+        index_reduces = {argextreme.place for argextreme in self.argextremes}
+        return tuple(reduce for reduce in self.reduces if reduce not in index_reduces)
 
     def with_partners(self, loop: UOp) -> tuple[UOp, ...]:
         """Returns the loop of a maximum and the loops of its argmax. They need the same opts, because they will be
         merged."""
         partners = [
-            other
+            partner
             for argextreme in self.argextremes
-            for other, extreme_loop in argextreme.loops.items()
+            for partner, extreme_loop in argextreme.loops.items()
             if extreme_loop is loop
         ]
         return (loop, *partners)
@@ -114,18 +114,18 @@ class Kernel:
     def name(self) -> str:
         """The name: r (reduces) or E (elementwise), then the sizes of the axes, outermost first (after TRIM, the
         largest sizes)."""
-        kind = "r" if self.reduces else "E"
+        prefix = "r" if self.reduces else "E"
         ends = [str(axis.size) if axis.src[0].ranges else text(axis.src[0]) for axis in self.axes]
-        sizes = [re.sub(r"\W", "", end, flags=re.ASCII) for end in ends]
-        return "_".join((kind, *sizes)) if sizes else f"{kind}_1"
+        sizes = [re.sub(r"\W", "", size_text, flags=re.ASCII) for size_text in ends]
+        return "_".join((prefix, *sizes)) if sizes else f"{prefix}_1"
 
     @cached_property
     def steps(self) -> int:
         """How often an innermost loop body of the kernel runs at most."""
-        most = prod(axis.size for axis in self.output_axes)
+        most_steps = prod(axis.size for axis in self.output_axes)
         for reduce in self.reduces:
-            most = max(most, prod(axis.size for axis in reduce.ranges | set(reduce.src[1:])))
-        return most
+            most_steps = max(most_steps, prod(axis.size for axis in reduce.ranges | set(reduce.src[1:])))
+        return most_steps
 
     @cached_property
     def vector_dtype(self) -> DType:

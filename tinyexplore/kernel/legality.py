@@ -26,8 +26,8 @@ def available_opts(kernel: Kernel) -> tuple[Opt, ...]:
     """Returns every Opt, with the usual amounts, that is legal for `kernel`."""
     legal = []
     for axis in kernel.axes:
-        for op, kind in KINDS.items():
-            for amount in kind.amounts_to_try(kernel, axis):
+        for op, opt_kind in KINDS.items():
+            for amount in opt_kind.amounts_to_try(kernel, axis):
                 opt = Opt(op, axis.arg.id, amount)
                 if illegal_because(kernel, opt, axis) is None:
                     legal.append(opt)
@@ -36,9 +36,9 @@ def available_opts(kernel: Kernel) -> tuple[Opt, ...]:
 
 def illegal_because(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     """Returns why `opt` is illegal for `kernel`, as text; None if it is legal."""
-    for done in kernel.applied:
-        if KINDS[done.op].comes_last:
-            return f"{KINDS[done.op].comes_last}: {done.op.name} comes last"
+    for applied_opt in kernel.applied:
+        if KINDS[applied_opt.op].comes_last:
+            return f"{KINDS[applied_opt.op].comes_last}: {applied_opt.op.name} comes last"
     reason = (
         machine_error(kernel, opt.op)
         or core_error(kernel, opt, axis)
@@ -66,8 +66,8 @@ def core_error(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     """
     if not kernel.find(Ops.WMMA):
         return None
-    kind = KINDS[opt.op]
-    if not (kind.on_cores or (kind.on_tiles and not kernel.target.has_local)):
+    opt_kind = KINDS[opt.op]
+    if not (opt_kind.on_cores or (opt_kind.on_tiles and not kernel.target.has_local)):
         return "tensor cores do the sum; apply this opt before TC, or without TC"
     if opt.op is OptOps.UNROLL and axis.is_static and opt.amount and axis.size % opt.amount:
         return f"the remainder would be a separate sum in other registers: choose a divisor of {axis.size}"
@@ -79,13 +79,13 @@ def group_size_error(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     legal."""
     target = kernel.target
     with recording(None):
-        after = KINDS[opt.op].apply(kernel, axis, opt)
-    dimensions = group_dimensions(after)
-    if dimensions and any(done.op.ends_groups for done in kernel.applied):
+        new_ast = KINDS[opt.op].apply(kernel, axis, opt)
+    dimensions = group_dimensions(new_ast)
+    if dimensions and any(applied_opt.op.ends_groups for applied_opt in kernel.applied):
         return "NOLOCALS leaves it to the runtime what is a work-group"
     if len(dimensions) > MOST_DIMENSIONS:
         return f"a work-group has at most {MOST_DIMENSIONS} dimensions, and all are in use"
-    items, nbytes = group_items(after), shared_bytes(after)
+    items, nbytes = group_items(new_ast), shared_bytes(new_ast)
     if items > target.group_items:
         return f"a work-group would have {items} work-items; {target.name} allows at most {target.group_items}"
     if nbytes > target.shared_bytes:

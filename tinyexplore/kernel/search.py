@@ -104,7 +104,7 @@ def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 
     """
     search = _Search(clock)
     beam = list(starts)
-    first = beam[0]
+    start = beam[0]
     random = Random(seed)
     search.time(beam)
     for _ in range(MOST_ROUNDS):
@@ -112,7 +112,12 @@ def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 
         floor = search.seconds(beam[0])
         if math.isinf(floor):
             break  # no kernel runs
-        fresh = {after.ast: after for kernel in beam for after in neighbors(kernel) if after.ast not in search.known}
+        fresh = {
+            neighbor.ast: neighbor
+            for kernel in beam
+            for neighbor in neighbors(kernel)
+            if neighbor.ast not in search.known
+        }
         if not fresh:
             break
         candidates = list(fresh.values())
@@ -122,7 +127,7 @@ def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 
         beam.extend(candidates)
         if min(search.seconds(kernel) for kernel in candidates) >= floor * WORTH_IT:
             break
-    return search.verdict(first, min(beam, key=search.seconds))
+    return search.verdict(start, min(beam, key=search.seconds))
 
 
 class _Search:
@@ -148,19 +153,19 @@ class _Search:
         with recording(None):
             yield from self.clock.times(kernels, self.best)
 
-    def verdict(self, first: Kernel, best: Kernel) -> SearchResult:
-        seconds, start_seconds, why_lost = self.seconds(best), self.seconds(first), ""
-        if best.ast is not first.ast and seconds < start_seconds * WORTH_IT < math.inf:
+    def verdict(self, start: Kernel, best: Kernel) -> SearchResult:
+        seconds, start_seconds, why_lost = self.seconds(best), self.seconds(start), ""
+        if best.ast is not start.ast and seconds < start_seconds * WORTH_IT < math.inf:
             with recording(None):
-                start_seconds, seconds = self.clock.duel(first, best)
+                start_seconds, seconds = self.clock.duel(start, best)
         if math.isinf(seconds):
             why_lost = next((timing.note for timing in self.known.values() if timing.note), "no program ran")
         if not seconds < start_seconds * WORTH_IT:
-            best, seconds = first, start_seconds
+            best, seconds = start, start_seconds
         disturbed = sum(timing.disturbed for timing in self.known.values())
         result = SearchResult(best, seconds, start_seconds, len(self.known), disturbed, why_lost)
         if self.recorder is not None:
-            self.recorder.record(Searched(first, best, start_seconds, seconds, result.tried, result.reason))
+            self.recorder.record(Searched(start, best, start_seconds, seconds, result.tried, result.reason))
         return result
 
 
@@ -172,12 +177,12 @@ def neighbors(kernel: Kernel) -> list[Kernel]:
     with recording(None):
         results = [apply_opt(kernel, opt) for opt in available_opts(kernel) if not is_too_much(kernel, opt)]
         for number, old in enumerate(kernel.applied):
-            before, after = kernel.applied[:number], kernel.applied[number + 1 :]
+            earlier_opts, later_opts = kernel.applied[:number], kernel.applied[number + 1 :]
             changes: list[tuple[Opt, ...]] = [()]
-            others = [amount for amount in KINDS[old.op].amounts if amount != old.amount]
-            changes += [(Opt(old.op, old.axis, amount),) for amount in others]
+            other_amounts = [amount for amount in KINDS[old.op].amounts if amount != old.amount]
+            changes += [(Opt(old.op, old.axis, amount),) for amount in other_amounts]
             for change in changes:
-                replayed = find_replayed(kernel, (*before, *change, *after), limited=True)
+                replayed = find_replayed(kernel, (*earlier_opts, *change, *later_opts), limited=True)
                 if replayed is not None:
                     results.append(replayed)
     return results

@@ -55,8 +55,8 @@ def fold_constants(node: UOp) -> UOp | None:
     dtype = node.dtype
     if not isinstance(dtype, DType):
         return None
-    kinds = tuple([src.dtype.scalar for src in node.src])
-    return UOp.const(dtype, evaluate(node.op, dtype.scalar, *[src.arg for src in node.src], src_dtypes=kinds))
+    source_dtypes = tuple([src.dtype.scalar for src in node.src])
+    return UOp.const(dtype, evaluate(node.op, dtype.scalar, *[src.arg for src in node.src], src_dtypes=source_dtypes))
 
 
 @rule(UPat.of(OpGroups.COMPARE, i, j, name="node"))
@@ -187,10 +187,10 @@ def cast_to_itself(node: UOp, x: UOp) -> UOp | None:
 @rule(UPat.of(Ops.VECTORIZE, name="node"))
 def broadcast_constant(node: UOp) -> UOp | None:
     """The same constant in every lane is one vector constant."""
-    first = node.src[0]
-    if first.op is not Ops.CONST or any(src is not first for src in node.src):
+    constant = node.src[0]
+    if constant.op is not Ops.CONST or any(src is not constant for src in node.src):
         return None
-    return UOp.const(node.dtype, first.arg)
+    return UOp.const(node.dtype, constant.arg)
 
 
 SIMPLIFY = PatternMatcher(

@@ -26,7 +26,7 @@ def bounds(node: UOp) -> Bounds:
             if source._bounds is None:
                 stack.append(source)
         if stack[-1] is inner:
-            inner._bounds = _bounds(inner)
+            inner._bounds = _compute_bounds(inner)
             stack.pop()
     assert node._bounds is not None
     return node._bounds
@@ -47,7 +47,7 @@ def is_exact(node: UOp) -> bool:
         return True  # narrower than the dtype, so the interval gave it
     if node.op in (Ops.CONST, Ops.RANGE, Ops.SPECIAL, Ops.DEFINE_VAR, Ops.BIND):
         return True
-    interval = _interval(node)
+    interval = _compute_interval(node)
     return interval is not None and low <= interval[0] and interval[1] <= high
 
 
@@ -61,27 +61,27 @@ def limits(dtype: object) -> Bounds:
 
 
 @cache
-def _counts(dtype: object) -> bool:
+def _is_countable(dtype: object) -> bool:
     """Whether the dtype is an integer or a bool."""
     return isinstance(dtype, DType) and not dtypes.is_float(dtype)
 
 
-def _bounds(node: UOp) -> Bounds:
+def _compute_bounds(node: UOp) -> Bounds:
     low, high = limits(node.dtype)
-    interval = _interval(node)
+    interval = _compute_interval(node)
     if interval is None or interval[0] < low or interval[1] > high:
         return low, high
     return interval
 
 
-def _interval(node: UOp) -> Bounds | None:
+def _compute_interval(node: UOp) -> Bounds | None:
     """Returns the interval before wrapping; None if every value of the dtype is possible. The sources have bounds
     already."""
     op, src = node.op, node.src
-    if not _counts(node.dtype):
+    if not _is_countable(node.dtype):
         return None
     if op in ARITHMETIC:
-        return _of_two(op, bounds(src[0]), bounds(src[1]), node.dtype)
+        return _combine_intervals(op, bounds(src[0]), bounds(src[1]), node.dtype)
     if op is Ops.CONST:
         return int(node.arg), int(node.arg)
     if op is Ops.RANGE or op is Ops.SPECIAL:
@@ -93,20 +93,20 @@ def _interval(node: UOp) -> Bounds | None:
     if op in OpGroups.COMPARE:
         return _compare(op, src)
     if op in (Ops.CAST, Ops.WHERE, Ops.VECTORIZE, Ops.GEP):
-        return _passed_on(op, src)
+        return _unite_source_intervals(op, src)
     if op is Ops.NEG:
         low, high = bounds(src[0])
         return (low, high) if dtypes.is_bool(node.dtype) else (-high, -low)
     if op is Ops.MULACC:
-        product = _of_two(Ops.MUL, bounds(src[0]), bounds(src[1]), node.dtype)
-        return None if product is None else _of_two(Ops.ADD, product, bounds(src[2]), node.dtype)
+        product = _combine_intervals(Ops.MUL, bounds(src[0]), bounds(src[1]), node.dtype)
+        return None if product is None else _combine_intervals(Ops.ADD, product, bounds(src[2]), node.dtype)
     if op in OpGroups.ALU and op not in ANY_VALUE:
         raise NotImplementedError(f"no interval arithmetic is implemented for {op.name}")
     return None
 
 
-def _of_two(op: Ops, first: Bounds, second: Bounds, dtype: DType) -> Bounds | None:
-    """Returns `_interval` of an operation on two integers, or two bools, within these bounds."""
+def _combine_intervals(op: Ops, first: Bounds, second: Bounds, dtype: DType) -> Bounds | None:
+    """Returns `_compute_interval` of an operation on two integers, or two bools, within these bounds."""
     (a, b), (c, d) = first, second
     match op:
         case Ops.ADD:
@@ -114,29 +114,29 @@ def _of_two(op: Ops, first: Bounds, second: Bounds, dtype: DType) -> Bounds | No
         case Ops.MUL:
             if a >= 0 and c >= 0:
                 return a * c, b * d
-            return _hull([a * c, a * d, b * c, b * d])
+            return _span_values([a * c, a * d, b * c, b * d])
         case Ops.MAX:
             return max(a, c), max(b, d)
         case Ops.MIN:
             return min(a, c), min(b, d)
         case Ops.IDIV:
-            return _quotient(first, second)
+            return _divide_intervals(first, second)
         case Ops.MOD:
-            return _remainder(first, second)
+            return _remainder_interval(first, second)
         case Ops.AND | Ops.OR | Ops.XOR:
-            return _bitwise(op, first, second, dtype)
+            return _bitwise_interval(op, first, second, dtype)
         case Ops.SHL | Ops.SHR if 0 <= c and d < dtype.bits:
-            return _hull([_shifted(op, x, y) for x in first for y in second])
+            return _span_values([_shift(op, x, y) for x in first for y in second])
     if op in ANY_VALUE:
         return None
     raise NotImplementedError(f"no interval arithmetic is implemented for {op.name}")
 
 
-def _hull(values: list[int]) -> Bounds:
+def _span_values(values: list[int]) -> Bounds:
     return min(values), max(values)
 
 
-def _quotient(first: Bounds, second: Bounds) -> Bounds:
+def _divide_intervals(first: Bounds, second: Bounds) -> Bounds:
     """Returns the interval of IDIV, which rounds towards 0. A quotient by 0 is 0.
 
     The extremes are at the ends of the intervals and at divisors 1 and -1.
@@ -145,26 +145,26 @@ def _quotient(first: Bounds, second: Bounds) -> Bounds:
     if a >= 0 and c > 0:
         return a // d, b // c
     divisors = [y for y in (c, d, -1, 1) if y != 0 and c <= y <= d]
-    quotients = [_truncated(x, y) for x in first for y in divisors]
-    return _hull([*quotients, 0] if c <= 0 <= d else quotients)
+    quotients = [_divide_truncating(x, y) for x in first for y in divisors]
+    return _span_values([*quotients, 0] if c <= 0 <= d else quotients)
 
 
-def _truncated(value: int, divisor: int) -> int:
+def _divide_truncating(value: int, divisor: int) -> int:
     quotient = abs(value) // abs(divisor)
     return quotient if (value < 0) == (divisor < 0) else -quotient
 
 
-def _remainder(first: Bounds, second: Bounds) -> Bounds:
+def _remainder_interval(first: Bounds, second: Bounds) -> Bounds:
     """Returns the interval of MOD, which has the sign of its dividend and is nearer to 0 than both sources. A
     remainder by 0 is 0."""
     (a, b), (c, d) = first, second
     if a >= 0 and b < c:
         return a, b
-    most = max(abs(c), abs(d), 1) - 1
-    return max(min(a, 0), -most), min(max(b, 0), most)
+    most_remainder = max(abs(c), abs(d), 1) - 1
+    return max(min(a, 0), -most_remainder), min(max(b, 0), most_remainder)
 
 
-def _bitwise(op: Ops, first: Bounds, second: Bounds, dtype: DType) -> Bounds:
+def _bitwise_interval(op: Ops, first: Bounds, second: Bounds, dtype: DType) -> Bounds:
     """Returns the interval of AND, OR and XOR in two's complement, from the signs and the length of the longer
     source."""
     (a, b), (c, d) = first, second
@@ -175,18 +175,18 @@ def _bitwise(op: Ops, first: Bounds, second: Bounds, dtype: DType) -> Bounds:
     if op is Ops.AND and non_negative:
         return 0, min(non_negative)
     ends = (*first, *second)
-    most = (1 << max([(x if x >= 0 else -1 - x).bit_length() for x in ends])) - 1
+    all_ones = (1 << max([(x if x >= 0 else -1 - x).bit_length() for x in ends])) - 1
     if len(non_negative) < 2:
-        return -1 - most, most
-    return (max(a, c) if op is Ops.OR else 0), most
+        return -1 - all_ones, all_ones
+    return (max(a, c) if op is Ops.OR else 0), all_ones
 
 
-def _shifted(op: Ops, value: int, count: int) -> int:
+def _shift(op: Ops, value: int, count: int) -> int:
     return value << count if op is Ops.SHL else value >> count
 
 
 def _compare(op: Ops, src: tuple[UOp, ...]) -> Bounds:
-    if not _counts(src[0].dtype):
+    if not _is_countable(src[0].dtype):
         return 0, 1
     (a, b), (c, d) = bounds(src[0]), bounds(src[1])
     if op is Ops.CMPLT:
@@ -200,9 +200,9 @@ def _compare(op: Ops, src: tuple[UOp, ...]) -> Bounds:
     return int(are_disjoint), int(not are_equal)
 
 
-def _passed_on(op: Ops, src: tuple[UOp, ...]) -> Bounds | None:
+def _unite_source_intervals(op: Ops, src: tuple[UOp, ...]) -> Bounds | None:
     values = src[1:] if op is Ops.WHERE else src
-    if not all(_counts(value.dtype) for value in values):
+    if not all(_is_countable(value.dtype) for value in values):
         return None
     intervals = [bounds(value) for value in values]
     return min(low for low, _ in intervals), max(high for _, high in intervals)

@@ -31,22 +31,22 @@ def linear_form(expr: UOp) -> Form:
     while expr.op is Ops.ADD and expr._linear is None:
         pending.append(expr)
         expr = expr.src[0]
-    form = expr._linear or _with_term({}, 0, 0, expr)
+    form = expr._linear or _add_term({}, 0, 0, expr)
     while pending:
         node = pending.pop()
-        form = node._linear = _with_term(*form, node.src[1])
+        form = node._linear = _add_term(*form, node.src[1])
     return form
 
 
-def _with_term(terms: dict[UOp, int], constant: int, count: int, added: UOp) -> Form:
+def _add_term(terms: dict[UOp, int], constant: int, count: int, added: UOp) -> Form:
     """Returns the form of a sum plus `added`, given the form of the sum."""
     node, factor = added, 1
     while node.op is Ops.MUL:
-        left, right = node.src
-        if right.op is Ops.CONST:
-            node, factor = left, factor * right.arg
-        elif left.op is Ops.CONST:
-            node, factor = right, factor * left.arg
+        first_factor, second_factor = node.src
+        if second_factor.op is Ops.CONST:
+            node, factor = first_factor, factor * second_factor.arg
+        elif first_factor.op is Ops.CONST:
+            node, factor = second_factor, factor * first_factor.arg
         else:
             break
     if node.op is Ops.CONST:
@@ -55,8 +55,8 @@ def _with_term(terms: dict[UOp, int], constant: int, count: int, added: UOp) -> 
     if node.op is not Ops.ADD:
         terms[node] = terms.get(node, 0) + factor
         return terms, constant, count + 1
-    more, offset, number = linear_form(node)
-    for term, times in more.items():
+    added_terms, offset, number = linear_form(node)
+    for term, times in added_terms.items():
         terms[term] = terms.get(term, 0) + times * factor
     return terms, constant + offset * factor, count + (number if node is added else 1)
 
@@ -66,8 +66,8 @@ def from_terms(terms: dict[UOp, int], constant: int) -> UOp:
     total: UOp | None = None
     for node, factor in terms.items():
         if factor:
-            part = node if factor == 1 else make_uop(Ops.MUL, node.dtype, (node, wrapped_index(factor)))
-            total = part if total is None else make_uop(Ops.ADD, total.dtype, (total, part))
+            term = node if factor == 1 else make_uop(Ops.MUL, node.dtype, (node, wrapped_index(factor)))
+            total = term if total is None else make_uop(Ops.ADD, total.dtype, (total, term))
     if total is None:
         return wrapped_index(constant)
     return make_uop(Ops.ADD, total.dtype, (total, wrapped_index(constant))) if constant else total
@@ -80,12 +80,12 @@ def wrapped_index(value: int) -> UOp:
 
 def quotient(expr: UOp, divisor: int) -> UOp | None:
     """Returns `expr` // `divisor` with only the necessary division; None if no term can be taken out."""
-    return None if _is_indivisible(expr, divisor) else _quotient(_split_multiples(expr, divisor), divisor)
+    return None if _is_indivisible(expr, divisor) else _make_quotient(_split_multiples(expr, divisor), divisor)
 
 
 def remainder(expr: UOp, divisor: int) -> UOp | None:
     """Returns `expr` % `divisor` of only the terms that leave a remainder; None if no term can be taken out."""
-    return None if _is_indivisible(expr, divisor) else _remainder(_split_multiples(expr, divisor), divisor)
+    return None if _is_indivisible(expr, divisor) else _make_remainder(_split_multiples(expr, divisor), divisor)
 
 
 def _is_indivisible(expr: UOp, divisor: int) -> bool:
@@ -104,8 +104,8 @@ def divide(expr: UOp, divisor: int) -> tuple[UOp, UOp]:
     if divisor == 1:
         return expr, index_const(0)
     parts = _split_multiples(expr, divisor)
-    return _or_operation(_quotient(parts, divisor), Ops.IDIV, expr, divisor), _or_operation(
-        _remainder(parts, divisor), Ops.MOD, expr, divisor
+    return _use_operation_if_none(_make_quotient(parts, divisor), Ops.IDIV, expr, divisor), _use_operation_if_none(
+        _make_remainder(parts, divisor), Ops.MOD, expr, divisor
     )
 
 
@@ -117,89 +117,89 @@ def _split_multiples(expr: UOp, divisor: int) -> Parts | None:
     quotient would be wrong after wrapping.
     """
     terms, constant, _ = linear_form(expr)
-    whole: dict[UOp, int] = {}
-    rest: dict[UOp, int] = {}
+    multiples: dict[UOp, int] = {}
+    remaining: dict[UOp, int] = {}
     for node, factor in terms.items():
         if factor % divisor:
-            rest[node] = factor
+            remaining[node] = factor
         else:
-            whole[node] = factor // divisor
+            multiples[node] = factor // divisor
     whole_constant, rest_constant = divmod(constant, divisor)
-    low, high = _interval(rest, rest_constant)
+    low, high = _compute_interval(remaining, rest_constant)
     shift = low // divisor
     if shift == high // divisor:
-        return (whole, whole_constant + shift), (rest, rest_constant - shift * divisor), 0, 0
+        return (multiples, whole_constant + shift), (remaining, rest_constant - shift * divisor), 0, 0
     if shift < 0:  # the dividend of IDIV must not be negative, so take out fewer whole divisors
         whole_constant += shift
         rest_constant -= shift * divisor
-    least, greatest = limits(dtypes.index)
-    if low < least or high - min(shift, 0) * divisor > greatest:
+    lowest, highest = limits(dtypes.index)
+    if low < lowest or high - min(shift, 0) * divisor > highest:
         return None
     # the divisor and every remaining term have a common factor: divide both by it
-    common = gcd(divisor, *rest.values())
+    common = gcd(divisor, *remaining.values())
     if common > 1:
-        rest = {node: factor // common for node, factor in rest.items()}
-    return (whole, whole_constant), (rest, rest_constant // common), common, rest_constant % common
+        remaining = {node: factor // common for node, factor in remaining.items()}
+    return (multiples, whole_constant), (remaining, rest_constant // common), common, rest_constant % common
 
 
-def _interval(terms: dict[UOp, int], constant: int) -> tuple[int, int]:
+def _compute_interval(terms: dict[UOp, int], constant: int) -> tuple[int, int]:
     """Returns the least and the greatest value of a sum, before wrapping."""
     low = high = constant
     for node, factor in terms.items():
-        least, greatest = bounds(node)
-        low += factor * (least if factor > 0 else greatest)
-        high += factor * (greatest if factor > 0 else least)
+        lowest, highest = bounds(node)
+        low += factor * (lowest if factor > 0 else highest)
+        high += factor * (highest if factor > 0 else lowest)
     return low, high
 
 
-def _bounds_of(terms: dict[UOp, int], constant: int) -> tuple[int, int]:
+def _find_bounds_of(terms: dict[UOp, int], constant: int) -> tuple[int, int]:
     """Returns the bounds of `from_terms(terms, constant)`, without building it."""
-    low, high = _interval(terms, constant)
-    least, greatest = limits(dtypes.index)
-    return (low, high) if least <= low and high <= greatest else (least, greatest)
+    low, high = _compute_interval(terms, constant)
+    lowest, highest = limits(dtypes.index)
+    return (low, high) if lowest <= low and high <= highest else (lowest, highest)
 
 
-def _quotient(parts: Parts | None, divisor: int) -> UOp | None:
+def _make_quotient(parts: Parts | None, divisor: int) -> UOp | None:
     if parts is None:
         return None
-    whole, rest, common, _ = parts
+    multiples, remaining, common, _ = parts
     if not common:
-        return from_terms(*whole)
-    has_whole = bool(whole[0]) or whole[1] != 0
-    small, divisor = from_terms(*rest), divisor // common
-    digits = _digits(*rest, divisor) if common == 1 else None
+        return from_terms(*multiples)
+    has_multiples = bool(multiples[0]) or multiples[1] != 0
+    small, divisor = from_terms(*remaining), divisor // common
+    digits = _split_digits(*remaining, divisor) if common == 1 else None
     if digits is not None:
         small, _, unit = digits
         divisor //= unit
-    elif common == 1 and not has_whole:
+    elif common == 1 and not has_multiples:
         return None
-    result = small if divisor == 1 else _or_operation(quotient(small, divisor), Ops.IDIV, small, divisor)
-    return from_terms(*whole) + result if has_whole else result
+    result = small if divisor == 1 else _use_operation_if_none(quotient(small, divisor), Ops.IDIV, small, divisor)
+    return from_terms(*multiples) + result if has_multiples else result
 
 
-def _remainder(parts: Parts | None, divisor: int) -> UOp | None:
+def _make_remainder(parts: Parts | None, divisor: int) -> UOp | None:
     if parts is None:
         return None
-    whole, rest, common, left_over = parts
+    multiples, remaining, common, left_over = parts
     if not common:
-        return from_terms(*rest)
-    small, divisor = from_terms(*rest), divisor // common
-    digits = _digits(*rest, divisor) if common == 1 else None
+        return from_terms(*remaining)
+    small, divisor = from_terms(*remaining), divisor // common
+    digits = _split_digits(*remaining, divisor) if common == 1 else None
     if digits is not None:
         high, low, unit = digits
         unit_count = divisor // unit
         if unit_count == 1:
             return low
-        return _or_operation(remainder(high, unit_count), Ops.MOD, high, unit_count) * index_const(unit) + low
-    if common == 1 and not whole[0] and not whole[1]:
+        return _use_operation_if_none(remainder(high, unit_count), Ops.MOD, high, unit_count) * index_const(unit) + low
+    if common == 1 and not multiples[0] and not multiples[1]:
         return None
-    result = _or_operation(remainder(small, divisor), Ops.MOD, small, divisor)
+    result = _use_operation_if_none(remainder(small, divisor), Ops.MOD, small, divisor)
     if common > 1:
         result = result * index_const(common)
     return result + index_const(left_over) if left_over else result
 
 
-def _digits(terms: dict[UOp, int], constant: int, divisor: int) -> tuple[UOp, UOp, int] | None:
+def _split_digits(terms: dict[UOp, int], constant: int, divisor: int) -> tuple[UOp, UOp, int] | None:
     """Splits a sum into (high, low, unit): high * unit + low, where unit divides the divisor and 0 <= low < unit.
 
     Then only high is divided: the row of (row * 48 + column) // 96 is row // 2. None if there are no such parts, or
@@ -212,16 +212,16 @@ def _digits(terms: dict[UOp, int], constant: int, divisor: int) -> tuple[UOp, UO
         if unit == 1:
             return None
         low = {node: terms[node] for node in order[:number]}
-        least, greatest = _bounds_of(low, constant % unit)
-        if least < 0 or greatest >= unit:
+        lowest, highest = _find_bounds_of(low, constant % unit)
+        if lowest < 0 or highest >= unit:
             continue
         high = {node: terms[node] // unit for node in order[number:]}
-        if _bounds_of(high, constant // unit)[0] < 0:
+        if _find_bounds_of(high, constant // unit)[0] < 0:
             return None
         return from_terms(high, constant // unit), from_terms(low, constant % unit), unit
     return None
 
 
-def _or_operation(simpler: UOp | None, op: Ops, expr: UOp, divisor: int) -> UOp:
+def _use_operation_if_none(simpler: UOp | None, op: Ops, expr: UOp, divisor: int) -> UOp:
     """Returns `simpler`, or the operation itself if `simpler` is None."""
     return expr.alu(op, index_const(divisor)) if simpler is None else simpler

@@ -124,86 +124,86 @@ SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 # *** parts ***
 
 
-def _bits(x: UOp) -> UOp:
+def _as_bits(x: UOp) -> UOp:
     return x.bitcast(like(x, dtypes.int64))
 
 
-def _float(bits: UOp) -> UOp:
+def _as_float(bits: UOp) -> UOp:
     return bits.bitcast(like(bits, dtypes.float64))
 
 
-def _power_of_two(n_bits: UOp) -> UOp:
+def _make_power_of_two(n_bits: UOp) -> UOp:
     """Returns 2**n for n in the low bits of `n_bits`."""
-    return _float((n_bits << 52) + ONE_BITS)
+    return _as_float((n_bits << 52) + ONE_BITS)
 
 
-def _scaled(value: UOp, n: UOp) -> UOp:
+def _scale_by_power(value: UOp, n: UOp) -> UOp:
     """Returns value * 2**n, rounded once, for n in the low bits of `n` and value about 1.
 
     It multiplies by two factors, because 2**n alone may leave the range of float64 although the result does not.
     """
-    scale = _power_of_two(n >> 1)
-    return value * scale * _float(_bits(scale) + ((n & 1) << 52))
+    scale = _make_power_of_two(n >> 1)
+    return value * scale * _as_float(_as_bits(scale) + ((n & 1) << 52))
 
 
-def _eighths(shifted: UOp) -> tuple[UOp, UOp]:
+def _split_eighths(shifted: UOp) -> tuple[UOp, UOp]:
     """Returns n and 2 to the power of its fraction, where `shifted` holds n rounded to eighths."""
-    return shifted + -ROUND_TO_EIGHTHS, table(_bits(shifted), EIGHTHS)
+    return shifted + -ROUND_TO_EIGHTHS, table(_as_bits(shifted), EIGHTHS)
 
 
-def _exp_rest(x: UOp) -> tuple[UOp, UOp]:
+def _reduce_exp_argument(x: UOp) -> tuple[UOp, UOp]:
     """Returns r and bits whose low end is n, with x = n ln 2 + r and |r| ≤ ln 2 / 2."""
     shifted = mulacc(x, LOG2E, ROUND_TO_WHOLE)
     n = shifted + -ROUND_TO_WHOLE
-    for part in LN2_PARTS:
-        x = mulacc(n, -part, x)
-    return x, _bits(shifted)
+    for ln2_part in LN2_PARTS:
+        x = mulacc(n, -ln2_part, x)
+    return x, _as_bits(shifted)
 
 
-def _log_parts(x: UOp) -> tuple[UOp, UOp, UOp]:
+def _split_for_log(x: UOp) -> tuple[UOp, UOp, UOp]:
     """Returns e, f and t with x = 2**e (1 + f), sqrt(1/2) ≤ 1 + f < sqrt(2), and log(1 + f) = f + t; for x > 0.
 
     With s = f / (2 + f), log(1 + f) = 2 s + s³ P(s²), and 2 s = f - s f: t = s (f²/2 + s² P(s²)) - f²/2.
     """
     small = x < 2.0**-1022
-    above = _bits(small.where(x * 2.0**54, x)) + -SQRT_HALF_BITS
-    f = _float((above & ((1 << 52) - 1)) + SQRT_HALF_BITS) + -1.0
-    whole = (above >> 52).cast(like(x, dtypes.int32)).cast(x.dtype)  # vectors convert int32 faster
-    e = whole + small.where(UOp.const(x.dtype, -54.0), 0.0)
+    bits_above = _as_bits(small.where(x * 2.0**54, x)) + -SQRT_HALF_BITS
+    f = _as_float((bits_above & ((1 << 52) - 1)) + SQRT_HALF_BITS) + -1.0
+    exponent = (bits_above >> 52).cast(like(x, dtypes.int32)).cast(x.dtype)  # vectors convert int32 faster
+    e = exponent + small.where(UOp.const(x.dtype, -54.0), 0.0)
     s = f / (f + 2.0)
     z = s * s
     half_square = f * f * 0.5
     return e, f, mulacc(s, mulacc(polynomial(z, ATANH64), z, half_square), -half_square)
 
 
-def _log_special(x: UOp, value: UOp) -> UOp:
+def _select_special_logs(x: UOp, value: UOp) -> UOp:
     """Returns `value` for 0 < x < inf, inf for inf, -inf for 0, and NaN for negative x and NaN."""
     value = (x < math.inf).where(value, x)
     value = (x < 0.0).where(math.nan, value)
     return x.eq(0.0).where(-math.inf, value)
 
 
-def _sine_or_cosine_of(x: UOp, op: Ops, ctx: Any) -> UOp:
+def _compute_sine_or_cosine(x: UOp, op: Ops, ctx: Any) -> UOp:
     """Returns the sine of |x| with its own sign (op SIN), or the cosine (op COS).
 
     Subtracts n quarter turns part by part (Cody and Waite's reduction), then a polynomial gives sine or cosine. Angles
     from FAR on, which are few, use the device's function.
     """
-    magnitude = _float(_bits(x) & MAGNITUDE)
+    magnitude = _as_float(_as_bits(x) & MAGNITUDE)
     shifted = mulacc(magnitude, TWO_OVER_PI, ROUND_TO_WHOLE)
     n, r = shifted + -ROUND_TO_WHOLE, magnitude
-    for part in HALF_PI_PARTS:
-        r = mulacc(n, -part, r)
-    q = _bits(shifted) + (op is Ops.COS)
+    for half_pi_part in HALF_PI_PARTS:
+        r = mulacc(n, -half_pi_part, r)
+    q = _as_bits(shifted) + (op is Ops.COS)
     z = r * r
     sine = mulacc(polynomial(z, SIN64) * z, r, r)
     cosine = mulacc(mulacc(polynomial(z, COS64), z, -0.5), z, 1.0)
-    result = _bits((q & 1).ne(0).where(cosine, sine)) ^ ((q & 2) << 62)
+    result = _as_bits((q & 1).ne(0).where(cosine, sine)) ^ ((q & 2) << 62)
     if op is Ops.SIN:
-        result = result ^ (_bits(x) & SIGN_BIT)
+        result = result ^ (_as_bits(x) & SIGN_BIT)
     device_result = UOp(op, x.dtype, (x,), FAR)
     # the comparison is false for NaN, which then takes the far branch
-    return rarely(opposite(magnitude < FAR), device_result, _float(result))
+    return rarely(opposite(magnitude < FAR), device_result, _as_float(result))
 
 
 # *** the functions ***
@@ -217,12 +217,12 @@ def exp_float64(x: UOp, ctx: Any) -> UOp | None:
     x = x.maximum(VANISHED if scales(ctx, x.dtype) else -1418.0)  # 2**-2046 scales by zeros; NaN stays
     x = x.minimum(710.0)  # beyond, the result is infinite, too
     if scales(ctx, x.dtype):
-        n, result = _eighths(mulacc(x, LOG2E, ROUND_TO_EIGHTHS))
+        n, result = _split_eighths(mulacc(x, LOG2E, ROUND_TO_EIGHTHS))
         high, low = LN2_PARTS
         r = mulacc(n, -low, mulacc(n, -high, x))
         return mulacc(polynomial(r, (1.0, *EXP64_NEAR)), result * r, result).alu(Ops.SCALE, n)
-    r, n = _exp_rest(x)
-    return _scaled(mulacc(mulacc(polynomial(r, EXP64), r, 1.0), r, 1.0), n)
+    r, n = _reduce_exp_argument(x)
+    return _scale_by_power(mulacc(mulacc(polynomial(r, EXP64), r, 1.0), r, 1.0), n)
 
 
 @rule(UPat.of(Ops.EXP2, var("x"), dtypes=FLOAT64))
@@ -232,12 +232,12 @@ def exp2_float64(x: UOp, ctx: Any) -> UOp | None:
         return None
     x = x.maximum(VANISHED if scales(ctx, x.dtype) else -2046.0).minimum(1025.0)
     if scales(ctx, x.dtype):
-        n, result = _eighths(x + ROUND_TO_EIGHTHS)
+        n, result = _split_eighths(x + ROUND_TO_EIGHTHS)
         f = x - n
         return mulacc(polynomial(f, EXP2_64_NEAR), result * f, result).alu(Ops.SCALE, n)
     shifted = x + ROUND_TO_WHOLE
     f = mulacc(shifted + -ROUND_TO_WHOLE, -1.0, x)
-    return _scaled(mulacc(polynomial(f, EXP2_64), f, 1.0), _bits(shifted))
+    return _scale_by_power(mulacc(polynomial(f, EXP2_64), f, 1.0), _as_bits(shifted))
 
 
 @rule(UPat.of(Ops.LOG, var("x"), dtypes=FLOAT64))
@@ -245,9 +245,9 @@ def log_float64(x: UOp, ctx: Any) -> UOp | None:
     """log(x) within 1 ulp: x = 2**e (1 + f), then e ln 2 + log(1 + f) with ln 2 in two parts."""
     if is_native(ctx, x.dtype, Ops.LOG):
         return None
-    e, f, t = _log_parts(x)
+    e, f, t = _split_for_log(x)
     high, low = LN2_PARTS
-    return _log_special(x, mulacc(e, high, f + mulacc(e, low, t)))
+    return _select_special_logs(x, mulacc(e, high, f + mulacc(e, low, t)))
 
 
 @rule(UPat.of(Ops.LOG2, var("x"), dtypes=FLOAT64))
@@ -255,16 +255,16 @@ def log2_float64(x: UOp, ctx: Any) -> UOp | None:
     """log2(x) within 1.5 ulp, exact for powers of two: x = 2**e (1 + f), then e + log(1 + f) (1 + 0.44...)."""
     if is_native(ctx, x.dtype, Ops.LOG2):
         return None
-    e, f, t = _log_parts(x)
+    e, f, t = _split_for_log(x)
     excess = mulacc(f, LOG2E_MINUS_ONE, mulacc(t, LOG2E_MINUS_ONE, t))
-    return _log_special(x, (f + excess) + e)
+    return _select_special_logs(x, (f + excess) + e)
 
 
 @rule(UPat.of((Ops.SIN, Ops.COS), var("x"), name="node", arg=None, dtypes=FLOAT64))
 def sine_or_cosine_float64(node: UOp, x: UOp, ctx: Any) -> UOp | None:
     """sin(x) and cos(x) within 2.5 ulp: quarter turns are subtracted, then a polynomial; from 2**23 on, the device's
     function."""
-    return None if is_native(ctx, x.dtype, node.op) else _sine_or_cosine_of(x, node.op, ctx)
+    return None if is_native(ctx, x.dtype, node.op) else _compute_sine_or_cosine(x, node.op, ctx)
 
 
 @rule(UPat.of(Ops.TANH, var("x"), dtypes=FLOAT64))
@@ -272,11 +272,11 @@ def tanh_float64(x: UOp, ctx: Any) -> UOp | None:
     """tanh(x) within 2.7 ulp: d / (d + 2) with d = exp(2x) - 1 = 2**n (exp(r) - 1) + (2**n - 1), all of it for |x|."""
     if is_native(ctx, x.dtype, Ops.TANH):
         return None
-    magnitude = _float(_bits(x) & MAGNITUDE)
-    r, n = _exp_rest(magnitude.minimum(20.0) * 2.0)  # tanh(20) rounds to 1; NaN stays
-    scale = _power_of_two(n)
+    magnitude = _as_float(_as_bits(x) & MAGNITUDE)
+    r, n = _reduce_exp_argument(magnitude.minimum(20.0) * 2.0)  # tanh(20) rounds to 1; NaN stays
+    scale = _make_power_of_two(n)
     d = mulacc(scale, mulacc(polynomial(r, EXP64) * r, r, r), scale + -1.0)
-    return _float(_bits(d / (d + 2.0)) | (_bits(x) & SIGN_BIT))
+    return _as_float(_as_bits(d / (d + 2.0)) | (_as_bits(x) & SIGN_BIT))
 
 
 DOUBLE = PatternMatcher(

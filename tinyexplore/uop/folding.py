@@ -150,7 +150,7 @@ def outcome(op: Ops, dtype: DType, sources: tuple[Any, ...]) -> Outcome | None:
     (dtype, None, text of the value, value): a constant. The text distinguishes 0.0 and -0.0, which are equal in Python.
     (dtype, op, sources): an operation.
     """
-    node = UOp(op, dtype, tuple([_expression(source) for source in sources]))
+    node = UOp(op, dtype, tuple([_build_expression(source) for source in sources]))
     rewritten = FOLDING.rewrite(node)
     if rewritten is None:
         return None
@@ -162,14 +162,14 @@ def outcome(op: Ops, dtype: DType, sources: tuple[Any, ...]) -> Outcome | None:
     return None
 
 
-def _expression(source: tuple[Any, ...]) -> UOp:
-    dtype, kind = source[:2]
-    if kind is None:
+def _build_expression(source: tuple[Any, ...]) -> UOp:
+    dtype, op_or_number = source[:2]
+    if op_or_number is None:
         return UOp.const(dtype, source[3])
-    if isinstance(kind, Ops):
-        return UOp(kind, dtype, tuple([_expression(operand) for operand in source[2]]))
-    least, greatest = (0, 0) if dtypes.is_float(dtype) else (int(dtypes.min(dtype)), int(dtypes.max(dtype)))
-    return UOp(Ops.DEFINE_VAR, dtype, (), (str(kind), least, greatest))
+    if isinstance(op_or_number, Ops):
+        return UOp(op_or_number, dtype, tuple([_build_expression(operand) for operand in source[2]]))
+    lowest, highest = (0, 0) if dtypes.is_float(dtype) else (int(dtypes.min(dtype)), int(dtypes.max(dtype)))
+    return UOp(Ops.DEFINE_VAR, dtype, (), (str(op_or_number), lowest, highest))
 
 
 def reduced_constant(op: Ops, dtype: DType, value: ConstType, count: int) -> ConstType:

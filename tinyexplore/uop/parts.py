@@ -26,14 +26,14 @@ def like(x: UOp, scalar: DType) -> DType:
 
 
 def mulacc(a: UOp, b: Any, c: Any) -> UOp:
-    return a.alu(Ops.MULACC, a._operand(b), a._operand(c))
+    return a.alu(Ops.MULACC, a._to_operand(b), a._to_operand(c))
 
 
 def polynomial(t: UOp, coefficients: Sequence[float]) -> UOp:
     """Evaluates a polynomial by Horner's rule. The coefficients are in order of degree, lowest first."""
-    *rest, last = coefficients
-    value = UOp.const(t.dtype, last)
-    for coefficient in reversed(rest):
+    *lower_coefficients, last_coefficient = coefficients
+    value = UOp.const(t.dtype, last_coefficient)
+    for coefficient in reversed(lower_coefficients):
         value = mulacc(value, t, coefficient)
     return value
 

@@ -61,10 +61,10 @@ class UPat:
     ) -> UPat:
         """Returns a pattern for nodes with these operations. Without `src`, any sources match."""
         allowed = frozenset((ops,)) if isinstance(ops, Ops) else frozenset(ops)
-        sources = tuple(_pattern(item) for item in src) if src or more_src else None
-        below = None if every is None else frozenset((every,))
-        kinds = tuple(dtypes) if dtypes is not None else None
-        return UPat(allowed, sources, arg, name, kinds, more_src, below, in_order)
+        sources = tuple(_to_pattern(item) for item in src) if src or more_src else None
+        required_ops = None if every is None else frozenset((every,))
+        allowed_dtypes = tuple(dtypes) if dtypes is not None else None
+        return UPat(allowed, sources, arg, name, allowed_dtypes, more_src, required_ops, in_order)
 
     @property
     def is_commutative(self) -> bool:
@@ -76,69 +76,69 @@ class UPat:
     def named(self, name: str) -> UPat:
         return replace(self, name=name)
 
-    def _binary(self, op: Ops, other: PatternLike, *, reverse: bool = False) -> UPat:
-        pair = (_pattern(other), self) if reverse else (self, _pattern(other))
+    def _make_binary(self, op: Ops, other: PatternLike, *, reverse: bool = False) -> UPat:
+        pair = (_to_pattern(other), self) if reverse else (self, _to_pattern(other))
         return UPat(frozenset((op,)), pair)
 
     def __add__(self, other: PatternLike) -> UPat:
-        return self._binary(Ops.ADD, other)
+        return self._make_binary(Ops.ADD, other)
 
     def __radd__(self, other: PatternLike) -> UPat:
-        return self._binary(Ops.ADD, other, reverse=True)
+        return self._make_binary(Ops.ADD, other, reverse=True)
 
     def __mul__(self, other: PatternLike) -> UPat:
-        return self._binary(Ops.MUL, other)
+        return self._make_binary(Ops.MUL, other)
 
     def __rmul__(self, other: PatternLike) -> UPat:
-        return self._binary(Ops.MUL, other, reverse=True)
+        return self._make_binary(Ops.MUL, other, reverse=True)
 
     def __truediv__(self, other: PatternLike) -> UPat:
-        return self._binary(Ops.FDIV, other)
+        return self._make_binary(Ops.FDIV, other)
 
     def __floordiv__(self, other: PatternLike) -> UPat:
-        return self._binary(Ops.IDIV, other)
+        return self._make_binary(Ops.IDIV, other)
 
     def __mod__(self, other: PatternLike) -> UPat:
-        return self._binary(Ops.MOD, other)
+        return self._make_binary(Ops.MOD, other)
 
     def __and__(self, other: PatternLike) -> UPat:
-        return self._binary(Ops.AND, other)
+        return self._make_binary(Ops.AND, other)
 
     def __or__(self, other: PatternLike) -> UPat:
-        return self._binary(Ops.OR, other)
+        return self._make_binary(Ops.OR, other)
 
     def __xor__(self, other: PatternLike) -> UPat:
-        return self._binary(Ops.XOR, other)
+        return self._make_binary(Ops.XOR, other)
 
     def __lt__(self, other: PatternLike) -> UPat:
-        return self._binary(Ops.CMPLT, other)
+        return self._make_binary(Ops.CMPLT, other)
 
     def __le__(self, other: PatternLike) -> UPat:
-        return self._binary(Ops.CMPLE, other)
+        return self._make_binary(Ops.CMPLE, other)
 
     def __neg__(self) -> UPat:
         return UPat(frozenset((Ops.NEG,)), (self,))
 
     def eq(self, other: PatternLike) -> UPat:
-        return self._binary(Ops.CMPEQ, other)
+        return self._make_binary(Ops.CMPEQ, other)
 
     def ne(self, other: PatternLike) -> UPat:
-        return self._binary(Ops.CMPNE, other)
+        return self._make_binary(Ops.CMPNE, other)
 
     def maximum(self, other: PatternLike) -> UPat:
-        return self._binary(Ops.MAX, other)
+        return self._make_binary(Ops.MAX, other)
 
     def minimum(self, other: PatternLike) -> UPat:
-        return self._binary(Ops.MIN, other)
+        return self._make_binary(Ops.MIN, other)
 
     def where(self, yes: PatternLike, no: PatternLike) -> UPat:
-        return UPat(frozenset((Ops.WHERE,)), (self, _pattern(yes), _pattern(no)))
+        return UPat(frozenset((Ops.WHERE,)), (self, _to_pattern(yes), _to_pattern(no)))
 
     def __str__(self) -> str:
-        return _law_text(self)
+        return _format_law(self)
 
 
-def _pattern(value: PatternLike) -> UPat:
+def _to_pattern(value: PatternLike) -> UPat:
     if isinstance(value, UPat):
         return value
     return UPat(frozenset((Ops.CONST,)), (), value)
@@ -172,7 +172,7 @@ _INFIX = {
 }
 
 
-def _law_text(pattern: UPat, *, inner: bool = False) -> str:
+def _format_law(pattern: UPat, *, inner: bool = False) -> str:
     if pattern.ops is None:
         return pattern.name or "_"
     if pattern.ops == _CONST_ONLY:
@@ -183,10 +183,10 @@ def _law_text(pattern: UPat, *, inner: bool = False) -> str:
         return f"{pattern.name}:{head}" if pattern.name and head != pattern.name else head
     single_op = next(iter(pattern.ops))
     if len(names) == 1 and single_op in _INFIX and len(pattern.src) == 2:
-        left, right = (_law_text(src, inner=True) for src in pattern.src)
-        text = f"{left} {_INFIX[single_op]} {right}"
+        left_text, right_text = (_format_law(src, inner=True) for src in pattern.src)
+        text = f"{left_text} {_INFIX[single_op]} {right_text}"
         return f"({text})" if inner else text
-    sources = ", ".join(_law_text(src) for src in pattern.src)
+    sources = ", ".join(_format_law(src) for src in pattern.src)
     return f"{head}({sources}{', …' if pattern.more_src else ''})"
 
 
@@ -261,8 +261,8 @@ def law(
 
     when: a condition on names of the left side; the law holds only if it returns True.
     """
-    result = _pattern(right)
-    if unknown := _names(result) - _names(left):
+    result = _to_pattern(right)
+    if unknown := _collect_names(result) - _collect_names(left):
         raise TypeError(f"law {name}: its right side names {', '.join(sorted(unknown))}, which {left} does not")
     caller = inspect.currentframe()
     frame = caller.f_back if caller is not None else None
@@ -270,17 +270,17 @@ def law(
     text = f"{left}  →  {result}"
     if not doc and when is not None:
         doc = inspect.getdoc(when) or ""
-    return Rule(name, left, when or _always, text, doc, file, line, result)
+    return Rule(name, left, when or _accept_always, text, doc, file, line, result)
 
 
-def _names(pattern: UPat) -> set[str]:
+def _collect_names(pattern: UPat) -> set[str]:
     names = {pattern.name} if pattern.name else set()
     for src in pattern.src or ():
-        names |= _names(src)
+        names |= _collect_names(src)
     return names
 
 
-def _always() -> bool:
+def _accept_always() -> bool:
     return True
 
 
@@ -335,7 +335,7 @@ class _MatcherWriter:
         if not pending:
             final(depth)
             return
-        (pattern, node, op_known, type_known), *rest = pending
+        (pattern, node, op_known, type_known), *later_patterns = pending
         conditions = self.conditions(pattern, node, op_known, type_known)
         if conditions:
             self.line(depth, f"if {' and '.join(conditions)}:")
@@ -346,18 +346,18 @@ class _MatcherWriter:
         sources = pattern.src or ()
         type_known = type_known and _has_one_dtype(pattern)
         if pattern.is_commutative and not _same_shape(*sources):
-            left, right, pair = self.fresh("n"), self.fresh("n"), self.fresh("p")
+            left_name, right_name, pair = self.fresh("n"), self.fresh("n"), self.fresh("p")
             self.line(depth, f"{pair} = {node}.src")
-            self.line(depth, f"for {left}, {right} in ({pair}, ({pair}[1], {pair}[0])):")
-            pair_of = [(sources[0], left, False, type_known), (sources[1], right, False, type_known)]
-            self.match([*pair_of, *rest], depth + 1, final)
+            self.line(depth, f"for {left_name}, {right_name} in ({pair}, ({pair}[1], {pair}[0])):")
+            pair_of = [(sources[0], left_name, False, type_known), (sources[1], right_name, False, type_known)]
+            self.match([*pair_of, *later_patterns], depth + 1, final)
         else:
             inner: list[tuple[UPat, str, bool, bool]] = []
             for position, src in enumerate(sources):
                 name = self.fresh("n")
                 self.line(depth, f"{name} = {node}.src[{position}]")
                 inner.append((src, name, False, type_known))
-            self.match([*inner, *rest], depth, final)
+            self.match([*inner, *later_patterns], depth, final)
         if newly_bound and pattern.name is not None:
             del self.bound[pattern.name]
 
@@ -371,11 +371,11 @@ class _MatcherWriter:
             return f"{self.value(UOp.const)}({like}.dtype, {self.value(pattern.arg)})"
         sources = pattern.src or ()
         typed = None if op is Ops.WHERE else next((src for src in sources if src.ops != _CONST_ONLY), None)
-        parts: dict[UPat, str] = {}
+        names: dict[UPat, str] = {}
         if typed is not None:
-            like = parts[typed] = self.store_value(self.build_expression(typed, like, depth), depth)
-        first, *others = [parts.get(src) or self.build_expression(src, like, depth) for src in sources]
-        return f"{first}.alu({', '.join([self.value(op), *others])})"
+            like = names[typed] = self.store_value(self.build_expression(typed, like, depth), depth)
+        first_operand, *other_operands = [names.get(src) or self.build_expression(src, like, depth) for src in sources]
+        return f"{first_operand}.alu({', '.join([self.value(op), *other_operands])})"
 
     def store_value(self, expression: str, depth: int) -> str:
         """Returns a variable name for the value of `expression`."""
@@ -394,7 +394,7 @@ def _same_shape(a: UPat, b: UPat) -> bool:
 
 def _compile(rule: Rule, *, is_candidate: bool = False) -> Callable[[UOp, Any, Any], UOp | None]:
     text, values = matcher_text(rule, is_candidate=is_candidate)
-    code = _compiled(text).replace(co_filename=f"<matcher of {rule.name}>", co_name="match")
+    code = _compile_text(text).replace(co_filename=f"<matcher of {rule.name}>", co_name="match")
     return FunctionType(code, values)
 
 
@@ -412,7 +412,7 @@ def matcher_text(rule: Rule, *, is_candidate: bool) -> tuple[str, dict[str, Any]
             raise TypeError(f"rule {rule.name}: the pattern {rule.pattern} names no {missing[0]!r}")
         result_text = f"function({', '.join([bound_names[name] for name in parameters])})"
         if rule.result is not None:
-            if rule.function is not _always:
+            if rule.function is not _accept_always:
                 writer.line(depth, f"if {result_text}:")
                 depth += 1
             result_text = writer.build_expression(rule.result, "root", depth)
@@ -425,7 +425,7 @@ def matcher_text(rule: Rule, *, is_candidate: bool) -> tuple[str, dict[str, Any]
 
 
 @cache
-def _compiled(text: str) -> CodeType:
+def _compile_text(text: str) -> CodeType:
     """Compiles the matching function `text`. Patterns of the same form share this text; only their globals differ."""
     space: dict[str, Any] = {}
     exec(f"def match(root, function, ctx):\n{text}", space)
@@ -461,7 +461,7 @@ class PatternMatcher:
         self.mask = 0  # operations; no rule applies to a graph without any of them
         self.ops = frozenset[Ops]()  # the operations of the nodes that rules match
         for rule in self.rules:
-            self.mask |= ops_mask(_rarest(rule.pattern))
+            self.mask |= ops_mask(_find_rarest_ops(rule.pattern))
             self.ops |= frozenset(Ops) if rule.pattern.ops is None else rule.pattern.ops
         self._of_op: dict[Ops, list[Rule]] = {}
         self._allowed: dict[tuple[Ops, Any], list[Rule]] = {}
@@ -495,26 +495,26 @@ class PatternMatcher:
         entry = self._found.get(form)
         return self._find(*form) if entry is None else entry
 
-    def _find(self, op: Ops, dtype: Any, value: Any = None, *below: Ops) -> Candidates:
+    def _find(self, op: Ops, dtype: Any, value: Any = None, *source_ops: Ops) -> Candidates:
         """Computes `candidates` for nodes of one form, and stores them for the next such node.
 
         value: the constant that is the second source, if rules are filtered by it.
-        below: the operations of the sources, if rules are filtered by them.
+        source_ops: the operations of the sources, if rules are filtered by them.
         """
         if len(self._found) > MOST_FORMS:  # each size of a buffer is a separate type
             self._found.clear()
             self._allowed.clear()
         rules = self._allowed.get((op, dtype))
         if rules is None:
-            rules = self._allowed[op, dtype] = self._rules_for(op, dtype)
+            rules = self._allowed[op, dtype] = self._select_rules(op, dtype)
         form: tuple[Any, ...] = (op, dtype)
-        if below:
-            form = (op, dtype, value, *below)
-            rules = [rule for rule in rules if _allows_sources(rule.pattern, below, value)]
+        if source_ops:
+            form = (op, dtype, value, *source_ops)
+            rules = [rule for rule in rules if _allows_sources(rule.pattern, source_ops, value)]
         entry = self._found[form] = self._with_matchers(rules, op)
         return entry
 
-    def _rules_for(self, op: Ops, dtype: Any) -> list[Rule]:
+    def _select_rules(self, op: Ops, dtype: Any) -> list[Rule]:
         rules = self._of_op.get(op)
         if rules is None:
             rules = self._of_op[op] = [rule for rule in self.rules if _allows_op(rule.pattern, op)]
@@ -532,9 +532,9 @@ class PatternMatcher:
     def rewrite(self, node: UOp, ctx: Any = None) -> tuple[Rule, UOp] | None:
         """Returns the first rule that applies to `node`, and its replacement; None if no rule applies."""
         for rule, match, function in self.candidates(node):
-            after = match(node, function, ctx)
-            if after is not None:
-                return rule, after
+            replacement = match(node, function, ctx)
+            if replacement is not None:
+                return rule, replacement
         return None
 
 
@@ -542,12 +542,12 @@ _EVERYWHERE = frozenset((Ops.CONST, Ops.RANGE, Ops.ADD, Ops.MUL, Ops.INDEX, Ops.
 _ONE_DTYPE = frozenset((Ops.ADD, Ops.MUL, Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.MAX, Ops.MIN, Ops.NEG))
 
 
-def _rarest(pattern: UPat) -> frozenset[Ops]:
+def _find_rarest_ops(pattern: UPat) -> frozenset[Ops]:
     """Returns the rarest set of operations such that every graph that `pattern` matches contains one of them."""
     rarest = frozenset(Ops) if pattern.ops is None else pattern.ops
     for src in pattern.src or ():
         if src.ops is not None:
-            rarest = min(rarest, _rarest(src), key=lambda ops: (len(ops & _EVERYWHERE), len(ops)))
+            rarest = min(rarest, _find_rarest_ops(src), key=lambda ops: (len(ops & _EVERYWHERE), len(ops)))
     return rarest
 
 

@@ -24,7 +24,10 @@ def to_plain(roots: Sequence[UOp]) -> list[Any]:
     for root in roots:
         order.update(dict.fromkeys(root.toposort()))
     number_of = {node: number for number, node in enumerate(order)}
-    nodes = [[node.op.name, _dtype(node.dtype), [number_of[src] for src in node.src], _arg(node.arg)] for node in order]
+    nodes = [
+        [node.op.name, _dtype_to_plain(node.dtype), [number_of[src] for src in node.src], _arg_to_plain(node.arg)]
+        for node in order
+    ]
     return [nodes, [number_of[root] for root in roots]]
 
 
@@ -39,13 +42,15 @@ def from_plain(data: Sequence[Any]) -> tuple[UOp, ...]:
         for op, dtype, sources, arg in nodes:
             if any(not 0 <= source < len(rebuilt) for source in sources):
                 raise ValueError(f"{op} has sources {sources}, but only {len(rebuilt)} nodes stand before it")
-            rebuilt.append(UOp(Ops[op], _to_dtype(dtype), tuple(rebuilt[source] for source in sources), _to_arg(arg)))
+            rebuilt.append(
+                UOp(Ops[op], _to_dtype(dtype), tuple(rebuilt[source] for source in sources), _arg_from_plain(arg))
+            )
         return tuple(rebuilt[root] for root in roots)
     except (TypeError, KeyError, IndexError) as error:
         raise ValueError(f"the data is not a graph of UOps: {type(error).__name__}: {error}") from error
 
 
-def _dtype(dtype: AnyDType) -> list[Any]:
+def _dtype_to_plain(dtype: AnyDType) -> list[Any]:
     base = dtype.base if isinstance(dtype, PtrDType) else dtype
     if base.name not in _SCALARS:
         raise TypeError(f"a UOp of the type {dtype!r} cannot be sent to another process")
@@ -59,7 +64,7 @@ def _to_dtype(data: list[Any]) -> AnyDType:
     return PtrDType(base, *pointer) if pointer else base
 
 
-def _arg(arg: Any) -> Any:
+def _arg_to_plain(arg: Any) -> Any:
     if arg is None or isinstance(arg, (bool, int, str)):
         return arg
     if isinstance(arg, float):
@@ -69,15 +74,15 @@ def _arg(arg: Any) -> Any:
     if isinstance(arg, Axis):
         return {"axis": [arg.id, arg.kind.value, *(getattr(arg, name) for name in _FURTHER)]}
     if isinstance(arg, tuple):
-        return {"tuple": [_arg(item) for item in arg]}
+        return {"tuple": [_arg_to_plain(item) for item in arg]}
     raise TypeError(f"a UOp with the arg {arg!r} ({type(arg).__name__}) cannot be sent to another process")
 
 
-def _to_arg(data: Any) -> Any:
+def _arg_from_plain(data: Any) -> Any:
     if not isinstance(data, dict):
         return data
-    ((kind, value),) = data.items()
-    match kind:
+    ((type_name, value),) = data.items()
+    match type_name:
         case "float":
             return math.nan if value == "nan" else float.fromhex(value)
         case "op":
@@ -86,5 +91,5 @@ def _to_arg(data: Any) -> Any:
             number, name, *arguments = value
             return Axis(number, AxisKind(name), *arguments)
         case "tuple":
-            return tuple(_to_arg(item) for item in value)
-    raise ValueError(f"an arg of the unknown kind {kind!r}")
+            return tuple(_arg_from_plain(item) for item in value)
+    raise ValueError(f"an arg of the unknown kind {type_name!r}")

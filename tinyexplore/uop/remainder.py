@@ -30,8 +30,8 @@ def mod_float32(node: UOp, x: UOp, y: UOp, ctx: Any) -> UOp | None:
     long = like(x, dtypes.float64)
     a, b = x.cast(long), y.cast(long)
     quotient = a / b
-    rest = mulacc(_whole(quotient), -b, a).cast(x.dtype)
-    return _with_the_rare(x, y, quotient, MOST, _signed(rest, x))
+    remainder = mulacc(_round_to_zero(quotient), -b, a).cast(x.dtype)
+    return _select_rare_cases(x, y, quotient, MOST, _copy_sign(remainder, x))
 
 
 @rule(UPat.of(Ops.MOD, var("x"), var("y"), dtypes=(dtypes.float64,), name="node"))
@@ -43,33 +43,33 @@ def mod_float64(node: UOp, x: UOp, y: UOp, ctx: Any) -> UOp | None:
     if node.arg is RARELY or is_native(ctx, x.dtype, Ops.MOD):
         return None
     quotient = x / y
-    n = _whole(quotient)
+    n = _round_to_zero(quotient)
     high = (y.bitcast(like(y, dtypes.int64)) & HIGH_BITS).bitcast(y.dtype)
-    rest = mulacc(n, high - y, mulacc(n, -high, x))
-    too_much = (rest < 0.0).ne(x < 0.0) & rest.ne(0.0)
-    rest = too_much.where(rest + _signed(y, x), rest)
-    return _with_the_rare(x, y, quotient, MOST_LONG, _signed(rest, x))
+    remainder = mulacc(n, high - y, mulacc(n, -high, x))
+    too_much = (remainder < 0.0).ne(x < 0.0) & remainder.ne(0.0)
+    remainder = too_much.where(remainder + _copy_sign(y, x), remainder)
+    return _select_rare_cases(x, y, quotient, MOST_LONG, _copy_sign(remainder, x))
 
 
-def _whole(quotient: UOp) -> UOp:
+def _round_to_zero(quotient: UOp) -> UOp:
     """Returns `quotient` rounded towards zero, for magnitudes below 2**31."""
     return quotient.cast(like(quotient, dtypes.int32)).cast(quotient.dtype)
 
 
-def _signed(value: UOp, x: UOp) -> UOp:
+def _copy_sign(value: UOp, x: UOp) -> UOp:
     """Returns `value` with the sign of `x`. A remainder of 0 also has this sign."""
     bits = like(x, dtypes.int64 if x.dtype.scalar is dtypes.float64 else dtypes.int32)
     sign = dtypes.min(bits)
     return ((value.bitcast(bits) & (-1 - sign)) | (x.bitcast(bits) & sign)).bitcast(x.dtype)
 
 
-def _with_the_rare(x: UOp, y: UOp, quotient: UOp, most: float, rest: UOp) -> UOp:
-    """Returns `rest`, or `x` where it is less than `y` (which may be infinite).
+def _select_rare_cases(x: UOp, y: UOp, quotient: UOp, quotient_limit: float, remainder: UOp) -> UOp:
+    """Returns `remainder`, or `x` where it is less than `y` (which may be infinite).
 
-    For quotients of `most` and more, infinities and NaN, returns the device's result.
+    For quotients of `quotient_limit` and more, infinities and NaN, returns the device's result.
     """
-    usual = (_magnitude(x) < _magnitude(y)).where(x, rest)
-    is_far = opposite((quotient < most) & (quotient > -most))
+    usual = (_magnitude(x) < _magnitude(y)).where(x, remainder)
+    is_far = opposite((quotient < quotient_limit) & (quotient > -quotient_limit))
     return rarely(is_far, UOp(Ops.MOD, x.dtype, (x, y), RARELY), usual)
 
 

@@ -31,22 +31,22 @@ def graph_rewrite(
         return _rewrite(root, matcher, ctx, None)
     recorder.record(StageBegan(stage, root, kernel))
     start = time.perf_counter()
-    after = None
+    result = None
     try:
-        after = _rewrite(root, matcher, ctx, recorder)
-        return after
+        result = _rewrite(root, matcher, ctx, recorder)
+        return result
     finally:
-        recorder.record(StageEnded(stage, after, time.perf_counter() - start))
+        recorder.record(StageEnded(stage, result, time.perf_counter() - start))
 
 
-def _first_firing(matcher: PatternMatcher, node: UOp, ctx: Any) -> tuple[Rule, UOp] | None:
+def _fire_first(matcher: PatternMatcher, node: UOp, ctx: Any) -> tuple[Rule, UOp] | None:
     """Returns the first rule that fires on `node`, and the node that it makes; None if no rule fires."""
     rule: Rule | None = None
     try:
         for rule, match, function in matcher.candidates(node):
-            after = match(node, function, ctx)
-            if after is not None:
-                return rule, after
+            replacement = match(node, function, ctx)
+            if replacement is not None:
+                return rule, replacement
     except Exception as error:
         _add_note(error, rule, node)
         raise
@@ -54,27 +54,27 @@ def _first_firing(matcher: PatternMatcher, node: UOp, ctx: Any) -> tuple[Rule, U
 
 
 def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | None) -> UOp:
-    done: dict[UOp, UOp] = {}
-    result_of = done.__getitem__
+    rewritten: dict[UOp, UOp] = {}
+    result_of = rewritten.__getitem__
     replaced: set[UOp] = set()  # nodes on which a rule has fired
-    ops, mask, kinds, remembers = matcher.ops, matcher.mask, matcher.kinds, matcher.remembers
+    ops, mask, dtypes_mask, remembers = matcher.ops, matcher.mask, matcher.kinds, matcher.remembers
     settles: object = matcher if remembers else _NEVER
     if _is_final(root, matcher, settles):
         return root
     path = []  # the nodes on the way down, their remaining sources, and the original of each
     node, sources = root, iter(root.src)
-    before: tuple[UOp, ...] = ()
+    earlier_nodes: tuple[UOp, ...] = ()
     rule: Rule | None = None
     while True:
         for source in sources:
-            if source in done:
+            if source in rewritten:
                 continue
             source_mask = source.mask
-            if source_mask & mask and source_mask & kinds and source.settled is not settles:
-                path.append((node, sources, before))
-                node, sources, before = source, iter(source.src), ()
+            if source_mask & mask and source_mask & dtypes_mask and source.settled is not settles:
+                path.append((node, sources, earlier_nodes))
+                node, sources, earlier_nodes = source, iter(source.src), ()
                 break
-            done[source] = source  # no rule can fire in this graph, or an earlier rewrite of it is complete
+            rewritten[source] = source  # no rule can fire in this graph, or an earlier rewrite of it is complete
         else:
             current, result = node, None
             src = tuple(map(result_of, node.src))
@@ -82,33 +82,33 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
                 current = make_uop(node.op, node.dtype, src, node.arg)
                 if recorder is not None:
                     recorder.record(rebuilt((node, current)))
-                result = current if current.settled is settles else done.get(current)
+                result = current if current.settled is settles else rewritten.get(current)
             if result is None:
-                fired = _first_firing(matcher, current, ctx) if current.op in ops else None
+                fired = _fire_first(matcher, current, ctx) if current.op in ops else None
                 if fired is None:
-                    result = done[current] = current
+                    result = rewritten[current] = current
                     if remembers:
                         current.settled = matcher
                 else:
-                    rule, after = fired
+                    rule, replacement = fired
                     if recorder is not None:
-                        recorder.record(rewrote((rule, current, after)))
-                    result = after if _is_final(after, matcher, settles) else done.get(after)
+                        recorder.record(rewrote((rule, current, replacement)))
+                    result = replacement if _is_final(replacement, matcher, settles) else rewritten.get(replacement)
                     if result is None:
-                        if current in replaced or len(before) > 2 * MAX_FIRINGS_ON_ONE_NODE:
-                            raise _endless_error(before, rule, current)
+                        if current in replaced or len(earlier_nodes) > 2 * MAX_FIRINGS_ON_ONE_NODE:
+                            raise _make_endless_error(earlier_nodes, rule, current)
                         replaced.add(current)
-                        before = (*before, node, current)
-                        node, sources = after, iter(after.src)
+                        earlier_nodes = (*earlier_nodes, node, current)
+                        node, sources = replacement, iter(replacement.src)
                         continue
-                    done[current] = result
+                    rewritten[current] = result
             if result is not node:
-                done[node] = result
-            if before:
-                done.update(dict.fromkeys(before, result))
+                rewritten[node] = result
+            if earlier_nodes:
+                rewritten.update(dict.fromkeys(earlier_nodes, result))
             if not path:
-                return done[root]
-            node, sources, before = path.pop()
+                return rewritten[root]
+            node, sources, earlier_nodes = path.pop()
 
 
 def _is_final(node: UOp, matcher: PatternMatcher, settles: object) -> bool:
@@ -124,10 +124,10 @@ def _add_note(error: Exception, rule: Rule | None, node: UOp) -> None:
         error.__dict__.setdefault("__notes__", []).append(note)
 
 
-def _endless_error(before: tuple[UOp, ...], rule: Rule, node: UOp) -> RewriteError:
+def _make_endless_error(earlier_nodes: tuple[UOp, ...], rule: Rule, node: UOp) -> RewriteError:
     """Returns the error for rules that repeatedly fire on one node."""
     return RewriteError(
-        f"{1 + len(before) // 2} firings on one node without an end; the last rule was {rule.name} "
+        f"{1 + len(earlier_nodes) // 2} firings on one node without an end; the last rule was {rule.name} "
         f"({rule.file}:{rule.line}) on {node!r}"
     )
 
@@ -155,9 +155,9 @@ def settled_by(node: UOp, matcher: PatternMatcher, depth: int = MAX_DEPTH) -> UO
             node = make_uop(node.op, node.dtype, tuple(sources), node.arg)
             continue
         for _, match, function in matcher.candidates(node) if node.op in matcher.ops else ():
-            after = match(node, function, None)
-            if after is not None:
-                node = after
+            replacement = match(node, function, None)
+            if replacement is not None:
+                node = replacement
                 break
         else:
             node.settled = matcher

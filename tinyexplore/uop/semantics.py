@@ -81,33 +81,33 @@ def fp8_bits(x: float, dtype: DType) -> int:
 
     Larger values become infinite, or the greatest value in a format without infinity.
     """
-    kind, x = FP8[dtype], float32(x)
+    fp8_format, x = FP8[dtype], float32(x)
     sign = 0x80 if math.copysign(1.0, x) < 0 else 0
     if x != x or math.isinf(x):
-        return sign | (kind.nan if x != x else kind.infinite)
-    exponent = 1 - kind.bias
+        return sign | (fp8_format.nan if x != x else fp8_format.infinite)
+    exponent = 1 - fp8_format.bias
     if x:
         exponent = max(exponent, math.frexp(x)[1] - 1)
-    steps = round(math.ldexp(abs(x), kind.mantissa - exponent))
-    return sign | min(steps + (exponent + kind.bias - 1 << kind.mantissa), kind.overflow)
+    steps = round(math.ldexp(abs(x), fp8_format.mantissa - exponent))
+    return sign | min(steps + (exponent + fp8_format.bias - 1 << fp8_format.mantissa), fp8_format.overflow)
 
 
 def fp8_from_bits(bits: int, dtype: DType) -> float:
     """Returns the value of a byte of an 8-bit float."""
-    kind, code = FP8[dtype], bits & 0x7F
+    fp8_format, code = FP8[dtype], bits & 0x7F
     sign = -1.0 if bits & 0x80 else 1.0
-    if code > kind.greatest:
-        return math.copysign(math.inf if code == kind.infinite != kind.nan else math.nan, sign)
-    exponent, steps = code >> kind.mantissa, code & (1 << kind.mantissa) - 1
+    if code > fp8_format.greatest:
+        return math.copysign(math.inf if code == fp8_format.infinite != fp8_format.nan else math.nan, sign)
+    exponent, steps = code >> fp8_format.mantissa, code & (1 << fp8_format.mantissa) - 1
     if exponent:
-        steps |= 1 << kind.mantissa
-    return math.copysign(math.ldexp(steps, max(exponent, 1) - kind.bias - kind.mantissa), sign)
+        steps |= 1 << fp8_format.mantissa
+    return math.copysign(math.ldexp(steps, max(exponent, 1) - fp8_format.bias - fp8_format.mantissa), sign)
 
 
 def wrap(value: int, dtype: DType) -> int:
     """Returns the integer of `dtype` that is congruent to `value`."""
-    least, count = _ring(dtype)
-    return (value - least) % count + least
+    lowest, count = _ring(dtype)
+    return (value - lowest) % count + lowest
 
 
 @cache
@@ -314,9 +314,9 @@ def cast(value: Any, dtype: DType, source: DType) -> Any:
             return cast(value - 2.0**63, dtypes.int64, source) + 2**63
         return wrap(cast(value, dtypes.int64, source), dtype)
     wide_type = dtypes.int64 if dtype in (dtypes.int64, dtypes.uint32) else dtypes.int32
-    least, most = int(dtypes.min(wide_type)), dtypes.max(wide_type)
-    if not math.isfinite(value) or not least <= int(value) <= most:
-        return wrap(least, dtype)
+    lowest, highest = int(dtypes.min(wide_type)), dtypes.max(wide_type)
+    if not math.isfinite(value) or not lowest <= int(value) <= highest:
+        return wrap(lowest, dtype)
     return wrap(int(value), dtype)
 
 
@@ -371,10 +371,15 @@ def evaluate(op: Ops, dtype: DType, *values: Any, src_dtypes: tuple[DType, ...] 
     Results follow IEEE 754 and C on wrapping integers. Overflow gives inf, a domain error NaN or inf. MAX and MIN give
     NaN if either side is NaN. Integer division by zero (which no kernel reaches) gives 0.
     """
-    kinds = src_dtypes or (dtype,) * len(values)
+    source_dtypes = src_dtypes or (dtype,) * len(values)
     if type(values[-1]) is float:
-        values = tuple([to_dtype_range(x, kind) if type(x) is float else x for x, kind in zip(values, kinds)])
-    return scalar_function(op, dtype, kinds)(*values)
+        values = tuple(
+            [
+                to_dtype_range(x, source_dtype) if type(x) is float else x
+                for x, source_dtype in zip(values, source_dtypes)
+            ]
+        )
+    return scalar_function(op, dtype, source_dtypes)(*values)
 
 
 __all__ = [

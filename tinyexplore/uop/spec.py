@@ -87,8 +87,8 @@ def _comes_after(dependences: tuple[UOp, ...]) -> bool:
 
 
 def _store(node: UOp) -> bool:
-    index, value, *after = node.src
-    if not _comes_after(tuple(after)) or index.op is not Ops.INDEX or not isinstance(index.dtype, PtrDType):
+    index, value, *order_sources = node.src
+    if not _comes_after(tuple(order_sources)) or index.op is not Ops.INDEX or not isinstance(index.dtype, PtrDType):
         return False
     return value.dtype.scalar is index.dtype.base and _mask_fits(index, value.dtype.count)
 
@@ -127,8 +127,8 @@ def _wmma(node: UOp) -> bool:
 def _tile(node: UOp) -> bool:
     """Whether `node` is a word for each row and column of a matrix, whose rows and columns are loops."""
     value, rows, columns = node.src
-    kinds = [loop.op is Ops.RANGE and loop.arg.kind for loop in (rows, columns)]
-    return kinds == [AxisKind.TILE, AxisKind.VECTOR] and node.dtype is value.dtype.vec(rows.size * columns.size)
+    loop_kinds = [loop.op is Ops.RANGE and loop.arg.kind for loop in (rows, columns)]
+    return loop_kinds == [AxisKind.TILE, AxisKind.VECTOR] and node.dtype is value.dtype.vec(rows.size * columns.size)
 
 
 def _element(node: UOp) -> bool:
@@ -191,14 +191,16 @@ def _of_one_lane(node: UOp) -> bool:
     """Whether `node` is arithmetic on sources of one lane or of all lanes: some may already be vectors."""
     if len({src.dtype.count for src in node.src if src.dtype.count > 1}) > 1:
         return False
-    kinds = [src.dtype.scalar for src in node.src]
+    source_dtypes = [src.dtype.scalar for src in node.src]
     if node.op in (Ops.CAST, Ops.BITCAST):
-        return len(kinds) == 1
+        return len(source_dtypes) == 1
     if node.op in OpGroups.DOT:
-        return kinds == [dtypes.uint32, dtypes.uint32, node.dtype.scalar]
-    if node.op is Ops.WHERE and kinds.pop(0) is not dtypes.bool:
+        return source_dtypes == [dtypes.uint32, dtypes.uint32, node.dtype.scalar]
+    if node.op is Ops.WHERE and source_dtypes.pop(0) is not dtypes.bool:
         return False
-    return set(kinds) == {kinds[0]} and node.dtype.scalar is (dtypes.bool if node.op in OpGroups.COMPARE else kinds[0])
+    return set(source_dtypes) == {source_dtypes[0]} and node.dtype.scalar is (
+        dtypes.bool if node.op in OpGroups.COMPARE else source_dtypes[0]
+    )
 
 
 def _reduction_of_one_lane(node: UOp) -> bool:
@@ -213,8 +215,8 @@ def _reduction_of_one_lane(node: UOp) -> bool:
 
 def _store_of_lanes(node: UOp) -> bool:
     """Whether `node` is a store of `arg` lanes, of one lane, or to an address in each lane."""
-    index, value, *after = node.src
-    if not _comes_after(tuple(after)) or index.op not in (Ops.INDEX, Ops.VECTORIZE):
+    index, value, *order_sources = node.src
+    if not _comes_after(tuple(order_sources)) or index.op not in (Ops.INDEX, Ops.VECTORIZE):
         return False
     pointer = (index if index.op is Ops.INDEX else index.src[0]).dtype
     return isinstance(pointer, PtrDType) and value.dtype.scalar is pointer.base
@@ -235,8 +237,8 @@ def _scan_of_vectors(node: UOp) -> bool:
 
 def _hreduce(node: UOp) -> bool:
     """Whether `node` combines the lanes of one vector to a scalar, or the lanes of several vectors to one lane each."""
-    kind = node.src[0].dtype
-    return node.dtype is kind.scalar.vec(len(node.src)) and all(src.dtype is kind for src in node.src)
+    vector_dtype = node.src[0].dtype
+    return node.dtype is vector_dtype.scalar.vec(len(node.src)) and all(src.dtype is vector_dtype for src in node.src)
 
 
 _REGISTERS: dict[Ops, Check] = {
@@ -293,7 +295,7 @@ def verify(nodes: Iterable[UOp], spec: Spec, made_by: str = "") -> None:
     made_by: the pass that made the nodes, for the error message.
     """
     where = f"{spec.name}, made by {made_by!r}" if made_by else spec.name
-    seen: set[UOp] = set()
+    earlier_nodes: set[UOp] = set()
     for node in nodes:
         check = spec.checks.get(node.op)
         if check is None:
@@ -301,6 +303,6 @@ def verify(nodes: Iterable[UOp], spec: Spec, made_by: str = "") -> None:
         if not check(node):
             sources = ", ".join(repr(src) for src in node.src)
             raise SpecError(f"{where}: {node!r} is malformed; its sources are {sources}")
-        if any(src not in seen for src in node.src):
+        if any(src not in earlier_nodes for src in node.src):
             raise SpecError(f"{where}: {node!r} stands before one of its sources")
-        seen.add(node)
+        earlier_nodes.add(node)

@@ -72,18 +72,18 @@ def simplified(size: Any) -> Any:
     """
     if isinstance(size, int):
         return size
-    return size.arg if size.op is Ops.CONST else _simplified(size)
+    return size.arg if size.op is Ops.CONST else _simplify(size)
 
 
 @lru_cache(1 << 12)
-def _simplified(node: UOp) -> sint:
-    return _without_overflow(_from_polynomial(_polynomial(node)))
+def _simplify(node: UOp) -> sint:
+    return _check_overflow(_from_polynomial(_to_polynomial(node)))
 
 
-def _without_overflow(size: sint) -> sint:
+def _check_overflow(size: sint) -> sint:
     """Returns `size`. Raises OverflowError if it, or a part of it, exceeds 64 bits for some values of its Variables."""
-    parts = as_size(size).toposort()
-    if all([_fits(part.arg) if part.op is Ops.CONST else is_exact(part) for part in parts]):
+    nodes = as_size(size).toposort()
+    if all([_fits(node.arg) if node.op is Ops.CONST else is_exact(node) for node in nodes]):
         return size
     where = ", ".join(f"{name} in {low}..{high}" for name, low, high in sorted(var.arg for var in variables(size)))
     raise OverflowError(f"the size {text(size)} ({where}) may exceed 64 bits: give its Variables narrower bounds")
@@ -104,35 +104,35 @@ def is_symbolic(values: Any) -> bool:
     return type(values) is UOp
 
 
-def _polynomial(node: UOp) -> Polynomial:
+def _to_polynomial(node: UOp) -> Polynomial:
     if node.op is Ops.CONST:
         return {(): node.arg} if node.arg else {}
     if node.op is Ops.NEG:
-        return _times(_polynomial(node.src[0]), {(): -1})
+        return _multiply_polynomials(_to_polynomial(node.src[0]), {(): -1})
     if node.op is Ops.ADD:
-        total = dict(_polynomial(node.src[0]))
-        for monomial, factor in _polynomial(node.src[1]).items():
+        total = dict(_to_polynomial(node.src[0]))
+        for monomial, factor in _to_polynomial(node.src[1]).items():
             total[monomial] = total.get(monomial, 0) + factor
         return {monomial: factor for monomial, factor in total.items() if factor}
     if node.op is Ops.MUL:
-        return _times(_polynomial(node.src[0]), _polynomial(node.src[1]))
+        return _multiply_polynomials(_to_polynomial(node.src[0]), _to_polynomial(node.src[1]))
     if node.op in (Ops.IDIV, Ops.MOD, Ops.MAX, Ops.MIN):
-        polynomial = _inseparable(node.op, simplified(node.src[0]), simplified(node.src[1]))
+        polynomial = _simplify_inseparable(node.op, simplified(node.src[0]), simplified(node.src[1]))
         return (
             {(): polynomial}
             if isinstance(polynomial, int)
             else {(polynomial,): 1}
             if polynomial.op is node.op
-            else _polynomial(polynomial)
+            else _to_polynomial(polynomial)
         )
     return {(node,): 1}
 
 
-def _times(a: Polynomial, b: Polynomial) -> Polynomial:
+def _multiply_polynomials(a: Polynomial, b: Polynomial) -> Polynomial:
     total: Polynomial = {}
-    for first, x in a.items():
-        for second, y in b.items():
-            key = tuple(sorted((*first, *second), key=_order))
+    for first_monomial, x in a.items():
+        for second_monomial, y in b.items():
+            key = tuple(sorted((*first_monomial, *second_monomial), key=_order))
             total[key] = total.get(key, 0) + x * y
     return {monomial: factor for monomial, factor in total.items() if factor}
 
@@ -148,17 +148,17 @@ def _from_polynomial(terms: Polynomial) -> sint:
     for monomial in sorted(terms, key=lambda monomial: (-len(monomial), [_order(atom) for atom in monomial])):
         if not monomial:
             continue
-        part = monomial[0]
+        product = monomial[0]
         for atom in monomial[1:]:
-            part = part * atom
-        part = part if terms[monomial] == 1 else part * index_const(terms[monomial])
-        total = part if total is None else total + part
+            product = product * atom
+        product = product if terms[monomial] == 1 else product * index_const(terms[monomial])
+        total = product if total is None else total + product
     if total is None:
         return constant
     return total + index_const(constant) if constant else total
 
 
-def _inseparable(op: Ops, a: sint, b: sint) -> sint:
+def _simplify_inseparable(op: Ops, a: sint, b: sint) -> sint:
     """Returns a division, remainder or extreme of sizes in normal form, simplified by their bounds or a common
     factor."""
     if op in (Ops.MAX, Ops.MIN):
@@ -166,29 +166,29 @@ def _inseparable(op: Ops, a: sint, b: sint) -> sint:
         if low >= 0 or high <= 0:
             return a if (low >= 0) == (op is Ops.MAX) else b
     elif isinstance(b, int) and b > 0 and limits(a)[0] >= 0:
-        terms = {(): a} if isinstance(a, int) else _polynomial(a)
-        rest = {monomial: factor % b for monomial, factor in terms.items() if factor % b}
-        low, high = limits(_from_polynomial(rest))
+        terms = {(): a} if isinstance(a, int) else _to_polynomial(a)
+        remainder_terms = {monomial: factor % b for monomial, factor in terms.items() if factor % b}
+        low, high = limits(_from_polynomial(remainder_terms))
         if low // b == high // b:
-            whole = {monomial: factor // b for monomial, factor in terms.items() if factor // b}
+            quotient_terms = {monomial: factor // b for monomial, factor in terms.items() if factor // b}
             if op is Ops.IDIV:
-                return simplified(_from_polynomial(whole) + low // b)
-            return simplified(_from_polynomial(rest) - low // b * b)
+                return simplified(_from_polynomial(quotient_terms) + low // b)
+            return simplified(_from_polynomial(remainder_terms) - low // b * b)
     elif isinstance(b, UOp) and op is Ops.IDIV and limits(b)[0] > 0:
-        divided = _exactly_divided(a, b)
+        divided = _divide_exactly(a, b)
         if divided is not None:
             return divided
     return as_size(a).alu(op, as_size(b))
 
 
-def _exactly_divided(a: sint, b: UOp) -> sint | None:
+def _divide_exactly(a: sint, b: UOp) -> sint | None:
     """Returns a / b if b is a product of Variables that occurs in every term of a; else None."""
-    divisor = _polynomial(b)
+    divisor = _to_polynomial(b)
     if len(divisor) != 1:
         return None
     ((atoms, divisor_factor),) = divisor.items()
     quotient: Polynomial = {}
-    for monomial, factor in ({(): a} if isinstance(a, int) else _polynomial(a)).items():
+    for monomial, factor in ({(): a} if isinstance(a, int) else _to_polynomial(a)).items():
         remaining = list(monomial)
         for atom in atoms:
             if atom not in remaining:
@@ -215,8 +215,8 @@ def floor_divided(size: sint, divisor: sint) -> UOp:
         quotient = (size + lift * divisor.arg if lift else size).alu(Ops.IDIV, divisor)
         return quotient - lift if lift else quotient
     quotient = size.alu(Ops.IDIV, divisor)
-    rest = size - quotient * divisor
-    return quotient + rest.minimum(0).maximum(-1)  # one less if the remainder is negative
+    remainder = size - quotient * divisor
+    return quotient + remainder.minimum(0).maximum(-1)  # one less if the remainder is negative
 
 
 def floor_remainder(size: sint, divisor: sint) -> UOp:
@@ -227,8 +227,8 @@ def floor_remainder(size: sint, divisor: sint) -> UOp:
     size, divisor = _positive_divisor(size, divisor, "%")
     if (lift := _lift(size, divisor)) is not None:
         return (size + lift * divisor.arg if lift else size).alu(Ops.MOD, divisor)
-    rest = size.alu(Ops.MOD, divisor)
-    return rest - divisor * rest.minimum(0).maximum(-1)
+    remainder = size.alu(Ops.MOD, divisor)
+    return remainder - divisor * remainder.minimum(0).maximum(-1)
 
 
 def _positive_divisor(size: sint, divisor_size: sint, sign: str) -> tuple[UOp, UOp]:
@@ -263,11 +263,11 @@ def _lift(size: UOp, divisor: UOp) -> int | None:
 
 def as_number(condition: UOp) -> UOp:
     """Converts a comparison of sizes, or several joined by &, | and ^, to a size: 1 if it holds, else 0."""
-    first, second = condition.src
+    first_source, second_source = condition.src
     if condition.op in (Ops.AND, Ops.OR, Ops.XOR):
-        a, b = as_number(first), as_number(second)
+        a, b = as_number(first_source), as_number(second_source)
         return a * b if condition.op is Ops.AND else a.maximum(b) if condition.op is Ops.OR else a + b - a * b * 2
-    difference = second - first
+    difference = second_source - first_source
     if condition.op is Ops.CMPLT:
         return difference.maximum(0).minimum(1)
     if condition.op is Ops.CMPLE:
@@ -295,12 +295,12 @@ def truth(node: UOp) -> bool:
     Inside `guarded`, an answer for the bound values becomes a guard. Raises SymbolicError if it depends on an unbound
     Variable.
     """
-    answer = _decided(node)
+    answer = _decide(node)
     if answer is not None:
         return answer
     if not free_variables(node):
         answer = bool(value_of(node))
-        _guard(_claim(node, answer))
+        _add_guard(_claim(node, answer))
         return answer
     where = ", ".join(f"{name} in {low}..{high}" for name, low, high in sorted(var.arg for var in variables(node)))
     raise SymbolicError(
@@ -318,15 +318,15 @@ def guarded(conditions: list[UOp], work: Callable[[], T]) -> T:
 
     The guards hold for the current values. For other values that satisfy all guards, `work` does the same.
     """
-    before = _guards.get()
+    outer_guards = _guards.get()
     try:
         _guards.set(conditions)
         return work()
     finally:
-        _guards.set(before)
+        _guards.set(outer_guards)
 
 
-def _guard(condition: UOp) -> None:
+def _add_guard(condition: UOp) -> None:
     if (conditions := _guards.get()) is not None:
         conditions.append(unbound(condition))
 
@@ -349,22 +349,22 @@ def read_value(size: UOp) -> int:
     value = value_of(size)
     if _guards.get() is not None:
         frame = sys._getframe(2)
-        if compared := _comparison(frame.f_code, frame.f_lasti):
+        if compared := _read_comparison(frame.f_code, frame.f_lasti):
             sign, number = compared
             truth(_QUESTIONS[sign](size, number))
         else:
-            _guard(as_size(size).eq(value))
+            _add_guard(as_size(size).eq(value))
     return value
 
 
 @lru_cache(1 << 10)
-def _comparison(code: CodeType, offset: int) -> tuple[str, int] | None:
+def _read_comparison(code: CodeType, offset: int) -> tuple[str, int] | None:
     """Returns ("==", 0), for example, if `code` reads an attribute at `offset` and only compares it with a number;
     else None."""
     instructions = list(dis.get_instructions(code))
     # inline caches follow an instruction; `place` may point into them
-    first = sum([instruction.offset <= offset for instruction in instructions]) - 1
-    window = instructions[first : first + 3]
+    position = sum([instruction.offset <= offset for instruction in instructions]) - 1
+    window = instructions[position : position + 3]
     if [instruction.opname for instruction in window] not in _COMPARED or type(window[1].argval) is not int:
         return None
     return window[2].argval, window[1].argval
@@ -381,7 +381,7 @@ _QUESTIONS: dict[str, Callable[[UOp, int], UOp]] = {
 }
 
 
-def _decided(node: UOp) -> bool | None:
+def _decide(node: UOp) -> bool | None:
     if node.op in OpGroups.COMPARE:
         low, high = limits(node.src[1] - node.src[0])
         answers = {
@@ -399,7 +399,7 @@ def _decided(node: UOp) -> bool | None:
 
 def is_undecided(condition: UOp) -> bool:
     """Whether the condition holds for some values of its Variables, but not for all."""
-    return _decided(condition) is None
+    return _decide(condition) is None
 
 
 def holds(condition: bool | UOp) -> bool:
@@ -410,7 +410,7 @@ def holds(condition: bool | UOp) -> bool:
     """
     if type(condition) is not UOp:
         return bool(condition)
-    answer = _decided(condition)
+    answer = _decide(condition)
     if answer is not None:
         return answer
     return bool(free_variables(condition)) or bool(value_of(condition))
@@ -437,7 +437,7 @@ def bindings(*values: Any) -> dict[UOp, int]:
     values_of: dict[UOp, int] = {}
     for value in values:
         if type(value) is UOp:
-            for variable, bound_to in _function(value)[1]:
+            for variable, bound_to in _compile_size(value)[1]:
                 if bound_to is not None:
                     bind_together(values_of, variable, bound_to)
         elif type(value) is tuple:
@@ -461,7 +461,7 @@ def bind_together(bound: dict[UOp, int], variable: UOp, value: int) -> None:
 def unbound(value: Any) -> Any:
     """Replaces each bound Variable in `value` (a size, or nested tuples) by the Variable itself."""
     if type(value) is tuple:
-        return tuple([unbound(part) for part in value])
+        return tuple([unbound(item) for item in value])
     if type(value) is not UOp:
         return value
     if value.op is Ops.BIND:
@@ -472,7 +472,7 @@ def unbound(value: Any) -> Any:
 def rebound(value: Any, values: Mapping[UOp, int]) -> Any:
     """Binds the Variables in `value` (a size, or nested tuples) to `values`."""
     if type(value) is tuple:
-        return tuple([rebound(part, values) for part in value])
+        return tuple([rebound(item, values) for item in value])
     if type(value) is not UOp:
         return value
     free = unbound(value)
@@ -502,7 +502,7 @@ def value_of(size: sint, values: Mapping[UOp, int] | None = None) -> int:
     if isinstance(size, int):
         return size
     bound_values: Mapping[UOp, int] = {} if values is None else values
-    function, leaves = _function(size)
+    function, leaves = _compile_size(size)
     numbers = []
     for variable, bound_to in leaves:
         number = bound_values.get(variable, bound_to)
@@ -514,29 +514,29 @@ def value_of(size: sint, values: Mapping[UOp, int] | None = None) -> int:
 
 
 @lru_cache(1 << 12)
-def _function(size: UOp) -> tuple[Callable[..., int], list[tuple[UOp, int | None]]]:
+def _compile_size(size: UOp) -> tuple[Callable[..., int], list[tuple[UOp, int | None]]]:
     """Returns the size as a Python function of its Variables, and the Variables with their bound values (None:
     unbound)."""
     names: dict[UOp, str] = {}
     leaves: list[tuple[UOp, int | None]] = []
     texts: dict[UOp, str] = {}
-    for node in _down_to_variables(size):
+    for node in _sort_down_to_variables(size):
         if node.op is Ops.CONST:
             texts[node] = repr(node.arg)
         elif node.op in (Ops.DEFINE_VAR, Ops.BIND):
             texts[node] = names[node] = f"v{len(names)}"
             leaves.append((node.src[0], node.src[1].arg) if node.op is Ops.BIND else (node, None))
         else:
-            parts = [texts[src] for src in node.src]
-            texts[node] = _PYTHON[node.op].format(*parts)
-    return eval(f"lambda {', '.join(names.values())}: {texts[size]}", {"quotient": _quotient}), leaves
+            operands = [texts[src] for src in node.src]
+            texts[node] = _PYTHON[node.op].format(*operands)
+    return eval(f"lambda {', '.join(names.values())}: {texts[size]}", {"quotient": _divide_towards_zero}), leaves
 
 
-def _down_to_variables(size: UOp) -> list[UOp]:
+def _sort_down_to_variables(size: UOp) -> list[UOp]:
     return toposort((size,), lambda node: () if node.op is Ops.BIND else node.src)
 
 
-def _quotient(a: int, b: int) -> int:
+def _divide_towards_zero(a: int, b: int) -> int:
     return -(-a // b) if a < 0 else a // b
 
 
@@ -564,7 +564,7 @@ def concrete(value: Any) -> Any:
     """Returns `value` (a size, or nested tuples) as ints: bound Variables at their value, others at their greatest
     value."""
     if type(value) is tuple:
-        return tuple([concrete(part) for part in value])
+        return tuple([concrete(item) for item in value])
     if type(value) is not UOp:
         return value
     free = {variable: variable.arg[2] for variable in variables(value)}
@@ -597,22 +597,22 @@ def text(size: sint) -> str:
         return str(size.arg[0])
     if op is Ops.BIND:
         return text(src[0])
-    parts = [text(part) for part in src]
+    operands = [text(operand) for operand in src]
     if op is Ops.NEG:
-        return f"-({parts[0]})" if " " in parts[0] else f"-{parts[0]}"
+        return f"-({operands[0]})" if " " in operands[0] else f"-{operands[0]}"
     if op not in _SYMBOLS or len(src) != 2:
-        return f"{op.name.lower()}({', '.join(parts)})"
-    left, right = parts
+        return f"{op.name.lower()}({', '.join(operands)})"
+    left_text, right_text = operands
     if op in OpGroups.COMPARE and src[0].op is Ops.CONST and src[1].op is not Ops.CONST and op in _TURNED:
-        return f"{right} {_TURNED[op]} {left}"  # 0 < p was written p > 0
+        return f"{right_text} {_TURNED[op]} {left_text}"  # 0 < p was written p > 0
     if op is Ops.ADD:
-        return f"{left} - {right[1:]}" if right.startswith("-") else f"{left} + {right}"
+        return f"{left_text} - {right_text[1:]}" if right_text.startswith("-") else f"{left_text} + {right_text}"
     if op is Ops.MUL and src[1].op is Ops.CONST:
-        left, right = right, left
-    left, right = (f"({part})" if " " in part else part for part in (left, right))
-    if op is Ops.MUL and left == "-1":
-        return f"-{right}"
-    return f"{left}*{right}" if op is Ops.MUL else f"{left} {_SYMBOLS[op]} {right}"
+        left_text, right_text = right_text, left_text
+    left_text, right_text = (f"({operand})" if " " in operand else operand for operand in (left_text, right_text))
+    if op is Ops.MUL and left_text == "-1":
+        return f"-{right_text}"
+    return f"{left_text}*{right_text}" if op is Ops.MUL else f"{left_text} {_SYMBOLS[op]} {right_text}"
 
 
 def valued_text(size: UOp) -> str:

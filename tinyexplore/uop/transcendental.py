@@ -173,18 +173,18 @@ def _sign_bit(x: UOp) -> UOp:
     return as_bits(x) & SIGN_BIT
 
 
-def _power_of_two(n_bits: UOp) -> UOp:
+def _make_power_of_two(n_bits: UOp) -> UOp:
     """Returns 2**n for n in the low bits of `n_bits`: puts n + 127 into the exponent field."""
     return as_float((n_bits << 23) + ONE_BITS)
 
 
-def _scaled(value: UOp, n: UOp) -> UOp:
+def _scale_by_power(value: UOp, n: UOp) -> UOp:
     """Returns value * 2**n, rounded once, for n in the low bits of `n` and value about 1.
 
     2**n alone may leave the range of float32 although the result does not. So it multiplies by two factors: 2**h twice
     for n = 2h, and one of them doubled for n = 2h + 1. Both are 0 for n = -254.
     """
-    scale = _power_of_two(n >> 1)
+    scale = _make_power_of_two(n >> 1)
     return value * scale * as_float(as_bits(scale) + ((n & 1) << 23))
 
 
@@ -193,9 +193,9 @@ def exp_parts(x: UOp, factor: float = 1.0, bias: int = 0) -> tuple[UOp, UOp]:
 
     |factor r| ≤ ln 2 / 2 and |n| < 512. The product with `factor` is never computed: the constants contain the factor.
     """
-    whole = ROUND_TO_WHOLE + bias
-    shifted = mulacc(x, factor * LOG2E, whole)
-    n = shifted + -whole
+    round_constant = ROUND_TO_WHOLE + bias
+    shifted = mulacc(x, factor * LOG2E, round_constant)
+    n = shifted + -round_constant
     high = leading_bits(math.log(2.0) / factor, 15)  # its product with a whole number below 512 is exact
     r = mulacc(n, -(math.log(2.0) / factor - high), mulacc(n, -high, x))
     tail = [coefficient * factor**power for power, coefficient in enumerate(EXP, 2)]
@@ -233,15 +233,15 @@ def leading_bits(number: float, count: int) -> float:
     return math.ldexp(math.trunc(math.ldexp(mantissa, count)), exponent - count)
 
 
-def _log_parts(x: UOp) -> tuple[UOp, UOp]:
+def _split_for_log(x: UOp) -> tuple[UOp, UOp]:
     """Returns e and f with x = 2**e * (1 + f), sqrt(1/2) ≤ 1 + f < sqrt(2), for every x > 0, including subnormals."""
     small = x < 2.0**-126
-    above = as_bits(small.where(x * 2.0**23, x)) + -SQRT_HALF_BITS
-    f = as_float((above & 0x7FFFFF) + SQRT_HALF_BITS) + -1.0
-    return (above >> 23).cast(x.dtype) + small.where(UOp.const(x.dtype, -23.0), 0.0), f
+    bits_above = as_bits(small.where(x * 2.0**23, x)) + -SQRT_HALF_BITS
+    f = as_float((bits_above & 0x7FFFFF) + SQRT_HALF_BITS) + -1.0
+    return (bits_above >> 23).cast(x.dtype) + small.where(UOp.const(x.dtype, -23.0), 0.0), f
 
 
-def _log_special(x: UOp, value: UOp) -> UOp:
+def _select_special_logs(x: UOp, value: UOp) -> UOp:
     """Returns `value` for 0 < x < inf, inf for inf, -inf for 0, and NaN for negative x and NaN."""
     value = (x < math.inf).where(value, x)
     value = (x < 0.0).where(math.nan, value)
@@ -258,7 +258,7 @@ def exp_float32(x: UOp, ctx: Any) -> UOp | None:
         return None
     x = x.maximum(VANISHED if scales(ctx, x.dtype) else -176.0)  # 2**-254 scales by zeros; NaN stays
     x = x.minimum(89.0)  # beyond, the result is infinite, too
-    return exp_by_table(x) if scales(ctx, x.dtype) else _scaled(*exp_parts(x))
+    return exp_by_table(x) if scales(ctx, x.dtype) else _scale_by_power(*exp_parts(x))
 
 
 @rule(UPat.of(Ops.EXP2, var("x"), dtypes=FLOAT32))
@@ -272,7 +272,7 @@ def exp2_float32(x: UOp, ctx: Any) -> UOp | None:
     shifted = x + ROUND_TO_WHOLE
     f = mulacc(shifted + -ROUND_TO_WHOLE, -1.0, x)
     value = mulacc(polynomial(f, EXP2), f, 1.0)
-    return _scaled(value, as_bits(shifted))
+    return _scale_by_power(value, as_bits(shifted))
 
 
 @rule(UPat.of(Ops.LOG, var("x"), dtypes=FLOAT32))
@@ -280,10 +280,10 @@ def log_float32(x: UOp, ctx: Any) -> UOp | None:
     """log(x) within 1 ulp: x = 2**e (1 + f), then e ln 2 + log(1 + f) with ln 2 in two parts."""
     if is_native(ctx, x.dtype, Ops.LOG):
         return None
-    e, f = _log_parts(x)
+    e, f = _split_for_log(x)
     square = f * f
     tail = mulacc(mulacc(polynomial(f, LOG), f, -0.5), square, e * LN2_LOW)
-    return _log_special(x, mulacc(e, LN2_HIGH, f + tail))
+    return _select_special_logs(x, mulacc(e, LN2_HIGH, f + tail))
 
 
 @rule(UPat.of(Ops.LOG2, var("x"), dtypes=FLOAT32))
@@ -291,13 +291,13 @@ def log2_float32(x: UOp, ctx: Any) -> UOp | None:
     """log2(x) within 1.3 ulp, exact for powers of two: x = 2**e (1 + f), then e + log(1 + f) * (1 + 0.44...)."""
     if is_native(ctx, x.dtype, Ops.LOG2):
         return None
-    e, f = _log_parts(x)
+    e, f = _split_for_log(x)
     tail = mulacc(polynomial(f, LOG), f, -0.5) * (f * f)
     excess = mulacc(f, LOG2E_MINUS_ONE, mulacc(tail, LOG2E_MINUS_ONE, tail))
-    return _log_special(x, (f + excess) + e)
+    return _select_special_logs(x, (f + excess) + e)
 
 
-def _quarter_turns(magnitude: UOp, ctx: Any) -> tuple[UOp, UOp]:
+def _count_quarter_turns(magnitude: UOp, ctx: Any) -> tuple[UOp, UOp]:
     """Returns q (int32, modulo 4) and r, |r| ≤ 1, with magnitude = q π/2 + r up to whole turns; r is NaN for inf and
     NaN.
 
@@ -307,20 +307,20 @@ def _quarter_turns(magnitude: UOp, ctx: Any) -> tuple[UOp, UOp]:
     path.
     """
     shifted = mulacc(magnitude, TWO_OVER_PI_NEAR, ROUND_TO_WHOLE)
-    n, rest = shifted + -ROUND_TO_WHOLE, magnitude
+    n, remaining = shifted + -ROUND_TO_WHOLE, magnitude
     fuses = getattr(ctx, "fuses", False)
     if not fuses:
         long = like(magnitude, dtypes.float64)
-        n, rest = n.cast(long), rest.cast(long)
-    for part in HALF_PI if fuses else HALF_PI_LONG:
-        rest = mulacc(n, -part, rest)
-    far_q, far_r = _quarter_turns_of_large(magnitude)
+        n, remaining = n.cast(long), remaining.cast(long)
+    for half_pi_part in HALF_PI if fuses else HALF_PI_LONG:
+        remaining = mulacc(n, -half_pi_part, remaining)
+    far_q, far_r = _count_quarter_turns_of_large(magnitude)
     is_far = opposite(magnitude < 2.0**17)  # the comparison is false for NaN, which takes the slow path
-    return rarely(is_far, far_q, as_bits(shifted)), rarely(is_far, far_r, rest.cast(magnitude.dtype))
+    return rarely(is_far, far_q, as_bits(shifted)), rarely(is_far, far_r, remaining.cast(magnitude.dtype))
 
 
-def _quarter_turns_of_large(magnitude: UOp) -> tuple[UOp, UOp]:
-    """Computes `_quarter_turns` for magnitudes of 1 and more (Payne and Hanek's reduction).
+def _count_quarter_turns_of_large(magnitude: UOp) -> tuple[UOp, UOp]:
+    """Computes `_count_quarter_turns` for magnitudes of 1 and more (Payne and Hanek's reduction).
 
     The float is a whole number m < 2**24 times 2**(s - 23). Only the binary digits of 2/π from position s on matter:
     earlier digits give whole turns. So m times 96 digits from there gives the quarter turns: two bits before the binary
@@ -335,15 +335,15 @@ def _quarter_turns_of_large(magnitude: UOp) -> tuple[UOp, UOp]:
     pairs = [by_two_words.where(later, word) for word, later in zip(pairs, pairs[2:])]
     pairs = [by_one_word.where(later, word) for word, later in zip(pairs, pairs[1:])]
     shift_down = ((s & 31) ^ 31).cast(long)
-    first, second, third = ((pair >> 1 >> shift_down) & 0xFFFFFFFF for pair in pairs)
-    turns = (m * first << 32) + m * second + (m * third >> 32)
+    high_word, middle_word, low_word = ((pair >> 1 >> shift_down) & 0xFFFFFFFF for pair in pairs)
+    turns = (m * high_word << 32) + m * middle_word + (m * low_word >> 32)
     q = ((turns + (1 << 61)) >> 62).cast(like(magnitude, dtypes.int32))
-    rest = (turns << 2).bitcast(like(magnitude, dtypes.int64)).cast(like(magnitude, dtypes.float64))
-    r = (rest * (math.pi * 2.0**-65)).cast(magnitude.dtype)
+    fraction = (turns << 2).bitcast(like(magnitude, dtypes.int64)).cast(like(magnitude, dtypes.float64))
+    r = (fraction * (math.pi * 2.0**-65)).cast(magnitude.dtype)
     return q, (magnitude < math.inf).where(r, math.nan)
 
 
-def _sine_or_cosine(r: UOp, q: UOp) -> UOp:
+def _compute_sine_or_cosine(r: UOp, q: UOp) -> UOp:
     """Returns sin(q π/2 + r) without the sign that q & 2 gives: sin(r) for even q, cos(r) for odd q."""
     z = r * r
     sine = mulacc(polynomial(z, SIN) * z, r, r)
@@ -357,8 +357,8 @@ def sin_float32(x: UOp, ctx: Any) -> UOp | None:
     cosine."""
     if is_native(ctx, x.dtype, Ops.SIN):
         return None
-    q, r = _quarter_turns(_magnitude(x), ctx)
-    return as_float(as_bits(_sine_or_cosine(r, q)) ^ ((q & 2) << 30) ^ _sign_bit(x))
+    q, r = _count_quarter_turns(_magnitude(x), ctx)
+    return as_float(as_bits(_compute_sine_or_cosine(r, q)) ^ ((q & 2) << 30) ^ _sign_bit(x))
 
 
 @rule(UPat.of(Ops.COS, var("x"), dtypes=FLOAT32))
@@ -366,9 +366,9 @@ def cos_float32(x: UOp, ctx: Any) -> UOp | None:
     """cos(x) within 1.5 ulp for every x: sin(x + π/2), with one more quarter turn."""
     if is_native(ctx, x.dtype, Ops.COS):
         return None
-    q, r = _quarter_turns(_magnitude(x), ctx)
+    q, r = _count_quarter_turns(_magnitude(x), ctx)
     q = q + 1
-    return as_float(as_bits(_sine_or_cosine(r, q)) ^ ((q & 2) << 30))
+    return as_float(as_bits(_compute_sine_or_cosine(r, q)) ^ ((q & 2) << 30))
 
 
 @rule(UPat.of(Ops.TANH, var("x"), dtypes=FLOAT32))
@@ -379,12 +379,12 @@ def tanh_float32(x: UOp, ctx: Any) -> UOp | None:
     magnitude = _magnitude(x)
     z = magnitude * magnitude
     small_result = mulacc(polynomial(z, TANH) * z, magnitude, magnitude)
-    most = magnitude.minimum(10.0)  # tanh(10) rounds to 1; NaN stays
+    limited = magnitude.minimum(10.0)  # tanh(10) rounds to 1; NaN stays
     if scales(ctx, x.dtype):
-        exp_and_one = exp_by_table(most, 2.0) + 1.0
+        exp_and_one = exp_by_table(limited, 2.0) + 1.0
     else:
-        value, n = exp_parts(most, 2.0)
-        exp_and_one = mulacc(value, _power_of_two(n), 1.0)
+        value, n = exp_parts(limited, 2.0)
+        exp_and_one = mulacc(value, _make_power_of_two(n), 1.0)
     large_result = UOp.const(x.dtype, -2.0) / exp_and_one + 1.0
     return as_float(as_bits((magnitude < 0.625).where(small_result, large_result)) | _sign_bit(x))
 
@@ -413,32 +413,32 @@ def pow_float32(x: UOp, y: UOp, ctx: Any) -> UOp | None:
     if is_native(ctx, x.dtype, Ops.POW):
         return None
     magnitude = _magnitude(x)
-    power = y.cast(like(x, dtypes.float64)) * _log2_long(magnitude)
-    value = _exp2_long(power).cast(x.dtype)
-    whole = y.alu(Ops.FLOOR).eq(y)
-    half = y * 0.5
-    odd = whole & half.alu(Ops.FLOOR).ne(half)
+    power = y.cast(like(x, dtypes.float64)) * _compute_log2_long(magnitude)
+    value = _compute_exp2_long(power).cast(x.dtype)
+    is_whole = y.alu(Ops.FLOOR).eq(y)
+    half_exponent = y * 0.5
+    odd = is_whole & half_exponent.alu(Ops.FLOOR).ne(half_exponent)
     value = odd.where(as_float(as_bits(value) | _sign_bit(x)), value)
-    undefined = (x < 0.0) & (x > -math.inf) & opposite(whole)
+    undefined = (x < 0.0) & (x > -math.inf) & opposite(is_whole)
     value = undefined.where(math.nan, value)
     is_one = y.eq(0.0) | x.eq(1.0) | (x.eq(-1.0) & _magnitude(y).eq(math.inf))
     return is_one.where(1.0, value)
 
 
-def _log2_long(magnitude: UOp) -> UOp:
+def _compute_log2_long(magnitude: UOp) -> UOp:
     """Returns log2 of a float32 ≥ 0 as a float64: for 2**e times m near 1, computes e + log2(m) by s = (m - 1) / (m
     + 1)."""
-    long, whole = like(magnitude, dtypes.float64), like(magnitude, dtypes.int64)
-    above = magnitude.cast(long).bitcast(whole) + -SQRT_HALF_BITS_LONG
-    m = ((above & ((1 << 52) - 1)) + SQRT_HALF_BITS_LONG).bitcast(long)
-    e = (above >> 52).cast(like(magnitude, dtypes.int32)).cast(long)  # vectors convert int32 faster
+    long, int_dtype = like(magnitude, dtypes.float64), like(magnitude, dtypes.int64)
+    bits_above = magnitude.cast(long).bitcast(int_dtype) + -SQRT_HALF_BITS_LONG
+    m = ((bits_above & ((1 << 52) - 1)) + SQRT_HALF_BITS_LONG).bitcast(long)
+    e = (bits_above >> 52).cast(like(magnitude, dtypes.int32)).cast(long)  # vectors convert int32 faster
     s = (m + -1.0) / (m + 1.0)
     value = mulacc(polynomial(s * s, LOG2_OF_RATIO), s, e)
     value = (magnitude < math.inf).where(value, magnitude.cast(long))  # infinity and NaN stay
     return magnitude.eq(0.0).where(-math.inf, value)
 
 
-def _exp2_long(x: UOp) -> UOp:
+def _compute_exp2_long(x: UOp) -> UOp:
     """Returns 2**x in float64 for |x| ≤ 200. Beyond, no result is a float32, so it returns 0 or the value at the
     bound."""
     x = x.maximum(-1023.0).minimum(200.0)  # the scale for -1023 is 0

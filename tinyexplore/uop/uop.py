@@ -116,18 +116,18 @@ def _are_sizes(first: UOp, second: Any) -> bool:
     return bool(mask & _VARIABLE and not mask & NO_SIZE)
 
 
-def _sources(node: UOp) -> tuple[UOp, ...]:
+def _get_sources(node: UOp) -> tuple[UOp, ...]:
     return node.src
 
 
-def _head(node: UOp) -> str:
+def _format_head(node: UOp) -> str:
     if node.op is Ops.CONST:
         return f"UOp.const({node.dtype!r}, {argument_text(node.arg)}"
     arg = "" if node.arg is None else f", arg={argument_text(node.arg)}"
     return f"UOp({node.op!r}, {node.dtype!r}{arg}"
 
 
-def _rest(node: UOp) -> str:
+def _format_tail(node: UOp) -> str:
     return ")"
 
 
@@ -212,7 +212,7 @@ class UOp:
         The text needs `from tinyexplore import dtypes` and `from tinyexplore.uop import Axis, AxisKind, Ops, UOp`. A
         node that several nodes use gets a name, `x0`, `x1`, …, at its first occurrence. name: another letter.
         """
-        return tree_text(self, _sources, _head, _rest, name)
+        return tree_text(self, _get_sources, _format_head, _format_tail, name)
 
     # *** creation ***
 
@@ -274,13 +274,13 @@ class UOp:
             return UOp.const(self.dtype.vec(count), self.arg)
         return UOp(Ops.VECTORIZE, self.dtype.vec(count), (self,) * count)
 
-    def _operand(self, other: Any) -> UOp:
+    def _to_operand(self, other: Any) -> UOp:
         if isinstance(other, UOp):
             return other
         if type(other) is not int:
             if not isinstance(other, Number):
-                kind = type(other).__name__
-                raise TypeError(f"arithmetic of {self!r} and {kind}: need a number, a size or a Tensor")
+                type_name = type(other).__name__
+                raise TypeError(f"arithmetic of {self!r} and {type_name}: need a number, a size or a Tensor")
             if self.dtype is _INDEX and other != int(other):  # type: ignore[call-overload]
                 raise TypeError(f"arithmetic of {self.render()} and {other!r}: sizes are whole numbers")
         return UOp.const(self.dtype, other)
@@ -290,13 +290,13 @@ class UOp:
         if not isinstance(other, UOp):
             if type(other) is not int and getattr(other, "__array_priority__", 0) > 0:
                 return NotImplemented
-            number = self._number() if op in _OF_NUMBERS else self
-            return number.alu(op, number._operand(other))
+            number = self._to_number() if op in _OF_NUMBERS else self
+            return number.alu(op, number._to_operand(other))
         if op in _OF_NUMBERS and (self.dtype is _BOOL or other.dtype is _BOOL):
-            return self._number().alu(op, other._number())
+            return self._to_number().alu(op, other._to_number())
         return self.alu(op, other)
 
-    def _number(self) -> UOp:
+    def _to_number(self) -> UOp:
         """Converts a comparison of sizes to 1 or 0, for arithmetic. Returns any other node unchanged."""
         if self.dtype is not _BOOL or not _are_sizes(self, self):
             return self
@@ -309,20 +309,20 @@ class UOp:
         return self._with(Ops.ADD, other)
 
     def __radd__(self, other: Any) -> UOp:
-        number = self._number()
-        return number._operand(other).alu(Ops.ADD, number)
+        number = self._to_number()
+        return number._to_operand(other).alu(Ops.ADD, number)
 
     def __sub__(self, other: Any) -> UOp:
         if not isinstance(other, (UOp, Number)):
             return self._with(Ops.ADD, other)  # the result of the other operand (a Tensor's), or an error
-        number = self._number()
-        other = number._operand(other)._number()
+        number = self._to_number()
+        other = number._to_operand(other)._to_number()
         if dtypes.is_float(other.dtype):
             return number.alu(Ops.ADD, other.alu(Ops.NEG))
         return number.alu(Ops.ADD, other * -1)
 
     def __rsub__(self, other: Any) -> UOp:
-        return self._number()._operand(other) - self
+        return self._to_number()._to_operand(other) - self
 
     def __mul__(self, other: Any) -> UOp:
         if type(other) is UOp and self.dtype is other.dtype is not _BOOL:  # as in `__add__`
@@ -330,8 +330,8 @@ class UOp:
         return self._with(Ops.MUL, other)
 
     def __rmul__(self, other: Any) -> UOp:
-        number = self._number()
-        return number._operand(other).alu(Ops.MUL, number)
+        number = self._to_number()
+        return number._to_operand(other).alu(Ops.MUL, number)
 
     def __truediv__(self, other: Any) -> UOp:
         if self.dtype is _INDEX and isinstance(other, (UOp, Number)):
@@ -340,19 +340,19 @@ class UOp:
 
     def __floordiv__(self, other: Any) -> UOp:
         if isinstance(other, (UOp, Number)) and _are_sizes(self, other):
-            return Queries.floor_divided(*self._numbers(other))
+            return Queries.floor_divided(*self._to_numbers(other))
         return self._with(Ops.IDIV, other)
 
     def __rfloordiv__(self, other: Any) -> UOp:
-        return self._number()._operand(other) // self
+        return self._to_number()._to_operand(other) // self
 
     def __mod__(self, other: Any) -> UOp:
         if isinstance(other, (UOp, Number)) and _are_sizes(self, other):
-            return Queries.floor_remainder(*self._numbers(other))
+            return Queries.floor_remainder(*self._to_numbers(other))
         return self._with(Ops.MOD, other)
 
     def __rmod__(self, other: Any) -> UOp:
-        return self._number()._operand(other) % self
+        return self._to_number()._to_operand(other) % self
 
     def __divmod__(self, other: Any) -> tuple[UOp, UOp]:
         return self // other, self % other
@@ -360,9 +360,9 @@ class UOp:
     def __rdivmod__(self, other: Any) -> tuple[UOp, UOp]:
         return other // self, other % self
 
-    def _numbers(self, other: Any) -> tuple[UOp, UOp]:
-        number = self._number()
-        return number, number._operand(other)._number()
+    def _to_numbers(self, other: Any) -> tuple[UOp, UOp]:
+        number = self._to_number()
+        return number, number._to_operand(other)._to_number()
 
     def __and__(self, other: Any) -> UOp:
         return self._with(Ops.AND, other)
@@ -384,7 +384,7 @@ class UOp:
         return self._with(Ops.SHR, other)
 
     def __neg__(self) -> UOp:
-        return self._number().alu(Ops.NEG)
+        return self._to_number().alu(Ops.NEG)
 
     def __lt__(self, other: Any) -> UOp:
         return self._with(Ops.CMPLT, other)
@@ -395,30 +395,30 @@ class UOp:
     def __gt__(self, other: Any) -> UOp:
         if not isinstance(other, (UOp, Number)):
             return self._with(Ops.CMPLT, other)  # the result of the other operand (a Tensor's), or an error
-        return self._operand(other).alu(Ops.CMPLT, self)
+        return self._to_operand(other).alu(Ops.CMPLT, self)
 
     def __ge__(self, other: Any) -> UOp:
         if not isinstance(other, (UOp, Number)):
             return self._with(Ops.CMPLE, other)  # the result of the other operand (a Tensor's), or an error
-        return self._operand(other).alu(Ops.CMPLE, self)
+        return self._to_operand(other).alu(Ops.CMPLE, self)
 
     def eq(self, other: Any) -> UOp:
-        return self.alu(Ops.CMPEQ, self._operand(other))
+        return self.alu(Ops.CMPEQ, self._to_operand(other))
 
     def ne(self, other: Any) -> UOp:
-        return self.alu(Ops.CMPNE, self._operand(other))
+        return self.alu(Ops.CMPNE, self._to_operand(other))
 
     def maximum(self, other: Any) -> UOp:
-        return self.alu(Ops.MAX, self._operand(other))
+        return self.alu(Ops.MAX, self._to_operand(other))
 
     def minimum(self, other: Any) -> UOp:
-        return self.alu(Ops.MIN, self._operand(other))
+        return self.alu(Ops.MIN, self._to_operand(other))
 
     def where(self, yes: Any, no: Any) -> UOp:
         """Returns `yes` where self holds, else `no`, lane by lane. At least one of the two must be a UOp."""
         if not isinstance(yes, UOp):
             yes = UOp.const(no.dtype, yes)
-        return self.alu(Ops.WHERE, yes, yes._operand(no))
+        return self.alu(Ops.WHERE, yes, yes._to_operand(no))
 
     # *** sizes (`tinyexplore.uop.symbolic`) ***
 
@@ -548,55 +548,57 @@ class UOp:
         only_axes = all([node.op is Ops.RANGE for node in replacements])
         axes = frozenset(replacements) if only_axes else None
         mask = ops_mask(node.op for node in replacements)
-        return self._substituted(dict(replacements), mask, how, axes, _CLOSES)
+        return self._substitute_in(dict(replacements), mask, how, axes, _CLOSES)
 
-    def substitute_more(self, done: dict[UOp, UOp], ops: Iterable[Ops], how: str) -> UOp:
-        """Calls `substitute` and keeps the results in `done`, so that calls for many graphs visit each shared node
-        once.
+    def substitute_more(self, replacements: dict[UOp, UOp], ops: Iterable[Ops], how: str) -> UOp:
+        """Calls `substitute` and keeps the results in `replacements`, so that calls for many graphs visit each shared
+        node once.
 
-        `done` starts empty or with replacements. Between calls, a replacement of a node may be added if its operation
-        is one of `ops` and no earlier call visited it.
+        `replacements` starts empty or with replacements. Between calls, a replacement of a node may be added if its
+        operation is one of `ops` and no earlier call visited it.
         """
-        return self._substituted(done, ops_mask(ops), how, None, 0)
+        return self._substitute_in(replacements, ops_mask(ops), how, None, 0)
 
     def with_axes(self, index_of: Mapping[UOp, UOp], how: str) -> UOp:
         """Calls `substitute` for RANGEs that are open here. Skips nodes that do not depend on them."""
-        return self._substituted(dict(index_of), ops_mask(node.op for node in index_of), how, frozenset(index_of), 0)
+        return self._substitute_in(dict(index_of), ops_mask(node.op for node in index_of), how, frozenset(index_of), 0)
 
-    def _substituted(
-        self, done: dict[UOp, UOp], mask: int, how: str | None, axes: frozenset[UOp] | None, closing: int
+    def _substitute_in(
+        self, replacements: dict[UOp, UOp], mask: int, how: str | None, axes: frozenset[UOp] | None, closing: int
     ) -> UOp:
         """Implements the substitutions.
 
-        done: the replacements, to which results are added.
+        replacements: the replacements, to which results are added.
         mask: the operations of the replaced nodes.
         axes: nodes that depend on none of them are left unchanged, unless an operation of `closing` is below.
         """
         recorder = active_recorder() if how is not None else None
-        result_of = done.__getitem__
-        if self in done:
-            return done[self]
+        result_of = replacements.__getitem__
+        if self in replacements:
+            return replacements[self]
         if not self.mask & mask or not (axes is None or self.mask & closing or not axes.isdisjoint(self.ranges)):
             return self
         path = []  # as in `toposort`
         node, sources = self, iter(self.src)
         while True:
             for source in sources:
-                if source in done:
+                if source in replacements:
                     continue
                 source_mask = source.mask
                 if source_mask & mask and (axes is None or source_mask & closing or not axes.isdisjoint(source.ranges)):
                     path.append((node, sources))
                     node, sources = source, iter(source.src)
                     break
-                done[source] = source
+                replacements[source] = source
             else:
                 src = tuple(map(result_of, node.src))
-                after = done[node] = node if src == node.src else make_uop(node.op, node.dtype, src, node.arg)
-                if recorder is not None and after is not node:
-                    recorder.record(derived((node, after, how or "")))
+                replacement = replacements[node] = (
+                    node if src == node.src else make_uop(node.op, node.dtype, src, node.arg)
+                )
+                if recorder is not None and replacement is not node:
+                    recorder.record(derived((node, replacement, how or "")))
                 if not path:
-                    return after
+                    return replacement
                 node, sources = path.pop()
 
 
@@ -620,14 +622,14 @@ def make_uop(op: Ops, dtype: AnyDType, src: tuple[UOp, ...], arg: Any = None) ->
     ranges = _NO_RANGES
     for source in src:
         mask |= source.mask
-        more = source.ranges
-        if more is not ranges and not more <= ranges:
-            ranges = more if ranges <= more else ranges | more
+        source_ranges = source.ranges
+        if source_ranges is not ranges and not source_ranges <= ranges:
+            ranges = source_ranges if ranges <= source_ranges else ranges | source_ranges
     if op_bit & _OPENS_OR_CLOSES:
         ranges = _open_ranges(node, ranges)
         if op is Ops.RANGE:
-            kind = arg.kind
-            mask |= _KIND_BIT[kind] | (LANES_BIT if kind is AxisKind.VECTOR else 0)
+            axis_kind = arg.kind
+            mask |= _KIND_BIT[axis_kind] | (LANES_BIT if axis_kind is AxisKind.VECTOR else 0)
     node.mask = _masks.setdefault(mask, mask)
     node.ranges = ranges
     node.settled = None

@@ -25,7 +25,7 @@ from tinyexplore.uop import (
     var,
 )
 from tinyexplore.uop.algebra import SIMPLIFY
-from tinyexplore.uop.pattern import _compiled
+from tinyexplore.uop.pattern import _compile_text
 
 x, y, c = var("x"), var("y"), cvar("c")
 
@@ -159,10 +159,10 @@ def test_rules_of_one_form_share_their_text_and_nothing_else() -> None:
     at_least = law("at_least", x.maximum(3), x)
     at_most = law("at_most", x.minimum(7), x)
     three, seven = A.alu(Ops.MAX, index_const(3)), A.alu(Ops.MIN, index_const(7))
-    _compiled.cache_clear()
+    _compile_text.cache_clear()
     assert (at_least(three), at_most(seven)) == (A, A)
     assert at_least(A.alu(Ops.MAX, index_const(7))) is None and at_least(seven) is None
-    assert _compiled.cache_info().misses == 1
+    assert _compile_text.cache_info().misses == 1
     names = [rule.matchers[None].__code__.co_filename for rule in (at_least, at_most)]
     assert names == ["<matcher of at_least>", "<matcher of at_most>"]
 

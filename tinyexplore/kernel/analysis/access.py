@@ -47,11 +47,11 @@ def outer_row_axis(kernel: Kernel, axis: UOp) -> bool:
     return False
 
 
-def best_block(size: int, most: int, limit: int) -> int:
-    """Returns the largest block of at most `most` and `limit` rows that wastes no more than an eighth of the work."""
-    most = min(most, limit, size)
-    for block in range(most, 1, -1):
-        done = -(-size // block) * block
-        if done * 8 <= size * 9:
+def best_block(size: int, largest: int, limit: int) -> int:
+    """Returns the largest block of at most `largest` and `limit` rows that wastes at most an eighth of the work."""
+    largest = min(largest, limit, size)
+    for block in range(largest, 1, -1):
+        computed_rows = -(-size // block) * block
+        if computed_rows * 8 <= size * 9:
             return block
-    return most if most > 1 else 1
+    return largest if largest > 1 else 1

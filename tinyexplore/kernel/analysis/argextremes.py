@@ -50,26 +50,30 @@ def find_argextremes(reduces: Iterable[UOp]) -> Iterator[ArgExtreme]:
         if reduce.arg is not Ops.MIN or not dtypes.is_int(reduce.dtype) or reduce.src[0].op is not Ops.WHERE:
             continue
         holds, position, none = reduce.src[0].src
-        sides, index_loops = match_equality(holds), reduce.src[1:]
-        if sides is None or bounds(position)[1] > bounds(none)[0] or not is_increasing(position, index_loops):
+        value_and_extreme, index_loops = match_equality(holds), reduce.src[1:]
+        if (
+            value_and_extreme is None
+            or bounds(position)[1] > bounds(none)[0]
+            or not is_increasing(position, index_loops)
+        ):
             continue
-        value, whole = sides
+        value, whole_extreme = value_and_extreme
         if not value.ranges.issuperset(sequential_loops(index_loops)):
             continue  # the value is the same in several steps, so its comparison would be outside the loop
-        for others, by_value in extremes.items():
-            loops = same_loops(index_loops, others)
-            if loops is None or others == index_loops:
+        for extreme_loops, by_value in extremes.items():
+            loops = same_loops(index_loops, extreme_loops)
+            if loops is None or extreme_loops == index_loops:
                 continue
             extreme = next(
                 (
                     candidate
                     for candidate in by_value.get(value.substitute(loops), ())
-                    if is_part_of_extreme(candidate, whole, value)
+                    if is_part_of_extreme(candidate, whole_extreme, value)
                 ),
                 None,
             )
             if extreme is not None and extreme.dtype.count == reduce.dtype.count:
-                yield ArgExtreme(reduce, extreme, loops, whole, holds.op is Ops.OR)
+                yield ArgExtreme(reduce, extreme, loops, whole_extreme, holds.op is Ops.OR)
                 break
 
 
@@ -82,24 +86,26 @@ def match_equality(holds: UOp) -> tuple[UOp, UOp] | None:
     return (holds.src[0], holds.src[1]) if holds.op is Ops.CMPEQ else None
 
 
-def same_loops(loops: Sequence[UOp], others: Sequence[UOp]) -> dict[UOp, UOp] | None:
-    """Maps each of `loops` to the loop of `others` at the same position. None unless they differ only in their ids."""
-    if len(loops) != len(others):
+def same_loops(loops: Sequence[UOp], other_loops: Sequence[UOp]) -> dict[UOp, UOp] | None:
+    """Maps each of `loops` to the loop of `other_loops` at the same position; None unless only their ids differ."""
+    if len(loops) != len(other_loops):
         return None
-    pairs = dict(zip(loops, others))
-    alike = all(loop.src == other.src and loop.arg.kind is other.arg.kind for loop, other in pairs.items())
+    pairs = dict(zip(loops, other_loops))
+    alike = all(
+        loop.src == other_loop.src and loop.arg.kind is other_loop.arg.kind for loop, other_loop in pairs.items()
+    )
     return pairs if alike else None
 
 
-def is_part_of_extreme(extreme: UOp, whole: UOp, value: UOp) -> bool:
-    """Whether `whole` is an extreme of which `extreme` is one part, as a scalar or in all lanes.
+def is_part_of_extreme(extreme: UOp, whole_extreme: UOp, value: UOp) -> bool:
+    """Whether `whole_extreme` is an extreme of which `extreme` is one part, as a scalar or in all lanes.
 
     If `value` is cast from a small float to a wider one, `extreme` may be cast back in between: rounding keeps the
     order.
     """
     types = {value.dtype.scalar, value.src[0].dtype.scalar} if value.op is Ops.CAST else set()
     floats = types if all(dtypes.is_float(dtype) for dtype in types) else set()
-    pending = [whole]
+    pending = [whole_extreme]
     while pending:
         node = pending.pop()
         if node is extreme:
@@ -151,10 +157,13 @@ def factors_of(position: UOp, loops: frozenset[UOp]) -> dict[UOp, int] | None:
         inner = factors_of(position.src[0], loops)
         return None if inner is None else {loop: factor * position.src[1].arg for loop, factor in inner.items()}
     if position.op is Ops.ADD:
-        first, second = (factors_of(src, loops) for src in position.src)
-        if first is None or second is None:
+        first_factors, second_factors = (factors_of(src, loops) for src in position.src)
+        if first_factors is None or second_factors is None:
             return None
-        return {loop: first.get(loop, 0) + second.get(loop, 0) for loop in first.keys() | second.keys()}
+        return {
+            loop: first_factors.get(loop, 0) + second_factors.get(loop, 0)
+            for loop in first_factors.keys() | second_factors.keys()
+        }
     return None
 
 

@@ -77,16 +77,16 @@ def mask_unless(condition: UOp, masked: float) -> CausalMask | None:
             break
     if condition.op not in (Ops.CMPLT, Ops.CMPLE):
         return None
-    left, right = (strip_casts(src) for src in condition.src)
-    if dtypes.is_float(left.dtype):
+    smaller, larger = (strip_casts(src) for src in condition.src)
+    if dtypes.is_float(smaller.dtype):
         return None
     strict = condition.op is Ops.CMPLT
     if not holds:  # not a < b is b <= a
-        left, right, strict = right, left, not strict
-    terms, constant = linear_terms(right)
-    for term, factor in linear_terms(left)[0].items():
+        smaller, larger, strict = larger, smaller, not strict
+    terms, constant = linear_terms(larger)
+    for term, factor in linear_terms(smaller)[0].items():
         terms[term] = terms.get(term, 0) - factor
-    constant -= linear_terms(left)[1]
+    constant -= linear_terms(smaller)[1]
     rows = [term for term, factor in terms.items() if factor == 1]
     columns = [term for term, factor in terms.items() if factor == -1]
     if len(terms) != 2 or not rows or not columns or any(term.op is not Ops.RANGE for term in terms):

@@ -31,12 +31,20 @@ def step_bytes(load: IndexStrides, axis: UOp) -> int:
 
 def axes_read_by_step(load: IndexStrides, axis: UOp) -> frozenset[UOp]:
     """Returns the axes along which one step of `axis` reads an operand."""
-    return frozenset([other for other in load.node.ranges if other.arg.kind not in LOOPS or other.arg.id > axis.arg.id])
+    return frozenset(
+        [
+            inner_axis
+            for inner_axis in load.node.ranges
+            if inner_axis.arg.kind not in LOOPS or inner_axis.arg.id > axis.arg.id
+        ]
+    )
 
 
 def footprint_bytes(load: IndexStrides, axis: UOp) -> int:
     """Returns how many bytes of an operand one step of `axis` reads."""
-    return prod(other.size for other in axes_read_by_step(load, axis)) * int(load.node.src[0].dtype.base.itemsize)
+    return prod(inner_axis.size for inner_axis in axes_read_by_step(load, axis)) * int(
+        load.node.src[0].dtype.base.itemsize
+    )
 
 
 def is_read_once(kernel: Kernel, load: IndexStrides) -> bool:

@@ -77,6 +77,12 @@ def main_reduce(kernel: Kernel) -> UOp | None:
         return kernel.reduces[0] if kernel.reduces else None
     steps = {reduce: prod(axis.size for axis in reduce.ranges.union(reduce.src[1:])) for reduce in kernel.reduces}
     main = max(steps, key=lambda reduce: steps[reduce])
-    nested = any(main in other.toposort() or other in main.toposort() for other in steps if other is not main)
-    little = DOMINANCE_RATIO * sum(steps[other] for other in steps if other is not main) <= steps[main]
+    nested = any(
+        main in other_reduce.toposort() or other_reduce in main.toposort()
+        for other_reduce in steps
+        if other_reduce is not main
+    )
+    little = (
+        DOMINANCE_RATIO * sum(steps[other_reduce] for other_reduce in steps if other_reduce is not main) <= steps[main]
+    )
     return main if little and not nested else None

@@ -56,10 +56,10 @@ def vector_along(index: UOp, loop: UOp, most_bytes: int) -> int:
     pointer, idx, *valid = index.src
     terms, constant = linear_terms(idx)
     strays = any(loop in node.ranges for node in (*terms, *valid) if node is not loop)
-    most: int = most_bytes // pointer.dtype.base.itemsize
-    if most < 2 or terms.pop(loop, 0) != 1 or strays or not loop.is_static:
+    most_elements: int = most_bytes // pointer.dtype.base.itemsize
+    if most_elements < 2 or terms.pop(loop, 0) != 1 or strays or not loop.is_static:
         return 1
-    return gcd(most, loop.size, constant, *terms.values())
+    return gcd(most_elements, loop.size, constant, *terms.values())
 
 
 def block_number(start: UOp) -> UOp | None:

@@ -50,10 +50,10 @@ class Fit:
     @property
     def work_done(self) -> float:
         """Returns the ratio of multiply-adds that the cores compute to those that are needed."""
-        done = 1.0
+        ratio = 1.0
         for axis, amount in self.axes:
-            done *= -(-axis.size // amount) * amount / axis.size
-        return done
+            ratio *= -(-axis.size // amount) * amount / axis.size
+        return ratio
 
 
 def cores_of(target: Target) -> tuple[TensorCore, ...]:
@@ -88,9 +88,9 @@ def fit_of(kernel: Kernel, steps: UOp, amount: int) -> Fit | str:
     if reduce.arg is not Ops.ADD or reduce.src[0].op is not Ops.MUL:
         return "it does not sum products of two factors"
     all_fits = list(fits(kernel, reduce, steps, amount))
-    along = (lambda fit: fit.columns.arg.id) if not target.has_local else lambda fit: 0  # C is stored row by row
+    column_id = (lambda fit: fit.columns.arg.id) if not target.has_local else lambda fit: 0  # C is stored row by row
     return (
-        max(all_fits, key=lambda fit: (-fit.work_done, along(fit)))
+        max(all_fits, key=lambda fit: (-fit.work_done, column_id(fit)))
         if all_fits
         else reason_against_cores(kernel, reduce, amount)
     )
@@ -98,15 +98,15 @@ def fit_of(kernel: Kernel, steps: UOp, amount: int) -> Fit | str:
 
 def fits(kernel: Kernel, reduce: UOp, steps: UOp, amount: int) -> Iterator[Fit]:
     """Yields every fit: either factor as A, and all pairs of axes as rows and columns, innermost axes first."""
-    first, second = reduce.src[0].src
+    first_factor, second_factor = reduce.src[0].src
     stored = frozenset.intersection(*(store.ranges for store in kernel.ast.src))
     axes = [axis for axis in reversed(kernel.output_axes) if axis.arg.kind is AxisKind.GLOBAL and axis.is_static]
     axes = [axis for axis in axes if axis in stored and not axis.arg.ahead]
-    for left, right in ((first, second), (second, first)):
-        rows = [axis for axis in axes if axis in left.ranges and axis not in right.ranges]
-        columns = [axis for axis in axes if axis in right.ranges and axis not in left.ranges]
-        for core in usable_cores(kernel.target, factor_dtype(left, right), reduce.dtype):
-            a, b = (factor if core.factor is reduce.dtype else factor.src[0] for factor in (left, right))
+    for factor_a, factor_b in ((first_factor, second_factor), (second_factor, first_factor)):
+        rows = [axis for axis in axes if axis in factor_a.ranges and axis not in factor_b.ranges]
+        columns = [axis for axis in axes if axis in factor_b.ranges and axis not in factor_a.ranges]
+        for core in usable_cores(kernel.target, factor_dtype(factor_a, factor_b), reduce.dtype):
+            a, b = (factor if core.factor is reduce.dtype else factor.src[0] for factor in (factor_a, factor_b))
             if core.tiles and not a.op is b.op is Ops.LOAD:
                 continue
             if core.dims[2] == amount:

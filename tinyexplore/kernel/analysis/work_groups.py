@@ -44,8 +44,8 @@ def group_dimensions(ast: UOp) -> list[list[UOp]]:
     if not grouped:
         return [[axis] for axis in local]
     outer_axes = frozenset[UOp]().union(*(reduce.ranges for reduce in grouped_reductions(ast)))
-    along = [axis for axis in local if axis.size == grouped[0].size and axis not in outer_axes][:1]
-    return [[*grouped, *along], *([axis] for axis in local if axis not in along)]
+    first_local = [axis for axis in local if axis.size == grouped[0].size and axis not in outer_axes][:1]
+    return [[*grouped, *first_local], *([axis] for axis in local if axis not in first_local)]
 
 
 def group_items(ast: UOp) -> int:
@@ -73,7 +73,7 @@ def shared_bytes(ast: UOp) -> int:
     for reduce in grouped_reductions(ast):
         axis = group_axis_of(reduce)
         assert axis is not None
-        steps = prod(other.size for other in reduce.ranges if other.arg.kind in written_out)
+        steps = prod(loop.size for loop in reduce.ranges if loop.arg.kind in written_out)
         total += axis.size * steps * int(reduce.dtype.itemsize)
     return total
 

@@ -79,10 +79,10 @@ def hand_coded(kernel: Kernel, without: frozenset[str] = frozenset()) -> Kernel:
         if recorder is not None:
             recorder.record(HeuristicConsidered(decision, settled_by))
         if not settled_by:
-            after = apply_heuristic(kernel, decision)
-            if after is not kernel:
+            new_kernel = apply_heuristic(kernel, decision)
+            if new_kernel is not kernel:
                 settled.update(dict.fromkeys(decision.settles, decision.name))
-            kernel = after
+            kernel = new_kernel
     return kernel
 
 

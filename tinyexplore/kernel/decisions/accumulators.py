@@ -39,16 +39,16 @@ def add_accumulators(kernel: Kernel) -> Proposals:
             kernel = yield Proposal(unrolled, "independent accumulators hide the latency of the sum")
 
 
-def independent_sums(reduce: UOp, loops: Sequence[UOp], most: int) -> Opt | None:
+def independent_sums(reduce: UOp, loops: Sequence[UOp], most_accumulators: int) -> Opt | None:
     """Returns UNROLL of the longest of `loops` by the number of accumulators; None if the register tile has enough of
     them.
 
-    most: the number of accumulators that keep a core busy.
+    most_accumulators: the number of accumulators that keep a core busy.
     """
     all_axes = (*reduce.ranges, *reduce.src[1:])
     tiles = prod(axis.size for axis in all_axes if axis.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
-    sums = min(ALONGSIDE, most // tiles)
-    exceeds("independent sums that the register tile has", tiles, most // 2)
+    sums = min(ALONGSIDE, most_accumulators // tiles)
+    exceeds("independent sums that the register tile has", tiles, most_accumulators // 2)
     axis = max(loops, key=lambda axis: (axis.size, axis.arg.id), default=None)
     if sums < 2 or axis is None or axis.size < 2:
         return None

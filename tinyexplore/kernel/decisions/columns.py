@@ -33,8 +33,8 @@ def block_columns(kernel: Kernel) -> Proposals:
     columns = next((axis for axis in kernel.output_axes if is_outer_of(axis, reduced.lanes, accesses)), None)
     if columns is None:
         return
-    (loop, *others) = kernel.plain_reduces[0].src[1:]
-    is_plain = len(kernel.plain_reduces) == 1 and not others
+    (loop, *other_loops) = kernel.plain_reduces[0].src[1:]
+    is_plain = len(kernel.plain_reduces) == 1 and not other_loops
     load = next((access for access in accesses if not access.is_store and loop in access.node.ranges), None)
     if is_plain and load is not None and columns.is_static:
         if is_read_in_order(kernel, load, columns, loop):

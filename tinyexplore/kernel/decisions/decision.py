@@ -77,13 +77,13 @@ def weigh(quantity: str, options: Mapping[str, float], chosen: str, *, least: bo
         recorder.record(OptionsScored(quantity, tuple(options.items()), chosen, least))
 
 
-def block_of(steps: str, size: int, most: int, limit: int) -> int:
+def block_of(steps: str, size: int, largest: int, limit: int) -> int:
     """Returns `best_block`. Records the ratio of work done to work needed for each block size."""
-    size_of_block = best_block(size, most, limit)
+    size_of_block = best_block(size, largest, limit)
     recorder = active_recorder()
     if recorder is not None:
         title = f"{steps} at a time: work done over work wanted, the largest that wastes little"
-        work = [(str(block), -(-size // block) * block / size) for block in range(min(most, limit, size), 1, -1)]
+        work = [(str(block), -(-size // block) * block / size) for block in range(min(largest, limit, size), 1, -1)]
         if work:
             recorder.record(OptionsScored(title, tuple(work), str(size_of_block), True))
     return size_of_block

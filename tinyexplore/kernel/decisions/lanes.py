@@ -74,8 +74,8 @@ def lanes_of_results(kernel: Kernel, accesses: Sequence[IndexStrides]) -> Genera
         walked, short = interleaved
         reason = "neighboring results are interleaved in registers, not stored one by one"
         kernel = yield Proposal(Opt(OptOps.VECTOR, walked.arg.id, lanes_for(kernel, walked)), reason)
-        for other in short:
-            kernel = yield Proposal(Opt(OptOps.UPCAST, other.arg.id, other.size), reason)
+        for short_axis in short:
+            kernel = yield Proposal(Opt(OptOps.UPCAST, short_axis.arg.id, short_axis.size), reason)
     elif lanes > 1 and reaches(
         "2 × lanes along this axis, against lanes along the reduction", lanes * 2, reduced_lanes(kernel, accesses)
     ):
@@ -135,11 +135,11 @@ def interleaved_with(inner: list[UOp], accesses: Sequence[IndexStrides]) -> tupl
 
 def reduced_lanes(kernel: Kernel, accesses: Sequence[IndexStrides]) -> int:
     """Returns the most lanes that a reduction could have along one of its own axes."""
-    most = 1
+    most_lanes = 1
     for reduce in kernel.reduces:
         reduction_indices = set(reduce.src[0].find(Ops.INDEX))
         reduction_accesses = [access for access in accesses if access.node in reduction_indices]
         for axis in reduce.src[1:]:
             if vector_score(axis, reduction_accesses) > 0:
-                most = max(most, lanes_for(kernel, axis))
-    return most
+                most_lanes = max(most_lanes, lanes_for(kernel, axis))
+    return most_lanes

@@ -59,8 +59,8 @@ def prefetch(kernel: Kernel) -> Proposals:
         steps = {
             loop.arg.name: sum(step_bytes(load, loop) for load in loads) for loop in sorted(loops, key=loop_number)
         }
-        chosen = next(loop.arg.name for loop in kernel.axes if loop.arg.id == choice.opt.axis)
-        weigh(AHEAD_BY, steps, chosen)
+        chosen_name = next(loop.arg.name for loop in kernel.axes if loop.arg.id == choice.opt.axis)
+        weigh(AHEAD_BY, steps, chosen_name)
         yield choice
 
 
@@ -117,7 +117,9 @@ def row_read_again(kernel: Kernel, loads: list[IndexStrides]) -> tuple[UOp, int]
     is_kept = bool(kernel.find(Ops.BARRIER))
     is_dear = not OpGroups.TRANSCENDENTAL.isdisjoint(kernel.by_op)
     for axis in reversed(kernel.output_axes):
-        ends_in_row = any(other.arg.kind in LOOPS and other.arg.id > axis.arg.id for other in kernel.output_axes)
+        ends_in_row = any(
+            inner_loop.arg.kind in LOOPS and inner_loop.arg.id > axis.arg.id for inner_loop in kernel.output_axes
+        )
         if not ends_in_row and is_dear:
             continue
         # filling a row buffer leaves time for a prefetch; reading a short row again takes as long as prefetching it
@@ -188,8 +190,8 @@ def jumping_walk(kernel: Kernel, load: IndexStrides) -> tuple[UOp, int] | None:
     jumping = next((axis for axis in loops if step_bytes(load, axis) >= target.page_bytes), None)
     if jumping is None:
         return None
-    read, most = footprint_bytes(load, jumping), min(target.page_bytes, step_bytes(load, jumping) // 2)
-    if exceeds(f"bytes read of each page that {jumping.arg.name} steps into", read, most):
+    bytes_read, most_bytes = footprint_bytes(load, jumping), min(target.page_bytes, step_bytes(load, jumping) // 2)
+    if exceeds(f"bytes read of each page that {jumping.arg.name} steps into", bytes_read, most_bytes):
         return None
     step = footprint_bytes(load, jumping)
     # bytes read in a step that takes long enough to request the next pages
@@ -216,8 +218,8 @@ def steps_ahead(load: IndexStrides, axis: UOp, target: Target, is_only: bool) ->
     """
     l2_bytes, nearby, walk = target.l2_bytes, step_bytes(load, axis), footprint_bytes(load, axis)
     # hardware fetches lines in pairs: the next line is on its way
-    least = 2 if is_only or nearby == target.line_bytes else 1
-    steps = max(least, min(MOST_STEPS, l2_bytes // 4 // walk))
+    fewest_steps = 2 if is_only or nearby == target.line_bytes else 1
+    steps = max(fewest_steps, min(MOST_STEPS, l2_bytes // 4 // walk))
     in_memory = nearby == target.line_bytes or not is_only or comes_from_memory(load, target)
     return steps if in_memory and MOST_STEPS * steps <= axis.size and (steps + 1) * walk <= 6 * l2_bytes else 0
 

@@ -169,14 +169,14 @@ def reduced_cost(product: Product) -> float:
         if 1 not in strides or not strides <= {0, 1} or loop.size < kernel.lanes:
             continue
         blocks, remainder = divmod(loop.size, kernel.lanes)
-        done = (blocks + remainder) * kernel.lanes / loop.size
+        computed_vectors = (blocks + remainder) * kernel.lanes / loop.size
         rows, columns = sums_in_registers(target)
         shared = (1 / rows + 1 / columns) / 2
         loads = LOAD * shared * len(product.loads)
         tile_bytes = (rows + columns) * product.steps * max(map(itemsize, product.loads))
         is_far_tile = len(product.reduce.src) == 2 and 2 * tile_bytes > target.l1_bytes
         tile = 1 + (target.far_load if is_far_tile else target.hidden_load) * 2 * shared
-        best = min(best, tile * done * (1.0 + loads) + REDUCING * kernel.lanes / product.steps)
+        best = min(best, tile * computed_vectors * (1.0 + loads) + REDUCING * kernel.lanes / product.steps)
     return best
 
 
@@ -198,8 +198,8 @@ def is_packable(product: Product, load: IndexStrides) -> bool:
     rows = product.rows_of([load])
     if not rows or is_masked(load):
         return False
-    first = min(row.arg.id for row in rows)
-    return len([axis for axis in product.outputs if axis in load.node.ranges and axis.arg.id > first]) <= 1
+    first_row_id = min(row.arg.id for row in rows)
+    return len([axis for axis in product.outputs if axis in load.node.ranges and axis.arg.id > first_row_id]) <= 1
 
 
 def panel_fits(product: Product, load: IndexStrides, wide: int) -> bool:
@@ -250,8 +250,8 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
         wide = -(-size // product.kernel.lanes)
         if size >= product.kernel.lanes:
             waste = waste_of(outer.size, merged) * wide * product.kernel.lanes / size
-            others = [row for row in rows if row.axis is not outer]
-            tiles.append(with_rows(product, Tile(waste, wide, 1, None, outer, merged), others, loads))
+            other_rows = [row for row in rows if row.axis is not outer]
+            tiles.append(with_rows(product, Tile(waste, wide, 1, None, outer, merged), other_rows, loads))
     best = min(tiles, key=lambda tile: tile.cost)
     return best if best.cost < WORTH_MERGING * plain.cost else plain
 
@@ -261,8 +261,8 @@ def load_costs(product: Product, lanes: UOp, vectors: list[IndexStrides]) -> tup
     target = product.kernel.target
     if any(serves_few_rows(product, load) for load in vectors):
         return 2 * target.hidden_load, target.far_load  # a narrow tile reads short stretches of each row
-    others = [load for load in product.loads if load not in vectors]
-    if any(serves_few_rows(product, load) and is_strided(product, load) for load in others):
+    scalar_loads = [load for load in product.loads if load not in vectors]
+    if any(serves_few_rows(product, load) and is_strided(product, load) for load in scalar_loads):
         return target.far_load, target.hidden_load
     strided = any(1 < (load.stride(lanes) or 0) <= SHUFFLED_STRIDE for load in vectors)
     return target.hidden_load, target.hidden_load * (STRIDED_LOAD if strided else LOAD)
@@ -308,14 +308,14 @@ def with_rows(product: Product, tile: Tile, rows: list[TileAxis], loads: tuple[f
     registers = product.kernel.target.vector_registers
     spare = registers - tile.wide - 1 - (JOINING if tile.outer is not None else 0)
     best = Tile(tile.cost * (1 + number / tile.wide + vector), tile.wide, 1, None, tile.outer, tile.merged)
-    least = best.cost + tile.cost * crossing
+    least_cost = best.cost + tile.cost * crossing
     for row in rows:
         size = row.axis.size
         for tall in range(2, min(row.most, size, spare // tile.wide) + 1):
             waste = tile.cost * waste_of(size, tall)
             cost = waste * (1 + number / tile.wide + vector / tall)
-            if cost + waste * crossing / tall < least:
-                least = cost + waste * crossing / tall
+            if cost + waste * crossing / tall < least_cost:
+                least_cost = cost + waste * crossing / tall
                 best = Tile(cost, tile.wide, tall, row.axis, tile.outer, tile.merged)
     return best
 
@@ -379,8 +379,10 @@ def nearer_loop_inside(kernel: Kernel, product: Product, lanes: UOp, tile: Tile)
     tiles = {lanes, rows, outer}
     vectors = product.along(lanes)
     walked_by_row = sum(footprint_of_tiles(product, load, tiles) for load in vectors) * (rows.size // tile.tall)
-    others = [load for load in product.loads if load not in vectors]
-    walked_by_block = sum(footprint_of_tiles(product, load, tiles) for load in others) * (outer.size // tile.merged)
+    scalar_loads = [load for load in product.loads if load not in vectors]
+    walked_by_block = sum(footprint_of_tiles(product, load, tiles) for load in scalar_loads) * (
+        outer.size // tile.merged
+    )
     if walked_by_row <= walked_by_block:
         return kernel
     reason = f"reads {walked_by_block >> 10} KiB for all tiles, not {walked_by_row >> 10} KiB"
@@ -390,8 +392,8 @@ def nearer_loop_inside(kernel: Kernel, product: Product, lanes: UOp, tile: Tile)
 
 def footprint_of_tiles(product: Product, load: IndexStrides, tiles: set[UOp]) -> int:
     """Returns the bytes of an operand that all tiles read in one step of the other loops."""
-    others = prod(axis.size for axis in product.outputs if axis not in tiles and axis in load.node.ranges)
-    return buffer_bytes(load) // others
+    steps_of_others = prod(axis.size for axis in product.outputs if axis not in tiles and axis in load.node.ranges)
+    return buffer_bytes(load) // steps_of_others
 
 
 # *** panels ***
@@ -411,18 +413,18 @@ def pack_panels(kernel: Kernel) -> Tiling:
     rows, columns = product.rows_of([panel]), [axis for axis in product.outputs if axis in panel.node.ranges]
     if not rows or not is_worth_packing(product, panel, lanes, rows, columns):
         return kernel
-    first = min(rows, key=lambda axis: axis.arg.id)
-    inner_columns = [axis for axis in columns if axis.arg.id > first.arg.id]
+    outer_row = min(rows, key=lambda axis: axis.arg.id)
+    inner_columns = [axis for axis in columns if axis.arg.id > outer_row.arg.id]
     if len(inner_columns) > 1:
         return kernel
-    row_id = first.arg.id
+    row_id = outer_row.arg.id
     if inner_columns:
         row_id = inner_columns[0].arg.id
         reason = "columns outside: one panel serves all rows"
-        kernel = yield Proposal(Opt(OptOps.SWAP, first.arg.id, row_id), reason)
-    other = product.along(first)
-    if len(rows) == len(columns) == len(other) == 1 and is_strided(product, other[0]):
-        if misses_caches(product, other[0]):
+        kernel = yield Proposal(Opt(OptOps.SWAP, outer_row.arg.id, row_id), reason)
+    row_loads = product.along(outer_row)
+    if len(rows) == len(columns) == len(row_loads) == 1 and is_strided(product, row_loads[0]):
+        if misses_caches(product, row_loads[0]):
             row_id = yield from packed_rows(kernel, min(axis.arg.id for axis in columns + rows), row_id)
     reason = "the panel is packed once and then read sequentially from a cache"
     kernel = yield Proposal(Opt(OptOps.STAGE, row_id), reason)
@@ -478,11 +480,11 @@ def packed_rows(kernel: Kernel, column_id: int, row_id: int) -> Generator[Propos
     (load,) = product.along(row)
     tile_bytes = itemsize(load) * prod(axis.size for axis in load.node.ranges if axis.arg.kind in PACKING_ORDER)
     tall = prod(axis.size for axis in load.node.ranges if axis.arg.kind is AxisKind.UPCAST)
-    most = MOST_L2 * kernel.target.l2_bytes // tile_bytes
+    most_tiles = MOST_L2 * kernel.target.l2_bytes // tile_bytes
     for_each_core = -(-row.size // kernel.target.threads)
     # two blocks per core: the first core to finish takes another
-    block = min(most, -(-row.size // (2 * kernel.target.threads)))
-    if block * tall < ROWS_IN_A_BLOCK and for_each_core <= most:
+    block = min(most_tiles, -(-row.size // (2 * kernel.target.threads)))
+    if block * tall < ROWS_IN_A_BLOCK and for_each_core <= most_tiles:
         block = for_each_core
     block = min(block, -(-row.size // 2))  # a single core also has two blocks
     if block < 2:

@@ -106,11 +106,11 @@ def tile_of_sums(reduced: Reduced) -> Generator[Proposal, Kernel, Kernel]:
             reason = f"{tall} rows share each load of a column"
             kernel = yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, tall), reason)
     if len(reduced.shared) > 1:
-        other = max((axis for axis in reduced.shared if axis is not rows), key=lambda axis: axis.size)
-        tall = block_of("columns", other.size, most_columns, most_columns)
+        columns = max((axis for axis in reduced.shared if axis is not rows), key=lambda axis: axis.size)
+        tall = block_of("columns", columns.size, most_columns, most_columns)
         if tall > 1:
             reason = f"{tall} columns share each load of a row"
-            kernel = yield Proposal(Opt(OptOps.UPCAST, other.arg.id, tall), reason)
+            kernel = yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, tall), reason)
     return kernel
 
 
@@ -151,8 +151,8 @@ def row_loop(reduced: Reduced, columns: UOp | None) -> UOp | None:
     A shared vector load precedes a shared scalar load (a convolution's filters before its images).
     """
     vectors = [load for load in reduced.loads if reduced.lanes in load.node.ranges]
-    others = [axis for axis in reduced.shared if axis is not columns]
-    return max(others, key=lambda axis: (shares_loads(axis, vectors), axis.size), default=None)
+    row_candidates = [axis for axis in reduced.shared if axis is not columns]
+    return max(row_candidates, key=lambda axis: (shares_loads(axis, vectors), axis.size), default=None)
 
 
 def rows_are_streamed(kernel: Kernel, rows: UOp, loads: Sequence[IndexStrides]) -> bool:

@@ -23,8 +23,8 @@ def tile_row_buffers(kernel: Kernel) -> Proposals:
     Several rows at a time share the other factor.
     """
     widest = widest_tile(kernel)
-    most = most_rows(kernel)
-    rows = innermost_row_loop(kernel, most)
+    row_limit = most_rows(kernel)
+    rows = innermost_row_loop(kernel, row_limit)
     if rows is None:
         return
     products = [reduce for reduce in kernel.reduces if is_product(reduce, rows)]
@@ -35,7 +35,7 @@ def tile_row_buffers(kernel: Kernel) -> Proposals:
         if wide > 1:
             reason = f"{wide} vectors of columns share each row's load"
             yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
-    tall = block_of("rows", rows.size, most, 6)
+    tall = block_of("rows", rows.size, row_limit, 6)
     if tall > 1:
         yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
     yield Proposal(Opt(OptOps.STAGE, rows.arg.id), "the operand that all rows share is packed once, in lane order")
@@ -52,15 +52,15 @@ def most_rows(kernel: Kernel) -> int:
     return (kernel.target.vector_registers - 4) // widest_tile(kernel)
 
 
-def innermost_row_loop(kernel: Kernel, most: int) -> UOp | None:
+def innermost_row_loop(kernel: Kernel, row_limit: int) -> UOp | None:
     """Returns the loop over the rows that the kernel keeps in scratch memory.
 
-    If possible, this is the innermost loop of more than `most` steps, so that a tile of rows leaves a loop. (Heads that
-    share keys are a loop inside the loop over the queries.)
+    If possible, this is the innermost loop of more than `row_limit` steps, so that a tile of rows leaves a loop. (Heads
+    that share keys are a loop inside the loop over the queries.)
     """
     axes = {axis for row in kernel.find(Ops.BARRIER) if keeps_row(row) for axis in row.ranges}
     loops = sorted((axis for axis in axes if axis.arg.kind is AxisKind.GLOBAL), key=lambda axis: -axis.arg.id)
-    long = [axis for axis in loops if not axis.is_static or axis.size > most]
+    long = [axis for axis in loops if not axis.is_static or axis.size > row_limit]
     return next(iter(long or loops), None)
 
 

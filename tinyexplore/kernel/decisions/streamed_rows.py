@@ -40,32 +40,34 @@ def stream_rows(kernel: Kernel) -> Proposals:
     streams = [load for load in reduced.loads if rows in load.node.ranges]
     if not 1 <= len(loops) <= 2 or len(loops) == len(reduce.src[1:]) or not 1 <= len(streams) <= 2:
         return
-    *outer_loops, along = sorted(loops, key=lambda loop: loop.arg.id)
+    *outer_loops, row_loop = sorted(loops, key=lambda loop: loop.arg.id)
     shared = [load for load in reduced.loads if load not in streams]
     if any(buffer_bytes(load.node.src[0]) > kernel.target.l2_bytes // 8 for load in shared):
         return
-    if not all(comes_in_order(kernel, load, rows, along, reduced.lanes) for load in streams):
+    if not all(comes_in_order(kernel, load, rows, row_loop, reduced.lanes) for load in streams):
         return
     if exceeds("operations for each element", arithmetic_of(reduce), MOST_ARITHMETIC):
         return
     count = kernel.target.streams // len(streams)  # rows at the same time; for two operands, half as many of each
     if outer_loops:
-        yield from pieces_side_by_side(kernel, outer_loops[0], along, streams, count)
+        yield from pieces_side_by_side(kernel, outer_loops[0], row_loop, streams, count)
     else:
-        yield from rows_side_by_side(kernel, rows, along, streams, count)
+        yield from rows_side_by_side(kernel, rows, row_loop, streams, count)
 
 
-def rows_side_by_side(kernel: Kernel, rows: UOp, along: UOp, streams: Sequence[IndexStrides], count: int) -> Proposals:
+def rows_side_by_side(
+    kernel: Kernel, rows: UOp, row_loop: UOp, streams: Sequence[IndexStrides], count: int
+) -> Proposals:
     """Proposes to read `count` rows at the same time, and to prefetch the next rows. Reduces long rows by blocks."""
     if not reaches("rows", rows.size, BLOCKS * kernel.target.threads * count):
         return
     reason = f"{count} rows side by side: more memory requests are in flight than for one"
     kernel = yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, count), reason)
     next_rows = Proposal(Opt(OptOps.PREFETCH, rows.arg.id, 1), "the next rows are prefetched meanwhile")
-    is_long = along.size > 2 * VECTORS_IN_BLOCK
+    is_long = row_loop.size > 2 * VECTORS_IN_BLOCK
     inner = kernel.next_id()
     if is_long:
-        kernel = yield group_long_row(along)
+        kernel = yield group_long_row(row_loop)
     if not kernel.target.prefetches_streams:
         return
     if is_long and kernel.target.streams * step_bytes(streams[0], rows) > kernel.target.l2_bytes // 2:
@@ -76,16 +78,16 @@ def rows_side_by_side(kernel: Kernel, rows: UOp, along: UOp, streams: Sequence[I
         yield next_rows
 
 
-def group_long_row(along: UOp) -> Proposal:
+def group_long_row(row_loop: UOp) -> Proposal:
     """Returns GROUP of a long row into blocks, if possible without a remainder."""
     reason = "in blocks, numbers are added to smaller sums and lose fewer of their last bits"
     sizes = range(VECTORS_IN_BLOCK, VECTORS_IN_BLOCK // 2, -1)
-    block = next((size for size in sizes if along.size % size == 0), VECTORS_IN_BLOCK)
-    return Proposal(Opt(OptOps.GROUP, along.arg.id, block), reason)
+    block = next((size for size in sizes if row_loop.size % size == 0), VECTORS_IN_BLOCK)
+    return Proposal(Opt(OptOps.GROUP, row_loop.arg.id, block), reason)
 
 
 def pieces_side_by_side(
-    kernel: Kernel, outer_loop: UOp, along: UOp, streams: Sequence[IndexStrides], count: int
+    kernel: Kernel, outer_loop: UOp, row_loop: UOp, streams: Sequence[IndexStrides], count: int
 ) -> Proposals:
     """Proposes UNROLL of `outer_loop` by `count`, or half of it, so that as many pieces of a row are read together.
 
@@ -96,10 +98,10 @@ def pieces_side_by_side(
         return
     reason = f"{count} pieces of a row side by side: more memory requests are in flight than for one"
     kernel = yield Proposal(Opt(OptOps.UNROLL, outer_loop.arg.id, count), reason)
-    inner = along.arg.id
-    if along.size > 2 * VECTORS_IN_BLOCK:
+    inner = row_loop.arg.id
+    if row_loop.size > 2 * VECTORS_IN_BLOCK:
         inner = kernel.next_id()
-        yield group_long_row(along)
+        yield group_long_row(row_loop)
     if kernel.target.prefetches_streams:
         reason = "the next part of each piece is prefetched meanwhile"
         yield Proposal(Opt(OptOps.PREFETCH, inner, prefetch_distance(kernel)), reason)
@@ -110,11 +112,11 @@ def prefetch_distance(kernel: Kernel) -> int:
     return 2 * kernel.target.lines_in_flight
 
 
-def comes_in_order(kernel: Kernel, load: IndexStrides, rows: UOp, along: UOp, lanes: UOp) -> bool:
+def comes_in_order(kernel: Kernel, load: IndexStrides, rows: UOp, row_loop: UOp, lanes: UOp) -> bool:
     """Whether each row of an operand is contiguous, at least a page long, and read once from memory."""
-    in_order = load.stride(lanes) == 1 and load.stride(along) == lanes.size and len(load.node.src) == 2
+    in_order = load.stride(lanes) == 1 and load.stride(row_loop) == lanes.size and len(load.node.src) == 2
     row_distance = step_bytes(load, rows)
-    row = along.size * lanes.size * int(load.node.src[0].dtype.base.itemsize)
+    row = row_loop.size * lanes.size * int(load.node.src[0].dtype.base.itemsize)
     return (
         in_order
         and kernel.target.page_bytes <= row <= row_distance

@@ -52,22 +52,22 @@ def use_tensor_cores(kernel: Kernel) -> Proposals:
 
 def give_tiles(kernel: Kernel, fit: Fit) -> Proposals:
     """Proposes UPCAST of the blocks of rows and columns, and LOCAL of the blocks that remain."""
-    sides = (fit.columns.arg.id, fit.rows.arg.id)
+    axis_ids = (fit.columns.arg.id, fit.rows.arg.id)
     registers = fit.core.c.registers
-    for side in sides:
-        axis = axis_of(kernel, side)
+    for axis_id in axis_ids:
+        axis = axis_of(kernel, axis_id)
         if axis is None:
             continue
         room = min(TILES, ACCUMULATORS // registers)
         amount = next((tiles for tiles in (4, 2) if tiles <= room and axis.size % tiles == 0), 1)
         if amount > 1 and reaches("warps that are left", warps_of(kernel) // amount, ENOUGH_WARPS):
             reason = f"each factor that a lane reads serves {amount} products"
-            kernel = yield Proposal(Opt(OptOps.UPCAST, side, amount), reason)
+            kernel = yield Proposal(Opt(OptOps.UPCAST, axis_id, amount), reason)
             registers *= amount
-    for side in sides:
-        axis = axis_of(kernel, side)
+    for axis_id in axis_ids:
+        axis = axis_of(kernel, axis_id)
         if axis is not None and axis.size % WARPS == 0:
-            kernel = yield Proposal(Opt(OptOps.LOCAL, side, WARPS), f"{WARPS} warps of a group read the same factor")
+            kernel = yield Proposal(Opt(OptOps.LOCAL, axis_id, WARPS), f"{WARPS} warps of a group read the same factor")
 
 
 def axis_of(kernel: Kernel, axis_id: int) -> UOp | None:

@@ -33,8 +33,8 @@ def use_tiles(kernel: Kernel) -> Proposals:
         return
     if exceeds("multiply-adds done over those wanted", fit.work_done, MOST_WASTE) and not config().TC_OPT:
         return
-    most = MOST_L2 * kernel.target.l2_bytes
-    if exceeds("bytes of a block of packed rows", ROWS_OF_A_BLOCK * packed_row_bytes(fit), most):
+    most_bytes = MOST_L2 * kernel.target.l2_bytes
+    if exceeds("bytes of a block of packed rows", ROWS_OF_A_BLOCK * packed_row_bytes(fit), most_bytes):
         return
     m, n, k = fit.core.dims
     reason = f"{fit.core.call} does {m} × {n} × {k} multiply-adds of {fit.core.factor.name} in one instruction"
@@ -42,10 +42,10 @@ def use_tiles(kernel: Kernel) -> Proposals:
     if not kernel.find(Ops.WMMA):
         return
     tall, wide = shape_of_tiles(kernel, fit)
-    for side, amount in ((fit.columns, wide), (fit.rows, tall)):
+    for side_axis, amount in ((fit.columns, wide), (fit.rows, tall)):
         if amount > 1:
             reason = f"a tile of a factor serves {amount} products"
-            kernel = yield Proposal(Opt(OptOps.UPCAST, side.arg.id, amount), reason)
+            kernel = yield Proposal(Opt(OptOps.UPCAST, side_axis.arg.id, amount), reason)
     yield from pack_factors(kernel, fit, tall)
 
 
@@ -70,7 +70,7 @@ def shape_of_tiles(kernel: Kernel, fit: Fit) -> tuple[int, int]:
     Together with the tiles of A and B they must fit in the tile registers. Each loaded tile of A serves one product per
     tile along the columns.
     """
-    blocks = [size_of(kernel, side.arg.id) for side in (fit.rows, fit.columns)]
+    blocks = [size_of(kernel, axis.arg.id) for axis in (fit.rows, fit.columns)]
     shapes: dict[str, float] = {}
     tile_sizes = {}
     for tall in range(1, min(fit.core.tiles, blocks[0]) + 1):
@@ -112,9 +112,9 @@ def pack_factors(kernel: Kernel, fit: Fit, tall: int) -> Tiling:
         outer, inner = rows, columns
     staged = [(outer, "rows are packed once for all columns"), (inner, "columns once for a block of rows")]
     if repeats >= 0 and size_of(kernel, repeats) >= BLOCKS_OF_A_CORE * own_cores(kernel, fit):
-        before, reason = kernel, "columns are packed once for all blocks of rows, as tiles that are loaded in order"
+        unpacked, reason = kernel, "columns are packed once for all blocks of rows, as tiles that are loaded in order"
         kernel = yield Proposal(Opt(OptOps.STAGE, repeats), reason)
-        staged = staged[:1] if kernel is not before else staged
+        staged = staged[:1] if kernel is not unpacked else staged
     for axis, factor_name in staged:
         if size_of(kernel, axis) > 1:
             kernel = yield Proposal(Opt(OptOps.STAGE, axis), f"{factor_name}, as tiles that are loaded in order")
@@ -123,9 +123,11 @@ def pack_factors(kernel: Kernel, fit: Fit, tall: int) -> Tiling:
 
 def own_cores(kernel: Kernel, fit: Fit) -> int:
     """Returns among how many cores blocks of tiles are divided; 1 if the cores share an outer loop instead."""
-    target, first = kernel.target, kernel.output_axes[0]
+    target, outer_axis = kernel.target, kernel.output_axes[0]
     tile_axes = {fit.rows.arg.id, fit.columns.arg.id}
-    is_divided = first.arg.id in tile_axes or first.arg.kind is not AxisKind.GLOBAL or first.size < target.threads
+    is_divided = (
+        outer_axis.arg.id in tile_axes or outer_axis.arg.kind is not AxisKind.GLOBAL or outer_axis.size < target.threads
+    )
     return target.threads if is_divided else 1
 
 
@@ -136,9 +138,9 @@ def rows_of_a_block(kernel: Kernel, fit: Fit, count: int, tall: int) -> int:
     enough of them to make packing the columns pay.
     """
     rows = tall * fit.core.dims[0]
-    most = kernel.target.matrix_bytes // (rows * packed_row_bytes(fit))
-    most = min(most, -(-count // own_cores(kernel, fit)))
-    block = max(most, -(-ROWS_OF_A_BLOCK // rows))
+    most_tiles = kernel.target.matrix_bytes // (rows * packed_row_bytes(fit))
+    most_tiles = min(most_tiles, -(-count // own_cores(kernel, fit)))
+    block = max(most_tiles, -(-ROWS_OF_A_BLOCK // rows))
     return min(count, block)
 
 

@@ -33,9 +33,9 @@ def tile_transposition(kernel: Kernel) -> Proposals:
     vectors = [axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR]
     if kernel.reduces or kernel.result_copies or not vectors or not reaches("steps", kernel.steps, FEWEST_STEPS):
         return
-    across = crossing_axis(kernel, vectors[0], kernel.accesses)
-    if across is not None:
-        yield from square_tile(vectors[0], across)
+    crossing = crossing_axis(kernel, vectors[0], kernel.accesses)
+    if crossing is not None:
+        yield from square_tile(vectors[0], crossing)
 
 
 def crossing_axis(kernel: Kernel, lanes: UOp, accesses: Sequence[IndexStrides]) -> UOp | None:
@@ -49,9 +49,9 @@ def crossing_axis(kernel: Kernel, lanes: UOp, accesses: Sequence[IndexStrides]) 
     return None
 
 
-def crosses(access: IndexStrides, across: UOp, lanes: UOp) -> bool:
-    """Whether `access` is a load that is contiguous along `across` and strided along the lanes."""
-    return not access.is_store and access.stride(across) == 1 and access.stride(lanes) not in (0, 1)
+def crosses(access: IndexStrides, crossing: UOp, lanes: UOp) -> bool:
+    """Whether `access` is a load that is contiguous along `crossing` and strided along the lanes."""
+    return not access.is_store and access.stride(crossing) == 1 and access.stride(lanes) not in (0, 1)
 
 
 def tiles_of_a_piece(kernel: Kernel, row_distance: int, row_bytes: int, amount: int) -> int:
@@ -63,17 +63,17 @@ def tiles_of_a_piece(kernel: Kernel, row_distance: int, row_bytes: int, amount: 
     return max(PAIR, min(MOST_ROWS, rows_that_fit) // amount)
 
 
-def square_tile(lanes: UOp, across: UOp) -> Proposals:
+def square_tile(lanes: UOp, crossing: UOp) -> Proposals:
     """Proposes a square tile: UPCAST by the number of lanes.
 
     If stores bypass the caches, also proposes SWAP, so that the inner loop follows the loads.
     """
-    amount = best_block(across.size, lanes.size, limit=lanes.size)
+    amount = best_block(crossing.size, lanes.size, limit=lanes.size)
     reason = "loads are contiguous along this axis: a square tile uses every cache line completely"
-    kernel = yield Proposal(Opt(OptOps.UPCAST, across.arg.id, amount), reason)
+    kernel = yield Proposal(Opt(OptOps.UPCAST, crossing.arg.id, amount), reason)
     accesses = kernel.accesses
     rows = next((axis for axis in kernel.output_axes if is_outer_of(axis, lanes, accesses)), None)
-    loop = next((axis for axis in kernel.output_axes if axis.arg.id == across.arg.id), None)
+    loop = next((axis for axis in kernel.output_axes if axis.arg.id == crossing.arg.id), None)
     if rows is None or loop is None or loop.arg.id > rows.arg.id or rows.size < STEPS_A_THREAD * kernel.target.threads:
         return
     loads = [load for load in accesses if not load.is_store and load.stride(loop) == amount]
@@ -92,7 +92,7 @@ def square_tile(lanes: UOp, across: UOp) -> Proposals:
     for count in (tiles_of_a_piece(kernel, row_distance, max(step_bytes(load, lanes) for load in loads), amount), PAIR):
         has_steps = rows.size >= count * STEPS_A_THREAD * kernel.target.threads
         if has_steps and best_block(rows.size, count, limit=count) == count:
-            yield from neighboring_lines(count, rows=across.arg.id, loop=rows.arg.id)
+            yield from neighboring_lines(count, rows=crossing.arg.id, loop=rows.arg.id)
             return
 
 
@@ -116,8 +116,8 @@ def is_streaming_store(target: Target, store: IndexStrides, lanes: UOp) -> bool:
     terms, offset = linear_terms(idx)
     in_lines = [factor * itemsize % line == 0 for axis, factor in terms.items() if axis is not lanes]
     is_plain = len(store.node.src) == 2 and all(axis.op is Ops.RANGE for axis in terms)
-    whole = lanes.size * itemsize % line == 0 and offset * itemsize % line == 0 and all(in_lines)
-    return is_plain and whole and comes_from_memory(store, target)
+    fills_lines = lanes.size * itemsize % line == 0 and offset * itemsize % line == 0 and all(in_lines)
+    return is_plain and fills_lines and comes_from_memory(store, target)
 
 
 def thrashes_caches(target: Target, load: IndexStrides, rows: UOp, lanes: UOp) -> bool:

@@ -13,8 +13,8 @@ def trim_masked_loops(kernel: Kernel) -> Proposals:
     on average."""
     for axis in kernel.output_axes:
         if trim.legality_error(kernel, axis) is None:
-            whole = sum(loop.size for loop in kernel.axes if loop.arg.id in trim.trimmed_loops(kernel, axis))
-            steps = {"as far as each block sees": whole / 2, "to their ends": float(whole)}
+            all_steps = sum(loop.size for loop in kernel.axes if loop.arg.id in trim.trimmed_loops(kernel, axis))
+            steps = {"as far as each block sees": all_steps / 2, "to their ends": float(all_steps)}
             weigh("steps of the masked loops for a row, on average", steps, "as far as each block sees", least=True)
             yield Proposal(Opt(OptOps.TRIM, axis.arg.id), "a mask hides the remaining columns from these rows")
             return

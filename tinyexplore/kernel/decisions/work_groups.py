@@ -26,17 +26,17 @@ FAR = 1 << 62  # stands for an address that does not move, or by a varying dista
 BLOCK = 16  # steps of a product's sum whose operands are in shared memory at the same time
 
 
-def power_below(most: int) -> int:
-    """Returns the greatest power of two that is at most `most`."""
-    return 1 << max(0, most.bit_length() - 1)
+def power_below(limit: int) -> int:
+    """Returns the greatest power of two that is at most `limit`."""
+    return 1 << max(0, limit.bit_length() - 1)
 
 
-def sharing_items(steps: int, least: int, most: int) -> int:
+def sharing_items(steps: int, fewest: int, largest: int) -> int:
     """Returns how many work-items share a reduction: the power of two with the fewest steps per work-item.
 
     These steps are: its part, the remainder, which each computes alone, and one per part to combine the parts.
     """
-    counts = [1 << bits for bits in range(least.bit_length() - 1, most.bit_length())]
+    counts = [1 << bits for bits in range(fewest.bit_length() - 1, largest.bit_length())]
     return min(counts, key=lambda items: steps // items + steps % items + items)
 
 
@@ -74,8 +74,8 @@ def loop_of_large_product(kernel: Kernel, axes: Sequence[UOp], loads: Sequence[I
     if not kernel.target.shared_is_near or len(axes) < 2 or len(loads) < 2 or len(kernel.reduces) != 1:
         return None
     loop = max(kernel.reduces[0].src[1:], key=lambda loop: loop.size)
-    sides = [axis.size for axis in axes if axis.is_static and shares_loads(axis, loads)]
-    return None if len(sides) < 2 or loop.size < 2 * BLOCK or min(sides) < SIDE * TILE else loop
+    shared_sizes = [axis.size for axis in axes if axis.is_static and shares_loads(axis, loads)]
+    return None if len(shared_sizes) < 2 or loop.size < 2 * BLOCK or min(shared_sizes) < SIDE * TILE else loop
 
 
 def tile_in_shared_memory(kernel: Kernel) -> Proposals:
@@ -115,7 +115,7 @@ def tile_items(kernel: Kernel) -> Proposals:
     results."""
     loads = [access for access in kernel.accesses if not access.is_store and is_inside_reduction(access)]
     for axis in grid_axes(kernel.ast)[-2:]:
-        items = prod(other.size for other in grid_axes(kernel.ast))
+        items = prod(grid_axis.size for grid_axis in grid_axes(kernel.ast))
         if not shares_loads(axis, loads) or not loads or axis.size % TILE:
             continue
         if reaches("work-items that are left", items // TILE, ENOUGH_ITEMS):
@@ -129,15 +129,15 @@ def take_vectors(kernel: Kernel) -> Proposals:
     nothing if an operand is read in another order: one work-item would read its neighbors, and no warp would read
     neighbors any more. Proposes nothing either if too few work-items would remain.
     """
-    most = kernel.target.access_bytes
-    if not most or kernel.reduces or kernel.find(Ops.SCAN) or kernel.find(Ops.BARRIER):
+    access_bytes = kernel.target.access_bytes
+    if not access_bytes or kernel.reduces or kernel.find(Ops.SCAN) or kernel.find(Ops.BARRIER):
         return
     axes = grid_axes(kernel.ast)
     for axis in reversed(axes):
-        along = [access for access in kernel.accesses if axis in access.node.ranges]
-        lanes = min([MOST_LANES, *(vector_along(access.node, axis, most) for access in along)])
+        accesses_of_axis = [access for access in kernel.accesses if axis in access.node.ranges]
+        lanes = min([MOST_LANES, *(vector_along(access.node, axis, access_bytes) for access in accesses_of_axis)])
         if lanes > 1:
-            items = prod(other.size for other in axes) // lanes
+            items = prod(output_axis.size for output_axis in axes) // lanes
             if reaches("work-items that are left", items, MANY_ITEMS):
                 reason = f"{lanes} neighbors are one vector wherever they are read or stored"
                 yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, lanes), reason)
@@ -157,13 +157,13 @@ def divide_into_groups(kernel: Kernel) -> Proposals:
     inner = sorted(axes, key=lambda axis: (min(abs(store.stride(axis) or FAR) for store in stores), -axis.arg.id))
     room = min(MOST_ITEMS, kernel.target.group_items) // group_items(kernel.ast)
     square = bool(kernel.reduces) and len(axes) > 1
-    sides: list[tuple[UOp, int]] = []
+    local_axes: list[tuple[UOp, int]] = []
     for axis in inner[:2]:
         amount = power_below(min(axis.size, SIDE if square else room, room))
         if amount > 1 and axis.is_static:
-            sides.append((axis, amount))
+            local_axes.append((axis, amount))
             room //= amount
-    for axis, amount in reversed(sides):  # the last axis is the fastest
+    for axis, amount in reversed(local_axes):  # the last axis is the fastest
         reason = f"{amount} neighboring results are one side of a work-group"
         kernel = yield Proposal(Opt(OptOps.LOCAL, axis.arg.id, amount), reason)
     if group_items(kernel.ast) == 1:

@@ -29,8 +29,8 @@ def legality_error(kernel: Kernel, outer: UOp, amount: int) -> str | None:
     inner = kernel.axis(amount)
     if (reason := prefetch_error(inner)) is not None:
         return reason
-    for axis, kinds in ((outer, (AxisKind.GLOBAL, AxisKind.UPCAST)), (inner, (AxisKind.GLOBAL,))):
-        if axis.arg.kind not in kinds or axis not in kernel.output_axes:
+    for axis, allowed_kinds in ((outer, (AxisKind.GLOBAL, AxisKind.UPCAST)), (inner, (AxisKind.GLOBAL,))):
+        if axis.arg.kind not in allowed_kinds or axis not in kernel.output_axes:
             allowed = "output axes that are still loops" + (", or a tile of one," if axis is outer else "")
             return f"axis {axis.arg.id} is {axis.arg.kind.value}, and only {allowed} do this"
     if outer is inner:
@@ -44,13 +44,13 @@ def legality_error(kernel: Kernel, outer: UOp, amount: int) -> str | None:
 
 def walks_as_one(store: UOp, outer: UOp, inner: UOp) -> bool:
     terms, _ = linear_terms(store.src[0].src[1])
-    rest = [term for term in terms if term not in (outer, inner)]
+    other_terms = [term for term in terms if term not in (outer, inner)]
     as_one = inner.is_static and inner in terms and terms.get(outer) == terms[inner] * inner.size
-    return as_one and not any(term.ranges & {outer, inner} for term in rest)
+    return as_one and not any(term.ranges & {outer, inner} for term in other_terms)
 
 
 def partners(kernel: Kernel, axis: UOp) -> list[int]:
-    return [other.arg.id for other in kernel.output_axes if other is not axis]
+    return [partner.arg.id for partner in kernel.output_axes if partner is not axis]
 
 
 def apply(kernel: Kernel, outer: UOp, opt: Opt) -> UOp:
@@ -58,8 +58,8 @@ def apply(kernel: Kernel, outer: UOp, opt: Opt) -> UOp:
     inner = kernel.axis(opt.amount)
     merged = UOp.range(simplified(outer.src[0] * inner.size), Axis(inner.arg.id, AxisKind.GLOBAL))
     size = index_const(inner.size)
-    parts = {outer: merged.alu(Ops.IDIV, size), inner: merged.alu(Ops.MOD, size)}
-    return substitute_recorded(kernel.ast, parts, str(opt))
+    index_of = {outer: merged.alu(Ops.IDIV, size), inner: merged.alu(Ops.MOD, size)}
+    return substitute_recorded(kernel.ast, index_of, str(opt))
 
 
 KIND = OptKind((LAW,), legality_error, apply, amounts=(), partners=partners, on_cores=True)

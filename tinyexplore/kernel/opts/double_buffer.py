@@ -94,8 +94,8 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
         if (space := index.src[0]) in spaces:
             size = space.dtype.size
             halves = space.replace(dtype=PtrDType(space.dtype.base, BUFFERS * size, "shared"))
-            half = changes[axis].alu(Ops.MOD, index_const(BUFFERS)) * index_const(size)
-            changes[index] = halves.index(half + index.src[1], *index.src[2:])
+            half_start = changes[axis].alu(Ops.MOD, index_const(BUFFERS)) * index_const(size)
+            changes[index] = halves.index(half_start + index.src[1], *index.src[2:])
     return substitute_recorded(kernel.ast, changes, str(opt))
 
 

@@ -44,14 +44,14 @@ def group_reduction_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if axis.src[0].ranges:
         return f"the axis ends at {text(axis.src[0])}: work-items would wait for others that have no step left"
     users = [reduce for reduce in kernel.reduces if axis in reduce.src[1:]]
-    before = grouped_reductions(kernel.ast)
+    grouped = grouped_reductions(kernel.ast)
     for reduce in users:
         if group_axis_of(reduce) is not None:
             return "the work-items share this reduction already"
-        dependent = [other for other in before if axis in other.ranges]
+        dependent = [grouped_reduce for grouped_reduce in grouped if axis in grouped_reduce.ranges]
         if dependent or any(loop.arg.kind is AxisKind.GROUP for loop in reduce.ranges):
             return "this reduction is nested with another that the work-items share already"
-    sizes = {loop.size for reduce in before if (loop := group_axis_of(reduce)) is not None}
+    sizes = {loop.size for reduce in grouped if (loop := group_axis_of(reduce)) is not None}
     if sizes - {amount}:
         return f"the work-group has {sizes.pop()} work-items along another reduction: choose that many"
     return None

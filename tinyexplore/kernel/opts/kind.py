@@ -40,9 +40,9 @@ class Law:
     def beside(self) -> Iterator[str]:
         lines = self.before.splitlines()
         width = max(map(len, lines))
-        for number, (left, right) in enumerate(zip_longest(lines, self.after.splitlines(), fillvalue="")):
+        for number, (before_line, after_line) in enumerate(zip_longest(lines, self.after.splitlines(), fillvalue="")):
             arrow = " " * len(ARROW) if number else ARROW
-            yield f"    {left:{width}}{arrow}{right}".rstrip()
+            yield f"    {before_line:{width}}{arrow}{after_line}".rstrip()
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,7 +39,7 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
         if axis.arg.kind is AxisKind.LOCAL:
             return "the axis is a dimension of the work-group already"
         return None
-    if any(other.arg.kind is AxisKind.SCAN for other in kernel.axes):
+    if any(kernel_axis.arg.kind is AxisKind.SCAN for kernel_axis in kernel.axes):
         return "the loop of a scan must stay innermost"
     if axis.size == amount:
         return f"the axis has size {axis.size}: a block of all of it changes nothing"

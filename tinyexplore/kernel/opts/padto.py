@@ -55,9 +55,9 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     """Masks every access in a step of `axis`. A reduction over it adds its identity in steps past the end."""
-    after = UOp.range(padded(axis.size, opt.amount), axis.arg)
-    is_inside = after < axis.src[0]
-    changes: dict[UOp, UOp] = {axis: after}
+    padded_axis = UOp.range(padded(axis.size, opt.amount), axis.arg)
+    is_inside = padded_axis < axis.src[0]
+    changes: dict[UOp, UOp] = {axis: padded_axis}
     for node in kernel.nodes:
         if node.op is Ops.INDEX and axis in node.ranges:
             pointer, idx, *valid = (src.substitute(changes) for src in node.src)
@@ -65,7 +65,7 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
         elif node.op is Ops.REDUCE and axis in node.src[1:]:
             value = node.src[0].substitute(changes, how=str(opt))
             masked = is_inside.where(value, reduce_identity(node.arg, node.dtype))
-            loops = tuple(after if loop is axis else loop for loop in node.src[1:])
+            loops = tuple(padded_axis if loop is axis else loop for loop in node.src[1:])
             changes[node] = UOp(Ops.REDUCE, node.dtype, (masked, *loops), node.arg)
             record_derived([(node, changes[node])], str(opt))
     return substitute_recorded(kernel.ast, changes, str(opt))

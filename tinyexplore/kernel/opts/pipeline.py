@@ -81,8 +81,8 @@ def find_pipelined(kernel: Kernel, axis: UOp) -> Piped | str:
     store_axes = store.ranges - row_loops
     if problem := illegal_loops(axis, row_loops, store_axes | (fill.ranges - row_loops)):
         return problem
-    along, invariant = parts_of(store.src[1], store_axes)
-    reads = [node for node in along if node.op is Ops.LOAD and node.src[0].src[0] is scratch_of(filled)]
+    varying, invariant = parts_of(store.src[1], store_axes)
+    reads = [node for node in varying if node.op is Ops.LOAD and node.src[0].src[0] is scratch_of(filled)]
     if len(reads) != 1:
         return "each result must read the row at exactly one position"
     pairs = matching_axes(reads[0].src[0].src[1], store_axes, fill.src[0].src[1], fill.ranges - row_loops)
@@ -92,7 +92,7 @@ def find_pipelined(kernel: Kernel, axis: UOp) -> Piped | str:
         return "the row has no loop: it is all in registers"
     if is_masked_or_indirect(store, kernel):
         return "the results are masked, stored in a buffer that the kernel reads, or stored at loaded addresses"
-    if not all(is_harmless(node) or node is reads[0] for node in along):
+    if not all(is_harmless(node) or node is reads[0] for node in varying):
         return "the results need more than float arithmetic, the only kind that is safe on an empty row buffer"
     if not all(dtypes.is_float(value.dtype) for value in (reads[0], *invariant)):
         return "the row buffer holds no floats, and only float arithmetic is safe on an empty row buffer"
@@ -127,7 +127,7 @@ def parts_of(value: UOp, varying_axes: Iterable[UOp]) -> tuple[list[UOp], list[U
     The invariant values are loads or reductions.
     """
     axes = frozenset(varying_axes)
-    along: dict[UOp, None] = {}
+    varying: dict[UOp, None] = {}
     invariant: dict[UOp, None] = {}
     pending = [value]
     while pending:
@@ -135,11 +135,11 @@ def parts_of(value: UOp, varying_axes: Iterable[UOp]) -> tuple[list[UOp], list[U
         if axes.isdisjoint(node.ranges):
             if node.mask & READS:
                 invariant[node] = None
-        elif node not in along:
-            along[node] = None
+        elif node not in varying:
+            varying[node] = None
             if node.op in OpGroups.ALU or node.op in (Ops.CAST, Ops.BITCAST):
                 pending += node.src
-    return list(along), list(invariant)
+    return list(varying), list(invariant)
 
 
 def matching_axes(idx: UOp, axes: Iterable[UOp], filling_idx: UOp, fillers: Iterable[UOp]) -> dict[UOp, UOp] | None:
@@ -148,19 +148,24 @@ def matching_axes(idx: UOp, axes: Iterable[UOp], filling_idx: UOp, fillers: Iter
     None unless every step has its own position: overlapping blocks would be overwritten before they are stored.
     """
     terms, offset = linear_terms(idx)
-    others, other_offset = linear_terms(filling_idx)
-    if offset != other_offset or set(terms) != set(axes) or set(others) != set(fillers) or len(terms) != len(others):
+    filler_terms, other_offset = linear_terms(filling_idx)
+    if (
+        offset != other_offset
+        or set(terms) != set(axes)
+        or set(filler_terms) != set(fillers)
+        or len(terms) != len(filler_terms)
+    ):
         return None
     pairs: dict[UOp, UOp] = {}
-    end = 1
-    for (axis, factor), (other, other_factor) in zip(by_factor(terms), by_factor(others), strict=True):
-        kinds = {axis.arg.kind, other.arg.kind}
-        if factor < end or factor != other_factor or axis.src[0] is not other.src[0] or not axis.is_static:
+    stride = 1
+    for (axis, factor), (filler, other_factor) in zip(by_factor(terms), by_factor(filler_terms), strict=True):
+        pair_kinds = {axis.arg.kind, filler.arg.kind}
+        if factor < stride or factor != other_factor or axis.src[0] is not filler.src[0] or not axis.is_static:
             return None
-        if len(kinds) > 1 and not kinds.isdisjoint(FIXED):
+        if len(pair_kinds) > 1 and not pair_kinds.isdisjoint(FIXED):
             return None
-        pairs[axis] = other
-        end = factor * axis.size
+        pairs[axis] = filler
+        stride = factor * axis.size
     return pairs
 
 
@@ -195,8 +200,8 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     if axis.size % amount:
         start = start.minimum(index_const(axis.size - amount))
     step = UOp.range(amount, Axis(axis.arg.id + 1, AxisKind.SCAN, axis.arg.ahead))
-    last = index_const(amount - 1)
-    before = (step + index_const(-1)).maximum(index_const(0))
+    last_step = index_const(amount - 1)
+    previous_step = (step + index_const(-1)).maximum(index_const(0))
     scratch = [
         UOp(Ops.DEFINE_LOCAL, PtrDType(value.dtype, amount, "local"), (), f"left{number}")
         for number, value in enumerate(piped.left)
@@ -204,10 +209,10 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     filler = {store_axis: fresh[loop] for store_axis, loop in piped.places.items()}
     row = piped.row.src[0].substitute({**fresh, **filler}, how=how)
 
-    earlier = {axis: start + before, **filler, piped.row: UOp(Ops.LOAD, piped.row.dtype, (row,))}
+    opening_changes = {axis: start + previous_step, **filler, piped.row: UOp(Ops.LOAD, piped.row.dtype, (row,))}
     for value, memory in zip(piped.left, scratch):
-        earlier[value] = UOp(Ops.LOAD, value.dtype, (memory.index(before),))
-    stored = UOp(Ops.BARRIER, dtypes.void, (substitute_recorded(piped.store, earlier, how),))
+        opening_changes[value] = UOp(Ops.LOAD, value.dtype, (memory.index(previous_step),))
+    stored = UOp(Ops.BARRIER, dtypes.void, (substitute_recorded(piped.store, opening_changes, how),))
 
     replacements = {**fresh, axis: start + step}
     fill, *loops = piped.filled.src
@@ -216,17 +221,22 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     loops = [fresh[loop] for loop in loops]
     filled = UOp(Ops.BARRIER, dtypes.void, (store, *loops))
 
-    end = {**fresh, axis: start + last}
+    closing_changes = {**fresh, axis: start + last_step}
     all_filled = UOp(Ops.BARRIER, dtypes.void, (store, *loops, step))
-    end[piped.row] = UOp(Ops.LOAD, piped.row.dtype, (piped.row.src[0].substitute(fresh, how=how), all_filled))
+    closing_changes[piped.row] = UOp(
+        Ops.LOAD, piped.row.dtype, (piped.row.src[0].substitute(fresh, how=how), all_filled)
+    )
     for value, memory in zip(piped.left, scratch):
         number = substitute_recorded(value, {**replacements, piped.filled: filled}, how)
         stored_value = UOp(Ops.STORE, dtypes.void, (memory.index(step), number, filled))
         stored_step = UOp(Ops.BARRIER, dtypes.void, (stored_value, step))
-        end[value] = UOp(Ops.LOAD, value.dtype, (memory.index(last), stored_step))
+        closing_changes[value] = UOp(Ops.LOAD, value.dtype, (memory.index(last_step), stored_step))
     record_derived(((piped.filled, filled), (piped.filled, all_filled), (piped.store, stored)), how)
-    record_derived([(value, copies[value]) for copies in (earlier, end) for value in (piped.row, *piped.left)], how)
-    return UOp.sink(substitute_recorded(piped.store, end, how))
+    record_derived(
+        [(value, copies[value]) for copies in (opening_changes, closing_changes) for value in (piped.row, *piped.left)],
+        how,
+    )
+    return UOp.sink(substitute_recorded(piped.store, closing_changes, how))
 
 
 def with_higher_id(loop: UOp) -> UOp:

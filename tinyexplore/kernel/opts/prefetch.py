@@ -26,7 +26,7 @@ LAW = Law(
 def legality_error(kernel: Kernel, axis: UOp, steps: int) -> str | None:
     if axis.arg.kind in WRITTEN_OUT:
         return f"the axis is {axis.arg.kind.value}, and only loops do this"
-    if any(other.arg.ahead for other in kernel.axes):
+    if any(kernel_axis.arg.ahead for kernel_axis in kernel.axes):
         return "a loop looks ahead already"
     if not 1 <= steps < axis.size:
         return f"the axis has size {axis.size}; choose steps from 1 to {axis.size - 1}"

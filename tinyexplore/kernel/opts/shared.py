@@ -46,7 +46,7 @@ def shared_reads(kernel: Kernel, axis: UOp) -> list[UOp]:
     The kernel must not write the memory that they read, and their addresses must not depend on other loads.
     """
     items = [loop for loop in kernel.axes if loop.arg.kind in OF_ITEMS]
-    written = {store.src[0].src[0] for store in kernel.ast.src}
+    written_memory = {store.src[0].src[0] for store in kernel.ast.src}
     loads: dict[UOp, None] = {}
     for reduce in kernel.reduces:
         if axis not in reduce.src[1:]:
@@ -55,7 +55,7 @@ def shared_reads(kernel: Kernel, axis: UOp) -> list[UOp]:
         for load in body.find(Ops.LOAD):
             memory = load.src[0].src[0]
             is_indirect = any(src.find(Ops.LOAD) for src in load.src[0].src[1:])
-            if memory.op is not Ops.DEFINE_GLOBAL or memory in written or is_indirect or len(load.src) > 1:
+            if memory.op is not Ops.DEFINE_GLOBAL or memory in written_memory or is_indirect or len(load.src) > 1:
                 continue
             alike = any(loop in body.ranges and loop not in load.ranges for loop in items)
             if axis in load.ranges and alike and all(loop.is_static for loop in tile_axes(load, axis)):
@@ -96,22 +96,22 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     blocks = axis.size // opt.amount
     position = inner if blocks == 1 else UOp.range(blocks, axis.arg) * index_const(opt.amount) + inner
     ast = split_reduce(kernel, axis, opt, AxisKind.REDUCE)
-    first = 1 + max(loop.arg.id for loop in ast.find(Ops.RANGE))
+    next_id = 1 + max(loop.arg.id for loop in ast.find(Ops.RANGE))
     number = len(kernel.find(Ops.DEFINE_LOCAL))
     changes: dict[UOp, UOp] = {}
     for count, load in enumerate(shared_reads(kernel, axis), number):
         in_block = load.substitute({axis: position})
-        changes[in_block] = load_from_shared(kernel, in_block, tile_axes(in_block, axis), count, first, str(opt))
-        first += len(load.ranges) + 1
+        changes[in_block] = load_from_shared(kernel, in_block, tile_axes(in_block, axis), count, next_id, str(opt))
+        next_id += len(load.ranges) + 1
     return substitute_recorded(ast, changes, str(opt))
 
 
-def load_from_shared(kernel: Kernel, load: UOp, axes: list[UOp], number: int, first: int, how: str) -> UOp:
+def load_from_shared(kernel: Kernel, load: UOp, axes: list[UOp], number: int, first_id: int, how: str) -> UOp:
     """Returns the load from shared memory that replaces `load`. It waits for the copy, which reads memory in address
     order."""
     strides = strides_of(load.src[0].src[1])
     in_order = sorted(axes, key=lambda loop: (-abs(strides.get(loop) or FAR), loop.arg.id))
-    copies = {loop: UOp.range(loop.size, Axis(first + n, AxisKind.COPY)) for n, loop in enumerate(in_order)}
+    copies = {loop: UOp.range(loop.size, Axis(first_id + n, AxisKind.COPY)) for n, loop in enumerate(in_order)}
     terms, size = layout(kernel, in_order, load)
     space = UOp(Ops.DEFINE_LOCAL, PtrDType(load.dtype, size, "shared"), (), f"tile{number}")
     position = from_terms(terms, 0)
@@ -128,18 +128,18 @@ def layout(kernel: Kernel, in_order: list[UOp], load: UOp) -> tuple[dict[UOp, in
     work-items read from different banks. A warp stores neighbors in memory at the same time: steps of the last loop of
     `in_order`, or steps at a stride. The rows of this loop are padded so that these stores go to different banks.
     """
-    itemsize, most = load.dtype.itemsize, kernel.target.access_bytes
-    vector = next((loop for loop in reversed(in_order) if is_vector(loop, most // itemsize)), None)
-    at_a_time = vector_along(load.src[0], in_order[-1], most)
+    itemsize, access_bytes = load.dtype.itemsize, kernel.target.access_bytes
+    vector = next((loop for loop in reversed(in_order) if is_vector(loop, access_bytes // itemsize)), None)
+    at_a_time = vector_along(load.src[0], in_order[-1], access_bytes)
     dimensions = [loop for dimension in group_dimensions(kernel.ast) for loop in dimension]
     rank = {loop: number for number, loop in enumerate(dimensions)}
-    kinds = (AxisKind.UPCAST, AxisKind.REDUCE, AxisKind.UNROLL)
+    inner_kinds = (AxisKind.UPCAST, AxisKind.REDUCE, AxisKind.UNROLL)
 
     def order(loop: UOp) -> tuple[bool, bool, int, int]:
         return (
             loop is not vector,
             loop not in rank,
-            rank[loop] if loop in rank else kinds.index(loop.arg.kind),
+            rank[loop] if loop in rank else inner_kinds.index(loop.arg.kind),
             -loop.arg.id,
         )
 
@@ -172,8 +172,8 @@ def padded_row(elements: int, itemsize: int, columns: int, at_a_time: int = 1, u
         words = {(column * at_a_time * stride + row) * itemsize // WORD for column in range(columns) for row in rows}
         return max(Counter(word % BANKS for word in words).values())
 
-    first = -(-elements // unit) * unit
-    return min(range(first, first + BANKS * unit, unit), key=busiest)
+    smallest = -(-elements // unit) * unit
+    return min(range(smallest, smallest + BANKS * unit, unit), key=busiest)
 
 
 __all__ = ["AMOUNTS", "LAW", "apply", "legality_error", "padded_row", "shared_reads"]

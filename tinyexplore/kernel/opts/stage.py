@@ -74,9 +74,9 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     loads = shared_loads(kernel, axis)
     if not loads:
         return "no reduction reads the same memory in every step of it"
-    most = MOST_L2 * kernel.target.l2_bytes
+    most_bytes = MOST_L2 * kernel.target.l2_bytes
     for load in loads:
-        if packed_bytes(load, axis) > most:
+        if packed_bytes(load, axis) > most_bytes:
             size, cache = packed_bytes(load, axis) >> 10, kernel.target.l2_bytes >> 10
             return f"the copy takes {size} KiB, more than {MOST_L2} times the L2 cache ({cache} KiB)"
     return None
@@ -135,11 +135,11 @@ def copy_places(load: UOp, axes: list[UOp], first_id: int, *, in_quarters: bool)
     copy_of: dict[UOp, UOp] = {}
     blocks: dict[UOp, tuple[int, AxisKind]] = {}
     for axis in ordered:
-        kind = AxisKind.COPY
+        axis_kind = AxisKind.COPY
         if axis is lanes:
-            kind = AxisKind.VECTOR
+            axis_kind = AxisKind.VECTOR
         elif axis.arg.kind is AxisKind.UPCAST and (lanes is None or strides.get(lanes) == 1) and not is_masked:
-            kind = AxisKind.UPCAST
+            axis_kind = AxisKind.UPCAST
         elif not axis.is_static:
             pass
         elif lanes is not None and strides.get(axis) == 1 and axis.size >= lanes.size and not is_masked:
@@ -148,13 +148,13 @@ def copy_places(load: UOp, axes: list[UOp], first_id: int, *, in_quarters: bool)
         elif lanes is None and axis is ordered[0] and axis.size > STEPS_AT_A_TIME and len(axes) > 2:
             blocks[axis] = STEPS_AT_A_TIME, AxisKind.COPY
         amount = blocks[axis][0] if axis in blocks else 1
-        end = -(-axis.size // amount) if axis.is_static else axis.src[0]
-        copy_of[axis] = UOp.range(end, Axis(first_id + len(copy_of), kind))
-    for axis, (amount, kind) in blocks.items():
+        size = -(-axis.size // amount) if axis.is_static else axis.src[0]
+        copy_of[axis] = UOp.range(size, Axis(first_id + len(copy_of), axis_kind))
+    for axis, (amount, axis_kind) in blocks.items():
         start = copy_of[axis] * index_const(amount)
         if axis.size % amount:
             start = start.minimum(index_const(axis.size - amount))
-        inner = UOp.range(amount, Axis(first_id + len(axes) + list(blocks).index(axis), kind))
+        inner = UOp.range(amount, Axis(first_id + len(axes) + list(blocks).index(axis), axis_kind))
         copy_of[axis] = start + inner
     return copy_of
 

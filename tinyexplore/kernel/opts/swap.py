@@ -24,11 +24,11 @@ LAW = Law(
 def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if (reason := scatter_order_error(kernel)) is not None:
         return reason
-    other = kernel.axis(amount)
-    for loop in (axis, other):
+    partner = kernel.axis(amount)
+    for loop in (axis, partner):
         if loop.arg.kind not in LOOP_KINDS:
             return f"axis {loop.arg.id} is {loop.arg.kind.value}, and only output axes that are still loops do this"
-    if axis is other:
+    if axis is partner:
         return "an axis cannot be exchanged with itself"
     if kernel.find(Ops.BARRIER):
         return "what is staged was staged for the order that the loops have"
@@ -36,14 +36,14 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
 
 
 def partners(kernel: Kernel, axis: UOp) -> list[int]:
-    return [other.arg.id for other in kernel.output_axes if other.arg.id > axis.arg.id]
+    return [partner.arg.id for partner in kernel.output_axes if partner.arg.id > axis.arg.id]
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    other = kernel.axis(opt.amount)
+    partner = kernel.axis(opt.amount)
     trade = {
-        axis: axis.replace(arg=replace(axis.arg, id=other.arg.id)),
-        other: other.replace(arg=replace(other.arg, id=axis.arg.id)),
+        axis: axis.replace(arg=replace(axis.arg, id=partner.arg.id)),
+        partner: partner.replace(arg=replace(partner.arg, id=axis.arg.id)),
     }
     return substitute_recorded(kernel.ast, trade, str(opt))
 

@@ -92,7 +92,7 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
         return compute_on_cores(kernel, axis, opt)
     if opt.amount in TILE_STEPS:
         return compute_on_tiles(kernel, axis, opt)
-    amount, first = opt.amount, kernel.next_id()
+    amount, first_id = opt.amount, kernel.next_id()
     words, remainder = divmod(axis.size, amount)
     changes: dict[UOp, UOp] = {}
     for reduce in kernel.reduces:
@@ -100,17 +100,17 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
             continue
         op = dot_of(kernel, reduce)
         assert op is not None
-        others = tuple(loop for loop in reduce.src[1:] if loop is not axis)
+        other_loops = tuple(loop for loop in reduce.src[1:] if loop is not axis)
         outer = UOp.range(words, axis.arg)
         start = outer * index_const(amount)
         factors = [word_of(factor.src[0], axis, start, amount) for factor in reduce.src[0].src]
         value = UOp(op, reduce.dtype, (*factors, UOp.const(reduce.dtype, 0)))
-        after = UOp(Ops.REDUCE, reduce.dtype, (value, *others, outer), Ops.ADD)
+        replacement = UOp(Ops.REDUCE, reduce.dtype, (value, *other_loops, outer), Ops.ADD)
         if remainder:
-            rest = UOp.range(remainder, Axis(first, AxisKind.REDUCE))
-            body = reduce.src[0].substitute({axis: rest + index_const(axis.size - remainder)}, how=str(opt))
-            after = after + UOp(Ops.REDUCE, reduce.dtype, (body, *others, rest), Ops.ADD)
-        changes[reduce] = after
+            remaining_loop = UOp.range(remainder, Axis(first_id, AxisKind.REDUCE))
+            body = reduce.src[0].substitute({axis: remaining_loop + index_const(axis.size - remainder)}, how=str(opt))
+            replacement = replacement + UOp(Ops.REDUCE, reduce.dtype, (body, *other_loops, remaining_loop), Ops.ADD)
+        changes[reduce] = replacement
     return substitute_recorded(kernel.ast, changes, str(opt))
 
 

@@ -28,7 +28,7 @@ def legality_error(kernel: Kernel, axis: UOp, _: int) -> str | None:
         return f"{kernel.target.name} has one thread"
     if axis.arg.kind is not AxisKind.GLOBAL:
         return f"the axis is {axis.arg.kind.value}, and only a global axis is divided among threads"
-    if any(other.arg.kind is AxisKind.THREAD for other in kernel.axes):
+    if any(kernel_axis.arg.kind is AxisKind.THREAD for kernel_axis in kernel.axes):
         return "another axis is divided among threads already"
     for store in kernel.ast.src:
         loops = [loop for loop in store.ranges if loop.arg.kind in OUTPUT_KINDS]

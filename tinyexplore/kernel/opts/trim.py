@@ -38,7 +38,7 @@ for i in 0..64: for k in 0..64: acc += p[k] * v[k]
 def masked_reduces(kernel: Kernel, rows: UOp, nodes: Sequence[UOp]) -> dict[int, int]:
     """Returns for each reduction loop that a causal mask ends, by id, how many columns past each of `rows` it runs."""
     ahead_of: dict[int, int] = {}
-    whole: set[int] = set()
+    untrimmed: set[int] = set()
     for reduce in nodes:
         if reduce.op is not Ops.REDUCE:
             continue
@@ -46,12 +46,12 @@ def masked_reduces(kernel: Kernel, rows: UOp, nodes: Sequence[UOp]) -> dict[int,
         for axis in reduce.src[1:]:
             name = axis.arg.id
             if mask is None or mask.column is not axis or mask.row.arg.id != rows.arg.id:
-                whole.add(name)
+                untrimmed.add(name)
             elif mask.constant != IDENTITY.get(reduce.arg) or not has_full_blocks(kernel, axis):
-                whole.add(name)
+                untrimmed.add(name)
             else:
                 ahead_of[name] = max(mask.ahead, ahead_of.get(name, mask.ahead))
-    return {name: ahead for name, ahead in ahead_of.items() if name not in whole}
+    return {name: ahead for name, ahead in ahead_of.items() if name not in untrimmed}
 
 
 def trimmed_loops(kernel: Kernel, rows: UOp) -> dict[int, int]:
@@ -112,14 +112,16 @@ def apply(kernel: Kernel, rows: UOp, opt: Opt) -> UOp:
     """Ends masked loops early, at the next index where the blocks of all these loops end."""
     loops = trimmed_loops(kernel, rows)
     block_steps = common_block(kernel, loops)
-    whole = next(axis.size for axis in kernel.start.toposort() if axis.op is Ops.RANGE and axis.arg.id == rows.arg.id)
-    next_row = ((rows + 1) * block_of(kernel, rows.arg.id)).minimum(whole)  # the first row after this block
+    row_count = next(
+        axis.size for axis in kernel.start.toposort() if axis.op is Ops.RANGE and axis.arg.id == rows.arg.id
+    )
+    next_row = ((rows + 1) * block_of(kernel, rows.arg.id)).minimum(row_count)  # the first row after this block
     changes = {}
     for axis in kernel.axes:
         if axis.arg.id in loops:
             blocks = (next_row + (loops[axis.arg.id] + block_steps - 1)) // block_steps
-            end = (blocks * (block_steps // block_of(kernel, axis.arg.id))).minimum(axis.size)
-            changes[axis] = axis.replace(src=(end,))
+            stop = (blocks * (block_steps // block_of(kernel, axis.arg.id))).minimum(axis.size)
+            changes[axis] = axis.replace(src=(stop,))
     return substitute_recorded(kernel.ast, changes, str(opt))
 
 

@@ -71,15 +71,15 @@ def lanes_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
 def second_lanes_error(kernel: Kernel, axis: UOp) -> str | None:
     """Returns the legality error of a second vector axis: a value has lanes along one axis only, even if nothing
     reads them."""
-    vector_axes = [other for other in kernel.axes if other.arg.kind is AxisKind.VECTOR]
+    vector_axes = [vector_axis for vector_axis in kernel.axes if vector_axis.arg.kind is AxisKind.VECTOR]
     if not vector_axes:
         return None
     node_ranges = [node.ranges for node in kernel.nodes]
     # nothing reads these lanes
     node_ranges += [reduce.src[0].ranges.union(reduce.src[1:]) for reduce in kernel.reduces]
-    for other in vector_axes:
-        if any(axis in ranges and other in ranges for ranges in node_ranges):
-            return f"axis {other.arg.id} is a vector already, and a value has lanes along one axis only"
+    for vector_axis in vector_axes:
+        if any(axis in ranges and vector_axis in ranges for ranges in node_ranges):
+            return f"axis {vector_axis.arg.id} is a vector already, and a value has lanes along one axis only"
     return None
 
 

@@ -30,9 +30,9 @@ def with_split_axes(kernel: Kernel) -> Kernel:
         how = ", ".join(f"axis {axis.arg.id} is divided by {divisor}" for axis, divisor in divided)
         changes: dict[UOp, UOp] = {}
         for axis, axis_digits in digits.items():
-            (number, divisor), *rest = axis_digits
+            (number, divisor), *other_digits = axis_digits
             number = number * index_const(divisor)
-            for loop, step in rest:
+            for loop, step in other_digits:
                 number = number + (loop if step == 1 else loop * index_const(step))
             changes[axis] = number
             for position, loop in enumerate(staying_inside(kernel, axis)):
@@ -41,7 +41,7 @@ def with_split_axes(kernel: Kernel) -> Kernel:
         for reduce in kernel.reduces:
             if not digits.keys().isdisjoint(reduce.src[1:]):
                 body = substitute_recorded(reduce.src[0], changes, how)
-                loops = [part for loop in reduce.src[1:] for part, _ in digits.get(loop, [(loop, 1)])]
+                loops = [digit_loop for loop in reduce.src[1:] for digit_loop, _ in digits.get(loop, [(loop, 1)])]
                 changes[reduce] = UOp(Ops.REDUCE, reduce.dtype, (body, *loops), reduce.arg)
         ast = graph_rewrite(substitute_recorded(kernel.ast, changes, how), SIMPLIFY, stage="split axes")
         kernel = kernel.restarted(ast)
@@ -78,12 +78,12 @@ def staying_inside(kernel: Kernel, axis: UOp) -> list[UOp]:
     """
     inner_loops = [loop for loop in kernel.output_axes if loop.arg.id > axis.arg.id]
     rows = barriers_along(kernel, axis)
-    first = [
+    pinned_ids = [
         loop.arg.id
         for loop in inner_loops
         if loop.arg.kind is AxisKind.SCAN or is_after_copy(kernel, loop) or any(loop not in row.ranges for row in rows)
     ]
-    return [loop for loop in inner_loops if first and loop.arg.id >= min(first)]
+    return [loop for loop in inner_loops if pinned_ids and loop.arg.id >= min(pinned_ids)]
 
 
 def divided_axes(kernel: Kernel) -> list[tuple[UOp, int]]:
@@ -153,15 +153,15 @@ def can_collapse(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
             return False
         if len(node.src) == 3 and node.src[2].ranges & {outer, inner}:
             return False
-    addresses = set().union(*[_address_parts(node.src[1]) for node in indices])
+    addresses = set().union(*[_find_address_arithmetic(node.src[1]) for node in indices])
     pair = frozenset((outer, inner))
     return not any(_computes_with(node, pair, addresses) for node in kernel.nodes if node not in addresses)
 
 
-def _address_parts(address: UOp) -> list[UOp]:
+def _find_address_arithmetic(address: UOp) -> list[UOp]:
     """Returns the arithmetic of an address, without values in it (a reduction, for example) and their operations."""
-    parts = toposort([address], lambda node: node.src if node.op in ARITHMETIC else ())
-    return [node for node in parts if node.op in ARITHMETIC]
+    nodes = toposort([address], lambda node: node.src if node.op in ARITHMETIC else ())
+    return [node for node in nodes if node.op in ARITHMETIC]
 
 
 def _computes_with(node: UOp, pair: frozenset[UOp], addresses: set[UOp]) -> bool:

@@ -59,10 +59,10 @@ def split_output(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> dict[UO
         wide = step * amount
         if end >= wide:
             outer = UOp.range(-(-end // wide), axis.arg)
-            start = _clamped(outer * index_const(wide), outer.size * wide, end - wide)
+            start = _clamp_start(outer * index_const(wide), outer.size * wide, end - wide)
             return {position: start + inner * index_const(step)}
     outer = UOp.range(-(-size // amount), axis.arg)
-    return {axis: _clamped(outer * index_const(amount), outer.size * amount, size - amount) + inner}
+    return {axis: _clamp_start(outer * index_const(amount), outer.size * amount, size - amount) + inner}
 
 
 def split_symbolic(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
@@ -77,9 +77,9 @@ def split_symbolic(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
     start = index_const(0) if blocks == 1 else UOp.range(blocks, axis.arg) * index_const(amount)
     if simplified(end % amount) == 0:
         return start + inner
-    last = as_size(simplified(end - amount))
-    if bounds(last)[0] >= 0:
-        return start.minimum(last) + inner
+    last_start = as_size(simplified(end - amount))
+    if bounds(last_start)[0] >= 0:
+        return start.minimum(last_start) + inner
     return start + inner if kind is AxisKind.VECTOR else (start + inner).minimum(as_size(simplified(end - 1)))
 
 
@@ -96,9 +96,9 @@ def split_scan(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     (scan,) = [node for node in ast.toposort() if node.op is Ops.SCAN]
     value = substitute_recorded(scan.src[0], {axis: position}, str(opt))
     loops = (inner,) if outer is None else (outer, inner)
-    after = scan.replace(src=(value, *loops))
-    record_derived([(scan, after)], str(opt))
-    return substitute_recorded(ast, {scan: after, axis: position}, str(opt))
+    split_scan_node = scan.replace(src=(value, *loops))
+    record_derived([(scan, split_scan_node)], str(opt))
+    return substitute_recorded(ast, {scan: split_scan_node, axis: position}, str(opt))
 
 
 def mask_edge(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
@@ -123,7 +123,7 @@ def mask_edge(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
             changes[node] = pointer.index(idx, valid[0] & is_inside if valid else is_inside)
         else:
             clamped = {axis: axis.minimum(as_size(simplified(end - 1)))}
-            changes[node] = pointer.index(*(part.substitute(clamped) for part in (idx, *valid)))
+            changes[node] = pointer.index(*(source.substitute(clamped) for source in (idx, *valid)))
     return substitute_recorded(kernel.ast, changes, f"{opt}, no further than {text(end)}")
 
 
@@ -188,7 +188,7 @@ def split_row(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
     for barrier in [node for node in ast.toposort() if node.op is Ops.BARRIER]:
         if axis in barrier.src[1:]:
             store = substitute_recorded(barrier.src[0], changes, str(opt))
-            loops = tuple(part for loop in barrier.src[1:] for part in (new_loops if loop is axis else (loop,)))
+            loops = tuple(new_loop for loop in barrier.src[1:] for new_loop in (new_loops if loop is axis else (loop,)))
             return substitute_recorded(ast, {barrier: UOp(Ops.BARRIER, dtypes.void, (store, *loops))}, str(opt))
     raise ValueError(f"axis {axis.arg.id} fills no row buffer")
 
@@ -226,14 +226,14 @@ def ragged_blocks(axis: UOp, nodes: Iterable[UOp]) -> tuple[UOp, int, int] | Non
     starts = [node for node in nodes if users[0] in node.src]
     if len(starts) != 1 or starts[0].op is not Ops.MIN or starts[0].src[1].op is not Ops.CONST:
         return None
-    step, last = users[0].src[1].arg, starts[0].src[1].arg
-    return (starts[0], step, last + step) if -(-(last + step) // step) == axis.size else None
+    step, last_start = users[0].src[1].arg, starts[0].src[1].arg
+    return (starts[0], step, last_start + step) if -(-(last_start + step) // step) == axis.size else None
 
 
-def _clamped(start: UOp, end: int, last: int) -> UOp:
-    """Limits `start` to `last` if the last block would otherwise end after the axis.
+def _clamp_start(start: UOp, end: int, last_start: int) -> UOp:
+    """Limits `start` to `last_start` if the last block would otherwise end after the axis.
 
     `end`: the end of the last block without the limit.
     """
     width = start.src[1].arg
-    return start if end - width == last else start.minimum(index_const(last))
+    return start if end - width == last_start else start.minimum(index_const(last_start))

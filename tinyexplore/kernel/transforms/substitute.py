@@ -12,12 +12,12 @@ def substitute_recorded(root: UOp, changes: dict[UOp, UOp], how: str) -> UOp:
     """Returns `root.substitute(changes)`, and records the replacement of each axis."""
     recorder = active_recorder()
     if recorder is not None:
-        for before, after in changes.items():
-            if before.op is not Ops.RANGE:
+        for axis, replacement in changes.items():
+            if axis.op is not Ops.RANGE:
                 continue
-            for part in after.toposort():
-                if part is after or part.op is Ops.RANGE:
-                    recorder.record(Derived(before, part, how))
+            for node in replacement.toposort():
+                if node is replacement or node.op is Ops.RANGE:
+                    recorder.record(Derived(axis, node, how))
     return root.substitute(changes, how=how)
 
 

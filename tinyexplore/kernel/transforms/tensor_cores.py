@@ -28,10 +28,10 @@ def compute_on_cores(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
         kernel = replace(kernel, ast=mask_edge(kernel, loop, replace(opt, amount=amount), AxisKind.WARP))
     masked = fit_of(kernel, axis, opt.amount)
     assert isinstance(masked, Fit)
-    return _rewritten(kernel, masked, str(opt))
+    return _compute_by_cores(kernel, masked, str(opt))
 
 
-def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
+def _compute_by_cores(kernel: Kernel, fit: Fit, how: str) -> UOp:
     core = fit.core
     lane = UOp.range(core.lanes, Axis(kernel.next_id(), AxisKind.WARP))
     starts = {loop: block(loop, amount) for loop, amount in fit.axes}
@@ -45,21 +45,21 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
     def register_elements(factor: UOp, layout: FragmentLayout, rows: UOp, columns: UOp) -> UOp:
         """Returns the elements of a factor in the registers of a lane."""
         masked_factor = zero_past_end(factor, fit)
-        parts = [
+        elements = [
             masked_factor.substitute(element_indices(layout, register, rows, columns), how=how)
             for register in range(layout.registers)
         ]
-        return UOp(Ops.VECTORIZE, core.factor.vec(layout.registers), tuple(parts))
+        return UOp(Ops.VECTORIZE, core.factor.vec(layout.registers), tuple(elements))
 
     a, b = (
         register_elements(fit.a, core.a, fit.rows, fit.steps),
         register_elements(fit.b, core.b, fit.steps, fit.columns),
     )
-    kind = core.accumulator.vec(core.c.registers)
-    tile = UOp(Ops.WMMA, kind, (a, b, UOp.const(kind, 0)), core.name)
-    others = [loop for loop in fit.reduce.src[1:] if loop is not fit.steps]
-    loops = (*others, *(loop for loop in starts[fit.steps].ranges))
-    summed = UOp(Ops.REDUCE, kind, (tile, *loops), Ops.ADD) if loops else tile
+    accumulator_dtype = core.accumulator.vec(core.c.registers)
+    tile = UOp(Ops.WMMA, accumulator_dtype, (a, b, UOp.const(accumulator_dtype, 0)), core.name)
+    other_loops = [loop for loop in fit.reduce.src[1:] if loop is not fit.steps]
+    loops = (*other_loops, *(loop for loop in starts[fit.steps].ranges))
+    summed = UOp(Ops.REDUCE, accumulator_dtype, (tile, *loops), Ops.ADD) if loops else tile
     record_derived([(fit.reduce, summed)], how)
     stores = []
     for store in kernel.ast.src:
@@ -84,16 +84,16 @@ def coordinate(bits: tuple[str, ...], lane: UOp, register: int) -> UOp:
     total, constant = index_const(0), 0
     bit = 0
     while bit < len(bits):
-        first = int(bits[bit][1:])
+        lane_bit = int(bits[bit][1:])
         if bits[bit][0] == "r":
-            constant += (register >> first & 1) << bit
+            constant += (register >> lane_bit & 1) << bit
             bit += 1
             continue
         width = 1
-        while bit + width < len(bits) and bits[bit + width] == f"L{first + width}":
+        while bit + width < len(bits) and bits[bit + width] == f"L{lane_bit + width}":
             width += 1
-        field = lane // (1 << first) if first else lane
-        if 1 << (first + width) < lane.size:
+        field = lane // (1 << lane_bit) if lane_bit else lane
+        if 1 << (lane_bit + width) < lane.size:
             field = field % (1 << width)
         total = total + (field * (1 << bit) if bit else field)
         bit += width

@@ -29,40 +29,49 @@ def compute_on_tiles(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
         kernel = replace(kernel, ast=mask_edge(kernel, loop, replace(opt, amount=amount), AxisKind.TILE))
     masked = fit_of(kernel, axis, opt.amount)
     assert isinstance(masked, Fit)
-    return _rewritten(kernel, masked, str(opt))
+    return _compute_by_tiles(kernel, masked, str(opt))
 
 
-def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
-    core, first = fit.core, kernel.next_id()
+def _compute_by_tiles(kernel: Kernel, fit: Fit, how: str) -> UOp:
+    core, first_id = fit.core, kernel.next_id()
     (rows, columns), words = core.c.shape, core.words
     word_count = core.dims[2] // words
     starts = {loop: block(loop, amount) for loop, amount in fit.axes}
     record_derived([(loop, start) for loop, start in starts.items()], how)
-    row, along = UOp.range(rows, Axis(first, AxisKind.TILE)), UOp.range(word_count, Axis(first + 1, AxisKind.VECTOR))
-    word, column = (
-        UOp.range(word_count, Axis(first + 2, AxisKind.TILE)),
-        UOp.range(columns, Axis(first + 3, AxisKind.VECTOR)),
+    row, row_word = (
+        UOp.range(rows, Axis(first_id, AxisKind.TILE)),
+        UOp.range(word_count, Axis(first_id + 1, AxisKind.VECTOR)),
     )
-    a = _tile(fit, fit.a, {fit.rows: starts[fit.rows] + row}, starts[fit.steps] + along * index_const(words), how)
-    b = _tile(
-        fit, fit.b, {fit.columns: starts[fit.columns] + column}, starts[fit.steps] + word * index_const(words), how
+    column_word, column = (
+        UOp.range(word_count, Axis(first_id + 2, AxisKind.TILE)),
+        UOp.range(columns, Axis(first_id + 3, AxisKind.VECTOR)),
     )
-    tile_a = UOp(Ops.TILE, a.dtype.vec(rows * word_count), (a, row, along))
-    tile_b = UOp(Ops.TILE, b.dtype.vec(word_count * columns), (b, word, column))
-    kind = core.accumulator.vec(rows * columns)
-    product = UOp(Ops.WMMA, kind, (tile_a, tile_b, UOp.const(kind, 0)), core.name)
-    others = [loop for loop in fit.reduce.src[1:] if loop is not fit.steps]
-    loops = (*others, *starts[fit.steps].ranges)
-    summed = UOp(Ops.REDUCE, kind, (product, *loops), Ops.ADD) if loops else product
-    out_row = UOp.range(rows, Axis(first + 4, AxisKind.LOCAL))
-    out_column = UOp.range(columns, Axis(first + 5, AxisKind.VECTOR))
+    a = _load_tile_word(
+        fit, fit.a, {fit.rows: starts[fit.rows] + row}, starts[fit.steps] + row_word * index_const(words), how
+    )
+    b = _load_tile_word(
+        fit,
+        fit.b,
+        {fit.columns: starts[fit.columns] + column},
+        starts[fit.steps] + column_word * index_const(words),
+        how,
+    )
+    tile_a = UOp(Ops.TILE, a.dtype.vec(rows * word_count), (a, row, row_word))
+    tile_b = UOp(Ops.TILE, b.dtype.vec(word_count * columns), (b, column_word, column))
+    accumulator_dtype = core.accumulator.vec(rows * columns)
+    product = UOp(Ops.WMMA, accumulator_dtype, (tile_a, tile_b, UOp.const(accumulator_dtype, 0)), core.name)
+    other_loops = [loop for loop in fit.reduce.src[1:] if loop is not fit.steps]
+    loops = (*other_loops, *starts[fit.steps].ranges)
+    summed = UOp(Ops.REDUCE, accumulator_dtype, (product, *loops), Ops.ADD) if loops else product
+    out_row = UOp.range(rows, Axis(first_id + 4, AxisKind.LOCAL))
+    out_column = UOp.range(columns, Axis(first_id + 5, AxisKind.VECTOR))
     element = UOp(Ops.GEP, core.accumulator, (summed, out_row, out_column))
     record_derived([(fit.reduce, element)], how)
     coordinates = {fit.rows: starts[fit.rows] + out_row, fit.columns: starts[fit.columns] + out_column}
     return UOp.sink(*[store.substitute({fit.reduce: element, **coordinates}, how=how) for store in kernel.ast.src])
 
 
-def _tile(fit: Fit, load: UOp, axis_starts: dict[UOp, UOp], start: UOp, how: str) -> UOp:
+def _load_tile_word(fit: Fit, load: UOp, axis_starts: dict[UOp, UOp], start: UOp, how: str) -> UOp:
     """Returns a word of a tile: the values that `load` reads at the step `start` and at the steps after it."""
     return word_of(load.substitute(axis_starts, how=how), fit.steps, start, fit.core.words)
 
@@ -74,9 +83,9 @@ def word_of(load: UOp, axis: UOp, start: UOp, amount: int) -> UOp:
     word: UOp | None = None
     for step in range(amount):
         part_of_word = load.substitute({axis: start + index_const(step) if step else start}, how="a part of a word")
-        part = part_of_word.bitcast(unsigned).cast(dtypes.uint32)
-        part = part.alu(Ops.SHL, UOp.const(dtypes.uint32, step * load.dtype.bits)) if step else part
-        word = part if word is None else word | part
+        shifted = part_of_word.bitcast(unsigned).cast(dtypes.uint32)
+        shifted = shifted.alu(Ops.SHL, UOp.const(dtypes.uint32, step * load.dtype.bits)) if step else shifted
+        word = shifted if word is None else word | shifted
     assert word is not None
     return word
 
