@@ -45,11 +45,11 @@ def bytes_moved(ast: UOp) -> sint:
     """
     reached: dict[UOp, sint] = {}
     nodes = ast.toposort()
-    written = {store.src[0].src[0] for store in ast.src}
+    written_memory = {store.src[0].src[0] for store in ast.src}
     for node in nodes:
         if node.op is Ops.INDEX:
             pointer, steps = node.src[0], simplified(step_count(node.src[1].ranges))
-            if pointer not in written and pointer in reached:
+            if pointer not in written_memory and pointer in reached:
                 steps = simplified(reached[pointer] + steps)
             if greatest(steps) > greatest(reached.get(pointer, 0)):
                 reached[pointer] = steps

@@ -80,11 +80,11 @@ class GraphPass:
         """Applies the pass to `form`. Records it as a stage with the name of this transform."""
 
         def transformed() -> Form:
-            after = self.function(form, lowering)
+            result = self.function(form, lowering)
             recorder = active_recorder()
             if recorder is not None:
-                recorder.record(Transformed(self, form, after))
-            return after
+                recorder.record(Transformed(self, form, result))
+            return result
 
         return staged(self.name, form, transformed)
 

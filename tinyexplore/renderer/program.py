@@ -97,10 +97,10 @@ class ProgramSpec:
 
     def extent(self, values: Sequence[int]) -> int | None:
         """Returns the length of the THREAD axis for these values of `variables`."""
-        end = self.thread_end
-        if end is None or end.op is Ops.CONST:
-            return None if end is None else end.arg
-        return max(0, value_of(end, dict(zip(self.variables, values))))
+        size = self.thread_end
+        if size is None or size.op is Ops.CONST:
+            return None if size is None else size.arg
+        return max(0, value_of(size, dict(zip(self.variables, values))))
 
     def __repr__(self) -> str:
         return f"ProgramSpec({self.name!r}, {self.language}, {len(self.uops)} uops, {len(self.lines)} lines)"
@@ -126,16 +126,16 @@ class StoredSpec(ProgramSpec):
     """
 
     def __init__(
-        self, again: Callable[[], ProgramSpec], key: str, spec: ProgramSpec | None = None, **facts: Any
+        self, rebuild: Callable[[], ProgramSpec], key: str, spec: ProgramSpec | None = None, **facts: Any
     ) -> None:
         vars(self).update(facts, flops=0, bytes_moved=0, key=key)
-        vars(self).update(_again=again, _made=spec, _elsewhere=_no_program)
+        vars(self).update(_again=rebuild, _made=spec, _elsewhere=_no_program)
 
     @staticmethod
-    def of(spec: ProgramSpec, again: Callable[[], ProgramSpec]) -> StoredSpec:
-        """Returns a StoredSpec of `spec`, whose text can be dropped because `again` rebuilds it."""
+    def of(spec: ProgramSpec, rebuild: Callable[[], ProgramSpec]) -> StoredSpec:
+        """Returns a StoredSpec of `spec`, whose text can be dropped because `rebuild` rebuilds it."""
         return StoredSpec(
-            again,
+            rebuild,
             spec.key,
             spec,
             name=spec.name,
@@ -214,8 +214,8 @@ def is_group_barrier(node: UOp) -> bool:
     """Whether work-items of a GPU wait at this BARRIER: for shared memory, or at the end of a loop's step."""
     if node.op is not Ops.BARRIER:
         return False
-    first = node.src[0]
-    return first.op is Ops.RANGE or is_shared(first.src[0].src[0])
+    first_source = node.src[0]
+    return first_source.op is Ops.RANGE or is_shared(first_source.src[0].src[0])
 
 
 def is_shared(memory: UOp) -> bool:
@@ -242,17 +242,17 @@ class Launch:
         work-item."""
         ends = {node.arg: node.src[0] for node in uops if node.op is Ops.SPECIAL}
         chooses = any(name.startswith("idx") for name in ends)
-        grid = _dimensions(ends, "idx" if chooses else "gidx")
-        group = None if chooses else tuple(end.arg for end in _dimensions(ends, "lidx"))
+        grid = _list_dimensions(ends, "idx" if chooses else "gidx")
+        group = None if chooses else tuple(size.arg for size in _list_dimensions(ends, "lidx"))
         return Launch(grid, group, variable_arguments(uops))
 
     def sizes(self, values: Sequence[int] = ()) -> tuple[int, ...]:
         """Returns the grid for these values of the Variables."""
         bound = dict(zip(self.variables, values))
-        return tuple([end.arg if end.op is Ops.CONST else value_of(end, bound) for end in self.grid])
+        return tuple([size.arg if size.op is Ops.CONST else value_of(size, bound) for size in self.grid])
 
 
-def _dimensions(ends: dict[str, UOp], name: str) -> tuple[UOp, ...]:
+def _list_dimensions(ends: dict[str, UOp], name: str) -> tuple[UOp, ...]:
     """Returns the ends of name0, name1, …: 1 for an unused one."""
     count = max((int(key[len(name) :]) + 1 for key in ends if key.startswith(name)), default=1)
     return tuple([ends.get(f"{name}{number}", index_const(1)) for number in range(count)])

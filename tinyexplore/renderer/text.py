@@ -64,7 +64,7 @@ class TextWriter:
         self.texts: dict[UOp, tuple[str, int]] = {}
         self._made_by: dict[UOp, tuple[UOp, ...]] = {}  # the nodes that an inlined text represents
         self._collected: list[UOp] = []
-        self._inlinable = inlinable(uops)
+        self._find_inlinable = inlinable(uops)
         self._used_names: set[str] = set()
         self._variables = 0
 
@@ -86,11 +86,11 @@ class TextWriter:
             self._collected.append(node)
             text = self.constant(node)
             return f"({text})" if text.startswith("-") and tightness > LOOSE else text
-        written = self.texts.get(node)
-        if written is None:
+        text_and_precedence = self.texts.get(node)
+        if text_and_precedence is None:
             raise RenderError(f"{self.node!r} uses {node!r}, which does not come before it in the program")
         self._collected.extend(self._made_by.get(node, ()))
-        text, binds = written
+        text, binds = text_and_precedence
         return text if binds >= tightness else f"({text})"
 
     def constant(self, node: UOp) -> str:
@@ -115,7 +115,7 @@ class TextWriter:
     def inlined(self, node: UOp, text: str, tightness: int) -> bool:
         """Whether `text` is written inside the only expression that uses `node`. If so, stores it for that
         expression."""
-        if node not in self._inlinable or len(text) > INLINE_LIMIT:
+        if node not in self._find_inlinable or len(text) > INLINE_LIMIT:
             return False
         self.texts[node] = (text, tightness)
         self._made_by[node] = (node, *self._collected)

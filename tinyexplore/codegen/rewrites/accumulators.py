@@ -45,8 +45,11 @@ def scan_lanes(scan: UOp, value: UOp, ctx: Lowering) -> UOp:
     identity_lane = UOp(Ops.GEP, scan.dtype.scalar, (identity,), 0)
     block = 1
     while block < count:
-        lasts = [UOp(Ops.GEP, scan.dtype.scalar, (value,), first + block - 1) for first in range(0, count, 2 * block)]
-        lanes = [part for last in lasts for part in (*[identity_lane] * block, *[last] * block)]
+        lasts = [
+            UOp(Ops.GEP, scan.dtype.scalar, (value,), block_start + block - 1)
+            for block_start in range(0, count, 2 * block)
+        ]
+        lanes = [lane for last in lasts for lane in (*[identity_lane] * block, *[last] * block)]
         value = combined_with(value, scan.arg, UOp(Ops.VECTORIZE, scan.dtype, tuple(lanes)))
         block *= 2
     (*loops, _) = scan.src[1:]
@@ -72,9 +75,9 @@ def multiply_add(register: UOp, value: UOp) -> UOp | None:
     Dot products of words and tensor cores have an addend as their third source: the register becomes that source.
     """
     if value.op is Ops.WMMA:
-        before = value.src[2]
+        addend = value.src[2]
         return value.replace(
-            src=(*value.src[:2], register if before.op is Ops.CONST else multiply_add(register, before))
+            src=(*value.src[:2], register if addend.op is Ops.CONST else multiply_add(register, addend))
         )
     if value.op in OpGroups.DOT and value.src[2].op is Ops.CONST and value.src[2].arg == 0:
         return value.replace(src=(*value.src[:2], register))

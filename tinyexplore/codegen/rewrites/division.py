@@ -23,8 +23,8 @@ HIGH_BITS = 16  # bits of the first part: its product with a byte is exact in fl
 def divide_by_power_of_two(quotient: UOp, x: UOp, c: UOp) -> UOp | None:
     """x / 2**n is x * 2**-n if 2**-n is a normal number: both are rounded from the same exact value."""
     mantissa, exponent = math.frexp(c.arg)
-    most = LARGEST_EXPONENT.get(quotient.dtype.scalar)
-    if most is None or abs(mantissa) != 0.5 or abs(exponent - 1) > most:
+    largest_exponent = LARGEST_EXPONENT.get(quotient.dtype.scalar)
+    if largest_exponent is None or abs(mantissa) != 0.5 or abs(exponent - 1) > largest_exponent:
         return None
     return x * UOp.const(x.dtype, 1 / c.arg)
 
@@ -44,7 +44,7 @@ def divide_byte(quotient: UOp, x: UOp, c: UOp) -> UOp | None:
 
 
 @lru_cache(256)
-def reciprocal_in_parts(divisor: float, least: int, most: int) -> tuple[float, float] | None:
+def reciprocal_in_parts(divisor: float, lowest: int, highest: int) -> tuple[float, float] | None:
     """Returns high, of 16 bits, and low, with x * high + x * low = x / divisor in float32 for each whole x in least …
     most.
 
@@ -53,18 +53,18 @@ def reciprocal_in_parts(divisor: float, least: int, most: int) -> tuple[float, f
     """
     if not 2.0**-64 < abs(divisor) < 2.0**64:
         return None
-    divisor = _as_float32(divisor)
+    divisor = _round_to_float32(divisor)
     mantissa, exponent = math.frexp(1 / divisor)
     high = math.ldexp(math.trunc(math.ldexp(mantissa, HIGH_BITS)), exponent - HIGH_BITS)
-    low = _as_float32(1 / divisor - high)
-    for x in range(least, most + 1):
-        estimate, exact = _as_float32(x * high + _as_float32(x * low)), _as_float32(x / divisor)
+    low = _round_to_float32(1 / divisor - high)
+    for x in range(lowest, highest + 1):
+        estimate, exact = _round_to_float32(x * high + _round_to_float32(x * low)), _round_to_float32(x / divisor)
         if estimate != exact or math.copysign(1, estimate) != math.copysign(1, exact):
             return None
     return high, low
 
 
-def _as_float32(value: float) -> float:
+def _round_to_float32(value: float) -> float:
     return float(struct.unpack("f", struct.pack("f", value))[0])
 
 

@@ -36,8 +36,8 @@ def dot_written_out(dot: UOp, x: UOp, y: UOp, z: UOp, ctx: Lowering) -> UOp | No
     it."""
     if has_instruction(dot, ctx.target):
         return None
-    for first, second in zip(parts_of_word(dot.op, x), parts_of_word(dot.op, y)):
-        z = first * second + z if dot.op is Ops.DOT_I8 else UOp(Ops.MULACC, dot.dtype, (first, second, z))
+    for x_part, y_part in zip(parts_of_word(dot.op, x), parts_of_word(dot.op, y)):
+        z = x_part * y_part + z if dot.op is Ops.DOT_I8 else UOp(Ops.MULACC, dot.dtype, (x_part, y_part, z))
     return z
 
 

@@ -12,8 +12,8 @@ def compare_in_int32(node: UOp, x: UOp, y: UOp) -> UOp | None:
     """Vectors of indices in the range of int32 are compared as int32: a register holds twice as many of them."""
     if x.dtype.count == 1 or not (_fits_int32(x) and _fits_int32(y)):
         return None
-    first, second = in_int32(x), in_int32(y)
-    return None if first is None or second is None else first.alu(node.op, second)
+    narrow_x, narrow_y = in_int32(x), in_int32(y)
+    return None if narrow_x is None or narrow_y is None else narrow_x.alu(node.op, narrow_y)
 
 
 def _fits_int32(value: UOp) -> bool:
@@ -33,8 +33,8 @@ def in_int32(value: UOp) -> UOp | None:
         case Ops.VECTORIZE if all(lane.op is Ops.CONST and abs(lane.arg) < 1 << 31 for lane in value.src):
             return UOp(Ops.VECTORIZE, lanes, tuple([UOp.const(dtypes.int32, lane.arg) for lane in value.src]))
         case Ops.ADD | Ops.MUL:
-            first, second = (in_int32(src) for src in value.src)
-            return None if first is None or second is None else first.alu(value.op, second)
+            narrow_x, narrow_y = (in_int32(src) for src in value.src)
+            return None if narrow_x is None or narrow_y is None else narrow_x.alu(value.op, narrow_y)
     return None
 
 

@@ -27,11 +27,11 @@ def compute_in_float32(node: UOp, ctx: Lowering) -> UOp | None:
         return None
     assert isinstance(small, DType) and isinstance(node.dtype, DType)
     is_half_mulacc = node.op is Ops.MULACC and small.scalar is dtypes.float16
-    kind = dtypes.float64 if is_half_mulacc and dtypes.float64 not in ctx.target.lacks else dtypes.float32
-    wide = tuple(src.cast(kind.vec(src.dtype.count)) for src in values)
+    wide_dtype = dtypes.float64 if is_half_mulacc and dtypes.float64 not in ctx.target.lacks else dtypes.float32
+    wide = tuple(src.cast(wide_dtype.vec(src.dtype.count)) for src in values)
     if node.op in OpGroups.COMPARE:
         return node.replace(src=wide)
-    inner = node.replace(dtype=kind.vec(node.dtype.count), src=(*wide, *node.src[len(values) :]))
+    inner = node.replace(dtype=wide_dtype.vec(node.dtype.count), src=(*wide, *node.src[len(values) :]))
     return inner.cast(node.dtype)
 
 

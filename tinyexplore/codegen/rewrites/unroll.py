@@ -42,18 +42,18 @@ def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> li
     for axis in axes:
         copied[axis] = (axis,), [index_const(step) for step in range(axis.size)]
 
-    def open_sources(part: UOp) -> list[UOp]:
-        return [src for src in part.src if not open_axes.isdisjoint(src.ranges)]
+    def open_sources(inner_node: UOp) -> list[UOp]:
+        return [src for src in inner_node.src if not open_axes.isdisjoint(src.ranges)]
 
-    for part in toposort((node,), open_sources):
-        if part in copied:
+    for inner_node in toposort((node,), open_sources):
+        if inner_node in copied:
             continue
-        own_axes = owned.get(part.ranges)
+        own_axes = owned.get(inner_node.ranges)
         if own_axes is None:
-            own_axes = owned[part.ranges] = tuple([axis for axis in axes if axis in part.ranges])
+            own_axes = owned[inner_node.ranges] = tuple([axis for axis in axes if axis in inner_node.ranges])
         count = len(steps_of(own_axes))
         columns = []
-        for src in part.src:
+        for src in inner_node.src:
             source_copies = copied.get(src)
             if source_copies is None:
                 columns.append([src] * count)
@@ -62,25 +62,25 @@ def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> li
             else:
                 values = source_copies[1]
                 columns.append([values[position] for position in steps_within(own_axes, source_copies[0])])
-        op, dtype, arg = part.op, part.dtype, part.arg
+        op, dtype, arg = inner_node.op, inner_node.dtype, inner_node.arg
         new_nodes = [make_uop(op, dtype, sources, arg) for sources in zip(*columns)]
         if recorder is not None:
             for copy in new_nodes:
-                recorder.record(derived((part, copy, how)))
-        copied[part] = own_axes, new_nodes
+                recorder.record(derived((inner_node, copy, how)))
+        copied[inner_node] = own_axes, new_nodes
     own_axes, new_nodes = copied[node]
     return [new_nodes[position] for position in steps_within(tuple(axes), own_axes)]
 
 
-def add_offsets(first: UOp, offsets: list[int]) -> list[UOp]:
-    """Returns the index `first` plus each of these numbers, with one constant at the end."""
+def add_offsets(index: UOp, offsets: list[int]) -> list[UOp]:
+    """Returns the index `index` plus each of these numbers, with one constant at the end."""
     constant = 0
-    if first.op is Ops.CONST:
-        return [wrapped_index(first.arg + offset) for offset in offsets]
-    if first.op is Ops.ADD and first.src[1].op is Ops.CONST:
-        first, constant = first.src[0], first.src[1].arg
+    if index.op is Ops.CONST:
+        return [wrapped_index(index.arg + offset) for offset in offsets]
+    if index.op is Ops.ADD and index.src[1].op is Ops.CONST:
+        index, constant = index.src[0], index.src[1].arg
     sums = [constant + offset for offset in offsets]
-    return [make_uop(Ops.ADD, first.dtype, (first, wrapped_index(offset))) if offset else first for offset in sums]
+    return [make_uop(Ops.ADD, index.dtype, (index, wrapped_index(offset))) if offset else index for offset in sums]
 
 
 def unrolled_axes(node: UOp, kind: AxisKind) -> list[UOp]:
@@ -108,10 +108,10 @@ def flatten_sink(sink: UOp) -> UOp | None:
     """
     if all(src.op is not Ops.SINK for src in sink.src):
         return None
-    parts = [src.src if src.op is Ops.SINK else (src,) for src in sink.src]
-    if len({len(part) for part in parts}) == 1:
-        parts = list(zip(*parts))
-    return UOp.sink(*[store for part in parts for store in part])
+    store_groups = [src.src if src.op is Ops.SINK else (src,) for src in sink.src]
+    if len({len(stores) for stores in store_groups}) == 1:
+        store_groups = list(zip(*store_groups))
+    return UOp.sink(*[store for stores in store_groups for store in stores])
 
 
 @rule(UPat.of(Ops.BARRIER, name="barrier", more_src=True))
@@ -144,10 +144,10 @@ def reduce_each(reduce: UOp, value: UOp) -> UOp | None:
 
 def chain_products(parts: list[UOp]) -> UOp:
     """Chains products of a tensor core: each becomes the addend of the next, so one set of registers is enough."""
-    first, *others = parts
-    for part in others:
-        first = part.replace(src=(*part.src[:2], first))
-    return first
+    chain, *later_products = parts
+    for core_product in later_products:
+        chain = core_product.replace(src=(*core_product.src[:2], chain))
+    return chain
 
 
 def combine_parts(op: Ops, parts: list[UOp]) -> UOp:

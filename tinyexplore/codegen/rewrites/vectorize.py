@@ -46,8 +46,8 @@ def places_of(index: UOp, axis: UOp, stride: int | None) -> list[UOp]:
         return lanes_of(index, axis)
     pointer, idx, *valid = index.src
     indices = add_offsets(first_lane(idx, axis), [step * stride for step in range(axis.size)])
-    parts = [indices, *(lanes_of(part, axis) for part in valid)]
-    return [UOp(Ops.INDEX, index.dtype, (pointer, *lane)) for lane in zip(*parts)]
+    operand_lanes = [indices, *(lanes_of(operand, axis) for operand in valid)]
+    return [UOp(Ops.INDEX, index.dtype, (pointer, *lane)) for lane in zip(*operand_lanes)]
 
 
 @rule(UPat.of(Ops.LOAD, UPat.of(Ops.INDEX, name="index"), name="load", more_src=True))
@@ -58,13 +58,13 @@ def vector_load(load: UOp, index: UOp) -> UOp | None:
     """
     if load.dtype.count > 1 or (axis := vector_axis(index)) is None:
         return None
-    dtype, after = load.dtype.vec(axis.size), load.src[1:]
+    dtype, order_sources = load.dtype.vec(axis.size), load.src[1:]
     stride = stride_along(index.src[1], axis)
     if stride == 1:
         pointer, idx, *valid = index.src
         start = UOp(Ops.INDEX, index.dtype, (pointer, first_lane(idx, axis), *valid))
-        return UOp(Ops.LOAD, dtype, (start, *after))
-    waits = [lanes_of(wait, axis) for wait in after]
+        return UOp(Ops.LOAD, dtype, (start, *order_sources))
+    waits = [lanes_of(wait, axis) for wait in order_sources]
     lanes = [UOp(Ops.LOAD, load.dtype, lane) for lane in zip(places_of(index, axis, stride), *waits)]
     return UOp(Ops.VECTORIZE, dtype, tuple(map(simplified, lanes) if len(index.src) > 2 else lanes))
 

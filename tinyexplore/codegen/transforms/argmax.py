@@ -28,8 +28,8 @@ def fuse_argmax(sink: UOp, lowering: Lowering) -> UOp:
     index_of = {argextreme.place: index_found(argextreme, extremes, changes, lowering) for argextreme in argextremes}
     recorder = active_recorder()
     if recorder is not None:
-        for before, after in (*changes.items(), *index_of.items()):
-            recorder.record(derived((before, after, "found in one loop")))
+        for node, replacement in (*changes.items(), *index_of.items()):
+            recorder.record(derived((node, replacement, "found in one loop")))
     return sink.substitute({**changes, **index_of}, how="found in one loop")
 
 
@@ -45,8 +45,8 @@ def index_found(
 ) -> UOp:
     """Returns the index that is kept along with its extreme, or the value for no index if another extreme is better."""
     _, at_step, none = argextreme.place.src[0].src
-    first = at_step.substitute(dict.fromkeys(argextreme.loops, index_const(0)))
-    index_register = UOp(Ops.DEFINE_ACC, at_step.dtype, (first,), next(lowering.numbers))
+    first_index = at_step.substitute(dict.fromkeys(argextreme.loops, index_const(0)))
+    index_register = UOp(Ops.DEFINE_ACC, at_step.dtype, (first_index,), next(lowering.numbers))
     is_better = extremes[argextreme.extreme][1].src[0]
     index = value_after_loops(
         argextreme.extreme, index_register, is_better.where(at_step.substitute(argextreme.loops), index_register)

@@ -18,21 +18,21 @@ def branch_where_rare(sink: UOp, lowering: Lowering) -> UOp:
     (`codegen/transforms/linearize.py`). On a GPU both sides are computed, because a branch that only some work-items
     take must contain no barrier.
     """
-    chosen = [node for node in sink.find(Ops.WHERE) if node.arg is RARELY]
-    if not chosen or lowering.target.has_local:
+    rare_nodes = [node for node in sink.find(Ops.WHERE) if node.arg is RARELY]
+    if not rare_nodes or lowering.target.has_local:
         return sink
     number = 1 + max((loop.arg.id for loop in sink.find(Ops.RANGE)), default=-1)
-    done: dict[UOp, UOp] = {}
+    replacements: dict[UOp, UOp] = {}
     loops: dict[UOp, UOp] = {}
-    for node in chosen:  # sources first, so that a rare WHERE below another is replaced before it
-        condition, rare, usual = (src.substitute_more(done, [Ops.WHERE], "in a branch") for src in node.src)
+    for node in rare_nodes:  # sources first, so that a rare WHERE below another is replaced before it
+        condition, rare, usual = (src.substitute_more(replacements, [Ops.WHERE], "in a branch") for src in node.src)
         loop = loops.get(condition)
         if loop is None:
             loop = loops[condition] = UOp.range(any_lane(condition), Axis(number + len(loops), AxisKind.RARE))
         register = UOp(Ops.DEFINE_ACC, node.dtype, (usual,), next(lowering.numbers))
         assigned = UOp(Ops.ASSIGN, node.dtype, (register, condition.where(rare, usual)))
-        done[node] = UOp(Ops.RESULT, node.dtype, (register, assigned, loop))
-    return sink.substitute_more(done, [Ops.WHERE], "in a branch")
+        replacements[node] = UOp(Ops.RESULT, node.dtype, (register, assigned, loop))
+    return sink.substitute_more(replacements, [Ops.WHERE], "in a branch")
 
 
 def any_lane(condition: UOp) -> UOp:

@@ -26,7 +26,7 @@ def chain_sums(sink: UOp, lowering: Lowering) -> UOp:
     if len(sums) < 2 or not any([node.op is Ops.ADD and node.src[1] in sums for node in order]):
         return sink  # the rest of this function examines all nodes repeatedly
     users = Counter(src for node in order for src in set(node.src))
-    earlier = _loops_before(order)
+    earlier = _find_loops_before(order)
     chains: dict[UOp, UOp] = {}
     for node in order:
         if node.op is not Ops.ADD or any(users[src] > 1 or (src not in sums and src not in chains) for src in node.src):
@@ -40,18 +40,18 @@ def chain_sums(sink: UOp, lowering: Lowering) -> UOp:
     return sink.substitute(chains, how=WHY) if chains else sink
 
 
-def _loops_before(order: list[UOp]) -> dict[UOp, set[UOp]]:
+def _find_loops_before(order: list[UOp]) -> dict[UOp, set[UOp]]:
     """Returns for each loop of a RESULT the loops whose results are used inside it: these must come first."""
     loops_below: dict[UOp, frozenset[UOp]] = {}  # for each node, the loops of the results that it depends on
-    before: dict[UOp, set[UOp]] = {}
+    loops_before: dict[UOp, set[UOp]] = {}
     for node in order:
         node_loops = frozenset[UOp]().union(*[loops_below[src] for src in node.src])
         if node.op is Ops.RESULT:
             for loop in node.src[2:]:
-                before.setdefault(loop, set()).update(node_loops)
+                loops_before.setdefault(loop, set()).update(node_loops)
             node_loops = node_loops.union(node.src[2:])
         loops_below[node] = node_loops
-    return before
+    return loops_before
 
 
 def _is_sum(result: UOp) -> bool:

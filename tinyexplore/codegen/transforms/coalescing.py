@@ -43,13 +43,13 @@ def load_neighbors_together(sink: UOp) -> UOp:
     for node in sink.find(Ops.VECTORIZE):
         if node.src[0] is node.src[-1]:
             continue
-        places = [place_of(load, sums) for load in node.src]
-        if reads_stretches(places):
-            changes[node] = join_stretches(node.src, [offset for _, offset in places])
+        addresses = [place_of(load, sums) for load in node.src]
+        if reads_stretches(addresses):
+            changes[node] = join_stretches(node.src, [offset for _, offset in addresses])
             continue
-        for place, load in zip(places, node.src):
-            if place is not None:
-                gathered.setdefault(place[0], {})[place[1]] = load
+        for address, load in zip(addresses, node.src):
+            if address is not None:
+                gathered.setdefault(address[0], {})[address[1]] = load
                 widest = max(widest, node.dtype.count)
     for loads in gathered.values():
         changes.update(load_neighbors(loads, widest))
@@ -78,12 +78,14 @@ def place_of(load: UOp, sums: dict[UOp, Sum]) -> tuple[Place, int] | None:
     return (pointer, terms), offset
 
 
-def reads_stretches(places: list[tuple[Place, int] | None]) -> TypeGuard[list[tuple[Place, int]]]:
+def reads_stretches(addresses: list[tuple[Place, int] | None]) -> TypeGuard[list[tuple[Place, int]]]:
     """Whether the lanes read a few stretches of neighbors, in ascending order."""
-    first = places[0]
-    if first is None or any(place is None or place[0] != first[0] for place in places):
+    first_address = addresses[0]
+    if first_address is None or any(address is None or address[0] != first_address[0] for address in addresses):
         return False
-    steps = [after[1] - before[1] for before, after in zip(places, places[1:]) if before and after]
+    steps = [
+        following[1] - previous[1] for previous, following in zip(addresses, addresses[1:]) if previous and following
+    ]
     return min(steps) >= 1 and sum(step > 1 for step in steps) < MOST_STRETCHES
 
 
@@ -113,8 +115,8 @@ def load_neighbors(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
     offsets = sorted(loads)
     if not offsets or offsets[-1] - offsets[0] < count - 1:
         return changes
-    first = loads[offsets[0]]
-    pointer, idx = first.src[0].src
+    first_load = loads[offsets[0]]
+    pointer, idx = first_load.src[0].src
     remaining = offsets
     while remaining:
         start = min(remaining[0], offsets[-1] - count + 1)
@@ -122,9 +124,9 @@ def load_neighbors(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
         remaining = remaining[len(covered) :]
         if len(covered) < WORTH_A_VECTOR:
             continue
-        vector = vector_at(first, start - offsets[0], count)
+        vector = vector_at(first_load, start - offsets[0], count)
         for offset in covered:
-            changes[loads[offset]] = UOp(Ops.GEP, first.dtype, (vector,), offset - start)
+            changes[loads[offset]] = UOp(Ops.GEP, first_load.dtype, (vector,), offset - start)
     return changes
 
 

@@ -32,23 +32,23 @@ def load_one_step_ahead(program: tuple[UOp, ...], loop: UOp, lowering: Lowering)
     filled = start + last_barrier(program[start:])
     filling, computing = program[start + 1 : filled + 1], program[filled + 1 :]
     staged = {node for store in filling if fills_tile(store) for node in store.src[1].toposort()}
-    before, ahead, replacements = dict.fromkeys(program[:start]), dict[UOp, None](), dict[UOp, UOp]()
+    nodes_before, ahead, replacements = dict.fromkeys(program[:start]), dict[UOp, None](), dict[UOp, UOp]()
     for load in [node for node in filling if node in staged and is_from_memory(node)]:
-        first, later = (
+        first_value, later = (
             value_in_step(load, loop, index_const(0)),
             value_in_step(load, loop, loop + 1, loop < loop.size - 1),
         )
-        replacements[load] = register = UOp(Ops.DEFINE_ACC, load.dtype, (first,), next(lowering.numbers))
+        replacements[load] = register = UOp(Ops.DEFINE_ACC, load.dtype, (first_value,), next(lowering.numbers))
         assigned = UOp(Ops.ASSIGN, load.dtype, (register, later))
-        before.update(dict.fromkeys(register.toposort()))
+        nodes_before.update(dict.fromkeys(register.toposort()))
         ahead.update(dict.fromkeys(assigned.toposort()))
-        record_derived([(load, new) for new in (first, later, register, assigned)], "a block ahead")
-    before.update(dict.fromkeys([node for node in ahead if loop not in node.ranges]))
+        record_derived([(load, new) for new in (first_value, later, register, assigned)], "a block ahead")
+    nodes_before.update(dict.fromkeys([node for node in ahead if loop not in node.ranges]))
     for node in (*filling, *computing):
         replacements.setdefault(node, node.replace(src=tuple([replacements.get(src, src) for src in node.src])))
     record_derived(replacements.items(), "a block ahead")
     changed = (
-        *before,
+        *nodes_before,
         loop,
         *map(replacements.__getitem__, filling),
         *ahead,
@@ -59,14 +59,14 @@ def load_one_step_ahead(program: tuple[UOp, ...], loop: UOp, lowering: Lowering)
 
 def last_barrier(program: Sequence[UOp]) -> int:
     """Returns the position of the last group barrier directly in the loop that `program` starts with."""
-    depth = last = 0
+    depth = last_position = 0
     for number, node in enumerate(program):
         depth += (node.op is Ops.RANGE) - (node.op is Ops.ENDRANGE)
         if depth == 1 and is_of_group(node):
-            last = number
+            last_position = number
         if depth == 0:
             break
-    return last
+    return last_position
 
 
 def fills_tile(node: UOp) -> bool:
@@ -79,8 +79,8 @@ def is_from_memory(node: UOp) -> bool:
 
 def value_in_step(load: UOp, loop: UOp, step: UOp, condition: UOp | None = None) -> UOp:
     """Returns the value of `load` in another step of `loop`, if `condition` holds."""
-    pointer, *rest = load.src[0].src
-    index, *valid = [simplified(node.substitute({loop: step})) for node in rest]
+    pointer, *index_and_mask = load.src[0].src
+    index, *valid = [simplified(node.substitute({loop: step})) for node in index_and_mask]
     if condition is not None:
         valid = [valid[0] & condition if valid else condition]
     return load.replace(src=(pointer.index(index, *valid),))
@@ -88,13 +88,13 @@ def value_in_step(load: UOp, loop: UOp, step: UOp, condition: UOp | None = None)
 
 def remove_unused_loads(program: tuple[UOp, ...]) -> tuple[UOp, ...]:
     """Returns the program without unused loads and the addresses of these."""
-    needed: set[UOp] = set()
-    used = []
+    needed_nodes: set[UOp] = set()
+    used_nodes = []
     for node in reversed(program):
-        if node in needed or not (node.op in OpGroups.ALU or node.op in (Ops.LOAD, Ops.INDEX, Ops.CONST)):
-            needed.update(node.src)
-            used.append(node)
-    return tuple(reversed(used))
+        if node in needed_nodes or not (node.op in OpGroups.ALU or node.op in (Ops.LOAD, Ops.INDEX, Ops.CONST)):
+            needed_nodes.update(node.src)
+            used_nodes.append(node)
+    return tuple(reversed(used_nodes))
 
 
 __all__ = ["load_next_block"]

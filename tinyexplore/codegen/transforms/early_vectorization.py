@@ -36,57 +36,57 @@ def vectorize_early(sink: UOp, lowering: Lowering) -> UOp:
     recorder = active_recorder()
     vectorized: dict[UOp, UOp] = {}
     for node in nodes:
-        op, after = node.op, node
+        op, new_node = node.op, node
         if not vectorized.keys().isdisjoint(node.src):
             src = tuple([vectorized.get(source, source) for source in node.src])
-            after = UOp(op, node.dtype, src, node.arg)
+            new_node = UOp(op, node.dtype, src, node.arg)
         if op is Ops.LOAD or op is Ops.STORE:
             axis = vector_axis(node.src[0])
             if axis in walks:
-                after = vectorize_access(after, axis)
+                new_node = vectorize_access(new_node, axis)
         elif op is Ops.BARRIER:
-            after = after.replace(src=tuple([source for source in after.src if source not in walks]))
-        elif after is not node and op in WIDENED:
-            after = widen.function(after) or after
-        if after is not node:
-            vectorized[node] = after
+            new_node = new_node.replace(src=tuple([source for source in new_node.src if source not in walks]))
+        elif new_node is not node and op in WIDENED:
+            new_node = widen.function(new_node) or new_node
+        if new_node is not node:
+            vectorized[node] = new_node
             if recorder is not None:
-                recorder.record(derived((node, after, "in lanes")))
+                recorder.record(derived((node, new_node, "in lanes")))
     return vectorized[sink]
 
 
 def vectorize_access(node: UOp, axis: UOp) -> UOp:
     """Returns a LOAD or STORE for all steps of `axis` at the same time."""
-    index, *rest = node.src
+    index, *value_and_order = node.src
     pointer, idx, *valid = index.src
     if node.op is Ops.LOAD and stride_along(idx, axis) != 1:
         return column_vector(node, axis)
     start = UOp(Ops.INDEX, index.dtype, (pointer, first_lane(idx, axis), *valid))
     if node.op is Ops.LOAD:
         assert isinstance(node.dtype, DType)
-        return UOp(Ops.LOAD, node.dtype.vec(axis.size), (start, *rest))
-    value, *after = rest
-    return UOp(Ops.STORE, dtypes.void, (start, value.broadcast(axis.size), *after))
+        return UOp(Ops.LOAD, node.dtype.vec(axis.size), (start, *value_and_order))
+    value, *order_sources = value_and_order
+    return UOp(Ops.STORE, dtypes.void, (start, value.broadcast(axis.size), *order_sources))
 
 
 def column_vector(load: UOp, axis: UOp) -> UOp:
     """Returns a vector with one lane from each row: the lane that the axis along the rows selects."""
     index = load.src[0]
-    along = next(other for other in index.ranges if has_unit_stride_rows(index, axis, other))
+    row_axis = next(axis_in_index for axis_in_index in index.ranges if has_unit_stride_rows(index, axis, axis_in_index))
     assert isinstance(load.dtype, DType)
-    row_dtype = load.dtype.vec(along.size)
-    start = index.replace(src=(index.src[0], first_lane(index.src[1], along)))
+    row_dtype = load.dtype.vec(row_axis.size)
+    start = index.replace(src=(index.src[0], first_lane(index.src[1], row_axis)))
     rows = [UOp(Ops.LOAD, row_dtype, (row,)) for row in places_of(start, axis, stride_along(index.src[1], axis))]
-    lanes = tuple([UOp(Ops.GEP, load.dtype, (row, along)) for row in rows])
+    lanes = tuple([UOp(Ops.GEP, load.dtype, (row, row_axis)) for row in rows])
     return UOp(Ops.VECTORIZE, load.dtype.vec(axis.size), lanes)
 
 
-def has_unit_stride_rows(index: UOp, axis: UOp, other: UOp) -> bool:
-    """Whether `other` walks neighbors in memory: one for each lane of `axis`, or a whole tile to transpose."""
-    if other.arg.kind is not AxisKind.UPCAST or stride_along(index.src[1], other) != 1:
+def has_unit_stride_rows(index: UOp, axis: UOp, row_axis: UOp) -> bool:
+    """Whether `row_axis` walks neighbors in memory: one for each lane of `axis`, or a whole tile to transpose."""
+    if row_axis.arg.kind is not AxisKind.UPCAST or stride_along(index.src[1], row_axis) != 1:
         return False
     itemsize = index.src[0].dtype.base.itemsize
-    return other.size == axis.size or other.size == columns_at_a_time(axis.size, itemsize)
+    return row_axis.size == axis.size or row_axis.size == columns_at_a_time(axis.size, itemsize)
 
 
 def unit_stride_axes(nodes: list[UOp]) -> set[UOp]:
@@ -97,17 +97,19 @@ def unit_stride_axes(nodes: list[UOp]) -> set[UOp]:
     """
     walks = {node for node in nodes if node.op is Ops.RANGE and node.arg.kind is AxisKind.VECTOR}
     numbers: set[UOp] = set()  # the axes of tiles, and all nodes computed from them
-    across: dict[UOp, UOp] = {}  # loads that a transposition in registers can replace, and their axes
+    strided_loads: dict[UOp, UOp] = {}  # loads that a transposition in registers can replace, and their axes
     for node in nodes:
         op = node.op
         if op is Ops.RANGE:
             if node.arg.kind in TILE:
                 numbers.add(node)
             continue
-        uses_lanes = not (numbers.isdisjoint(node.src) and across.keys().isdisjoint(node.src))
+        uses_lanes = not (numbers.isdisjoint(node.src) and strided_loads.keys().isdisjoint(node.src))
         for number, source in enumerate(node.src) if uses_lanes else ():
-            if source in across and not (op is Ops.STORE and number == 1 and has_unit_stride(node, across[source])):
-                walks.discard(across[source])
+            if source in strided_loads and not (
+                op is Ops.STORE and number == 1 and has_unit_stride(node, strided_loads[source])
+            ):
+                walks.discard(strided_loads[source])
             if source not in numbers:
                 continue
             if op in OpGroups.ALU:
@@ -117,19 +119,19 @@ def unit_stride_axes(nodes: list[UOp]) -> set[UOp]:
                     return set()
                 walks.difference_update(source.ranges)
         if op is Ops.LOAD or op is Ops.STORE:
-            sort_access(node, walks, across)
+            sort_access(node, walks, strided_loads)
         elif op is Ops.SCAN:
             walks.difference_update(node.ranges)
     return walks
 
 
-def sort_access(access: UOp, walks: set[UOp], across: dict[UOp, UOp]) -> None:
-    """Adds a LOAD or STORE to `across`, or removes its axis from `walks` if it has neither unit stride."""
+def sort_access(access: UOp, walks: set[UOp], strided_loads: dict[UOp, UOp]) -> None:
+    """Adds a LOAD or STORE to `strided_loads`, or removes its axis from `walks` if it has neither unit stride."""
     axis = vector_axis(access.src[0])
     if axis is None:
         return
     if access.op is Ops.LOAD and is_across(access, axis):
-        across[access] = axis
+        strided_loads[access] = axis
     elif not has_unit_stride(access, axis):
         walks.discard(axis)
 
@@ -147,10 +149,10 @@ def is_plain_use(node: UOp, number: int) -> bool:
 def has_unit_stride(node: UOp, axis: UOp) -> bool:
     """Whether an access has neighbors in memory in neighboring lanes, and waits for nothing that depends on these
     lanes."""
-    index, *rest = node.src
-    if stride_along(index.src[1], axis) != 1 or len(rest) > 1:
+    index, *other_sources = node.src
+    if stride_along(index.src[1], axis) != 1 or len(other_sources) > 1:
         return False
-    return node.op is Ops.STORE or all(axis not in wait.ranges for wait in rest)
+    return node.op is Ops.STORE or all(axis not in wait.ranges for wait in other_sources)
 
 
 def is_across(load: UOp, axis: UOp) -> bool:
@@ -159,7 +161,7 @@ def is_across(load: UOp, axis: UOp) -> bool:
     stride = stride_along(index.src[1], axis)
     if stride is None or abs(stride) < axis.size or len(index.src) == 3 or len(load.src) > 1:
         return False
-    return any(has_unit_stride_rows(index, axis, other) for other in index.ranges)
+    return any(has_unit_stride_rows(index, axis, row_axis) for row_axis in index.ranges)
 
 
 __all__ = ["vectorize_early"]

@@ -62,8 +62,8 @@ def _lift_to_vector(values: list[UOp], sums: dict[UOp, Sum], ends: dict[UOp, UOp
     if first.op is Ops.HREDUCE:
         return _combine_rows(values, ends)
     if first.op is Ops.LOAD:
-        places = [place_of(value, sums) for value in values]
-        steps = [place and (place[0], place[1] - step) for step, place in enumerate(places)]
+        addresses = [place_of(value, sums) for value in values]
+        steps = [address and (address[0], address[1] - step) for step, address in enumerate(addresses)]
         are_unmasked = all(len(value.src) == 1 for value in values)
         return vector_at(first, 0, count) if are_unmasked and steps[0] and steps.count(steps[0]) == count else None
     if first.op not in LIFTED or any(value.dtype is not dtype for value in values):
@@ -80,17 +80,17 @@ def _lift_to_vector(values: list[UOp], sums: dict[UOp, Sum], ends: dict[UOp, UOp
 def _combine_rows(values: list[UOp], ends: dict[UOp, UOp]) -> UOp | None:
     """Returns the combined lanes of all rows in one vector; None if they depend on combined lanes themselves."""
     vectors = tuple([value.src[0] for value in values])
-    kind = vectors[0].dtype
-    assert isinstance(kind, DType)
-    lanes, count = kind.count, len(values)
+    vector_dtype = vectors[0].dtype
+    assert isinstance(vector_dtype, DType)
+    lanes, count = vector_dtype.count, len(values)
     if lanes & (lanes - 1) or count > lanes or any(value.arg is not values[0].arg for value in values):
         return None
-    if any(vector.dtype is not kind or vector.mask & COMBINES_LANES for vector in vectors):
+    if any(vector.dtype is not vector_dtype or vector.mask & COMBINES_LANES for vector in vectors):
         return None
-    whole = UOp(Ops.HREDUCE, kind.scalar.vec(count), vectors, values[0].arg)
+    combined = UOp(Ops.HREDUCE, vector_dtype.scalar.vec(count), vectors, values[0].arg)
     for row, value in enumerate(values):
-        ends[value] = UOp(Ops.GEP, kind.scalar, (whole,), row)
-    return whole
+        ends[value] = UOp(Ops.GEP, vector_dtype.scalar, (combined,), row)
+    return combined
 
 
 __all__ = ["join_horizontal_reductions"]

@@ -47,16 +47,16 @@ def _interleave_copies(body: list[UOp], target: Target) -> list[UOp]:
     stores = [node for node in body if node.op is Ops.STORE]
     if len(stores) < 2 or len(body) < len(stores) * LONG or not _may_reorder(body, stores):
         return body
-    owner = _only_stores(body)
+    owner = _find_only_stores(body)
     chains = [[node for node in body if owner[node] is store and _moves_to_front(node)] for store in stores]
     if not _are_copies(chains) or _needs_several_registers(chains[0], target):
         return body
-    group_size = _copies_that_fit(chains[0], target.vector_registers)
+    group_size = _count_copies_that_fit(chains[0], target.vector_registers)
     if group_size < 2:
         return body
     out = [node for node in body if owner[node] is None or not _moves_to_front(node)]
-    for first in range(0, len(chains), group_size):
-        for step in zip(*chains[first : first + group_size], strict=True):
+    for group_start in range(0, len(chains), group_size):
+        for step in zip(*chains[group_start : group_start + group_size], strict=True):
             out += step
     return out
 
@@ -65,12 +65,12 @@ def _may_reorder(body: Sequence[UOp], stores: Sequence[UOp]) -> bool:
     """Whether the order of loads is free: none is masked, and none reads memory that `stores` write."""
     if any(node.op not in MOVED for node in body):
         return False
-    written = {store.src[0].src[0] for store in stores}
+    written_memory = {store.src[0].src[0] for store in stores}
     loads = [node for node in body if node.op is Ops.LOAD]
-    return all(len(load.src) == 1 and load.src[0].src[0] not in written for load in loads)
+    return all(len(load.src) == 1 and load.src[0].src[0] not in written_memory for load in loads)
 
 
-def _only_stores(body: Sequence[UOp]) -> dict[UOp, UOp | None]:
+def _find_only_stores(body: Sequence[UOp]) -> dict[UOp, UOp | None]:
     """Returns for each node the only store that needs it; None if several do."""
     owner: dict[UOp, UOp | None] = {}
     for node in reversed(body):
@@ -83,8 +83,10 @@ def _only_stores(body: Sequence[UOp]) -> dict[UOp, UOp | None]:
 
 def _are_copies(chains: Sequence[Sequence[UOp]]) -> bool:
     """Whether the chains are long and have the same operations, in the same order."""
-    first, *others = [[(node.op, node.dtype) for node in chain] for chain in chains]
-    return len(first) >= LONG and all(other == first for other in others)
+    first_operations, *other_operations = [[(node.op, node.dtype) for node in chain] for chain in chains]
+    return len(first_operations) >= LONG and all(
+        chain_operations == first_operations for chain_operations in other_operations
+    )
 
 
 def _needs_several_registers(chain: Sequence[UOp], target: Target) -> bool:
@@ -92,20 +94,20 @@ def _needs_several_registers(chain: Sequence[UOp], target: Target) -> bool:
     return any(_is_vector(node) and node.dtype.count > target.lanes(node.dtype) for node in chain)
 
 
-def _copies_that_fit(chain: Sequence[UOp], registers: int) -> int:
+def _count_copies_that_fit(chain: Sequence[UOp], registers: int) -> int:
     """Returns how many copies of `chain` have values that fit in registers together, beside the values that they
     share."""
     chain_nodes = set(chain)
     shared = {src for node in chain for src in node.src if src not in chain_nodes and _is_vector(src)}
-    last = {src: node for node in chain for src in node.src}
+    last_user = {src: node for node in chain for src in node.src}
     live: set[UOp] = set()
-    most = 1
+    most_live = 1
     for node in chain:
-        live = {value for value in live if last[value] is not node}
-        if node in last:
+        live = {value for value in live if last_user[value] is not node}
+        if node in last_user:
             live.add(node)
-        most = max(most, len(live))
-    return max(1, min(MOST, (registers - len(shared)) // most))
+        most_live = max(most_live, len(live))
+    return max(1, min(MOST, (registers - len(shared)) // most_live))
 
 
 def _is_vector(node: UOp) -> bool:

@@ -39,8 +39,8 @@ def linearize(sink: UOp, lowering: Lowering) -> tuple[UOp, ...]:
 
 def common_prefix(first: Path, second: Path) -> Path:
     length = 0
-    for loop, other in zip(first, second):
-        if loop is not other:
+    for loop, other_loop in zip(first, second):
+        if loop is not other_loop:
             break
         length += 1
     return first[:length]
@@ -65,16 +65,16 @@ class _Between:
     def nodes_between(self, value: UOp, register: UOp) -> set[UOp]:
         """Returns `value` and the nodes below it that depend on `register`. The cost is proportional to their
         number."""
-        last, above, todo = self.place[value], {register}, [register]
+        last_place, dependent_nodes, todo = self.place[value], {register}, [register]
         while todo:
             for user in self.users.get(todo.pop(), ()):
-                if user not in above and self.place[user] <= last:
-                    above.add(user)
+                if user not in dependent_nodes and self.place[user] <= last_place:
+                    dependent_nodes.add(user)
                     todo.append(user)
-        reached, todo = {value} & above, [value]
+        reached, todo = {value} & dependent_nodes, [value]
         while todo:
             for src in todo.pop().src:
-                if src in above and src not in reached:
+                if src in dependent_nodes and src not in reached:
                     reached.add(src)
                     todo.append(src)
         return reached - {register}
@@ -127,8 +127,8 @@ class _Blocks:
                     node_path = ()
                 path[node] = node_path
             for src in node.src:
-                before = shared.get(src)
-                if before is None:
+                shared_path = shared.get(src)
+                if shared_path is None:
                     if src.op is not Ops.RANGE:
                         shared[src] = node_path
                         continue
@@ -136,8 +136,8 @@ class _Blocks:
                         steps[src] = []
                         ends.setdefault(src.src[0], []).append(src)
                     steps[src].append(node)
-                elif before is not node_path and before:
-                    shared[src] = common_prefix(before, node_path)
+                elif shared_path is not node_path and shared_path:
+                    shared[src] = common_prefix(shared_path, node_path)
 
     def find_path(
         self,
@@ -220,11 +220,11 @@ class _Blocks:
             block_nodes.append(node)
         self.place = {node: number for number, node in enumerate(self.order)}
         # for each block, the position of its last node, which orders loops
-        last = {node_path: self.place[nodes[-1]] for node_path, nodes in self.plain.items() if nodes}
+        last_places = {node_path: self.place[nodes[-1]] for node_path, nodes in self.plain.items() if nodes}
         self.key: dict[Path, int] = {}
         self.loops: dict[Path, list[Path]] = {}
         self.needs: dict[Path, set[UOp | Path]] = {}
-        for node_path, number in last.items():
+        for node_path, number in last_places.items():
             ends = []
             for depth in range(len(node_path), 0, -1):
                 inner, outer = node_path[:depth], node_path[: depth - 1]
@@ -244,18 +244,18 @@ class _Blocks:
         """
         self.across: dict[UOp, set[UOp | Path]] = {}  # the dependences of a node on loops beside it
         for block_path, nodes in self.plain.items():
-            outside = set[UOp]().union(*[node.src for node in nodes]).difference(nodes)
+            outer_sources = set[UOp]().union(*[node.src for node in nodes]).difference(nodes)
             inner: dict[UOp, UOp | Path] = {}  # sources in loops of this block, and these loops
-            for src in outside:
-                other = self.path.get(src)
-                if other is None:
+            for src in outer_sources:
+                source_path = self.path.get(src)
+                if source_path is None:
                     continue
-                depth = len(common_prefix(block_path, other))
-                needed = src if len(other) == depth else other[: depth + 1]
+                depth = len(common_prefix(block_path, source_path))
+                needed_unit = src if len(source_path) == depth else source_path[: depth + 1]
                 if len(block_path) == depth:
-                    inner[src] = needed
+                    inner[src] = needed_unit
                 else:
-                    self.needs[block_path[: depth + 1]].add(needed)
+                    self.needs[block_path[: depth + 1]].add(needed_unit)
             for node in nodes if inner else ():
                 if not inner.keys().isdisjoint(node.src):
                     self.across[node] = {inner[src] for src in node.src if src in inner}
@@ -321,8 +321,8 @@ class _Blocks:
                 emit_unit(name)
                 continue
             waiting[name] = len(missing)
-            for needed in missing:
-                users.setdefault(needed, []).append(unit)
+            for needed_unit in missing:
+                users.setdefault(needed_unit, []).append(unit)
         while ready:
             emit_unit(heappop(ready)[1])
         if len(emitted) != len(units):
@@ -336,25 +336,27 @@ class _Blocks:
         """
         if any(loop.arg.kind is AxisKind.SCAN for loop in path):
             return set()  # its stores are in order
-        last = max(self.key[loop] for loop in loops)
+        last_loop_key = max(self.key[loop] for loop in loops)
         loads = {
             node
             for node in plain
-            if node.op is Ops.LOAD and self.place[node] < last and self.reads_constant_memory(node)
+            if node.op is Ops.LOAD and self.place[node] < last_loop_key and self.reads_constant_memory(node)
         }
         if not loads:
             return loads
-        after: set[UOp] = set()
+        later_nodes: set[UOp] = set()
         for node in plain:
-            if not after.isdisjoint(node.src) or any(isinstance(unit, tuple) for unit in self.across.get(node, ())):
-                after.add(node)
-        needed = {unit for loop in loops for unit in self.needs[loop] if not isinstance(unit, tuple)}
+            if not later_nodes.isdisjoint(node.src) or any(
+                isinstance(unit, tuple) for unit in self.across.get(node, ())
+            ):
+                later_nodes.add(node)
+        needed_nodes = {unit for loop in loops for unit in self.needs[loop] if not isinstance(unit, tuple)}
         for node in reversed(plain):
-            if node in needed or (node.op in EFFECTS and node not in after):
-                needed.update(node.src)
-        loads -= needed
+            if node in needed_nodes or (node.op in EFFECTS and node not in later_nodes):
+                needed_nodes.update(node.src)
+        loads -= needed_nodes
         for node in plain:
-            if node not in needed and not loads.isdisjoint(node.src):
+            if node not in needed_nodes and not loads.isdisjoint(node.src):
                 loads.add(node)
         return loads
 

@@ -48,17 +48,17 @@ def fuse_one_plus_exp(sink: UOp, ctx: Any) -> UOp | None:
     """Takes one step of the rewrite; None if nothing changes. `ctx`: the target, or an object with its attributes."""
     if not sink.mask & FUNCTIONS:
         return None
-    parts = sink.toposort(FUNCTIONS)
+    functions = sink.toposort(FUNCTIONS)
     users: Users = {}
-    for node in parts:
+    for node in functions:
         for src in dict.fromkeys(node.src):
             users.setdefault(src, []).append(node)
     changes: Changes = {}
-    for node in parts:
+    for node in functions:
         if node.dtype.scalar is not dtypes.float32 or is_native(ctx, node.dtype, Ops.EXP):
             continue
         if node.op is Ops.TANH:
-            changes.update(_without_tanh(node, users, changes, ctx))
+            changes.update(_replace_tanh(node, users, changes, ctx))
         elif node.op is Ops.FDIV and _is_one_plus_exp(node.src[1], users):
             (exp,) = (src for src in node.src[1].src if src.op is Ops.EXP)
             half_exp = half_of_exp(exp.src[0], 1.0, changes, ctx)
@@ -66,33 +66,33 @@ def fuse_one_plus_exp(sink: UOp, ctx: Any) -> UOp | None:
     return sink.substitute(changes, how="by exp alone") if changes else None
 
 
-def half_of_exp(x: UOp, factor: float, changes: Changes, ctx: Any, *, whole: bool = False) -> UOp:
-    """Returns exp(factor x) / 2 (or `whole`: exp(factor x)) within 1.2 ulp; 0 or infinite near the ends of the range.
+def half_of_exp(x: UOp, factor: float, changes: Changes, ctx: Any, *, is_whole: bool = False) -> UOp:
+    """Returns exp(factor x) / 2 (`is_whole`: exp(factor x)) within 1.2 ulp; 0 or infinite near the ends of the range.
 
     The half has a larger range: 2**128 is no float32. If `x` is a product with a constant, the constant is merged into
     the factor. If the constants in `x` absorb the factor and log2(e) as well, the result is a power of two, whose whole
     part is subtracted by additions alone. `x` has been rounded several times by then, and the constants add no more
     error.
     """
-    while (constant := _constant_factor(x)) is not None:
-        rest, more = constant
-        if not SMALLEST_FACTOR <= abs(factor * more) <= LARGEST_FACTOR:
+    while (constant := _split_constant_factor(x)) is not None:
+        inner, merged_factor = constant
+        if not SMALLEST_FACTOR <= abs(factor * merged_factor) <= LARGEST_FACTOR:
             break
-        x, factor = rest, factor * more
+        x, factor = inner, factor * merged_factor
     x = _apply_changes(x, changes)
     by_table = scales(ctx, x.dtype)
     if by_table and (power := _multiply_into(x, factor / LN2)) is not None:
-        return exp2_by_table(power.maximum(-FAR_POWER).minimum(FAR_POWER), 1.0 if whole else 0.5)
-    ends = (-FAR, FAR) if by_table else (LEAST - whole * LN2, GREATEST - whole * LN2)
-    low, high = sorted(end / factor for end in ends)
+        return exp2_by_table(power.maximum(-FAR_POWER).minimum(FAR_POWER), 1.0 if is_whole else 0.5)
+    ends = (-FAR, FAR) if by_table else (LEAST - is_whole * LN2, GREATEST - is_whole * LN2)
+    low, high = sorted(bound / factor for bound in ends)
     x = x.maximum(low).minimum(high)  # NaN stays
     if by_table:
-        return exp_by_table(x, factor, 1.0 if whole else 0.5)
-    value, n_bits = exp_parts(x, factor, HALF_EXPONENT + whole)
+        return exp_by_table(x, factor, 1.0 if is_whole else 0.5)
+    value, n_bits = exp_parts(x, factor, HALF_EXPONENT + is_whole)
     return value * as_float(n_bits << 23)
 
 
-def _without_tanh(tanh: UOp, users: Users, changes: Changes, ctx: Any) -> Changes:
+def _replace_tanh(tanh: UOp, users: Users, changes: Changes, ctx: Any) -> Changes:
     """Returns the replacements of all readers of `tanh`; empty if some reader uses it in another way."""
     sums = [user for user in users[tanh] if _is_one_plus(user, tanh)]
     squares = [user for user in users[tanh] if user.op is Ops.MUL and user.src == (tanh, tanh)]
@@ -106,17 +106,17 @@ def _without_tanh(tanh: UOp, users: Users, changes: Changes, ctx: Any) -> Change
             slopes += users[negated]
     if len(sums) == 1 and not slopes and len(users[sums[0]]) == 1:
         (product,) = users[sums[0]]
-        other = [src for src in product.src if src is not sums[0]]
-        if product.op is Ops.MUL and len(other) == 1 and product.ranges == sums[0].ranges:
-            halved = _constant_factor(other[0])
+        other_factors = [src for src in product.src if src is not sums[0]]
+        if product.op is Ops.MUL and len(other_factors) == 1 and product.ranges == sums[0].ranges:
+            halved = _split_constant_factor(other_factors[0])
             if halved is not None and halved[1] == 0.5:
-                whole = half_of_exp(tanh.src[0], -2.0, changes, ctx, whole=True) + 1.0
-                return {product: _apply_changes(halved[0], changes) / whole}
-            half = half_of_exp(tanh.src[0], -2.0, changes, ctx) + 0.5
-            return {product: _apply_changes(other[0], changes) / half}
+                denominator = half_of_exp(tanh.src[0], -2.0, changes, ctx, is_whole=True) + 1.0
+                return {product: _apply_changes(halved[0], changes) / denominator}
+            half_denominator = half_of_exp(tanh.src[0], -2.0, changes, ctx) + 0.5
+            return {product: _apply_changes(other_factors[0], changes) / half_denominator}
     half_exp = half_of_exp(tanh.src[0], -2.0, changes, ctx)
-    half = half_exp + 0.5
-    half_reciprocal = UOp.const(tanh.dtype, 1.0) / half
+    half_denominator = half_exp + 0.5
+    half_reciprocal = UOp.const(tanh.dtype, 1.0) / half_denominator
     # 0 times infinity would be NaN
     slope = half_exp.minimum(MOST) * half_reciprocal * (half_reciprocal + half_reciprocal)
     return {**dict.fromkeys(sums, half_reciprocal), **dict.fromkeys(slopes, slope)}
@@ -132,18 +132,18 @@ def _is_one_plus_exp(node: UOp, users: Users) -> bool:
 def _is_one_plus(node: UOp, x: UOp) -> bool:
     if node.op is not Ops.ADD:
         return False
-    other = node.src[node.src[0] is x]
-    return x in node.src and other.op is Ops.CONST and other.arg == 1
+    addend = node.src[node.src[0] is x]
+    return x in node.src and addend.op is Ops.CONST and addend.arg == 1
 
 
-def _constant_factor(x: UOp) -> tuple[UOp, float] | None:
+def _split_constant_factor(x: UOp) -> tuple[UOp, float] | None:
     """Returns y and c if x is y c; else None."""
     if x.op is Ops.NEG:
         return x.src[0], -1.0
     if x.op is Ops.MUL:
-        for constant, other in (x.src, x.src[::-1]):
+        for constant, factor in (x.src, x.src[::-1]):
             if constant.op is Ops.CONST:
-                return other, constant.arg
+                return factor, constant.arg
     return None
 
 
@@ -158,7 +158,7 @@ def _multiply_into(x: UOp, factor: float) -> UOp | None:
         if total.op is not Ops.ADD:
             continue
         for a, term in (total.src, total.src[::-1]):
-            if a.op is not Ops.CONST or (factors := _constant_factor(term)) is None:
+            if a.op is not Ops.CONST or (factors := _split_constant_factor(term)) is None:
                 continue
             square, b = factors
             if square.op is Ops.MUL and square.src[0] is square.src[1] and a.arg * b > 0:

@@ -55,12 +55,12 @@ def remove_early_barriers(program: Sequence[UOp]) -> tuple[UOp, ...]:
     replacements: dict[UOp, UOp] = {}
     early_barriers: list[UOp] = []  # removed barriers before the next one
     accessed_memory: set[UOp] = set()  # memory accessed since the last barrier
-    outside: list[set[UOp]] = []  # the same before each open loop, which may have no step
+    accessed_outside: list[set[UOp]] = []  # the same before each open loop, which may have no step
     for number, node in enumerate(program):
         if node.op is Ops.RANGE:
-            outside.append(set(accessed_memory))
+            accessed_outside.append(set(accessed_memory))
         elif node.op is Ops.ENDRANGE:
-            accessed_memory |= outside.pop()
+            accessed_memory |= accessed_outside.pop()
         elif node.op in (Ops.LOAD, Ops.STORE):
             accessed_memory.add(node.src[0].src[0])
         elif is_of_group(node):
@@ -78,14 +78,14 @@ def remove_early_barriers(program: Sequence[UOp]) -> tuple[UOp, ...]:
     return tuple(dict.fromkeys(replacements.values()))
 
 
-def stored_until_next(barrier: UOp, rest: Sequence[UOp]) -> set[UOp] | None:
+def stored_until_next(barrier: UOp, later_nodes: Sequence[UOp]) -> set[UOp] | None:
     """Returns the memory that is stored to between a barrier and the next one of the same loop.
 
     None if there is no next one, if a wait for the memory comes before it, or if shared memory is read.
     """
     stored: set[UOp] = set()
     depth = 0
-    for node in rest:
+    for node in later_nodes:
         depth += (node.op is Ops.RANGE) - (node.op is Ops.ENDRANGE)
         reads = node.op is Ops.LOAD and is_shared(node.src[0].src[0])
         if depth < 0 or reads or barrier in node.src:

@@ -28,27 +28,27 @@ def with_one_loop_split(sink: UOp) -> UOp | None:
     reduces = sink.find(Ops.REDUCE)
     owner: dict[UOp, object] = {}
     for node in reduces:
-        key = _loops_and_place(node)
+        key = _find_loops_and_position(node)
         clash = [loop for loop in key[0] if owner.setdefault(loop, key) != key]
         if not clash:
             continue
-        first = 1 + max(other.arg.id for other in sink.find(Ops.RANGE))
-        alike = [other for other in reduces if _loops_and_place(other) == key]
-        separate_loops = [*clash, *_filling_loops(alike, frozenset(clash))]
-        fresh = {loop: loop.replace(arg=replace(loop.arg, id=first + n)) for n, loop in enumerate(separate_loops)}
-        changes = {other: other.substitute(fresh, how="a loop of its own") for other in alike}
+        first_id = 1 + max(reduce.arg.id for reduce in sink.find(Ops.RANGE))
+        reduces_of_key = [reduce for reduce in reduces if _find_loops_and_position(reduce) == key]
+        separate_loops = [*clash, *_find_filling_loops(reduces_of_key, frozenset(clash))]
+        fresh = {loop: loop.replace(arg=replace(loop.arg, id=first_id + n)) for n, loop in enumerate(separate_loops)}
+        changes = {reduce: reduce.substitute(fresh, how="a loop of its own") for reduce in reduces_of_key}
         return sink.substitute(changes, how="a loop of its own")
     return None
 
 
-def _filling_loops(reduces: list[UOp], loops: frozenset[UOp]) -> list[UOp]:
+def _find_filling_loops(reduces: list[UOp], loops: frozenset[UOp]) -> list[UOp]:
     """Returns the loops that refill scratch memory in each step of `loops`: these would be at both positions."""
     barriers = dict.fromkeys(barrier for reduce in reduces for barrier in reduce.find(Ops.BARRIER))
     inner_barriers = [barrier for barrier in barriers if not loops.isdisjoint(barrier.ranges)]
     return list(dict.fromkeys(src for barrier in inner_barriers for src in barrier.src if src.op is Ops.RANGE))
 
 
-def _loops_and_place(reduce: UOp) -> tuple[tuple[UOp, ...], int, frozenset[UOp]]:
+def _find_loops_and_position(reduce: UOp) -> tuple[tuple[UOp, ...], int, frozenset[UOp]]:
     """Returns the loops of a reduction, the innermost loop around it (-1: none), and loops of reductions around it.
 
     The remainder of an outer reduction has other loops, inside the same output loops.

@@ -39,23 +39,23 @@ def lower_tiles(sink: UOp, lowering: Lowering) -> UOp:
     replaced: dict[UOp, UOp] = {}
     stored: dict[UOp, UOp] = {}
     for node in nodes:
-        after = node
+        new_node = node
         if any(source in replaced for source in node.src):
-            after = node.replace(src=tuple([replaced.get(source, source) for source in node.src]))
+            new_node = node.replace(src=tuple([replaced.get(source, source) for source in node.src]))
         if node.op is Ops.TILE and is_native(node, nodes, lowering):
-            after = load_tile(after, numbers)
+            new_node = load_tile(new_node, numbers)
         elif node.op is Ops.GEP and len(node.src) == 3:
-            tile = after.src[0]
+            tile = new_node.src[0]
             if tile.find(Ops.TILE):
-                after = sum_of_dots(after, next(free_id))
+                new_node = sum_of_dots(new_node, next(free_id))
             else:
                 if tile not in stored:
                     stored[tile] = scratch_for(tile, numbers)
-                after = tile_element(after, stored[tile])
-        if after is not node:
-            replaced[node] = after
+                new_node = tile_element(new_node, stored[tile])
+        if new_node is not node:
+            replaced[node] = new_node
             if recorder is not None:
-                recorder.record(derived((node, after, "tiles")))
+                recorder.record(derived((node, new_node, "tiles")))
     return replaced.get(sink, sink)
 
 
@@ -90,8 +90,10 @@ def load_tile(tile: UOp, numbers: count[int]) -> UOp:
         index = value.src[0]
         terms, _ = linear_terms(index.src[1])
         if terms.get(columns) == 1 and terms.get(rows) == columns.size:
-            first = index.substitute({rows: index_const(0), columns: index_const(0)}, how="the first word of a tile")
-            return UOp(Ops.LOAD, tile.dtype, (first, *value.src[1:]))
+            first_index = index.substitute(
+                {rows: index_const(0), columns: index_const(0)}, how="the first word of a tile"
+            )
+            return UOp(Ops.LOAD, tile.dtype, (first_index, *value.src[1:]))
     scratch, start = scratch_for(tile, numbers), start_of(tile)
     row = rows.replace(arg=Axis(rows.arg.id, AxisKind.COPY))
     value = value.substitute({rows: row}, how="a row of a tile")
@@ -120,9 +122,9 @@ def sum_of_dots(node: UOp, free_id: int) -> UOp:
     tile, row, column = node.src
     product = product_of(tile)
     core = TENSOR_CORES[product.arg]
-    (left_word, rows, along), (right_word, inner_rows, columns) = product.src[0].src, product.src[1].src
+    (left_word, rows, step_axis), (right_word, inner_rows, columns) = product.src[0].src, product.src[1].src
     step = UOp.range(inner_rows.src[0], Axis(free_id, AxisKind.REDUCE))
-    left_word = left_word.substitute({rows: row, along: step}, how="a word of a row")
+    left_word = left_word.substitute({rows: row, step_axis: step}, how="a word of a row")
     right_word = right_word.substitute({inner_rows: step, columns: column}, how="a word of a column")
     dot = UOp(DOTS[core.factor, core.accumulator], node.dtype, (left_word, right_word, UOp.const(node.dtype, 0)))
     loops = tile.src[1:] if tile.op is Ops.REDUCE else ()

@@ -28,33 +28,34 @@ def access_in_vectors(sink: UOp, lowering: Lowering) -> UOp:
     a = x[4*i]; b = x[4*i + 1]; c = x[4*i + 2]; d = x[4*i + 3]  →  v = x[4*i : 4*i + 4]; a = v[0]; b = v[1]; …
     y[4*i] = a; y[4*i + 1] = b; y[4*i + 2] = c; y[4*i + 3] = d  →  y[4*i : 4*i + 4] = (a, b, c, d)
     """
-    most = lowering.target.access_bytes
-    if not most:
+    most_bytes = lowering.target.access_bytes
+    if not most_bytes:
         return sink
-    lanes, before = loaded_in_vectors(sink, most), None
-    while sink is not before:  # repeated, because the barriers and the address of a vector may also contain loads
-        before, sink = sink, sink.substitute(lanes, how="loaded with its neighbors")
+    lanes, previous_sink = loaded_in_vectors(sink, most_bytes), None
+    # repeated, because the barriers and the address of a vector may also contain loads
+    while sink is not previous_sink:
+        previous_sink, sink = sink, sink.substitute(lanes, how="loaded with its neighbors")
     filled: dict[UOp, UOp] = {}
     for barrier in sink.find(Ops.BARRIER):  # sources first
-        filled[barrier] = stored_in_vectors(barrier.substitute(filled), most)
-    return stored_in_vectors(sink.substitute(filled, how="after vectors are stored"), most)
+        filled[barrier] = stored_in_vectors(barrier.substitute(filled), most_bytes)
+    return stored_in_vectors(sink.substitute(filled, how="after vectors are stored"), most_bytes)
 
 
-def loaded_in_vectors(sink: UOp, most: int) -> dict[UOp, UOp]:
+def loaded_in_vectors(sink: UOp, most_bytes: int) -> dict[UOp, UOp]:
     """Returns for each load of aligned neighbors its lane of their vector."""
     changes: dict[UOp, UOp] = {}
-    for loads in vectors_of(sink.find(Ops.LOAD), most):
-        first = loads[0]
-        vector = first.replace(dtype=element_of(first).vec(len(loads)))
+    for loads in vectors_of(sink.find(Ops.LOAD), most_bytes):
+        first_load = loads[0]
+        vector = first_load.replace(dtype=element_of(first_load).vec(len(loads)))
         record_derived([(load, vector) for load in loads], "loaded with its neighbors")
         changes.update({load: UOp(Ops.GEP, load.dtype, (vector,), lane) for lane, load in enumerate(loads)})
     return changes
 
 
-def stored_in_vectors(node: UOp, most: int) -> UOp:
+def stored_in_vectors(node: UOp, most_bytes: int) -> UOp:
     """Returns a SINK or a BARRIER in which stores to aligned neighbors are stores of vectors."""
     joined: dict[UOp, UOp | None] = {}
-    for stores in vectors_of([store for store in node.src if store.op is Ops.STORE], most):
+    for stores in vectors_of([store for store in node.src if store.op is Ops.STORE], most_bytes):
         vector = vector_of([store.src[1] for store in stores])
         joined.update(dict.fromkeys(stores))
         joined[stores[0]] = vector_store = stores[0].replace(src=(stores[0].src[0], vector, *stores[0].src[2:]))
@@ -65,11 +66,11 @@ def stored_in_vectors(node: UOp, most: int) -> UOp:
 
 def vector_of(lanes: list[UOp]) -> UOp:
     """Builds a vector of these scalars. Returns the existing vector if they are all its lanes, in order."""
-    dtype, first = lanes[0].dtype, lanes[0]
+    dtype, first_lane = lanes[0].dtype, lanes[0]
     assert isinstance(dtype, DType)
-    if first.op is Ops.GEP and first.src[0].dtype.count == len(lanes):
-        if all(lane is UOp(Ops.GEP, dtype, first.src, number) for number, lane in enumerate(lanes)):
-            return first.src[0]
+    if first_lane.op is Ops.GEP and first_lane.src[0].dtype.count == len(lanes):
+        if all(lane is UOp(Ops.GEP, dtype, first_lane.src, number) for number, lane in enumerate(lanes)):
+            return first_lane.src[0]
     return UOp(Ops.VECTORIZE, dtype.vec(len(lanes)), tuple(lanes))
 
 
@@ -80,11 +81,11 @@ def element_of(access: UOp) -> DType:
     return dtype
 
 
-def vectors_of(accesses: list[UOp], most: int) -> Iterator[list[UOp]]:
-    """Yields groups of aligned neighbors among these accesses, in order, of at most `most` bytes each."""
+def vectors_of(accesses: list[UOp], most_bytes: int) -> Iterator[list[UOp]]:
+    """Yields groups of aligned neighbors among these accesses, in order, of at most `most_bytes` bytes each."""
     for (_, index), by_place in walks_of(accesses).items():
         common_factor = gcd(*[factor for _, factor in index])  # every index is a multiple of this plus the constant
-        width = most // element_of(next(iter(by_place.values()))).itemsize
+        width = most_bytes // element_of(next(iter(by_place.values()))).itemsize
         while width > 1:
             for start in list(by_place) if common_factor % width == 0 else ():
                 numbers = range(start, start + width)

@@ -28,7 +28,7 @@ def widen_vectors(sink: UOp, lowering: Lowering) -> UOp:
 
     In sums of products of floats only: the values of a longer computation would not stay in registers.
     """
-    if sink.mask & OTHERS or not all([sink.mask & needed for needed in NEEDED]):
+    if sink.mask & OTHERS or not all([sink.mask & operation_mask for operation_mask in NEEDED]):
         return sink
     merged: dict[UOp, UOp] = {}
     for vector_axis, upcast_axis in mergeable(sink.toposort(), lowering.target.registers_per_op).items():
@@ -64,7 +64,9 @@ def mergeable(nodes: list[UOp], max_steps: int) -> dict[UOp, UOp]:
             case Ops.INDEX:
                 terms, _, _ = linear_form(node.src[1])
                 strides.append(terms)
-                used_elsewhere.update(*[part.ranges for part in (*terms, *node.src[2:]) if part.op is not Ops.RANGE])
+                used_elsewhere.update(
+                    *[source.ranges for source in (*terms, *node.src[2:]) if source.op is not Ops.RANGE]
+                )
             case Ops.REDUCE if node.src[0].op is not Ops.MUL:
                 return {}  # the kernel is bandwidth-bound
             case Ops.REDUCE:

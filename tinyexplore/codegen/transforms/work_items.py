@@ -51,11 +51,11 @@ def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
         meetings[barrier] = filled_together(barrier, items, numbers, lowering.target.access_bytes)
         record_derived([(barrier, meetings[barrier])], "by all work-items of the group")
     for number, reduce in enumerate(grouped_reductions(sink)):
-        part = reduce.substitute(meetings, how="in shared memory")  # it may read the results of other reductions
+        partial = reduce.substitute(meetings, how="in shared memory")  # it may read the results of other reductions
         met = group_reduction(
-            part, f"shared{number}", items[0], gate_condition(dimensions[1:], items[1:], reduce), numbers
+            partial, f"shared{number}", items[0], gate_condition(dimensions[1:], items[1:], reduce), numbers
         )
-        record_derived([(part, met)], "in shared memory")
+        record_derived([(partial, met)], "in shared memory")
         meetings[reduce] = met
     met_sink = UOp.sink(*stores).substitute(meetings, how="in shared memory")
     return substitute_recorded(met_sink, coordinate_of, "a work-item")
@@ -74,11 +74,11 @@ def grid_places(axes: list[UOp], name: str) -> dict[UOp, UOp]:
     inside_out = list(reversed(axes))
     if len(axes) <= MOST_DIMENSIONS and all(axis.size <= MOST_STEPS for axis in inside_out[1:]):
         return {axis: special(f"{name}{number}", axis.src[0]) for number, axis in enumerate(inside_out)}
-    rest, coordinate_of = special(f"{name}0", as_size(product(axis.src[0] for axis in axes))), {}
+    position, coordinate_of = special(f"{name}0", as_size(product(axis.src[0] for axis in axes))), {}
     for axis in inside_out:
-        last = axis is axes[0]
-        coordinate_of[axis] = rest if last else rest.alu(Ops.MOD, axis.src[0])
-        rest = rest.alu(Ops.IDIV, axis.src[0])
+        is_outermost = axis is axes[0]
+        coordinate_of[axis] = position if is_outermost else position.alu(Ops.MOD, axis.src[0])
+        position = position.alu(Ops.IDIV, axis.src[0])
     return coordinate_of
 
 
@@ -87,8 +87,8 @@ def gate_condition(dimensions: list[list[UOp]], items: list[UOp], node: UOp) -> 
     condition: UOp | None = None
     for axes, item in zip(dimensions, items):
         if node.ranges.isdisjoint(axes):
-            first = item.eq(0)
-            condition = first if condition is None else condition & first
+            is_first = item.eq(0)
+            condition = is_first if condition is None else condition & is_first
     return condition
 
 
@@ -96,9 +96,9 @@ def with_gate(store: UOp, condition: UOp | None) -> UOp:
     """Returns `store`, executed only if `condition` holds."""
     if condition is None:
         return store
-    index, *rest = store.src
+    index, *stored_sources = store.src
     pointer, idx, *valid = index.src
-    return store.replace(src=(pointer.index(idx, valid[0] & condition if valid else condition), *rest))
+    return store.replace(src=(pointer.index(idx, valid[0] & condition if valid else condition), *stored_sources))
 
 
 def filled_together(barrier: UOp, items: list[UOp], numbers: count[int], most_bytes: int) -> UOp:
@@ -120,15 +120,15 @@ def filled_together(barrier: UOp, items: list[UOp], numbers: count[int], most_by
     steps = -(-elements // size)
     looks_ahead = any(loop.arg.ahead for loop in barrier.ranges)  # registers then hold the copies of every round
     round_of = UOp.range(steps, Axis(next(numbers), AxisKind.UPCAST if looks_ahead else AxisKind.COPY))
-    rest = number + round_of * index_const(size) if steps > 1 else number
-    is_inside = rest < elements if elements % size else None
+    position = number + round_of * index_const(size) if steps > 1 else number
+    is_inside = position < elements if elements % size else None
     replaced: dict[UOp, UOp] = {}
     for loop in reversed(loops):
-        end = index_const(loop.size // lanes) if loop is loops[-1] else loop.src[0]
-        replaced[loop] = rest if loop is loops[0] else rest.alu(Ops.MOD, end)
+        size_of_loop = index_const(loop.size // lanes) if loop is loops[-1] else loop.src[0]
+        replaced[loop] = position if loop is loops[0] else position.alu(Ops.MOD, size_of_loop)
         if vector and loop is loops[-1]:
             replaced[loop] = replaced[loop] * index_const(lanes) + vector[0]
-        rest = rest.alu(Ops.IDIV, end)
+        position = position.alu(Ops.IDIV, size_of_loop)
     if is_inside is not None:  # past the end of the copy, an address may be past the end of a buffer
         for load in store.src[1].find(Ops.LOAD):
             pointer, idx, *valid = load.src[0].src
@@ -150,7 +150,7 @@ def group_reduction(reduce: UOp, name: str, item: UOp, condition: UOp | None, nu
     assert axis is not None
     item_loops = tuple(loop for loop in reduce.src[1:] if loop is not axis)
     value = reduce.src[0].substitute({axis: item}, how="a work-item's part")
-    part = UOp(Ops.REDUCE, reduce.dtype, (value, *item_loops), reduce.arg) if item_loops else value
+    partial = UOp(Ops.REDUCE, reduce.dtype, (value, *item_loops), reduce.arg) if item_loops else value
     tile = sorted((loop for loop in reduce.ranges if loop.arg.kind in WRITTEN_OUT), key=lambda loop: loop.arg.id)
     local = sorted((loop for loop in reduce.ranges if loop.arg.kind is AxisKind.LOCAL), key=lambda loop: loop.arg.id)
     all_loops = [*local, *tile, axis]
@@ -158,11 +158,13 @@ def group_reduction(reduce: UOp, name: str, item: UOp, condition: UOp | None, nu
     fresh = {loop: UOp.range(loop.size, Axis(next(numbers), AxisKind.UPCAST)) for loop in tile}
     position = row_major(all_loops)
     address = space.index(position.substitute({axis: item, **fresh}))
-    store = with_gate(UOp(Ops.STORE, dtypes.void, (address, part.substitute(fresh, how="a tile's parts"))), condition)
+    store = with_gate(
+        UOp(Ops.STORE, dtypes.void, (address, partial.substitute(fresh, how="a tile's parts"))), condition
+    )
     filled = UOp(Ops.BARRIER, dtypes.void, (store, *fresh.values()))
-    other = UOp.range(axis.size, Axis(next(numbers), AxisKind.REDUCE))
-    read = UOp(Ops.LOAD, reduce.dtype, (space.index(position.substitute({axis: other})), filled))
-    return UOp(Ops.REDUCE, reduce.dtype, (read, other), reduce.arg)
+    read_loop = UOp.range(axis.size, Axis(next(numbers), AxisKind.REDUCE))
+    loaded = UOp(Ops.LOAD, reduce.dtype, (space.index(position.substitute({axis: read_loop})), filled))
+    return UOp(Ops.REDUCE, reduce.dtype, (loaded, read_loop), reduce.arg)
 
 
 __all__ = ["place_work_items"]

@@ -338,8 +338,8 @@ class CArithmetic(TextWriter):
     def float_to_int(self, text: str, source: DType, target: DType) -> str:
         """Calls a helper that tests whether the number fits, because C leaves other conversions undefined."""
         name, helpers = parts.float_to_int_texts(source.scalar, target.scalar)
-        for helper, written in helpers.items():
-            self.needs(helper, lambda written=written: written)  # type: ignore[misc]
+        for helper, helper_text in helpers.items():
+            self.needs(helper, lambda helper_text=helper_text: helper_text)  # type: ignore[misc]
         result = type_name(target.scalar)
         if source.count == 1:
             return (
@@ -378,10 +378,10 @@ class CArithmetic(TextWriter):
             return f"({self.vector(target)}){text}"
         if SCALAR[source] == SCALAR[target]:
             return text
-        before, after = SCALAR[source], SCALAR[target]
+        source_type, target_type = SCALAR[source], SCALAR[target]
         name = f"bits_{SHORT[source]}_as_{SHORT[target]}"
-        body = f"{after} y; memcpy(&y, &x, {source.itemsize}); return y;"
-        self.needs(name, lambda: f"static inline {after} {name}({before} x) {{ {body} }}")
+        body = f"{target_type} y; memcpy(&y, &x, {source.itemsize}); return y;"
+        self.needs(name, lambda: f"static inline {target_type} {name}({source_type} x) {{ {body} }}")
         return f"{name}({text})"
 
 

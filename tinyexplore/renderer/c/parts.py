@@ -81,7 +81,7 @@ def literal(value: Any, dtype: DType) -> str:
     if dtype is dtypes.bfloat16:
         return f"{bfloat16_bits(value):#06x}"
     if dtype is dtypes.float16:
-        return f"{to_bits(_in_half_range(value), dtype):#06x}"
+        return f"{to_bits(_limit_to_half_range(value), dtype):#06x}"
     if dtypes.is_float(dtype):
         return _float_literal(value, single=dtype is dtypes.float32)
     if value == -(1 << 63):
@@ -91,7 +91,7 @@ def literal(value: Any, dtype: DType) -> str:
     return f"{value}{'' if abs(value) < 1 << 31 else 'll'}"
 
 
-def _in_half_range(value: float) -> float:
+def _limit_to_half_range(value: float) -> float:
     return value if abs(value) < 65520 else math.copysign(math.inf, value)
 
 
@@ -140,25 +140,25 @@ def select_text(dtype: DType) -> str:
 def extreme_text(op: Ops, dtype: DType) -> str:
     """Writes the function of the greater or lesser value. NaN if either is NaN."""
     name, symbol = op.name.lower(), ">" if op is Ops.MAX else "<"
-    kind = type_name(dtype)
-    head = f"static inline {kind} {name}_{short_name(dtype)}({kind} x, {kind} y)"
+    c_type = type_name(dtype)
+    head = f"static inline {c_type} {name}_{short_name(dtype)}({c_type} x, {c_type} y)"
     if dtype.count == 1:
         nan = " || x != x" if dtypes.is_float(dtype) else ""
         return f"{head} {{ return x {symbol} y{nan} ? x : y; }}"
     bits = short_name(mask_int(dtype))
     nan = " | (x != x)" if dtypes.is_float(dtype) else ""
-    return f"{head} {{\n  {bits} m = (x {symbol} y){nan};\n  return ({kind})((m & ({bits})x) | (~m & ({bits})y));\n}}"
+    return f"{head} {{\n  {bits} m = (x {symbol} y){nan};\n  return ({c_type})((m & ({bits})x) | (~m & ({bits})y));\n}}"
 
 
 def divide_text(op: Ops, dtype: DType) -> str:
     """Writes a division that never traps: division by 0 gives 0, and the least integer divided by -1 wraps."""
-    kind, name = SCALAR[dtype], op.name.lower()
+    c_type, name = SCALAR[dtype], op.name.lower()
     symbol = "/" if op is Ops.IDIV else "%"
     by_minus_one = ""
     if not dtypes.is_unsigned(dtype):
-        by_minus_one = f"y == -1 ? {f'({kind})-x' if op is Ops.IDIV else '0'} : "
+        by_minus_one = f"y == -1 ? {f'({c_type})-x' if op is Ops.IDIV else '0'} : "
     return (
-        f"static inline {kind} {name}_{short_name(dtype)}({kind} x, {kind} y) "
+        f"static inline {c_type} {name}_{short_name(dtype)}({c_type} x, {c_type} y) "
         f"{{ return y == 0 ? 0 : {by_minus_one}x {symbol} y; }}"
     )
 
@@ -177,10 +177,10 @@ def lanes_text(name: str, target: DType, source: DType, scalar_call: str, arity:
 
 def scale_text(dtype: DType) -> str:
     """Writes the function x times 2 to the power of floor(n)."""
-    kind, letter = SCALAR[dtype], "f" if dtype is dtypes.float32 else ""
+    c_type, letter = SCALAR[dtype], "f" if dtype is dtypes.float32 else ""
     exponent = f"n < -5000 ? -5000 : n > 5000 ? 5000 : (int)floor{letter}(n)"
     return (
-        f"static inline {kind} scale_{short_name(dtype)}({kind} x, {kind} n) "
+        f"static inline {c_type} scale_{short_name(dtype)}({c_type} x, {c_type} n) "
         f"{{ return n != n ? n : ldexp{letter}(x, {exponent}); }}"
     )
 
@@ -207,8 +207,8 @@ def dot_text(op: Ops) -> str:
     if op is Ops.DOT_BF16:
         terms = "bf16_to_f32(x) * bf16_to_f32(y) + bf16_to_f32(x >> 16) * bf16_to_f32(y >> 16)"
         return f"static inline float dot_bf16(uint32_t x, uint32_t y, float z) {{ return z + {terms}; }}"
-    name, first = ("dot_u8", "uint8_t") if op is Ops.DOT_U8 else ("dot_i8", "int8_t")
-    terms = " + ".join(f"({first})(x >> {shift}) * (int8_t)(y >> {shift})" for shift in (0, 8, 16, 24))
+    name, unsigned_or_signed = ("dot_u8", "uint8_t") if op is Ops.DOT_U8 else ("dot_i8", "int8_t")
+    terms = " + ".join(f"({unsigned_or_signed})(x >> {shift}) * (int8_t)(y >> {shift})" for shift in (0, 8, 16, 24))
     return f"static inline int32_t {name}(uint32_t x, uint32_t y, int32_t z) {{ return z + {terms}; }}"
 
 
@@ -296,16 +296,17 @@ def float_to_int_texts(source: DType, target: DType) -> tuple[str, dict[str, str
     """
     float_name, suffix = SHORT[source], "f" if source is dtypes.float32 else ""
     bits = 64 if target.itemsize == 8 or target is dtypes.uint32 else 32
-    name, whole, kind = f"{float_name}_to_i{bits}", f"int{bits}_t", SCALAR[source]
-    end, least = f"{2 ** (bits - 1)}.0{suffix}", "INT64_MIN" if bits == 64 else "(-2147483647 - 1)"
-    above = "> -2147483649.0" if (source, bits) == (dtypes.float64, 32) else f">= -{end}"
+    name, int_type, c_type = f"{float_name}_to_i{bits}", f"int{bits}_t", SCALAR[source]
+    limit, smallest = f"{2 ** (bits - 1)}.0{suffix}", "INT64_MIN" if bits == 64 else "(-2147483647 - 1)"
+    lower_test = "> -2147483649.0" if (source, bits) == (dtypes.float64, 32) else f">= -{limit}"
     texts = {
-        name: f"static inline {whole} {name}({kind} x) {{ return x {above} && x < {end} ? ({whole})x : {least}; }}"
+        name: f"static inline {int_type} {name}({c_type} x) "
+        f"{{ return x {lower_test} && x < {limit} ? ({int_type})x : {smallest}; }}"
     }
     if target is dtypes.uint64:
         texts[f"{float_name}_to_u64"] = (
-            f"static inline uint64_t {float_name}_to_u64({kind} x) {{\n"
-            f"  return x >= {end} ? (uint64_t){name}(x - {end}) ^ (uint64_t)1 << 63 : (uint64_t){name}(x);\n}}"
+            f"static inline uint64_t {float_name}_to_u64({c_type} x) {{\n"
+            f"  return x >= {limit} ? (uint64_t){name}(x - {limit}) ^ (uint64_t)1 << 63 : (uint64_t){name}(x);\n}}"
         )
     return list(texts)[-1], texts
 

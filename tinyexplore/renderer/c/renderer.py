@@ -43,7 +43,7 @@ class CWriter(CArithmetic):
 
     def write(self, name: str) -> list[SourceLine]:
         buffers = global_buffers(self.uops)
-        written = {node.src[0].src[0] for node in self.uops if node.op is Ops.STORE}
+        written_memory = {node.src[0].src[0] for node in self.uops if node.op is Ops.STORE}
         self.to_free: list[str] = []
         for node in self.uops:
             self.begin(node)
@@ -54,7 +54,7 @@ class CWriter(CArithmetic):
         parameters = []
         for node in buffers:
             assert isinstance(node.dtype, PtrDType)
-            const = "" if node in written else "const "
+            const = "" if node in written_memory else "const "
             parameters.append(f"{const}{memory_name(node.dtype.base)}* restrict data{node.arg}")
         variables = variable_arguments(self.uops)
         parameters += [f"int64_t {self.texts[node][0]}" for node in variables]
@@ -101,8 +101,8 @@ class CWriter(CArithmetic):
             case Ops.RANGE:
                 name = self.name(node, node.arg.name)
                 threaded = node.arg.kind is AxisKind.THREAD
-                first, end = ("start", "stop") if threaded else ("0", self.operand(node.src[0], ATOM))
-                self.line(f"for (int64_t {name} = {first}; {name} < {end}; {name}++) {{")
+                start, stop = ("start", "stop") if threaded else ("0", self.operand(node.src[0], ATOM))
+                self.line(f"for (int64_t {name} = {start}; {name} < {stop}; {name}++) {{")
                 self.depth += 1
             case Ops.ENDRANGE:
                 self.depth -= 1
@@ -131,8 +131,8 @@ class CWriter(CArithmetic):
                 raise RenderError(f"{node!r} does not belong in a linear program")
 
     def declare(self, node: UOp, text: str) -> None:
-        kind = self.type_of(node)
-        self.line(f"{kind} {self.variable(node)} = {text};")
+        c_type = self.type_of(node)
+        self.line(f"{c_type} {self.variable(node)} = {text};")
 
     def define_local(self, node: UOp) -> None:
         assert isinstance(node.dtype, PtrDType)

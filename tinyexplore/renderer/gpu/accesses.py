@@ -42,13 +42,13 @@ def one_by_one(uops: Sequence[UOp]) -> dict[UOp, UOp]:
     """
     # double buffering loads them ahead
     preloaded = {node for node in uops if node.op is Ops.DEFINE_ACC and is_vector_access(node.src[0])}
-    whole = whole_vectors(uops, preloaded)
+    vectors_left = whole_vectors(uops, preloaded)
     numbers = count(1 + max((node.arg for node in uops if node.op is Ops.DEFINE_ACC), default=-1))
     lanes: dict[UOp, list[UOp]] = {}  # the lanes of each vector
     replacements: dict[UOp, UOp] = {}
     replaced: dict[UOp, UOp] = {}
     for node in uops:
-        if node.op is Ops.VECTORIZE and node not in whole:
+        if node.op is Ops.VECTORIZE and node not in vectors_left:
             lanes[node] = [replacements[src] for src in node.src]
         elif node.op is Ops.GEP and node.src[0] in lanes:
             replacements[node] = lanes[node.src[0]][node.arg]
@@ -56,13 +56,15 @@ def one_by_one(uops: Sequence[UOp]) -> dict[UOp, UOp]:
             lanes[node] = [UOp(Ops.DEFINE_ACC, lane.dtype, (lane,), next(numbers)) for lane in lanes[node.src[0]]]
             replaced.update(dict.fromkeys(lanes[node], node))
         elif node.op is Ops.ASSIGN and node.src[0] in preloaded:
-            parts = [UOp(Ops.ASSIGN, old.dtype, (old, new)) for old, new in zip(*map(lanes.__getitem__, node.src))]
-            replaced.update(dict.fromkeys(parts, node))
+            assignments = [
+                UOp(Ops.ASSIGN, old.dtype, (old, new)) for old, new in zip(*map(lanes.__getitem__, node.src))
+            ]
+            replaced.update(dict.fromkeys(assignments, node))
         elif is_vector_access(node):
             lanes[node] = accesses_of(node, lanes, replacements, replaced)
             if node.op is Ops.STORE:
                 replacements[node] = lanes[node][-1]  # the last store of the lanes precedes a barrier
-            elif node in whole:
+            elif node in vectors_left:
                 replacements[node] = UOp(Ops.VECTORIZE, node.dtype, tuple(lanes[node]))
                 replaced[replacements[node]] = node
         else:
@@ -78,7 +80,7 @@ def accesses_of(
     replaces."""
     memory, idx, *valid = [replacements[src] for src in node.src[0].src]
     value = node if node.op is Ops.LOAD else node.src[1]
-    after = [replacements[src] for src in node.src[1 if node.op is Ops.LOAD else 2 :]]
+    order_sources = [replacements[src] for src in node.src[1 if node.op is Ops.LOAD else 2 :]]
     assert isinstance(value.dtype, DType)
     loads = []
     for lane in range(value.dtype.count):
@@ -86,7 +88,7 @@ def accesses_of(
         index = memory.index(idx + step if lane else idx, *valid)
         needs = [step, index.src[1], index]
         if node.op is Ops.LOAD:
-            loads.append(UOp(Ops.LOAD, value.dtype.scalar, (index, *after)))
+            loads.append(UOp(Ops.LOAD, value.dtype.scalar, (index, *order_sources)))
         else:
             lane_nodes = lanes.get(value)
             element = (
@@ -95,7 +97,7 @@ def accesses_of(
                 else lane_nodes[lane]
             )
             needs.append(element)
-            loads.append(UOp(Ops.STORE, dtypes.void, (index, element, *after)))
+            loads.append(UOp(Ops.STORE, dtypes.void, (index, element, *order_sources)))
         for new_node in (*needs, loads[-1]):
             replaced.setdefault(new_node, node)
     return loads

@@ -70,12 +70,12 @@ def words(core: TensorCore, name: str, layout: FragmentLayout) -> list[str]:
     # the cast keeps a sign inside its byte
     unsigned = "(uint32_t)(uint8_t)" if core.factor is dtypes.int8 else "(uint32_t)"
     texts = []
-    for first in range(0, layout.registers, elements_per_word):
-        parts = []
+    for first_register in range(0, layout.registers, elements_per_word):
+        shifted_parts = []
         for number in range(elements_per_word):
-            part = f"{unsigned}{name}.of[{first + number}]"
-            parts.append(f"{part} << {number * core.factor.bits}" if number else part)
-        texts.append(f" = {' | '.join(parts)};")
+            part = f"{unsigned}{name}.of[{first_register + number}]"
+            shifted_parts.append(f"{part} << {number * core.factor.bits}" if number else part)
+        texts.append(f" = {' | '.join(shifted_parts)};")
     return texts
 
 
@@ -97,11 +97,15 @@ def _hip(core: TensorCore) -> list[str]:
 
 
 def _metal(core: TensorCore) -> list[str]:
-    kind = {dtypes.float16: "half", dtypes.bfloat16: "bfloat", dtypes.float32: "float"}[core.factor]
-    lines = [f"simdgroup_matrix<{kind}, 8, 8> x, y;", "simdgroup_matrix<float, 8, 8> z;"]
+    metal_type = {dtypes.float16: "half", dtypes.bfloat16: "bfloat", dtypes.float32: "float"}[core.factor]
+    lines = [f"simdgroup_matrix<{metal_type}, 8, 8> x, y;", "simdgroup_matrix<float, 8, 8> z;"]
     for register in range(core.a.registers):
         for matrix, operand in (("x", "a"), ("y", "b")):
-            value = f"{operand}.of[{register}]" if kind == "float" else f"as_type<{kind}>({operand}.of[{register}])"
+            value = (
+                f"{operand}.of[{register}]"
+                if metal_type == "float"
+                else f"as_type<{metal_type}>({operand}.of[{register}])"
+            )
             lines.append(f"{matrix}.thread_elements()[{register}] = {value};")
         lines.append(f"z.thread_elements()[{register}] = c.of[{register}];")
     lines.append(f"{core.call}(z, x, y, z);")

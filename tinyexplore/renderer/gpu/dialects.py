@@ -37,10 +37,10 @@ def _vector_names() -> dict[str, str]:
     return names
 
 
-def _portable(text: str) -> str:
+def _remove_compiler_types(text: str) -> str:
     """Removes types that only some C compilers have from the text of a helper."""
-    head, separator, rest = text.partition("#ifdef __FLT16_MAX__\n")
-    return head + rest.partition("#else\n")[2].replace("#endif\n", "") if separator else text
+    head, separator, after_test = text.partition("#ifdef __FLT16_MAX__\n")
+    return head + after_test.partition("#else\n")[2].replace("#endif\n", "") if separator else text
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ CUDA = GPUDialect(
         "ull": "ULL",
     },
     helper="static __device__ __forceinline__",
-    conversions={name: _portable(text) for name, text in CONVERSIONS.items()},
+    conversions={name: _remove_compiler_types(text) for name, text in CONVERSIONS.items()},
     guards=True,
 )
 

@@ -131,7 +131,7 @@ class GPUWriter(CWriter):
     def write(self, name: str) -> list[SourceLine]:
         dialect, launch = self.dialect, Launch.of(self.uops)
         buffers, variables = global_buffers(self.uops), variable_arguments(self.uops)
-        written = {node.src[0].src[0] for node in self.uops if node.op is Ops.STORE}
+        written_memory = {node.src[0].src[0] for node in self.uops if node.op is Ops.STORE}
         for node in variables:
             self.name(node, variable_name(node))
         for node in self.uops:
@@ -140,7 +140,7 @@ class GPUWriter(CWriter):
         parameters = []
         for node in buffers:
             assert isinstance(node.dtype, PtrDType)
-            how = {"const": "" if node in written else "const ", "type": memory_name(node.dtype.base)}
+            how = {"const": "" if node in written_memory else "const ", "type": memory_name(node.dtype.base)}
             parameters.append(dialect.parameter.format(name=f"data{node.arg}", number=node.arg, **how))
         for number, node in enumerate(variables, len(buffers)):
             parameters.append(dialect.variable.format(type="int64_t", name=self.texts[node][0], number=number))
@@ -152,9 +152,9 @@ class GPUWriter(CWriter):
         if dialect.limit.startswith("__attribute__") and has_limit:
             head = f"{limit}{dialect.kernel} {name}({', '.join(parameters)}) {{"
         roots = tuple(node for node in self.uops if node.op in (Ops.STORE, Ops.RANGE, Ops.SPECIAL))
-        first = [*dialect.head, *([dialect.double] if dialect.double and self.has_doubles() else [])]
+        head_lines = [*dialect.head, *([dialect.double] if dialect.double and self.has_doubles() else [])]
         lines = [
-            *(SourceLine(line, ()) for line in first),
+            *(SourceLine(line, ()) for line in head_lines),
             *self.prelude(),
             SourceLine(head, (*buffers, *variables, *roots)),
             *self.lines,
@@ -202,12 +202,12 @@ class GPUWriter(CWriter):
 
     def special(self, node: UOp) -> None:
         """Writes the index of a work-item or a group. The node has their number."""
-        kind, dimension = node.arg[:-1], int(node.arg[-1])
-        name, end = self.name(node, node.arg), node.src[0]
-        call = self.dialect.special[kind].format(d=dimension, x=LETTERS[dimension])
-        self.line(f"int64_t {name} = {call}; /* {text(end)} */")
-        if kind == "idx" and self.dialect.guards:
-            self.line(f"if ({name} >= {self.operand(end)}) return;")
+        index_kind, dimension = node.arg[:-1], int(node.arg[-1])
+        name, size = self.name(node, node.arg), node.src[0]
+        call = self.dialect.special[index_kind].format(d=dimension, x=LETTERS[dimension])
+        self.line(f"int64_t {name} = {call}; /* {text(size)} */")
+        if index_kind == "idx" and self.dialect.guards:
+            self.line(f"if ({name} >= {self.operand(size)}) return;")
 
     def define_local(self, node: UOp) -> None:
         assert isinstance(node.dtype, PtrDType)

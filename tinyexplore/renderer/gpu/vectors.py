@@ -99,18 +99,18 @@ class VectorWriter(GPUWriter):
         super().__init__(uops, OPENCL, as_x86=as_x86)
         self.names = dict(OPENCL.names)
         self.scratch = {node: number for number, (node, _) in enumerate(scratch_in_memory(uops))}
-        of_all = [f"__global {_element(node)}* restrict scratch{number}" for node, number in self.scratch.items()]
+        of_all = [f"__global {_element_name(node)}* restrict scratch{number}" for node, number in self.scratch.items()]
         self.dialect = replace(OPENCL, further=tuple(of_all))
 
     def write_node(self, node: UOp) -> None:
         if node.op is Ops.GEP:
-            lane = f"{self.operand(node.src[0], ATOM)}.{_lane(node.arg)}"
+            lane = f"{self.operand(node.src[0], ATOM)}.{_lane_name(node.arg)}"
             self.declare(node, f"{lane} != 0" if dtypes.is_bool(node.src[0].dtype) else lane)
         elif node.op is Ops.RANGE and node.arg.kind is AxisKind.THREAD:
-            end = self.operand(node.src[0], ATOM)
+            size = self.operand(node.src[0], ATOM)
             self.line(
-                f"int64_t start = {end} * get_global_id(0) / get_global_size(0), "
-                f"stop = {end} * (get_global_id(0) + 1) / get_global_size(0);"
+                f"int64_t start = {size} * get_global_id(0) / get_global_size(0), "
+                f"stop = {size} * (get_global_id(0) + 1) / get_global_size(0);"
             )
             super().write_node(node)
         else:
@@ -169,10 +169,10 @@ class VectorWriter(GPUWriter):
     def extreme(self, op: Ops, dtype: DType, values: list[str]) -> str:
         if dtype.count == 1:
             return super().extreme(op, dtype, values)
-        kind, name = short_name(dtype), f"{op.name.lower()}_{short_name(dtype)}"
+        cl_type, name = short_name(dtype), f"{op.name.lower()}_{short_name(dtype)}"
         test = f"x {'>' if op is Ops.MAX else '<'} y"
         test = f"(({test}) | (x != x))" if dtypes.is_float(dtype) else f"({test})"
-        text = f"static inline {kind} {name}({kind} x, {kind} y) {{ return {test} ? x : y; }}"
+        text = f"static inline {cl_type} {name}({cl_type} x, {cl_type} y) {{ return {test} ? x : y; }}"
         return f"{self.needs(name, lambda: text)}({', '.join(values)})"
 
     def where(self, node: UOp, source: DType, dtype: DType) -> str:
@@ -185,17 +185,17 @@ class VectorWriter(GPUWriter):
     def libm(self, op: Ops, dtype: DType, values: list[str]) -> str:
         if dtype.count == 1 or op in (Ops.SQRT, Ops.FLOOR):
             return f"{LIBM[op]}({', '.join(values)})"  # one name for all types
-        kind = short_name(dtype)  # lane by lane: PoCL's sin of a vector is wrong in all lanes if one is large
-        return self.by_lanes(LIBM[op], kind, [kind] * len(values), dtype.count, values)
+        cl_type = short_name(dtype)  # lane by lane: PoCL's sin of a vector is wrong in all lanes if one is large
+        return self.by_lanes(LIBM[op], cl_type, [cl_type] * len(values), dtype.count, values)
 
     def scale(self, dtype: DType, values: list[str]) -> str:
         if dtype.count == 1:
             return super().scale(dtype, values)
-        kind, exponents = short_name(dtype), f"i32x{dtype.count}"
-        name, most = f"scale_{kind}", f"({kind})(5000)"
+        cl_type, exponents = short_name(dtype), f"i32x{dtype.count}"
+        name, limit = f"scale_{cl_type}", f"({cl_type})(5000)"
         text = (
-            f"static inline {kind} {name}({kind} x, {kind} n) {{\n"
-            f"  {kind} whole = clamp(floor(n), -{most}, {most});\n"
+            f"static inline {cl_type} {name}({cl_type} x, {cl_type} n) {{\n"
+            f"  {cl_type} whole = clamp(floor(n), -{limit}, {limit});\n"
             f"  return n != n ? n : ldexp(x, convert_{exponents}(whole));\n"
             "}"
         )
@@ -208,7 +208,7 @@ class VectorWriter(GPUWriter):
             return super().table(node)
         numbers = ", ".join([literal(value, target) for value in node.arg])
         name = self.table_name(node.arg, target)
-        lanes = _lanes(target.count, f"numbers[x.{{0}} & {len(node.arg) - 1}]")
+        lanes = _write_lanes(target.count, f"numbers[x.{{0}} & {len(node.arg) - 1}]")
         text = (
             f"static inline {short_name(target)} {name}({short_name(source)} x) {{\n"
             f"  const {SCALAR[target.scalar]} numbers[] = {{{numbers}}};\n"
@@ -229,16 +229,18 @@ class VectorWriter(GPUWriter):
         low, high = bounds(node.src[1])
         if dtype.count == 1 or low > 0 or high < -1:
             return super().divide(node, op, dtype)
-        kind, values = short_name(dtype), [self.operand(src) for src in node.src]
-        return self.by_lanes(self.divisor(op, dtype.scalar), kind, (kind, kind), dtype.count, values), ATOM
+        cl_type, values = short_name(dtype), [self.operand(src) for src in node.src]
+        return self.by_lanes(self.divisor(op, dtype.scalar), cl_type, (cl_type, cl_type), dtype.count, values), ATOM
 
-    def by_lanes(self, function: str, result: str, kinds: Sequence[str], count: int, values: Sequence[str]) -> str:
+    def by_lanes(
+        self, function: str, result: str, parameter_types: Sequence[str], count: int, values: Sequence[str]
+    ) -> str:
         """Calls a helper that calls `function` for each lane."""
         name = f"{function}_{result}"
-        letters = "xyz"[: len(kinds)]
-        parameters = ", ".join(f"{kind} {letter}" for kind, letter in zip(kinds, letters))
+        letters = "xyz"[: len(parameter_types)]
+        parameters = ", ".join(f"{parameter_type} {letter}" for parameter_type, letter in zip(parameter_types, letters))
         call = f"{function}({', '.join(letter + '.{0}' for letter in letters)})"
-        text = f"static inline {result} {name}({parameters}) {{\n  return ({result})({_lanes(count, call)});\n}}"
+        text = f"static inline {result} {name}({parameters}) {{\n  return ({result})({_write_lanes(count, call)});\n}}"
         return f"{self.needs(name, lambda: text)}({', '.join(values)})"
 
     # *** conversions ***
@@ -260,9 +262,9 @@ class VectorWriter(GPUWriter):
         return f"{name}({text})" if step is None else f"{name}(convert_{short_name(step.vec(target.count))}({text}))"
 
     def by_lane(self, name: str, function: str, source: DType, target: DType) -> str:
-        kind, result = short_name(source), short_name(target)
-        call = _lanes(source.count, function + "(x.{})")
-        text = f"static inline {result} {name}({kind} x) {{\n  return ({result})({call});\n}}"
+        parameter_type, result = short_name(source), short_name(target)
+        call = _write_lanes(source.count, function + "(x.{})")
+        text = f"static inline {result} {name}({parameter_type} x) {{\n  return ({result})({call});\n}}"
         return self.needs(name, lambda: text)
 
     def convert_bits(self, name: str, text: str, source: DType, target: DType) -> str:
@@ -292,13 +294,12 @@ class VectorWriter(GPUWriter):
         scalar = _UNSIGNED[dtype.scalar] if wraps else dtype.scalar
         lines, value, count = [], f"as_{short_name(scalar.vec(dtype.count))}(x)" if wraps else "x", dtype.count
         while count > 2:
-            kind = scalar.vec(count // 2)
+            half_dtype = scalar.vec(count // 2)
             if wraps and count == dtype.count:
                 lines.append(f"  {short_name(scalar.vec(count))} y = {value};")
                 value = "y"
-            lines.append(
-                f"  {short_name(kind)} x{count // 2} = {self.combine(op, kind, f'{value}.lo', f'{value}.hi')};"
-            )
+            combined = self.combine(op, half_dtype, f"{value}.lo", f"{value}.hi")
+            lines.append(f"  {short_name(half_dtype)} x{count // 2} = {combined};")
             value, count = f"x{count // 2}", count // 2
         total = f"({self.combine(op, scalar.vec(2), value, f'{value}.yx')}).x"
         total = f"{total} != 0" if dtypes.is_bool(dtype) else total
@@ -309,13 +310,15 @@ class VectorWriter(GPUWriter):
 
     def define_local(self, node: UOp) -> None:
         assert isinstance(node.dtype, PtrDType)
-        kind, name = _element(node), self.name(node, str(node.arg))
+        element_type, name = _element_name(node), self.name(node, str(node.arg))
         if node not in self.scratch:
-            self.line(f"{kind} {name}[{node.dtype.size}] __attribute__((aligned({LINE_BYTES})));")
+            self.line(f"{element_type} {name}[{node.dtype.size}] __attribute__((aligned({LINE_BYTES})));")
             return
         line = LINE_BYTES // node.dtype.base.itemsize
         item_size = -(-node.dtype.size // line) * line
-        self.line(f"__global {kind}* restrict {name} = scratch{self.scratch[node]} + {item_size} * get_global_id(0);")
+        self.line(
+            f"__global {element_type}* restrict {name} = scratch{self.scratch[node]} + {item_size} * get_global_id(0);"
+        )
 
     def space(self, index: UOp) -> str:
         """Returns the OpenCL address space of an INDEX."""
@@ -368,7 +371,7 @@ class VectorWriter(GPUWriter):
         vector, mask, element = short_name(dtype), f"b8x{dtype.count}", memory_name(dtype)
         name = f"load_{vector}{'' if space == '__global' else '_here'}"
         value = "-(p[{0}] != 0)" if dtypes.is_bool(dtype) else "p[{0}]"
-        lanes = ", ".join([f"valid.{_lane(n)} ? {value.format(n)} : 0" for n in range(dtype.count)])
+        lanes = ", ".join([f"valid.{_lane_name(n)} ? {value.format(n)} : 0" for n in range(dtype.count)])
         head = f"static inline {vector} {name}({space} const {element}* p, {mask} valid) {{"
         return self.needs(name, lambda: f"{head}\n  return ({vector})({lanes});\n}}")
 
@@ -376,7 +379,7 @@ class VectorWriter(GPUWriter):
         vector, mask, element = short_name(dtype), f"b8x{dtype.count}", memory_name(dtype)
         name = f"store_{vector}{'' if space == '__global' else '_here'}"
         value = "x.{0} & 1" if dtypes.is_bool(dtype) else "x.{0}"
-        lanes = [f"  if (valid.{_lane(n)}) p[{n}] = {value.format(_lane(n))};" for n in range(dtype.count)]
+        lanes = [f"  if (valid.{_lane_name(n)}) p[{n}] = {value.format(_lane_name(n))};" for n in range(dtype.count)]
         head = f"static inline void {name}({space} {element}* p, {vector} x, {mask} valid) {{"
         text = "\n".join([head, *lanes, "}"])
         return self.needs(name, lambda: text)
@@ -386,19 +389,19 @@ class VectorWriter(GPUWriter):
             self.line(f"prefetch({self.address(node.src[0])}, 1);")
 
 
-def _element(node: UOp) -> str:
+def _element_name(node: UOp) -> str:
     assert isinstance(node.dtype, PtrDType)
     return memory_name(node.dtype.base)
 
 
-def _lane(number: int) -> str:
+def _lane_name(number: int) -> str:
     """Returns OpenCL's name of a lane of a vector."""
     return f"s{number:x}"
 
 
-def _lanes(count: int, call: str) -> str:
+def _write_lanes(count: int, call: str) -> str:
     """Writes `call` for each lane, whose name replaces {}."""
-    return ", ".join([call.format(_lane(number)) for number in range(count)])
+    return ", ".join([call.format(_lane_name(number)) for number in range(count)])
 
 
 __all__ = ["MOST_LANES", "VectorRenderer", "VectorWriter", "scratch_in_memory"]

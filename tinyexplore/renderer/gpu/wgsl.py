@@ -99,10 +99,10 @@ def too_wide(uops: Sequence[UOp]) -> str:
 
 def is_spread(launch: Launch) -> bool:
     """Whether a dimension may have more groups than any device allows. Then one number counts all groups."""
-    most = [bounds(end)[1] for end in launch.grid]
+    most_groups = [bounds(size)[1] for size in launch.grid]
     if launch.group is None:
-        most[0] = -(-most[0] // ITEMS)
-    return max(most) > MOST_GROUPS
+        most_groups[0] = -(-most_groups[0] // ITEMS)
+    return max(most_groups) > MOST_GROUPS
 
 
 def group_counts(launch: Launch, values: Sequence[int] = ()) -> tuple[int, ...]:
@@ -140,7 +140,7 @@ class WGSLWriter(CWriter):
     def write(self, name: str) -> list[SourceLine]:
         launch = Launch.of(self.uops)
         buffers, variables = global_buffers(self.uops), variable_arguments(self.uops)
-        written = {node.src[0].src[0] for node in self.uops if node.op is Ops.STORE}
+        written_memory = {node.src[0].src[0] for node in self.uops if node.op is Ops.STORE}
         for node in variables:
             self.name(node, variable_name(node))
         for node in self.uops:
@@ -149,19 +149,21 @@ class WGSLWriter(CWriter):
         bindings = []
         for node in buffers:
             assert isinstance(node.dtype, PtrDType)
-            access = "read_write" if node in written else "read"
+            access = "read_write" if node in written_memory else "read"
             element = "u32" if dtypes.is_bool(node.dtype.base) else TYPES[node.dtype.base]
-            kind = f"var<storage, {access}> data{node.arg}: array<{element}>"
-            bindings.append(SourceLine(f"@group(0) @binding({node.arg}) {kind};", (node,)))
+            declaration = f"var<storage, {access}> data{node.arg}: array<{element}>"
+            bindings.append(SourceLine(f"@group(0) @binding({node.arg}) {declaration};", (node,)))
         for number, node in enumerate(variables, len(buffers)):
-            kind = f"var<uniform> {self.texts[node][0]}: i32"
-            bindings.append(SourceLine(f"@group(0) @binding({number}) {kind};", (node,)))
+            declaration = f"var<uniform> {self.texts[node][0]}: i32"
+            bindings.append(SourceLine(f"@group(0) @binding({number}) {declaration};", (node,)))
         roots = tuple(node for node in self.uops if node.op in (Ops.STORE, Ops.RANGE, Ops.SPECIAL))
-        kinds = {node.arg[:-1] for node in self.uops if node.op is Ops.SPECIAL}
+        index_kinds = {node.arg[:-1] for node in self.uops if node.op is Ops.SPECIAL}
         if self.spread:
-            kinds.add("gidx")
+            index_kinds.add("gidx")
         parameters = [
-            f"@builtin({builtin}) {name}: vec3<u32>" for kind, (builtin, name) in PLACES.items() if kind in kinds
+            f"@builtin({builtin}) {name}: vec3<u32>"
+            for index_kind, (builtin, name) in PLACES.items()
+            if index_kind in index_kinds
         ]
         if self.spread:
             parameters += ["@builtin(num_workgroups) groups: vec3<u32>", "@builtin(local_invocation_index) one: u32"]
@@ -198,14 +200,14 @@ class WGSLWriter(CWriter):
 
     def special(self, node: UOp) -> None:
         """Writes the index of a work-item or a group. The node has their number."""
-        kind, dimension = node.arg[:-1], "xyz"[int(node.arg[-1])]
-        name, end = self.name(node, node.arg), node.src[0]
+        index_kind, dimension = node.arg[:-1], "xyz"[int(node.arg[-1])]
+        name, size = self.name(node, node.arg), node.src[0]
         if self.spread and node in self.places:
             self.share_of_number(node, name)
             return
-        self.line(f"let {name}: i32 = i32({PLACES[kind][1]}.{dimension}); // {size_text(end)}")
-        if kind == "idx":
-            self.line(f"if ({name} >= {self.operand(end)}) {{ return; }}")
+        self.line(f"let {name}: i32 = i32({PLACES[index_kind][1]}.{dimension}); // {size_text(size)}")
+        if index_kind == "idx":
+            self.line(f"if ({name} >= {self.operand(size)}) {{ return; }}")
 
     def share_of_number(self, node: UOp, name: str) -> None:
         """Writes the index in one dimension of a grid whose groups, or work-items, are counted by one number."""
@@ -221,16 +223,16 @@ class WGSLWriter(CWriter):
             self.line(f"rest = rest / {size};")
 
     def declare(self, node: UOp, text: str) -> None:
-        kind = self.type_of(node)
-        self.line(f"let {self.variable(node)}: {kind} = {text};")
+        wgsl_type = self.type_of(node)
+        self.line(f"let {self.variable(node)}: {wgsl_type} = {text};")
 
     def define_local(self, node: UOp) -> None:
         assert isinstance(node.dtype, PtrDType)
-        kind = f"{self.name(node, str(node.arg))}: array<{TYPES[node.dtype.base]}, {node.dtype.size}>;"
+        declaration = f"{self.name(node, str(node.arg))}: array<{TYPES[node.dtype.base]}, {node.dtype.size}>;"
         if is_shared(node):
-            self.shared.append(SourceLine(f"var<workgroup> {kind}", (node,)))
+            self.shared.append(SourceLine(f"var<workgroup> {declaration}", (node,)))
         else:
-            self.line(f"var {kind}")
+            self.line(f"var {declaration}")
 
     def load(self, node: UOp) -> None:
         dtype = node.dtype
@@ -276,7 +278,7 @@ class WGSLWriter(CWriter):
         if op in (Ops.SHL, Ops.SHR):
             left, right = (self.operand(src, ATOM) for src in node.src)
             return f"{left} {'<<' if op is Ops.SHL else '>>'} u32({right})", LOOSE
-        if (rounded := _rounded(node)) is not None:
+        if (rounded := _match_rounding(node)) is not None:
             return f"round({self.operand(rounded)})", ATOM
         if op in OpGroups.COMPARE and source is dtypes.bool:
             return _OF_BOOLS[op].format(*[self.operand(src, ATOM) for src in node.src]), LOOSE
@@ -299,10 +301,10 @@ class WGSLWriter(CWriter):
         return f"select({no}, {yes}, {condition})"
 
     def extreme(self, op: Ops, dtype: DType, values: list[str]) -> str:
-        name, kind = f"{op.name.lower()}_{short_name(dtype)}", TYPES[dtype]
+        name, wgsl_type = f"{op.name.lower()}_{short_name(dtype)}", TYPES[dtype]
         nan = f" || {self.is_nan()}(x)" if dtypes.is_float(dtype) else ""
         body = f"return select(y, x, x {'>' if op is Ops.MAX else '<'} y{nan});"
-        self.needs(name, lambda: f"fn {name}(x: {kind}, y: {kind}) -> {kind} {{ {body} }}")
+        self.needs(name, lambda: f"fn {name}(x: {wgsl_type}, y: {wgsl_type}) -> {wgsl_type} {{ {body} }}")
         return f"{name}({', '.join(values)})"
 
     def libm(self, op: Ops, dtype: DType, values: list[str]) -> str:
@@ -324,12 +326,12 @@ class WGSLWriter(CWriter):
         low, high = bounds(node.src[1])
         if low > 0 or high < -1:
             return f"{left} {symbol} {right}", LOOSE
-        name, kind = f"{op.name.lower()}_{short_name(dtype)}", TYPES[dtype]
+        name, wgsl_type = f"{op.name.lower()}_{short_name(dtype)}", TYPES[dtype]
         text = f"x {symbol} y"
         if not dtypes.is_unsigned(dtype):
             text = f"select({text}, {'-x' if op is Ops.IDIV else '0'}, y == -1)"
-        body = f"return select({text}, {kind}(0), y == 0);"
-        self.needs(name, lambda: f"fn {name}(x: {kind}, y: {kind}) -> {kind} {{ {body} }}")
+        body = f"return select({text}, {wgsl_type}(0), y == 0);"
+        self.needs(name, lambda: f"fn {name}(x: {wgsl_type}, y: {wgsl_type}) -> {wgsl_type} {{ {body} }}")
         return f"{name}({left}, {right})", ATOM
 
     def scalar_cast(self, text: str, source: DType, target: DType) -> str:
@@ -352,7 +354,7 @@ class WGSLWriter(CWriter):
         raise RenderError(f"{node!r}: WGSL has no registers to look numbers up in")
 
 
-def _rounded(node: UOp) -> UOp | None:
+def _match_rounding(node: UOp) -> UOp | None:
     """Returns the x of (x + c) - c, where c is so large that the sum has no fraction; else None.
 
     WGSL compilers may cancel this expression.

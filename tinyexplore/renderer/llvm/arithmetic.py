@@ -183,9 +183,9 @@ class InstructionWriter:
     def call(self, result: str, function: str, *arguments: tuple[str, str], flags: str = "", hint: str = "v") -> str:
         """Writes a call of `function` with (type, value) arguments. Returns the register of the result."""
         if function not in self.declared:
-            types = ", ".join([kind for kind, _ in arguments])
+            types = ", ".join([ir_type for ir_type, _ in arguments])
             self.declared[function] = f"declare {result} @{function}({types})"
-        text = ", ".join([f"{kind} {value}" for kind, value in arguments])
+        text = ", ".join([f"{ir_type} {value}" for ir_type, value in arguments])
         return self.value(f"call {flags}{result} @{function}({text})", hint)
 
     # *** operations ***
@@ -204,11 +204,11 @@ class InstructionWriter:
         if op is Ops.BITCAST:
             return self.bitcast(values[0], source, dtype)
         if op is Ops.WHERE:
-            kind = register_type(dtype)
+            ir_type = register_type(dtype)
             condition = register_type(source)
             if self.target.scales and dtype.count > 1 and dtype.scalar.bits in (32, 64):
                 values = self.fenced_arms(node, dtype, values)
-            return self.value(f"select {condition} {values[0]}, {kind} {values[1]}, {kind} {values[2]}", "where")
+            return self.value(f"select {condition} {values[0]}, {ir_type} {values[1]}, {ir_type} {values[2]}", "where")
         if op in OpGroups.DOT:
             return self.dot(op, dtype, values)
         return self.arithmetic(node, op, source, values)
@@ -220,14 +220,20 @@ class InstructionWriter:
         exchanges its operands wrongly if one is in memory (llvm-project issue 157929).
         """
         floats = (dtypes.float32 if dtype.scalar.bits == 32 else dtypes.float64).vec(dtype.count)
-        kind, words = register_type(floats), register_type(dtype)
+        float_type, words = register_type(floats), register_type(dtype)
         values = list(values)
-        for arm, other in ((1, 2), (2, 1)):
-            if not is_logic_on(node.src[arm], node.src[other]):
+        for arm, other_arm in ((1, 2), (2, 1)):
+            if not is_logic_on(node.src[arm], node.src[other_arm]):
                 continue
-            bits = values[arm] if kind == words else self.value(f"bitcast {words} {values[arm]} to {kind}", "bits")
-            fence = self.call(kind, f"llvm.arithmetic.fence.{suffix(floats)}", (kind, bits), hint="fence")
-            values[arm] = fence if kind == words else self.value(f"bitcast {kind} {fence} to {words}", "bits")
+            bits = (
+                values[arm]
+                if float_type == words
+                else self.value(f"bitcast {words} {values[arm]} to {float_type}", "bits")
+            )
+            fence = self.call(float_type, f"llvm.arithmetic.fence.{suffix(floats)}", (float_type, bits), hint="fence")
+            values[arm] = (
+                fence if float_type == words else self.value(f"bitcast {float_type} {fence} to {words}", "bits")
+            )
         return values
 
     def dot(self, op: Ops, dtype: DType, values: list[str]) -> str:
@@ -241,34 +247,34 @@ class InstructionWriter:
         x, y, acc = values
         words, result = register_type(dtypes.uint32.vec(DOT_LANES)), register_type(dtype)
         if op is Ops.DOT_BF16:
-            parts = f"<{2 * DOT_LANES} x bfloat>"
-            x, y = (self.value(f"bitcast {words} {value} to {parts}", "pairs") for value in (x, y))
+            parts_type = f"<{2 * DOT_LANES} x bfloat>"
+            x, y = (self.value(f"bitcast {words} {value} to {parts_type}", "pairs") for value in (x, y))
             name = "llvm.x86.avx512bf16.dpbf16ps.512"
-            return self.call(result, name, (result, acc), (parts, x), (parts, y), hint="dot")
-        parts, name = f"<{4 * DOT_LANES} x i8>", "llvm.x86.avx512.vpdpbusd.512"
+            return self.call(result, name, (result, acc), (parts_type, x), (parts_type, y), hint="dot")
+        parts_type, name = f"<{4 * DOT_LANES} x i8>", "llvm.x86.avx512.vpdpbusd.512"
         if op is Ops.DOT_U8:
-            x, y = (self.value(f"bitcast {words} {value} to {parts}", "bytes") for value in (x, y))
-            return self.call(result, name, (result, acc), (parts, x), (parts, y), hint="dot")
+            x, y = (self.value(f"bitcast {words} {value} to {parts_type}", "bytes") for value in (x, y))
+            return self.call(result, name, (result, acc), (parts_type, x), (parts_type, y), hint="dot")
         flipped = self.value(f"xor {words} {x}, splat (i32 {0x80808080 - (1 << 32)})", "xor")
         x, y, offset = (
-            self.value(f"bitcast {words} {value} to {parts}", "bytes")
+            self.value(f"bitcast {words} {value} to {parts_type}", "bytes")
             for value in (flipped, y, f"splat (i32 {0x80808080 - (1 << 32)})")
         )
         zero = literal(0, dtype)
-        too_much = self.call(result, name, (result, zero), (parts, offset), (parts, y), hint="offset")
-        product = self.call(result, name, (result, acc), (parts, x), (parts, y), hint="dot")
+        too_much = self.call(result, name, (result, zero), (parts_type, offset), (parts_type, y), hint="offset")
+        product = self.call(result, name, (result, acc), (parts_type, x), (parts_type, y), hint="dot")
         return self.value(f"sub {result} {product}, {too_much}", "dot")
 
     def scale(self, dtype: DType, x: str, n: str) -> str:
         """Writes x times 2 to the power of floor(n), by AVX-512's instruction."""
         lanes = max(dtype.count, 128 // dtype.bits)
         wide = dtype.scalar.vec(lanes)
-        kind, bits = register_type(wide), lanes * dtype.bits
+        ir_type, bits = register_type(wide), lanes * dtype.bits
         name = f"llvm.x86.avx512.mask.scalef.p{'s' if dtype.scalar is dtypes.float32 else 'd'}.{bits}"
-        values = [(kind, self.lanes(value, dtype, lanes)) for value in (x, n)]
+        values = [(ir_type, self.lanes(value, dtype, lanes)) for value in (x, n)]
         all_lanes = (f"i{max(lanes, 8)}", "-1")
         rounding = [("i32", "4")] if bits == REGISTER_BITS else []  # rounding mode: as the processor is set
-        scaled = self.call(kind, name, *values, (kind, "zeroinitializer"), all_lanes, *rounding, hint="scale")
+        scaled = self.call(ir_type, name, *values, (ir_type, "zeroinitializer"), all_lanes, *rounding, hint="scale")
         return self.lanes(scaled, wide, dtype.count)
 
     def table(self, node: UOp, index: str) -> str:
@@ -279,20 +285,20 @@ class InstructionWriter:
         if len(node.arg) != count or dtype.count > count:
             raise RenderError(f"TABLE of {len(node.arg)} {dtype!r}: there is an instruction for {count}")
         wide, index_dtype = dtype.scalar.vec(count), source.scalar.vec(count)
-        kind = register_type(wide)
+        ir_type = register_type(wide)
         scalar = register_type(dtype.scalar)
         values = ", ".join([f"{scalar} {literal(value, dtype.scalar)}" for value in node.arg])
         name = f"llvm.x86.avx512.permvar.{'s' if dtype.scalar is dtypes.float32 else 'd'}f.{REGISTER_BITS}"
         position = (register_type(index_dtype), self.lanes(index, source, count))
-        return self.lanes(self.call(kind, name, (kind, f"<{values}>"), position, hint="table"), wide, dtype.count)
+        return self.lanes(self.call(ir_type, name, (ir_type, f"<{values}>"), position, hint="table"), wide, dtype.count)
 
     def lanes(self, value: str, dtype: DType, count: int) -> str:
         """Returns the first `count` lanes of a vector. Further lanes are undefined."""
         if dtype.count == count:
             return value
-        kind = register_type(dtype)
-        chosen = ", ".join([f"i32 {lane}" if lane < dtype.count else "i32 poison" for lane in range(count)])
-        return self.value(f"shufflevector {kind} {value}, {kind} poison, <{count} x i32> <{chosen}>", "lanes")
+        ir_type = register_type(dtype)
+        lane_mask = ", ".join([f"i32 {lane}" if lane < dtype.count else "i32 poison" for lane in range(count)])
+        return self.value(f"shufflevector {ir_type} {value}, {ir_type} poison, <{count} x i32> <{lane_mask}>", "lanes")
 
     def arithmetic(self, node: UOp, op: Ops, dtype: DType, values: list[str]) -> str:
         """Writes `op` on values that all have `dtype`."""
@@ -312,35 +318,35 @@ class InstructionWriter:
         return self.int_op(node, op, dtype, values)
 
     def compare(self, op: Ops, dtype: DType, values: list[str]) -> str:
-        kind = register_type(dtype)
+        ir_type = register_type(dtype)
         if dtypes.is_float(dtype):
-            return self.value(f"fcmp {_FLOAT_COMPARE[op]} {kind} {values[0]}, {values[1]}", "cmp")
+            return self.value(f"fcmp {_FLOAT_COMPARE[op]} {ir_type} {values[0]}, {values[1]}", "cmp")
         condition = _INT_COMPARE[op]
         if len(condition) == 2 and condition[0] == "l":
             condition = ("u" if dtypes.is_unsigned(dtype) or dtypes.is_bool(dtype) else "s") + condition
-        return self.value(f"icmp {condition} {kind} {values[0]}, {values[1]}", "cmp")
+        return self.value(f"icmp {condition} {ir_type} {values[0]}, {values[1]}", "cmp")
 
     def float_op(self, node: UOp, op: Ops, dtype: DType, values: list[str]) -> str:
-        kind = register_type(dtype)
+        ir_type = register_type(dtype)
         hint = op.name.lower()
         if op is Ops.NEG:
-            return self.value(f"fneg {kind} {values[0]}", hint)
+            return self.value(f"fneg {ir_type} {values[0]}", hint)
         if op in (Ops.MAX, Ops.MIN):
             if self.target.scales and node.src[0].op is Ops.DEFINE_ACC:
                 bits = dtype.count * dtype.bits
                 if bits in (REGISTER_BITS // 4, REGISTER_BITS // 2, REGISTER_BITS):
                     return self.extreme(op, dtype, values, bits)
             name = f"llvm.{'maximum' if op is Ops.MAX else 'minimum'}.{suffix(dtype)}"
-            return self.call(kind, name, (kind, values[0]), (kind, values[1]), flags="nsz ", hint=hint)
+            return self.call(ir_type, name, (ir_type, values[0]), (ir_type, values[1]), flags="nsz ", hint=hint)
         if op in _INTRINSICS:
             name = f"llvm.{op.name.lower()}.{suffix(dtype)}"
-            return self.call(kind, name, *((kind, value) for value in values), hint=hint)
+            return self.call(ir_type, name, *((ir_type, value) for value in values), hint=hint)
         if op is Ops.MULACC and self._fuses:
             name = f"llvm.fma.{suffix(dtype)}"
-            return self.call(kind, name, *((kind, value) for value in values), hint=hint)
+            return self.call(ir_type, name, *((ir_type, value) for value in values), hint=hint)
         if op is Ops.MULACC:
-            product = self.value(f"fmul contract {kind} {values[0]}, {values[1]}", "mul")
-            return self.value(f"fadd contract {kind} {product}, {values[2]}", hint)
+            product = self.value(f"fmul contract {ir_type} {values[0]}, {values[1]}", "mul")
+            return self.value(f"fadd contract {ir_type} {product}, {values[2]}", hint)
         if op is Ops.SCALE:
             return self.scale(dtype, values[0], values[1])
         if op is Ops.ERF:
@@ -354,62 +360,62 @@ class InstructionWriter:
         NaN. LLVM's `llvm.maximum` takes a compare to a mask and a masked move instead. Maxima of rows of 4096 x 4096
         from memory take 0.89 of the time of `llvm.maximum`, from L2 0.79 (Zen 5).
         """
-        kind, flags = register_type(dtype), register_type(dtypes.bool.vec(dtype.count))
-        is_first = self.value(f"fcmp {'ogt' if op is Ops.MAX else 'olt'} {kind} {values[0]}, {values[1]}", "cmp")
-        chosen = self.value(f"select {flags} {is_first}, {kind} {values[0]}, {kind} {values[1]}", "number")
+        ir_type, flags = register_type(dtype), register_type(dtypes.bool.vec(dtype.count))
+        is_first = self.value(f"fcmp {'ogt' if op is Ops.MAX else 'olt'} {ir_type} {values[0]}, {values[1]}", "cmp")
+        number = self.value(f"select {flags} {is_first}, {ir_type} {values[0]}, {ir_type} {values[1]}", "number")
         words = (dtypes.int32 if dtype.bits == 32 else dtypes.int64).vec(dtype.count)
         # a digit for each class of the first operand, NaNs first: 2 puts it there as a quiet NaN, 0 leaves the result
         table = (register_type(words), literal(0x22, words))
         name = f"llvm.x86.avx512.mask.fixupimm.p{'s' if dtype.scalar is dtypes.float32 else 'd'}.{bits}"
-        every = (f"i{max(dtype.count, 8)}", "-1")
+        all_lanes = (f"i{max(dtype.count, 8)}", "-1")
         rounding = [("i32", "4")] if bits == REGISTER_BITS else []  # as the processor is set
-        operands = ((kind, chosen), (kind, values[0]), table, ("i32", "0"), every, *rounding)
-        return self.call(kind, name, *operands, hint=op.name.lower())
+        operands = ((ir_type, number), (ir_type, values[0]), table, ("i32", "0"), all_lanes, *rounding)
+        return self.call(ir_type, name, *operands, hint=op.name.lower())
 
     def per_lane(self, function: str, dtype: DType, value: str) -> str:
         """Calls a scalar C function lane by lane."""
         scalar = register_type(dtype.scalar)
         if dtype.count == 1:
             return self.call(scalar, function, (scalar, value), hint=function)
-        kind = register_type(dtype)
+        ir_type = register_type(dtype)
         result = "poison"
         for lane in range(dtype.count):
-            element = self.value(f"extractelement {kind} {value}, i64 {lane}")
+            element = self.value(f"extractelement {ir_type} {value}, i64 {lane}")
             element = self.call(scalar, function, (scalar, element))
-            result = self.value(f"insertelement {kind} {result}, {scalar} {element}, i64 {lane}")
+            result = self.value(f"insertelement {ir_type} {result}, {scalar} {element}, i64 {lane}")
         return result
 
     def bool_op(self, node: UOp, op: Ops, dtype: DType, values: list[str]) -> str:
-        kind = register_type(dtype)
+        ir_type = register_type(dtype)
         if op is Ops.NEG:
             return values[0]
         if op is Ops.MULACC:
-            product = self.value(f"and {kind} {values[0]}, {values[1]}", "and")
-            return self.value(f"or {kind} {product}, {values[2]}", "or")
+            product = self.value(f"and {ir_type} {values[0]}, {values[1]}", "and")
+            return self.value(f"or {ir_type} {product}, {values[2]}", "or")
         name = _BOOL_OP.get(op) or (_INT_OP[op] if op in (Ops.AND, Ops.OR, Ops.XOR) else None)
         if name is None:
             raise RenderError(f"{op.name} of {dtype!r}: not an operation on bools ({node!r})")
-        return self.value(f"{name} {kind} {values[0]}, {values[1]}", name)
+        return self.value(f"{name} {ir_type} {values[0]}, {values[1]}", name)
 
     def int_op(self, node: UOp, op: Ops, dtype: DType, values: list[str]) -> str:
-        kind = register_type(dtype)
+        ir_type = register_type(dtype)
         hint = op.name.lower()
         unsigned = dtypes.is_unsigned(dtype)
         if op is Ops.NEG:
             return self.value(
-                f"sub {kind} zeroinitializer, {values[0]}" if dtype.count > 1 else f"sub {kind} 0, {values[0]}"
+                f"sub {ir_type} zeroinitializer, {values[0]}" if dtype.count > 1 else f"sub {ir_type} 0, {values[0]}"
             )
         if op in (Ops.ADD, Ops.MUL):  # only indices: other operations wrap
             nsw = " nsw" if is_exact(node) else ""
-            return self.value(f"{_INT_OP[op]}{nsw} {kind} {values[0]}, {values[1]}", hint)
+            return self.value(f"{_INT_OP[op]}{nsw} {ir_type} {values[0]}, {values[1]}", hint)
         if op is Ops.SHR:
-            return self.value(f"{'lshr' if unsigned else 'ashr'} {kind} {values[0]}, {values[1]}", hint)
+            return self.value(f"{'lshr' if unsigned else 'ashr'} {ir_type} {values[0]}, {values[1]}", hint)
         if op in (Ops.MAX, Ops.MIN):
             name = f"llvm.{'u' if unsigned else 's'}{hint}.{suffix(dtype)}"
-            return self.call(kind, name, (kind, values[0]), (kind, values[1]), hint=hint)
+            return self.call(ir_type, name, (ir_type, values[0]), (ir_type, values[1]), hint=hint)
         if op is Ops.MULACC:
-            product = self.value(f"mul {kind} {values[0]}, {values[1]}", "mul")
-            return self.value(f"add {kind} {product}, {values[2]}", "add")
+            product = self.value(f"mul {ir_type} {values[0]}, {values[1]}", "mul")
+            return self.value(f"add {ir_type} {product}, {values[2]}", "add")
         if op in (Ops.IDIV, Ops.MOD):
             return self.divide(node, op, dtype, values)
         raise RenderError(f"{op.name} of {dtype!r}: not an operation on integers ({node!r})")
@@ -417,34 +423,36 @@ class InstructionWriter:
     def divide(self, node: UOp, op: Ops, dtype: DType, values: list[str]) -> str:
         """Writes a truncating division that never traps: division by 0 gives 0, and the least integer divided by -1
         wraps."""
-        kind = register_type(dtype)
+        ir_type = register_type(dtype)
         unsigned = dtypes.is_unsigned(dtype)
-        (low, _), (least, most) = bounds(node.src[0]), bounds(node.src[1])
+        (low, _), (divisor_low, divisor_high) = bounds(node.src[0]), bounds(node.src[1])
         instruction = {Ops.IDIV: "div", Ops.MOD: "rem"}[op]
-        instruction = ("u" if unsigned or (low >= 0 and least > 0) else "s") + instruction
+        instruction = ("u" if unsigned or (low >= 0 and divisor_low > 0) else "s") + instruction
         hint = op.name.lower()
-        if least > 0 or most < -1:
-            return self.value(f"{instruction} {kind} {values[0]}, {values[1]}", hint)
+        if divisor_low > 0 or divisor_high < -1:
+            return self.value(f"{instruction} {ir_type} {values[0]}, {values[1]}", hint)
         flags = register_type(dtypes.bool.vec(dtype.count))
-        by_zero = self.value(f"icmp eq {kind} {values[1]}, {literal(0, dtype)}", "cmp")
+        by_zero = self.value(f"icmp eq {ir_type} {values[1]}, {literal(0, dtype)}", "cmp")
         unsafe = by_zero
         if not unsigned:
-            extreme = self.value(f"icmp eq {kind} {values[0]}, {literal(dtypes.min(dtype), dtype)}", "cmp")
-            by_minus_one = self.value(f"icmp eq {kind} {values[1]}, {literal(-1, dtype)}", "cmp")
+            extreme = self.value(f"icmp eq {ir_type} {values[0]}, {literal(dtypes.min(dtype), dtype)}", "cmp")
+            by_minus_one = self.value(f"icmp eq {ir_type} {values[1]}, {literal(-1, dtype)}", "cmp")
             overflow = self.value(f"and {flags} {extreme}, {by_minus_one}", "and")
             unsafe = self.value(f"or {flags} {by_zero}, {overflow}", "or")
-        divisor = self.value(f"select {flags} {unsafe}, {kind} {literal(1, dtype)}, {kind} {values[1]}", "divisor")
-        result = self.value(f"{instruction} {kind} {values[0]}, {divisor}", hint)
+        divisor = self.value(
+            f"select {flags} {unsafe}, {ir_type} {literal(1, dtype)}, {ir_type} {values[1]}", "divisor"
+        )
+        result = self.value(f"{instruction} {ir_type} {values[0]}, {divisor}", hint)
         if op is Ops.MOD:
             return result
-        return self.value(f"select {flags} {by_zero}, {kind} {literal(0, dtype)}, {kind} {result}", hint)
+        return self.value(f"select {flags} {by_zero}, {ir_type} {literal(0, dtype)}, {ir_type} {result}", hint)
 
     # *** conversions ***
 
     def convert(self, instruction: str, value: str, source: DType | str, target: DType | str) -> str:
-        before = source if isinstance(source, str) else register_type(source)
-        after = target if isinstance(target, str) else register_type(target)
-        return self.value(f"{instruction} {before} {value} to {after}", "cast")
+        source_type = source if isinstance(source, str) else register_type(source)
+        target_type = target if isinstance(target, str) else register_type(target)
+        return self.value(f"{instruction} {source_type} {value} to {target_type}", "cast")
 
     def cast(self, value: str, source: DType, target: DType) -> str:
         """Writes the conversion that `uop/semantics.py` defines, also for values outside an integer dtype's range."""
@@ -474,10 +482,10 @@ class InstructionWriter:
             return self.convert("uitofp" if unsigned else "sitofp", value, source, target)
         if from_float:
             return self.float_to_int(value, source, target)
-        before = 1 if dtypes.is_bool(source) else source.bits
-        if before == target.bits:
+        source_bits = 1 if dtypes.is_bool(source) else source.bits
+        if source_bits == target.bits:
             return value
-        if before > target.bits:
+        if source_bits > target.bits:
             return self.convert("trunc", value, source, target)
         unsigned = dtypes.is_unsigned(source) or dtypes.is_bool(source)
         return self.convert("zext" if unsigned else "sext", value, source, target)
@@ -488,28 +496,28 @@ class InstructionWriter:
             return self.float_to_uint64(value, source)
         wide_type = dtypes.int64 if target.scalar in (dtypes.uint32, dtypes.int64) else dtypes.int32
         wide = wide_type.vec(source.count)
-        whole = self.truncated(value, source, wide)
-        return whole if wide.bits == target.bits else self.convert("trunc", whole, wide, target)
+        integer = self.truncated(value, source, wide)
+        return integer if wide.bits == target.bits else self.convert("trunc", integer, wide, target)
 
     def truncated(self, value: str, source: DType, target: DType) -> str:
         """Converts a float to int32 or int64. Values out of range become the least integer, as on x86."""
-        whole = self.convert("fptosi", value, source, target)
-        whole = self.value(f"freeze {register_type(target)} {whole}", "cast")
+        integer = self.convert("fptosi", value, source, target)
+        integer = self.value(f"freeze {register_type(target)} {integer}", "cast")
         if self.target.arch == "x86_64":
-            return whole
-        kind, flags, bits = register_type(source), register_type(dtypes.bool.vec(source.count)), target.scalar.bits
-        end = 2.0 ** (bits - 1)
+            return integer
+        ir_type, flags, bits = register_type(source), register_type(dtypes.bool.vec(source.count)), target.scalar.bits
+        limit = 2.0 ** (bits - 1)
         is_finer = (source.scalar, bits) == (dtypes.float64, 32)  # float64 has numbers between -2³¹ - 1 and -2³¹
-        least = (
-            f"ogt {kind} {value}, {literal(-end - 1, source)}"
+        lower_test = (
+            f"ogt {ir_type} {value}, {literal(-limit - 1, source)}"
             if is_finer
-            else f"oge {kind} {value}, {literal(-end, source)}"
+            else f"oge {ir_type} {value}, {literal(-limit, source)}"
         )
-        is_above = self.value(f"fcmp {least}", "above")
-        is_below = self.value(f"fcmp olt {kind} {value}, {literal(end, source)}", "below")
+        is_above = self.value(f"fcmp {lower_test}", "above")
+        is_below = self.value(f"fcmp olt {ir_type} {value}, {literal(limit, source)}", "below")
         fits = self.value(f"and {flags} {is_above}, {is_below}", "fits")
         words = register_type(target)
-        return self.value(f"select {flags} {fits}, {words} {whole}, {words} {literal(-int(end), target)}", "cast")
+        return self.value(f"select {flags} {fits}, {words} {integer}, {words} {literal(-int(limit), target)}", "cast")
 
     def float_to_uint64(self, value: str, source: DType) -> str:
         """Converts a float to uint64. Numbers from 2⁶³ on are converted less 2⁶³, as int64, and get the highest bit.
@@ -518,15 +526,15 @@ class InstructionWriter:
         `fptoui` gives other results for negative numbers with AVX-512 than without.
         """
         i64, u64 = (dtype.vec(source.count) for dtype in (dtypes.int64, dtypes.uint64))
-        kind, bits, flags = register_type(source), register_type(u64), register_type(dtypes.bool.vec(source.count))
-        is_large = self.value(f"fcmp oge {kind} {value}, {literal(2.0**63, source)}", "large")
-        reduced = self.value(f"fsub {kind} {value}, {literal(2.0**63, source)}", "less")
-        in_range = self.value(f"select {flags} {is_large}, {kind} {reduced}, {kind} {value}", "inside")
-        whole = self.truncated(in_range, source, i64)
+        ir_type, bits, flags = register_type(source), register_type(u64), register_type(dtypes.bool.vec(source.count))
+        is_large = self.value(f"fcmp oge {ir_type} {value}, {literal(2.0**63, source)}", "large")
+        reduced = self.value(f"fsub {ir_type} {value}, {literal(2.0**63, source)}", "less")
+        in_range = self.value(f"select {flags} {is_large}, {ir_type} {reduced}, {ir_type} {value}", "inside")
+        integer = self.truncated(in_range, source, i64)
         highest = self.value(
             f"select {flags} {is_large}, {bits} {literal(1 << 63, u64)}, {bits} {literal(0, u64)}", "high"
         )
-        return self.value(f"xor {bits} {whole}, {highest}", "cast")
+        return self.value(f"xor {bits} {integer}, {highest}", "cast")
 
     def from_bfloat16(self, bits: str, count: int) -> str:
         u16, u32, f32 = (dtype.vec(count) for dtype in (dtypes.uint16, dtypes.uint32, dtypes.float32))
@@ -537,16 +545,16 @@ class InstructionWriter:
     def to_bfloat16(self, value: str, count: int) -> str:
         """Converts to the nearest bfloat16, ties to even. NaN stays NaN."""
         u16, u32, f32 = (dtype.vec(count) for dtype in (dtypes.uint16, dtypes.uint32, dtypes.float32))
-        kind, flags = register_type(u32), register_type(dtypes.bool.vec(count))
+        ir_type, flags = register_type(u32), register_type(dtypes.bool.vec(count))
         bits = self.convert("bitcast", value, f32, u32)
-        odd = self.value(f"lshr {kind} {bits}, {literal(16, u32)}", "bits")
-        odd = self.value(f"and {kind} {odd}, {literal(1, u32)}", "bits")
-        half = self.value(f"add {kind} {odd}, {literal(0x7FFF, u32)}", "bits")
-        rounded = self.value(f"add {kind} {bits}, {half}", "bits")
-        rounded = self.value(f"lshr {kind} {rounded}, {literal(16, u32)}", "bits")
+        odd = self.value(f"lshr {ir_type} {bits}, {literal(16, u32)}", "bits")
+        odd = self.value(f"and {ir_type} {odd}, {literal(1, u32)}", "bits")
+        rounding = self.value(f"add {ir_type} {odd}, {literal(0x7FFF, u32)}", "bits")
+        rounded = self.value(f"add {ir_type} {bits}, {rounding}", "bits")
+        rounded = self.value(f"lshr {ir_type} {rounded}, {literal(16, u32)}", "bits")
         is_nan = self.value(f"fcmp uno {register_type(f32)} {value}, {literal(0.0, f32)}", "nan")
-        chosen = self.value(f"select {flags} {is_nan}, {kind} {literal(0x7FC0, u32)}, {kind} {rounded}", "bits")
-        return self.convert("trunc", chosen, u32, u16)
+        with_nan = self.value(f"select {flags} {is_nan}, {ir_type} {literal(0x7FC0, u32)}, {ir_type} {rounded}", "bits")
+        return self.convert("trunc", with_nan, u32, u16)
 
     def double_to_odd_float(self, value: str, count: int) -> str:
         """Converts a double to a float32 that rounds to the same float16 as the double.
@@ -554,7 +562,7 @@ class InstructionWriter:
         It rounds towards zero and sets the last bit if bits were lost (round to odd).
         """
         i32, f32, f64 = (dtype.vec(count) for dtype in (dtypes.int32, dtypes.float32, dtypes.float64))
-        kind, double, flags = register_type(i32), register_type(f64), register_type(dtypes.bool.vec(count))
+        ir_type, double, flags = register_type(i32), register_type(f64), register_type(dtypes.bool.vec(count))
         nearest = self.convert("fptrunc", value, f64, f32)
         converted_back = self.convert("fpext", nearest, f32, f64)
         inexact = self.value(f"fcmp one {double} {converted_back}, {value}", "inexact")
@@ -565,10 +573,10 @@ class InstructionWriter:
         is_larger = self.value(f"fcmp ogt {double} {back_size}, {size}", "beyond")
         bits = self.convert("bitcast", nearest, f32, i32)
         step = self.convert("sext", is_larger, flags, i32)
-        toward_zero = self.value(f"add {kind} {bits}, {step}", "bits")
-        odd = self.value(f"or {kind} {toward_zero}, {literal(1, i32)}", "bits")
-        chosen = self.value(f"select {flags} {inexact}, {kind} {odd}, {kind} {bits}", "bits")
-        return self.convert("bitcast", chosen, i32, f32)
+        toward_zero = self.value(f"add {ir_type} {bits}, {step}", "bits")
+        odd = self.value(f"or {ir_type} {toward_zero}, {literal(1, i32)}", "bits")
+        odd_if_inexact = self.value(f"select {flags} {inexact}, {ir_type} {odd}, {ir_type} {bits}", "bits")
+        return self.convert("bitcast", odd_if_inexact, i32, f32)
 
     def bitcast(self, value: str, source: DType, target: DType) -> str:
         if dtypes.is_bool(source) and target.itemsize == 1:

@@ -55,14 +55,14 @@ def is_brief(uops: Sequence[UOp]) -> bool:
 
     Examples: the second step of a sum, arithmetic on single numbers.
     """
-    done, times = 0, [1]
+    operations, times = 0, [1]
     for node in uops:
         if node.op is Ops.RANGE:
             if node.src[0].op is not Ops.CONST:
                 return False
             times.append(times[-1] * node.src[0].arg)
-        done += times[-1]
-        if done > BRIEF:
+        operations += times[-1]
+        if operations > BRIEF:
             return False
         if node.op is Ops.ENDRANGE:
             times.pop()

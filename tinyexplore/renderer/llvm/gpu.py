@@ -191,43 +191,43 @@ class _KernelWriter(FunctionWriter):
 
     def special(self, node: UOp) -> None:
         """Writes the index of a work-item or a group. If the runtime chooses groups, it skips surplus work-items."""
-        kind, dimension, end = node.arg[:-1], int(node.arg[-1]), node.src[0]
-        if kind != "idx":
-            self.names[node] = self.number(kind, dimension)
+        index_kind, dimension, item_count = node.arg[:-1], int(node.arg[-1]), node.src[0]
+        if index_kind != "idx":
+            self.names[node] = self.number(index_kind, dimension)
             return
         group, item = self.number("gidx", dimension), self.number("lidx", dimension)
         size = self.number("", dimension)
-        first = self.value(f"mul nuw nsw i64 {group}, {size}", "first")
-        index = self.names[node] = self.value(f"add nuw nsw i64 {first}, {item}", "idx")
-        is_inside = self.value(f"icmp slt i64 {index}, {self.operand(end)}", "inside")
+        first_index = self.value(f"mul nuw nsw i64 {group}, {size}", "first")
+        index = self.names[node] = self.value(f"add nuw nsw i64 {first_index}, {item}", "idx")
+        is_inside = self.value(f"icmp slt i64 {index}, {self.operand(item_count)}", "inside")
         self.has_guard = True
         label = f"item.at{len(self.lines)}"
         self.raw(f"  br i1 {is_inside}, label %{label}, label %outside")
         self.label(label)
 
-    def number(self, kind: str, dimension: int) -> str:
+    def number(self, index_kind: str, dimension: int) -> str:
         """Returns a register with the index of the work-item, of its group, or ("") the number of work-items in a
         group."""
-        function = self.backend.numbers[kind] if kind else self.backend.size
+        function = self.backend.numbers[index_kind] if index_kind else self.backend.size
         if not function:
             return str(CHOSEN_ITEMS if dimension == 0 else 1)
-        short = self.call("i32", function.format(x=LETTERS[dimension]), hint=kind or "size")
-        return self.value(f"zext nneg i32 {short} to i64", kind or "size")
+        short = self.call("i32", function.format(x=LETTERS[dimension]), hint=index_kind or "size")
+        return self.value(f"zext nneg i32 {short} to i64", index_kind or "size")
 
     def define_local(self, node: UOp) -> None:
         assert isinstance(node.dtype, PtrDType)
-        kind = f"[{node.dtype.size} x {memory_type(node.dtype.base)}]"
+        array_type = f"[{node.dtype.size} x {memory_type(node.dtype.base)}]"
         name = self.unique(str(node.arg))
         self.names[node] = f"%{name}"
         if is_shared(node):
-            text = f"@{name} = internal addrspace(3) global {kind} poison, align 16"
+            text = f"@{name} = internal addrspace(3) global {array_type} poison, align 16"
             self.shared.append(SourceLine(text, (node,)))
             self.entry_block.append(cast_line(f"%{name}", "ptr addrspace(3)", f"@{name}", node))
         elif space := self.backend.private:
-            self.entry_block.append(SourceLine(f"  %{name}.own = alloca {kind}, align 16, {space}", (node,)))
+            self.entry_block.append(SourceLine(f"  %{name}.own = alloca {array_type}, align 16, {space}", (node,)))
             self.entry_block.append(cast_line(f"%{name}", f"ptr {space}", f"%{name}.own", node))
         else:
-            self.entry_block.append(SourceLine(f"  %{name} = alloca {kind}, align 16", (node,)))
+            self.entry_block.append(SourceLine(f"  %{name} = alloca {array_type}, align 16", (node,)))
 
     def alignment(self, dtype: DType) -> int:
         """Returns the alignment of an access. Vectors are aligned to their width; otherwise LLVM would divide the
@@ -259,9 +259,9 @@ class _KernelWriter(FunctionWriter):
         return operands[formula]
 
 
-def cast_line(name: str, kind: str, value: str, node: UOp) -> SourceLine:
+def cast_line(name: str, pointer_type: str, value: str, node: UOp) -> SourceLine:
     """Writes the cast of a pointer in an address space to a generic pointer."""
-    return SourceLine(f"  {name} = addrspacecast {kind} {value} to ptr", (node,))
+    return SourceLine(f"  {name} = addrspacecast {pointer_type} {value} to ptr", (node,))
 
 
 __all__ = ["AMDGCN", "BACKENDS", "CHOSEN_ITEMS", "PTX", "Backend", "GPUIRRenderer"]

@@ -145,11 +145,11 @@ class FunctionWriter(InstructionWriter):
 
     def prepare(self, uops: Sequence[UOp]) -> None:
         """Analyzes the whole program before its first line is written."""
-        self.near, distances = _near_places(uops)
+        self.near, distances = _find_near_indexes(uops)
         if self.freezes:
             self.serving = {(index.src[0], index.src[1].src[0]) for index in self.near}
-        self.changed = iter(_changed_in_loops(uops))
-        self.unwritten, self.distances = _only_shuffled(uops) | distances, distances
+        self.changed = iter(_find_changed_in_loops(uops))
+        self.unwritten, self.distances = _find_only_shuffled(uops) | distances, distances
 
     def write_nodes(self, nodes: Sequence[UOp]) -> None:
         """Writes `nodes`, one after the other."""
@@ -157,7 +157,7 @@ class FunctionWriter(InstructionWriter):
         for node in nodes:
             if node.op in without_lines or node in unwritten:
                 continue
-            self.made_by = _written_with(node, self.distances)
+            self.made_by = _collect_written_with(node, self.distances)
             if node.op in arithmetic:
                 values = [names[src] if src in names else self.operand(src) for src in node.src]
                 result = self.alu(node, values)
@@ -197,9 +197,9 @@ class FunctionWriter(InstructionWriter):
 
     def unpacked(self, number: int, node: UOp) -> list[SourceLine]:
         """Loads the address of a buffer, or an integer, from the argument array of `@name_entry`."""
-        kind = "ptr" if node.op is Ops.DEFINE_GLOBAL else "i64"
+        ir_type = "ptr" if node.op is Ops.DEFINE_GLOBAL else "i64"
         slot = f"  %slot{number} = getelementptr inbounds ptr, ptr %buffers, i64 {number}"
-        loaded = f"  {self.names[node]} = load {kind}, ptr %slot{number}, align 8"
+        loaded = f"  {self.names[node]} = load {ir_type}, ptr %slot{number}, align 8"
         return [SourceLine(slot, (node,)), SourceLine(loaded, (node,))]
 
     def entry_function(
@@ -261,9 +261,9 @@ class FunctionWriter(InstructionWriter):
             case Ops.VECTORIZE:
                 self.names[node] = self.vectorize(node)
             case Ops.GEP:
-                kind = register_type(node.src[0].dtype)
+                ir_type = register_type(node.src[0].dtype)
                 self.names[node] = self.value(
-                    f"extractelement {kind} {self.operand(node.src[0])}, i64 {node.arg}", "lane"
+                    f"extractelement {ir_type} {self.operand(node.src[0])}, i64 {node.arg}", "lane"
                 )
             case Ops.RANGE:
                 self.open_loop(node)
@@ -287,18 +287,18 @@ class FunctionWriter(InstructionWriter):
     def multiplied(self, node: UOp) -> str:
         """Writes a product on the tile registers of the CPU, added to a tile, or to zeros."""
         a, b, c = node.src
-        before = zero_tile(self) if c.op is Ops.CONST else self.operand(c)
-        return product_of_tiles(self, TENSOR_CORES[node.arg], self.operand(a), self.operand(b), before)
+        addend = zero_tile(self) if c.op is Ops.CONST else self.operand(c)
+        return product_of_tiles(self, TENSOR_CORES[node.arg], self.operand(a), self.operand(b), addend)
 
     # *** memory ***
 
     def define_local(self, node: UOp) -> None:
         assert isinstance(node.dtype, PtrDType)
-        kind, size = memory_type(node.dtype.base), node.dtype.size
+        ir_type, size = memory_type(node.dtype.base), node.dtype.size
         name = self.names[node] = "%" + self.unique(str(node.arg))
         nbytes = size * node.dtype.base.itemsize
         if nbytes <= STACK_LIMIT_BYTES:
-            self.entry_block.append(SourceLine(f"  {name} = alloca [{size} x {kind}], align 64", (node,)))
+            self.entry_block.append(SourceLine(f"  {name} = alloca [{size} x {ir_type}], align 64", (node,)))
             return
         self.declared["aligned_alloc"] = "declare noalias ptr @aligned_alloc(i64, i64)"
         self.declared["free"] = "declare void @free(ptr)"
@@ -313,13 +313,13 @@ class FunctionWriter(InstructionWriter):
         assert isinstance(buffer.dtype, PtrDType)
         base = buffer.dtype.base
         if len(index.src) == 3:
-            kind = memory_type(base)
-            text = f"getelementptr {kind}, ptr {self.names[buffer]}, i64 {self.operand(position)}"
+            ir_type = memory_type(base)
+            text = f"getelementptr {ir_type}, ptr {self.names[buffer]}, i64 {self.operand(position)}"
             return self.value(text, "ptr"), base
         if index not in self.near:
             return self.pointer(buffer, base, position), base
-        first, distance = position.src
-        return self.offset_pointer(base, self.pointer(buffer, base, first), distance), base
+        base_position, distance = position.src
+        return self.offset_pointer(base, self.pointer(buffer, base, base_position), distance), base
 
     def pointer(self, buffer: UOp, base: DType, position: UOp) -> str:
         """Returns the pointer to an element of the buffer, computed once while it is valid.
@@ -348,15 +348,15 @@ class FunctionWriter(InstructionWriter):
         pointer, _ = self.address(index)
         if is_tile(dtype):
             return load_tile(self, pointer)
-        kind = memory_type(dtype)
-        plain = f"{self.loads} {kind}, ptr {pointer}, align {self.alignment(dtype)}"
+        ir_type = memory_type(dtype)
+        plain = f"{self.loads} {ir_type}, ptr {pointer}, align {self.alignment(dtype)}"
         if valid is None:
             return self.from_memory(self.value(plain, "load"), dtype)
         if valid.dtype.count > 1:
             loaded = self.masked_load(pointer, valid, dtype)
             return self.from_memory(loaded, dtype)
         self.has_branches = True
-        before = self.block
+        block_before = self.block
         condition = self.operand(valid)
         line_number = len(self.lines)
         self.raw(f"  br i1 {condition}, label %load.at{line_number}, label %load.done{line_number}")
@@ -365,7 +365,7 @@ class FunctionWriter(InstructionWriter):
         self.raw(f"  br label %load.done{line_number}")
         self.label(f"load.done{line_number}")
         zero = "zeroinitializer"
-        merged = self.value(f"phi {kind} [ {loaded}, %load.at{line_number} ], [ {zero}, %{before} ]", "load")
+        merged = self.value(f"phi {ir_type} [ {loaded}, %load.at{line_number} ], [ {zero}, %{block_before} ]", "load")
         return self.from_memory(merged, dtype)
 
     def alignment(self, dtype: DType) -> int:
@@ -373,15 +373,15 @@ class FunctionWriter(InstructionWriter):
         return dtype.itemsize
 
     def masked_load(self, pointer: str, valid: UOp, dtype: DType) -> str:
-        kind, flags = memory_type(dtype), register_type(valid.dtype)
+        ir_type, flags = memory_type(dtype), register_type(valid.dtype)
         stored = dtypes.uint8.vec(dtype.count) if dtypes.is_bool(dtype) else dtype
         stored = dtypes.uint16.vec(dtype.count) if dtype.scalar is dtypes.bfloat16 else stored
         name = f"llvm.masked.load.{suffix(stored)}.p0"
-        self.declared[name] = f"declare {kind} @{name}(ptr, i32 immarg, {flags}, {kind})"
+        self.declared[name] = f"declare {ir_type} @{name}(ptr, i32 immarg, {flags}, {ir_type})"
         align = dtype.itemsize
         mask = self.operand(valid)
         return self.value(
-            f"call {kind} @{name}(ptr {pointer}, i32 {align}, {flags} {mask}, {kind} zeroinitializer)", "load"
+            f"call {ir_type} @{name}(ptr {pointer}, i32 {align}, {flags} {mask}, {ir_type} zeroinitializer)", "load"
         )
 
     def from_memory(self, value: str, dtype: DType) -> str:
@@ -398,15 +398,15 @@ class FunctionWriter(InstructionWriter):
         if is_tile(dtype):
             store_tile(self, self.address(index)[0], value)
             return
-        kind = memory_type(dtype)
+        ir_type = memory_type(dtype)
         if dtypes.is_bool(dtype):
-            value = self.value(f"zext {register_type(dtype)} {value} to {kind}", "byte")
+            value = self.value(f"zext {register_type(dtype)} {value} to {ir_type}", "byte")
         valid = index.src[2] if len(index.src) > 2 else None
         pointer, base = self.address(index)
-        plain = f"  store {kind} {value}, ptr {pointer}, align {self.alignment(dtype)}"
+        plain = f"  store {ir_type} {value}, ptr {pointer}, align {self.alignment(dtype)}"
         if node in self.streaming:
             align = min(self.target.line_bytes, dtype.itemsize * dtype.count)
-            self.raw(f"  store {kind} {value}, ptr {pointer}, align {align}, !nontemporal !{{i32 1}}")
+            self.raw(f"  store {ir_type} {value}, ptr {pointer}, align {align}, !nontemporal !{{i32 1}}")
             return
         if valid is None:
             self.raw(plain)
@@ -417,8 +417,8 @@ class FunctionWriter(InstructionWriter):
             in_memory = dtypes.uint8.vec(dtype.count) if dtypes.is_bool(dtype) else dtype
             in_memory = dtypes.uint16.vec(dtype.count) if dtype.scalar is dtypes.bfloat16 else in_memory
             name = f"llvm.masked.store.{suffix(in_memory)}.p0"
-            self.declared[name] = f"declare void @{name}({kind}, ptr, i32 immarg, {flags})"
-            self.raw(f"  call void @{name}({kind} {value}, ptr {pointer}, i32 {base.itemsize}, {flags} {condition})")
+            self.declared[name] = f"declare void @{name}({ir_type}, ptr, i32 immarg, {flags})"
+            self.raw(f"  call void @{name}({ir_type} {value}, ptr {pointer}, i32 {base.itemsize}, {flags} {condition})")
             return
         self.has_branches = True
         line_number = len(self.lines)
@@ -432,11 +432,11 @@ class FunctionWriter(InstructionWriter):
         index = node.src[0]
         buffer, position = index.src
         assert isinstance(buffer.dtype, PtrDType)
-        kind, start = memory_type(buffer.dtype.base), self.names[buffer]
+        ir_type, start = memory_type(buffer.dtype.base), self.names[buffer]
         if index in self.near:
-            first, position = position.src
-            start = self.pointer(buffer, buffer.dtype.base, first)
-        pointer = self.value(f"getelementptr {kind}, ptr {start}, i64 {self.operand(position)}", "ahead")
+            base_position, position = position.src
+            start = self.pointer(buffer, buffer.dtype.base, base_position)
+        pointer = self.value(f"getelementptr {ir_type}, ptr {start}, i64 {self.operand(position)}", "ahead")
         name = "llvm.prefetch.p0"
         self.declared[name] = f"declare void @{name}(ptr, i32 immarg, i32 immarg, i32 immarg)"
         self.raw(f"  call void @{name}(ptr {pointer}, i32 0, i32 {LOCALITY}, i32 1)")
@@ -448,25 +448,26 @@ class FunctionWriter(InstructionWriter):
         name = self.unique(node.arg.name)
         self.names[node] = f"%{name}"
         threaded = node.arg.kind is AxisKind.THREAD
-        first, end = ("%start", "%stop") if threaded else ("0", self.operand(node.src[0]))
-        self.loop_ends[node] = end
-        before = self.block
+        start, stop = ("%start", "%stop") if threaded else ("0", self.operand(node.src[0]))
+        self.loop_ends[node] = stop
+        block_before = self.block
         if runs_always(node):
             self.raw(f"  br label %{name}.body")
         else:
-            runs = self.value(f"icmp slt i64 {first}, {end}", "runs")
+            runs = self.value(f"icmp slt i64 {start}, {stop}", "runs")
             self.raw(f"  br i1 {runs}, label %{name}.body, label %{name}.done")
         self.label(f"{name}.body")
         self.outside.append(self.pointers)
         self.pointers = dict(self.pointers)
         count = len(self.lines)
-        self.raw(f"  %{name} = phi i64 [ {first}, %{before} ], [ %{name}.next, ")  # the block in which the loop ends
+        # `close_loop` appends the block in which the loop ends
+        self.raw(f"  %{name} = phi i64 [ {start}, %{block_before} ], [ %{name}.next, ")
         merged = {}
         for acc, assign in next(self.changed).items():  # their last values are known when the loop closes
             merged[acc] = self.names[acc], len(self.lines)
             loop_value = self.names[acc] = "%" + self.unique(f"acc{acc.arg}")
             self.lines.append(SourceLine(loop_value, (acc, assign)))
-        self.before[node] = before, count, merged
+        self.before[node] = block_before, count, merged
 
     def close_loop(self, node: UOp) -> None:
         self.columns.clear()
@@ -478,13 +479,15 @@ class FunctionWriter(InstructionWriter):
             self.raw(f"  %{name}.next = freeze i64 %{name}.step")
         has_next = self.value(f"icmp slt i64 %{name}.next, {self.loop_ends[opened]}", "again")
         self.raw(f"  br i1 {has_next}, label %{name}.body, label %{name}.done")
-        last = self.block
+        last_block = self.block
         self.label(f"{name}.done")
-        before, count, merged = self.before[opened]
-        self.lines[count] = SourceLine(f"{self.lines[count].text}%{last} ]", self.lines[count].uops)
+        block_before, count, merged = self.before[opened]
+        self.lines[count] = SourceLine(f"{self.lines[count].text}%{last_block} ]", self.lines[count].uops)
         for acc, (register, line_number) in merged.items():
             open_line = self.lines[line_number]
-            phi = f"phi {register_type(acc.dtype)} [ {register}, %{before} ], [ {self.names[acc]}, %{last} ]"
+            phi = (
+                f"phi {register_type(acc.dtype)} [ {register}, %{block_before} ], [ {self.names[acc]}, %{last_block} ]"
+            )
             self.lines[line_number] = SourceLine(f"  {open_line.text} = {phi}", open_line.uops)
             if not runs_always(opened):
                 self.names[acc] = self.value(phi, "after")
@@ -494,16 +497,19 @@ class FunctionWriter(InstructionWriter):
     def vectorize(self, node: UOp) -> str:
         dtype = node.dtype
         assert isinstance(dtype, DType)
-        kind, scalar = register_type(dtype), register_type(dtype.scalar)
+        ir_type, scalar = register_type(dtype), register_type(dtype.scalar)
         if all(src.op is Ops.CONST for src in node.src):
             lanes = ", ".join(f"{scalar} {literal(src.arg, dtype.scalar)}" for src in node.src)
             return f"<{lanes}>"
         if all(src is node.src[0] for src in node.src):
-            first = self.value(f"insertelement {kind} poison, {scalar} {self.operand(node.src[0])}, i64 0", "lane")
-            return self.value(
-                f"shufflevector {kind} {first}, {kind} poison, <{dtype.count} x i32> zeroinitializer", "splat"
+            first_lane = self.value(
+                f"insertelement {ir_type} poison, {scalar} {self.operand(node.src[0])}, i64 0", "lane"
             )
-        matrix = _transposed_from(node)
+            return self.value(
+                f"shufflevector {ir_type} {first_lane}, {ir_type} poison, <{dtype.count} x i32> zeroinitializer",
+                "splat",
+            )
+        matrix = _find_transposed_rows(node)
         if matrix is not None:
             return self.transposed(matrix)[node.src[0].arg]
         vectors = shuffled_from(node)
@@ -511,36 +517,36 @@ class FunctionWriter(InstructionWriter):
             return self.shuffled(node, vectors)
         result = "poison"
         for lane, src in enumerate(node.src):
-            result = self.value(f"insertelement {kind} {result}, {scalar} {self.operand(src)}, i64 {lane}", "vec")
+            result = self.value(f"insertelement {ir_type} {result}, {scalar} {self.operand(src)}, i64 {lane}", "vec")
         return result
 
     def shuffled(self, node: UOp, vectors: tuple[UOp, ...]) -> str:
         """Combines lanes of one or two vectors, in any order, then inserts the lanes of each further vector."""
-        kind, width = register_type(vectors[0].dtype), vectors[0].dtype.count
+        ir_type, width = register_type(vectors[0].dtype), vectors[0].dtype.count
         number = [vectors.index(lane.src[0]) for lane in node.src]
         mask_lanes = [
             lane.arg + width * vector_number if vector_number < 2 else None
             for lane, vector_number in zip(node.src, number)
         ]
-        result = self.shuffle(kind, self.operand(vectors[0]), "poison", mask_lanes) if len(vectors) == 1 else ""
-        for last, vector in enumerate(vectors[1:], 1):
-            if last > 1:
+        result = self.shuffle(ir_type, self.operand(vectors[0]), "poison", mask_lanes) if len(vectors) == 1 else ""
+        for vector_index, vector in enumerate(vectors[1:], 1):
+            if vector_index > 1:
                 lane_indices = [
-                    width + lane.arg if vector_number == last else i
+                    width + lane.arg if vector_number == vector_index else i
                     for i, (lane, vector_number) in enumerate(zip(node.src, number))
                 ]
                 mask_lanes = [
-                    lane if vector_number <= last else None for lane, vector_number in zip(lane_indices, number)
+                    lane if vector_number <= vector_index else None for lane, vector_number in zip(lane_indices, number)
                 ]
-            result = self.shuffle(kind, result or self.operand(vectors[0]), self.operand(vector), mask_lanes)
+            result = self.shuffle(ir_type, result or self.operand(vectors[0]), self.operand(vector), mask_lanes)
         return result
 
-    def shuffle(self, kind: str, first: str, second: str, mask_lanes: Sequence[int | None]) -> str:
+    def shuffle(self, ir_type: str, first: str, second: str, mask_lanes: Sequence[int | None]) -> str:
         """Selects lanes of two concatenated vectors, by their numbers; None: any lane."""
-        return self.shuffled_by(kind, first, second, mask_of(mask_lanes))
+        return self.shuffled_by(ir_type, first, second, mask_of(mask_lanes))
 
-    def shuffled_by(self, kind: str, first: str, second: str, mask: str) -> str:
-        return self.value(f"shufflevector {kind} {first}, {kind} {second}, {mask}", "picked")
+    def shuffled_by(self, ir_type: str, first: str, second: str, mask: str) -> str:
+        return self.value(f"shufflevector {ir_type} {first}, {ir_type} {second}, {mask}", "picked")
 
     def transposed(self, matrix: tuple[UOp, ...]) -> list[str]:
         """Returns the columns of a matrix of registers: see `columns_of_square` and `columns_of_blocks`."""
@@ -560,20 +566,20 @@ class FunctionWriter(InstructionWriter):
         size, width = len(matrix), BLOCK_BYTES // dtype.itemsize
         group, count = [self.operand(row) for row in matrix], width
         while count < size:
-            kind, both_vectors = register_type(dtype.scalar.vec(count)), mask_of(range(2 * count))
+            ir_type, both_vectors = register_type(dtype.scalar.vec(count)), mask_of(range(2 * count))
             firsts = [start + i for start in range(0, len(group), 2 * width) for i in range(width)]
-            group = [self.shuffled_by(kind, group[i], group[i + width], both_vectors) for i in firsts]
+            group = [self.shuffled_by(ir_type, group[i], group[i + width], both_vectors) for i in firsts]
             count *= 2
-        whole = register_type(dtype.scalar.vec(size))
+        whole_type = register_type(dtype.scalar.vec(size))
         group = [self.hide_origin(row, dtype.scalar.vec(size)) for row in group]
         for step in [1 << number for number in range(width.bit_length() - 1)]:
             chunks = [start + i for start in range(0, size, width) for i in range(0, width // 2, step)]
             low = [start + i for chunk in chunks for start in (chunk, size + chunk) for i in range(step)]
             low_mask, high_mask = mask_of(low), mask_of([lane + width // 2 for lane in low])
             for i in [i for i in range(width) if not i & step]:
-                first, other = group[i], group[i + step]
-                group[i] = self.shuffled_by(whole, first, other, low_mask)
-                group[i + step] = self.shuffled_by(whole, first, other, high_mask)
+                lower, upper = group[i], group[i + step]
+                group[i] = self.shuffled_by(whole_type, lower, upper, low_mask)
+                group[i + step] = self.shuffled_by(whole_type, lower, upper, high_mask)
         return [group[int(f"{i:b}".zfill(width.bit_length() - 1)[::-1], 2)] for i in range(width)]
 
     def columns_of_square(self, matrix: tuple[UOp, ...]) -> list[str]:
@@ -585,7 +591,7 @@ class FunctionWriter(InstructionWriter):
         halves it would find nothing better; for smaller matrices, and for bytes, it finds some.
         """
         size = len(matrix)
-        kind = register_type(matrix[0].dtype)
+        ir_type = register_type(matrix[0].dtype)
         halves = []
         for start in (0, size // 2):
             lanes = ", ".join(f"i32 {start + i}, i32 {start + i + size}" for i in range(size // 2))
@@ -595,9 +601,9 @@ class FunctionWriter(InstructionWriter):
         are_fenced = rounds >= 4 and matrix[0].dtype.itemsize > 1
         for number in range(1, rounds + 1):
             rows = [
-                self.value(f"shufflevector {kind} {rows[i]}, {kind} {rows[i + size // 2]}, {half}", "mix")
+                self.value(f"shufflevector {ir_type} {rows[i]}, {ir_type} {rows[i + size // 2]}, {half_mask}", "mix")
                 for i in range(size // 2)
-                for half in halves
+                for half_mask in halves
             ]
             if are_fenced and number % 2 == 0 and number < rounds:
                 rows = [self.hide_origin(row, matrix[0].dtype) for row in rows]
@@ -605,15 +611,15 @@ class FunctionWriter(InstructionWriter):
 
     def hide_origin(self, vector: str, dtype: DType) -> str:
         """Returns `vector` with its origin hidden from LLVM. Only floats have `llvm.arithmetic.fence`."""
-        kind, words = register_type(dtype), dtypes.float32.vec(dtype.count * dtype.itemsize // 4)
+        ir_type, words = register_type(dtype), dtypes.float32.vec(dtype.count * dtype.itemsize // 4)
         floats = register_type(words)
         name = f"llvm.arithmetic.fence.{suffix(words)}"
         self.declared[name] = f"declare {floats} @{name}({floats})"
-        if kind == floats:
+        if ir_type == floats:
             return self.value(f"call {floats} @{name}({floats} {vector})", "mix")
-        bits = self.value(f"bitcast {kind} {vector} to {floats}", "bits")
+        bits = self.value(f"bitcast {ir_type} {vector} to {floats}", "bits")
         fence = self.value(f"call {floats} @{name}({floats} {bits})", "bits")
-        return self.value(f"bitcast {floats} {fence} to {kind}", "mix")
+        return self.value(f"bitcast {floats} {fence} to {ir_type}", "mix")
 
     def horizontal(self, node: UOp) -> str:
         """Combines all lanes of a vector: lane i with lane i + half, until one is left.
@@ -630,12 +636,14 @@ class FunctionWriter(InstructionWriter):
             is_any = node.arg in (Ops.ADD, Ops.MAX)
             return self.value(f"icmp {'ne' if is_any else 'eq'} i{count} {bits}, {0 if is_any else -1}", "truth")
         while count % 2 == 0:
-            kind = register_type(source.scalar.vec(count))
+            ir_type = register_type(source.scalar.vec(count))
             halves = []
             for start in (0, count // 2):
                 mask = ", ".join(f"i32 {start + lane}" for lane in range(count // 2))
                 halves.append(
-                    self.value(f"shufflevector {kind} {value}, {kind} poison, <{count // 2} x i32> <{mask}>", "half")
+                    self.value(
+                        f"shufflevector {ir_type} {value}, {ir_type} poison, <{count // 2} x i32> <{mask}>", "half"
+                    )
                 )
             count //= 2
             if count == 1:
@@ -643,10 +651,10 @@ class FunctionWriter(InstructionWriter):
                     self.value(f"extractelement <1 x {register_type(source.scalar)}> {half}, i64 0") for half in halves
                 ]
             value = self.arithmetic(node, node.arg, source.scalar.vec(count), halves)
-        kind = register_type(source.scalar.vec(count))
+        ir_type = register_type(source.scalar.vec(count))
         lanes = [value]
         if count > 1:
-            lanes = [self.value(f"extractelement {kind} {value}, i64 {lane}", "lane") for lane in range(count)]
+            lanes = [self.value(f"extractelement {ir_type} {value}, i64 {lane}", "lane") for lane in range(count)]
         while len(lanes) > 1:
             half = len(lanes) // 2
             pairs = zip(lanes[:half], lanes[half : 2 * half])
@@ -659,18 +667,21 @@ class FunctionWriter(InstructionWriter):
 
         While there are two vectors, their combined halves fill one; the rows stay in order.
         """
-        # each vector has `rows` × `part` lanes
-        vectors, part, rows = [self.operand(src) for src in node.src], dtype.count, 1
-        while part > 1:
-            kind = register_type(dtype.scalar.vec(rows * part))
+        # each vector has `rows` × `row_size` lanes
+        vectors, row_size, rows = [self.operand(src) for src in node.src], dtype.count, 1
+        while row_size > 1:
+            ir_type = register_type(dtype.scalar.vec(rows * row_size))
             pairs = list(zip(vectors[::2], vectors[1::2])) or [(vectors[0], "poison")]
             rows *= min(len(vectors), 2)
-            part //= 2
-            lower = [2 * part * row + lane for row in range(rows) for lane in range(part)]
+            row_size //= 2
+            lower = [2 * row_size * row + lane for row in range(rows) for lane in range(row_size)]
             halves = [
-                [self.shuffle(kind, *pair, [lane + start for lane in lower]) for start in (0, part)] for pair in pairs
+                [self.shuffle(ir_type, *pair, [lane + start for lane in lower]) for start in (0, row_size)]
+                for pair in pairs
             ]
-            vectors = [self.arithmetic(node, node.arg, dtype.scalar.vec(rows * part), half) for half in halves]
+            vectors = [
+                self.arithmetic(node, node.arg, dtype.scalar.vec(rows * row_size), operands) for operands in halves
+            ]
         return vectors[0]
 
 
@@ -685,7 +696,7 @@ def runs_always(loop: UOp) -> bool:
     return loop.arg.kind is not AxisKind.THREAD and loop.src[0].op is Ops.CONST and loop.src[0].arg > 0
 
 
-def _changed_in_loops(uops: Sequence[UOp]) -> list[dict[UOp, UOp]]:
+def _find_changed_in_loops(uops: Sequence[UOp]) -> list[dict[UOp, UOp]]:
     """Returns the accumulators that each loop changes, with their ASSIGNs, in the order in which the loops open.
 
     One RANGE may open two loops: a sum that depends on fewer loops than another one is outside of them.
@@ -709,29 +720,29 @@ def _changed_in_loops(uops: Sequence[UOp]) -> list[dict[UOp, UOp]]:
     return changed
 
 
-def _transposed_from(node: UOp) -> tuple[UOp, ...] | None:
+def _find_transposed_rows(node: UOp) -> tuple[UOp, ...] | None:
     """Returns the rows of the matrix of which this VECTORIZE is a column; None if it is none.
 
     The matrix is square, or its rows are quarters of registers.
     """
-    first = node.src[0]
-    if first.op is not Ops.GEP or len(node.src) & (len(node.src) - 1):
+    first_lane = node.src[0]
+    if first_lane.op is not Ops.GEP or len(node.src) & (len(node.src) - 1):
         return None
-    rows = tuple(src.src[0] if src.op is Ops.GEP and src.arg == first.arg else node for src in node.src)
+    rows = tuple(src.src[0] if src.op is Ops.GEP and src.arg == first_lane.arg else node for src in node.src)
     row, count = rows[0].dtype, node.dtype.count
-    if node in rows or len(set(rows)) < len(rows) or any([other.dtype is not row for other in rows]):
+    if node in rows or len(set(rows)) < len(rows) or any([row_dtype.dtype is not row for row_dtype in rows]):
         return None
     is_block = 4 * row.count == count and row.count * row.itemsize == BLOCK_BYTES and row.itemsize >= 4
     return rows if row is node.dtype or is_block else None
 
 
-def _only_shuffled(uops: Sequence[UOp]) -> set[UOp]:
+def _find_only_shuffled(uops: Sequence[UOp]) -> set[UOp]:
     """Returns the GEPs that only shuffles, and columns of transposed matrices, use: they need no instruction."""
-    shuffled = {node for node in vectorized(uops) if shuffled_from(node) or _transposed_from(node)}
+    shuffled = {node for node in vectorized(uops) if shuffled_from(node) or _find_transposed_rows(node)}
     return lanes_of_alone(shuffled, uops)
 
 
-def _near_places(uops: Sequence[UOp]) -> tuple[set[UOp], set[UOp]]:
+def _find_near_indexes(uops: Sequence[UOp]) -> tuple[set[UOp], set[UOp]]:
     """Returns the INDEXes whose position is another position in the buffer plus a constant, and the sums that only they
     use.
 
@@ -751,26 +762,26 @@ def _near_places(uops: Sequence[UOp]) -> tuple[set[UOp], set[UOp]]:
 def _is_near(buffer: UOp, position: UOp) -> bool:
     if position.op is not Ops.ADD or position.src[1].op is not Ops.CONST or not isinstance(buffer.dtype, PtrDType):
         return False
-    least, most = bounds(position.src[0])
-    return least >= 0 and most < buffer.dtype.size
+    lowest, highest = bounds(position.src[0])
+    return lowest >= 0 and highest < buffer.dtype.size
 
 
-def _written_with(node: UOp, distances: set[UOp]) -> tuple[UOp, ...]:
+def _collect_written_with(node: UOp, distances: set[UOp]) -> tuple[UOp, ...]:
     """Returns `node` and its sources without an instruction: constants, and addresses with their sources."""
     if node.op in WRITTEN_ALONE:
         return (node,)
-    written = [node]
+    nodes = [node]
     for src in node.src:
         if src.op is Ops.CONST:
-            written.append(src)
+            nodes.append(src)
         elif src.op is Ops.INDEX:
-            written.append(src)
+            nodes.append(src)
             for inner in src.src:
                 if inner.op is Ops.CONST:
-                    written.append(inner)
+                    nodes.append(inner)
                 elif inner in distances:
-                    written += (inner, inner.src[1])
-    return tuple(written)
+                    nodes += (inner, inner.src[1])
+    return tuple(nodes)
 
 
 def with_debug_info(spec: ProgramSpec, kind: str = "LineTablesOnly") -> str:
@@ -780,12 +791,12 @@ def with_debug_info(spec: ProgramSpec, kind: str = "LineTablesOnly") -> str:
     """
     position = {node: number for number, node in enumerate(spec.uops)}
     texts = []
-    used: set[int] = set()
+    used_numbers: set[int] = set()
     for line in spec.lines:
         text = line.text
         if text.startswith("  ") and line.uops and line.uops[0] in position:
             number = position[line.uops[0]] + 1
-            used.add(number)
+            used_numbers.add(number)
             text += f", !dbg !{number + 16}"
         elif text.startswith("define ") and f" @{spec.name}(" in text:
             text = text.removesuffix("{") + "!dbg !3 {"
@@ -795,7 +806,7 @@ def with_debug_info(spec: ProgramSpec, kind: str = "LineTablesOnly") -> str:
             texts.append(text)
             break
         texts.append(text)
-    rest = [line.text for line in spec.lines[len(texts) :]]
+    remaining_lines = [line.text for line in spec.lines[len(texts) :]]
     metadata = [
         "!llvm.dbg.cu = !{!0}",
         "!llvm.module.flags = !{!4, !5}",
@@ -809,5 +820,5 @@ def with_debug_info(spec: ProgramSpec, kind: str = "LineTablesOnly") -> str:
         '!5 = !{i32 2, !"Debug Info Version", i32 3}',
         "!6 = !DILocation(line: 0, scope: !3)",
     ]
-    metadata += [f"!{number + 16} = !DILocation(line: {number}, scope: !3)" for number in sorted(used)]
-    return "\n".join([*texts, *rest, *metadata]) + "\n"
+    metadata += [f"!{number + 16} = !DILocation(line: {number}, scope: !3)" for number in sorted(used_numbers)]
+    return "\n".join([*texts, *remaining_lines, *metadata]) + "\n"

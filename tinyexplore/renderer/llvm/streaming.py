@@ -35,7 +35,9 @@ def streaming_stores(uops: Sequence[UOp], target: Target) -> set[UOp]:
     buffers = [node for node in uops if node.op is Ops.DEFINE_GLOBAL]
     if not any(is_large(buffer, target) for buffer in buffers):
         return set()
-    read = {node.src[0].src[0] for node in uops if node.op is Ops.LOAD or len(node.src) > 2 and node.op is Ops.STORE}
+    read_memory = {
+        node.src[0].src[0] for node in uops if node.op is Ops.LOAD or len(node.src) > 2 and node.op is Ops.STORE
+    }
     groups: dict[tuple[UOp, UOp | None], list[tuple[int, UOp]]] = {}
     open_loops: list[UOp] = []
     for node in uops:
@@ -43,14 +45,14 @@ def streaming_stores(uops: Sequence[UOp], target: Target) -> set[UOp]:
             open_loops.append(node)
         elif node.op is Ops.ENDRANGE:
             open_loops.pop()
-        elif node.op is Ops.STORE and _once_and_large(node, open_loops, read, target):
+        elif node.op is Ops.STORE and _is_once_and_large(node, open_loops, read_memory, target):
             buffer, position = node.src[0].src
             base, offset = _split(position)
             groups.setdefault((buffer, base), []).append((offset, node))
     streamed: set[UOp] = set()
     for (_, base), stores in groups.items():
-        for run in _runs(stores):
-            if _whole_lines(base, run, target.line_bytes):
+        for run in _split_runs(stores):
+            if _fills_whole_lines(base, run, target.line_bytes):
                 streamed.update(store for _, store in run)
     return streamed
 
@@ -60,10 +62,10 @@ def is_large(buffer: UOp, target: Target) -> bool:
     return buffer.dtype.size * buffer.dtype.base.itemsize >= target.from_memory_bytes
 
 
-def _once_and_large(node: UOp, open_loops: Sequence[UOp], read: set[UOp], target: Target) -> bool:
+def _is_once_and_large(node: UOp, open_loops: Sequence[UOp], read_memory: set[UOp], target: Target) -> bool:
     index, value = node.src[:2]
     buffer = index.src[0]
-    if buffer.op is not Ops.DEFINE_GLOBAL or buffer in read or len(index.src) > 2 or value.dtype.count == 1:
+    if buffer.op is not Ops.DEFINE_GLOBAL or buffer in read_memory or len(index.src) > 2 or value.dtype.count == 1:
         return False
     if not is_large(buffer, target):
         return False
@@ -79,25 +81,25 @@ def _split(position: UOp) -> tuple[UOp | None, int]:
     return position, 0
 
 
-def _runs(stores: list[tuple[int, UOp]]) -> Iterator[list[tuple[int, UOp]]]:
+def _split_runs(stores: list[tuple[int, UOp]]) -> Iterator[list[tuple[int, UOp]]]:
     """Yields sequences of stores to consecutive addresses, in order. Example: each row of a tile."""
     run: list[tuple[int, UOp]] = []
-    end = 0
+    expected_offset = 0
     for offset, store in sorted(stores, key=lambda pair: pair[0]):
-        if run and offset != end:
+        if run and offset != expected_offset:
             yield run
             run = []
         run.append((offset, store))
-        end = offset + store.src[1].dtype.count
+        expected_offset = offset + store.src[1].dtype.count
     yield run
 
 
-def _whole_lines(base: UOp | None, run: list[tuple[int, UOp]], line_bytes: int) -> bool:
+def _fills_whole_lines(base: UOp | None, run: list[tuple[int, UOp]], line_bytes: int) -> bool:
     """Whether a sequence of stores fills whole cache lines, with each store aligned to its width."""
     size = run[0][1].src[1].dtype.itemsize
     for offset, store in run:
         if offset % store.src[1].dtype.count:
             return False
-    first, (last, store) = run[0][0], run[-1]
-    starts_at_line = (first * size) % line_bytes == 0 and (base is None or factor(base) * size % line_bytes == 0)
-    return starts_at_line and (last + store.src[1].dtype.count - first) * size % line_bytes == 0
+    first_offset, (last_offset, store) = run[0][0], run[-1]
+    starts_at_line = (first_offset * size) % line_bytes == 0 and (base is None or factor(base) * size % line_bytes == 0)
+    return starts_at_line and (last_offset + store.src[1].dtype.count - first_offset) * size % line_bytes == 0

@@ -307,8 +307,8 @@ class PythonWriter(TextWriter):
             return text, tightness
         if dtypes.is_unsigned(dtype):
             return f"({text}) & {(1 << dtype.bits) - 1:#x}", LOOSE
-        half = 1 << (dtype.bits - 1)
-        return f"(({text} + {half:#x}) & {2 * half - 1:#x}) - {half:#x}", SUM
+        sign_bit = 1 << (dtype.bits - 1)
+        return f"(({text} + {sign_bit:#x}) & {2 * sign_bit - 1:#x}) - {sign_bit:#x}", SUM
 
 
 class WorkItemWriter(PythonWriter):

@@ -50,8 +50,8 @@ class WasmArithmetic(Casts):
         if op is Ops.CAST:
             return self.cast_node(node, source, dtype)
         if op is Ops.BITCAST:
-            whole = source.count > 1
-            value = self.operand(node.src[0]) if whole else Value((self.number(node.src[0], scalar_type(source)),))
+            is_vector = source.count > 1
+            value = self.operand(node.src[0]) if is_vector else Value((self.number(node.src[0], scalar_type(source)),))
             return self.bitcast(value, source, dtype)
         if source is dtypes.int64:
             return self.long_arithmetic(node, op)
@@ -72,11 +72,11 @@ class WasmArithmetic(Casts):
     def long_arithmetic(self, node: UOp, op: Ops) -> Value:
         """Returns arithmetic of int64 scalars, in 32 bits if every result that is used fits."""
         narrow = all([src in self.narrow for src in node.src]) and (node in self.narrow or op in OpGroups.COMPARE)
-        kind = "i32" if narrow else "i64"
-        texts = [self.number(src, kind) for src in node.src]
+        wasm_type = "i32" if narrow else "i64"
+        texts = [self.number(src, wasm_type) for src in node.src]
         if op in (Ops.IDIV, Ops.MOD):
-            return Value((self.divide(node, op, dtypes.int64, kind, *texts),))
-        return Value((self.int_text(op, kind, "s", texts),))
+            return Value((self.divide(node, op, dtypes.int64, wasm_type, *texts),))
+        return Value((self.int_text(op, wasm_type, "s", texts),))
 
     def arithmetic(self, op: Ops, dtype: DType, values: Sequence[Value]) -> Value:
         """Returns `op` on values that all have `dtype`."""
@@ -91,7 +91,7 @@ class WasmArithmetic(Casts):
     # *** scalars ***
 
     def scalar_arithmetic(self, op: Ops, dtype: DType, texts: list[str]) -> str:
-        kind = scalar_type(dtype)
+        wasm_type = scalar_type(dtype)
         if op is Ops.MULACC:
             return self.scalar_arithmetic(Ops.ADD, dtype, [self.scalar_arithmetic(Ops.MUL, dtype, texts[:2]), texts[2]])
         if dtypes.is_bool(dtype):
@@ -101,70 +101,72 @@ class WasmArithmetic(Casts):
                 return f"(i32.{_BOOLS[op]} {' '.join(texts)})"
         elif dtypes.is_float(dtype):
             if op is Ops.MOD:
-                texts = texts if kind == "f64" else [f"(f64.promote_f32 {text})" for text in texts]
+                texts = texts if wasm_type == "f64" else [f"(f64.promote_f32 {text})" for text in texts]
                 text = f"(call ${self.needs('fmod')} {' '.join(texts)})"
-                return text if kind == "f64" else f"(f32.demote_f64 {text})"
+                return text if wasm_type == "f64" else f"(f32.demote_f64 {text})"
             name = _FLOATS.get(op) or _EXTREME.get(op) or _COMPARE.get(op)
             if name is None:
                 raise unsupported_error(f"{op.name} of {dtype.scalar!r}")
-            return f"({kind}.{name} {' '.join(texts)})"
-        text = self.int_text(op, kind, sign(dtype), texts)
+            return f"({wasm_type}.{name} {' '.join(texts)})"
+        text = self.int_text(op, wasm_type, sign(dtype), texts)
         exact = op in OpGroups.COMPARE or op in _BITS or op in _EXTREME or op in (Ops.SHR, Ops.MOD)
         return text if exact else self.wrapped(text, dtype)
 
-    def int_text(self, op: Ops, kind: str, sign: str, texts: list[str]) -> str:
-        """Returns `op` on integers of the type `kind`, without wrapping to a narrower dtype."""
+    def int_text(self, op: Ops, wasm_type: str, sign: str, texts: list[str]) -> str:
+        """Returns `op` on integers of the type `wasm_type`, without wrapping to a narrower dtype."""
         joined = " ".join(texts)
         if op is Ops.NEG:
-            return f"({kind}.sub ({kind}.const 0) {joined})"
+            return f"({wasm_type}.sub ({wasm_type}.const 0) {joined})"
         if op in (Ops.CMPLT, Ops.CMPLE):
-            return f"({kind}.{_COMPARE[op]}_{sign} {joined})"
+            return f"({wasm_type}.{_COMPARE[op]}_{sign} {joined})"
         if op in _COMPARE:
-            return f"({kind}.{_COMPARE[op]} {joined})"
+            return f"({wasm_type}.{_COMPARE[op]} {joined})"
         if op in _EXTREME:
-            return f"(select {joined} ({kind}.{'gt' if op is Ops.MAX else 'lt'}_{sign} {joined}))"
+            return f"(select {joined} ({wasm_type}.{'gt' if op is Ops.MAX else 'lt'}_{sign} {joined}))"
         if op is Ops.SHR:
-            return f"({kind}.shr_{sign} {joined})"
+            return f"({wasm_type}.shr_{sign} {joined})"
         if op is Ops.MULACC:
-            return f"({kind}.add ({kind}.mul {texts[0]} {texts[1]}) {texts[2]})"
+            return f"({wasm_type}.add ({wasm_type}.mul {texts[0]} {texts[1]}) {texts[2]})"
         if op in (Ops.IDIV, Ops.MOD):
-            return self.guarded_divide(op, kind, sign, joined)
+            return self.guarded_divide(op, wasm_type, sign, joined)
         name = {Ops.ADD: "add", Ops.MUL: "mul", Ops.SHL: "shl", **_BITS}.get(op)
         if name is None:
             raise unsupported_error(f"{op.name} of integers")
-        return f"({kind}.{name} {joined})"
+        return f"({wasm_type}.{name} {joined})"
 
-    def guarded_divide(self, op: Ops, kind: str, sign: str, joined: str) -> str:
+    def guarded_divide(self, op: Ops, wasm_type: str, sign: str, joined: str) -> str:
         """Returns a division that never traps: division by 0 gives 0."""
         name = (
-            f"div_{kind}" if op is Ops.IDIV and sign == "s" else f"{'div' if op is Ops.IDIV else 'rem'}_{kind}_{sign}"
+            f"div_{wasm_type}"
+            if op is Ops.IDIV and sign == "s"
+            else f"{'div' if op is Ops.IDIV else 'rem'}_{wasm_type}_{sign}"
         )
         return f"(call ${self.needs(name)} {joined})"
 
-    def divide(self, node: UOp, op: Ops, dtype: DType, kind: str, left: str, right: str) -> str:
+    def divide(self, node: UOp, op: Ops, dtype: DType, wasm_type: str, left: str, right: str) -> str:
         low, high = bounds(node.src[1])
         letter = sign(dtype)
         if low > 0 or high < -1:
             if bounds(node.src[0])[0] >= 0 and low > 0:
                 letter = "u"
-            return self.wrapped(f"({kind}.{'div' if op is Ops.IDIV else 'rem'}_{letter} {left} {right})", dtype)
-        return self.wrapped(self.guarded_divide(op, kind, letter, f"{left} {right}"), dtype)
+            return self.wrapped(f"({wasm_type}.{'div' if op is Ops.IDIV else 'rem'}_{letter} {left} {right})", dtype)
+        return self.wrapped(self.guarded_divide(op, wasm_type, letter, f"{left} {right}"), dtype)
 
     def where(self, node: UOp, dtype: DType) -> Value:
         condition = node.src[0]
         if condition.dtype.count == 1:
-            kind = self.kind(node)
+            wasm_type = self.kind(node)
             yes, no = (
-                [self.number(src, kind)] if dtype.count == 1 else self.operand(src).parts for src in node.src[1:]
+                [self.number(src, wasm_type)] if dtype.count == 1 else self.operand(src).parts for src in node.src[1:]
             )
             if dtypes.is_bool(dtype) and dtype.count > 1:
                 yes, no = (self.mask(src, 1).parts for src in node.src[1:])
             test = self.operand(condition).text
             return Value(tuple(f"(select {x} {y} {test})" for x, y in zip(yes, no)), self.lane_of(dtype))
         lane = self.lane_of(dtype) if not dtypes.is_bool(dtype) else self.operand(condition).lane
-        sides = [self.mask(src, lane) if dtypes.is_bool(dtype) else self.operand(src) for src in node.src[1:]]
+        arms = [self.mask(src, lane) if dtypes.is_bool(dtype) else self.operand(src) for src in node.src[1:]]
         mask = self.mask(condition, lane)
-        parts = zip(sides[0].parts, sides[1].parts, mask.parts)
+        parts = zip(arms[0].parts, arms[1].parts, mask.parts)
         return Value(tuple(f"(v128.bitselect {x} {y} {m})" for x, y, m in parts), lane)
 
     # *** registers ***
@@ -185,28 +187,28 @@ class WasmArithmetic(Casts):
 
     def register(self, op: Ops, dtype: DType, texts: list[str]) -> str:
         """Returns `op` on one register of each value."""
-        kind, joined = shape(dtype), " ".join(texts)
+        wasm_type, joined = shape(dtype), " ".join(texts)
         if op in _BITS:
             return f"(v128.{_BITS[op]} {joined})"
         if dtypes.is_float(dtype):
             if op in _EXTREME:  # the greater one, as on x86: if the first is NaN, the first
-                greater = f"({kind}.p{_EXTREME[op]} {texts[1]} {texts[0]})"
-                return f"(v128.bitselect {texts[0]} {greater} ({kind}.ne {texts[0]} {texts[0]}))"
+                greater = f"({wasm_type}.p{_EXTREME[op]} {texts[1]} {texts[0]})"
+                return f"(v128.bitselect {texts[0]} {greater} ({wasm_type}.ne {texts[0]} {texts[0]}))"
             name = _FLOATS.get(op) or _COMPARE.get(op)
             if name is None:
                 raise unsupported_error(f"{op.name} of {dtype.scalar!r}")
-            return f"({kind}.{name} {joined})"
+            return f"({wasm_type}.{name} {joined})"
         letter = sign(dtype)
         if dtype.scalar.itemsize == 8 and letter == "u" and (op in _EXTREME or op in (Ops.CMPLT, Ops.CMPLE)):
             flip = constant(-(1 << 63), dtypes.int64.vec(2)).text  # only signed comparisons exist
             joined = " ".join([f"(v128.xor {text} {flip})" for text in texts])
         if op in _EXTREME:
             if dtype.scalar.itemsize < 8:
-                return f"({kind}.{_EXTREME[op]}_{letter} {joined})"
-            test = f"({kind}.{'gt' if op is Ops.MAX else 'lt'}_s {joined})"
+                return f"({wasm_type}.{_EXTREME[op]}_{letter} {joined})"
+            test = f"({wasm_type}.{'gt' if op is Ops.MAX else 'lt'}_s {joined})"
             return f"(v128.bitselect {texts[0]} {texts[1]} {test})"
         if op in (Ops.CMPLT, Ops.CMPLE):
-            return f"({kind}.{_COMPARE[op]}_{'s' if dtype.scalar.itemsize == 8 else letter} {joined})"
+            return f"({wasm_type}.{_COMPARE[op]}_{'s' if dtype.scalar.itemsize == 8 else letter} {joined})"
         if op is Ops.MUL and dtype.scalar.itemsize == 1:
             low, high = (f"(i16x8.extmul_{half}_i8x16_u {joined})" for half in ("low", "high"))
             bytes_only = constant(0xFF, dtypes.uint16.vec(8)).text
@@ -214,7 +216,7 @@ class WasmArithmetic(Casts):
         name = {Ops.ADD: "add", Ops.MUL: "mul", Ops.NEG: "neg", Ops.CMPEQ: "eq", Ops.CMPNE: "ne"}.get(op)
         if name is None:
             raise unsupported_error(f"{op.name} of {dtype.scalar!r}")
-        return f"({kind}.{name} {joined})"
+        return f"({wasm_type}.{name} {joined})"
 
     def extreme_of_number(self, op: Ops, dtype: DType, values: list[Value]) -> Value:
         """Returns the extreme of any value and a constant number. A NaN in the first stays."""
@@ -268,12 +270,12 @@ class WasmArithmetic(Casts):
         while count > 1:
             count //= 2
             value = self.store_in_locals(value)
-            half = count * value.lane
-            if half >= 16:
+            half_bytes = count * value.lane
+            if half_bytes >= 16:
                 cut = registers(count, value.lane)
-                first, second = Value(value.parts[:cut], value.lane), Value(value.parts[cut:], value.lane)
+                lower, upper = Value(value.parts[:cut], value.lane), Value(value.parts[cut:], value.lane)
             else:
-                byte_numbers = [*range(half, 2 * half)] * (16 // half)
-                first, second = value, self.permute_bytes(value, byte_numbers)
-            value = self.arithmetic(op, dtype.scalar.vec(max(count, 2)), [first, second])
+                byte_numbers = [*range(half_bytes, 2 * half_bytes)] * (16 // half_bytes)
+                lower, upper = value, self.permute_bytes(value, byte_numbers)
+            value = self.arithmetic(op, dtype.scalar.vec(max(count, 2)), [lower, upper])
         return self.lane(value, 0, dtype.scalar)

@@ -52,18 +52,18 @@ class Casts(ABC):
         assert isinstance(node.dtype, DType)
         return "i32" if node in self.narrow else scalar_type(node.dtype.scalar)
 
-    def number(self, node: UOp, kind: str) -> str:
-        """Returns the text of a scalar. Integers have the width of `kind`."""
-        if node.op is Ops.CONST and kind[0] == "i" and not dtypes.is_float(node.dtype):
-            return f"({kind}.const {int(node.arg)})"
+    def number(self, node: UOp, expected_type: str) -> str:
+        """Returns the text of a scalar. Integers have the width of `expected_type`."""
+        if node.op is Ops.CONST and expected_type[0] == "i" and not dtypes.is_float(node.dtype):
+            return f"({expected_type}.const {int(node.arg)})"
         text, wasm_type = self.operand(node).text, self.kind(node)
-        if wasm_type == kind:
+        if wasm_type == expected_type:
             return text
-        if (wasm_type, kind) == ("i32", "i64"):
+        if (wasm_type, expected_type) == ("i32", "i64"):
             return f"(i64.extend_i32_{'s' if node in self.narrow else sign(node.dtype)} {text})"
-        if (wasm_type, kind) == ("i64", "i32"):
+        if (wasm_type, expected_type) == ("i64", "i32"):
             return f"(i32.wrap_i64 {text})"
-        raise RenderError(f"{node!r} is {wasm_type}; {kind} is expected")
+        raise RenderError(f"{node!r} is {wasm_type}; {expected_type} is expected")
 
     def wrapped(self, text: str, dtype: DType) -> str:
         """Returns the small integer of `dtype` that has the low bits of an i32."""
@@ -167,8 +167,11 @@ class Casts(ABC):
         if dtypes.is_bool(source):
             if target.scalar in BITS_ONLY:
                 return self.cast_lanes(self.cast_lanes(value, source, single), single, target)
-            mask, ones = self.resize_lanes(value, lane_bytes(target), count, signed=True), constant(1, target).parts[0]
-            return Value(tuple(f"(v128.and {part} {ones})" for part in mask.parts), mask.lane)
+            mask, one_in_each = (
+                self.resize_lanes(value, lane_bytes(target), count, signed=True),
+                constant(1, target).parts[0],
+            )
+            return Value(tuple(f"(v128.and {part} {one_in_each})" for part in mask.parts), mask.lane)
         if source.scalar in BITS_ONLY:
             words = self.resize_lanes(value, 4, count, signed=False)
             parts = tuple(self.from_bits(source, part) for part in words.parts)
@@ -247,17 +250,17 @@ class Casts(ABC):
             count_after = registers(count, 2 * value.lane)
             if count_after > 1:
                 value = self.store_in_locals(value)
-            parts = [f"({name.format(half)} {part})" for part in value.parts for half in ("low", "high")]
+            parts = [f"({name.format(half_lane)} {part})" for part in value.parts for half_lane in ("low", "high")]
             value = Value(tuple(parts[:count_after]), 2 * value.lane)
         while value.lane > lane:
-            half = value.lane // 2
+            half_lane = value.lane // 2
             byte_numbers = [
-                byte for start in range(0, 2 * REGISTER_BYTES, value.lane) for byte in range(start, start + half)
+                byte for start in range(0, 2 * REGISTER_BYTES, value.lane) for byte in range(start, start + half_lane)
             ]
             parts = list(value.parts)
             if len(parts) % 2:
                 parts[-1:] = self.store_in_locals(Value((parts[-1],), value.lane)).parts * 2
-            value = Value(tuple(shuffled(x, y, byte_numbers) for x, y in zip(parts[::2], parts[1::2])), half)
+            value = Value(tuple(shuffled(x, y, byte_numbers) for x, y in zip(parts[::2], parts[1::2])), half_lane)
         return value
 
     def permute_bytes(self, value: Value, byte_numbers: list[int]) -> Value:
@@ -284,30 +287,30 @@ class Casts(ABC):
     def assemble_lanes(self, lanes: list[str], dtype: DType) -> Value:
         """Assembles a vector from the texts of scalars. Bools are 0 or 1."""
         lane = lane_bytes(dtype)
-        kind, per = shape(dtype), REGISTER_BYTES // lane
+        lane_shape, per = shape(dtype), REGISTER_BYTES // lane
         if dtypes.is_bool(dtype):
             lanes = [f"(i32.sub (i32.const 0) {text})" for text in lanes]
-        parts = []
+        registers = []
         for start in range(0, len(lanes), per):
             register_lanes = lanes[start : start + per]
-            numbers = [_constant_in(text) for text in register_lanes]
+            numbers = [_parse_constant(text) for text in register_lanes]
             if all(number is not None for number in numbers):
                 filled = [str(number) for number in numbers] + ["0"] * (per - len(register_lanes))
-                parts.append(lanes_text(kind, filled))
+                registers.append(lanes_text(lane_shape, filled))
                 continue
-            text = f"({kind}.splat {register_lanes[0]})"
+            text = f"({lane_shape}.splat {register_lanes[0]})"
             if set(register_lanes) != {register_lanes[0]}:
                 for lane_number, element in enumerate(register_lanes[1:], 1):
-                    text = f"({kind}.replace_lane {lane_number} {text} {element})"
-            parts.append(text)
-        return Value(tuple(parts), lane)
+                    text = f"({lane_shape}.replace_lane {lane_number} {text} {element})"
+            registers.append(text)
+        return Value(tuple(registers), lane)
 
 
 def _to_bits_name(target: DType) -> str:
     return "f32_to_bf16" if target.scalar is dtypes.bfloat16 else "f32_to_f16"
 
 
-def _constant_in(text: str) -> str | None:
+def _parse_constant(text: str) -> str | None:
     """Returns the number in `(i32.const 3)`; None for other texts."""
-    head, _, rest = text[1:].partition(" ")
-    return rest[:-1] if head in ("i32.const", "i64.const", "f32.const", "f64.const") else None
+    head, _, number = text[1:].partition(" ")
+    return number[:-1] if head in ("i32.const", "i64.const", "f32.const", "f64.const") else None

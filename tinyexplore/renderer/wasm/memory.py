@@ -43,7 +43,7 @@ class Accesses(Casts):
         """Writes a line."""
 
     @abstractmethod
-    def local(self, name: str, kind: str) -> str:
+    def local(self, name: str, wasm_type: str) -> str:
         """Returns the name of a new local of that type."""
 
     @abstractmethod
@@ -102,7 +102,10 @@ class Accesses(Casts):
         if dtype.count == 1:
             self.load_scalar(node, dtype, address, offset, valid)
             return
-        texts = [_whole_load(address, part_offset, nbytes) for part_offset, nbytes in _pieces(dtype, offset)]
+        texts = [
+            _write_whole_load(address, part_offset, nbytes)
+            for part_offset, nbytes in _split_to_registers(dtype, offset)
+        ]
         if valid is None:
             self.define(node, self.loaded(Value(tuple(texts), lane_bytes(dtype)), dtype))
             return
@@ -110,36 +113,36 @@ class Accesses(Casts):
         parts = tuple(f"(local.get {name})" for name in names)
         for name in names:
             self.line(f"(local.set {name} {_ZERO})")
-        whole = " ".join([f"(local.set {name} {text})" for name, text in zip(names, texts)])
+        load_all = " ".join([f"(local.set {name} {text})" for name, text in zip(names, texts)])
         if valid.dtype.count == 1:
-            self.line(f"(if {self.operand(valid).text} (then {whole}))")
+            self.line(f"(if {self.operand(valid).text} (then {load_all}))")
         else:
             bits = self.mask_bits(valid)
-            self.line(f"(if (i32.eq {bits} (i32.const {(1 << dtype.count) - 1})) (then {whole}) (else")
+            self.line(f"(if (i32.eq {bits} (i32.const {(1 << dtype.count) - 1})) (then {load_all}) (else")
             for lane in range(dtype.count):
-                part, lane_of_part = divmod(lane, REGISTER_BYTES // lane_bytes(dtype))
+                register_number, lane_of_part = divmod(lane, REGISTER_BYTES // lane_bytes(dtype))
                 part_offset = offset + lane * lane_bytes(dtype)
                 name = f"v128.load{8 * lane_bytes(dtype)}_lane"
-                text = f"({name}{_offset(part_offset)} {lane_of_part} {address} {parts[part]})"
-                self.line(f"  (if {_bit(bits, lane)} (then (local.set {names[part]} {text})))")
+                text = f"({name}{_offset_text(part_offset)} {lane_of_part} {address} {parts[register_number]})"
+                self.line(f"  (if {_bit_text(bits, lane)} (then (local.set {names[register_number]} {text})))")
             self.line("))")
         self.define(node, self.loaded(Value(parts, lane_bytes(dtype)), dtype))
 
     def load_scalar(self, node: UOp, dtype: DType, address: str, offset: int, valid: UOp | None) -> None:
         if node in self.uses.splatted:
             name = self.local("v", "v128")
-            self.line(f"(local.set {name} (v128.load{dtype.bits}_splat{_offset(offset)} {address}))")
+            self.line(f"(local.set {name} (v128.load{dtype.bits}_splat{_offset_text(offset)} {address}))")
             self.values[node] = Value((f"(local.get {name})",), dtype.itemsize)
             return
-        kind = scalar_type(dtype)
-        part = f"{dtype.bits}_{sign(dtype)}" if dtype.itemsize < 4 else ""
-        text = f"({kind}.load{part}{_offset(offset)} {address})"
+        wasm_type = scalar_type(dtype)
+        suffix = f"{dtype.bits}_{sign(dtype)}" if dtype.itemsize < 4 else ""
+        text = f"({wasm_type}.load{suffix}{_offset_text(offset)} {address})"
         if dtypes.is_bool(dtype):
             text = f"(i32.ne {text} (i32.const 0))"
         if valid is not None:
             zero = "0x0" if dtype in BITS_ONLY else "0"
             test = self.operand(valid).text
-            text = f"(if (result {kind}) {test} (then {text}) (else ({kind}.const {zero})))"
+            text = f"(if (result {wasm_type}) {test} (then {text}) (else ({wasm_type}.const {zero})))"
         self.define(node, Value((text,)))
 
     def loaded(self, value: Value, dtype: DType) -> Value:
@@ -157,16 +160,16 @@ class Accesses(Casts):
         address, offset = self.address(index)
         valid = index.src[2] if len(index.src) > 2 else None
         if dtype.count == 1:
-            kind = scalar_type(dtype)
+            wasm_type = scalar_type(dtype)
             part = str(dtype.bits) if dtype.itemsize < 4 else ""
-            text = f"({kind}.store{part}{_offset(offset)} {address} {self.number(value, kind)})"
+            text = f"({wasm_type}.store{part}{_offset_text(offset)} {address} {self.number(value, wasm_type)})"
             self.line(text if valid is None else f"(if {self.operand(valid).text} (then {text}))")
             return
         stored = self.stored(value, dtype)
         lane = lane_bytes(dtype)
         texts = [
-            _whole_store(address, part_offset, nbytes, part)
-            for (part_offset, nbytes), part in zip(_pieces(dtype, offset), stored)
+            _write_whole_store(address, part_offset, nbytes, part)
+            for (part_offset, nbytes), part in zip(_split_to_registers(dtype, offset), stored)
         ]
         if valid is None:
             for text in texts:
@@ -178,18 +181,18 @@ class Accesses(Casts):
             self.line(f"(if (i32.eq {bits} (i32.const {(1 << dtype.count) - 1})) (then {' '.join(texts)}) (else")
             for number in range(dtype.count):
                 register_number, lane_of_part = divmod(number, REGISTER_BYTES // lane)
-                name = f"v128.store{8 * lane}_lane{_offset(offset + number * lane)}"
+                name = f"v128.store{8 * lane}_lane{_offset_text(offset + number * lane)}"
                 text = f"({name} {lane_of_part} {address} {stored[register_number]})"
-                self.line(f"  (if {_bit(bits, number)} (then {text}))")
+                self.line(f"  (if {_bit_text(bits, number)} (then {text}))")
             self.line("))")
 
     def stored(self, value: UOp, dtype: DType) -> tuple[str, ...]:
         """Returns the registers of a vector in their memory form."""
         if not dtypes.is_bool(dtype):
             return self.store_in_locals(self.operand(value)).parts
-        ones = constant(1, dtypes.uint8.vec(REGISTER_BYTES)).text
+        one_in_each = constant(1, dtypes.uint8.vec(REGISTER_BYTES)).text
         mask = self.mask(value, 1)
-        return self.store_in_locals(Value(tuple(f"(v128.and {part} {ones})" for part in mask.parts), 1)).parts
+        return self.store_in_locals(Value(tuple(f"(v128.and {part} {one_in_each})" for part in mask.parts), 1)).parts
 
     def mask_bits(self, valid: UOp) -> str:
         """Returns the lanes of a vector of bools as bits of an i32."""
@@ -205,7 +208,7 @@ class Accesses(Casts):
         return f"(local.get {name})"
 
 
-def _pieces(dtype: DType, offset: int) -> list[tuple[int, int]]:
+def _split_to_registers(dtype: DType, offset: int) -> list[tuple[int, int]]:
     """Returns the start and the number of the bytes of each register."""
     total = dtype.count * lane_bytes(dtype)
     pieces = []
@@ -215,23 +218,23 @@ def _pieces(dtype: DType, offset: int) -> list[tuple[int, int]]:
     return pieces
 
 
-def _whole_load(address: str, offset: int, nbytes: int) -> str:
+def _write_whole_load(address: str, offset: int, nbytes: int) -> str:
     if nbytes == REGISTER_BYTES:
-        return f"(v128.load{_offset(offset)} {address})"
+        return f"(v128.load{_offset_text(offset)} {address})"
     if nbytes in (4, 8):
-        return f"(v128.load{8 * nbytes}_zero{_offset(offset)} {address})"
-    return f"(v128.load{8 * nbytes}_lane{_offset(offset)} 0 {address} {_ZERO})"
+        return f"(v128.load{8 * nbytes}_zero{_offset_text(offset)} {address})"
+    return f"(v128.load{8 * nbytes}_lane{_offset_text(offset)} 0 {address} {_ZERO})"
 
 
-def _whole_store(address: str, offset: int, nbytes: int, part: str) -> str:
+def _write_whole_store(address: str, offset: int, nbytes: int, part: str) -> str:
     if nbytes == REGISTER_BYTES:
-        return f"(v128.store{_offset(offset)} {address} {part})"
-    return f"(v128.store{8 * nbytes}_lane{_offset(offset)} 0 {address} {part})"
+        return f"(v128.store{_offset_text(offset)} {address} {part})"
+    return f"(v128.store{8 * nbytes}_lane{_offset_text(offset)} 0 {address} {part})"
 
 
-def _offset(nbytes: int) -> str:
+def _offset_text(nbytes: int) -> str:
     return f" offset={nbytes}" if nbytes else ""
 
 
-def _bit(bits: str, number: int) -> str:
+def _bit_text(bits: str, number: int) -> str:
     return f"(i32.and {bits} (i32.const {1 << number}))"

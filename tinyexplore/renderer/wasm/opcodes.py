@@ -122,11 +122,11 @@ def signed_leb(value: int) -> bytes:
     return bytes(encoded)
 
 
-def _numbered(table: tuple[tuple[int, str, str], ...], prefix: int | None = None) -> Iterator[tuple[str, bytes]]:
-    for first, kind, names in table:
-        for number, name in enumerate(names.split(), first):
+def _number_opcodes(table: tuple[tuple[int, str, str], ...], prefix: int | None = None) -> Iterator[tuple[str, bytes]]:
+    for first_number, wasm_type, names in table:
+        for number, name in enumerate(names.split(), first_number):
             if name != "-":
-                yield f"{kind}.{name}", bytes([number]) if prefix is None else bytes([prefix]) + leb(number)
+                yield f"{wasm_type}.{name}", bytes([number]) if prefix is None else bytes([prefix]) + leb(number)
 
 
 # grouped by the operands of the opcode: none; an address; a lane; an address and a lane
@@ -135,13 +135,13 @@ PLAIN = {
     "drop": b"\x1a",
     "select": b"\x1b",
     "unreachable": b"\x00",
-    **dict(_numbered(_PLAIN)),
-    **dict(_numbered(_SATURATING, 0xFC)),
-    **dict(_numbered(_VECTOR, 0xFD)),
+    **dict(_number_opcodes(_PLAIN)),
+    **dict(_number_opcodes(_SATURATING, 0xFC)),
+    **dict(_number_opcodes(_VECTOR, 0xFD)),
 }
-MEMORY = {**dict(_numbered(_MEMORY)), **dict(_numbered(_VECTOR_MEMORY, 0xFD))}
-LANE = dict(_numbered(_LANES, 0xFD))
-MEMORY_LANE = dict(_numbered(_LANES_IN_MEMORY, 0xFD))
+MEMORY = {**dict(_number_opcodes(_MEMORY)), **dict(_number_opcodes(_VECTOR_MEMORY, 0xFD))}
+LANE = dict(_number_opcodes(_LANES, 0xFD))
+MEMORY_LANE = dict(_number_opcodes(_LANES_IN_MEMORY, 0xFD))
 LOCAL = {"local.get": b"\x20", "local.set": b"\x21", "local.tee": b"\x22"}
 CONST = {"i32.const": b"\x41", "i64.const": b"\x42", "f32.const": b"\x43", "f64.const": b"\x44"}
 TYPE = {"i32": b"\x7f", "i64": b"\x7e", "f32": b"\x7d", "f64": b"\x7c", "v128": b"\x7b"}
@@ -149,7 +149,7 @@ TYPE = {"i32": b"\x7f", "i64": b"\x7e", "f32": b"\x7d", "f64": b"\x7c", "v128": 
 
 def alignment(name: str) -> int:
     """Returns the natural alignment of a memory instruction, as the power of two that the binary format has."""
-    kind, _, access = name.partition(".")
+    wasm_type, _, access = name.partition(".")
     digits = "".join([letter for letter in access.partition("_")[0] if letter.isdecimal()])
-    bits = int(digits) if digits else {"i32": 32, "f32": 32, "i64": 64, "f64": 64, "v128": 128}[kind]
+    bits = int(digits) if digits else {"i32": 32, "f32": 32, "i64": 64, "f64": 64, "v128": 128}[wasm_type]
     return (bits // 8).bit_length() - 1

@@ -96,7 +96,9 @@ class _WasmWriter(WasmArithmetic, Accesses):
         roots = tuple(node for node in self.uops if node.op in (Ops.STORE, Ops.RANGE))
         words = " ".join([f'  (func ${name} (export "{name}")', *parameters])
         head.append(SourceLine(words, (*buffers, *variables, *roots)))
-        declared = [f"(local {local} {kind})" for local, kind in sorted(self.locals.items(), key=lambda x: x[1])]
+        declared = [
+            f"(local {local} {wasm_type})" for local, wasm_type in sorted(self.locals.items(), key=lambda x: x[1])
+        ]
         for start in range(0, len(declared), LOCALS_IN_A_LINE):
             head.append(SourceLine(f"    {' '.join(declared[start : start + LOCALS_IN_A_LINE])}", ()))
         helpers = [SourceLine(line, ()) for text in self.helpers for line in HELPERS[text].split("\n")]
@@ -111,7 +113,7 @@ class _WasmWriter(WasmArithmetic, Accesses):
     def attribute_to(self, *nodes: UOp) -> None:
         self.collected.extend(nodes)
 
-    def local(self, name: str, kind: str) -> str:
+    def local(self, name: str, wasm_type: str) -> str:
         """Declares a new local. Returns `$name`, with a number if the name is in use.
 
         Names: v0, v1, … for values, a0, … for addresses, t0, … for values used twice, m0, … for the bits of masks.
@@ -124,7 +126,7 @@ class _WasmWriter(WasmArithmetic, Accesses):
             count += 1
             unique_name = f"${name}_{count}"
         self.taken.add(unique_name)
-        self.locals[unique_name] = kind
+        self.locals[unique_name] = wasm_type
         return unique_name
 
     def store_in_locals(self, value: Value) -> Value:
@@ -156,10 +158,10 @@ class _WasmWriter(WasmArithmetic, Accesses):
     def define(self, node: UOp, value: Value, name: str = "v") -> None:
         """Stores `value` in locals, which represent `node` from then on."""
         assert isinstance(node.dtype, DType)
-        kind = self.kind(node) if node.dtype.count == 1 else "v128"
+        wasm_type = self.kind(node) if node.dtype.count == 1 else "v128"
         parts = []
         for part in value.parts:
-            local = self.local(name, kind)
+            local = self.local(name, wasm_type)
             self.line(f"(local.set {local} {part})")
             parts.append(f"(local.get {local})")
         self.values[node] = Value(tuple(parts), value.lane)
@@ -232,40 +234,40 @@ class _WasmWriter(WasmArithmetic, Accesses):
 
     def open_loop(self, node: UOp) -> None:
         """Writes the head of a loop from 0 to the end. A loop that may have no step tests that first."""
-        kind = self.kind(node)
-        name = self.local(node.arg.name, kind)
+        wasm_type = self.kind(node)
+        name = self.local(node.arg.name, wasm_type)
         self.values[node] = Value((f"(local.get {name})",))
         low, high = bounds(node.src[0])
-        first = f"({kind}.const 0)"
+        start = f"({wasm_type}.const 0)"
         if node.arg.kind is AxisKind.THREAD:
-            first = "(local.get $start)" if kind == "i32" else "(i64.extend_i32_s (local.get $start))"
-        end = self.loop_end(node)
-        self.line(f"(local.set {name} {first})")
+            start = "(local.get $start)" if wasm_type == "i32" else "(i64.extend_i32_s (local.get $start))"
+        stop = self.loop_end(node)
+        self.line(f"(local.set {name} {start})")
         if high <= 1 and node.arg.kind is not AxisKind.THREAD:
-            self.line(f"(if ({kind}.gt_s {end} {first}) (then")
+            self.line(f"(if ({wasm_type}.gt_s {stop} {start}) (then")
         elif low < 1 or node.arg.kind is AxisKind.THREAD:
-            self.line(f"(if ({kind}.lt_s (local.get {name}) {end}) (then (loop ${node.arg.name}")
+            self.line(f"(if ({wasm_type}.lt_s (local.get {name}) {stop}) (then (loop ${node.arg.name}")
         else:
             self.line(f"(loop ${node.arg.name}")
         self.depth += 1
 
     def loop_end(self, node: UOp) -> str:
-        kind = self.kind(node)
+        wasm_type = self.kind(node)
         if node.arg.kind is AxisKind.THREAD:
-            return "(local.get $stop)" if kind == "i32" else "(i64.extend_i32_s (local.get $stop))"
-        return self.number(node.src[0], kind)
+            return "(local.get $stop)" if wasm_type == "i32" else "(i64.extend_i32_s (local.get $stop))"
+        return self.number(node.src[0], wasm_type)
 
     def close_loop(self, node: UOp) -> None:
         loop = node.src[0]
         self.attribute_to(loop)
-        kind, (name,) = self.kind(loop), self.values[loop].parts
+        wasm_type, (name,) = self.kind(loop), self.values[loop].parts
         low, high = bounds(loop.src[0])
         if high <= 1 and loop.arg.kind is not AxisKind.THREAD:
             self.depth -= 1
             self.line("))")
             return
-        self.line(f"(local.set {_name_in(name)} ({kind}.add {name} ({kind}.const 1)))")
-        self.line(f"(br_if ${loop.arg.name} ({kind}.lt_s {name} {self.loop_end(loop)}))")
+        self.line(f"(local.set {_name_in(name)} ({wasm_type}.add {name} ({wasm_type}.const 1)))")
+        self.line(f"(br_if ${loop.arg.name} ({wasm_type}.lt_s {name} {self.loop_end(loop)}))")
         self.depth -= 1
         self.line(")))" if low < 1 or loop.arg.kind is AxisKind.THREAD else ")")
 
@@ -286,14 +288,14 @@ class _WasmWriter(WasmArithmetic, Accesses):
             count = registers(dtype.count, lane_bytes(dtype))
             self.values[node] = Value(self.values[node.src[0]].parts * count, lane_bytes(dtype))
             return
-        kind = scalar_type(dtype.scalar)
+        wasm_type = scalar_type(dtype.scalar)
         if all(src is node.src[0] for src in node.src):
-            parts = self.assemble_lanes([self.number(node.src[0], kind)] * 2, dtype.scalar.vec(2)).parts
+            parts = self.assemble_lanes([self.number(node.src[0], wasm_type)] * 2, dtype.scalar.vec(2)).parts
             self.define(node, Value(parts, lane_bytes(dtype)))
             repeated_parts = self.values[node].parts * registers(dtype.count, lane_bytes(dtype))
             self.values[node] = Value(repeated_parts, lane_bytes(dtype))
             return
-        self.define(node, self.assemble_lanes([self.number(src, kind) for src in node.src], dtype))
+        self.define(node, self.assemble_lanes([self.number(src, wasm_type) for src in node.src], dtype))
 
     def reduce_lanes(self, node: UOp) -> None:
         dtype, source = node.dtype, node.src[0].dtype

@@ -48,15 +48,15 @@ class Uses:
                 self.live.add(node)
                 self._use(node)
         self.splatted = {node for node in self.live if self._is_splatted(node)}
-        self.inlinable = self._inlinable(uops)
+        self.inlinable = self._find_inlinable(uops)
 
     def _use(self, node: UOp) -> None:
-        used = node.src
+        used_sources = node.src
         if node.op in (Ops.LOAD, Ops.STORE):
             index = node.src[0]
             place, _ = place_of(index)
             self.live.add(place[0])
-            used = (*index.src[2:], *(node.src[1:2] if node.op is Ops.STORE else ()))
+            used_sources = (*index.src[2:], *(node.src[1:2] if node.op is Ops.STORE else ()))
             varying = place[1]
             if varying is not None:
                 self.live.add(varying)
@@ -66,7 +66,7 @@ class Uses:
                 elif place not in uses:
                     uses.append(place)
                     self._users.setdefault(varying, []).append(varying)
-        for src in used:
+        for src in used_sources:
             self.live.add(src)
             self._users.setdefault(src, []).extend([node] * (2 if node.op in _NAMED_TWICE else 1))
 
@@ -76,7 +76,7 @@ class Uses:
         users = self._users.get(node, ())
         return bool(users) and all(user.op is Ops.VECTORIZE and set(user.src) == {node} for user in users)
 
-    def _inlinable(self, uops: Sequence[UOp]) -> set[UOp]:
+    def _find_inlinable(self, uops: Sequence[UOp]) -> set[UOp]:
         """Returns scalar integers and conditions that are used once, inside the same loop, and read no register.
 
         Also returns values assigned to a register before another register changes.

@@ -86,11 +86,13 @@ def literal(value: Any, dtype: DType) -> str:
     if math.isnan(value) or math.isinf(value):
         return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     if dtype is dtypes.float64:
-        return _short(repr(value))
-    return _short(next(text for digits in range(1, 18) if float32(float(text := f"{value:.{digits}g}")) == value))
+        return _shorten_number(repr(value))
+    return _shorten_number(
+        next(text for digits in range(1, 18) if float32(float(text := f"{value:.{digits}g}")) == value)
+    )
 
 
-def _short(text: str) -> str:
+def _shorten_number(text: str) -> str:
     return text.removesuffix(".0").replace("e+", "e")
 
 
@@ -107,18 +109,18 @@ def constant(value: Any, dtype: DType, lane: int = 0) -> Value:
     return Value((text,) * registers(dtype.count, lane), lane)
 
 
-def lanes_text(kind: str, numbers: list[str]) -> str:
-    return f"(v128.const {kind} {' '.join(numbers)})"
+def lanes_text(lane_shape: str, numbers: list[str]) -> str:
+    return f"(v128.const {lane_shape} {' '.join(numbers)})"
 
 
-def shuffled(first: str, second: str, byte_numbers: list[int]) -> str:
+def shuffled(low_register: str, high_register: str, byte_numbers: list[int]) -> str:
     """Selects bytes of two registers, by their numbers. The second register's bytes start at 16."""
-    return f"(i8x16.shuffle {' '.join(map(str, byte_numbers))} {first} {second})"
+    return f"(i8x16.shuffle {' '.join(map(str, byte_numbers))} {low_register} {high_register})"
 
 
-def low_halves(first: str, second: str, half: int = 8) -> str:
-    """Returns the first `half` bytes of one register, then those of another."""
-    byte_numbers = [*range(half), *range(REGISTER_BYTES, REGISTER_BYTES + half)]
+def low_halves(first: str, second: str, half_bytes: int = 8) -> str:
+    """Returns the first `half_bytes` bytes of one register, then those of another."""
+    byte_numbers = [*range(half_bytes), *range(REGISTER_BYTES, REGISTER_BYTES + half_bytes)]
     return shuffled(first, second, (byte_numbers * (REGISTER_BYTES // len(byte_numbers)))[:REGISTER_BYTES])
 
 
