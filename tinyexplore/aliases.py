@@ -99,8 +99,8 @@ class _Maker:
 
 
 def _look_up(homes: Mapping[str, str], name: str) -> Any:
-    module_name, _, other = homes[name].partition(":")
-    return getattr(importlib.import_module(f"{_PACKAGE}.{module_name}"), other or name)
+    module_name, _, attribute = homes[name].partition(":")
+    return getattr(importlib.import_module(f"{_PACKAGE}.{module_name}"), attribute or name)
 
 
 def register_aliases() -> None:
@@ -146,10 +146,10 @@ def run_schedule(
 
     for item in schedule:
         for variable, value in item.bound.items():
-            if (passed := (var_vals or {}).get(variable, value)) != value:
+            if (given_value := (var_vals or {}).get(variable, value)) != value:
                 raise ValueError(
-                    f"run_schedule with {variable.expr}={passed}: it was scheduled with {variable.expr}={value}; bind "
-                    "the Variable again and schedule again"
+                    f"run_schedule with {variable.expr}={given_value}: it was scheduled with {variable.expr}={value}; "
+                    "bind the Variable again and schedule again"
                 )
     with nullcontext() if do_update_stats else GlobalCounters.paused():
         engine.run_each(engine.compile_many(list(schedule)))

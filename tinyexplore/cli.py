@@ -55,7 +55,7 @@ class UsageError(Exception):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command. Returns the exit status: 0 done, 1 failed (a script raised, for example), 2 misused."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    parser = _parser()
+    parser = _make_parser()
     if not words:
         parser.print_help()
         return OK
@@ -92,7 +92,7 @@ class _CommandList(argparse.HelpFormatter):
         return super()._format_action(action)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tinyexplore",
         description="See, step and time what tensors turn into.",
@@ -313,16 +313,16 @@ def run_script(options: argparse.Namespace) -> int:
     for path in outputs.values():
         _check_writable(path)
     if script.suffix.lower() == ".onnx":
-        session, status = _model_captured(script, arguments, settings)
+        session, status = _capture_model(script, arguments, settings)
     else:
         session = capture(**settings)
         status = _run_captured(session, script, arguments)
     if options.json:
-        _print_line(json.dumps(_summary(session.trace), ensure_ascii=False))
+        _print_line(json.dumps(_summarize(session.trace), ensure_ascii=False))
     else:
         _print_line(summary_text(session.trace))
-    for kind, path in outputs.items():
-        if kind == "html":
+    for output_format, path in outputs.items():
+        if output_format == "html":
             session.to_html(path)
         else:
             session.save(path)
@@ -331,7 +331,7 @@ def run_script(options: argparse.Namespace) -> int:
     return status
 
 
-def _summary(trace: Trace) -> dict[str, Any]:
+def _summarize(trace: Trace) -> dict[str, Any]:
     """Returns a capture as plain data for scripts: title, options, kernels and messages."""
     messages = [{"level": message.level, "text": message.text} for message in trace.messages]
     return {
@@ -364,7 +364,7 @@ def _run_captured(session: Explorer, script: Path, arguments: list[str]) -> int:
     return OK
 
 
-def _model_captured(path: Path, arguments: list[str], settings: dict[str, Any]) -> tuple[Explorer, int]:
+def _capture_model(path: Path, arguments: list[str], settings: dict[str, Any]) -> tuple[Explorer, int]:
     """Returns a view of an ONNX model with random inputs, and the exit status. `arguments`: its open sizes."""
     sizes: dict[str, int] = {}
     for word in arguments:
@@ -394,21 +394,23 @@ def _exit_status(stop: SystemExit) -> int:
 def _split_outputs(options: argparse.Namespace) -> tuple[dict[str, Path], list[str]]:
     """Separates --html and --trace from the script's own arguments, after which they may stand: `run SCRIPT [args]
     --html OUT`."""
-    outputs = {kind: Path(value) for kind in ("html", "trace") if (value := getattr(options, kind))}
+    outputs = {
+        output_format: Path(value) for output_format in ("html", "trace") if (value := getattr(options, output_format))
+    }
     arguments: list[str] = []
     remaining = list(options.arguments)
     while remaining:
         word = remaining.pop(0)
-        kind = word.removeprefix("--") if word in ("--html", "--trace") else None
+        output_format = word.removeprefix("--") if word in ("--html", "--trace") else None
         if word == "--":
             arguments.extend(remaining)
             break
-        if kind is None:
+        if output_format is None:
             arguments.append(word)
         elif not remaining:
             raise UsageError(f"{word} needs a file to write")
         else:
-            outputs[kind] = Path(remaining.pop(0))
+            outputs[output_format] = Path(remaining.pop(0))
     if "trace" in outputs and not outputs["trace"].name.endswith((".json", ".json.gz")):
         raise UsageError(f"--trace {outputs['trace']}: a trace is a .json or .json.gz file")
     return outputs, arguments
@@ -535,11 +537,11 @@ def _write_csv(trace: Trace, path: Path) -> None:
     writer = csv.DictWriter(text, list(rows[0]) if rows else ["kernel"])
     writer.writeheader()
     for row in rows:
-        writer.writerow({name: _csv_cell(value) for name, value in row.items()})
+        writer.writerow({name: _format_csv_cell(value) for name, value in row.items()})
     write_text(path, text.getvalue())
 
 
-def _csv_cell(value: Any) -> Any:
+def _format_csv_cell(value: Any) -> Any:
     """Returns a cell of a CSV file. A text that a spreadsheet would read as a formula gets an apostrophe in front.
 
     NUL becomes U+FFFD: Python's csv module neither writes nor reads it before 3.11.
@@ -646,23 +648,23 @@ def _show_devices(as_json: bool) -> int:
     print("(* the default)")
     print(f"ceilings: {ceilings('LLVM', measure=False)}")
     print(f"GPUs that TARGET may name, written by LLVM, emulated by PYTHON: {', '.join(GPUS)}")
-    print(_target_text())
+    print(_describe_target())
     return OK
 
 
-def _target_text() -> str:
+def _describe_target() -> str:
     """Returns the CPU for which code is generated and the instruction-set levels that this machine can run, as text."""
     try:
-        chosen = Device["LLVM"].target
+        target = Device["LLVM"].target
         refusal = Device["LLVM"].refusal
         with Context(TARGET=NATIVE):
             native = Device["LLVM"].target
     except DeviceUnavailable as error:
         return f"target: not known without the LLVM device ({error})"
-    if chosen.has_local:
-        return f"target: {chosen.describe()}; {refusal}"
-    cache = f"{chosen.l1_bytes >> 10} KiB of L1 and {chosen.l2_bytes >> 10} KiB of L2 cache a core"
-    text = f"target: {chosen.cpu}, {chosen.lanes(dtypes.float32)} floats a vector, {cache}"
+    if target.has_local:
+        return f"target: {target.describe()}; {refusal}"
+    cache = f"{target.l1_bytes >> 10} KiB of L1 and {target.l2_bytes >> 10} KiB of L2 cache a core"
+    text = f"target: {target.cpu}, {target.lanes(dtypes.float32)} floats a vector, {cache}"
     if refusal:
         text = f"{text}; {refusal}"
     if native.arch != "x86_64":

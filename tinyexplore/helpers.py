@@ -113,10 +113,10 @@ def flatten(lists: Iterable[Iterable[T]]) -> list[T]:
 
 def partition(values: Iterable[T], belongs: Callable[[T], bool]) -> tuple[list[T], list[T]]:
     """Splits values into those that belong and the others."""
-    parts: tuple[list[T], list[T]] = ([], [])
+    groups: tuple[list[T], list[T]] = ([], [])
     for value in values:
-        parts[0 if belongs(value) else 1].append(value)
-    return parts
+        groups[0 if belongs(value) else 1].append(value)
+    return groups
 
 
 def merge_dicts(dicts: Iterable[dict[K, T]]) -> dict[K, T]:
@@ -258,7 +258,7 @@ def diskcache(function: Callable[..., T]) -> Callable[..., T]:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> T:
         key = sha256(pickle.dumps((args, sorted(kwargs.items())))).hexdigest()
-        cached = _found(table, key)
+        cached = _find_stored(table, key)
         return diskcache_put(table, key, function(*args, **kwargs)) if cached is _MISSING else cached
 
     return call
@@ -266,7 +266,7 @@ def diskcache(function: Callable[..., T]) -> Callable[..., T]:
 
 def diskcache_get(table: str, key: dict[str, Any] | str | int) -> Any:
     """Returns the value that this user stored, in this process or an earlier one; None if there is none."""
-    cached = _found(table, key)
+    cached = _find_stored(table, key)
     return None if cached is _MISSING else cached
 
 
@@ -276,9 +276,10 @@ def diskcache_put(table: str, key: dict[str, Any] | str | int, value: T) -> T:
 
     It is stored as text that can be read without running code. Raises TypeError for other values.
     """
-    if (kind := _not_plain(value)) is not None:
+    if (problem := _find_not_plain(value)) is not None:
         raise TypeError(
-            f"diskcache_put of {kind}: need None, a bool, a finite number, text, bytes, lists, tuples or dicts of such"
+            f"diskcache_put of {problem}: need None, a bool, a finite number, text, bytes, "
+            "lists, tuples or dicts of such"
         )
     keep(_place(table, key), repr((table, key, value)).encode())
     return value
@@ -291,7 +292,7 @@ def diskcache_clear() -> None:
             path.unlink(missing_ok=True)
 
 
-def _found(table: str, key: Any) -> Any:
+def _find_stored(table: str, key: Any) -> Any:
     data = find(_place(table, key))
     if data is None:
         return _MISSING
@@ -306,17 +307,17 @@ def _place(table: str, key: Any) -> str:
     return "diskcache-" + blake2b(repr((table, key)).encode(), digest_size=20).hexdigest()
 
 
-def _not_plain(value: Any) -> str | None:
+def _find_not_plain(value: Any) -> str | None:
     """Returns the kind of the first part of `value` that cannot be stored and read back unchanged; None if there is
     none."""
     if type(value) is dict:
-        parts = [*value.keys(), *value.values()]
+        items = [*value.keys(), *value.values()]
     elif type(value) in (list, tuple):
-        parts = list(value)
+        items = list(value)
     elif value is None or type(value) in (bool, int, str, bytes):
         return None
     elif type(value) is float and value - value == 0:
         return None
     else:
         return f"{value!r:.40} ({type(value).__name__})"
-    return next((kind for part in parts if (kind := _not_plain(part)) is not None), None)
+    return next((problem for item in items if (problem := _find_not_plain(item)) is not None), None)

@@ -479,7 +479,7 @@ def test_buffers_of_a_gpu_program_are_checked() -> None:
 
 
 def test_a_missing_package_or_driver_is_said_with_what_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opencl, "_opened", opencl.OpenCL)  # not the one that is open
+    monkeypatch.setattr(opencl, "_open_opencl", opencl.OpenCL)  # not the one that is open
     monkeypatch.setitem(sys.modules, "pyopencl", None)
     with pytest.raises(DeviceUnavailable, match=r"pip install 'tinyexplore\[opencl\]'"):
         opencl.open_gpu()

@@ -78,16 +78,18 @@ class Sampled:
 # *** requests (the search calls `request_of`, the worker calls the rest) ***
 
 
-def request_of(do: str, kernel: Kernel, device: str, *others: Kernel, cache_level: int = 0, **more: Any) -> str:
+def request_of(
+    do: str, kernel: Kernel, device: str, *further_kernels: Kernel, cache_level: int = 0, **fields: Any
+) -> str:
     """Returns a request as text: the command `do` ("compile", "time", "duel" or "sample"), the kernels' graphs, and the
     settings.
 
     cache_level: CACHELEVEL of the worker; 0 for a search, because few of its candidates occur again.
     """
     settings = {**asdict(config()), "DEBUG": 0, "BEAM": 0, "PROFILE": 0, "CACHELEVEL": cache_level}
-    graphs = to_plain([kernel.original, kernel.ast, *(other.ast for other in others)])
+    graphs = to_plain([kernel.original, kernel.ast, *(further_kernel.ast for further_kernel in further_kernels)])
     return json.dumps(
-        {"do": do, "device": device, "machine": machine_of(device), "settings": settings, "graphs": graphs, **more}
+        {"do": do, "device": device, "machine": machine_of(device), "settings": settings, "graphs": graphs, **fields}
     )
 
 
@@ -118,11 +120,11 @@ def timing_lock() -> Iterator[None]:
 
 
 @contextmanager
-def _lock(kind: Callable[[], int]) -> Iterator[None]:
+def _lock(read_mode: Callable[[], int]) -> Iterator[None]:
     handle = _lock_file()
     try:
         if handle is not None:
-            fcntl.flock(handle, kind())
+            fcntl.flock(handle, read_mode())
         yield
     finally:
         if handle is not None:
@@ -262,11 +264,11 @@ class Workbench:
         self.check(runner, reference)
         run, best = self.run_of(runner), math.inf if limit is None else limit
         with timing_lock():
-            first = undisturbed(run, 1, best * HOPELESS)
-            if first > best * HOPELESS:
-                return Sampled(first, False, "given up after one run")
-            calls = max(1, round(SAMPLE_S / max(first, 1e-7)))
-            fastest, quiet, samples, began = first, 0, 0, time.perf_counter()
+            first_seconds = undisturbed(run, 1, best * HOPELESS)
+            if first_seconds > best * HOPELESS:
+                return Sampled(first_seconds, False, "given up after one run")
+            calls = max(1, round(SAMPLE_S / max(first_seconds, 1e-7)))
+            fastest, quiet, samples, began = first_seconds, 0, 0, time.perf_counter()
             while quiet < ENOUGH and (samples < 2 or time.perf_counter() - began < SAMPLING_S):
                 seconds, was_quiet = sample(run, calls)
                 fastest = min(fastest, seconds)
@@ -278,21 +280,21 @@ class Workbench:
             return Sampled(fastest, True, f"something else ran during {samples - quiet} of {samples} samples")
         return Sampled(fastest, False, "")
 
-    def samples(self, runners: Sequence[Runner], reference: Runner, most: int) -> list[list[float]]:
+    def samples(self, runners: Sequence[Runner], reference: Runner, most_samples: int) -> list[list[float]]:
         """Checks the results of the runners. Returns seconds of one run of each runner, measured alternately
         (`in_turns`)."""
         for runner in runners:
             self.check(runner, reference)
         with timing_lock():
-            return in_turns([self.run_of(runner) for runner in runners], most)
+            return in_turns([self.run_of(runner) for runner in runners], most_samples)
 
     def duel(self, *runners: Runner) -> list[float]:
         """Returns the best seconds of each runner, measured alternately."""
         runs = [self.run_of(runner) for runner in runners]
         with timing_lock():
-            first = [min(sample(run, 1)[0], sample(run, 1)[0]) for run in runs]
-            calls = max(1, round(SAMPLE_S / max(min(first), 1e-7)))
-            fastest, began, turns = first, time.perf_counter(), 0
+            first_seconds = [min(sample(run, 1)[0], sample(run, 1)[0]) for run in runs]
+            calls = max(1, round(SAMPLE_S / max(min(first_seconds), 1e-7)))
+            fastest, began, turns = first_seconds, time.perf_counter(), 0
             while turns < 4 or (turns < 4 * ENOUGH and time.perf_counter() - began < DUEL_S):
                 fastest = [min(old, sample(run, calls)[0]) for old, run in zip(fastest, runs)]
                 turns += 1
@@ -302,35 +304,35 @@ class Workbench:
 def sample(run: Callable[[], object], calls: int) -> tuple[float, bool]:
     """Returns the seconds of one run, measured over `calls` runs, and whether no other program disturbed this
     process."""
-    crowded, before = is_crowded(), interruptions()
+    crowded, interruptions_before = is_crowded(), interruptions()
     start = time.perf_counter()
     times = [run() for _ in range(calls)]
     seconds = (time.perf_counter() - start) / calls
     by_device = [elapsed for elapsed in times if isinstance(elapsed, float) and elapsed]
     if len(by_device) == calls:
         seconds = sum(by_device) / calls  # without the host's overhead per kernel
-    return seconds, not crowded and interruptions() == before
+    return seconds, not crowded and interruptions() == interruptions_before
 
 
 def in_turns(
     runs: Sequence[Callable[[], object]],
-    most: int,
+    most_samples: int,
     seconds_of: Callable[[Callable[[], object], int], tuple[float, bool]] = sample,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[list[float]]:
-    """Returns seconds of one run of each of `runs`: up to `most` samples each, in rounds of one sample of each.
+    """Returns seconds of one run of each of `runs`: up to `most_samples` samples each, in rounds of one sample of each.
 
     Every second round runs in reverse order, so that a change of the machine's speed affects all equally. The first run
     of each warms up and is discarded. `FEWEST` rounds are taken if they take at most `PATIENCE_S`, otherwise at least
     one.
     """
-    first = [seconds_of(run, 1)[0] for run in runs]
-    calls = [max(1, round(SAMPLE_S / max(seconds, 1e-7))) for seconds in first]
+    first_seconds = [seconds_of(run, 1)[0] for run in runs]
+    calls = [max(1, round(SAMPLE_S / max(seconds, 1e-7))) for seconds in first_seconds]
     times: list[list[float]] = [[] for _ in runs]
     began = clock()
-    for turn in range(most):
+    for turn in range(most_samples):
         limit_s = SAMPLING_S * len(runs) if turn >= FEWEST else PATIENCE_S
-        if turn and clock() - began + sum(first) > limit_s:
+        if turn and clock() - began + sum(first_seconds) > limit_s:
             break
         numbers = range(len(runs))
         for number in reversed(numbers) if turn % 2 else numbers:
@@ -377,9 +379,9 @@ def numbers(dtype: DType, seed: int) -> bytes:
         return struct.pack(f"={count}H", *words)
     if dtype in dtypes.fp8s:
         return bytes(source.randrange(0x30, 0x40) for _ in range(count))
-    whole = dtypes.is_int(dtype)
+    is_int = dtypes.is_int(dtype)
     return struct.pack(
-        f"={count}{dtype.fmt}", *(source.randrange(97) if whole else source.uniform(0.5, 1.5) for _ in range(count))
+        f"={count}{dtype.fmt}", *(source.randrange(97) if is_int else source.uniform(0.5, 1.5) for _ in range(count))
     )
 
 

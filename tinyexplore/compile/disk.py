@@ -81,11 +81,11 @@ class ProgramFacts:
             operations,
         )
 
-    def spec(self, device: str, again: Callable[[], ProgramSpec]) -> ProgramSpec:
-        """Returns the program. The function `again` rebuilds its text when needed."""
+    def spec(self, device: str, rebuild: Callable[[], ProgramSpec]) -> ProgramSpec:
+        """Returns the program. The function `rebuild` rebuilds its text when needed."""
         interface = Device[device]
         return StoredSpec(
-            again,
+            rebuild,
             self.key,
             name=self.name,
             target=interface.target,
@@ -108,16 +108,16 @@ def lowering_key(device: str, ast: UOp) -> str | None:
     renderer = Device[device].renderer
     if settings.CACHELEVEL < 1 or settings.BEAM or renderer.language in NOT_KEPT or Device[device].target.has_local:
         return None
-    parts = [FORMAT, device, _target_text(Device[device].target), renderer.compiler, thread_count()]
+    key_parts = [FORMAT, device, _target_to_text(Device[device].target), renderer.compiler, thread_count()]
     try:
-        text = json.dumps([*parts, settings.values, to_plain([ast])])
+        text = json.dumps([*key_parts, settings.values, to_plain([ast])])
     except TypeError:  # an arg cannot be converted to plain data
         return None
     return blake2b(text.encode(), digest_size=20).hexdigest()
 
 
 @cache
-def _target_text(target: Target) -> list[str]:
+def _target_to_text(target: Target) -> list[str]:
     """Returns all fields of a target as text, sets in an order that is the same in every process."""
     values = [getattr(target, field.name) for field in fields(target)]
     return [str(sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)) for value in values]
@@ -145,12 +145,12 @@ def engine_digest() -> str:
     """Returns a digest of the text of every module that lowering uses."""
     digest = blake2b(digest_size=16)
     for floor in FLOORS:
-        for name, text in sorted(_modules(floor)):
+        for name, text in sorted(_read_modules(floor)):
             digest.update(name.encode() + b"\0" + text + b"\0")
     return digest.hexdigest()
 
 
-def _modules(floor: str) -> Iterator[tuple[str, bytes]]:
+def _read_modules(floor: str) -> Iterator[tuple[str, bytes]]:
     """Yields the name and the text of each module of `floor`, including subfolders."""
     folder = os.path.join(os.path.dirname(__file__), os.pardir, floor)
     if not os.path.isdir(folder):  # the package is in an archive
@@ -206,17 +206,17 @@ def _is_our_own(value: Any) -> bool:
     return package == __name__.split(".")[0] or package in sys.stdlib_module_names
 
 
-def _has_changed(current: Mapping[str, Any], before: dict[str, Any]) -> bool:
+def _has_changed(current: Mapping[str, Any], earlier: dict[str, Any]) -> bool:
     """Whether anything was replaced, added or removed.
 
     Modules, which are imported on demand, counters (numbers whose names are not those of constants), and Python's
     registry of warnings do not count.
     """
-    for name in (current.keys() | before.keys()) - {"__warningregistry__"}:
-        old, new = before.get(name), current.get(name)
+    for name in (current.keys() | earlier.keys()) - {"__warningregistry__"}:
+        old, new = earlier.get(name), current.get(name)
         if old is not new and not isinstance(new, ModuleType) and (name.isupper() or not isinstance(new, int)):
             return True
-    before.update(current)
+    earlier.update(current)
     return False
 
 

@@ -151,15 +151,15 @@ def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], may_reuse: Call
         work = (facts.flops, facts.bytes_moved, facts.operations)
         return Prepared(device, ast, lambda: _without_recorder(settings, choose), spec, *work, seconds)
     prepared = prepare_optimized(device, choose(), start)
-    flops, moved, operations = prepared.flops, prepared.bytes_moved, prepared.operations
-    if not (isinstance(flops, int) and isinstance(moved, int) and isinstance(operations, int)):
+    flops, moved_bytes, operations = prepared.flops, prepared.bytes_moved, prepared.operations
+    if not (isinstance(flops, int) and isinstance(moved_bytes, int) and isinstance(operations, int)):
         return prepared
     if key is None or prepared.spec.variables:
         return prepared
 
     def keep() -> None:
         if may_reuse():
-            keep_facts(key, ProgramFacts.of(prepared.spec, flops, moved, operations))
+            keep_facts(key, ProgramFacts.of(prepared.spec, flops, moved_bytes, operations))
 
     return replace(prepared, keep=keep)
 
@@ -171,9 +171,11 @@ def prepare_optimized(
     start = time.perf_counter() if start is None else start
     recipe = Recipe.of(device, kernel, passes)
     spec = recipe.stored(lowered(device, kernel, passes))
-    flops, moved = flop_count(kernel.original), bytes_moved(kernel.original)
+    flops, moved_bytes = flop_count(kernel.original), bytes_moved(kernel.original)
     operations = flop_count(kernel.original, multiplications_in)
-    return Prepared(device, kernel.ast, recipe.kernel, spec, flops, moved, operations, time.perf_counter() - start)
+    return Prepared(
+        device, kernel.ast, recipe.kernel, spec, flops, moved_bytes, operations, time.perf_counter() - start
+    )
 
 
 def compile_optimized(device: str, kernel: Kernel, passes: Sequence[Pass] = PASSES) -> Runner:

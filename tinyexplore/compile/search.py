@@ -110,12 +110,12 @@ def search(device: str, starts: Sequence[Kernel], width: int, key: str) -> Searc
 
 def keep_heuristics(kernel: Kernel, reason: str) -> Kernel:
     """Returns the result of the heuristics, and records the reason why nothing was measured."""
-    chosen = hand_coded(kernel)
+    kernel_of_heuristics = hand_coded(kernel)
     recorder = active_recorder()
     if recorder is not None:
-        result = SearchResult(chosen, math.inf, math.inf, 0, why_lost=reason)
-        recorder.record(Searched(chosen, chosen, math.inf, math.inf, 0, result.reason))
-    return chosen
+        result = SearchResult(kernel_of_heuristics, math.inf, math.inf, 0, why_lost=reason)
+        recorder.record(Searched(kernel_of_heuristics, kernel_of_heuristics, math.inf, math.inf, 0, result.reason))
+    return kernel_of_heuristics
 
 
 def recorded_again(kernel: Kernel, starts: Sequence[Kernel], result: SearchResult) -> Kernel:
@@ -206,8 +206,8 @@ class CandidateTimer:
         reply = self.reply(self.submit("duel", first, limit, second), limit)
         if "lost" in reply:
             return self.time_of(first), self.time_of(second)
-        first_seconds, other = reply["seconds"]
-        return float(first_seconds), float(other)
+        first_seconds, second_seconds = reply["seconds"]
+        return float(first_seconds), float(second_seconds)
 
     # *** implementation ***
 
@@ -237,11 +237,11 @@ class CandidateTimer:
         limit = None if math.isinf(best) else best
         return self.submit("time", kernel, run_limit(best), self.start, limit=limit)
 
-    def submit(self, do: str, kernel: Kernel, limit_s: float, *others: Kernel, **more: Any) -> Any:
+    def submit(self, do: str, kernel: Kernel, limit_s: float, *further_kernels: Kernel, **fields: Any) -> Any:
         """Submits a request. Returns a future of the response, for `reply`."""
         if self.gone:
             return concurrent.futures.Future()
-        request = request_of(do, kernel, self.device, *others, **more)
+        request = request_of(do, kernel, self.device, *further_kernels, **fields)
         try:
             return self.executor.submit(answer, request, kernel.ast.digest, limit_s)
         except Exception as error:  # the pool is broken, or the client is closed
@@ -282,13 +282,13 @@ def run_limit(best: float) -> float:
 def search_key(device: str, starts: Sequence[Kernel], width: int) -> str:
     """Returns the cache key of a search: equal if kernel, machine, compiler, version, width and seed are equal."""
     settings = config()
-    parts = [FORMAT, _version(), device, machine_of(device), width, settings.BEAM_SEED, settings.THREADS]
-    parts.append(to_plain([starts[0].original, *(start.ast for start in starts)]))
-    return blake2b(json.dumps(parts).encode(), digest_size=20).hexdigest()
+    key_parts = [FORMAT, _package_version(), device, machine_of(device), width, settings.BEAM_SEED, settings.THREADS]
+    key_parts.append(to_plain([starts[0].original, *(start.ast for start in starts)]))
+    return blake2b(json.dumps(key_parts).encode(), digest_size=20).hexdigest()
 
 
 @cache
-def _version() -> str:
+def _package_version() -> str:
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 (start-up: it loads a parser of mail)
 
     try:
@@ -309,8 +309,8 @@ def as_bytes(result: SearchResult, events: Sequence[Event], starts: Sequence[Ker
         for event in events
         if isinstance(event, CandidateMeasured)
     ]
-    chosen = [*place(result.kernel), result.seconds, result.start_seconds, result.tried, result.disturbed]
-    return json.dumps({"chosen": chosen, "measured": measured}).encode()
+    choice = [*place(result.kernel), result.seconds, result.start_seconds, result.tried, result.disturbed]
+    return json.dumps({"chosen": choice, "measured": measured}).encode()
 
 
 def find_stored(key: str, starts: Sequence[Kernel]) -> SearchResult | None:
@@ -325,10 +325,10 @@ def find_stored(key: str, starts: Sequence[Kernel]) -> SearchResult | None:
 
     with recording(None):
         start, opts, *outcome = data["chosen"]
-        chosen = kernel(start, opts)
-    if chosen is None:
+        chosen_kernel = kernel(start, opts)
+    if chosen_kernel is None:
         return None
-    result = SearchResult(chosen, *outcome)
+    result = SearchResult(chosen_kernel, *outcome)
     recorder = active_recorder()
     if recorder is not None:
         for start, opts, seconds, note in data["measured"]:
@@ -337,7 +337,7 @@ def find_stored(key: str, starts: Sequence[Kernel]) -> SearchResult | None:
             if candidate is not None:
                 recorder.record(CandidateMeasured(candidate, math.inf if seconds is None else seconds, note))
         reason = f"{result.reason} (found by an earlier search)"
-        recorder.record(Searched(starts[0], chosen, result.start_seconds, result.seconds, result.tried, reason))
+        recorder.record(Searched(starts[0], chosen_kernel, result.start_seconds, result.seconds, result.tried, reason))
     return result
 
 

@@ -70,8 +70,8 @@ class Buffer:
         Kernels may not write to read-only memory.
         """
         storage = Memory.of(memory)
-        size, rest = divmod(storage.nbytes, dtype.itemsize)
-        if rest:
+        size, extra_bytes = divmod(storage.nbytes, dtype.itemsize)
+        if extra_bytes:
             raise ValueError(f"{storage.nbytes} bytes are not a whole number of {dtype.name} ({dtype.itemsize} bytes)")
         if size and storage.address % dtype.itemsize:
             raise ValueError(f"memory at {storage.address:#x} is not aligned to {dtype.name}; copy it with copyin()")
@@ -170,12 +170,12 @@ class Buffer:
         if len(set(element)) == 1:
             ctypes.memset(self.address, element[0], self.nbytes)
             return self
-        done = min(self.nbytes, len(element) * _FILLED_AT_ONCE)
-        memory[:done] = element * (done // len(element))
-        while done < self.nbytes:  # doubles the filled part
-            more = min(done, self.nbytes - done)
-            ctypes.memmove(self.address + done, self.address, more)
-            done += more
+        filled_bytes = min(self.nbytes, len(element) * _FILLED_AT_ONCE)
+        memory[:filled_bytes] = element * (filled_bytes // len(element))
+        while filled_bytes < self.nbytes:  # doubles the filled part
+            step = min(filled_bytes, self.nbytes - filled_bytes)
+            ctypes.memmove(self.address + filled_bytes, self.address, step)
+            filled_bytes += step
         return self
 
     def copyout(self) -> bytes:

@@ -262,16 +262,16 @@ class DeviceRegistry:
         if not isinstance(name, (str, list, tuple)):
             raise TypeError(f"device {name!r} ({type(name).__name__}): need a name, such as 'LLVM'")
         if not isinstance(name, str):
-            return self.group([self.canonicalize(part) for part in name])
+            return self.group([self.canonicalize(member) for member in name])
         if name in self._factories:
             return name
-        head, colon, rest = name.partition(":")
+        head, colon, suffix = name.partition(":")
         if head.upper() in self._storages:
-            return head.upper() + colon + rest
+            return head.upper() + colon + suffix
         if _GROUP in name:
             return self.canonicalize(self.members(name))
         head, _, number = name.upper().partition(":")
-        head = _best_device() if head == "CPU" else head
+        head = _choose_device() if head == "CPU" else head
         if head not in self._factories:
             names = ", ".join((*self.names(), *self._storages)) or "none"
             if head in FOREIGN_DEVICES:
@@ -286,9 +286,9 @@ class DeviceRegistry:
 
     def allocator(self, name: str) -> Allocator:
         """Returns the allocator of a computing device or of a storage device."""
-        head, _, rest = name.partition(":")
+        head, _, path = name.partition(":")
         if head in self._storages:
-            return self._storages[head](rest).allocator
+            return self._storages[head](path).allocator
         return self[name].allocator
 
     def __getitem__(self, name: str) -> DeviceInterface:
@@ -336,7 +336,7 @@ class DeviceRegistry:
             return self._chosen[0]
         if configured:
             return self.canonicalize(configured)
-        return _best_device()
+        return _choose_device()
 
     @DEFAULT.setter
     def DEFAULT(self, name: str) -> None:
@@ -346,7 +346,7 @@ class DeviceRegistry:
 _best: list[str] = []
 
 
-def _best_device() -> str:
+def _choose_device() -> str:
     if not _best:
         _best.append("LLVM" if importlib.util.find_spec("llvmlite") is not None else "PYTHON")
     return _best[0]

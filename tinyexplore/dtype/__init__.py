@@ -37,7 +37,7 @@ class DType:
     bit: int = field(init=False, repr=False)  # one bit per scalar type, and LANES_BIT: a set of types is an int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scalar", self if self.count == 1 else _vector(self, 1))
+        object.__setattr__(self, "scalar", self if self.count == 1 else _make_vector_dtype(self, 1))
         object.__setattr__(self, "bit", 1 << (self.priority + 1) | (LANES_BIT if self.count > 1 else 0))
 
     def __repr__(self) -> str:
@@ -70,7 +70,7 @@ class DType:
 
     def vec(self, count: int) -> DType:
         """Returns this type with `count` lanes."""
-        return self if count == self.count else _vector(self, count)
+        return self if count == self.count else _make_vector_dtype(self, count)
 
     @property
     def bits(self) -> int:
@@ -96,7 +96,7 @@ class ImageDType(DType):
         return f"dtypes.{self.name}({self.shape})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _image, (self.name, self.shape)
+        return _make_image_dtype, (self.name, self.shape)
 
     @property
     def base(self) -> DType:
@@ -114,7 +114,7 @@ class ImageDType(DType):
 
 
 @cache
-def _image(name: str, shape: tuple[int, ...]) -> ImageDType:
+def _make_image_dtype(name: str, shape: tuple[int, ...]) -> ImageDType:
     base = dtypes.float16 if name == "imageh" else dtypes.float32
     return ImageDType(100, base.itemsize, name, base.fmt, 1, shape)
 
@@ -163,7 +163,7 @@ class PtrDType(_Referable):
 _POINTERS: WeakValueDictionary[tuple[DType, int, str], PtrDType] = WeakValueDictionary()
 
 
-def _vector(base: DType, count: int) -> DType:
+def _make_vector_dtype(base: DType, count: int) -> DType:
     key = (base.name, count)
     if (interned := _INTERNED.get(key)) is None:
         interned = _INTERNED[key] = replace(base, count=count)
@@ -175,7 +175,7 @@ def _restore(name: str, count: int) -> DType:
 
 
 @cache
-def _float_named(name: str) -> DType:
+def _find_float(name: str) -> DType:
     dtype = to_dtype(name)
     if not dtypes.is_float(dtype):
         raise ValueError(f"DEFAULT_FLOAT={name}: the default float cannot be {dtype.name}, need a float dtype")
@@ -189,7 +189,7 @@ class _Defaults(type):
 
     @property
     def default_float(cls) -> DType:
-        return cls._chosen_float or _float_named(config().DEFAULT_FLOAT)
+        return cls._chosen_float or _find_float(config().DEFAULT_FLOAT)
 
     @default_float.setter
     def default_float(cls, dtype: DType) -> None:
@@ -299,12 +299,12 @@ class dtypes(metaclass=_Defaults):
     @staticmethod
     def imageh(shp: Sequence[builtins.int]) -> ImageDType:
         """Returns the type of a float16 texture of shape `shp`."""
-        return _image("imageh", tuple(shp))
+        return _make_image_dtype("imageh", tuple(shp))
 
     @staticmethod
     def imagef(shp: Sequence[builtins.int]) -> ImageDType:
         """Returns the type of a float32 texture of shape `shp`."""
-        return _image("imagef", tuple(shp))
+        return _make_image_dtype("imagef", tuple(shp))
 
     @staticmethod
     def fields() -> dict[str, DType]:
@@ -344,14 +344,14 @@ _INFINITE_FROM = {
 _FLOATS, _INTS = frozenset(dtypes.floats + dtypes.fp8s), frozenset(dtypes.ints)
 
 
-def _successors(name: str) -> frozenset[str]:
+def _find_successors(name: str) -> frozenset[str]:
     successors = {name}
     for successor in _PROMOTES_TO[name]:
-        successors |= _successors(successor)
+        successors |= _find_successors(successor)
     return frozenset(successors)
 
 
-_SUCCESSORS = {name: _successors(name) for name in _PROMOTES_TO}
+_SUCCESSORS = {name: _find_successors(name) for name in _PROMOTES_TO}
 
 
 @cache

@@ -159,13 +159,13 @@ def _make_plan(unrealized: Sequence[LazyBuffer], graph: NumberedGraph) -> Plan:
 
 def _compute_each(unrealized: Sequence[LazyBuffer]) -> None:
     """Computes `unrealized` kernel by kernel: for recorders, captures, and graphs too large for a plan."""
-    first = smallest_number_behind(unrealized) if active_capture() is None else 0
+    first_number = smallest_number_behind(unrealized) if active_capture() is None else 0
     with console():
         items = list(create_schedule(unrealized, writes_now(unrealized)))
         record_memory(items, unrealized)
         ready = compile_many(items)
         items.clear()  # consumed, so that a buffer is freed after its last reader
-        run_each(ready, Since(first) if first else None)
+        run_each(ready, Since(first_number) if first_number else None)
 
 
 def run_each(items: list[ExecItem], since: Since | None = None) -> None:
@@ -177,10 +177,10 @@ def run_each(items: list[ExecItem], since: Since | None = None) -> None:
     capture = active_capture()
     items.reverse()
     while items:
-        done = run_item(items.pop())
+        finished_item = run_item(items.pop())
         if capture is not None:
-            capture.add(done)
-        for node, buffer in zip(done.item.outputs, done.buffers):
+            capture.add(finished_item)
+        for node, buffer in zip(finished_item.item.outputs, finished_item.buffers):
             node.buffer = buffer
             node.src = ()
             if since is not None:
@@ -222,14 +222,14 @@ def read(output: LazyBuffer) -> Buffer:
         realize([output])
     base = output.base
     if base.buffer is not None and (base is output or output.st.contiguous):
-        return _first_elements(base.buffer, value_of(product(output.shape)))
+        return _take_first_elements(base.buffer, value_of(product(output.shape)))
     packed = output.packed()
     _compute([packed])
     assert packed.buffer is not None
-    return _first_elements(packed.buffer, value_of(product(output.shape)))
+    return _take_first_elements(packed.buffer, value_of(product(output.shape)))
 
 
-def _first_elements(buffer: Buffer, size: int) -> Buffer:
+def _take_first_elements(buffer: Buffer, size: int) -> Buffer:
     """Returns a Buffer with the first `size` elements: `buffer` itself if it has no more, else a copy."""
     if buffer.size == size:
         return buffer

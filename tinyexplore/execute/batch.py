@@ -54,7 +54,9 @@ def _run_in_sequence(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
     for item in items:
         if item.runner is not None:
             item.bind()
-    steps = group_native(items, lambda item: isinstance(item.bound, BoundProgram), _one_call, most=len(items))
+    steps = group_native(
+        items, lambda item: isinstance(item.bound, BoundProgram), _prepare_one_call, most_items=len(items)
+    )
     calls: list[Callable[[], None]] = []
     for is_call, neighbors in groupby(steps, key=lambda step: not isinstance(step, ExecItem)):
         neighboring_items: list[Any] = list(neighbors)
@@ -62,7 +64,7 @@ def _run_in_sequence(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
     return calls
 
 
-def _one_call(items: list[ExecItem], pool: NativePool) -> Callable[[], None]:
+def _prepare_one_call(items: list[ExecItem], pool: NativePool) -> Callable[[], None]:
     calls = []
     for item in items:
         assert item.runner is not None and isinstance(item.bound, BoundProgram)

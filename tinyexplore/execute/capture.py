@@ -40,18 +40,20 @@ class ExecutionCapture:
         """Returns the written buffers whose values are still referenced."""
         return [buffer for buffer, owner in self.owners.items() if owner() is not None]
 
-    def add(self, done: ExecItem) -> None:
+    def add(self, finished_item: ExecItem) -> None:
         """Adds a finished item, without the graph that it came from."""
-        for node in done.item.members:
+        for node in finished_item.item.members:
             self.used.add(node)
             self.used.update(node.src)
-            for used in (node, *node.src):
-                if type(used.noted) is Simplified:
-                    self.used.update(graph_as_written(used))
-        for node, buffer in zip(done.item.outputs, done.buffers):
+            for node_or_source in (node, *node.src):
+                if type(node_or_source.noted) is Simplified:
+                    self.used.update(graph_as_written(node_or_source))
+        for node, buffer in zip(finished_item.item.outputs, finished_item.buffers):
             self.owners[buffer] = ref(node)
-        item = replace(done.item, outputs=(), members=(), origins=(), reads=())
-        self.items.append(ExecItem(item, done.runner, None, done.buffers, done.bound, done.values))
+        item = replace(finished_item.item, outputs=(), members=(), origins=(), reads=())
+        self.items.append(
+            ExecItem(item, finished_item.runner, None, finished_item.buffers, finished_item.bound, finished_item.values)
+        )
 
 
 _capture: ContextVar[ExecutionCapture | None] = ContextVar("tinyexplore_capture", default=None)
@@ -70,12 +72,12 @@ def active_capture() -> ExecutionCapture | None:
 def capturing(capture: ExecutionCapture | None, work: Callable[[], R]) -> R:
     """Calls `work` and returns its result. Adds the items that it runs to `capture`, or to no capture if that is
     None."""
-    before = _capture.get()
+    outer_capture = _capture.get()
     try:
         _capture.set(capture)
         return work()
     finally:
-        _capture.set(before)
+        _capture.set(outer_capture)
 
 
 __all__ = ["ExecutionCapture", "active_capture", "capture_variable", "capturing"]

@@ -43,7 +43,7 @@ class ExecItem:
         recorder = active_recorder()
         if recorder is not None:
             recorder.about_to_run(self)
-        seconds = self._timed()
+        seconds = self._run_timed()
         GlobalCounters.add(1, self.flops, self.bytes_moved, seconds)
         if recorder is not None:
             recorder.record_gone()
@@ -52,20 +52,20 @@ class ExecItem:
 
     @property
     def flops(self) -> int:
-        return 0 if self.runner is None else self._current_value(self.runner.flops)
+        return 0 if self.runner is None else self._evaluate_cost(self.runner.flops)
 
     @property
     def bytes_moved(self) -> int:
-        return 2 * self.buffers[0].nbytes if self.runner is None else self._current_value(self.runner.bytes_moved)
+        return 2 * self.buffers[0].nbytes if self.runner is None else self._evaluate_cost(self.runner.bytes_moved)
 
-    def _current_value(self, cost: sint) -> int:
+    def _evaluate_cost(self, cost: sint) -> int:
         return value_of(cost, dict(zip(self.item.variables, self.values)))
 
     def execute(self) -> None:
         """Runs the item once. An asynchronous device may return after the launch."""
         if self.runner is None:
-            to, source = self.buffers
-            to.allocate().copyin(source.memoryview())
+            target, source = self.buffers
+            target.allocate().copyin(source.memoryview())
             return
         self.runner.run(self.bind(), self.values)
 
@@ -78,9 +78,9 @@ class ExecItem:
 
     def measure(self, repeat: int) -> list[float]:
         """Returns the seconds of each of `repeat` further runs, which all write the same values."""
-        return [self._timed() for _ in range(repeat)]
+        return [self._run_timed() for _ in range(repeat)]
 
-    def _timed(self) -> float:
+    def _run_timed(self) -> float:
         """Runs the item once, waits, and returns the seconds, by the device's own clock if it has one."""
         if self.runner is None:
             for buffer in self.buffers:  # a copy's time excludes the wait for earlier kernels

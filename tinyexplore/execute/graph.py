@@ -41,7 +41,7 @@ class GraphLaunch:
 def graph_functions(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
     """Returns functions that run `items` in order. Neighboring kernels of a device with graphs become one function."""
     steps: list[Callable[[], None]] = []
-    for device, neighbors in groupby(items, key=_device_with_graphs):
+    for device, neighbors in groupby(items, key=_find_device_with_graphs):
         neighboring_items = list(neighbors)
         graphs = None if device is None else Device[device].graphs
         if graphs is not None and len(neighboring_items) > 1:
@@ -58,11 +58,13 @@ def record_launches(items: Sequence[ExecItem]) -> None:
         return
     sizes: list[int] = []
     outside_graphs: list[str] = []
-    for device, neighbors in groupby(items, key=_device_with_graphs):
+    for device, neighbors in groupby(items, key=_find_device_with_graphs):
         neighboring_items = list(neighbors)
         if device is None:
             pairs = [item.buffers for item in neighboring_items if item.runner is None]
-            outside_graphs += [f"copy: the host does it, from {source.device} to {to.device}" for to, source in pairs]
+            outside_graphs += [
+                f"copy: the host does it, from {source.device} to {target.device}" for target, source in pairs
+            ]
         elif len(neighboring_items) > 1:
             sizes.append(len(neighboring_items))
         else:
@@ -73,7 +75,7 @@ def record_launches(items: Sequence[ExecItem]) -> None:
         recorder.record(Launches(tuple(sizes), tuple(outside_graphs)))
 
 
-def _device_with_graphs(item: ExecItem) -> str | None:
+def _find_device_with_graphs(item: ExecItem) -> str | None:
     name = item.item.device
     return name if item.runner is not None and Device[name].graphs is not None else None
 

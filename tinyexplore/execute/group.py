@@ -125,17 +125,17 @@ class StepGroup:
         filled = {output.slot for output in self._every}
         self._given = [(slot, uses) for slot, uses in uses_of.items() if slot not in filled]
         self._places = {slot: uses for slot, uses in uses_of.items() if slot in filled}
-        self.offsets, self._shared_bytes = self._laid_out(steps)
+        self.offsets, self._shared_bytes = self._lay_out(steps)
         self.omit_buffers(frozenset())
 
-    def _laid_out(self, steps: Sequence[PlanStep]) -> tuple[dict[int, int], int]:
+    def _lay_out(self, steps: Sequence[PlanStep]) -> tuple[dict[int, int], int]:
         """Returns the offset in shared memory of each slot that needs no separate buffer, and the total size."""
-        last = {slot: time for time, step in enumerate(steps) for slot in step.done}
+        last_step = {slot: time for time, step in enumerate(steps) for slot in step.done}
         ranges = {
-            output.slot: LiveRange(aligned(output.nbytes), time, last[output.slot])
+            output.slot: LiveRange(aligned(output.nbytes), time, last_step[output.slot])
             for time, step in enumerate(steps)
             for output in step.made
-            if last.get(output.slot, -1) > time or (output.slot in last and len(step.made) > 1)
+            if last_step.get(output.slot, -1) > time or (output.slot in last_step and len(step.made) > 1)
         }
         plan = place_live_ranges(list(ranges.values()))
         return dict(zip(ranges, plan.offsets)), plan.peak_bytes
@@ -156,7 +156,7 @@ class StepGroup:
                 output.size,
                 output.dtype,
                 output.nbytes,
-                _memory_of(output.device),
+                _get_allocate(output.device),
                 self._places[output.slot],
             )
             for output in self.made
@@ -174,7 +174,7 @@ class StepGroup:
             for table, index in uses:
                 table[index] = address
         if self._inside:
-            shared = _memory_of(self._every[0].device)(self._shared_bytes)
+            shared = _get_allocate(self._every[0].device)(self._shared_bytes)
             if shared.address != self._shared_at:
                 self._shared_at = shared_address = shared.address
                 for table, index, offset in self._inside:
@@ -182,7 +182,7 @@ class StepGroup:
         self._call()
 
 
-def _memory_of(device: str) -> Callable[[int], Memory]:
+def _get_allocate(device: str) -> Callable[[int], Memory]:
     return Device.allocator(device).allocate
 
 
@@ -191,13 +191,13 @@ def group_native(
     is_native: Callable[[T], bool],
     made_of: Callable[[list[T], NativePool], G],
     nbytes: Callable[[T], int] = lambda item: 0,
-    most: int = MOST_STEPS,
+    most_items: int = MOST_STEPS,
 ) -> list[T | G]:
     """Returns `items`, in order, with neighboring native calls combined by `made_of`. Unchanged without a native thread
     pool.
 
     nbytes: the bytes that an item fills; a group has at most MOST_BYTES.
-    most: the most items of a group.
+    most_items: the most items of a group.
     """
     pool = find_native_pool(thread_count(), current_instance.get())
     if pool is None:
@@ -218,11 +218,11 @@ def group_native(
             flush()
             units.append(item)
             continue
-        more = nbytes(item)
-        if len(waiting) == most or filled + more > MOST_BYTES:
+        item_bytes = nbytes(item)
+        if len(waiting) == most_items or filled + item_bytes > MOST_BYTES:
             flush()
         waiting.append(item)
-        filled += more
+        filled += item_bytes
     flush()
     return units
 

@@ -36,7 +36,7 @@ def divide_among_instances(
     must wait (a copy).
     work_ns: returns the work of an item.
     """
-    parts: list[list[list[T]]] = []
+    stages: list[list[list[T]]] = []
     threads = thread_count()
     for is_alone, stretch in groupby(items, key=lambda item: device(item) is None):
         stage = list(stretch)
@@ -48,12 +48,12 @@ def divide_among_instances(
         for number, instance_items in enumerate(instances.values()):
             queues[number % len(queues)] += instance_items
         if sum(sum(map(work_ns, queue)) >= WORTH_NS for queue in queues) >= 2:
-            parts.append(queues)
-        elif parts and len(parts[-1]) == 1:
-            parts[-1][0].extend(stage)
+            stages.append(queues)
+        elif stages and len(stages[-1]) == 1:
+            stages[-1][0].extend(stage)
         else:
-            parts.append([stage])
-    return parts
+            stages.append([stage])
+    return stages
 
 
 def instance_of(device: str, buffers: Sequence[Buffer], runner: Runner | None) -> str | None:

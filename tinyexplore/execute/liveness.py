@@ -24,7 +24,7 @@ def is_alone(value: LazyBuffer) -> bool:
     return value.buffer.is_unshared and references((value.buffer,))[0] == ASKING + 1
 
 
-def _references_among(nodes: Iterable[LazyBuffer]) -> Iterator[LazyBuffer]:
+def _list_references_among(nodes: Iterable[LazyBuffer]) -> Iterator[LazyBuffer]:
     """Yields the nodes that the graph of `nodes` references, once for each reference.
 
     A node references its sources, and the sources in its note if it is a simplified operation.
@@ -54,17 +54,17 @@ def in_place_writes(
     """
     if not TRICKS:
         return writes_now(outputs)
-    others = {node: count - ASKING for node, count in zip(number, references(number))}
+    other_references = {node: count - ASKING for node, count in zip(number, references(number))}
     owners = dict(zip(slots, references(slots)))
-    for source in _references_among(number):
-        if source in others:
-            others[source] -= 1
+    for source in _list_references_among(number):
+        if source in other_references:
+            other_references[source] -= 1
 
     def is_seen(node: LazyBuffer) -> bool:
         buffer = node.buffer
         if buffer is not None and (owners[buffer] > ASKING + 1 or not buffer.is_unshared):
             return True
-        return others[node] > 0
+        return other_references[node] > 0
 
     return decide_writes(list(number), must_be_realized(number, outputs), is_seen)
 
@@ -86,11 +86,11 @@ def needed_later(
     counts: the `reference_counts` of the `chosen` nodes.
     """
     inner_references = dict.fromkeys(nodes, 0)
-    for source in _references_among(nodes):
+    for source in _list_references_among(nodes):
         if source in inner_references:
             inner_references[source] += 1
     stack = [node for node, count in zip(chosen(nodes), counts) if count - ASKING - 1 > inner_references[node]]
-    needed: set[LazyBuffer] = set()
+    needed_nodes: set[LazyBuffer] = set()
     walked: set[LazyBuffer] = set()
     while stack:
         node = stack.pop()
@@ -98,10 +98,10 @@ def needed_later(
             continue
         walked.add(node)
         if node in computed:
-            needed.add(node)
+            needed_nodes.add(node)
         else:
             stack += node.src
-    return needed
+    return needed_nodes
 
 
 def writes_now(outputs: Sequence[LazyBuffer]) -> Writes:
@@ -113,7 +113,7 @@ def writes_now(outputs: Sequence[LazyBuffer]) -> Writes:
     if not any(node.op is Ops.WRITE and node.buffer is None for node in order):
         return NO_WRITES
     forced = must_be_realized(order, outputs)
-    reachable = _dependencies(root_values(), forced)
+    reachable = _find_dependencies(root_values(), forced)
     buffers = {node.buffer for node in reachable}
     capture = active_capture()
 
@@ -129,7 +129,7 @@ def writes_now(outputs: Sequence[LazyBuffer]) -> Writes:
     return decide_writes(order, forced, is_seen)
 
 
-def _dependencies(values: Iterable[LazyBuffer], stops: Collection[LazyBuffer]) -> set[LazyBuffer]:
+def _find_dependencies(values: Iterable[LazyBuffer], stops: Collection[LazyBuffer]) -> set[LazyBuffer]:
     """Finds the nodes that `values` depend on, `values` included.
 
     Nodes in `stops` get memory before anything is overwritten, so their sources are not searched.

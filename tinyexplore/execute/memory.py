@@ -59,13 +59,13 @@ class MemoryPlan:
 
     @property
     def peak_bytes(self) -> int:
-        return _peak(self.lives, self.offsets)
+        return _peak_bytes(self.lives, self.offsets)
 
     def describe(self) -> str:
         """Returns a summary in one line."""
         return (
-            f"{len(self.lives)} intermediates of {_bytes(self.total_bytes)} in {_bytes(self.peak_bytes)} "
-            f"(at least {_bytes(self.bound_bytes)} live at once)"
+            f"{len(self.lives)} intermediates of {_format_bytes(self.total_bytes)} in {_format_bytes(self.peak_bytes)} "
+            f"(at least {_format_bytes(self.bound_bytes)} live at once)"
         )
 
 
@@ -75,11 +75,11 @@ def lower_bound(lives: Iterable[LiveRange]) -> int:
     for live_range in lives:
         changes[live_range.first] = changes.get(live_range.first, 0) + live_range.nbytes
         changes[live_range.last + 1] = changes.get(live_range.last + 1, 0) - live_range.nbytes
-    live_bytes = most = 0
+    live_bytes = most_bytes = 0
     for time in sorted(changes):
         live_bytes += changes[time]
-        most = max(most, live_bytes)
-    return most
+        most_bytes = max(most_bytes, live_bytes)
+    return most_bytes
 
 
 def place_live_ranges(lives: Sequence[LiveRange]) -> MemoryPlan:
@@ -87,25 +87,27 @@ def place_live_ranges(lives: Sequence[LiveRange]) -> MemoryPlan:
     plan = MemoryPlan(tuple(lives), _place_all(lives, lambda number: (-lives[number].nbytes, lives[number].first)))
     if plan.peak_bytes == plan.bound_bytes:
         return plan
-    other = MemoryPlan(tuple(lives), _place_all(lives, lambda number: (lives[number].first, -lives[number].nbytes)))
-    return min(plan, other, key=lambda candidate: candidate.peak_bytes)
+    by_start = MemoryPlan(tuple(lives), _place_all(lives, lambda number: (lives[number].first, -lives[number].nbytes)))
+    return min(plan, by_start, key=lambda candidate: candidate.peak_bytes)
 
 
 def _place_all(lives: Sequence[LiveRange], order: Callable[[int], tuple[int, int]]) -> tuple[int, ...]:
     offsets = [0] * len(lives)
-    done: list[int] = []  # sorted by offset
+    placed: list[int] = []  # sorted by offset
     for number in sorted(range(len(lives)), key=order):
         live_range = lives[number]
         offset = 0
-        for other in done:
-            if not live_range.interferes_with(lives[other]):
+        for placed_number in placed:
+            if not live_range.interferes_with(lives[placed_number]):
                 continue
-            if offsets[other] - offset >= live_range.nbytes:
+            if offsets[placed_number] - offset >= live_range.nbytes:
                 break
-            offset = max(offset, offsets[other] + lives[other].nbytes)
+            offset = max(offset, offsets[placed_number] + lives[placed_number].nbytes)
         offsets[number] = offset
-        position = next((number for number, other in enumerate(done) if offsets[other] > offset), len(done))
-        done.insert(position, number)
+        position = next(
+            (number for number, placed_number in enumerate(placed) if offsets[placed_number] > offset), len(placed)
+        )
+        placed.insert(position, number)
     return tuple(offsets)
 
 
@@ -114,11 +116,11 @@ def aligned(nbytes: int) -> int:
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
-def _peak(lives: Sequence[LiveRange], offsets: Sequence[int]) -> int:
+def _peak_bytes(lives: Sequence[LiveRange], offsets: Sequence[int]) -> int:
     return max((offset + live_range.nbytes for live_range, offset in zip(lives, offsets)), default=0)
 
 
-def _bytes(count: int) -> str:
+def _format_bytes(count: int) -> str:
     for unit in ("B", "KB", "MB"):
         if count < 1000:
             return f"{count:.4g} {unit}"
@@ -139,21 +141,21 @@ def outputs_of(item: ExecItem | ScheduleItem) -> int:
 def live_ranges(items: Sequence[ExecItem | ScheduleItem], persistent: Collection[Buffer]) -> dict[Buffer, LiveRange]:
     """Returns the live range of each buffer that `items` write before they read it, in order, except those in
     `persistent`."""
-    first: dict[Buffer, int] = {}
-    last: dict[Buffer, int] = {}
-    outside = set(persistent)
+    first_step: dict[Buffer, int] = {}
+    last_step: dict[Buffer, int] = {}
+    excluded = set(persistent)
     for time, item in enumerate(items):
         schedule_item = item if isinstance(item, ScheduleItem) else item.item
         count = 0 if schedule_item.in_place else outputs_of(item)  # a buffer that is written in part has a value before
         for number, buffer in enumerate(item.buffers):
-            if number >= count and buffer not in first:
-                outside.add(buffer)
-            first.setdefault(buffer, time)
-            last[buffer] = time
+            if number >= count and buffer not in first_step:
+                excluded.add(buffer)
+            first_step.setdefault(buffer, time)
+            last_step[buffer] = time
     return {
-        buffer: LiveRange(aligned(buffer.nbytes), first[buffer], last[buffer])
-        for buffer in first
-        if buffer not in outside and buffer.size
+        buffer: LiveRange(aligned(buffer.nbytes), first_step[buffer], last_step[buffer])
+        for buffer in first_step
+        if buffer not in excluded and buffer.size
     }
 
 
@@ -172,24 +174,24 @@ def share_memory(
         The items with other buffers, the plan of each device (each has its own memory), and the buffers that share.
     """
     lives = live_ranges(items, live)
-    moved: dict[Buffer, Buffer] = {}
+    moved_buffers: dict[Buffer, Buffer] = {}
     plans = []
     for device in dict.fromkeys(buffer.device for buffer in lives):
         device_buffers = [buffer for buffer in lives if buffer.device == device]
         plan = place_live_ranges([lives[buffer] for buffer in device_buffers])
         arena = Buffer(device, plan.peak_bytes, dtypes.uint8).allocate().memory
         for buffer, offset in zip(device_buffers, plan.offsets):
-            part = Memory(arena.address + offset, buffer.nbytes, arena)
-            moved[buffer] = Buffer(device, buffer.size, buffer.dtype, part)
+            buffer_memory = Memory(arena.address + offset, buffer.nbytes, arena)
+            moved_buffers[buffer] = Buffer(device, buffer.size, buffer.dtype, buffer_memory)
         plans.append(plan)
-    return with_other_buffers(items, moved), plans, list(moved.values())
+    return with_other_buffers(items, moved_buffers), plans, list(moved_buffers.values())
 
 
-def with_other_buffers(items: Sequence[ExecItem], other: Mapping[Buffer, Buffer]) -> list[ExecItem]:
+def with_other_buffers(items: Sequence[ExecItem], replacements: Mapping[Buffer, Buffer]) -> list[ExecItem]:
     """Returns `items` with some buffers replaced."""
     rebound = []
     for item in items:
-        buffers = tuple(other.get(buffer, buffer) for buffer in item.buffers)
+        buffers = tuple(replacements.get(buffer, buffer) for buffer in item.buffers)
         if buffers != item.buffers:
             item = ExecItem(replace(item.item, buffers=buffers), item.runner, item.kernel, buffers, values=item.values)
         rebound.append(item)

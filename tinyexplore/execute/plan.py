@@ -64,17 +64,17 @@ def walk(outputs: Sequence[LazyBuffer]) -> NumberedGraph | None:
     graph = _number_graph(outputs)
     if graph is None:
         return None
-    key, number, slots, has_writes, first = graph
+    key, number, slots, has_writes, smallest_number = graph
     writes = NO_WRITES
     if has_writes:
         writes = in_place_writes(number, slots, outputs)
         key.append(tuple([number[node] for node in number if node in writes.in_place]))
     key.append(tuple([number[node] for node in outputs]))
     key.append(config().token)
-    whole = tuple(key)
+    structure = tuple(key)
     if not Bound.count:
-        return NumberedGraph(whole, list(number), list(slots), {}, first, writes)
-    return NumberedGraph(unbound(whole), list(number), list(slots), bindings(whole), first, writes)
+        return NumberedGraph(structure, list(number), list(slots), {}, smallest_number, writes)
+    return NumberedGraph(unbound(structure), list(number), list(slots), bindings(structure), smallest_number, writes)
 
 
 def _number_graph(
@@ -92,7 +92,7 @@ def _number_graph(
     has_writes = False
     stack = list(outputs)
     count = 0
-    first = stack[0].number
+    smallest_number = stack[0].number
     while stack:
         node = stack.pop()
         if node in number:
@@ -100,10 +100,10 @@ def _number_graph(
         buffer, src = node.buffer, node.src
         next_number = node.number
         if buffer is not None:  # a buffer of two nodes is one slot, which the kernel gets once
-            next_number = first_number(node) if first else 0
+            next_number = first_number(node) if smallest_number else 0
             key += (None, slots.setdefault(buffer, len(slots)), node.dtype, node.shape, node.device)
         elif not src:
-            key += (node.op, node.dtype, _constant(node.arg), node.shape, node.device)
+            key += (node.op, node.dtype, _make_constant_key(node.arg), node.shape, node.device)
         else:
             missing = False
             for source in src:
@@ -124,12 +124,12 @@ def _number_graph(
                 has_writes = True
         number[node] = count
         count += 1
-        if next_number < first:
-            first = next_number
-    return (key, number, slots, has_writes, first) if len(number) <= LARGEST_GRAPH else None
+        if next_number < smallest_number:
+            smallest_number = next_number
+    return (key, number, slots, has_writes, smallest_number) if len(number) <= LARGEST_GRAPH else None
 
 
-def _constant(value: Any) -> Any:
+def _make_constant_key(value: Any) -> Any:
     """Returns a key of a constant that differs for 0.0 and -0.0, which are equal in Python.
 
     The dtype beside it distinguishes other equal constants.
@@ -144,14 +144,14 @@ NO_SLOTS: frozenset[int] = frozenset()
 MOST_PATTERNS = 16
 
 
-def _work_of(items: Sequence[ScheduleItem], runners: Sequence[Runner | None]) -> tuple[sint, sint]:
+def _sum_work(items: Sequence[ScheduleItem], runners: Sequence[Runner | None]) -> tuple[sint, sint]:
     """Returns the operations of all items, and the bytes moved."""
     flops: sint = 0
-    moved: sint = 0
+    moved_bytes: sint = 0
     for item, runner in zip(items, runners):
         flops = flops + (0 if runner is None else runner.flops)
-        moved = moved + (2 * item.buffers[0].nbytes if runner is None else runner.bytes_moved)
-    return flops, moved
+        moved_bytes = moved_bytes + (2 * item.buffers[0].nbytes if runner is None else runner.bytes_moved)
+    return flops, moved_bytes
 
 
 @dataclass(eq=False)
@@ -194,17 +194,19 @@ class Plan:
         """Returns the plan of `items`, for all graphs with the structure of `graph`."""
         number = {node: position for position, node in enumerate(graph.nodes)}
         slot_of = {buffer: slot for slot, buffer in enumerate(graph.buffers)}
-        used = [tuple([slot_of.setdefault(buffer, len(slot_of)) for buffer in item.buffers]) for item in items]
-        last = {slot: step for step, slots in enumerate(used) for slot in slots}
+        slots_of_items = [
+            tuple([slot_of.setdefault(buffer, len(slot_of)) for buffer in item.buffers]) for item in items
+        ]
+        last_step = {slot: step for step, slots in enumerate(slots_of_items) for slot in slots}
         steps = []
-        for step, (item, runner, slots) in enumerate(zip(items, runners, used)):
+        for step, (item, runner, slots) in enumerate(zip(items, runners, slots_of_items)):
             plan_steps = tuple(
                 StepOutput(slot, number.get(node, NO_NODE), node.device, node.size, node.dtype, not item.in_place)
                 for slot, node in zip(slots, item.outputs)
             )
-            done = tuple(slot for slot in dict.fromkeys(slots) if last[slot] == step)
-            steps.append(PlanStep(runner, slots, plan_steps, done, item.variables, item.starts))
-        flops, moved = _work_of(items, runners)
+            finished_slots = tuple(slot for slot in dict.fromkeys(slots) if last_step[slot] == step)
+            steps.append(PlanStep(runner, slots, plan_steps, finished_slots, item.variables, item.starts))
+        flops, moved_bytes = _sum_work(items, runners)
         requires = tuple(node for item in items for node in item.requires if node.buffer is None)
         stretches = divide_among_instances(
             range(len(items)),
@@ -213,9 +215,18 @@ class Plan:
         )
         units = [[[steps[step] for step in queue] for queue in queues] for queues in stretches]
         computed = [position for position, node in enumerate(graph.nodes) if node.buffer is None and node.src]
-        chosen: Chosen = itemgetter(*computed) if len(computed) > 1 else tuple
+        select_computed: Chosen = itemgetter(*computed) if len(computed) > 1 else tuple
         nbytes = sum([runner.nbytes for runner in set(runners) if runner is not None])
-        return Plan(units, len(steps), len(slot_of), simplified(flops), simplified(moved), requires, chosen, nbytes)
+        return Plan(
+            units,
+            len(steps),
+            len(slot_of),
+            simplified(flops),
+            simplified(moved_bytes),
+            requires,
+            select_computed,
+            nbytes,
+        )
 
     def run(self, graph: NumberedGraph) -> None:
         """Runs every step for `graph`, which is consumed: its nodes get their buffers and drop their sources.
@@ -229,7 +240,7 @@ class Plan:
         began = time.perf_counter()
         is_first, self.running = not self.running, True  # a finalizer of a freed value may run another graph
         try:
-            units: Units = self._prepared(graph.nodes) if is_first else self.steps
+            units: Units = self._prepare(graph.nodes) if is_first else self.steps
             nodes = graph.nodes
             todo = [[[_with_nodes(unit, nodes) for unit in queue] for queue in queues] for queues in units]
             del nodes
@@ -244,10 +255,10 @@ class Plan:
             self.running = not is_first
         seconds = time.perf_counter() - began
         flops = self.flops if isinstance(self.flops, int) else value_of(self.flops, values)
-        moved = self.bytes_moved if isinstance(self.bytes_moved, int) else value_of(self.bytes_moved, values)
-        GlobalCounters.add(self.count, flops, moved, seconds)
+        moved_bytes = self.bytes_moved if isinstance(self.bytes_moved, int) else value_of(self.bytes_moved, values)
+        GlobalCounters.add(self.count, flops, moved_bytes, seconds)
 
-    def _prepared(self, nodes: list[LazyBuffer]) -> Units:
+    def _prepare(self, nodes: list[LazyBuffer]) -> Units:
         """Returns the steps in groups, for a graph whose nodes have the current references.
 
         nodes: a list that only the caller references.
@@ -266,7 +277,7 @@ class Plan:
             all_steps = [step for queues in self.steps for queue in queues for step in queue]
             # values computed again read no new value
             if all([output.is_new for step in all_steps for output in step.made]):
-                inside_groups = {slot for group in self._groups() for slot in group.offsets}
+                inside_groups = {slot for group in self._make_groups() for slot in group.offsets}
                 omittable = [output for step in all_steps for output in step.made if output.slot in inside_groups]
                 self.nodes = {output.node: output.slot for output in omittable if output.node != NO_NODE}
                 self.unnamed = frozenset([output.slot for output in omittable if output.node == NO_NODE])
@@ -277,11 +288,11 @@ class Plan:
                 omitted = self._find_unneeded(nodes, counts)
             if omitted is not self.omitted:
                 self.omitted = omitted
-                for group in self._groups():
+                for group in self._make_groups():
                     group.omit_buffers(omitted)
         return self.groups
 
-    def _groups(self) -> list[StepGroup]:
+    def _make_groups(self) -> list[StepGroup]:
         return [
             unit for queues in self.groups or () for queue in queues for unit in queue if isinstance(unit, StepGroup)
         ]
@@ -292,8 +303,8 @@ class Plan:
         counts: the number of references to each node in `chosen`. The result is cached for these counts.
         """
         slot_of = {nodes[number]: slot for number, slot in self.nodes.items()}
-        needed = needed_later(nodes, self.chosen, counts, slot_of)
-        slots = self.unnamed.union([slot for node, slot in slot_of.items() if node not in needed])
+        needed_nodes = needed_later(nodes, self.chosen, counts, slot_of)
+        slots = self.unnamed.union([slot for node, slot in slot_of.items() if node not in needed_nodes])
         if len(self.unneeded) >= MOST_PATTERNS:
             self.unneeded.clear()
         self.unneeded[counts] = slots = slots if slots != self.omitted else self.omitted

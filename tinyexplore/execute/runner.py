@@ -65,11 +65,11 @@ class Runner:
 
     def work_ns(self, values: Sequence[int]) -> float:
         """Returns the estimated nanoseconds on one core, for these values of its Variables."""
-        operations, moved = self.operations, self.bytes_moved
-        if type(operations) is int and type(moved) is int:
-            return estimated_ns(operations, moved, self.spec.target)
+        operations, moved_bytes = self.operations, self.bytes_moved
+        if type(operations) is int and type(moved_bytes) is int:
+            return estimated_ns(operations, moved_bytes, self.spec.target)
         bound = dict(zip(self.spec.variables, values))
-        return estimated_ns(value_of(operations, bound), value_of(moved, bound), self.spec.target)
+        return estimated_ns(value_of(operations, bound), value_of(moved_bytes, bound), self.spec.target)
 
 
 __all__ = ["RUNNER_BYTES", "Runner"]

@@ -124,10 +124,10 @@ class Sampling:
         began = self.clock()
         saved = _save_overwritten(waiting, just_ran)
         try:
-            rounds = self._first_runs(waiting, saved)
-            self._undisturbed_rounds(rounds, saved)
+            rounds = self._run_once_each(waiting, saved)
+            self._sample_undisturbed(rounds, saved)
             if self.waited is not None:
-                self._single_samples(rounds, saved)
+                self._sample_single(rounds, saved)
         finally:
             for buffer, content in saved.items():
                 buffer.copyin(content)
@@ -147,7 +147,7 @@ class Sampling:
             for entry in waiting
         ]
 
-    def _first_runs(self, waiting: list[_Waiting], saved: dict[Buffer, bytes]) -> list[_Waiting]:
+    def _run_once_each(self, waiting: list[_Waiting], saved: dict[Buffer, bytes]) -> list[_Waiting]:
         """Runs each launch once without counting it, to find how many samples fit. Launches without samples get a
         reason."""
         samples = []
@@ -170,27 +170,27 @@ class Sampling:
         allowed_s = min(LAUNCH_S, max(0.0, TOTAL_S - planned_s))
         return min(self.count, max(LEAST, int(allowed_s / sample_s)))
 
-    def _undisturbed_rounds(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
+    def _sample_undisturbed(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
         """Takes the samples. If threads waited for a core, replaces disturbed samples by undisturbed ones.
 
         A launch that gets none within CLEAN_S keeps the disturbed ones.
         """
-        began, before = self.clock(), self.waited() if self.waited is not None else None
+        began, waited_before = self.clock(), self.waited() if self.waited is not None else None
         for turn in range(max((entry.count for entry in rounds), default=0)):
             for entry in reversed(rounds) if turn % 2 else rounds:
                 if turn < entry.count:
-                    self._sample(entry, saved)
-        after = self.waited() if self.waited is not None else None
-        if before is None or after is None:
+                    self._sample_entry(entry, saved)
+        waited_after = self.waited() if self.waited is not None else None
+        if waited_before is None or waited_after is None:
             return
         took_s = self.clock() - began
-        share = (after - before) / took_s if took_s > 0 else 0.0
+        share = (waited_after - waited_before) / took_s if took_s > 0 else 0.0
         for entry in rounds:
             entry.waited = share
         if share > MOST_WAITED:
-            self._clean_samples(rounds, saved)
+            self._sample_clean(rounds, saved)
 
-    def _clean_samples(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
+    def _sample_clean(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
         """Takes samples and reads the waiting time of each. Drops samples with more than MOST_WAITED.
 
         Also drops samples of a threaded kernel in which a thread got no core, because the others did its part.
@@ -204,11 +204,11 @@ class Sampling:
             for entry in open_ones:
                 if entry.is_short:
                     self._run(entry, saved)
-                before, used_s, started = self._waited_s(), time.process_time(), self.clock()
+                waited_before, used_s, started = self._waited_s(), time.process_time(), self.clock()
                 (seconds,) = self._run(entry, saved)
                 took_s, used_s = max(self.clock() - started, 1e-9), time.process_time() - used_s
-                share = (self._waited_s() - before) / took_s
-                if share <= MOST_WAITED and used_s >= LEAST_USED * _cores_of(entry.launch) * took_s:
+                share = (self._waited_s() - waited_before) / took_s
+                if share <= MOST_WAITED and used_s >= LEAST_USED * _count_cores_of(entry.launch) * took_s:
                     clean[entry].append((seconds, share))
                 else:
                     dropped += 1
@@ -223,7 +223,7 @@ class Sampling:
     def _waited_s(self) -> float:
         return (self.waited() if self.waited is not None else None) or 0.0
 
-    def _single_samples(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
+    def _sample_single(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
         """Takes the samples on one thread.
 
         They are in a separate block, because a change of the number of threads moves the data between the cores'
@@ -237,7 +237,7 @@ class Sampling:
                 for _ in range(SINGLE if entry.count > LEAST else 1):
                     entry.single += self._run(entry, saved)
 
-    def _sample(self, entry: _Waiting, saved: dict[Buffer, bytes]) -> None:
+    def _sample_entry(self, entry: _Waiting, saved: dict[Buffer, bytes]) -> None:
         if entry.is_short:
             self._run(entry, saved)
         entry.seconds += self._run(entry, saved)
@@ -271,7 +271,7 @@ def _is_threaded(launch: TimedItem) -> bool:
     return launch.runner is not None and launch.runner.spec.thread_extent is not None
 
 
-def _cores_of(launch: TimedItem) -> int:
+def _count_cores_of(launch: TimedItem) -> int:
     """Returns how many cores a threaded kernel can use; 0 for other kernels."""
     return min(launch.runner.spec.thread_extent, thread_count(), core_count()) if _is_threaded(launch) else 0
 
@@ -291,11 +291,11 @@ def seconds_waited() -> float | None:
 
 def _save_overwritten(waiting: list[_Waiting], just_ran: bool) -> dict[Buffer, bytes]:
     """Returns the content of the buffers that further runs overwrite."""
-    written: set[Buffer] = set()
+    written_buffers: set[Buffer] = set()
     for entry in waiting:
         is_fresh = just_ran and entry is waiting[-1]
-        written.update(overwritten_inputs(entry.launch) if is_fresh else _written_buffers(entry.launch))
-    return {buffer: buffer.copyout() for buffer in written}
+        written_buffers.update(overwritten_inputs(entry.launch) if is_fresh else _written_buffers(entry.launch))
+    return {buffer: buffer.copyout() for buffer in written_buffers}
 
 
 def _written_buffers(launch: TimedItem) -> list[Buffer]:
@@ -310,17 +310,17 @@ def overwritten_inputs(launch: TimedItem) -> list[Buffer]:
         return []  # a copy reads one buffer and writes another
     spec = launch.runner.spec
     slot_of = {node: node.src[0].arg for node in spec.uops if node.op is Ops.INDEX and _is_buffer(node.src[0])}
-    read: set[int] = set()
+    read_slots: set[int] = set()
     for node in spec.uops:
         if node.op is Ops.INDEX:
-            read |= {slot_of[source] for source in node.src[1:] if source in slot_of}
+            read_slots |= {slot_of[source] for source in node.src[1:] if source in slot_of}
             continue
         for number, source in enumerate(node.src):
             if source in slot_of and not (node.op is Ops.STORE and number == 0):
-                read.add(slot_of[source])
+                read_slots.add(slot_of[source])
             elif _is_buffer(source):
-                read.add(source.arg)
-    return [launch.buffers[number] for number in sorted(read & spec.writes)]
+                read_slots.add(source.arg)
+    return [launch.buffers[number] for number in sorted(read_slots & spec.writes)]
 
 
 def _is_buffer(node: Any) -> bool:

@@ -53,17 +53,17 @@ def run_divided(bound: Callable[[int, int], None], extent: int | None, work_ns: 
         bound(0, 1)
         return
     threads = thread_count()
-    parts = parts_for(extent, work_ns, threads)
-    if parts == 1:
+    part_count = parts_for(extent, work_ns, threads)
+    if part_count == 1:
         bound(0, extent)
         return
     native = find_native_pool(threads, current_instance.get()) if isinstance(bound, BoundProgram) else None
     if native is not None and isinstance(bound, BoundProgram):
-        native.run(bound, extent, parts)
+        native.run(bound, extent, part_count)
         return
-    parts = min(parts, threads)
-    edges = [extent * part // parts for part in range(parts + 1)]
-    jobs = [Job(partial(bound, edges[part], edges[part + 1])) for part in range(1, parts)]
+    part_count = min(part_count, threads)
+    edges = [extent * part_number // part_count for part_number in range(part_count + 1)]
+    jobs = [Job(partial(bound, edges[part_number], edges[part_number + 1])) for part_number in range(1, part_count)]
     _workers(threads - 1).do(jobs, partial(bound, edges[0], edges[1]))
 
 

@@ -55,12 +55,12 @@ def extract_tensors(value: Any, name: str, tensors: list[tuple[str, Tensor]]) ->
     if isinstance(value, UOp):
         return simplified(unbound(value))
     if isinstance(value, dict):
-        return {key: extract_tensors(part, f"{name}[{key!r}]", tensors) for key, part in value.items()}
+        return {key: extract_tensors(item, f"{name}[{key!r}]", tensors) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        parts = [extract_tensors(part, f"{name}[{number}]", tensors) for number, part in enumerate(value)]
+        items = [extract_tensors(item, f"{name}[{number}]", tensors) for number, item in enumerate(value)]
         if isinstance(value, list):
-            return parts
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+            return items
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     return value
 
 
@@ -71,12 +71,12 @@ def insert_tensors(structure: Any, tensor_of: Callable[[int], Any], values: Mapp
     if isinstance(structure, UOp):
         return rebound(structure, values)
     if isinstance(structure, dict):
-        return {key: insert_tensors(part, tensor_of, values) for key, part in structure.items()}
+        return {key: insert_tensors(item, tensor_of, values) for key, item in structure.items()}
     if isinstance(structure, list):
-        return [insert_tensors(part, tensor_of, values) for part in structure]
+        return [insert_tensors(item, tensor_of, values) for item in structure]
     if isinstance(structure, tuple):
-        parts = [insert_tensors(part, tensor_of, values) for part in structure]
-        return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
+        items = [insert_tensors(item, tensor_of, values) for item in structure]
+        return type(structure)(*items) if hasattr(structure, "_fields") else tuple(items)
     return structure
 
 
@@ -97,14 +97,14 @@ class Arguments:
         """Raises JitError if these arguments, apart from tensors, differ from the captured ones."""
         if list(self.structure) != list(captured.structure):
             raise JitError(
-                f"captured with {_names_text(captured.structure)}, called with {_names_text(self.structure)}: "
+                f"captured with {_join_names(captured.structure)}, called with {_join_names(self.structure)}: "
                 "a replay needs the same arguments; use a TinyJit of its own for each form, or reset()"
             )
         for name, structure in self.structure.items():
-            before = captured.structure[name]
-            if not _is_same(structure, before):
+            captured_structure = captured.structure[name]
+            if not _is_same(structure, captured_structure):
                 raise JitError(
-                    f"{name} was captured as {_described(before)}, and is now {_described(structure)}: only "
+                    f"{name} was captured as {_describe(captured_structure)}, and is now {_describe(structure)}: only "
                     "tensors may change between calls; pass a Tensor, use a separate TinyJit for each value, or reset()"
                 )
 
@@ -120,8 +120,8 @@ def values_in(args: Any, tensors: Sequence[tuple[str, Tensor]] = ()) -> dict[UOp
         elif isinstance(value, dict):
             look(tuple(value.values()))
         elif isinstance(value, (list, tuple)):
-            for part in value:
-                look(part)
+            for item in value:
+                look(item)
 
     try:
         look(args)
@@ -132,22 +132,22 @@ def values_in(args: Any, tensors: Sequence[tuple[str, Tensor]] = ()) -> dict[UOp
     return values
 
 
-def _is_same(value: Any, before: Any) -> bool:
-    if value is before:
+def _is_same(value: Any, captured_value: Any) -> bool:
+    if value is captured_value:
         return True
-    if type(value) is not type(before):
+    if type(value) is not type(captured_value):
         return False
     if isinstance(value, dict):
-        return list(value) == list(before) and all(_is_same(value[key], before[key]) for key in value)
+        return list(value) == list(captured_value) and all(_is_same(value[key], captured_value[key]) for key in value)
     if isinstance(value, (list, tuple)):
-        return len(value) == len(before) and all(_is_same(a, b) for a, b in zip(value, before))
+        return len(value) == len(captured_value) and all(_is_same(a, b) for a, b in zip(value, captured_value))
     try:
-        return bool(value == before)
+        return bool(value == captured_value)
     except Exception:  # values that cannot be compared (arrays, for example) do not count as equal
         return False
 
 
-def _described(structure: Any) -> str:
+def _describe(structure: Any) -> str:
     """Writes the structure as source text. Variables have names and bounds."""
     if isinstance(structure, UOp):
         bounds = ", ".join(
@@ -157,7 +157,7 @@ def _described(structure: Any) -> str:
     return repr(structure)
 
 
-def _names_text(structure: dict[str, Any]) -> str:
+def _join_names(structure: dict[str, Any]) -> str:
     return ", ".join(structure) or "no arguments"
 
 

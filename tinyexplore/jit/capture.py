@@ -116,13 +116,13 @@ def _capture_call(
     argument_tensors = [tensor for _, tensor in arguments.tensors]
     settle(argument_tensors)
     settle(tensors)
-    before = {id(tensor): (tensor, tensor.lazydata) for tensor in live_tensors()}
-    _make_private([*tensors, *argument_tensors], before)
-    notes = Notes(about_to_change=partial(_bring_into_memory, before=before, executed=executed))
-    executed.given = _copy_to_own_memory(in_part, before, notes)
+    values_before = {id(tensor): (tensor, tensor.lazydata) for tensor in live_tensors()}
+    _make_private([*tensors, *argument_tensors], values_before)
+    notes = Notes(about_to_change=partial(_bring_into_memory, values_before=values_before, executed=executed))
+    executed.given = _copy_to_own_memory(in_part, values_before, notes)
     conditions: list[UOp] = []
     run = partial(
-        _call_and_realize, executed, notes, before, lambda: guarded(conditions, partial(fxn, *args, **kwargs))
+        _call_and_realize, executed, notes, values_before, lambda: guarded(conditions, partial(fxn, *args, **kwargs))
     )
     result, names, changed, values = undo_on_error(notes, lambda: engine.capturing(executed, run))
     if not executed.items:
@@ -130,74 +130,83 @@ def _capture_call(
             f"{getattr(fxn, '__qualname__', fxn)} realized nothing: TinyJit replays kernels, so a function must "
             "compute tensors (and return them, assign them, or call .realize())"
         )
-    written = written_by(executed.items)
+    written_buffers = written_by(executed.items)
     numbers = {id(tensor): number for number, tensor in reversed(list(enumerate(argument_tensors)))}
-    outside = [(tensor, old) for tensor, old in changed if id(tensor) not in numbers]
-    _check_state(outside, written - executed.given, before, notes, result)
+    changed_state = [(tensor, old) for tensor, old in changed if id(tensor) not in numbers]
+    _check_state(changed_state, written_buffers - executed.given, values_before, notes, result)
     structure = extract_tensors(result, "result", [])
     settled = {id(tensor) for tensor, _ in changed} | numbers.keys()
-    others = [pair for key, pair in before.items() if key not in settled]
+    watched_pairs = [pair for key, pair in values_before.items() if key not in settled]
     _check_variables(executed.items, arguments)
     call = CapturedCall(
         arguments,
-        [before[id(tensor)][1] for tensor in argument_tensors],
+        [values_before[id(tensor)][1] for tensor in argument_tensors],
         executed.items,
-        [State(tensor, old, tensor.lazydata) for tensor, old in outside],
-        _assigned_arguments(changed, numbers, before),
+        [State(tensor, old, tensor.lazydata) for tensor, old in changed_state],
+        _find_assigned_arguments(changed, numbers, values_before),
         notes.keys,
         structure,
-        [_output(tensor, numbers, before, values) for _, tensor in names],
-        others,
-        [(tensor, old) for tensor, old in others if _is_baked(old, executed, written)],
-        [number for key, number in numbers.items() if not written.isdisjoint(own_buffers(before[key][1]))],
+        [_describe_output(tensor, numbers, values_before, values) for _, tensor in names],
+        watched_pairs,
+        [(tensor, old) for tensor, old in watched_pairs if _is_baked(old, executed, written_buffers)],
+        [
+            number
+            for key, number in numbers.items()
+            if not written_buffers.isdisjoint(own_buffers(values_before[key][1]))
+        ],
     )
-    call.requirements = _requirements(conditions, arguments)
+    call.requirements = _make_requirements(conditions, arguments)
     return call, argument_tensors
 
 
 def _check_state(
-    outside: list[tuple[Tensor, LazyBuffer]],
-    written: set[Buffer],
-    before: dict[int, tuple[Tensor, LazyBuffer]],
+    changed_state: list[tuple[Tensor, LazyBuffer]],
+    written_buffers: set[Buffer],
+    values_before: dict[int, tuple[Tensor, LazyBuffer]],
     notes: Notes,
     result: Any,
 ) -> None:
     """Raises CaptureLater if a changed tensor that is not an argument cannot become state of the replay.
 
-    outside: the changed tensors that are not arguments, each with its value before the call.
+    changed_state: the changed tensors that are not arguments, each with its value before the call.
     """
-    for tensor, old in outside:
-        if problem := _why_not_state(tensor, old, written, before):
-            tensors = [other for other, _ in outside]
-            raise CaptureLater(problem, result, tensors, [other for other in tensors if id(other) in notes.in_part])
+    for tensor, old in changed_state:
+        if problem := _find_state_problem(tensor, old, written_buffers, values_before):
+            tensors = [changed_tensor for changed_tensor, _ in changed_state]
+            raise CaptureLater(
+                problem,
+                result,
+                tensors,
+                [changed_tensor for changed_tensor in tensors if id(changed_tensor) in notes.in_part],
+            )
 
 
-def _assigned_arguments(
+def _find_assigned_arguments(
     changed: list[tuple[Tensor, LazyBuffer]],
     numbers: dict[int, int],
-    before: dict[int, tuple[Tensor, LazyBuffer]],
+    values_before: dict[int, tuple[Tensor, LazyBuffer]],
 ) -> list[tuple[int, LazyBuffer]]:
     """Returns the numbers of the arguments to which the call gave new memory, with their new values."""
     return [
         (numbers[id(tensor)], tensor.lazydata)
         for tensor, _ in changed
-        if id(tensor) in numbers and own_buffers(tensor.lazydata) != own_buffers(before[id(tensor)][1])
+        if id(tensor) in numbers and own_buffers(tensor.lazydata) != own_buffers(values_before[id(tensor)][1])
     ]
 
 
-def _output(
+def _describe_output(
     tensor: Tensor,
     numbers: dict[int, int],
-    before: dict[int, tuple[Tensor, LazyBuffer]],
+    values_before: dict[int, tuple[Tensor, LazyBuffer]],
     values: dict[int, LazyBuffer],
 ) -> Output:
     """Describes a tensor of the result: an existing tensor, or the value of a new one."""
-    if id(tensor) in before:
+    if id(tensor) in values_before:
         return Output(numbers.get(id(tensor)), tensor, None)
     return Output(None, None, values[id(tensor)])
 
 
-def _requirements(conditions: list[UOp], arguments: Arguments) -> list[Requirement]:
+def _make_requirements(conditions: list[UOp], arguments: Arguments) -> list[Requirement]:
     """Returns the conditions on the arguments' Variables. A Variable that `fxn` binds counts as a constant."""
     return [
         Requirement(condition, None, "what was captured")
@@ -207,7 +216,10 @@ def _requirements(conditions: list[UOp], arguments: Arguments) -> list[Requireme
 
 
 def _call_and_realize(
-    executed: ExecutionCapture, notes: Notes, before: dict[int, tuple[Tensor, LazyBuffer]], call: Callable[[], Any]
+    executed: ExecutionCapture,
+    notes: Notes,
+    values_before: dict[int, tuple[Tensor, LazyBuffer]],
+    call: Callable[[], Any],
 ) -> tuple[Any, list[tuple[str, Tensor]], list[tuple[Tensor, LazyBuffer]], dict[int, LazyBuffer]]:
     """Calls the function and realizes its result and the tensors that it changed.
 
@@ -221,23 +233,24 @@ def _call_and_realize(
     changed = [
         (tensor, old)
         for tensor, old in notes.changed.values()
-        if id(tensor) in before and tensor.lazydata is not old and isinstance(tensor, Tensor)
+        if id(tensor) in values_before and tensor.lazydata is not old and isinstance(tensor, Tensor)
     ]
-    new_tensors = [tensor for _, tensor in names if id(tensor) not in before]
+    new_tensors = [tensor for _, tensor in names if id(tensor) not in values_before]
     engine.realize([tensor.lazydata for tensor in (*(tensor for tensor, _ in changed), *new_tensors)])
-    written = written_by(executed.items)
-    used: set[Buffer] = set()
+    written_buffers = written_by(executed.items)
+    used_buffers: set[Buffer] = set()
     for tensor, old in changed:
         is_in_place = buffers_of(tensor.lazydata) == buffers_of(old)
-        unavailable = used if is_in_place else used | executed.given  # memory written in place stays with its tensor
-        if not is_packed(tensor.lazydata) or not _is_free(tensor.lazydata, written, unavailable):
+        # memory written in place stays with its tensor
+        unavailable = used_buffers if is_in_place else used_buffers | executed.given
+        if not is_packed(tensor.lazydata) or not _is_free(tensor.lazydata, written_buffers, unavailable):
             tensor.lazydata = tensor.lazydata.packed()
             engine.realize([tensor.lazydata])
-        used.update(own_buffers(tensor.lazydata))
+        used_buffers.update(own_buffers(tensor.lazydata))
     values: dict[int, LazyBuffer] = {}
     for tensor in new_tensors:
         value = in_memory(tensor.lazydata)
-        if not _is_free(value, written, used | executed.given) or is_symbolic_view(value):
+        if not _is_free(value, written_buffers, used_buffers | executed.given) or is_symbolic_view(value):
             value = value.packed()
             engine.realize([value])
         values[id(tensor)] = value
@@ -246,14 +259,18 @@ def _call_and_realize(
     return result, names, changed, values
 
 
-def _is_free(value: LazyBuffer, written: set[Buffer], unavailable: set[Buffer]) -> bool:
+def _is_free(value: LazyBuffer, written_buffers: set[Buffer], unavailable: set[Buffer]) -> bool:
     """Whether all of the value is in memory that the captured kernels write and that nothing else uses."""
-    return all(buffer is not None and buffer in written and buffer not in unavailable for buffer in buffers_of(value))
+    return all(
+        buffer is not None and buffer in written_buffers and buffer not in unavailable for buffer in buffers_of(value)
+    )
 
 
-def _is_baked(value: LazyBuffer, executed: ExecutionCapture, written: set[Buffer]) -> bool:
+def _is_baked(value: LazyBuffer, executed: ExecutionCapture, written_buffers: set[Buffer]) -> bool:
     """Whether the captured kernels contain the value as a constant, or compute it: a replay does not read it again."""
-    return any(part in executed.used and (part.buffer is None or part.buffer in written) for part in parts_of(value))
+    return any(
+        part in executed.used and (part.buffer is None or part.buffer in written_buffers) for part in parts_of(value)
+    )
 
 
 def in_memory(value: LazyBuffer) -> LazyBuffer:
@@ -286,13 +303,13 @@ def _check_variables(items: list[ExecItem], arguments: Arguments) -> None:
                 )
 
 
-def _make_private(tensors: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]]) -> None:
+def _make_private(tensors: list[Tensor], values_before: dict[int, tuple[Tensor, LazyBuffer]]) -> None:
     """Copies each tensor that shares memory with another one, so that a replay can distinguish reads of the two.
 
     tensors: those that the call assigns to, and the arguments.
     """
     owners: dict[Buffer, int] = {}
-    for _, value in before.values():
+    for _, value in values_before.values():
         for buffer in buffers_of(value):
             if buffer is not None:
                 owners[buffer] = owners.get(buffer, 0) + 1
@@ -300,15 +317,17 @@ def _make_private(tensors: list[Tensor], before: dict[int, tuple[Tensor, LazyBuf
         if any(owners.get(part.buffer, 0) > 1 for part in parts_of(tensor.lazydata) if part.buffer is not None):
             tensor.lazydata = tensor.lazydata.packed()
             engine.realize([tensor.lazydata])
-            before[id(tensor)] = (tensor, tensor.lazydata)
+            values_before[id(tensor)] = (tensor, tensor.lazydata)
 
 
-def _bring_into_memory(tensor: Base, before: dict[int, tuple[Tensor, LazyBuffer]], executed: ExecutionCapture) -> None:
+def _bring_into_memory(
+    tensor: Base, values_before: dict[int, tuple[Tensor, LazyBuffer]], executed: ExecutionCapture
+) -> None:
     """Realizes the old value of `tensor`, which the call is about to change, outside of the capture.
 
     Example: a lazy gradient of an earlier call. If captured kernels have already used the value, nothing is done.
     """
-    old_tensor, value = before.get(id(tensor), (None, None))
+    old_tensor, value = values_before.get(id(tensor), (None, None))
     if old_tensor is None or value is None or tensor.lazydata is not value or is_packed(value):
         return
     if not any(part in executed.used for part in parts_of(value)):
@@ -317,7 +336,7 @@ def _bring_into_memory(tensor: Base, before: dict[int, tuple[Tensor, LazyBuffer]
 
 
 def _copy_to_own_memory(
-    in_part: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]], notes: Notes
+    in_part: list[Tensor], values_before: dict[int, tuple[Tensor, LazyBuffer]], notes: Notes
 ) -> set[Buffer]:
     """Copies the tensors `in_part` to new memory, to which nothing else refers. Returns that memory.
 
@@ -330,32 +349,32 @@ def _copy_to_own_memory(
         notes.kept[id(tensor)] = tensor.lazydata
         tensor.lazydata = tensor.lazydata.packed()
         engine.realize([tensor.lazydata])
-        before[id(tensor)] = (tensor, tensor.lazydata)
+        values_before[id(tensor)] = (tensor, tensor.lazydata)
         assert tensor.lazydata.buffer is not None
         overwritable.add(tensor.lazydata.buffer)
     return overwritable
 
 
-def _why_not_state(
-    tensor: Tensor, old: LazyBuffer, written: set[Buffer], before: dict[int, tuple[Tensor, LazyBuffer]]
+def _find_state_problem(
+    tensor: Tensor, old: LazyBuffer, written_buffers: set[Buffer], values_before: dict[int, tuple[Tensor, LazyBuffer]]
 ) -> str | None:
     """Returns the reason why this capture cannot be replayed, or None.
 
     The captured call assigned to `tensor`. A replay finds the reads of its old value by their memory. So that value
     needs memory before the call, and no other tensor may use the same memory.
     """
-    if not is_packed(old) or not written.isdisjoint(own_buffers(old)):
+    if not is_packed(old) or not written_buffers.isdisjoint(own_buffers(old)):
         return (
             f"{tensor!r} was assigned to, and its value did not lie in memory when the captured call began: "
             "realize() it before"
         )
     old_buffers = set(own_buffers(old))
-    for other, value in before.values():
-        if other is not tensor and not old_buffers.isdisjoint(
+    for other_tensor, value in values_before.values():
+        if other_tensor is not tensor and not old_buffers.isdisjoint(
             buffer for buffer in buffers_of(value) if buffer is not None
         ):
             return (
                 f"{tensor!r} was assigned to in the captured call, not in the one before, and shares its memory with "
-                f"{other!r}: assign clones (.clone().realize()), so that reads of the two can be distinguished"
+                f"{other_tensor!r}: assign clones (.clone().realize()), so that reads of the two can be distinguished"
             )
     return None

@@ -25,9 +25,9 @@ def make_entry(replay: CallReplay) -> NativeEntry | None:
     An entry only compares arguments and runs one batch of machine code. It supports tensors as arguments and new
     tensors as results, but no random numbers and no state.
     """
-    batch = _only_batch(replay)
-    results = _new_results(replay)
-    if batch is None or not results or not _only_compares(replay) or not _runs_briefly(replay):
+    batch = _find_only_batch(replay)
+    results = _find_new_results(replay)
+    if batch is None or not results or not _needs_only_comparison(replay) or not _runs_briefly(replay):
         return None
     if not has_entries(Tensor, LazyBuffer):
         return None
@@ -42,7 +42,7 @@ def make_entry(replay: CallReplay) -> NativeEntry | None:
         (Tensor, "training"),
         "lazydata",
         LazyBuffer,
-        [_argument(slot) for slot in replay.slots],
+        [_describe_argument(slot) for slot in replay.slots],
         replay.written,
         (config_variable(), engine.capture_variable(), engine.cache_scope_variable()),
         [{name: getattr(tensor, name, None) for name in names} for tensor in tensors],
@@ -50,7 +50,7 @@ def make_entry(replay: CallReplay) -> NativeEntry | None:
     )
 
 
-def _only_batch(replay: CallReplay) -> Batch | None:
+def _find_only_batch(replay: CallReplay) -> Batch | None:
     """Returns the machine-code batch of `replay`; None if `replay` launches anything else."""
     if len(replay.steps[0]) != 1:
         return None
@@ -63,14 +63,14 @@ def _runs_briefly(replay: CallReplay) -> bool:
     return sum(0 if item.runner is None else item.runner.work_ns(()) for item in replay.items) <= LONGEST_NS
 
 
-def _only_compares(replay: CallReplay) -> bool:
+def _needs_only_comparison(replay: CallReplay) -> bool:
     """Whether a call only needs to compare its arguments: no state, no random keys, no argument given twice."""
     if not replay.plain or replay.changes or replay.keys or replay.same:
         return False
     return len(replay.slots) <= MOST_ARGUMENTS
 
 
-def _new_results(replay: CallReplay) -> list[LazyBuffer]:
+def _find_new_results(replay: CallReplay) -> list[LazyBuffer]:
     """Returns the values of the result: one new tensor, or a tuple or list of new tensors; [] for any other result."""
     structure = replay.captured.structure
     leaves = [structure] if isinstance(structure, Leaf) else structure
@@ -82,7 +82,7 @@ def _new_results(replay: CallReplay) -> list[LazyBuffer]:
     return [cast("LazyBuffer", values[leaf.number]) for leaf in leaves]
 
 
-def _argument(slot: Slot) -> Argument | None:
+def _describe_argument(slot: Slot) -> Argument | None:
     """Describes the values that may replace an argument; None if only the captured value is allowed."""
     like = slot.like
     if type(like) is not LazyBuffer or len(slot.places) != 1 or slot.places[0].others:

@@ -16,21 +16,21 @@ def prune(call: CapturedCall) -> set[Buffer]:
     They ran when the call was captured, and their results remain. Assignments to the tensors that they read are no
     longer followed: such an assignment requires a new capture. The memory of a result is written in every call.
     """
-    changing = _changing_buffers(call)
+    changing = _find_changing_buffers(call)
     remaining = [item for item in call.items if _depends_on(item, changing)]
     if not remaining or len(remaining) == len(call.items):
         return set()
     unchanging_items = [item for item in call.items if not _depends_on(item, changing)]
-    read = read_by(unchanging_items)
+    read_buffers = read_by(unchanging_items)
     call.items = remaining
     baked = {id(tensor) for tensor, _ in call.baked}
     for tensor, value in call.others:
-        if id(tensor) not in baked and not read.isdisjoint(buffers_of(value)):
+        if id(tensor) not in baked and not read_buffers.isdisjoint(buffers_of(value)):
             call.baked.append((tensor, value))
     return written_by(unchanging_items)
 
 
-def _changing_buffers(call: CapturedCall) -> set[Buffer]:
+def _find_changing_buffers(call: CapturedCall) -> set[Buffer]:
     """Returns the buffers that may have another content, or be another buffer, in another call."""
     changing = set(call.keys)
     for state in call.states:

@@ -43,17 +43,17 @@ class State:
     stays: whether only parts of it are written, in its single buffer.
     """
 
-    def __init__(self, tensor: Tensor, before: LazyBuffer, after: LazyBuffer) -> None:
-        if not is_alike(before, after):
+    def __init__(self, tensor: Tensor, old_value: LazyBuffer, new_value: LazyBuffer) -> None:
+        if not is_alike(old_value, new_value):
             raise JitError(
-                f"{tensor!r} was {describe(before)} before the captured call and is {describe(after)} after it: "
+                f"{tensor!r} was {describe(old_value)} before the captured call and is {describe(new_value)} after it: "
                 "a replay needs it to stay as it is; shard it as it is to be before the first call"
             )
-        self.tensor, self.before = tensor, own_buffers(before)
-        self.stays = own_buffers(after) == self.before
-        other = after if self.stays else allocate_like(after)
-        self.values = (after, other)  # (buffers read in turn 0, buffers read in turn 1)
-        self.buffers = (own_buffers(after), own_buffers(other))
+        self.tensor, self.before = tensor, own_buffers(old_value)
+        self.stays = own_buffers(new_value) == self.before
+        second_value = new_value if self.stays else allocate_like(new_value)
+        self.values = (new_value, second_value)  # (buffers read in turn 0, buffers read in turn 1)
+        self.buffers = (own_buffers(new_value), own_buffers(second_value))
 
 
 @dataclass(eq=False)
@@ -116,11 +116,13 @@ class CapturedCall:
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state to pickle: of other tensors only those that kernels read, of intermediates only their
         existence."""
-        read = read_by(self.items)
-        others = [(tensor, value) for tensor, value in self.others if not read.isdisjoint(buffers_of(value))]
+        read_buffers = read_by(self.items)
+        read_pairs = [
+            (tensor, value) for tensor, value in self.others if not read_buffers.isdisjoint(buffers_of(value))
+        ]
         empty = {buffer: Buffer(buffer.device, buffer.size, buffer.dtype) for buffer in self.shared}
         items = engine.with_other_buffers(self.items, empty)
-        return {**vars(self), "others": others, "items": items, "memory": [], "shared": list(empty.values())}
+        return {**vars(self), "others": read_pairs, "items": items, "memory": [], "shared": list(empty.values())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -152,11 +154,11 @@ def read_by(items: Iterable[ExecItem]) -> set[Buffer]:
     return {buffer for item in items for buffer in item.buffers[outputs_of(item) :]}
 
 
-def _costs(items: list[ExecItem]) -> tuple[int, Any, Any]:
+def _sum_costs(items: list[ExecItem]) -> tuple[int, Any, Any]:
     """Returns the number of launches, floating-point operations and bytes moved of one replay."""
     flops = sum(0 if item.runner is None else item.runner.flops for item in items)
-    moved = sum(item.bytes_moved if item.runner is None else item.runner.bytes_moved for item in items)
-    return len(items), simplified(flops), simplified(moved)
+    moved_bytes = sum(item.bytes_moved if item.runner is None else item.runner.bytes_moved for item in items)
+    return len(items), simplified(flops), simplified(moved_bytes)
 
 
 class CallReplay:
@@ -192,14 +194,14 @@ class CallReplay:
         with engine.console():
             engine.record_launches(self.turns[0])
         self.is_native = all(isinstance(step, Batch) for steps in self.steps for step in steps)
-        self.costs = _costs(self.items)
+        self.costs = _sum_costs(self.items)
         # The values of Variables that the kernels of each turn have; None: the other turn may have changed them.
         self.given: list[dict[UOp, int] | None] = [self.captured.values for _ in self.turns]
 
     def _bind_arguments(self, all_items: list[ExecItem]) -> None:
         """Finds the kernel operands (in all kernels, `all_items`) that each argument and each new result fills."""
         captured = self.captured
-        self.slots = self._argument_slots(all_items)
+        self.slots = self._make_argument_slots(all_items)
         self.in_place = [(number, self.slots[number]) for number in captured.in_place]
         lent = {captured.given[number].buffer for number in captured.in_place}
         self.written = frozenset(buffer.address for buffer in written_by(all_items) - lent)
@@ -210,9 +212,9 @@ class CallReplay:
         self.altered = sorted({*captured.in_place, *[number for number, _ in self.assigned]})
         tensors = [tensor for _, tensor in captured.arguments.tensors]
         self.one = {  # (changed argument, argument) that were one tensor when captured
-            (number, other)
+            (number, result_number)
             for number in self.altered
-            for other, tensor in enumerate(tensors)
+            for result_number, tensor in enumerate(tensors)
             if tensor is tensors[number]
         }
 
@@ -231,9 +233,9 @@ class CallReplay:
                 [partial(self.seen.clear), see, Epoch.advance, see, partial(self.at.__setitem__, 0, following)]
             )
             self.after.append([state.values[following] for state in self.states])
-            written = written_by(items)
-            read = [buffer for state in self.states for buffer in state.buffers[turn]]
-            self.overwritten.append([buffer for buffer in read if buffer in written])
+            written_buffers = written_by(items)
+            state_buffers = [buffer for state in self.states for buffer in state.buffers[turn]]
+            self.overwritten.append([buffer for buffer in state_buffers if buffer in written_buffers])
 
     def _classify_call(self) -> None:
         """Decides whether calls need not unpack their arguments (`plain`) and need not build a nested result
@@ -276,19 +278,19 @@ class CallReplay:
         """`items`, under TinyJit's name for them."""
         return self.items
 
-    def _argument_slots(self, all_items: list[ExecItem]) -> list[Slot]:
+    def _make_argument_slots(self, all_items: list[ExecItem]) -> list[Slot]:
         """Returns one slot for each tensor argument. A tensor that is given twice has uses only in its first slot."""
         slots: list[Slot] = []
         # pairs of (argument, part of it) with the same buffer
         self.same: list[tuple[tuple[int, int], tuple[int, int]]] = []
-        first: dict[Buffer, tuple[int, int]] = {}
+        first_position: dict[Buffer, tuple[int, int]] = {}
         for number, ((name, _), value) in enumerate(zip(self.captured.arguments.tensors, self.captured.given)):
             new_buffers = set()
-            for part, buffer in enumerate(own_buffers(value)):
-                if buffer in first:
-                    self.same.append((first[buffer], (number, part)))
+            for part_number, buffer in enumerate(own_buffers(value)):
+                if buffer in first_position:
+                    self.same.append((first_position[buffer], (number, part_number)))
                 else:
-                    first[buffer] = (number, part)
+                    first_position[buffer] = (number, part_number)
                     new_buffers.add(buffer)
             slots.append(Slot(name, value, new_buffers, all_items))
         tensors = [tensor for _, tensor in self.captured.arguments.tensors]
@@ -316,10 +318,10 @@ class CallReplay:
         """
         argument_buffers = {buffer for value in self.captured.given for buffer in own_buffers(value)}
         argument_buffers.update(buffer for state in self.states for buffer in state.before)
-        outside = read_by(self.captured.items) - written_by(self.captured.items) - argument_buffers
+        outer_buffers = read_by(self.captured.items) - written_by(self.captured.items) - argument_buffers
         sharers: dict[Buffer | None, int] = {}
         readers = [
-            (tensor, value) for tensor, value in self.captured.others if not outside.isdisjoint(buffers_of(value))
+            (tensor, value) for tensor, value in self.captured.others if not outer_buffers.isdisjoint(buffers_of(value))
         ]
         for _, value in readers:
             for buffer in buffers_of(value):
@@ -346,32 +348,35 @@ class CallReplay:
         for tensor, value in self.fixed:
             if tensor.lazydata is not value:
                 return False
-        moved = []
+        moved_states = []
         for state in self.states:
             value, expected = state.tensor.lazydata, state.values[self.next_turn]
             if value is not expected:
                 if not is_alike(value, expected):
                     return False
                 engine.realize([value])
-                moved.append((state, [engine.read(part).copyout() for part in parts_of(value)]))
+                moved_states.append((state, [engine.read(part).copyout() for part in parts_of(value)]))
         for tensor, slot in self.watched:
             if tensor.lazydata is not slot.last:
                 if not is_alike(tensor.lazydata, slot.like):
                     return False
                 slot.take(tensor.lazydata, self.written)
         copies: list[partial[Any]] = []  # all sources have been read: tensors may have exchanged values
-        for state, content in moved:
+        for state, content in moved_states:
             for buffer, data in zip(state.buffers[self.next_turn], content):
                 buffer.memory.settle()
                 copies.append(partial(ctypes.memmove, buffer.address, data, len(data)))
-        tensors, values = [state.tensor for state, _ in moved], [state.values[self.next_turn] for state, _ in moved]
+        tensors, values = (
+            [state.tensor for state, _ in moved_states],
+            [state.values[self.next_turn] for state, _ in moved_states],
+        )
         values_alive = [tensor.lazydata for tensor in tensors]
         run_uninterrupted(copies, tensors, "lazydata", values)
         del values_alive
         self.epoch = epoch
         return True
 
-    def _checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
+    def _check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
         arguments = Arguments(args, kwargs)
         arguments.check(self.captured.arguments)
         if self.captured.values:
@@ -409,13 +414,13 @@ class CallReplay:
             )
         arguments: Any = args
         if kwargs or not self.plain or len(args) != self.count:
-            arguments = self._checked(args, kwargs)
+            arguments = self._check(args, kwargs)
         try:
             for slot, tensor in zip(self.slots, arguments):
                 if tensor.lazydata is not slot.last:
                     slot.take(tensor.lazydata, self.written)
         except AttributeError:  # an argument is not a tensor
-            self._checked(args, kwargs)
+            self._check(args, kwargs)
             raise
         if self.same:
             self._check_same(arguments)
@@ -460,19 +465,19 @@ class CallReplay:
             step()
         if exchange is not None:
             run_uninterrupted(*exchange)
-        kernels, flops, moved = self.costs
+        kernels, flops, moved_bytes = self.costs
         if self.values:
-            flops, moved = value_of(flops, self.values), value_of(moved, self.values)
-        GlobalCounters.add(kernels, flops, moved, perf_counter() - began)
+            flops, moved_bytes = value_of(flops, self.values), value_of(moved_bytes, self.values)
+        GlobalCounters.add(kernels, flops, moved_bytes, perf_counter() - began)
 
     def _run_with_copies(self, exchange: Exchange, overwritten: list[Buffer]) -> None:
         copies = [(buffer.address, buffer.copyout()) for buffer in overwritten]
         undo = [partial(ctypes.memmove, address, content, len(content)) for address, content in copies]
-        done: list[bool] = []
+        has_run: list[bool] = []
         try:
-            self._run(([*exchange[0], partial(done.append, True)], *exchange[1:]), [])
+            self._run(([*exchange[0], partial(has_run.append, True)], *exchange[1:]), [])
         except BaseException:
-            if not done:
+            if not has_run:
                 for buffer in overwritten:  # launched kernels still write there
                     buffer.memory.settle()
                 run_uninterrupted(undo)
@@ -517,25 +522,31 @@ class CallReplay:
     def _check_changed(self, arguments: list[Tensor]) -> None:
         """Raises JitError if a tensor that the call changes is also another argument, unless it was when captured."""
         for number in self.altered:
-            for other, tensor in enumerate(arguments):
-                if tensor is arguments[number] and other != number and (number, other) not in self.one:
+            for other_number, tensor in enumerate(arguments):
+                if tensor is arguments[number] and other_number != number and (number, other_number) not in self.one:
                     raise JitError(
                         f"{self.slots[number].name}, which the captured call assigned to, is now the same tensor as "
-                        f"{self.slots[other].name}, and was another one: capture with one tensor for both"
+                        f"{self.slots[other_number].name}, and was another one: capture with one tensor for both"
                     )
 
     def _check_same(self, arguments: list[Tensor]) -> None:
-        for (first, part), (second, other_part) in self.same:
-            if parts_of(arguments[first].lazydata)[part] is not parts_of(arguments[second].lazydata)[other_part]:
-                names = f"{self.slots[second].name} was captured as the same tensor as {self.slots[first].name}"
-                raise JitError(f"{names}, and is now another one: capture with two tensors")
+        for (first_number, first_part), (second_number, second_part) in self.same:
+            if (
+                parts_of(arguments[first_number].lazydata)[first_part]
+                is not parts_of(arguments[second_number].lazydata)[second_part]
+            ):
+                names = self.slots[second_number].name, self.slots[first_number].name
+                raise JitError(
+                    f"{names[0]} was captured as the same tensor as {names[1]}, and is now another one: "
+                    "capture with two tensors"
+                )
 
     def hand_over(self, arguments: list[Tensor], values: Mapping[UOp, int]) -> None:
         """Gives arguments that the captured call assigned to copies of their new values, in separate memory."""
         for number, value in self.assigned:
             copy = allocate_like(value)
-            for to, source in zip(own_buffers(copy), own_buffers(value)):
-                copy_bytes(to, source)
+            for target, source in zip(own_buffers(copy), own_buffers(value)):
+                copy_bytes(target, source)
             arguments[number].lazydata = rebound_shape(copy, values)
 
 
@@ -548,13 +559,13 @@ def _replay_again(captured: CapturedCall, training: bool, turn: int) -> CallRepl
 
 def _exchange_buffers(items: list[ExecItem], states: list[State], turn: int) -> list[ExecItem]:
     """Returns `items` that read the state from its buffer `turn` and write it to the other one."""
-    other: dict[Buffer, Buffer] = {}
+    replacements: dict[Buffer, Buffer] = {}
     for state in states:
-        other.update(zip(state.before, state.buffers[turn]))
-        other.update(zip(state.buffers[0], state.buffers[1 - turn]))
+        replacements.update(zip(state.before, state.buffers[turn]))
+        replacements.update(zip(state.buffers[0], state.buffers[1 - turn]))
     pairs = []
     for item in items:
-        buffers = tuple(other.get(buffer, buffer) for buffer in item.buffers)
+        buffers = tuple(replacements.get(buffer, buffer) for buffer in item.buffers)
         pairs.append(
             item if buffers == item.buffers else ExecItem(item.item, item.runner, None, buffers, values=item.values)
         )

@@ -24,13 +24,13 @@ class Slot:
     own: the buffers that only this slot represents; the others have their uses in another slot.
     """
 
-    def __init__(self, name: str, like: LazyBuffer, own: Collection[Buffer], items: Iterable[ExecItem]) -> None:
+    def __init__(self, name: str, like: LazyBuffer, own_memory: Collection[Buffer], items: Iterable[ExecItem]) -> None:
         self.name, self.like = name, like
         self.shape = unbound(like.shape)
         self.last: LazyBuffer | None = None  # the current value
         self.is_written = False  # whether parts of it are written in place: `lend` sets it, for one call
         all_items = list(items)
-        self.places = [BufferUses(buffer, all_items if buffer in own else ()) for buffer in own_buffers(like)]
+        self.places = [BufferUses(buffer, all_items if buffer in own_memory else ()) for buffer in own_buffers(like)]
 
     def take(self, value: LazyBuffer, written: frozenset[int]) -> None:
         """Sets the value to `value`. `written`: the addresses that the replay itself writes."""
@@ -90,8 +90,8 @@ class BufferUses:
         self.others: list[tuple[ExecItem, int]] = []
         self.aligned = False
         for item in items:
-            for number, used in enumerate(item.buffers):
-                if used is not buffer:
+            for number, used_buffer in enumerate(item.buffers):
+                if used_buffer is not buffer:
                     continue
                 if isinstance(item.bound, BoundProgram):
                     self.tables.append((item.bound.pointers, number))
@@ -131,11 +131,11 @@ class BufferUses:
         self.put(self.like)
 
 
-def copy_bytes(to: Buffer, source: Buffer) -> None:
+def copy_bytes(target: Buffer, source: Buffer) -> None:
     """Copies all of `source` into memory of the same size on a host; for symbolic sizes, the smaller of both."""
     source.memory.settle()
-    to.memory.settle()
-    ctypes.memmove(to.address, source.address, min(to.nbytes, source.nbytes))
+    target.memory.settle()
+    ctypes.memmove(target.address, source.address, min(target.nbytes, source.nbytes))
 
 
 def allocate_like(value: LazyBuffer) -> LazyBuffer:

@@ -119,8 +119,10 @@ class TinyJit(Generic[R]):
         try:
             attributes = vars(instance)
         except TypeError:
-            kind = type(instance).__name__
-            raise TypeError(f"TinyJit of a method of {kind}, which has no __dict__: leave out its __slots__") from None
+            class_name = type(instance).__name__
+            raise TypeError(
+                f"TinyJit of a method of {class_name}, which has no __dict__: leave out its __slots__"
+            ) from None
         # Python finds it there itself, except for `__call__` and other special methods
         method_jit: TinyJit[R] | None = attributes.get(name)
         if method_jit is None:
@@ -213,10 +215,10 @@ class Calls(Generic[R]):
             self.replay = None
         self._install_entry(None)
         tensors = [tensor for _, tensor in Arguments(args, kwargs).tensors] if self.parts_of else []
-        in_part = _living_tensors(self.in_part)
+        in_part = _find_living_tensors(self.in_part)
         in_part.extend(tensors[number] for number in self.parts_of if number < len(tensors))
         try:
-            replay, result = capture(self.fxn, args, kwargs, _living_tensors(self.changed), in_part, self.prune)
+            replay, result = capture(self.fxn, args, kwargs, _find_living_tensors(self.changed), in_part, self.prune)
         except CaptureLater as later:
             self.changed = _merge_references(self.changed, later.changed)
             self.in_part = _merge_references(self.in_part, later.in_part)
@@ -243,25 +245,26 @@ class Calls(Generic[R]):
         return result
 
 
-def _living_tensors(references: list[ref[Any]]) -> list[Any]:
+def _find_living_tensors(references: list[ref[Any]]) -> list[Any]:
     return [tensor for reference in references if (tensor := reference()) is not None]
 
 
 def _merge_references(references: list[ref[Any]], tensors: list[Tensor]) -> list[ref[Any]]:
     """Returns references to the referenced objects and to `tensors`, each once."""
     return [
-        ref(tensor) for tensor in {id(tensor): tensor for tensor in [*_living_tensors(references), *tensors]}.values()
+        ref(tensor)
+        for tensor in {id(tensor): tensor for tensor in [*_find_living_tensors(references), *tensors]}.values()
     ]
 
 
 def _with_replay(fxn: Callable[..., R] | None, replay: CallReplay, prune: bool) -> TinyJit[R]:
     """Rebuilds a pickled TinyJit, which goes on replaying."""
-    jit: TinyJit[R] = TinyJit(_not_pickled if fxn is None else fxn, prune=prune)
+    jit: TinyJit[R] = TinyJit(_refuse_capture if fxn is None else fxn, prune=prune)
     jit.calls.replay, jit.calls.count = replay, 2
     return jit
 
 
-def _not_pickled(*args: Any, **kwargs: Any) -> Any:
+def _refuse_capture(*args: Any, **kwargs: Any) -> Any:
     raise JitError(
         "this TinyJit was pickled without its function, which has no name that another process could find it by, and "
         "cannot capture again: call it as it was captured, or pickle one of a function at the top of a module"

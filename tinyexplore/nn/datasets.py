@@ -53,7 +53,7 @@ def mnist(device: str | None = None, fashion: bool = False, folder: str | PathLi
             content = Tensor.from_url(f"{base}{name}.gz", gunzip=True, checksum=f"md5:{md5}")
         else:
             content = _read_local(Path(folder), name)
-        arrays.append(_idx(content, name).to(device))
+        arrays.append(_read_idx(content, name).to(device))
     train, train_labels, test, test_labels = arrays
     return train.unsqueeze(1), train_labels, test.unsqueeze(1), test_labels
 
@@ -111,16 +111,16 @@ def _read_local(folder: Path, name: str) -> Tensor:
         raise FormatError(f"{packed} does not unpack as gzip: {error}{hint}") from None
 
 
-def _idx(whole: Tensor, name: str) -> Tensor:
+def _read_idx(content: Tensor, name: str) -> Tensor:
     """Returns the numbers of an idx file: two zeros, type 8 (uint8), the number of axes, their sizes (big-endian), the
     data."""
-    head = bytes(whole[:4].tolist())
+    head = bytes(content[:4].tolist())
     if len(head) < 4 or head[:3] != b"\0\0\x08" or not 1 <= head[3] <= 4:
         raise FormatError(f"{name} is not an idx file of uint8: it begins with {head.hex(' ') or 'nothing'}")
     start = 4 + 4 * head[3]
-    sizes = bytes(whole[4:start].tolist())
+    sizes = bytes(content[4:start].tolist())
     shape = [int.from_bytes(sizes[offset : offset + 4], "big") for offset in range(0, len(sizes), 4)]
-    data = whole[start:]
+    data = content[start:]
     if len(sizes) != 4 * head[3] or prod(shape) != data.numel():
         raise FormatError(f"{name} has {data.numel()} bytes of data, not those of shape {tuple(shape)}")
     return data.reshape(shape)

@@ -68,10 +68,12 @@ class _Convolution:
             named_padding(padding, kernel, steps, (1,) * len(kernel))
         self.kernel_size, self.stride, self.padding = kernel, stride, padding
         self.dilation, self.groups = dilation, groups
-        first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
-        fan_in = prod(kernel) * (second // groups)
+        first_channels, second_channels = (
+            (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
+        )
+        fan_in = prod(kernel) * (second_channels // groups)
         bound = 1 / math.sqrt(max(fan_in, 1))
-        self.weight = Tensor.uniform(first, second // groups, *kernel, low=-bound, high=bound)
+        self.weight = Tensor.uniform(first_channels, second_channels // groups, *kernel, low=-bound, high=bound)
         self.bias = Tensor.uniform(out_channels, low=-bound, high=bound) if bias else None
 
 
@@ -146,8 +148,8 @@ class Embedding:
     def __call__(self, idx: Tensor) -> Tensor:
         if not dtypes.is_float(idx.dtype):
             return self.weight[idx]
-        whole = idx.cast(dtypes.default_int)
-        return (whole == idx).unsqueeze(-1).where(self.weight[whole], 0)
+        indices = idx.cast(dtypes.default_int)
+        return (indices == idx).unsqueeze(-1).where(self.weight[indices], 0)
 
 
 class LSTMCell:

@@ -19,13 +19,13 @@ def _need_channels(x: Tensor, count: int, layer_name: str) -> None:
         )
 
 
-def _widened(x: Tensor) -> Tensor:
+def _widen(x: Tensor) -> Tensor:
     """Converts floats to float32 or wider, and ints to the default float: the dtype in which a layer computes before it
     rounds once."""
     return x.cast(wide_float(least_upper_float(x.dtype)))
 
 
-def _affine(normal: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def _apply_affine(normal: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Returns normal · weight + bias, rounded to the promoted dtype of `x` and the parameters."""
     result = normal * weight
     if bias is not None:
@@ -61,16 +61,16 @@ class BatchNorm:
     def __call__(self, x: Tensor) -> Tensor:
         _need_channels(x, self.sz, "BatchNorm")
         mean, var = self.running_mean, self.running_var
-        operands, wide = [x, self.weight, self.bias], _widened(x)
+        operands, wide = [x, self.weight, self.bias], _widen(x)
         if Tensor.training or mean is None or var is None:
-            mean, var = self._batch_statistics(wide)
+            mean, var = self._compute_batch_statistics(wide)
         else:
             operands.append(mean)
         target = least_upper_float(least_upper_dtype(*[operand.dtype for operand in operands if operand is not None]))
-        normal = wide.batchnorm(self.weight, self.bias, mean, (_widened(var) + self.eps).rsqrt())
+        normal = wide.batchnorm(self.weight, self.bias, mean, (_widen(var) + self.eps).rsqrt())
         return normal.cast(target)
 
-    def _batch_statistics(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def _compute_batch_statistics(self, x: Tensor) -> tuple[Tensor, Tensor]:
         axes = tuple(axis for axis in range(x.ndim) if axis != 1)
         mean = x.mean(axes)
         # the mean minimizes the sum of squares: the variance has no gradient through it
@@ -83,9 +83,9 @@ class BatchNorm:
             self.num_batches_tracked.assign(self.num_batches_tracked + 1)
         return mean, var
 
-    def _update_running(self, running: Tensor, seen: Tensor, scale: float) -> None:
-        share = seen.detach() * (scale * self.momentum)
-        running.assign((_widened(running) * (1 - self.momentum) + share).cast(running.dtype))
+    def _update_running(self, running: Tensor, statistic: Tensor, scale: float) -> None:
+        share = statistic.detach() * (scale * self.momentum)
+        running.assign((_widen(running) * (1 - self.momentum) + share).cast(running.dtype))
 
 
 BatchNorm2d = BatchNorm3d = BatchNorm
@@ -110,8 +110,8 @@ class LayerNorm:
             raise ValueError(f"layer norm over {self.normalized_shape} of shape {x.shape}: the last axes must be equal")
         if self.weight is None or self.bias is None:
             return x.layernorm(axis=self.axis, eps=self.eps)
-        normal = _widened(x).layernorm(axis=self.axis, eps=self.eps)
-        return _affine(normal, x, self.weight, self.bias)
+        normal = _widen(x).layernorm(axis=self.axis, eps=self.eps)
+        return _apply_affine(normal, x, self.weight, self.bias)
 
 
 class LayerNorm2d(LayerNorm):
@@ -140,12 +140,12 @@ class GroupNorm:
 
     def __call__(self, x: Tensor) -> Tensor:
         _need_channels(x, self.num_channels, type(self).__name__)
-        grouped = _widened(x).unflatten(1, (self.num_groups, -1)).flatten(2)
+        grouped = _widen(x).unflatten(1, (self.num_groups, -1)).flatten(2)
         normal = grouped.layernorm(eps=self.eps).reshape(x.shape)
         if self.weight is None or self.bias is None:
             return normal.cast(least_upper_float(x.dtype))
         shape = (1, -1, *(1,) * (x.ndim - 2))
-        return _affine(normal, x, self.weight.reshape(shape), self.bias.reshape(shape))
+        return _apply_affine(normal, x, self.weight.reshape(shape), self.bias.reshape(shape))
 
 
 class InstanceNorm(GroupNorm):
@@ -170,8 +170,8 @@ class RMSNorm:
         need_tensor(x, "RMSNorm: x")
         if x.shape[-1:] != (self.dim,):
             raise ShapeError(f"RMSNorm over {self.dim} of a tensor of shape {x.shape}: the last axis must be equal")
-        wide = _widened(x)
+        wide = _widen(x)
         normal = wide * (wide.square().mean(-1, keepdim=True) + self.eps).rsqrt()
         if self.weight is None:
             return normal.cast(least_upper_float(x.dtype))
-        return _affine(normal, x, self.weight)
+        return _apply_affine(normal, x, self.weight)

@@ -10,7 +10,7 @@ from tinyexplore.tensor.changes import Notes, undo_on_error
 from tinyexplore.tensor.checks import need_number, need_tensor, shown
 
 
-def _distinct(tensors: Sequence[Tensor]) -> list[Tensor]:
+def _remove_duplicates(tensors: Sequence[Tensor]) -> list[Tensor]:
     return list({id(tensor): tensor for tensor in tensors}.values())
 
 
@@ -40,8 +40,8 @@ class Optimizer:
         for tensor in params:
             if tensor.requires_grad is None:
                 tensor.requires_grad = True
-        self.params = _distinct([tensor for tensor in params if tensor.requires_grad])
-        self.buffers = _distinct([tensor for tensor in params if not tensor.requires_grad])
+        self.params = _remove_duplicates([tensor for tensor in params if tensor.requires_grad])
+        self.buffers = _remove_duplicates([tensor for tensor in params if not tensor.requires_grad])
         if not self.params:
             raise ValueError("an optimizer needs one parameter at least that requires a gradient")
         self.device = self.params[0].device
@@ -59,8 +59,8 @@ class Optimizer:
 
     def step(self) -> None:
         """Takes one step along the gradients and computes it."""
-        first, *others = self.schedule_step()
-        first.realize(*others)
+        first_tensor, *other_tensors = self.schedule_step()
+        first_tensor.realize(*other_tensors)
 
     def schedule_step(self) -> list[Tensor]:
         """Takes one step along the gradients without computing it. Returns the tensors that it changes. If interrupted,
@@ -79,14 +79,14 @@ class Optimizer:
         """Returns `lr`, a vector of one element, as a scalar, so that scalar parameters stay scalars."""
         return self.lr.reshape(())
 
-    def _gradients(self) -> list[Tensor]:
+    def _collect_gradients(self) -> list[Tensor]:
         without_gradient = [number for number, tensor in enumerate(self.params) if tensor.grad is None]
         if without_gradient:
             shapes = ", ".join(f"{number} {self.params[number].shape}" for number in without_gradient[:5])
             raise RuntimeError(f"parameters without a gradient: {shapes}; call backward() on a loss that uses them")
         return [tensor.grad for tensor in self.params if tensor.grad is not None]
 
-    def _state(self) -> list[Tensor]:
+    def _make_state(self) -> list[Tensor]:
         """Returns a tensor of zeros, in float32 or wider, for each parameter."""
         state = []
         for tensor in self.params:
@@ -146,11 +146,11 @@ class LARS(Optimizer):
             classic,
             tcoef,
         )
-        self.b = self._state() if momentum else []
+        self.b = self._make_state() if momentum else []
 
     def _step(self) -> list[Tensor]:
-        for number, (tensor, gradient) in enumerate(zip(self.params, self._gradients())):
-            rate = self._rate(tensor, gradient).cast(tensor.dtype)
+        for number, (tensor, gradient) in enumerate(zip(self.params, self._collect_gradients())):
+            rate = self._adapt_rate(tensor, gradient).cast(tensor.dtype)
             if self.wd:
                 gradient = gradient + tensor._detach_value() * self.wd
             if self.classic:
@@ -164,7 +164,7 @@ class LARS(Optimizer):
             tensor.assign((tensor._detach_value() - gradient).cast(tensor.dtype))
         return self.b
 
-    def _rate(self, tensor: Tensor, gradient: Tensor) -> Tensor:
+    def _adapt_rate(self, tensor: Tensor, gradient: Tensor) -> Tensor:
         if not self.tcoef:
             return self._learning_rate()
         size, slope = _norm(tensor._detach_value()), _norm(gradient)
@@ -210,21 +210,21 @@ class LAMB(Optimizer):
         need_number(b2, f"{type(self).__name__}: b2", 0.0, below=1.0)
         self.b1, self.b2, self.eps, self.wd, self.adam = b1, b2, eps, weight_decay, adam
         self.b1_t, self.b2_t = _number(1.0, self.device), _number(1.0, self.device)
-        self.m, self.v = self._state(), self._state()
+        self.m, self.v = self._make_state(), self._make_state()
 
     def _step(self) -> list[Tensor]:
         self.b1_t.assign(self.b1_t * self.b1)
         self.b2_t.assign(self.b2_t * self.b2)
         rate = self._learning_rate()
-        first, second = (1.0 - power.reshape(()) for power in (self.b1_t, self.b2_t))
-        root = second.sqrt()
-        scale, least = root / first, root * self.eps
-        for tensor, gradient, m, v in zip(self.params, self._gradients(), self.m, self.v):
+        first_correction, second_correction = (1.0 - power.reshape(()) for power in (self.b1_t, self.b2_t))
+        root = second_correction.sqrt()
+        scale, smallest = root / first_correction, root * self.eps
+        for tensor, gradient, m, v in zip(self.params, self._collect_gradients(), self.m, self.v):
             slope = gradient.cast(m.dtype)
             m.assign(m * self.b1 + slope * (1.0 - self.b1))
             v.assign(v * self.b2 + slope.square() * (1.0 - self.b2))
             value = tensor._detach_value().cast(m.dtype)
-            change = m * scale.cast(m.dtype) / (v.sqrt() + least.cast(v.dtype))
+            change = m * scale.cast(m.dtype) / (v.sqrt() + smallest.cast(v.dtype))
             if self.wd:
                 change = change + value * self.wd
             if not self.adam:
@@ -284,21 +284,21 @@ class Muon(Optimizer):
             )
         self.momentum, self.wd, self.nesterov = momentum, weight_decay, nesterov
         self.ns_steps, self.ns_coefficients = ns_steps, ns_coefficients
-        self.b = self._state() if momentum else []
+        self.b = self._make_state() if momentum else []
 
     def _step(self) -> list[Tensor]:
-        for number, (tensor, gradient) in enumerate(zip(self.params, self._gradients())):
+        for number, (tensor, gradient) in enumerate(zip(self.params, self._collect_gradients())):
             rate = self._learning_rate().cast(tensor.dtype)
             if self.momentum:
                 speed = self.b[number]
                 speed.assign(speed * self.momentum + gradient.cast(speed.dtype))
                 gradient = gradient + speed * self.momentum if self.nesterov else speed
-            step = self._orthogonal(gradient.reshape(gradient.shape[0], -1)).reshape(tensor.shape)
+            step = self._orthogonalize(gradient.reshape(gradient.shape[0], -1)).reshape(tensor.shape)
             value = tensor._detach_value() * (1.0 - rate * self.wd) if self.wd else tensor._detach_value()
             tensor.assign((value - step * rate).cast(tensor.dtype))
         return self.b
 
-    def _orthogonal(self, x: Tensor) -> Tensor:
+    def _orthogonalize(self, x: Tensor) -> Tensor:
         a, b, c = self.ns_coefficients
         is_tall = x.shape[0] > x.shape[1]
         x = x.T if is_tall else x

@@ -34,8 +34,8 @@ def program_roots(uops: Sequence[UOp]) -> tuple[UOp, ...]:
 
 def program_head(uops: Sequence[UOp]) -> tuple[UOp, ...]:
     """Returns the nodes for the first line of a GPU kernel: its arguments, work-items, stores and loops."""
-    kinds = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR, Ops.STORE, Ops.RANGE, Ops.SPECIAL)
-    return tuple(node for node in uops if node.op in kinds)
+    operations = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR, Ops.STORE, Ops.RANGE, Ops.SPECIAL)
+    return tuple(node for node in uops if node.op in operations)
 
 
 def uop_of_line(spec: ProgramSpec) -> UopsOfLine:
@@ -109,17 +109,21 @@ def assembly_lines(
         instruction = re.split(comment, stripped.expandtabs(8))[0]
         mnemonic, _, operands = instruction.partition(" ")
         source_lines.append(SourceLine(f"    {mnemonic:<12} {operands.strip()}".rstrip(), find(line)))
-    used = {word for line in source_lines if line.text[:1] == " " for word in re.findall(r"\.?[\w.$]+", line.text)}
+    used_words = {
+        word for line in source_lines if line.text[:1] == " " for word in re.findall(r"\.?[\w.$]+", line.text)
+    }
     return tuple(
-        line for line in source_lines if line.text[:1] == " " or line.text[:-1] in used or line.text[:-1] == spec.name
+        line
+        for line in source_lines
+        if line.text[:1] == " " or line.text[:-1] in used_words or line.text[:-1] == spec.name
     )
 
 
 def amdgcn_lines(spec: ProgramSpec, text: str) -> tuple[SourceLine, ...]:
     """Returns the instructions of a kernel for AMD's GPUs, without the tables around them."""
     find = uop_of_line(spec)
-    head, *rest = assembly_lines(spec, text, lambda line: find(line) if line else ())
-    return (head._replace(uops=program_head(spec.uops)), *rest)
+    head, *instructions = assembly_lines(spec, text, lambda line: find(line) if line else ())
+    return (head._replace(uops=program_head(spec.uops)), *instructions)
 
 
 def ptx_lines(spec: ProgramSpec, text: str) -> tuple[SourceLine, ...]:

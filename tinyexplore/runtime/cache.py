@@ -65,13 +65,13 @@ def cached(name: str, make: Callable[[], bytes], load: Callable[[bytes], T]) -> 
 def find(name: str) -> bytes | None:
     """Returns the bytes that this user stored under `name` (letters, digits and hyphens), in any process; None if
     there are none."""
-    store = _opened(name)
+    store = _open_store(name)
     return None if store is None else store.find(name)
 
 
 def keep(name: str, data: bytes) -> None:
     """Stores `data` for `find`, if possible."""
-    store = _opened(name, may_make=True)
+    store = _open_store(name, may_make=True)
     if store is not None:
         try:
             store.keep(name, data)
@@ -108,7 +108,7 @@ class _Store:
     def keep(self, name: str, data: bytes) -> None:
         """Stores an entry atomically, even if several processes write the same name."""
         if self.has_room_for(len(data) + HASH_BYTES):
-            with _written(self.folder, data + self.signature(name, data)) as new:
+            with _new_file(self.folder, data + self.signature(name, data)) as new:
                 os.replace(new, f"{self.folder}/{name}")
 
     def has_room_for(self, size: int) -> bool:
@@ -117,24 +117,24 @@ class _Store:
         The count is the length of the file `.size`, one byte per block, so that processes can add to it concurrently
         without a lock. It may be too high (entries are replaced); `_make_room` corrects it.
         """
-        most = (config().CACHE_MB << 20) // BLOCK_BYTES
-        blocks = _blocks(size)
-        if blocks > most // 4:
+        most_blocks = (config().CACHE_MB << 20) // BLOCK_BYTES
+        blocks = _count_blocks(size)
+        if blocks > most_blocks // 4:
             return False
         handle = os.open(f"{self.folder}/.size", os.O_RDWR | os.O_APPEND | os.O_CREAT | _SAFELY, 0o600)
         try:
-            before = os.fstat(handle).st_size
+            counted_blocks = os.fstat(handle).st_size
             os.write(handle, bytes(blocks))
-            fits = before + blocks <= most
-            if before == 0 or not fits:
-                fits = self._make_room(handle, blocks, most) or fits
+            fits = counted_blocks + blocks <= most_blocks
+            if counted_blocks == 0 or not fits:
+                fits = self._make_room(handle, blocks, most_blocks) or fits
             return fits
         finally:
             os.close(handle)
 
-    def _make_room(self, counter: int, blocks: int, most: int) -> bool:
-        """Counts the entries. If these and `blocks` exceed `most`, evicts the least recently used entries until a
-        quarter is free.
+    def _make_room(self, counter: int, blocks: int, most_blocks: int) -> bool:
+        """Counts the entries. If these and `blocks` exceed `most_blocks`, evicts the least recently used entries until
+        a quarter is free.
 
         Only one process does this at a time; for others it returns False.
         """
@@ -150,11 +150,11 @@ class _Store:
                 with suppress(OSError):
                     info = file.stat(follow_symlinks=False)
                     if not file.name.startswith(".") and stat.S_ISREG(info.st_mode):
-                        entries.append((info.st_mtime, _blocks(info.st_size), file.path))
+                        entries.append((info.st_mtime, _count_blocks(info.st_size), file.path))
         total = blocks + sum(entry[1] for entry in entries)
-        if total > most:
+        if total > most_blocks:
             for _, size, path in sorted(entries):
-                if total <= most * 3 // 4:
+                if total <= most_blocks * 3 // 4:
                     break
                 with suppress(OSError):
                     os.unlink(path)
@@ -163,7 +163,7 @@ class _Store:
         return True
 
 
-def _blocks(size: int) -> int:
+def _count_blocks(size: int) -> int:
     return -(-size // BLOCK_BYTES)
 
 
@@ -171,7 +171,7 @@ _stores: dict[str, _Store] = {}
 _has_warned = False
 
 
-def _opened(name: str, may_make: bool = False) -> _Store | None:
+def _open_store(name: str, may_make: bool = False) -> _Store | None:
     """Returns the store of this user, which may have changed since the last call; None if there is no usable one."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} cannot be the name of an entry: need letters, digits and hyphens")
@@ -183,7 +183,7 @@ def _opened(name: str, may_make: bool = False) -> _Store | None:
         if may_make and not os.path.exists(folder):
             make_private(folder)
         existing = _stores.get(folder)
-        if existing is not None and existing.checked == _state(folder):
+        if existing is not None and existing.checked == _folder_state(folder):
             return existing
         reason = why_not_private(folder)
         if reason is not None:
@@ -192,9 +192,10 @@ def _opened(name: str, may_make: bool = False) -> _Store | None:
                 "(chown, chmod go-w), choose another folder (XDG_CACHE_HOME), or set CACHELEVEL=0."
             )
             return None
-        if may_make and _key_in(folder) is None:
+        if may_make and _read_key_in(folder) is None:
             _make_key(folder)
-        state, key = _state(folder), _key_in(folder)  # in this order, so that a key made in between is noticed
+        # in this order, so that a key made in between is noticed
+        state, key = _folder_state(folder), _read_key_in(folder)
         if state is None or key is None:
             return None
         _sweep(folder)
@@ -220,7 +221,7 @@ def _warn_without(folder: str, error: Exception) -> None:
         )
 
 
-def _state(folder: str) -> tuple[int | None, ...] | None:
+def _folder_state(folder: str) -> tuple[int | None, ...] | None:
     """Returns the properties of a folder that must not change after its check and the reading of its key; None
     without a folder."""
     try:
@@ -230,7 +231,7 @@ def _state(folder: str) -> tuple[int | None, ...] | None:
     return (user(), info.st_dev, info.st_ino, info.st_mode, info.st_uid, key.st_ino, key.st_ctime_ns)
 
 
-def _key_in(folder: str) -> bytes | None:
+def _read_key_in(folder: str) -> bytes | None:
     """Returns the key of `folder` if no other user can have read or written it; else None."""
     key = _read(f"{folder}/.key", stat.S_IRWXG | stat.S_IRWXO)
     return key if key is not None and len(key) == KEY_BYTES else None
@@ -239,11 +240,11 @@ def _key_in(folder: str) -> bytes | None:
 def _make_key(folder: str) -> None:
     """Creates the key of `folder`. If several processes do so, all get the first one's key."""
     path = f"{folder}/.key"
-    with _written(folder, os.urandom(KEY_BYTES)) as new:
+    with _new_file(folder, os.urandom(KEY_BYTES)) as new:
         try:
             os.link(new, path)
         except FileExistsError:
-            if _key_in(folder) is None:  # the key is damaged, or others may have read it
+            if _read_key_in(folder) is None:  # the key is damaged, or others may have read it
                 os.replace(new, path)
         except (OSError, AttributeError):  # this disk has no links, so the last key wins
             os.replace(new, path)
@@ -270,7 +271,7 @@ def _read(path: str, refused: int, touch: bool = False) -> bytes | None:
 
 
 @contextmanager
-def _written(folder: str, content: bytes) -> Iterator[str]:
+def _new_file(folder: str, content: bytes) -> Iterator[str]:
     """Yields the path of a new file in `folder` that only its owner may read. It is deleted afterwards, unless it
     was moved."""
     path = f"{folder}/.new/{os.urandom(8).hex()}"

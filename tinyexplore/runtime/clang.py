@@ -62,7 +62,7 @@ class WorkFolders:
         writable."""
         if self._folder is not None:
             return self._folder
-        for directory in _places():
+        for directory in _temporary_folders():
             if directory in self._troubles:
                 continue
             try:
@@ -87,7 +87,7 @@ class WorkFolders:
             self._folder = None
 
 
-def _places() -> list[str]:
+def _temporary_folders() -> list[str]:
     """Returns folders for temporary files, the usual one first."""
     folders = []
     with suppress(OSError):  # gettempdir raises this if no folder is writable
@@ -132,7 +132,7 @@ class CCompiler:
         option = "-mcpu" if machine() == "aarch64" else "-march"
         self.flags = (*FLAGS, f"{option}={choice.cpu}")
         try:
-            macros = self._macros()
+            macros = self._read_macros()
         except CompileError as error:
             words = str(error).partition("\n")[2]
             raise DeviceUnavailable(
@@ -143,7 +143,7 @@ class CCompiler:
         self.version = (
             f"{os.path.basename(path)} {macros.get('__VERSION__', '?')} {' '.join(self.flags)} ({macros_digest})"
         )
-        self.features = _features(macros)
+        self.features = _list_features(macros)
         self.refusal = ""
         if not choice.is_native:
             native = CCompiler(path)
@@ -164,7 +164,7 @@ class CCompiler:
         except subprocess.CalledProcessError as error:
             raise compile_error(os.path.basename(self.path), error.stderr, source, r"<stdin>:(\d+)") from error
 
-    def _macros(self) -> dict[str, str]:
+    def _read_macros(self) -> dict[str, str]:
         """Returns the macros that the compiler predefines for its target."""
         text = self._run(["-dM", "-E", "-x", "c", os.devnull], "").stdout
         return dict(line.split(" ", 2)[1:] for line in text.splitlines() if line.count(" ") >= 2)
@@ -190,7 +190,7 @@ class CCompiler:
                 with self._lock:
                     self._folders.give_up(folder, trouble, error)
 
-    def _shared_object(self, spec: ProgramSpec) -> bytes:
+    def _compile_shared_object(self, spec: ProgramSpec) -> bytes:
         def compile_to(path: Path) -> bytes:
             try:
                 self._run(["-shared", "-x", "c", "-", "-o", str(path), "-lm"], spec.source)
@@ -203,13 +203,13 @@ class CCompiler:
     def compile(self, spec: ProgramSpec) -> NativeProgram | ForeignProgram | sanitized.SanitizedProgram:
         """Returns the machine code of `spec`, ready to run, or for display if this machine cannot execute it."""
         if spec.compiler.endswith(SANITIZED) and not self.refusal:
-            return self._sanitized(spec)
-        return cached(spec.key, lambda: self._shared_object(spec), lambda code: self._loaded(spec, code))
+            return self._compile_sanitized(spec)
+        return cached(spec.key, lambda: self._compile_shared_object(spec), lambda code: self._load(spec, code))
 
-    def _sanitized(self, spec: ProgramSpec) -> sanitized.SanitizedProgram:
-        return self._with_file(spec.name, lambda path: self._sanitized_at(path, spec))
+    def _compile_sanitized(self, spec: ProgramSpec) -> sanitized.SanitizedProgram:
+        return self._with_file(spec.name, lambda path: self._compile_sanitized_at(path, spec))
 
-    def _sanitized_at(self, path: Path, spec: ProgramSpec) -> sanitized.SanitizedProgram:
+    def _compile_sanitized_at(self, path: Path, spec: ProgramSpec) -> sanitized.SanitizedProgram:
         gcc = shutil.which("gcc")
         text = spec.source + sanitized.driver_source(spec.name)
         arguments = [*sanitized.FLAGS, "-x", "c", "-", "-o", str(path), "-lm"]
@@ -223,7 +223,7 @@ class CCompiler:
             self._run(arguments, text, gcc)
         return sanitized.SanitizedProgram(spec, path, self._folders.current())
 
-    def _loaded(self, spec: ProgramSpec, code: bytes) -> NativeProgram | ForeignProgram:
+    def _load(self, spec: ProgramSpec, code: bytes) -> NativeProgram | ForeignProgram:
         if self.refusal:
             return ForeignProgram(spec, self.refusal, code)
 
@@ -255,20 +255,20 @@ class CCompiler:
         return [("asm", assembly_lines(spec, result.stdout, find))]
 
 
-def _features(macros: dict[str, str]) -> str:
+def _list_features(macros: dict[str, str]) -> str:
     """Returns the CPU features that `macros` show, as LLVM lists them."""
     return ",".join(f"+{feature}" for macro, feature in _MACROS.items() if macro in macros)
 
 
 def find_compiler() -> str:
     """Returns the C compiler in the environment variable CC, else clang, gcc or cc."""
-    chosen = getenv("CC", "")
-    for name in (chosen,) if chosen else COMPILERS:
+    name_in_cc = getenv("CC", "")
+    for name in (name_in_cc,) if name_in_cc else COMPILERS:
         path = shutil.which(name)
         if path is not None:
             return path
-    if chosen:
-        raise DeviceUnavailable(f"CC={chosen!r}: no such program; unset CC or name a C compiler that is installed")
+    if name_in_cc:
+        raise DeviceUnavailable(f"CC={name_in_cc!r}: no such program; unset CC or name a C compiler that is installed")
     raise DeviceUnavailable(
         f"the CLANG device needs a C compiler; none of {', '.join(COMPILERS)} was found: install clang or gcc, set CC, "
         "or use the LLVM device"

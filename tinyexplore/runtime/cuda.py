@@ -116,11 +116,11 @@ class CUDA(LaunchQueue):
         self.do(self.driver.cuCtxSetCurrent, self.context)
 
     def launch(self, names: Sequence[str], blocks: Sequence[Block], enqueue: Callable[[], None]) -> None:
-        super().launch(names, blocks, partial(self._launched, names, enqueue))
+        super().launch(names, blocks, partial(self._launch, names, enqueue))
         if not self.is_concurrent:
             self.synchronize()
 
-    def _launched(self, names: Sequence[str], enqueue: Callable[[], None]) -> None:
+    def _launch(self, names: Sequence[str], enqueue: Callable[[], None]) -> None:
         self.enter()
         try:
             enqueue()
@@ -259,13 +259,13 @@ class BoundKernel:
         if 0 in self.sizes:
             return False
         self.copy_to_gpu()
-        written = [pair[:2] for pair in self.copied if pair[2]]
+        written_pairs = [pair[:2] for pair in self.copied if pair[2]]
         try:
             self.cuda.launch((self.program.spec.name,), self.blocks, enqueue)
         finally:
-            if written:
+            if written_pairs:
                 self.cuda.synchronize()
-        for memory, gpu_memory in written:
+        for memory, gpu_memory in written_pairs:
             _copy(memory, gpu_memory)
         return True
 
@@ -281,11 +281,11 @@ class BoundKernel:
         cuda.do(driver.cuLaunchKernel, self.program.function, *self.sizes, 0, cuda.stream, arguments, 0)
 
 
-def _copy(to: Memory, source: Memory) -> None:
+def _copy(target: Memory, source: Memory) -> None:
     source.check_backed()
     source.settle()
-    to.settle()
-    ctypes.memmove(to.address, source.address, source.nbytes)
+    target.settle()
+    ctypes.memmove(target.address, source.address, source.nbytes)
 
 
 class _Owner:

@@ -30,9 +30,11 @@ class KernelGraph:
         _kept.add(finalizer)
         self.nodes: list[Any] = []
         for kernel in kernels:
-            before = self.nodes[-1:]
-            parameters = _parameters(kernel)
-            self.nodes.append(cuda.do(driver.cuGraphAddKernelNode, finalizer.graph, before, len(before), parameters))
+            previous_nodes = self.nodes[-1:]
+            parameters = _make_parameters(kernel)
+            self.nodes.append(
+                cuda.do(driver.cuGraphAddKernelNode, finalizer.graph, previous_nodes, len(previous_nodes), parameters)
+            )
         finalizer.executable = self.executable = cuda.do(driver.cuGraphInstantiate, finalizer.graph, 0)
         self.kernels: list[BoundKernel | None] = list(kernels)
         self._collect(kernels)
@@ -52,7 +54,7 @@ class KernelGraph:
             for number in changed:
                 # until the node is updated, so that a call after an interrupt updates it again
                 self.kernels[number] = None
-                parameters = _parameters(kernels[number])
+                parameters = _make_parameters(kernels[number])
                 cuda.do(driver.cuGraphExecKernelNodeSetParams, self.executable, self.nodes[number], parameters)
             self._collect(kernels)
             for number in changed:
@@ -76,7 +78,7 @@ def refusal(kernels: Sequence[BoundKernel]) -> str:
     return ""
 
 
-def _parameters(kernel: BoundKernel) -> Any:
+def _make_parameters(kernel: BoundKernel) -> Any:
     """Returns a kernel with its arguments, in the form that the driver copies."""
     parameters = kernel.cuda.driver.CUDA_KERNEL_NODE_PARAMS()
     parameters.func = kernel.program.function

@@ -49,7 +49,7 @@ class Items:
         """Returns the name of a work-item: its indices in the program."""
         outer, inner = divmod(number, self.size)
         names = [f"{'idx' if self.group is None else 'gidx'}{axis}" for axis in range(len(self.grid))]
-        numbers = [*_digits(outer, self.grid), *_digits(inner, self.group or ())]
+        numbers = [*_split_number(outer, self.grid), *_split_number(inner, self.group or ())]
         names += [f"lidx{axis}" for axis in range(len(self.group or ()))]
         return ", ".join(f"{name}={value}" for name, value in zip(names, numbers))
 
@@ -91,11 +91,11 @@ class Watched:
     def race(self, index: int, action: str, earlier_action: str, earlier_item: int) -> RaceError:
         """Returns the error for an access of the running work-item that conflicts with one of `earlier_item`."""
         name = self.items.name
-        other = "others have" if earlier_item == SEVERAL else f"work-item {name(earlier_item)} has"
+        other_items = "others have" if earlier_item == SEVERAL else f"work-item {name(earlier_item)} has"
         place_text = f"{self.name}[{index}]"
         return RaceError(
-            f"kernel {self.items.kernel}: work-item {name(self.items.current)} {action} {place_text}, which {other} "
-            f"{earlier_action}; no barrier is between the two"
+            f"kernel {self.items.kernel}: work-item {name(self.items.current)} {action} {place_text}, which "
+            f"{other_items} {earlier_action}; no barrier is between the two"
         )
 
 
@@ -146,11 +146,11 @@ def step_to_barrier(items: Items, at_work: dict[int, WorkItem], lanes: int) -> d
         for number, stop in run_past_cores(items, warp, lanes).items():
             first_at_stop.setdefault(stop, number)
     if len(first_at_stop) > 1:
-        (line, first), (_, other) = sorted(first_at_stop.items(), key=lambda entry: entry[0] is None)[:2]
+        (line, waiting_item), (_, other_item) = sorted(first_at_stop.items(), key=lambda entry: entry[0] is None)[:2]
         other_state = "has ended" if None in first_at_stop else "waits at another one"
         raise DivergenceError(
-            f"kernel {items.kernel}: work-item {items.name(first)} waits at the barrier of line {line}, and work-item "
-            f"{items.name(other)} of its group {other_state}"
+            f"kernel {items.kernel}: work-item {items.name(waiting_item)} waits at the barrier of line {line}, "
+            f"and work-item {items.name(other_item)} of its group {other_state}"
         )
     return {} if None in first_at_stop else at_work
 
@@ -173,19 +173,19 @@ def run_past_cores(items: Items, warp: dict[int, WorkItem], lanes: int) -> dict[
         at_core = {number: stop for number, stop in stops.items() if isinstance(stop, tuple)}
         if not at_core:
             return stops
-        first, (line, name, *_) = next(iter(at_core.items()))
+        first_lane, (line, name, *_) = next(iter(at_core.items()))
         absent = [number for number in warp if number not in at_core or at_core[number][0] != line]
         if absent or len(warp) != lanes:
-            other = (
+            difference = (
                 f"lane {items.name(absent[0])} of its warp has not reached it"
                 if absent
                 else f"its warp has {len(warp)} lanes"
             )
             raise DivergenceError(
-                f"kernel {items.kernel}: work-item {items.name(first)} passes operands to {name} in line {line}, but "
-                f"{other}"
+                f"kernel {items.kernel}: work-item {items.name(first_lane)} passes operands to {name} in line {line}, "
+                f"but {difference}"
             )
-        a, b, c = ([stop[part] for stop in at_core.values()] for part in (2, 3, 4))
+        a, b, c = ([stop[field_number] for stop in at_core.values()] for field_number in (2, 3, 4))
         products = dict(zip(warp, multiplied(TENSOR_CORES[name], a, b, c)))
 
 
@@ -213,7 +213,7 @@ def places_of(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
         yield coordinates[::-1]
 
 
-def _digits(number: int, sizes: Sequence[int]) -> Iterator[int]:
+def _split_number(number: int, sizes: Sequence[int]) -> Iterator[int]:
     for size in sizes:
         number, digit = divmod(number, size)
         yield digit

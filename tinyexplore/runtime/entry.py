@@ -160,13 +160,16 @@ class NativeEntry:
         argument_field: str,
         value_kind: type,
         arguments: Sequence[Argument | None],
-        written: Iterable[int],
+        written_addresses: Iterable[int],
         variables: Sequence[ContextVar[Any]],
         fields: Sequence[dict[str, Any]],
         form: type | None,
     ) -> None:
-        kind, attribute = watched
-        offsets, inner = field_offsets(kind), [field_offsets(structure) for structure in (value_kind, Buffer, Memory)]
+        watched_type, attribute = watched
+        offsets, inner = (
+            field_offsets(watched_type),
+            [field_offsets(structure) for structure in (value_kind, Buffer, Memory)],
+        )
         assert offsets is not None and None not in inner, "ask has_entries first"
         names = list(offsets)
         attribute = sys.intern(attribute)
@@ -176,50 +179,51 @@ class NativeEntry:
         self._offsets = array("Q", [offsets[name] for name in names])
         values = [field[name] for field in fields for name in names]
         self._values = array("Q", [pointer_to(value) for value in values])
-        self._keeps = (batch, counters, changes, kind, attribute, tuple(variables), values)
+        self._keeps = (batch, counters, changes, watched_type, attribute, tuple(variables), values)
         self.held: list[Any] = [None] * len(arguments)
         self._options: tuple[Any, ...] = ()
         self._moves = 0
         self.has_moved = False  # machine code exchanged arguments, unknown to Python
         self.is_lent = False  # Python does not know the current arguments
         self._record = record = _Record()
-        record.arguments, record.kind, record.field = len(arguments), pointer_to(kind), offsets[argument_field]
+        record.arguments, record.kind, record.field = len(arguments), pointer_to(watched_type), offsets[argument_field]
         record.held = pointer_to(self.held)
-        self._written = array("Q", written)
-        record.written_count, record.written = len(self._written), _address(self._written)
+        self._written = array("Q", written_addresses)
+        record.written_count, record.written = len(self._written), _address_of(self._written)
         record.classes[:] = [pointer_to(value_kind), pointer_to(Buffer), pointer_to(Memory)]
         field_names = ((0, "shape"), (0, "dtype"), (0, "device"), (0, "buffer"), (1, "_memory"), (2, "address"))
         record.places[:] = [offset[name] for number, name in field_names if (offset := inner[number]) is not None]
-        self._slots, self._places = _slots_of(arguments)
+        self._slots, self._places = _make_slots(arguments)
         self._arguments = tuple(arguments)
         record.slots = ctypes.addressof(self._slots)
-        record.changes, record.attribute = _address(changes), pointer_to(attribute)
-        record.expected = _address(self._expected)
+        record.changes, record.attribute = _address_of(changes), pointer_to(attribute)
+        record.expected = _address_of(self._expected)
         record.variables = len(variables)
-        record.variables_at, record.contents_at = _address(self._variables), _address(self._contents)
-        record.run, record.batch, record.counters = batch.run_address, batch.record_address, _address(counters)
+        record.variables_at, record.contents_at = _address_of(self._variables), _address_of(self._contents)
+        record.run, record.batch, record.counters = batch.run_address, batch.record_address, _address_of(counters)
         record.kernels, record.operations, record.bytes = costs
         record.clock = time.CLOCK_MONOTONIC
         record.results, record.form = len(fields), FORMS[form]
-        record.fields, record.offsets, record.values = len(names), _address(self._offsets), _address(self._values)
+        record.fields, record.offsets, record.values = len(names), _address_of(self._offsets), _address_of(self._values)
 
-    def settle(self, seen: int, value: Any, contents: Sequence[Any], expected: Sequence[Any]) -> None:
+    def settle(self, counter: int, value: Any, contents: Sequence[Any], expected: Sequence[Any]) -> None:
         """Makes the entry ready: calls run in machine code while all examined values are the same objects as now."""
         record = self._record
-        record.seen = seen
+        record.seen = counter
         options = (value, *contents)
         if options != self._options or not record.value:
             self._options = options
             record.value = pointer_to(value)
             for number, content in enumerate(contents):
                 self._contents[number] = pointer_to(content)
-        before = list(self.held)  # released at the end, because that may run any code, including calls of this function
+        # released at the end, because that may run any code, including calls of this function
+        old_objects = list(self.held)
         self.held[:] = expected
         for number, watched in enumerate(expected):
             self._expected[number] = 0 if watched is None else pointer_to(watched)
         self.is_lent = True
         record.ready = 1
-        del before
+        del old_objects
 
     def unsettle(self) -> None:
         """Makes the entry not ready: every call runs in Python.
@@ -240,18 +244,18 @@ class NativeEntry:
         """Returns the builtin function, built once. It keeps this object alive, and calls `fallback` for calls that
         it cannot do."""
         self._record.fallback = pointer_to(fallback)
-        makers = _makers()
+        makers = _load_makers()
         holder = ctypes.addressof(self._record).to_bytes(8, sys.byteorder)
         return new_builtin(makers.definition, (holder, self, fallback, makers))
 
 
-def _slots_of(arguments: Sequence[Argument | None]) -> tuple[ctypes.Array[_Slot], list[array[int]]]:
+def _make_slots(arguments: Sequence[Argument | None]) -> tuple[ctypes.Array[_Slot], list[array[int]]]:
     """Returns the conditions on each argument in the layout of the machine code, and the tables of its positions.
 
     The tables must live as long as the conditions.
     """
     tables = [
-        array("Q", [_address(table) + 8 * position for table, position in argument.tables] if argument else [0])
+        array("Q", [_address_of(table) + 8 * position for table, position in argument.tables] if argument else [0])
         for argument in arguments
     ]
     slots = (_Slot * max(1, len(arguments)))()
@@ -260,11 +264,11 @@ def _slots_of(arguments: Sequence[Argument | None]) -> tuple[ctypes.Array[_Slot]
             slot.shape, slot.dtype = pointer_to(argument.shape), pointer_to(argument.dtype)
             slot.device = pointer_to(argument.device)
             slot.mask = 63 if argument.is_aligned else 0
-            slot.places, slot.places_at = len(addresses), _address(addresses)
+            slot.places, slot.places_at = len(addresses), _address_of(addresses)
     return slots, tables
 
 
-def _address(numbers: array[int]) -> int:
+def _address_of(numbers: array[int]) -> int:
     return numbers.buffer_info()[0]
 
 
@@ -291,22 +295,22 @@ class _Makers:
 
 
 @cache
-def _makers() -> _Makers:
+def _load_makers() -> _Makers:
     return _Makers()
 
 
 @cache
-def has_entries(kind: type, value_kind: type) -> bool:
-    """Whether builtin functions on objects of `kind` are possible: LLVM is installed, and their field offsets can be
-    found."""
+def has_entries(object_type: type, value_kind: type) -> bool:
+    """Whether builtin functions on objects of `object_type` are possible: LLVM is installed, and their field offsets can
+    be found."""
     if (
         not has_addresses()
         or not hasattr(time, "CLOCK_MONOTONIC")
-        or None in map(field_offsets, (kind, value_kind, Buffer, Memory))
+        or None in map(field_offsets, (object_type, value_kind, Buffer, Memory))
     ):
         return False
     try:
-        _makers()
+        _load_makers()
     # an error of Windows, which has no CDLL(None)
     except (DeviceUnavailable, AttributeError, OSError, RuntimeError, TypeError):
         return False

@@ -32,9 +32,9 @@ class LaunchQueue(ABC):
         `blocks` is the memory that they use. A host access to it waits until they have ended.
         """
         for block in blocks:
-            other = block.wait
-            if isinstance(other, _Wait) and other.queue is not self:
-                other()  # another device has its own order
+            earlier_wait = block.wait
+            if isinstance(earlier_wait, _Wait) and earlier_wait.queue is not self:
+                earlier_wait()  # another device has its own order
         with self.lock:
             self.launched += len(names)
             self.names.extend(names)

@@ -73,10 +73,10 @@ class LLVMCompiler:
         self.version = f"llvm {version}, llvmlite {llvmlite.__version__}, {PIPELINE}"
         self.in_use = SharedLock()
         self._listing = threading.Lock()
-        self._idle: dict[int, list[Any]] = {level: [self._target_machine(level)] for level in (CODE_LEVEL, 0)}
+        self._idle: dict[int, list[Any]] = {level: [self._create_target_machine(level)] for level in (CODE_LEVEL, 0)}
         machine_now = self._idle[CODE_LEVEL][0]
         self.triple, self._layout = machine_now.triple, str(machine_now.target_data)
-        target_machine = self._target_machine() if choice.arch == machine() else None  # None: nothing is linked
+        target_machine = self._create_target_machine() if choice.arch == machine() else None  # None: nothing is linked
         # JITLink places the sections of an object file together. LLVM's older linker allocates each section
         # separately, and aborts if they are more than two GiB apart, which reservations of other libraries can cause
         self.linker = Linker(
@@ -90,7 +90,7 @@ class LLVMCompiler:
                 )
             ]
 
-    def _target_machine(self, level: int = CODE_LEVEL) -> Any:
+    def _create_target_machine(self, level: int = CODE_LEVEL) -> Any:
         native = self.choice.arch == machine()
         targets = self.llvm.Target
         target = (
@@ -106,20 +106,20 @@ class LLVMCompiler:
         return "lp64d" if self.choice.arch == "riscv64" else ""
 
     @contextmanager
-    def _machine_for(self, effort: Effort) -> Iterator[Any]:
+    def _borrow_machine(self, effort: Effort) -> Iterator[Any]:
         """Yields a target machine for exclusive use."""
         level = code_level(effort)
         idle_machines = self._idle[level]
         try:
             machine = idle_machines.pop()
         except IndexError:
-            machine = self._target_machine(level)
+            machine = self._create_target_machine(level)
         try:
             yield machine
         finally:
             idle_machines.append(machine)
 
-    def _optimized(self, ir: str, options: CompileOptions, target_machine: Any) -> Any:
+    def _optimize(self, ir: str, options: CompileOptions, target_machine: Any) -> Any:
         """Returns the parsed, verified and optimized module. Raises RuntimeError if the IR is not valid."""
         llvm = self.llvm
         module = parsed(ir, llvm.create_context())
@@ -154,8 +154,8 @@ class LLVMCompiler:
 
         With the LEAST effort, code is generated instruction by instruction, in a fifth of the time.
         """
-        with self.in_use, self._machine_for(options.effort) as target_machine:
-            return emit_object(target_machine, self._optimized(ir, options, target_machine))
+        with self.in_use, self._borrow_machine(options.effort) as target_machine:
+            return emit_object(target_machine, self._optimize(ir, options, target_machine))
 
     def link(
         self, name: str, codes: Sequence[bytes], exports: Sequence[str], imports: Mapping[str, int] | None = None
@@ -174,16 +174,16 @@ class LLVMCompiler:
         """Links the program in an object file from `object_code` into this process, if it can run here."""
         if self.refusal:
             return ForeignProgram(spec, self.refusal, code)
-        return self._linked(spec, code)
+        return self._link(spec, code)
 
-    def _linked(self, spec: ProgramSpec, code: bytes) -> NativeProgram:
+    def _link(self, spec: ProgramSpec, code: bytes) -> NativeProgram:
         entry = f"{spec.name}_entry"
         library = self.link(spec.name, [code], (entry,))
-        unaligned = partial(self._twin, spec) if spec.aligned else None
+        unaligned = partial(self._make_twin, spec) if spec.aligned else None
         nbytes = LIBRARY_BYTES + len(code)
         return NativeProgram(spec, library[entry], (library, self), nbytes, unaligned, function_bytes(code))
 
-    def _twin(self, spec: ProgramSpec) -> NativeProgram:
+    def _make_twin(self, spec: ProgramSpec) -> NativeProgram:
         """Returns the program without streaming stores, for buffers of any alignment."""
 
         def rendered() -> ProgramSpec:
@@ -193,15 +193,15 @@ class LLVMCompiler:
             return spec_rendered
 
         stored_spec = StoredSpec.of(rendered(), rendered)
-        program = self._made(stored_spec, self._linked)
+        program = self._load_cached(stored_spec, self._link)
         stored_spec.forget_text()
         return program
 
     def compile(self, spec: ProgramSpec) -> NativeProgram | ForeignProgram:
         """Returns the machine code of `spec`, ready to run, or for display if this machine cannot execute it."""
-        return self._made(spec, self.load)
+        return self._load_cached(spec, self.load)
 
-    def _made(self, spec: ProgramSpec, load: Callable[[ProgramSpec, bytes], P]) -> P:
+    def _load_cached(self, spec: ProgramSpec, load: Callable[[ProgramSpec, bytes], P]) -> P:
         return cached(spec.key, lambda: self.object_code(spec.source, spec.options), lambda code: load(spec, code))
 
     def listings(self, spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
@@ -211,9 +211,9 @@ class LLVMCompiler:
                 _intel_syntax.append(True)
                 self.llvm.set_option("tinyexplore", "-x86-asm-syntax=intel")
             effort = spec.options.effort
-            with self._machine_for(effort) as target_machine:
-                module = self._optimized(with_debug_info(spec), spec.options, target_machine)
-            ir, assembly = str(module), self._target_machine(code_level(effort)).emit_assembly(module)
+            with self._borrow_machine(effort) as target_machine:
+                module = self._optimize(with_debug_info(spec), spec.options, target_machine)
+            ir, assembly = str(module), self._create_target_machine(code_level(effort)).emit_assembly(module)
         return [("llvm-opt", optimized_ir_lines(spec, ir)), ("asm", assembly_lines(spec, assembly))]
 
 

@@ -60,9 +60,9 @@ class NativeProgram:
         """
         check_arguments(self.spec, buffers, values)
         memories = [buffer.allocate().memory for buffer in buffers]
-        chosen = self.variant_for(buffers)
-        if chosen is not self:
-            return chosen.bind(buffers, values)
+        variant = self.variant_for(buffers)
+        if variant is not self:
+            return variant.bind(buffers, values)
         pointers = array("Q", [*(memory.address for memory in memories), *values] or [0])
         return BoundProgram(self, memories, pointers)
 
@@ -117,11 +117,11 @@ class BoundProgram:
         for slot, value in enumerate(values, len(self.pointers) - len(values)):
             self.pointers[slot] = value
 
-    def divide(self, extent: int, parts: int) -> None:
+    def divide(self, extent: int, part_count: int) -> None:
         """Sets the extent of the THREAD axis and the number of parts in all lists that contain this call."""
         for record, offset in self.records:
             record[offset] = extent
-            record[offset + 1] = max(1, min(parts, extent))
+            record[offset + 1] = max(1, min(part_count, extent))
 
 
 def check_arguments(spec: ProgramSpec, buffers: Sequence[Buffer], values: Sequence[int]) -> None:
@@ -145,8 +145,8 @@ def function_bytes(code: bytes) -> int:
     (sections,) = struct.unpack_from("<Q", code, 40)
     entry_bytes, count = struct.unpack_from("<HH", code, 58)
     for number in range(count):
-        kind, _, _, offset, size = struct.unpack_from("<IQQQQ", code, sections + number * entry_bytes + 4)
-        if kind == _SYMBOL_TABLE:
+        section_type, _, _, offset, size = struct.unpack_from("<IQQQQ", code, sections + number * entry_bytes + 4)
+        if section_type == _SYMBOL_TABLE:
             symbols = struct.iter_unpack("<IBBHQQ", code[offset : offset + size])
             return sum([size for _, info, _, section, _, size in symbols if info & 15 == _FUNCTION and section])
     return 0

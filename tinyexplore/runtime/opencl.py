@@ -205,8 +205,8 @@ class _BoundOpenCL:
         self.blocks = list(dict.fromkeys([memory.root.owner for memory in shared]))
         dimensions = max(len(grid), len(group or ()))
         self.group = None if group is None else (*group, *[1] * (dimensions - len(group)))
-        whole = (*grid, *[1] * (dimensions - len(grid)))
-        self.items = tuple(size * (1 if self.group is None else self.group[n]) for n, size in enumerate(whole))
+        full_grid = (*grid, *[1] * (dimensions - len(grid)))
+        self.items = tuple(size * (1 if self.group is None else self.group[n]) for n, size in enumerate(full_grid))
 
     def __call__(self, start: int, stop: int) -> None:
         """Launches the kernel. Waits only if some memory belongs to the host alone.
@@ -277,7 +277,7 @@ class SharedMemory(HostAllocator):
 
 
 @cache
-def _opened() -> OpenCL:
+def _open_opencl() -> OpenCL:
     return OpenCL()
 
 
@@ -289,33 +289,33 @@ def open_gpu() -> DeviceInterface:
             f"TARGET={choice.text!r}: the GPU device runs OpenCL, not {choice.gpu.language}; DEVICE=LLVM shows the "
             "text, DEVICE=PYTHON emulates it"
         )
-    opencl = _opened()
+    opencl = _open_opencl()
     is_cpu = bool(opencl.device.type & opencl.cl.device_type.CPU)
-    target = _cpu_target(opencl, choice) if is_cpu and choice.gpu is None else _gpu_target(opencl, choice)
+    target = _make_cpu_target(opencl, choice) if is_cpu and choice.gpu is None else _make_gpu_target(opencl, choice)
     renderer = (GPURenderer if target.has_local else VectorRenderer)(target, opencl.version)
     return DeviceInterface(
         "GPU", target, opencl.allocator, renderer, opencl.compile, no_listings, wait=opencl.synchronize
     )
 
 
-def _lacks(device: Any) -> tuple[DType, ...]:
+def _missing_dtypes(device: Any) -> tuple[DType, ...]:
     return () if device.double_fp_config else (dtypes.float64,)
 
 
-def _gpu_target(opencl: OpenCL, choice: TargetChoice) -> Target:
+def _make_gpu_target(opencl: OpenCL, choice: TargetChoice) -> Target:
     """Returns the Target of the device as a GPU, even if it is a CPU."""
     device = opencl.device
     gpu = replace(
         GPUS["opencl"],
         shared_bytes=int(device.local_mem_size),
-        lacks=_lacks(device),
+        lacks=_missing_dtypes(device),
         group_items=min(int(device.max_work_group_size), *map(int, device.max_work_item_sizes[:2]), 1024),
     )
     is_near = device.local_mem_type == opencl.cl.device_local_mem_type.LOCAL
     return replace(gpu_target("GPU", gpu, device.name.strip(), choice.text), shared_is_near=is_near)
 
 
-def _cpu_target(opencl: OpenCL, choice: TargetChoice) -> Target:
+def _make_cpu_target(opencl: OpenCL, choice: TargetChoice) -> Target:
     """Returns the Target of the device as a CPU, with the vectors that OpenCL reports, unless TARGET names another
     CPU."""
     device = opencl.device
@@ -330,7 +330,7 @@ def _cpu_target(opencl: OpenCL, choice: TargetChoice) -> Target:
     if choice.is_native and (width := 4 * int(device.native_vector_width_float)) > 4:
         registers = 32 if width > 32 else target.vector_registers
         target = replace(target, vector_bytes=width, vector_registers=registers)
-    return replace(target, lacks=_lacks(device), most_lanes=MOST_LANES)
+    return replace(target, lacks=_missing_dtypes(device), most_lanes=MOST_LANES)
 
 
 __all__ = ["OpenCL", "OpenCLProgram", "open_gpu"]

@@ -62,7 +62,7 @@ class NativePool:
         from tinyexplore.runtime.llvm import shared_compiler  # noqa: PLC0415 (cycle: it makes the pool)
 
         compiler = shared_compiler()
-        text, key = _source(threads)
+        text, key = _make_source(threads)
         self.threads = threads
         self.is_new = False  # compiled now, not read from disk
 
@@ -90,9 +90,9 @@ class NativePool:
         """Ends the workers. Later calls run on the calling thread."""
         self._stop()
 
-    def run(self, bound: BoundProgram, extent: int, parts: int) -> None:
-        """Runs `bound` over 0 … extent, in `parts` parts."""
-        record = array("q", (1, bound.entry_address, bound.table_address, extent, min(parts, extent, MOST_PARTS)))
+    def run(self, bound: BoundProgram, extent: int, part_count: int) -> None:
+        """Runs `bound` over 0 … extent, in `part_count` parts."""
+        record = array("q", (1, bound.entry_address, bound.table_address, extent, min(part_count, extent, MOST_PARTS)))
         self._run(record.buffer_info()[0])
 
     def prepare(self, calls: Sequence[tuple[BoundProgram, int | None, int]]) -> Batch:
@@ -102,10 +102,10 @@ class NativePool:
         calling thread. That is right for work of a few microseconds, which waking a worker would only delay.
         """
         record = array("q", (len(calls),))
-        for bound, extent, parts in calls:
+        for bound, extent, part_count in calls:
             size = 1 if extent is None else extent
             bound.records.append((record, len(record) + 2))
-            record.extend((bound.entry_address, bound.table_address, size, max(1, min(parts, size, MOST_PARTS))))
+            record.extend((bound.entry_address, bound.table_address, size, max(1, min(part_count, size, MOST_PARTS))))
         batch = Batch(self._run, record.buffer_info()[0])
         batch.run_address, batch.record_address = self._library["pool_run"], record.buffer_info()[0]
         batch.keeps = (self, record, [bound for bound, _, _ in calls])
@@ -113,7 +113,7 @@ class NativePool:
 
 
 @cache
-def _source(threads: int) -> tuple[str, str]:
+def _make_source(threads: int) -> tuple[str, str]:
     """Returns the IR of a pool of that many threads, and the cache key of its machine code."""
     from tinyexplore.runtime.llvm import shared_compiler  # noqa: PLC0415 (cycle: it makes the pool)
 
@@ -121,12 +121,12 @@ def _source(threads: int) -> tuple[str, str]:
     text = resources.files("tinyexplore.runtime").joinpath("pool.ll").read_text("utf-8")
     pause, declaration = _PAUSE.get(machine(), ("fence seq_cst", ""))
     text = text.replace("MOST_WORKERS", str(threads)).replace("PAUSE", pause)
-    text += "\n".join((declaration, *_declared_cores(), ""))
+    text += "\n".join((declaration, *_declare_cores(), ""))
     machine_of = "\0".join((text, str(AS_WRITTEN), compiler.version, compiler.cpu, compiler.features))
     return text, blake2b(machine_of.encode(), digest_size=20).hexdigest()
 
 
-def _declared_cores() -> tuple[str, ...]:
+def _declare_cores() -> tuple[str, ...]:
     """Returns the functions with which `pool.ll` assigns cores: those of the system, or stubs."""
     if sys.platform == "linux":
         return tuple(f"declare {name}" for name in _CORES)
@@ -189,16 +189,16 @@ def make_pool_ahead() -> None:
         thread = threading.Thread(target=context.run, args=(_make_quietly, threads), name="tinyexplore-pool")
         with suppress(RuntimeError):  # the interpreter is ending, or the system has no more threads
             thread.start()
-            _makers.append(thread)
+            _load_makers.append(thread)
 
 
 def wait_for_pool_ahead() -> None:
     """Waits until the work of `make_pool_ahead` is done."""
-    for thread in tuple(_makers):
+    for thread in tuple(_load_makers):
         thread.join()
 
 
-_makers: list[threading.Thread] = []
+_load_makers: list[threading.Thread] = []
 
 
 def _make_quietly(threads: int) -> None:

@@ -63,9 +63,9 @@ def halves(function: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
     """Combines all lanes in the order of devices: lane i with lane i + half. An odd lane waits for the next round."""
     lanes = list(values)
     while len(lanes) > 1:
-        half = len(lanes) // 2
-        merged = [function(x, y) for x, y in zip(lanes[:half], lanes[half : 2 * half], strict=True)]
-        lanes = merged + lanes[2 * half :]
+        half_count = len(lanes) // 2
+        merged = [function(x, y) for x, y in zip(lanes[:half_count], lanes[half_count : 2 * half_count], strict=True)]
+        lanes = merged + lanes[2 * half_count :]
     return lanes[0]
 
 
@@ -87,7 +87,7 @@ _NAMES: dict[str, Any] = {
 
 
 @cache
-def _function(op: Ops, dtype: DType, source: DType) -> Callable[..., Any]:
+def _compile_function(op: Ops, dtype: DType, source: DType) -> Callable[..., Any]:
     return scalar_function(op, dtype, (source, source, source))
 
 
@@ -100,7 +100,7 @@ def names_for(uops: Sequence[UOp]) -> dict[str, Any]:
             source = node.src[1].dtype if op is Ops.WHERE else node.src[0].dtype
             assert isinstance(source, DType) and isinstance(node.dtype, DType)
             scalar = node.dtype.scalar
-            names[meaning_name(op, scalar, source.scalar)] = _function(op, scalar, source.scalar)
+            names[meaning_name(op, scalar, source.scalar)] = _compile_function(op, scalar, source.scalar)
         elif node.op is Ops.WMMA:
             names[node.arg] = partial(tile_product, TENSOR_CORES[node.arg])
     return names

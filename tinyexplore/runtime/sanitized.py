@@ -97,17 +97,17 @@ class SanitizedProgram:
             buffer.allocate()
 
         def run(start: int, stop: int) -> None:
-            parts = [struct.pack("<4q", start, stop, len(buffers), len(values))]
+            message = [struct.pack("<4q", start, stop, len(buffers), len(values))]
             for buffer in buffers:
-                parts += [struct.pack("<q", buffer.nbytes), buffer.copyout()]
-            parts.append(struct.pack(f"<{len(values)}q", *values))
-            done = subprocess.run([str(self.path)], input=b"".join(parts), capture_output=True, check=False)
-            if done.returncode:
-                raise self.sanitizer_error(done.stderr.decode(errors="replace"), done.returncode)
+                message += [struct.pack("<q", buffer.nbytes), buffer.copyout()]
+            message.append(struct.pack(f"<{len(values)}q", *values))
+            process = subprocess.run([str(self.path)], input=b"".join(message), capture_output=True, check=False)
+            if process.returncode:
+                raise self.sanitizer_error(process.stderr.decode(errors="replace"), process.returncode)
             offset = 0
             for position, buffer in enumerate(buffers):
                 if position in self.spec.writes:
-                    buffer.copyin(done.stdout[offset : offset + buffer.nbytes])
+                    buffer.copyin(process.stdout[offset : offset + buffer.nbytes])
                 offset += buffer.nbytes
 
         return run

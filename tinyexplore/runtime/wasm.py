@@ -58,7 +58,7 @@ class LinearMemory(HostAllocator):
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(cache_bytes=MOST_PAGES * PAGE_BYTES)
-        self._engine = engine
+        self._get_engine = engine
         wasmtime = engine.wasmtime
         self.memory = wasmtime.Memory(engine.store, wasmtime.MemoryType(wasmtime.Limits(1, MOST_PAGES)))
         self.start = self._base()
@@ -67,7 +67,7 @@ class LinearMemory(HostAllocator):
         self._free = [(ALIGNMENT, PAGE_BYTES - ALIGNMENT)]  # (address, size), in order; no buffer is at address 0
 
     def _base(self) -> int:
-        address = ctypes.cast(self.memory.data_ptr(self._engine.store), ctypes.c_void_p).value
+        address = ctypes.cast(self.memory.data_ptr(self._get_engine.store), ctypes.c_void_p).value
         assert address is not None
         return address
 
@@ -79,21 +79,21 @@ class LinearMemory(HostAllocator):
         """Merges adjacent free blocks."""
         with self._lock:
             freed = self.cached_bytes
-            pieces = list(self._free)
+            free_blocks = list(self._free)
             for blocks in self._kept.values():
-                pieces += [
+                free_blocks += [
                     (freed_memory.block.address - self.start, freed_memory.block.size) for freed_memory in blocks
                 ]
                 blocks.clear()
-            self._free = _joined(pieces)
+            self._free = _merge_blocks(free_blocks)
         return freed
 
     def _map(self, size: int) -> Block:
         for number, (address, free_bytes) in enumerate(self._free):
             gap = self._gap(address, size)
             if free_bytes >= gap + size:
-                pieces = [(address, gap), (address + gap + size, free_bytes - gap - size)]
-                self._free[number : number + 1] = [piece for piece in pieces if piece[1]]
+                blocks = [(address, gap), (address + gap + size, free_bytes - gap - size)]
+                self._free[number : number + 1] = [block for block in blocks if block[1]]
                 self._count += 1
                 return Block(self.start + address + gap, size, self)
         self._grow(size + HUGE_PAGE)
@@ -110,23 +110,23 @@ class LinearMemory(HostAllocator):
     def _grow(self, size: int) -> None:
         """Adds pages: half of the current size if possible."""
         pages = self._end // PAGE_BYTES
-        more = min(max(-(-size // PAGE_BYTES), pages // 2), MOST_PAGES - pages)
-        if more * PAGE_BYTES < size:
+        new_pages = min(max(-(-size // PAGE_BYTES), pages // 2), MOST_PAGES - pages)
+        if new_pages * PAGE_BYTES < size:
             raise MemoryError("a linear memory has at most 4 GiB")
-        with self._engine.lock:  # no kernel may run meanwhile
+        with self._get_engine.lock:  # no kernel may run meanwhile
             try:
-                self.memory.grow(self._engine.store, more)
-            except self._engine.wasmtime.WasmtimeError as error:
-                raise MemoryError(f"wasmtime could not grow the linear memory by {more} pages") from error
+                self.memory.grow(self._get_engine.store, new_pages)
+            except self._get_engine.wasmtime.WasmtimeError as error:
+                raise MemoryError(f"wasmtime could not grow the linear memory by {new_pages} pages") from error
         if self._base() != self.start:
             raise MemoryError("wasmtime has moved the linear memory: buffers have lost their addresses")
-        self._free = _joined([*self._free, (self._end, more * PAGE_BYTES)])
-        self._end += more * PAGE_BYTES
+        self._free = _merge_blocks([*self._free, (self._end, new_pages * PAGE_BYTES)])
+        self._end += new_pages * PAGE_BYTES
 
 
-def _joined(pieces: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merge_blocks(blocks: list[tuple[int, int]]) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
-    for address, size in sorted(pieces):
+    for address, size in sorted(blocks):
         if spans and sum(spans[-1]) == address:
             spans[-1] = spans[-1][0], spans[-1][1] + size
         else:
@@ -160,16 +160,16 @@ class Engine:
         """Returns `spec` as a module, compiled to machine code now or read from disk."""
         return cached(
             spec.key,
-            lambda: _run_without_signals(lambda: self._compiled(spec)),
-            lambda code: _run_without_signals(lambda: self._loaded(spec, code)),
+            lambda: _run_without_signals(lambda: self._compile(spec)),
+            lambda code: _run_without_signals(lambda: self._load(spec, code)),
         )
 
-    def _compiled(self, spec: ProgramSpec) -> bytes:
+    def _compile(self, spec: ProgramSpec) -> bytes:
         binary = assemble(spec.source)
         module = self.wasmtime.Module(self.engine, binary)
         return len(binary).to_bytes(4, "little") + bytes(module.serialize())
 
-    def _loaded(self, spec: ProgramSpec, code: bytes) -> WASMProgram:
+    def _load(self, spec: ProgramSpec, code: bytes) -> WASMProgram:
         with self.lock:
             module = self.wasmtime.Module.deserialize(self.engine, code[4:])
             instance = self.wasmtime.Instance(self.store, module, [self.allocator.memory])
@@ -177,10 +177,12 @@ class Engine:
             scratch = exports.get("scratch")
             nbytes = 0 if scratch is None else scratch.value(self.store)
             function = exports[spec.name]
-            kinds = [str(kind) for kind in function.type(self.store).params]
-        return WASMProgram(self, spec, function, kinds, nbytes, len(code), int.from_bytes(code[:4], "little"))
+            parameter_types = [str(parameter_type) for parameter_type in function.type(self.store).params]
+        return WASMProgram(self, spec, function, parameter_types, nbytes, len(code), int.from_bytes(code[:4], "little"))
 
-    def quick_call(self, function: Any, kinds: Sequence[str], arguments: Sequence[int]) -> Callable[[], bool] | None:
+    def quick_call(
+        self, function: Any, wasm_types: Sequence[str], arguments: Sequence[int]
+    ) -> Callable[[], bool] | None:
         """Returns a function that calls `function` with integers of these kinds. Their wasmtime values are made once,
         not per call.
 
@@ -191,9 +193,9 @@ class Engine:
         try:
             raw = importlib.import_module("wasmtime._bindings")
             values = (raw.wasmtime_val_t * len(arguments))()
-            for value, number, kind in zip(values, arguments, kinds):
-                value.kind = _KINDS[kind]
-                setattr(value.of, kind, number)
+            for value, number, wasm_type in zip(values, arguments, wasm_types):
+                value.kind = _KINDS[wasm_type]
+                setattr(value.of, wasm_type, number)
             no_values, trap = (raw.wasmtime_val_t * 0)(), ctypes.POINTER(raw.wasm_trap_t)()
             context, address, trap_place = self.store._context(), ctypes.byref(function._func), ctypes.byref(trap)
             call, count = raw.wasmtime_func_call, len(arguments)
@@ -218,7 +220,7 @@ class WASMProgram:
         engine: Engine,
         spec: ProgramSpec,
         function: Any,
-        kinds: Sequence[str],
+        parameter_types: Sequence[str],
         scratch_bytes: int,
         nbytes: int,
         code_bytes: int,
@@ -226,7 +228,7 @@ class WASMProgram:
         self.engine = engine
         self.spec = spec
         self.function = function
-        self.kinds = kinds
+        self.kinds = parameter_types
         self.scratch_bytes = scratch_bytes
         self.nbytes = nbytes + INSTANCE_BYTES
         self.code_bytes = code_bytes
@@ -244,9 +246,9 @@ class WASMProgram:
         own_memories = [allocator.allocate(x.nbytes) if slot in foreign else x for slot, x in enumerate(memories)]
         if self.scratch_bytes and self._scratch is None:
             self._scratch = allocator.allocate(self.scratch_bytes)
-        after = [] if self._scratch is None else [self._scratch.address - allocator.start]
-        arguments = [*(memory.address - allocator.start for memory in own_memories), *values, *after]
-        written = [slot for slot in foreign if slot in self.spec.writes]
+        scratch_arguments = [] if self._scratch is None else [self._scratch.address - allocator.start]
+        arguments = [*(memory.address - allocator.start for memory in own_memories), *values, *scratch_arguments]
+        written_slots = [slot for slot in foreign if slot in self.spec.writes]
         threaded = self.spec.thread_end is not None
         call = None if threaded else engine.quick_call(self.function, self.kinds, arguments)
 
@@ -256,15 +258,15 @@ class WASMProgram:
                     _copy(own_memories[slot], memories[slot])
                 if call is None or not call():
                     self.function(engine.store, *arguments, *((start, stop) if threaded else ()))
-                for slot in written:
+                for slot in written_slots:
                     _copy(memories[slot], own_memories[slot])
 
         return run
 
 
-def _copy(to: Memory, source: Memory) -> None:
+def _copy(target: Memory, source: Memory) -> None:
     source.check_backed()
-    ctypes.memmove(to.address, source.address, source.nbytes)
+    ctypes.memmove(target.address, source.address, source.nbytes)
 
 
 def _run_without_signals(work: Callable[[], T]) -> T:
@@ -282,22 +284,22 @@ def _run_without_signals(work: Callable[[], T]) -> T:
         except BaseException as error:
             failed.append(error)
         finally:
-            done.release()
+            finished.release()
 
-    done = threading.Lock()
-    done.acquire()
+    finished = threading.Lock()
+    finished.acquire()
     try:
         start_new_thread(run, ())  # a Thread has weak references, whose callbacks can be interrupted, too
     except RuntimeError:  # no further thread can start
         return work()
-    done.acquire()
+    finished.acquire()
     if failed:
         raise failed[0]
     return results[0]
 
 
 @cache
-def _engine() -> Engine:
+def _get_engine() -> Engine:
     return _run_without_signals(Engine)
 
 
@@ -323,7 +325,7 @@ def wasm_target(text: str = "", name: str = "WASM") -> Target:
 
 def open_wasm() -> DeviceInterface:
     """Opens the WASM device. Raises DeviceUnavailable if wasmtime is not installed."""
-    engine = _engine()
+    engine = _get_engine()
     target = wasm_target(chosen().text)
     renderer = WASMRenderer(target, engine.version)
     return DeviceInterface("WASM", target, engine.allocator, renderer, engine.compile, _no_listings)

@@ -94,10 +94,10 @@ class WebGPU:
 
     def compile(self, spec: ProgramSpec) -> WebGPUProgram:
         """Returns `spec` ready to run. Raises CompileError if wgpu rejects it."""
-        buffers, most = len(global_buffers(spec.uops)), self.limits["max-storage-buffers-per-shader-stage"]
-        if buffers > most:
+        buffers, most_buffers = len(global_buffers(spec.uops)), self.limits["max-storage-buffers-per-shader-stage"]
+        if buffers > most_buffers:
             raise CompileError(
-                f"the kernel {spec.name} takes {buffers} buffers, and {self.name} gives it {most} at most: "
+                f"the kernel {spec.name} takes {buffers} buffers, and {self.name} gives it {most_buffers} at most: "
                 "cut it with .contiguous() in between, or by a smaller MAX_KERNEL_OPS"
             )
         try:
@@ -111,7 +111,7 @@ class WebGPU:
         wgpu is written in Python, and an interrupt inside it would leave locks held.
         """
         job = Job(partial(self._run_alone, work))
-        self._workers.do([job], _nothing)
+        self._workers.do([job], _do_nothing)
         return job.result()
 
     def _run_alone(self, work: Callable[[], T]) -> T:
@@ -139,7 +139,7 @@ class WebGPU:
             raise MemoryError(f"{self.name} gives no buffer of {nbytes:,} bytes: {error}") from error
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Does nothing: the default for work that the caller does meanwhile."""
 
 
@@ -157,10 +157,13 @@ class WebGPUProgram:
         self.launch = Launch.of(spec.uops)
         self.types = [node.dtype for node in global_buffers(spec.uops)]
         device = webgpu.device
-        kinds = ["storage" if slot in spec.writes else "read-only-storage" for slot in range(len(self.types))]
-        kinds += ["uniform"] * len(variable_arguments(spec.uops))
+        binding_types = ["storage" if slot in spec.writes else "read-only-storage" for slot in range(len(self.types))]
+        binding_types += ["uniform"] * len(variable_arguments(spec.uops))
         stage = webgpu.wgpu.ShaderStage.COMPUTE
-        entries = [{"binding": slot, "visibility": stage, "buffer": {"type": kind}} for slot, kind in enumerate(kinds)]
+        entries = [
+            {"binding": slot, "visibility": stage, "buffer": {"type": binding_type}}
+            for slot, binding_type in enumerate(binding_types)
+        ]
         self.layout = device.create_bind_group_layout(entries=entries)
         module = device.create_shader_module(code=spec.source)
         self.pipeline = device.create_compute_pipeline(
@@ -175,14 +178,14 @@ class WebGPUProgram:
         """Returns a function that runs the program on `buffers` and waits for it."""
         check_arguments(self.spec, buffers, values)
         memories = [buffer.allocate().memory for buffer in buffers]
-        return self.webgpu.run_on_own_thread(partial(self._bound, memories, values))
+        return self.webgpu.run_on_own_thread(partial(self._bind, memories, values))
 
-    def _bound(self, memories: Sequence[Memory], values: Sequence[int]) -> _Call:
+    def _bind(self, memories: Sequence[Memory], values: Sequence[int]) -> _Call:
         usage = self.webgpu.wgpu.BufferUsage
         device_buffers: list[_MirroredMemory] = []
-        for slot, (memory, kind) in enumerate(zip(memories, self.types)):
-            assert isinstance(kind, PtrDType)
-            factor = WORD if kind.base is dtypes.bool else 1
+        for slot, (memory, pointer_type) in enumerate(zip(memories, self.types)):
+            assert isinstance(pointer_type, PtrDType)
+            factor = WORD if pointer_type.base is dtypes.bool else 1
             how = usage.STORAGE | usage.COPY_DST | (usage.COPY_SRC if slot in self.spec.writes else 0)
             device_buffers.append(_MirroredMemory(self.webgpu.new_buffer(memory.nbytes * factor, how), memory, factor))
         uniforms = []
@@ -291,16 +294,16 @@ class _Call:
     """The callable for a bound program."""
 
     def __init__(self, bound: _BoundWebGPU) -> None:
-        self._bound = bound
+        self._bind = bound
 
     def timed(self) -> float:
         """Runs the program. Returns the seconds by the device's clock, or 0 if it has none."""
         self(0, 1)
-        return self._bound.seconds
+        return self._bind.seconds
 
     def __call__(self, start: int, stop: int) -> None:
-        if 0 not in self._bound.counts:
-            self._bound.webgpu.run_on_own_thread(self._bound.run)
+        if 0 not in self._bind.counts:
+            self._bind.webgpu.run_on_own_thread(self._bind.run)
 
 
 def open_webgpu() -> DeviceInterface:

@@ -27,7 +27,7 @@ class ShapeTracker:
             raise ValueError("a ShapeTracker needs at least one View")
         tracker: ShapeTracker | None = None
         for view in views:
-            tracker = _tracker(tracker, view)
+            tracker = _make_tracker(tracker, view)
         assert tracker is not None
         return tracker
 
@@ -48,7 +48,7 @@ class ShapeTracker:
 
     @property
     def views(self) -> tuple[View, ...]:
-        return tuple(self._top_down())[::-1]
+        return tuple(self._iterate_top_down())[::-1]
 
     @property
     def single_view(self) -> bool:
@@ -68,7 +68,7 @@ class ShapeTracker:
         pairs = zip(tracker._view.shape, tracker._view.strides)
         return tuple(0 if size == 1 or stride == 0 else None for size, stride in pairs)
 
-    def _top_down(self) -> Iterator[View]:
+    def _iterate_top_down(self) -> Iterator[View]:
         tracker: ShapeTracker | None = self
         while tracker is not None:
             yield tracker._view
@@ -94,47 +94,47 @@ class ShapeTracker:
         tracker = self
         while True:
             view = tracker._view.reshape(shape)
-            below = tracker._below
+            inner = tracker._below
             if view is None:
-                if below is None:
+                if inner is None:
                     break
-                merged = tracker._view.over(below._view)
+                merged = tracker._view.over(inner._view)
                 if merged is None:
                     break
-                tracker = _tracker(below._below, merged)
-            elif below is not None and view.contiguous:
-                tracker = below  # a contiguous View adds nothing: drop it, and reshape the View below
+                tracker = _make_tracker(inner._below, merged)
+            elif inner is not None and view.contiguous:
+                tracker = inner  # a contiguous View adds nothing: drop it, and reshape the View below
             else:
-                return _tracker(below, view)
-        return _tracker(tracker, View.create(shape))
+                return _make_tracker(inner, view)
+        return _make_tracker(tracker, View.create(shape))
 
     def expand(self, shape: Shape) -> ShapeTracker:
-        return _tracker(self._below, self._view.expand(shape))
+        return _make_tracker(self._below, self._view.expand(shape))
 
     def permute(self, order: Sequence[int]) -> ShapeTracker:
-        return _tracker(self._below, self._view.permute(order))
+        return _make_tracker(self._below, self._view.permute(order))
 
     def pad(self, amounts: Sequence[tuple[int, int]]) -> ShapeTracker:
-        return _tracker(self._below, self._view.pad(amounts))
+        return _make_tracker(self._below, self._view.pad(amounts))
 
     def shrink(self, bounds: Sequence[tuple[int, int]]) -> ShapeTracker:
-        return _tracker(self._below, self._view.shrink(bounds))
+        return _make_tracker(self._below, self._view.shrink(bounds))
 
     def flip(self, axes: Sequence[int]) -> ShapeTracker:
-        return _tracker(self._below, self._view.flip(axes))
+        return _make_tracker(self._below, self._view.flip(axes))
 
     def window(self, axis: int, size: int, stride: int = 1, dilation: int = 1) -> ShapeTracker:
         """Replaces `axis` by an axis that counts sliding windows, and a new last axis over the elements of a window."""
         view = self._view.window(axis, size, stride, dilation)
         if view is not None:
-            return _tracker(self._below, view)
+            return _make_tracker(self._below, view)
         view = View.create(self.shape).window(axis, size, stride, dilation)
         assert view is not None
-        return _tracker(self, view)
+        return _make_tracker(self, view)
 
     def diagonal(self, first: int, second: int) -> ShapeTracker:
         """Removes axis `second`. Axis `first` then walks along both."""
-        return _tracker(self._below, self._view.diagonal(first, second))
+        return _make_tracker(self._below, self._view.diagonal(first, second))
 
     def simplify(self) -> ShapeTracker:
         """Merges Views where possible. The offsets stay the same."""
@@ -161,29 +161,29 @@ class ShapeTracker:
         """Returns the memory offset of the element at `coords`, or None in the padding. This defines the meaning of a
         ShapeTracker."""
         offset = None
-        for view in self._top_down():
+        for view in self._iterate_top_down():
             if offset is not None:
-                coords = _coordinates(offset, view.shape)
+                coords = _split_position(offset, view.shape)
             offset = view.locate(coords)
             if offset is None:
                 return None
         return offset
 
 
-def _tracker(below: ShapeTracker | None, view: View) -> ShapeTracker:
+def _make_tracker(inner: ShapeTracker | None, view: View) -> ShapeTracker:
     tracker = object.__new__(ShapeTracker)
-    tracker._below = below
+    tracker._below = inner
     tracker._view = view
-    tracker._count = 1 if below is None else below._count + 1
+    tracker._count = 1 if inner is None else inner._count + 1
     return tracker
 
 
 @lru_cache(CACHED_VIEWS)
 def _from_shape(shape: Shape) -> ShapeTracker:
-    return _tracker(None, View.create(shape))
+    return _make_tracker(None, View.create(shape))
 
 
-def _coordinates(position: int, shape: Shape) -> list[int]:
+def _split_position(position: int, shape: Shape) -> list[int]:
     """Returns the coordinates of a row-major position in `shape`."""
     coords = []
     for size in reversed(shape):

@@ -40,7 +40,7 @@ class View:
     @staticmethod
     def create(shape: Shape, strides: tuple[int, ...] | None = None, offset: int = 0, mask: Mask = None) -> View:
         """Returns the View in its normal form. Without `strides` it is row-major."""
-        return _row_major(shape) if strides is None else _create(shape, strides, offset, mask)
+        return _row_major_view(shape) if strides is None else _create(shape, strides, offset, mask)
 
     @property
     def size(self) -> int:
@@ -49,7 +49,7 @@ class View:
     @property
     def contiguous(self) -> bool:
         """Whether the elements are in row-major order from offset 0, without padding."""
-        return self.mask is None and self.offset == 0 and self.strides == _row_major(self.shape).strides
+        return self.mask is None and self.offset == 0 and self.strides == _row_major_view(self.shape).strides
 
     @property
     def has_no_valid_element(self) -> bool:
@@ -57,14 +57,14 @@ class View:
         return bool(self.mask) and self.mask[0] == (0, 0)  # type: ignore[index]
 
     def __repr__(self) -> str:
-        parts = [f"{self.shape}"]
-        if self.strides != _row_major(self.shape).strides:
-            parts.append(f"strides={self.strides}")
+        texts = [f"{self.shape}"]
+        if self.strides != _row_major_view(self.shape).strides:
+            texts.append(f"strides={self.strides}")
         if self.offset:
-            parts.append(f"offset={self.offset}")
+            texts.append(f"offset={self.offset}")
         if self.mask is not None:
-            parts.append("mask=" + "×".join(f"{start}:{stop}" for start, stop in self.mask))
-        return f"View({', '.join(parts)})"
+            texts.append("mask=" + "×".join(f"{start}:{stop}" for start, stop in self.mask))
+        return f"View({', '.join(texts)})"
 
     # *** movements ***
 
@@ -121,7 +121,7 @@ class View:
         strides = (*self.strides[:axis], step * stride, *self.strides[axis + 1 :], step * dilation)
         if self.mask is None or self.has_no_valid_element:
             return _create(shape, strides, self.offset, None if self.mask is None else (*self.mask, (0, 0)))
-        interval = _bounds_of_sum(self.mask[axis], 0, ((count, stride), (size, dilation)))
+        interval = _find_bounds_of_sum(self.mask[axis], 0, ((count, stride), (size, dilation)))
         if interval is None:
             return None
         mask = (*self.mask[:axis], interval[0], *self.mask[axis + 1 :], interval[1])
@@ -134,18 +134,18 @@ class View:
         if self.mask is None:
             return _create(shape, tuple(strides), self.offset, None)
         mask = list(self.mask)
-        other = mask.pop(second)
-        mask[first] = (max(mask[first][0], other[0]), min(mask[first][1], other[1]))
+        second_bounds = mask.pop(second)
+        mask[first] = (max(mask[first][0], second_bounds[0]), min(mask[first][1], second_bounds[1]))
         return _create(shape, tuple(strides), self.offset, tuple(mask))
 
     def reshape(self, shape: Shape) -> View | None:
         """Reshapes the View. None if the new axes would cut across memory strides or across the edge of the padding."""
         return self if shape == self.shape else _reshape(self, shape)
 
-    def over(self, below: View) -> View | None:
-        """Composes this View with `below`, in which this View's offsets are row-major positions. None if one View
+    def over(self, inner: View) -> View | None:
+        """Composes this View with `inner`, in which this View's offsets are row-major positions. None if one View
         cannot express it."""
-        return _compose(self, below)
+        return _compose(self, inner)
 
     # *** offsets ***
 
@@ -157,7 +157,7 @@ class View:
 
 
 @lru_cache(CACHED_VIEWS)
-def _row_major(shape: Shape) -> View:
+def _row_major_view(shape: Shape) -> View:
     strides = []
     step = 1
     for size in reversed(shape):
@@ -185,7 +185,7 @@ def _create(shape: Shape, strides: tuple[int, ...], offset: int, mask: Mask) -> 
 
 
 @lru_cache(CACHED_VIEWS)
-def _dims(view: View) -> tuple[tuple[Dim, ...], int]:
+def _merge_dims(view: View) -> tuple[tuple[Dim, ...], int]:
     mask = view.mask or tuple([(0, size) for size in view.shape])
     offset = view.offset
     merged: list[Dim] = []
@@ -215,7 +215,7 @@ def _split_bounds(bounds: Bounds, sizes: Sequence[int]) -> list[Bounds] | None:
         inner //= size
         if start % inner == 0 and stop % inner == 0:
             box.append((start // inner, stop // inner))
-            box.extend((0, rest) for rest in sizes[position + 1 :])
+            box.extend((0, inner_size) for inner_size in sizes[position + 1 :])
             return box
         run = start // inner
         if (stop - 1) // inner != run:
@@ -229,10 +229,10 @@ def _split_bounds(bounds: Bounds, sizes: Sequence[int]) -> list[Bounds] | None:
 @lru_cache(CACHED_VIEWS)
 def _reshape(view: View, shape: Shape) -> View | None:
     if 0 in shape or view.contiguous:
-        return _row_major(shape)
+        return _row_major_view(shape)
     if view.has_no_valid_element:
         return _create(shape, (0,) * len(shape), 0, ((0, 0),) * len(shape)) if shape else None
-    dims, offset = _dims(view)
+    dims, offset = _merge_dims(view)
     strides: list[int] = []
     mask: list[Bounds] = []
     sizes = list(shape)
@@ -256,48 +256,48 @@ def _reshape(view: View, shape: Shape) -> View | None:
     return _create(shape, tuple(reversed(strides)), offset, tuple(reversed(mask)))
 
 
-def _bounds_of_sum(bounds: Bounds, first: int, terms: Sequence[tuple[int, int]]) -> list[Bounds] | None:
+def _find_bounds_of_sum(bounds: Bounds, lowest: int, terms: Sequence[tuple[int, int]]) -> list[Bounds] | None:
     """Returns the box of indices with start ≤ first + Σ step * i < stop. None if they do not form a box.
 
     terms: (size, positive step) of each index.
     """
     start, stop = bounds
     free = [(0, size) for size, _ in terms]
-    last = first + sum((size - 1) * step for size, step in terms)
-    if start <= first and last < stop:
+    highest = lowest + sum((size - 1) * step for size, step in terms)
+    if start <= lowest and highest < stop:
         return free
-    if last < start or first >= stop:
+    if highest < start or lowest >= stop:
         return [(0, 0)] * len(terms)
     moving = [position for position, (size, _) in enumerate(terms) if size > 1]
     if len(moving) != 1:
         return None
     size, step = terms[moving[0]]
-    low = max(0, -((first - start) // step))
-    high = min(size, (stop - 1 - first) // step + 1)
+    low = max(0, -((lowest - start) // step))
+    high = min(size, (stop - 1 - lowest) // step + 1)
     free[moving[0]] = (low, max(low, high))
     return free
 
 
 @lru_cache(CACHED_VIEWS)
-def _compose(top: View, below: View) -> View | None:
-    if below.contiguous or 0 in top.shape or top.has_no_valid_element:
+def _compose(top: View, inner: View) -> View | None:
+    if inner.contiguous or 0 in top.shape or top.has_no_valid_element:
         return top
-    if below.has_no_valid_element:
+    if inner.has_no_valid_element:
         return _create(top.shape, top.strides, 0, ((0, 0),) * len(top.shape)) if top.shape else None
     if top.contiguous:
-        return below.reshape(top.shape)
+        return inner.reshape(top.shape)
     if top.mask is not None:
-        valid_part = _compose(top.shrink(top.mask), below)
+        valid_part = _compose(top.shrink(top.mask), inner)
         if valid_part is None:
             return None
         return valid_part.pad([(start, size - stop) for (start, stop), size in zip(top.mask, top.shape)])
     backwards = [axis for axis, stride in enumerate(top.strides) if stride < 0]
     if backwards:
-        forwards = _compose(top.flip(backwards), below)
+        forwards = _compose(top.flip(backwards), inner)
         return None if forwards is None else forwards.flip(backwards)
-    mask = below.mask or tuple([(0, size) for size in below.shape])
-    composed = _compose_dims(top, tuple(zip(below.shape, below.strides, mask)), below.offset)
-    return composed if composed is not None else _compose_dims(top, *_dims(below))
+    mask = inner.mask or tuple([(0, size) for size in inner.shape])
+    composed = _compose_dims(top, tuple(zip(inner.shape, inner.strides, mask)), inner.offset)
+    return composed if composed is not None else _compose_dims(top, *_merge_dims(inner))
 
 
 def _compose_dims(top: View, dims: Sequence[Dim], offset: int) -> View | None:
@@ -307,20 +307,20 @@ def _compose_dims(top: View, dims: Sequence[Dim], offset: int) -> View | None:
     remaining_strides = list(top.strides)
     first_rest = top.offset
     for size, stride, bounds in reversed(dims):
-        steps = [rest % size for rest in remaining_strides]
-        remaining_strides = [rest // size for rest in remaining_strides]
-        first = first_rest % size
+        steps = [remaining % size for remaining in remaining_strides]
+        remaining_strides = [remaining // size for remaining in remaining_strides]
+        first_index = first_rest % size
         first_rest //= size
-        if first + sum([step * (count - 1) for step, count in zip(steps, top.shape)]) >= size:
+        if first_index + sum([step * (count - 1) for step, count in zip(steps, top.shape)]) >= size:
             return None  # a carry: the walk wraps around in this dim
-        offset += first * stride
+        offset += first_index * stride
         walking = [axis for axis, step in enumerate(steps) if step]
         for axis in walking:
             strides[axis] += steps[axis] * stride
-        box = _bounds_of_sum(bounds, first, [(top.shape[axis], steps[axis]) for axis in walking])
+        box = _find_bounds_of_sum(bounds, first_index, [(top.shape[axis], steps[axis]) for axis in walking])
         if box is None:
             return None
-        if not walking and not bounds[0] <= first < bounds[1]:
+        if not walking and not bounds[0] <= first_index < bounds[1]:
             return _create(top.shape, top.strides, 0, ((0, 0),) * len(top.shape)) if top.shape else None
         for axis, (start, stop) in zip(walking, box):
             mask[axis] = (max(mask[axis][0], start), min(mask[axis][1], stop))

@@ -81,7 +81,7 @@ class TargetChoice:
 @cache
 def choice_of(text: str) -> TargetChoice:
     """Returns the TargetChoice for TARGET=`text`. Raises UnknownTarget if it is invalid."""
-    cpu, *details = [part.strip() for part in text.split(",")]
+    cpu, *details = [detail.strip() for detail in text.split(",")]
     cpu = cpu.lower() or NATIVE
     names = [NATIVE, WASM32, *GPUS, *(name for names in KNOWN.values() for name in names)]
     if cpu not in names:
@@ -93,7 +93,7 @@ def choice_of(text: str) -> TargetChoice:
         )
         raise UnknownTarget(f"TARGET={text!r}: LLVM does not know the CPU {cpu!r}; {similar_names}")
     cache_sizes = dict(zip(("l1_bytes", "l2_bytes", "l3_bytes"), CACHES.get(cpu, ())))
-    return TargetChoice(text, cpu, **{**cache_sizes, **dict([_detail(text, part) for part in details])})
+    return TargetChoice(text, cpu, **{**cache_sizes, **dict([_parse_detail(text, detail) for detail in details])})
 
 
 def chosen() -> TargetChoice:
@@ -101,15 +101,15 @@ def chosen() -> TargetChoice:
     return choice_of(config().TARGET)
 
 
-def _detail(text: str, part: str) -> tuple[str, int]:
-    name, equals, value = part.partition("=")
+def _parse_detail(text: str, detail: str) -> tuple[str, int]:
+    name, equals, value = detail.partition("=")
     field = {"threads": "threads", "l1": "l1_bytes", "l2": "l2_bytes", "l3": "l3_bytes"}.get(name.strip().lower())
     number, unit = value.strip().upper(), 1
     if field not in (None, "threads") and number[-1:] in _UNITS:
         number, unit = number[:-1], _UNITS[number[-1]]
     if field is None or not equals or not number.isdecimal() or int(number) == 0:
         raise UnknownTarget(
-            f"TARGET={text!r}: {part!r} is not a CPU option; the options after the name are "
+            f"TARGET={text!r}: {detail!r} is not a CPU option; the options after the name are "
             "threads=8, l1=32K, l2=1M and l3=32M, separated by commas"
         )
     return field, int(number) * unit

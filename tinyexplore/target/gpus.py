@@ -69,7 +69,9 @@ class GPUTarget:
     cores: Cores = ()
 
 
-def _cuda(words: str, resident_items: int, resident_groups: int, shared_kib: int, cores: Cores = AMPERE) -> GPUTarget:
+def _make_nvidia_gpu(
+    words: str, resident_items: int, resident_groups: int, shared_kib: int, cores: Cores = AMPERE
+) -> GPUTarget:
     """Returns a GPU of NVIDIA.
 
     Every kernel may use 48 KiB of shared memory without a request at the launch. From compute capability 8.0 on, the
@@ -90,15 +92,22 @@ def _cuda(words: str, resident_items: int, resident_groups: int, shared_kib: int
     )
 
 
-def _hip(
-    words: str, warp: int, kilo_registers: int, most: int, piece: int, groups: int, shared_kib: int, cores: Cores
+def _make_amd_gpu(
+    words: str,
+    warp: int,
+    kilo_registers: int,
+    most_registers: int,
+    register_piece: int,
+    groups: int,
+    shared_kib: int,
+    cores: Cores,
 ) -> GPUTarget:
     """Returns a GPU of AMD. The numbers are for a compute unit, or for the two that form a work-group processor.
 
     kilo_registers: vector registers in total, in units of 1024.
-    most: the most vector registers of a work-item.
-    piece: the unit in which vector registers are allocated. Values that all lanes share, such as addresses of buffers,
-    are in scalar registers.
+    most_registers: the most vector registers of a work-item.
+    register_piece: the unit in which vector registers are allocated. Values that all lanes share, such as addresses of
+    buffers, are in scalar registers.
     """
     return GPUTarget(
         words,
@@ -107,8 +116,8 @@ def _hip(
         1024,
         warp,
         registers=kilo_registers << 10,
-        item_registers=most,
-        register_piece=piece,
+        item_registers=most_registers,
+        register_piece=register_piece,
         own_registers=0,
         resident_items=2048,
         resident_groups=groups,
@@ -123,14 +132,14 @@ _SMALL = (dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16, dtypes.float16
 
 GPUS = {
     "opencl": GPUTarget("any GPU with OpenCL 1.2", "opencl", 32 << 10, 256, 32),
-    "sm_75": _cuda("NVIDIA Turing (T4, RTX 20)", 1024, 16, 64, TURING),
-    "sm_80": _cuda("NVIDIA Ampere (A100)", 2048, 32, 164),
-    "sm_86": _cuda("NVIDIA Ampere (RTX 30, A10)", 1536, 16, 100),
-    "sm_89": _cuda("NVIDIA Ada (RTX 40, L4)", 1536, 24, 100),
-    "sm_90": _cuda("NVIDIA Hopper (H100, H200)", 2048, 32, 228),
-    "sm_100": _cuda("NVIDIA Blackwell (B200)", 2048, 32, 228),
-    "gfx90a": _hip("AMD CDNA 2 (MI200)", 64, 128, 512, 8, 16, 64, CDNA_2),
-    "gfx1100": _hip("AMD RDNA 3 (RX 7900)", 32, 192, 256, 24, 32, 128, RDNA_3),
+    "sm_75": _make_nvidia_gpu("NVIDIA Turing (T4, RTX 20)", 1024, 16, 64, TURING),
+    "sm_80": _make_nvidia_gpu("NVIDIA Ampere (A100)", 2048, 32, 164),
+    "sm_86": _make_nvidia_gpu("NVIDIA Ampere (RTX 30, A10)", 1536, 16, 100),
+    "sm_89": _make_nvidia_gpu("NVIDIA Ada (RTX 40, L4)", 1536, 24, 100),
+    "sm_90": _make_nvidia_gpu("NVIDIA Hopper (H100, H200)", 2048, 32, 228),
+    "sm_100": _make_nvidia_gpu("NVIDIA Blackwell (B200)", 2048, 32, 228),
+    "gfx90a": _make_amd_gpu("AMD CDNA 2 (MI200)", 64, 128, 512, 8, 16, 64, CDNA_2),
+    "gfx1100": _make_amd_gpu("AMD RDNA 3 (RX 7900)", 32, 192, 256, 24, 32, 128, RDNA_3),
     "metal": GPUTarget(
         "an Apple GPU of family 7 or later (M1 …)",
         "metal",

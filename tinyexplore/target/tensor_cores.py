@@ -129,50 +129,50 @@ class TensorCore:
         return dtypes.int32.itemsize // self.factor.itemsize
 
 
-def _layout(rows: str, columns: str) -> FragmentLayout:
+def _make_layout(rows: str, columns: str) -> FragmentLayout:
     return FragmentLayout(tuple(rows.split()), tuple(columns.split()))
 
 
 _PTX = 'PTX ISA, "Matrix Fragments for mma"'
-_PTX_C = _layout("L2 L3 L4 r1", "r0 L0 L1")
-_K8 = (_layout("L2 L3 L4 r1", "r0 L0 L1"), _layout("r0 L0 L1", "L2 L3 L4"), _PTX_C)
-_K16 = (_layout("L2 L3 L4 r1", "r0 L0 L1 r2"), _layout("r0 L0 L1 r1", "L2 L3 L4"), _PTX_C)
-_K32 = (_layout("L2 L3 L4 r2", "r0 r1 L0 L1 r3"), _layout("r0 r1 L0 L1 r2", "L2 L3 L4"), _PTX_C)
-_TF32 = (_layout("L2 L3 L4 r0", "L0 L1 r1"), _layout("L0 L1 r0", "L2 L3 L4"), _PTX_C)
+_PTX_C = _make_layout("L2 L3 L4 r1", "r0 L0 L1")
+_K8 = (_make_layout("L2 L3 L4 r1", "r0 L0 L1"), _make_layout("r0 L0 L1", "L2 L3 L4"), _PTX_C)
+_K16 = (_make_layout("L2 L3 L4 r1", "r0 L0 L1 r2"), _make_layout("r0 L0 L1 r1", "L2 L3 L4"), _PTX_C)
+_K32 = (_make_layout("L2 L3 L4 r2", "r0 r1 L0 L1 r3"), _make_layout("r0 r1 L0 L1 r2", "L2 L3 L4"), _PTX_C)
+_TF32 = (_make_layout("L2 L3 L4 r0", "L0 L1 r1"), _make_layout("L0 L1 r0", "L2 L3 L4"), _PTX_C)
 
 _CDNA = "CDNA 2 Instruction Set Architecture; Matrix Instruction Calculator"
 _MFMA_32 = (
-    _layout("L0 L1 L2 L3 L4", "r0 r1 L5"),
-    _layout("r0 r1 L5", "L0 L1 L2 L3 L4"),
-    _layout("r0 r1 L5 r2 r3", "L0 L1 L2 L3 L4"),
+    _make_layout("L0 L1 L2 L3 L4", "r0 r1 L5"),
+    _make_layout("r0 r1 L5", "L0 L1 L2 L3 L4"),
+    _make_layout("r0 r1 L5 r2 r3", "L0 L1 L2 L3 L4"),
 )
 _MFMA_16 = (
-    _layout("L0 L1 L2 L3", "r0 r1 L4 L5"),
-    _layout("r0 r1 L4 L5", "L0 L1 L2 L3"),
-    _layout("r0 r1 L4 L5", "L0 L1 L2 L3"),
+    _make_layout("L0 L1 L2 L3", "r0 r1 L4 L5"),
+    _make_layout("r0 r1 L4 L5", "L0 L1 L2 L3"),
+    _make_layout("r0 r1 L4 L5", "L0 L1 L2 L3"),
 )
 
 _RDNA = 'RDNA 3 Instruction Set Architecture, "Wave Matrix Multiply Accumulate"'
 _WMMA = (  # both halves of the warp hold all of A, and all of B
-    _layout("L0 L1 L2 L3", "r0 r1 r2 r3"),
-    _layout("r0 r1 r2 r3", "L0 L1 L2 L3"),
-    _layout("L4 r0 r1 r2", "L0 L1 L2 L3"),
+    _make_layout("L0 L1 L2 L3", "r0 r1 r2 r3"),
+    _make_layout("r0 r1 r2 r3", "L0 L1 L2 L3"),
+    _make_layout("L4 r0 r1 r2", "L0 L1 L2 L3"),
 )
 
 _INTEL = 'Intel, "Architecture Instruction Set Extensions Programming Reference", chapter "Intel AMX"'
-_AMX_C = _layout("L0 L1 L2 L3", "r0 r1 r2 r3")
-_AMX_16 = (_layout("L0 L1 L2 L3", "r0 r1 r2 r3 r4"), _layout("r0 L0 L1 L2 L3", "r1 r2 r3 r4"), _AMX_C)
-_AMX_8 = (_layout("L0 L1 L2 L3", "r0 r1 r2 r3 r4 r5"), _layout("r0 r1 L0 L1 L2 L3", "r2 r3 r4 r5"), _AMX_C)
+_AMX_C = _make_layout("L0 L1 L2 L3", "r0 r1 r2 r3")
+_AMX_16 = (_make_layout("L0 L1 L2 L3", "r0 r1 r2 r3 r4"), _make_layout("r0 L0 L1 L2 L3", "r1 r2 r3 r4"), _AMX_C)
+_AMX_8 = (_make_layout("L0 L1 L2 L3", "r0 r1 r2 r3 r4 r5"), _make_layout("r0 r1 L0 L1 L2 L3", "r2 r3 r4 r5"), _AMX_C)
 
 _MLX = "not documented by Apple; as its MLX relies on it (steel/gemm/mma.h)"
-_EIGHT = _layout("L1 L2 L4", "r0 L0 L3")
+_EIGHT = _make_layout("L1 L2 L4", "r0 L0 L3")
 _SIMDGROUP = (_EIGHT, _EIGHT, _EIGHT)
 
 _F16, _BF16, _F32 = dtypes.float16, dtypes.bfloat16, dtypes.float32
 _MMA = "mma.sync.aligned.{shape}.row.col.{c}.{ab}.{ab}.{c}"
 
 
-def _mma(
+def _make_mma(
     shape: str,
     ab: str,
     factor: DType,
@@ -184,18 +184,18 @@ def _mma(
     return TensorCore(f"mma_{shape}_{ab}", factor, accumulator, 32, *layouts, call, "cuda", _PTX, mantissa)
 
 
-def _amd(
+def _make_amd_core(
     call: str, factor: DType, lanes: int, layouts: tuple[FragmentLayout, FragmentLayout, FragmentLayout], source: str
 ) -> TensorCore:
     return TensorCore(call, factor, _F32, lanes, *layouts, f"__builtin_amdgcn_{call}", "hip", source)
 
 
-def _simdgroup(name: str, factor: DType) -> TensorCore:
+def _make_simdgroup_core(name: str, factor: DType) -> TensorCore:
     call = "simdgroup_multiply_accumulate"
     return TensorCore(f"simdgroup_8x8x8_{name}", factor, _F32, 32, *_SIMDGROUP, call, "metal", _MLX)
 
 
-def _amx(
+def _make_amx_core(
     call: str, factor: DType, layouts: tuple[FragmentLayout, FragmentLayout, FragmentLayout], feature: str
 ) -> TensorCore:
     accumulator = dtypes.int32 if factor is dtypes.int8 else _F32
@@ -204,30 +204,30 @@ def _amx(
 
 
 # the cores of each GPU, larger ones first
-TURING = (_mma("m16n8k8", "f16", _F16, _K8),)
+TURING = (_make_mma("m16n8k8", "f16", _F16, _K8),)
 AMPERE = (
-    _mma("m16n8k16", "f16", _F16, _K16),
+    _make_mma("m16n8k16", "f16", _F16, _K16),
     *TURING,
-    _mma("m16n8k16", "bf16", _BF16, _K16),
-    _mma("m16n8k8", "bf16", _BF16, _K8),
-    _mma("m16n8k32", "s8", dtypes.int8, _K32),
-    _mma("m16n8k8", "tf32", _F32, _TF32, mantissa=10),
+    _make_mma("m16n8k16", "bf16", _BF16, _K16),
+    _make_mma("m16n8k8", "bf16", _BF16, _K8),
+    _make_mma("m16n8k32", "s8", dtypes.int8, _K32),
+    _make_mma("m16n8k8", "tf32", _F32, _TF32, mantissa=10),
 )
 CDNA_2 = (
-    _amd("mfma_f32_16x16x16f16", _F16, 64, _MFMA_16, _CDNA),
-    _amd("mfma_f32_32x32x8f16", _F16, 64, _MFMA_32, _CDNA),
-    _amd("mfma_f32_16x16x16bf16_1k", _BF16, 64, _MFMA_16, _CDNA),
-    _amd("mfma_f32_32x32x8bf16_1k", _BF16, 64, _MFMA_32, _CDNA),
+    _make_amd_core("mfma_f32_16x16x16f16", _F16, 64, _MFMA_16, _CDNA),
+    _make_amd_core("mfma_f32_32x32x8f16", _F16, 64, _MFMA_32, _CDNA),
+    _make_amd_core("mfma_f32_16x16x16bf16_1k", _BF16, 64, _MFMA_16, _CDNA),
+    _make_amd_core("mfma_f32_32x32x8bf16_1k", _BF16, 64, _MFMA_32, _CDNA),
 )
 RDNA_3 = (
-    _amd("wmma_f32_16x16x16_f16_w32", _F16, 32, _WMMA, _RDNA),
-    _amd("wmma_f32_16x16x16_bf16_w32", _BF16, 32, _WMMA, _RDNA),
+    _make_amd_core("wmma_f32_16x16x16_f16_w32", _F16, 32, _WMMA, _RDNA),
+    _make_amd_core("wmma_f32_16x16x16_bf16_w32", _BF16, 32, _WMMA, _RDNA),
 )
-APPLE = (_simdgroup("f16", _F16), _simdgroup("bf16", _BF16), _simdgroup("f32", _F32))
+APPLE = (_make_simdgroup_core("f16", _F16), _make_simdgroup_core("bf16", _BF16), _make_simdgroup_core("f32", _F32))
 
 AMX = (
-    _amx("tdpbf16ps", _BF16, _AMX_16, "amx-bf16"),
-    _amx("tdpbssd", dtypes.int8, _AMX_8, "amx-int8"),
+    _make_amx_core("tdpbf16ps", _BF16, _AMX_16, "amx-bf16"),
+    _make_amx_core("tdpbssd", dtypes.int8, _AMX_8, "amx-int8"),
 )
 
 TENSOR_CORES = {core.name: core for core in (*AMPERE, *CDNA_2, *RDNA_3, *APPLE, *AMX)}
@@ -241,33 +241,35 @@ def multiplied(
     a, b, c: the registers of A, B and C of each lane before it. Each result is an exact sum, rounded once. Hardware
     also rounds in between, in an undocumented order. If a float is not finite, the sum is computed in order.
     """
-    left, right = matrix(core.a, a), list(zip(*matrix(core.b, b)))
+    rows_of_a, columns_of_b = matrix(core.a, a), list(zip(*matrix(core.b, b)))
     if core.mantissa:
-        left = [[with_mantissa(value, core.mantissa) for value in row] for row in left]
-        right = [tuple([with_mantissa(value, core.mantissa) for value in column]) for column in right]
-    after = []
-    for row, before in zip(left, matrix(core.c, c)):
-        sums = [exact_sum([start, *map(mul, row, column)]) for start, column in zip(before, right)]
-        after.append([to_dtype_range(total, core.accumulator) for total in sums])
-    return [[after[row][column] for row, column in elements] for elements in places_of(core.c, core.lanes)]
+        rows_of_a = [[with_mantissa(value, core.mantissa) for value in row] for row in rows_of_a]
+        columns_of_b = [tuple([with_mantissa(value, core.mantissa) for value in column]) for column in columns_of_b]
+    result = []
+    for row, row_of_c in zip(rows_of_a, matrix(core.c, c)):
+        sums = [exact_sum([start, *map(mul, row, column)]) for start, column in zip(row_of_c, columns_of_b)]
+        result.append([to_dtype_range(total, core.accumulator) for total in sums])
+    return [[result[row][column] for row, column in elements] for elements in places_of(core.c, core.lanes)]
 
 
 def tile_product(core: TensorCore, a: Sequence[int], b: Sequence[int], c: Sequence[float]) -> list[float]:
     """Returns C after an instruction on tile registers. A and B are words of 32 bits, row by row."""
-    read = bfloat16_from_bits if core.factor is dtypes.bfloat16 else _signed_byte
+    decode = bfloat16_from_bits if core.factor is dtypes.bfloat16 else _to_signed_byte
     bits = core.factor.bits
 
     def rows(words: Sequence[int]) -> list[list[float]]:
-        flat = [read(word >> bits * part & (1 << bits) - 1) for word in words for part in range(core.words)]
+        flat = [
+            decode(word >> bits * part_number & (1 << bits) - 1) for word in words for part_number in range(core.words)
+        ]
         size = len(flat) // core.lanes
         return [flat[start : start + size] for start in range(0, len(flat), size)]
 
     size = core.c.registers
-    before = [c[start : start + size] for start in range(0, len(c), size)]
-    return [value for row in multiplied(core, rows(a), rows(b), before) for value in row]
+    rows_of_c = [c[start : start + size] for start in range(0, len(c), size)]
+    return [value for row in multiplied(core, rows(a), rows(b), rows_of_c) for value in row]
 
 
-def _signed_byte(bits: int) -> int:
+def _to_signed_byte(bits: int) -> int:
     return bits - 256 if bits & 128 else bits
 
 

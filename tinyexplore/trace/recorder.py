@@ -138,12 +138,12 @@ def progress_recorder() -> Recorder | None:
 @contextmanager
 def recording(recorder: Recorder | None) -> Iterator[Recorder | None]:
     """Attaches `recorder` inside the block. None detaches an outer recorder."""
-    before = _active.get()
+    outer_recorder = _active.get()
     try:
         _active.set(recorder)
         yield recorder
     finally:
-        _active.set(before)
+        _active.set(outer_recorder)
         if recorder is not None:
             recorder.record_gone()
 

@@ -156,11 +156,11 @@ def config_from_environment() -> Config:
         raw = os.environ.get(field.name)
         if raw is None:
             continue
-        kind: type = type(getattr(Config, field.name))
+        option_type: type = type(getattr(Config, field.name))
         try:
-            values[field.name] = kind(raw)
+            values[field.name] = option_type(raw)
         except ValueError:
-            raise ValueError(f"environment variable {field.name}={raw!r}: expected {kind.__name__}") from None
+            raise ValueError(f"environment variable {field.name}={raw!r}: expected {option_type.__name__}") from None
         check_option(field.name, values[field.name])
     for name in DEVICE_FLAGS:
         raw = os.environ.get(name, "0")
@@ -171,9 +171,9 @@ def config_from_environment() -> Config:
 
 def check_option(name: str, value: Any) -> None:
     """Raises if `value` is invalid for the option `name`: a number must be a whole number ≥ 0, a name must be text."""
-    kind: type = type(getattr(Config, name))
-    if not isinstance(value, kind):
-        expected = "a whole number" if kind is int else "text"
+    option_type: type = type(getattr(Config, name))
+    if not isinstance(value, option_type):
+        expected = "a whole number" if option_type is int else "text"
         raise TypeError(f"{name}={value!r} ({type(value).__name__}): need {expected}")
     if isinstance(value, int) and value < 0:
         raise ValueError(f"{name}={value}: cannot be negative; 0 is off or the default")

@@ -112,11 +112,11 @@ class Counters:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Does not count the work inside the block."""
-        before = (self.global_ops, self.global_mem, self.time_sum_s, self.kernel_count)
+        counts_before = (self.global_ops, self.global_mem, self.time_sum_s, self.kernel_count)
         try:
             yield
         finally:
-            self.global_ops, self.global_mem, self.time_sum_s, self.kernel_count = before
+            self.global_ops, self.global_mem, self.time_sum_s, self.kernel_count = counts_before
 
 
 GlobalCounters = Counters()

@@ -122,10 +122,10 @@ def _download(url: str, path: Path, checksum: str | None) -> None:
     from tqdm.auto import tqdm
 
     request = urllib.request.Request(url, headers={"User-Agent": "tinyexplore"})
-    kind, _, expected = (checksum or "sha256:").partition(":")
-    if kind not in ("sha256", "md5"):
+    algorithm, _, expected = (checksum or "sha256:").partition(":")
+    if algorithm not in ("sha256", "md5"):
         raise ValueError(f"checksum {checksum!r}: need 'sha256:' or 'md5:' and the number in hex")
-    digest = hashlib.new(kind, usedforsecurity=False)
+    digest = hashlib.new(algorithm, usedforsecurity=False)
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer, open(path, "wb") as file:
             length = answer.headers.get("Content-Length")
@@ -141,16 +141,18 @@ def _download(url: str, path: Path, checksum: str | None) -> None:
     if total is not None and size != total:
         raise FetchError(f"{url}: received {size} of {total} bytes; try again")
     if checksum is not None and digest.hexdigest() != expected.lower():
-        raise FetchError(f"{url} has the {kind} {digest.hexdigest()}, not {expected}: the file is not the expected one")
+        raise FetchError(
+            f"{url} has the {algorithm} {digest.hexdigest()}, not {expected}: the file is not the expected one"
+        )
 
 
 def _unpack(path: Path, url: str) -> None:
     unpacked = path.with_name(path.name + ".unpacked")
-    most = max(_UNPACKED_BYTES, _UNPACKED_RATIO * path.stat().st_size)
+    most_bytes = max(_UNPACKED_BYTES, _UNPACKED_RATIO * path.stat().st_size)
     try:
         with open(path, "rb") as packed, open(unpacked, "wb") as file:
-            for piece in gunzip(packed, most):
-                file.write(piece)
+            for content in gunzip(packed, most_bytes):
+                file.write(content)
         os.replace(unpacked, path)
     except (OSError, UntrustedError) as error:
         raise FetchError(f"{url} does not unpack as gzip: {error}") from error

@@ -11,18 +11,18 @@ T = TypeVar("T")
 def toposort(roots: Iterable[T], sources: Callable[[T], Iterable[T]]) -> list[T]:
     """Returns every node reachable from `roots`, each after all of its sources, in a stable order."""
     order: list[T] = []
-    seen: set[T] = set()
+    visited: set[T] = set()
     stack: list[tuple[T, bool]] = [(root, False) for root in reversed(list(roots))]
     while stack:
         node, sources_done = stack.pop()
         if sources_done:
             order.append(node)
             continue
-        if node in seen:
+        if node in visited:
             continue
-        seen.add(node)
+        visited.add(node)
         stack.append((node, True))
-        stack.extend((src, False) for src in reversed(list(sources(node))) if src not in seen)
+        stack.extend((src, False) for src in reversed(list(sources(node))) if src not in visited)
     return order
 
 

@@ -54,10 +54,10 @@ def references(objects: Iterable[object]) -> tuple[int, ...]:
 
     Without tricks it is `MANY`, so that the caller keeps everything that might be needed.
     """
-    return tuple(map(getrefcount if TRICKS else _many, objects))
+    return tuple(map(getrefcount if TRICKS else _return_many, objects))
 
 
-def _many(value: object) -> int:
+def _return_many(value: object) -> int:
     return MANY
 
 
@@ -90,10 +90,12 @@ _numbers = count()
 _findable: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
-def living(kinds: set[type]) -> list[Any]:
-    """Returns every object of the classes `kinds`, which must be subclasses of `Findable`."""
+def living(classes: set[type]) -> list[Any]:
+    """Returns every object of the classes `classes`, which must be subclasses of `Findable`."""
     return [
-        instance for instance in (gc.get_referrers(*kinds) if TRICKS else _findable.values()) if type(instance) in kinds
+        instance
+        for instance in (gc.get_referrers(*classes) if TRICKS else _findable.values())
+        if type(instance) in classes
     ]
 
 
@@ -113,24 +115,24 @@ def pointer_to(value: object) -> int:
 
 
 @cache
-def field_offsets(kind: type) -> dict[str, int] | None:
+def field_offsets(slotted_class: type) -> dict[str, int] | None:
     """Finds the byte offsets of a class's slots, by a search in a probe object.
 
     None if the class has a __dict__, or an offset cannot be found.
     """
     names = [
         name
-        for base in kind.__mro__
+        for base in slotted_class.__mro__
         for name in vars(base).get("__slots__", ())
         if name not in ("__weakref__", "__dict__")
     ]
-    if kind.__dictoffset__ or len(set(names)) != len(names):
+    if slotted_class.__dictoffset__ or len(set(names)) != len(names):
         return None
     markers = {name: object() for name in names}
-    probe: Any = object.__new__(kind)
+    probe: Any = object.__new__(slotted_class)
     for name, marker in markers.items():
         setattr(probe, name, marker)
-    size = kind.__basicsize__
+    size = slotted_class.__basicsize__
     words = array("Q", ctypes.string_at(id(probe), size - size % 8))
     for name in names:
         setattr(probe, name, None)

@@ -22,8 +22,8 @@ def cache_folder() -> Path:
     The XDG specification says that relative paths are ignored. Raises ValueError for a relative $HOME, because the
     cache would depend on the working directory. Raises RuntimeError if this user has no home.
     """
-    chosen = Path(getenv("XDG_CACHE_HOME", ""))
-    folder = chosen if chosen.is_absolute() else Path.home() / ".cache"
+    cache_root = Path(getenv("XDG_CACHE_HOME", ""))
+    folder = cache_root if cache_root.is_absolute() else Path.home() / ".cache"
     if not folder.is_absolute():
         raise ValueError(
             f"HOME={getenv('HOME', '')!r} is a relative path, so that each working directory would have a cache of its "
@@ -71,11 +71,11 @@ def make_private(folder: str | Path) -> None:
     """
     if os.path.isdir(folder):
         return
-    above = Path(folder).parent
-    while not above.exists():
-        above = above.parent
-    if user() == 0 and above.stat().st_uid != 0:
-        raise PermissionError(f"{above} belongs to user {above.stat().st_uid}, not to root")
+    existing_parent = Path(folder).parent
+    while not existing_parent.exists():
+        existing_parent = existing_parent.parent
+    if user() == 0 and existing_parent.stat().st_uid != 0:
+        raise PermissionError(f"{existing_parent} belongs to user {existing_parent.stat().st_uid}, not to root")
     os.makedirs(Path(folder).parent, 0o700, exist_ok=True)
     with suppress(FileExistsError):
         os.mkdir(folder, 0o700)

@@ -36,8 +36,8 @@ class Recent(Generic[K, V]):
         The least recently used values are evicted until all take at most `most_bytes`, or `value` is the only one.
         """
         with self.lock:  # releasing values may run any code, so the caller does it
-            before = self._kept.pop(key, None)
-            evicted = [] if before is None else [before]
+            old_entry = self._kept.pop(key, None)
+            evicted = [] if old_entry is None else [old_entry]
             self._kept[key] = (value, nbytes)
             self.nbytes += nbytes - sum([size for _, size in evicted])
             while self.nbytes > most_bytes and len(self._kept) > 1:
@@ -48,8 +48,8 @@ class Recent(Generic[K, V]):
     def clear(self) -> None:
         """Removes all values."""
         with self.lock:
-            before, self._kept, self.nbytes = self._kept, OrderedDict(), 0
-        before.clear()
+            old_entries, self._kept, self.nbytes = self._kept, OrderedDict(), 0
+        old_entries.clear()
 
     def __len__(self) -> int:
         return len(self._kept)

@@ -19,14 +19,14 @@ _DEEPEST = 40  # Python 3.10's parser allows 200 nested brackets, and each level
 
 
 def tree_text(
-    root: T, sources: Callable[[T], Sequence[T]], head: Callable[[T], str], rest: Callable[[T], str], name: str = "x"
+    root: T, sources: Callable[[T], Sequence[T]], head: Callable[[T], str], tail: Callable[[T], str], name: str = "x"
 ) -> str:
     """Returns `root` as an expression. A node is written as `head(node)`, its sources as `src=(...)`, `rest(node)`.
 
     Shared nodes are called `x0`, `x1`, … (`name` for another letter). Short nodes without sources (constants, for
     example) are written out each time.
     """
-    return _TreeWriter(root, sources, head, rest, name).text()
+    return _TreeWriter(root, sources, head, tail, name).text()
 
 
 class _TreeWriter(Generic[T]):
@@ -35,10 +35,10 @@ class _TreeWriter(Generic[T]):
         root: T,
         sources: Callable[[T], Sequence[T]],
         head: Callable[[T], str],
-        rest: Callable[[T], str],
+        tail: Callable[[T], str],
         name: str,
     ) -> None:
-        self.root, self.sources, self.head, self.rest, self.letter = root, sources, head, rest, name
+        self.root, self.sources, self.head, self.rest, self.letter = root, sources, head, tail, name
         self.order = toposort([root], sources)
         self.names: dict[T, str] = {}
         self.written: set[T] = set()
@@ -55,8 +55,8 @@ class _TreeWriter(Generic[T]):
         ahead = self.ahead()
         if not ahead:
             return "\n".join(self.lines(self.root))
-        parts = [_indented(self.lines(node)) for node in (*ahead, self.root)]
-        return "(\n" + ",\n".join("\n".join(part) for part in parts) + ",\n)[-1]"
+        indented = [_indent(self.lines(node)) for node in (*ahead, self.root)]
+        return "(\n" + ",\n".join("\n".join(node_lines) for node_lines in indented) + ",\n)[-1]"
 
     def ahead(self) -> list[T]:
         """Returns the nodes at which the text would become too deep, sources first."""
@@ -75,24 +75,26 @@ class _TreeWriter(Generic[T]):
         if node in self.written:
             return [self.names[node]]
         named = ""
-        parts = [self.lines(source) for source in self.sources(node)]
+        lines_of_sources = [self.lines(source) for source in self.sources(node)]
         if node in self.shared:
             self.written.add(node)
             self.names[node] = f"{self.letter}{len(self.names)}"
             named = f"{self.names[node]}:="
-        head, rest = named + self.head(node), self.rest(node)
-        if not parts:
-            return [head + rest]
-        if all(len(part) == 1 for part in parts):
-            inner = ", ".join(part[0] for part in parts) + ("," if len(parts) == 1 else "")
-            if len(head) + len(inner) + len(rest) < WIDTH:
-                return [f"{head}, src=({inner}){rest}"]
+        head, tail = named + self.head(node), self.rest(node)
+        if not lines_of_sources:
+            return [head + tail]
+        if all(len(source_text) == 1 for source_text in lines_of_sources):
+            inner = ", ".join(source_text[0] for source_text in lines_of_sources) + (
+                "," if len(lines_of_sources) == 1 else ""
+            )
+            if len(head) + len(inner) + len(tail) < WIDTH:
+                return [f"{head}, src=({inner}){tail}"]
         source_lines: list[str] = []
-        for part in parts:
-            source_lines += part[:-1]
-            source_lines.append(part[-1] + ",")
-        return [f"{head}, src=(", *_indented(source_lines), f"){rest}"]
+        for source_text in lines_of_sources:
+            source_lines += source_text[:-1]
+            source_lines.append(source_text[-1] + ",")
+        return [f"{head}, src=(", *_indent(source_lines), f"){tail}"]
 
 
-def _indented(lines: Iterable[str]) -> list[str]:
+def _indent(lines: Iterable[str]) -> list[str]:
     return [f"  {line}" for line in lines]

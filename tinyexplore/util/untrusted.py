@@ -85,25 +85,25 @@ def bounded_json(
         limits: the limits.
         pairs: builds an object from its (name, value) pairs.
     """
-    text = _checked(source, limits)
+    text = _check(source, limits)
     try:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=pairs)
+        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=pairs)
     except (ValueError, RecursionError) as error:  # ValueError also for ints with thousands of digits
         raise UntrustedError(f"the text is not JSON ({error})") from None
 
 
-def _no_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number: only finite numbers are allowed")
 
 
-def _checked(source: str | bytes | Iterable[bytes], limits: JsonLimits) -> str:
+def _check(source: str | bytes | Iterable[bytes], limits: JsonLimits) -> str:
     """Returns the text of `source`, which is within `limits`. Decodes each piece after checking it."""
     scan = _Scan(limits)
     if isinstance(source, str):
         for start in range(0, len(source), PIECE_BYTES):
             scan.add(source[start : start + PIECE_BYTES].encode())
         return source
-    pieces = _pieces(source) if isinstance(source, bytes) else source
+    pieces = _split_pieces(source) if isinstance(source, bytes) else source
     decoder = codecs.getincrementaldecoder("utf-8")()
     texts = []
     try:
@@ -116,7 +116,7 @@ def _checked(source: str | bytes | Iterable[bytes], limits: JsonLimits) -> str:
     return "".join(texts)
 
 
-def _pieces(data: bytes) -> Iterator[bytes]:
+def _split_pieces(data: bytes) -> Iterator[bytes]:
     return (data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES))
 
 
@@ -138,16 +138,16 @@ class _Scan:
 
     def add(self, piece: bytes) -> None:
         self._count_text(piece)
-        outside = self._outside_of_strings(piece)
-        if outside.translate(None, delete=_JSON_BYTES):
+        structure = self._remove_strings(piece)
+        if structure.translate(None, delete=_JSON_BYTES):
             raise UntrustedError("the text is not JSON (a character outside of a string)")
-        self.commas += outside.count(b",")
-        self.arrays += outside.count(b"[")
-        self.objects += outside.count(b"{")
+        self.commas += structure.count(b",")
+        self.arrays += structure.count(b"[")
+        self.objects += structure.count(b"{")
         if self.commas + self.arrays + self.objects > self.limits.values:
             raise UntrustedError(f"it has more than {self.limits.values} values")
-        self._count_depth(outside)
-        if self._memory() > self.limits.memory:
+        self._count_depth(structure)
+        if self._estimate_memory() > self.limits.memory:
             raise UntrustedError(f"reading it may take more than {self.limits.memory} bytes of memory")
 
     def _count_text(self, piece: bytes) -> None:
@@ -163,24 +163,24 @@ class _Scan:
         elif piece.translate(None, delete=_BELOW_U0100):
             self.width = max(self.width, 2)
 
-    def _outside_of_strings(self, piece: bytes) -> bytes:
+    def _remove_strings(self, piece: bytes) -> bytes:
         data = self.backslash + piece
         self.backslash = b"\\" if (len(data) - len(data.rstrip(b"\\"))) % 2 else b""
         data = data[: len(data) - len(self.backslash)]
-        parts = data.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
-        outside = b"".join(parts[1::2] if self.in_string else parts[::2])
-        self.strings += len(parts) // 2
-        self.in_string ^= len(parts) % 2 == 0
-        return outside
+        alternating = data.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        structure = b"".join(alternating[1::2] if self.in_string else alternating[::2])
+        self.strings += len(alternating) // 2
+        self.in_string ^= len(alternating) % 2 == 0
+        return structure
 
-    def _count_depth(self, outside: bytes) -> None:
-        steps = memoryview(outside.translate(_STEPS, delete=_OTHERS)).cast("b")
+    def _count_depth(self, structure: bytes) -> None:
+        steps = memoryview(structure.translate(_STEPS, delete=_OTHERS)).cast("b")
         deepest = max(accumulate(steps, initial=self.depth))
         self.depth += sum(steps)
         if deepest > self.limits.depth:
             raise UntrustedError(f"it is nested more than {self.limits.depth} deep")
 
-    def _memory(self) -> int:
+    def _estimate_memory(self) -> int:
         """Returns an upper estimate of the memory of the text (twice: as text, and as strings in values) and of its
         values."""
         values = _VALUE * self.commas + _STRING * self.strings + _ARRAY * self.arrays + _OBJECT * self.objects

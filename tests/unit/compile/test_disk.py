@@ -125,7 +125,7 @@ def test_what_lowering_depends_on_is_in_the_key() -> None:
 
 
 def test_the_engines_name_covers_packages_inside_a_floor() -> None:
-    texts = {text for _, text in disk._modules("kernel")}
+    texts = {text for _, text in disk._read_modules("kernel")}
     assert all(Path(module.__file__ or "").read_bytes() in texts for module in (decision, split, vector))
 
 

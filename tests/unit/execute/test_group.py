@@ -127,7 +127,7 @@ def test_a_hundred_kernels_are_one_call_and_take_one_block_of_memory() -> None:
     allocate = HOST_ALLOCATOR.allocate
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "tinyexplore.execute.group._memory_of", lambda device: lambda n: allocated.append(n) or allocate(n)
+            "tinyexplore.execute.group._get_allocate", lambda device: lambda n: allocated.append(n) or allocate(n)
         )
         plan.groups = None
         found = chain(x, 80).realize()

@@ -90,7 +90,7 @@ def test_a_folder_that_fills_up_is_replaced(tmp_path: Path, monkeypatch: pytest.
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
     second.mkdir()
-    monkeypatch.setattr(clang, "_places", lambda: [str(first), str(second)])
+    monkeypatch.setattr(clang, "_temporary_folders", lambda: [str(first), str(second)])
     folders = clang.WorkFolders()
     folder = folders.current()
     assert Path(folder.name).parent == first

@@ -28,7 +28,7 @@ from tinyexplore.device import Buffer, Device, DeviceUnavailable
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import ExecItem, schedule
 from tinyexplore.execute.runner import Runner
-from tinyexplore.runtime.opencl import SHARES_PER_THREAD, OpenCL, SharedMemory, _opened
+from tinyexplore.runtime.opencl import SHARES_PER_THREAD, OpenCL, SharedMemory, _open_opencl
 from tinyexplore.target import machine
 from tinyexplore.uop import AxisKind, Ops, UOp
 
@@ -132,7 +132,7 @@ def test_a_kernel_that_was_interrupted_has_ended(name: str, monkeypatch: pytest.
 @pytest.fixture
 def one_address(opencl_cpu: None) -> OpenCL:
     """The device, where it and the host use memory by one address: PoCL does."""
-    opencl = _opened()
+    opencl = _open_opencl()
     assert isinstance(opencl.allocator, SharedMemory)
     return opencl
 

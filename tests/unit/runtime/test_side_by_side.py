@@ -60,8 +60,8 @@ def test_code_is_made_while_another_thread_has_llvmlites_lock() -> None:
     from tinyexplore.runtime.side_by_side import emit_object
 
     compiler = shared_compiler()
-    with compiler._machine_for(LIGHT.effort) as machine:
-        module = compiler._optimized(A_LOOP, LIGHT, machine)
+    with compiler._borrow_machine(LIGHT.effort) as machine:
+        module = compiler._optimize(A_LOOP, LIGHT, machine)
         made: list[bytes] = []
         thread = threading.Thread(target=lambda: made.append(emit_object(machine, module)))
         with ffi.lib._lock:

@@ -42,14 +42,14 @@ class Member:
 
 def read_members(raw: memoryview) -> dict[str, Member]:
     """Returns the members by name, in the order of the central directory."""
-    count, start, size = _directory(raw)
+    count, start, size = _find_directory(raw)
     if count > _MOST_MEMBERS:
         raise ArchiveError(f"it has {count} members, more than {_MOST_MEMBERS}")
     directory = bytes(raw[start : start + size])
     members: dict[str, Member] = {}
     offset = 0
     for _ in range(count):
-        member, offset = _member(directory, offset)
+        member, offset = _read_member(directory, offset)
         if member.name in members:
             raise ArchiveError(f"two members are named {member.name!a:.80}")
         members[member.name] = member
@@ -69,30 +69,30 @@ def place_of(raw: memoryview, member: Member) -> tuple[int, int]:
     return start, start + member.size
 
 
-def _directory(raw: memoryview) -> tuple[int, int, int]:
+def _find_directory(raw: memoryview) -> tuple[int, int, int]:
     """Returns the number of entries of the central directory, its offset, and its size in bytes."""
-    begin = max(0, len(raw) - _END.size - _LONGEST_COMMENT)
-    offset = bytes(raw[begin:]).rfind(b"PK\x05\x06")
-    if offset < 0 or begin + offset + _END.size > len(raw):
+    search_start = max(0, len(raw) - _END.size - _LONGEST_COMMENT)
+    offset = bytes(raw[search_start:]).rfind(b"PK\x05\x06")
+    if offset < 0 or search_start + offset + _END.size > len(raw):
         raise ArchiveError("the end-of-central-directory record is missing")
-    end = begin + offset
-    _, disk, _, _, count, size, start, _ = _END.unpack_from(raw, end)
+    end_record = search_start + offset
+    _, disk, _, _, count, size, start, _ = _END.unpack_from(raw, end_record)
     if disk not in (0, 0xFFFF):
         raise ArchiveError("zip archives on several disks are not supported")
     if count == 0xFFFF or size == 0xFFFFFFFF or start == 0xFFFFFFFF:
-        locator = end - _END64_LOCATOR.size
+        locator = end_record - _END64_LOCATOR.size
         if locator < 0 or bytes(raw[locator : locator + 4]) != b"PK\x06\x07":
             raise ArchiveError("the ZIP64 end-of-central-directory locator is missing")
-        _, _, end, _ = _END64_LOCATOR.unpack_from(raw, locator)
-        if end + _END64.size > locator or bytes(raw[end : end + 4]) != b"PK\x06\x06":
+        _, _, end_record, _ = _END64_LOCATOR.unpack_from(raw, locator)
+        if end_record + _END64.size > locator or bytes(raw[end_record : end_record + 4]) != b"PK\x06\x06":
             raise ArchiveError("the ZIP64 end-of-central-directory record is not at the offset that its locator gives")
-        *_, count, size, start = _END64.unpack_from(raw, end)
-    if start + size > end or count * _ENTRY.size > size:
+        *_, count, size, start = _END64.unpack_from(raw, end_record)
+    if start + size > end_record or count * _ENTRY.size > size:
         raise ArchiveError(f"{size} bytes from byte {start} on cannot be a central directory of {count} entries")
     return count, start, size
 
 
-def _member(directory: bytes, offset: int) -> tuple[Member, int]:
+def _read_member(directory: bytes, offset: int) -> tuple[Member, int]:
     """Reads the entry at an offset of the directory. Returns it and the offset of the next entry."""
     if offset + _ENTRY.size > len(directory) or directory[offset : offset + 4] != b"PK\x01\x02":
         raise ArchiveError(f"the central directory has no entry at its byte {offset}")
@@ -107,18 +107,18 @@ def _member(directory: bytes, offset: int) -> tuple[Member, int]:
     except UnicodeDecodeError:
         raise ArchiveError("the name of a member is not UTF-8") from None
     wide = [number for number in (size, packed, header) if number == 0xFFFFFFFF]
-    numbers = iter(_wide_numbers(directory[name_end:extra_end], len(wide)))
+    numbers = iter(_read_wide_numbers(directory[name_end:extra_end], len(wide)))
     size, packed, header = (next(numbers) if number == 0xFFFFFFFF else number for number in (size, packed, header))
     is_plain = method == _STORED and not flags & _ENCRYPTED and packed == size
     return Member(name, header, size, is_plain), extra_end + entry[12]
 
 
-def _wide_numbers(extra: bytes, count: int) -> tuple[int, ...]:
+def _read_wide_numbers(extra: bytes, count: int) -> tuple[int, ...]:
     """Reads `count` 64-bit numbers from an entry's ZIP64 extra field (kind 1)."""
     offset = 0
     while count and offset + 4 <= len(extra):
-        kind, size = struct.unpack_from("<2H", extra, offset)
-        if kind == 1 and size >= 8 * count and offset + 4 + size <= len(extra):
+        field_id, size = struct.unpack_from("<2H", extra, offset)
+        if field_id == 1 and size >= 8 * count and offset + 4 + size <= len(extra):
             return struct.unpack_from(f"<{count}Q", extra, offset + 4)
         offset += 4 + size
     if count:

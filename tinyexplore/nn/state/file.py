@@ -51,7 +51,7 @@ class ByteFloat:
         return Tensor(list(self.values), dtype=self.dtype, device=codes.device)[codes]
 
 
-def _fnuz(bits: int, mantissa: int, bias: int) -> float:
+def _decode_fnuz(bits: int, mantissa: int, bias: int) -> float:
     """Decodes a byte of a float format without infinities and -0 (Noune et al., "8-bit numerical formats", 2022)."""
     exponent, steps = (bits & 0x7F) >> mantissa, bits & ((1 << mantissa) - 1)
     if bits == 0x80:
@@ -60,8 +60,8 @@ def _fnuz(bits: int, mantissa: int, bias: int) -> float:
     return -size if bits & 0x80 else size
 
 
-E4M3FNUZ = ByteFloat("float8_e4m3fnuz", dtypes.float16, tuple(_fnuz(bits, 3, 8) for bits in range(256)))
-E5M2FNUZ = ByteFloat("float8_e5m2fnuz", dtypes.float16, tuple(_fnuz(bits, 2, 16) for bits in range(256)))
+E4M3FNUZ = ByteFloat("float8_e4m3fnuz", dtypes.float16, tuple(_decode_fnuz(bits, 3, 8) for bits in range(256)))
+E5M2FNUZ = ByteFloat("float8_e5m2fnuz", dtypes.float16, tuple(_decode_fnuz(bits, 2, 16) for bits in range(256)))
 E8M0FNU = ByteFloat("float8_e8m0fnu", dtypes.float32, (*(2.0 ** (bits - 127) for bits in range(255)), math.nan))
 
 
@@ -120,10 +120,10 @@ class _Stream(io.RawIOBase):
         return True
 
     def readinto(self, into: Any) -> int:
-        part = self.raw[self.at : self.at + len(into)]
-        into[: len(part)] = part
-        self.at += len(part)
-        return len(part)
+        content = self.raw[self.at : self.at + len(into)]
+        into[: len(content)] = content
+        self.at += len(content)
+        return len(content)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self.at, io.SEEK_END: len(self.raw)}[whence]

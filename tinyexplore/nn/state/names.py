@@ -13,27 +13,27 @@ from tinyexplore.tensor.checks import shown
 
 def get_state_dict(obj: Any, prefix: str = "", tensor_type: type = Tensor) -> dict[str, Tensor]:
     """Returns every tensor in `obj` (in attributes, lists, tuples, dicts, nested), by its dotted name."""
-    return dict(_named(obj, prefix.rstrip("."), tensor_type, ()))
+    return dict(_walk_named(obj, prefix.rstrip("."), tensor_type, ()))
 
 
-def _named(obj: Any, name: str, tensor_type: type, owners: tuple[int, ...]) -> Iterator[tuple[str, Tensor]]:
+def _walk_named(obj: Any, name: str, tensor_type: type, owners: tuple[int, ...]) -> Iterator[tuple[str, Tensor]]:
     if isinstance(obj, tensor_type):
         yield name, obj  # type: ignore[misc]
         return
     if hasattr(obj, "_asdict"):
-        parts = obj._asdict()
+        members = obj._asdict()
     elif isinstance(obj, dict):
-        parts = obj
+        members = obj
     elif isinstance(obj, (list, tuple)):
-        parts = dict(enumerate(obj))
+        members = dict(enumerate(obj))
     elif hasattr(obj, "__dict__") and not isinstance(obj, type):
-        parts = obj.__dict__
+        members = obj.__dict__
     else:
         return
     if id(obj) in owners:  # the object contains itself or its owner
         return
-    for key, part in parts.items():
-        yield from _named(part, f"{name}.{key}" if name else str(key), tensor_type, (*owners, id(obj)))
+    for key, member in members.items():
+        yield from _walk_named(member, f"{name}.{key}" if name else str(key), tensor_type, (*owners, id(obj)))
 
 
 def get_parameters(obj: Any) -> list[Tensor]:
@@ -74,11 +74,11 @@ def load_state_dict(
     missing = [name for name in model_state if name not in state_dict]
     unknown = [name for name in state_dict if name not in model_state]
     if strict and missing:
-        raise KeyError(f"load_state_dict: the model has {_listed(missing)}, the state has not")
+        raise KeyError(f"load_state_dict: the model has {_join_names(missing)}, the state has not")
     if verbose and (missing or unknown):
-        parts = [f"{_listed(missing)} keep their values"] if missing else []
-        parts += [f"{_listed(unknown)} are not in the model"] if unknown else []
-        warnings.warn(f"load_state_dict: {'; '.join(parts)}", stacklevel=2)
+        differences = [f"{_join_names(missing)} keep their values"] if missing else []
+        differences += [f"{_join_names(unknown)} are not in the model"] if unknown else []
+        warnings.warn(f"load_state_dict: {'; '.join(differences)}", stacklevel=2)
     for name, tensor in model_state.items():  # check all tensors before the first one changes
         if name in state_dict:
             _check_fit(name, tensor, state_dict[name])
@@ -103,6 +103,6 @@ def _check_fit(name: str, tensor: Tensor, value: Any) -> None:
         raise ValueError(f"load_state_dict: {name} has shape {tensor.shape} in the model, {value.shape} in the state")
 
 
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return ", ".join(names[:5]) + more
+def _join_names(names: list[str]) -> str:
+    further = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + further

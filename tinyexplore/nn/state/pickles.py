@@ -126,10 +126,12 @@ class _Machine:
                 return items
         raise PickleError("the pickle is damaged (a mark is missing)")
 
-    def top(self, kind: type) -> Any:
+    def top(self, expected_type: type) -> Any:
         value = self.stack[-1]
-        if not isinstance(value, kind):
-            raise PickleError(f"the pickle is damaged ({type(value).__name__} where {kind.__name__} is expected)")
+        if not isinstance(value, expected_type):
+            raise PickleError(
+                f"the pickle is damaged ({type(value).__name__} where {expected_type.__name__} is expected)"
+            )
         return value
 
     def step(self, name: str, argument: Any) -> None:
@@ -166,7 +168,7 @@ class _Machine:
             case "LIST":
                 push(self.pop_to_mark())
             case "DICT":
-                push(_pairs(self.pop_to_mark()))
+                push(_take_pairs(self.pop_to_mark()))
             case "FROZENSET":
                 push(frozenset(map(plain_key, self.pop_to_mark())))
             case "APPEND":
@@ -179,7 +181,7 @@ class _Machine:
                 value, key = self.pop(), self.pop()
                 self.top(dict)[plain_key(key)] = value
             case "SETITEMS":
-                pairs = _pairs(self.pop_to_mark())
+                pairs = _take_pairs(self.pop_to_mark())
                 self.top(dict).update(pairs)
             case "ADDITEMS":
                 added = self.pop_to_mark()
@@ -224,15 +226,15 @@ class _Machine:
 
 def plain_key(value: Any) -> Any:
     """Returns `value` if it may be a key. Nested tuples may not: hashing them could overflow the stack."""
-    parts = value if isinstance(value, tuple) else (value,)
-    if len(parts) > _KEY_PARTS or not all(isinstance(part, _PLAIN_KEYS) for part in parts):
+    items = value if isinstance(value, tuple) else (value,)
+    if len(items) > _KEY_PARTS or not all(isinstance(item, _PLAIN_KEYS) for item in items):
         raise PickleError(f"the pickle has a key of type {type(value).__name__}; need text, numbers or tuples of them")
-    if any(isinstance(part, int) and part.bit_length() > _KEY_BITS for part in parts):
+    if any(isinstance(item, int) and item.bit_length() > _KEY_BITS for item in items):
         raise PickleError(f"the pickle has a key that is an int of more than {_KEY_BITS} bits")
     return value
 
 
-def _pairs(items: list[Any]) -> dict[Any, Any]:
+def _take_pairs(items: list[Any]) -> dict[Any, Any]:
     if len(items) % 2:
         raise PickleError("the pickle is damaged (a key without a value)")
     return {plain_key(key): value for key, value in zip(items[::2], items[1::2])}

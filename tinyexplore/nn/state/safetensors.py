@@ -80,8 +80,8 @@ def safe_save(tensors: dict[str, Tensor], fn: str | PathLike[str], metadata: dic
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     if tensors:
-        first, *others = tensors.values()
-        first.realize(*others)
+        first_tensor, *other_tensors = tensors.values()
+        first_tensor.realize(*other_tensors)
     path = Path(fn)
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
@@ -99,7 +99,7 @@ def safe_save(tensors: dict[str, Tensor], fn: str | PathLike[str], metadata: dic
 def safe_load_metadata(fn: Source) -> tuple[Tensor, int, Any]:
     """Returns the file as a tensor of bytes, the offset of its data, and its header."""
     file = TensorFile(fn)
-    start, header = _header(file)
+    start, header = _read_header(file)
     return file.whole, start, header
 
 
@@ -109,20 +109,22 @@ def safe_load(fn: Source) -> dict[str, Tensor]:
     Raises FormatError if the file or its header is damaged.
     """
     file = TensorFile(fn)
-    start, header = _header(file)
+    start, header = _read_header(file)
     header.pop("__metadata__", None)
-    entries = [(name, *_entry(file, name, entry)) for name, entry in header.items()]
-    end = 0
-    for name, _, _, begin, stop in sorted(entries, key=lambda entry: (entry[3], entry[4])):
-        if begin != end:
-            raise file.error(_FORMAT, f"{name!a:.80} starts at byte {begin} of the data; expected byte {end}")
-        end = stop
-    if start + end != file.nbytes:
-        raise file.error(_FORMAT, f"its tensors end at byte {start + end}, the file at byte {file.nbytes}")
-    return {name: file.tensor(start + begin, dtype, shape) for name, dtype, shape, begin, _ in entries}
+    entries = [(name, *_check_entry(file, name, entry)) for name, entry in header.items()]
+    expected_start = 0
+    for name, _, _, start_in_data, stop in sorted(entries, key=lambda entry: (entry[3], entry[4])):
+        if start_in_data != expected_start:
+            raise file.error(
+                _FORMAT, f"{name!a:.80} starts at byte {start_in_data} of the data; expected byte {expected_start}"
+            )
+        expected_start = stop
+    if start + expected_start != file.nbytes:
+        raise file.error(_FORMAT, f"its tensors end at byte {start + expected_start}, the file at byte {file.nbytes}")
+    return {name: file.tensor(start + start_in_data, dtype, shape) for name, dtype, shape, start_in_data, _ in entries}
 
 
-def _header(file: TensorFile) -> tuple[int, dict[str, Any]]:
+def _read_header(file: TensorFile) -> tuple[int, dict[str, Any]]:
     """Reads the header. Returns the offset of the data, and the header."""
     length = int.from_bytes(file.raw[:8], "little") if file.nbytes >= 8 else -1
     if not 0 <= length <= min(file.nbytes - 8, _MAX_HEADER):
@@ -149,25 +151,25 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return mapping
 
 
-def _entry(file: TensorFile, name: str, entry: Any) -> tuple[DType | ByteFloat, tuple[int, ...], int, int]:
+def _check_entry(file: TensorFile, name: str, entry: Any) -> tuple[DType | ByteFloat, tuple[int, ...], int, int]:
     """Checks an entry of the header. Returns the dtype, the shape, and the begin and end in the data."""
     name = f"{name!a:.80}"
     try:
-        code, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
+        code, shape, (start, stop) = entry["dtype"], entry["shape"], entry["data_offsets"]
     except (TypeError, KeyError, ValueError):
         raise file.error(_FORMAT, f"{name} needs dtype, shape and two data_offsets, and has {entry!a:.100}") from None
     if not isinstance(shape, list) or len(shape) > _MAX_RANK:
         raise file.error(_FORMAT, f"{name} has shape {shape!a:.100}: need a list of at most {_MAX_RANK} sizes")
-    if any(type(size) is not int or size < 0 for size in (*shape, begin, end)):
-        description = f"{name} has shape {shape!a:.100} at {begin!a:.20} to {end!a:.20}"
+    if any(type(size) is not int or size < 0 for size in (*shape, start, stop)):
+        description = f"{name} has shape {shape!a:.100} at {start!a:.20} to {stop!a:.20}"
         raise file.error(_FORMAT, f"{description}: sizes and offsets must be whole numbers from 0 on")
     dtype = _LOADED.get(code) if isinstance(code, str) else None
     if dtype is None:
         raise file.error(_FORMAT, f"{name} has dtype {code!a:.50}; known: {', '.join(_NAMES)}")
     if not fits(dtype, shape, _MAX_BYTES):
         raise file.error(_FORMAT, f"{name}, {dtype.name} of shape {shape!a:.100}, exceeds 2⁶² bytes")
-    if prod(shape) * dtype.itemsize != end - begin:
+    if prod(shape) * dtype.itemsize != stop - start:
         raise file.error(
-            _FORMAT, f"{name}, {dtype.name} of shape {shape!a:.100}, cannot fill bytes {begin!a:.30} to {end!a:.30}"
+            _FORMAT, f"{name}, {dtype.name} of shape {shape!a:.100}, cannot fill bytes {start!a:.30} to {stop!a:.30}"
         )
-    return dtype, tuple(shape), begin, end
+    return dtype, tuple(shape), start, stop

@@ -70,10 +70,10 @@ class _NumpyType:
             raise PickleError("big-endian NumPy numbers are not supported")
 
 
-def _numpy_scalar(kind: _NumpyType, content: bytes) -> Any:
+def _rebuild_numpy_scalar(numpy_type: _NumpyType, content: bytes) -> Any:
     codes = {"b1": "?", "i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I", "u8": "Q"}
     codes |= {"f2": "e", "f4": "f", "f8": "d"}
-    return struct.unpack("<" + codes[kind.code.lstrip("<=|")], content)[0]
+    return struct.unpack("<" + codes[numpy_type.code.lstrip("<=|")], content)[0]
 
 
 def torch_load(fn: Source) -> dict[str, Any]:
@@ -127,15 +127,17 @@ class _View:
             raise PickleError(f"a tensor of size {tuple(size)} exceeds 2⁶² bytes")
         self.offset, self.size, self.stride = offset, tuple(size), tuple(stride)
         available = storage.count * storage.dtype.itemsize // self.dtype.itemsize
-        last = offset + sum((size - 1) * stride for size, stride in zip(self.size, self.stride))
-        if prod(self.size) and last >= available:
-            raise PickleError(f"a tensor of size {self.size} ends at element {last} of a storage of {available}")
+        last_element = offset + sum((size - 1) * stride for size, stride in zip(self.size, self.stride))
+        if prod(self.size) and last_element >= available:
+            raise PickleError(
+                f"a tensor of size {self.size} ends at element {last_element} of a storage of {available}"
+            )
 
     @property
     def is_strided(self) -> bool:
         """Whether no order of the axes makes the elements contiguous."""
         order = self._order()
-        return prod(self.size) > 0 and not _row_major(
+        return prod(self.size) > 0 and not _is_row_major(
             [self.size[axis] for axis in order], [self.stride[axis] for axis in order]
         )
 
@@ -144,9 +146,9 @@ class _View:
         return sorted(range(len(self.size)), key=lambda axis: (-self.stride[axis], self.size[axis] == 1, axis))
 
     def tensor(self) -> Tensor:
-        return self._elements() if self.kind is None else self.kind.decoded(self._elements())
+        return self._read_elements() if self.kind is None else self.kind.decoded(self._read_elements())
 
-    def _elements(self) -> Tensor:
+    def _read_elements(self) -> Tensor:
         storage = self.storage
         if storage.start is None:
             raise PickleError("the content of a storage is missing")
@@ -166,7 +168,7 @@ class _View:
         return elements[indices]
 
 
-def _row_major(size: Sequence[int], stride: Sequence[int]) -> bool:
+def _is_row_major(size: Sequence[int], stride: Sequence[int]) -> bool:
     step = 1
     for extent, actual in zip(reversed(size), reversed(stride)):
         if extent != 1 and actual != step:
@@ -175,31 +177,31 @@ def _row_major(size: Sequence[int], stride: Sequence[int]) -> bool:
     return True
 
 
-def _rebuilt(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
+def _rebuild_with_state(function: Any, tensor_type: Any, arguments: Any, state: Any) -> Any:
     """Builds a tensor that was saved with extra attributes, and ignores these attributes."""
-    if not isinstance(function, PickledGlobal) or function.build is _rebuilt:
+    if not isinstance(function, PickledGlobal) or function.build is _rebuild_with_state:
         raise PickleError(
             "cannot load a tensor with extra attributes: its constructor is not a supported tensor constructor"
         )
     return function(arguments)
 
 
-def _device(kind: Any, number: Any = None) -> str:
-    if not isinstance(kind, str) or not isinstance(number, int | None):
+def _rebuild_device(device_type: Any, number: Any = None) -> str:
+    if not isinstance(device_type, str) or not isinstance(number, int | None):
         raise PickleError(
             "expected a device name and an optional number, found "
-            f"a {type(kind).__name__} and a {type(number).__name__}"
+            f"a {type(device_type).__name__} and a {type(number).__name__}"
         )
-    return kind if number is None else f"{kind}:{number}"
+    return device_type if number is None else f"{device_type}:{number}"
 
 
-def _size(sizes: Any = ()) -> tuple[Any, ...]:
+def _rebuild_size(sizes: Any = ()) -> tuple[Any, ...]:
     if not isinstance(sizes, (list, tuple)):
         raise PickleError(f"expected a size as a list or tuple, found a {type(sizes).__name__}")
     return tuple(sizes)
 
 
-def _encoded(text: Any, coding: Any = "latin1") -> bytes:
+def _rebuild_encoded(text: Any, coding: Any = "latin1") -> bytes:
     if not isinstance(text, str):
         raise PickleError(f"expected text that encodes bytes, found a {type(text).__name__}")
     return text.encode("latin1")
@@ -214,19 +216,19 @@ _BUILDERS: dict[str, Any] = {
     ),
     "torch._utils._rebuild_parameter": lambda data, *_: data,
     "torch._utils._rebuild_parameter_with_state": lambda data, *_: data,
-    "torch._tensor._rebuild_from_type_v2": _rebuilt,
+    "torch._tensor._rebuild_from_type_v2": _rebuild_with_state,
     "torch.nn.parameter.Parameter": lambda data=None, *_: data,
     "torch.Tensor": lambda data=None, *_: data,
-    "torch.Size": _size,
-    "torch.device": _device,
+    "torch.Size": _rebuild_size,
+    "torch.device": _rebuild_device,
     "torch.storage.UntypedStorage": dtypes.uint8,
     "torch.UntypedStorage": dtypes.uint8,
     **{f"torch.{name}Storage": dtype for name, dtype in _STORAGES.items()},
     **{f"torch.{name}": dtype for name, dtype in _DTYPES.items()},
-    "_codecs.encode": _encoded,
+    "_codecs.encode": _rebuild_encoded,
     "numpy.dtype": _NumpyType,
-    "numpy.core.multiarray.scalar": _numpy_scalar,
-    "numpy._core.multiarray.scalar": _numpy_scalar,
+    "numpy.core.multiarray.scalar": _rebuild_numpy_scalar,
+    "numpy._core.multiarray.scalar": _rebuild_numpy_scalar,
     "builtins.set": lambda items=(): set(map(plain_key, items)),
     "__builtin__.set": lambda items=(): set(map(plain_key, items)),
 }
@@ -237,33 +239,33 @@ def _with_tensors(value: Any) -> Any:
     tensor_of: dict[int, Any] = {}
     tensors, strided = PickleBudget(_MAX_TENSORS), PickleBudget(_MAX_STRIDED)
 
-    def of(part: Any, depth: int) -> Any:
+    def of(value_part: Any, depth: int) -> Any:
         if depth > _MAX_DEPTH:
             raise PickleError(f"lists and dicts are nested more than {_MAX_DEPTH} deep")
-        if id(part) in tensor_of:
-            return tensor_of[id(part)]
-        if isinstance(part, _View):
+        if id(value_part) in tensor_of:
+            return tensor_of[id(value_part)]
+        if isinstance(value_part, _View):
             tensors.spend(1)
-            strided.spend(part.is_strided)
-            tensor_of[id(part)] = part.tensor()
-        elif isinstance(part, dict):
+            strided.spend(value_part.is_strided)
+            tensor_of[id(value_part)] = value_part.tensor()
+        elif isinstance(value_part, dict):
             named: dict[Any, Any] = {}
-            tensor_of[id(part)] = named
-            named.update((key, of(inner, depth + 1)) for key, inner in part.items())
-        elif isinstance(part, list):
+            tensor_of[id(value_part)] = named
+            named.update((key, of(inner, depth + 1)) for key, inner in value_part.items())
+        elif isinstance(value_part, list):
             items: list[Any] = []
-            tensor_of[id(part)] = items
-            items.extend(of(inner, depth + 1) for inner in part)
-        elif isinstance(part, tuple):
-            tensor_of[id(part)] = tuple(of(inner, depth + 1) for inner in part)
+            tensor_of[id(value_part)] = items
+            items.extend(of(inner, depth + 1) for inner in value_part)
+        elif isinstance(value_part, tuple):
+            tensor_of[id(value_part)] = tuple(of(inner, depth + 1) for inner in value_part)
         else:
-            return part
-        return tensor_of[id(part)]
+            return value_part
+        return tensor_of[id(value_part)]
 
     return of(value, 0)
 
 
-def _storage_id(value: Any) -> tuple[DType, str, int]:
+def _read_storage_id(value: Any) -> tuple[DType, str, int]:
     """Reads the dtype, the key and the number of elements of a storage from a persistent id."""
     if not isinstance(value, tuple) or len(value) not in (5, 6) or value[0] != "storage":
         raise PickleError(
@@ -292,19 +294,19 @@ def _load_zip(file: TensorFile) -> Any:
         return place_of(file.raw, member)
 
     def content(name: str) -> bytes:
-        start, end = extent_of(name)
-        if end - start > _MAX_PICKLE:
+        start, stop = extent_of(name)
+        if stop - start > _MAX_PICKLE:
             raise PickleError(f"{root + name} has more than {_MAX_PICKLE} bytes, which no structure of tensors needs")
-        return bytes(file.raw[start:end])
+        return bytes(file.raw[start:stop])
 
     if root + "byteorder" in members and content("byteorder") != b"little":
         raise file.error(_FORMAT, "its numbers are big-endian")
 
     def storage(identity: Any) -> _Storage:
-        dtype, key, count = _storage_id(identity)
-        start, end = extent_of(f"data/{key}")
-        if count * dtype.itemsize > end - start:
-            raise PickleError(f"storage {key} has {end - start} bytes, too few for {count} of {dtype.name}")
+        dtype, key, count = _read_storage_id(identity)
+        start, stop = extent_of(f"data/{key}")
+        if count * dtype.itemsize > stop - start:
+            raise PickleError(f"storage {key} has {stop - start} bytes, too few for {count} of {dtype.name}")
         return _Storage(file, dtype, count, start)
 
     return _with_tensors(read_pickle(io.BytesIO(content("data.pkl")), _BUILDERS, PickleBudget(_MAX_STEPS), storage))
@@ -322,8 +324,8 @@ def _load_legacy(file: TensorFile) -> Any:
         except PickleError as error:
             if stream.read(1) or file.nbytes <= _MAX_PICKLE:
                 raise
-            more = f"its pickles have more than {_MAX_PICKLE} bytes, which no structure of tensors needs"
-            raise PickleError(f"{more} ({error})") from None
+            problem = f"its pickles have more than {_MAX_PICKLE} bytes, which no structure of tensors needs"
+            raise PickleError(f"{problem} ({error})") from None
 
     magic = next_pickle({})
     if magic != _LEGACY_MAGIC or next_pickle({}) != _LEGACY_PROTOCOL:
@@ -336,7 +338,7 @@ def _load_legacy(file: TensorFile) -> Any:
     storages: dict[str, _Storage] = {}
 
     def storage(identity: Any) -> _Storage:
-        dtype, key, count = _storage_id(identity)
+        dtype, key, count = _read_storage_id(identity)
         if len(identity) == 6 and identity[5] is not None:
             raise PickleError(f"storage {key} is a view of another one, which PyTorch wrote before 0.4")
         return storages.setdefault(key, _Storage(file, dtype, count, None))
