@@ -301,8 +301,8 @@ def _load_makers() -> _Makers:
 
 @cache
 def has_entries(object_type: type, value_kind: type) -> bool:
-    """Whether builtin functions on objects of `object_type` are possible: LLVM is installed, and their field offsets can
-    be found."""
+    """Whether builtin functions on objects of `object_type` are possible: LLVM is installed, and their field offsets
+    can be found."""
     if (
         not has_addresses()
         or not hasattr(time, "CLOCK_MONOTONIC")
