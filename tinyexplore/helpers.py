@@ -281,7 +281,7 @@ def diskcache_put(table: str, key: dict[str, Any] | str | int, value: T) -> T:
             f"diskcache_put of {problem}: need None, a bool, a finite number, text, bytes, "
             "lists, tuples or dicts of such"
         )
-    keep(_place(table, key), repr((table, key, value)).encode())
+    keep(_cache_key(table, key), repr((table, key, value)).encode())
     return value
 
 
@@ -293,7 +293,7 @@ def diskcache_clear() -> None:
 
 
 def _find_stored(table: str, key: Any) -> Any:
-    data = find(_place(table, key))
+    data = find(_cache_key(table, key))
     if data is None:
         return _MISSING
     try:
@@ -303,7 +303,7 @@ def _find_stored(table: str, key: Any) -> Any:
     return value if (of_table, of_key) == (table, key) else _MISSING
 
 
-def _place(table: str, key: Any) -> str:
+def _cache_key(table: str, key: Any) -> str:
     return "diskcache-" + blake2b(repr((table, key)).encode(), digest_size=20).hexdigest()
 
 

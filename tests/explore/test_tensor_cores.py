@@ -40,7 +40,7 @@ def test_the_map_in_words_is_the_map() -> None:
                 for register in range(layout.registers):
                     held = dict(zip([word.split()[0] for word in core.holder], (lane, register)))
                     place = tuple(eval(arithmetic, held))  # noqa: S307 (our own text)
-                    assert place == layout.place(lane, register)
+                    assert place == layout.position_of(lane, register)
 
 
 def test_pictures_are_legible_and_ask_for_nothing() -> None:

@@ -1,7 +1,7 @@
 """Reverse-mode automatic differentiation: the steps of the tape, and one gradient rule per operation."""
 
 from tinyexplore.autograd.graph import Forgotten, OwnRule, OwnRuleAt, taped_graph
-from tinyexplore.autograd.places import picked_gradient, taken_gradient
+from tinyexplore.autograd.indexing import picked_gradient, taken_gradient
 from tinyexplore.autograd.rules import (
     GRADIENTS,
     assigned_gradient,

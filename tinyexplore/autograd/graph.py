@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 from weakref import ref
 
-from tinyexplore.autograd.places import picked_gradient, running_extreme_gradient, written_gradient
+from tinyexplore.autograd.indexing import picked_gradient, running_extreme_gradient, written_gradient
 from tinyexplore.autograd.rules import GRADIENTS, REDUCE_GRADIENTS, product_of_others
 from tinyexplore.autograd.running import cumprod_gradient, cumsum_gradient, recurrence_gradient
 from tinyexplore.autograd.tape import GradientRule, TapeEntry, gradients

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from tinyexplore.autograd.places import taken, taken_gradient
+from tinyexplore.autograd.indexing import taken, taken_gradient
 from tinyexplore.autograd.rules import GRADIENTS, REDUCE_GRADIENTS, stationary_gradient
 from tinyexplore.autograd.running import cumprod_gradient, cumsum_gradient, recurrence_gradient
 from tinyexplore.autograd.tape import GradientRule, Taped, TapeEntry

@@ -300,16 +300,16 @@ def _package_version() -> str:
 def as_bytes(result: SearchResult, events: Sequence[Event], starts: Sequence[Kernel]) -> bytes:
     """Returns the cache entry of a search: the choice and every candidate, each as its start and its opts."""
 
-    def place(kernel: Kernel) -> list[Any]:
+    def candidate_fields(kernel: Kernel) -> list[Any]:
         start = next(number for number, start in enumerate(starts) if start.start is kernel.start)
         return [start, [[opt.op.name, opt.axis, opt.amount] for opt in kernel.applied]]
 
     measured = [
-        [*place(event.kernel), None if math.isinf(event.seconds) else event.seconds, event.note]
+        [*candidate_fields(event.kernel), None if math.isinf(event.seconds) else event.seconds, event.note]
         for event in events
         if isinstance(event, CandidateMeasured)
     ]
-    choice = [*place(result.kernel), result.seconds, result.start_seconds, result.tried, result.disturbed]
+    choice = [*candidate_fields(result.kernel), result.seconds, result.start_seconds, result.tried, result.disturbed]
     return json.dumps({"chosen": choice, "measured": measured}).encode()
 
 

@@ -99,7 +99,7 @@ def _require_buffer(buffer: Buffer | None) -> Buffer:
     return buffer
 
 
-Places = list[tuple["array[int]", int]]
+AddressPositions = list[tuple["array[int]", int]]
 
 
 class StepGroup:
@@ -110,7 +110,7 @@ class StepGroup:
     """
 
     def __init__(self, steps: Sequence[PlanStep], pool: NativePool) -> None:
-        uses_of: dict[int, Places] = {}
+        uses_of: dict[int, AddressPositions] = {}
         calls = []
         for step in steps:
             assert step.runner is not None and isinstance(step.runner.program, NativeProgram)
@@ -124,7 +124,7 @@ class StepGroup:
         self._done = [slot for step in steps for slot in step.done]
         filled = {output.slot for output in self._every}
         self._given = [(slot, uses) for slot, uses in uses_of.items() if slot not in filled]
-        self._places = {slot: uses for slot, uses in uses_of.items() if slot in filled}
+        self._address_positions = {slot: uses for slot, uses in uses_of.items() if slot in filled}
         self.offsets, self._shared_bytes = self._lay_out(steps)
         self.omit_buffers(frozenset())
 
@@ -142,7 +142,9 @@ class StepGroup:
 
     def omit_buffers(self, unneeded: Collection[int]) -> None:
         """Gives the slots in `unneeded` that have an offset in shared memory no buffers, from now on."""
-        shared_slots = [(self._places[slot], offset) for slot, offset in self.offsets.items() if slot in unneeded]
+        shared_slots = [
+            (self._address_positions[slot], offset) for slot, offset in self.offsets.items() if slot in unneeded
+        ]
         self.made = tuple(
             [output for output in self._every if output.slot not in self.offsets or output.slot not in unneeded]
         )
@@ -157,7 +159,7 @@ class StepGroup:
                 output.dtype,
                 output.nbytes,
                 _get_allocate(output.device),
-                self._places[output.slot],
+                self._address_positions[output.slot],
             )
             for output in self.made
         ]

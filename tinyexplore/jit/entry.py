@@ -85,9 +85,9 @@ def _find_new_results(replay: CallReplay) -> list[LazyBuffer]:
 def _describe_argument(slot: Slot) -> Argument | None:
     """Describes the values that may replace an argument; None if only the captured value is allowed."""
     like = slot.like
-    if type(like) is not LazyBuffer or len(slot.places) != 1 or slot.places[0].others:
+    if type(like) is not LazyBuffer or len(slot.buffer_uses) != 1 or slot.buffer_uses[0].others:
         return None
-    (uses,) = slot.places
+    (uses,) = slot.buffer_uses
     return Argument(like.shape, like.dtype, like.device, uses.aligned, tuple(uses.tables))
 
 
@@ -99,7 +99,7 @@ def unsettle(entry: NativeEntry, replay: CallReplay) -> None:
     for slot, value in zip(replay.slots, entry.held):
         slot.last = value
         if entry.has_moved:
-            for uses in slot.places:
+            for uses in slot.buffer_uses:
                 uses.buffer = None  # unknown, so that the next buffer is put there again
     entry.mark_known()  # last, so that a call after an interrupt repeats all of it
 

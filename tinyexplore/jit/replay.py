@@ -250,7 +250,7 @@ class CallReplay:
     def __reduce__(self) -> tuple[Any, ...]:
         for slot in (*self.slots, *[slot for _, slot in self.watched]):
             # these kernels have other buffers than when they were captured
-            if any(uses.others for uses in slot.places):
+            if any(uses.others for uses in slot.buffer_uses):
                 slot.empty()
                 self.epoch = -1
         return _replay_again, (self.captured, self.training, self.next_turn)
@@ -513,7 +513,7 @@ class CallReplay:
             self._run((calls, [*tensors, *assigned], name, [*values, *results]), self.overwritten[self.at[0]] + lent)
         finally:
             for _, slot in self.in_place:
-                slot.places[0].return_buffer()
+                slot.buffer_uses[0].return_buffer()
             for _, _, all_uses in self.new:
                 for uses in all_uses:
                     uses.return_buffer()

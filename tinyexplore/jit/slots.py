@@ -30,7 +30,9 @@ class Slot:
         self.last: LazyBuffer | None = None  # the current value
         self.is_written = False  # whether parts of it are written in place: `lend` sets it, for one call
         all_items = list(items)
-        self.places = [BufferUses(buffer, all_items if buffer in own_memory else ()) for buffer in own_buffers(like)]
+        self.buffer_uses = [
+            BufferUses(buffer, all_items if buffer in own_memory else ()) for buffer in own_buffers(like)
+        ]
 
     def take(self, value: LazyBuffer, written: frozenset[int]) -> None:
         """Sets the value to `value`. `written`: the addresses that the replay itself writes."""
@@ -43,12 +45,12 @@ class Slot:
             return
         self.last = None  # None until the exchange is complete: a call after an interrupt starts again
         if value.buffer is not None:
-            self.last = value if self.places[0].take(value.buffer, written) else None
+            self.last = value if self.buffer_uses[0].take(value.buffer, written) else None
             return
         stays = is_packed(value)
         if not stays:
             engine.realize([value])
-        for part, uses in zip(parts_of(value), self.places):
+        for part, uses in zip(parts_of(value), self.buffer_uses):
             if not uses.take(engine.read(part) if part.buffer is None else part.buffer, written):
                 stays = False  # it must be copied again in each call
         self.last = value if stays else None
@@ -56,7 +58,7 @@ class Slot:
     def empty(self) -> None:
         """Restores the buffers that the kernels read when they were captured."""
         self.last = None
-        for uses in self.places:
+        for uses in self.buffer_uses:
             uses.return_buffer()
 
     def lend(self, tensor: Tensor) -> None:
@@ -68,7 +70,7 @@ class Slot:
             engine.realize([value])
         mark_sources_unknown(value)
         assert value.buffer is not None
-        self.places[0].put(value.buffer)
+        self.buffer_uses[0].put(value.buffer)
 
     def _fits(self, value: LazyBuffer) -> bool:
         like = self.like

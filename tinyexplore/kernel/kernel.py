@@ -84,7 +84,7 @@ class Kernel:
     @cached_property
     def plain_reduces(self) -> tuple[UOp, ...]:
         """The REDUCEs that are not the index part of an argmax or argmin."""
-        index_reduces = {argextreme.place for argextreme in self.argextremes}
+        index_reduces = {argextreme.index_reduce for argextreme in self.argextremes}
         return tuple(reduce for reduce in self.reduces if reduce not in index_reduces)
 
     def with_partners(self, loop: UOp) -> tuple[UOp, ...]:

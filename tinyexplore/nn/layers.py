@@ -32,12 +32,12 @@ class Linear:
 class _Convolution:
     """Base of all convolutions: their geometry, and weights uniform in ±1 / √fan in.
 
-    places: the number of spatial axes if the kernel's size is one int.
-    any_places: whether a sequence of kernel sizes may have another number of axes.
+    spatial_axes: the number of spatial axes if the kernel's size is one int.
+    any_axis_count: whether a sequence of kernel sizes may have another number of axes.
     """
 
-    places = 2
-    any_places = True
+    spatial_axes = 2
+    any_axis_count = True
     transposed = False
 
     def __init__(
@@ -59,9 +59,9 @@ class _Convolution:
             need_int(size, f"{layer_name}: kernel_size", 1)
         if in_channels % groups or out_channels % groups:
             raise ValueError(f"{in_channels} → {out_channels} channels in {groups} groups: both must divide by groups")
-        kernel = (kernel_size,) * self.places if isinstance(kernel_size, int) else tuple(kernel_size)
-        if len(kernel) != self.places and not (self.any_places and kernel):
-            raise ValueError(f"kernel_size {kernel_size}: need one int or {self.places}")
+        kernel = (kernel_size,) * self.spatial_axes if isinstance(kernel_size, int) else tuple(kernel_size)
+        if len(kernel) != self.spatial_axes and not (self.any_axis_count and kernel):
+            raise ValueError(f"kernel_size {kernel_size}: need one int or {self.spatial_axes}")
         if isinstance(padding, str):
             steps = (stride,) * len(kernel) if isinstance(stride, int) else tuple(stride)
             # checks the padding now instead of in the first call
@@ -91,8 +91,8 @@ class Conv2d(_Convolution):
 class Conv1d(Conv2d):
     """Cross-correlates (batch, in_channels, length) with a learned kernel."""
 
-    places = 1
-    any_places = False
+    spatial_axes = 1
+    any_axis_count = False
 
 
 class ConvTranspose2d(_Convolution):
@@ -129,8 +129,8 @@ class ConvTranspose2d(_Convolution):
 class ConvTranspose1d(ConvTranspose2d):
     """Transposed convolution of (batch, in_channels, length) with a learned kernel."""
 
-    places = 1
-    any_places = False
+    spatial_axes = 1
+    any_axis_count = False
 
 
 class Embedding:

@@ -92,9 +92,9 @@ class Watched:
         """Returns the error for an access of the running work-item that conflicts with one of `earlier_item`."""
         name = self.items.name
         other_items = "others have" if earlier_item == SEVERAL else f"work-item {name(earlier_item)} has"
-        place_text = f"{self.name}[{index}]"
+        element_text = f"{self.name}[{index}]"
         return RaceError(
-            f"kernel {self.items.kernel}: work-item {name(self.items.current)} {action} {place_text}, which "
+            f"kernel {self.items.kernel}: work-item {name(self.items.current)} {action} {element_text}, which "
             f"{other_items} {earlier_action}; no barrier is between the two"
         )
 
@@ -117,10 +117,10 @@ class EmulatedGroups:
         grid, group = self.launch.sizes(values), self.launch.group
         items = Items(self.name, grid, group)
         buffers = [Watched(view, f"data{slot}", items) for slot, view in enumerate(views)]
-        for number, coordinates in enumerate(places_of(grid)):
+        for number, coordinates in enumerate(coordinates_in(grid)):
             shared = [Watched(new_shared_memory(dtype), name, items) for name, dtype in self.shared]
             at_work: dict[int, WorkItem] = {}
-            for inner, local in enumerate(places_of(group or ())):
+            for inner, local in enumerate(coordinates_in(group or ())):
                 items.current = number * items.size + inner
                 index_values = {f"{'idx' if group is None else 'gidx'}{d}": step for d, step in enumerate(coordinates)}
                 index_values |= {f"lidx{d}": step for d, step in enumerate(local)}
@@ -207,7 +207,7 @@ def bind(program: EmulatedGroups, buffers: Sequence[Buffer], values: Sequence[in
     return run
 
 
-def places_of(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def coordinates_in(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Yields every index of a grid, first dimension fastest."""
     for coordinates in product(*map(range, reversed(sizes))):
         yield coordinates[::-1]
@@ -229,5 +229,5 @@ __all__ = [
     "bind",
     "new_shared_memory",
     "run_past_cores",
-    "places_of",
+    "coordinates_in",
 ]

@@ -197,11 +197,11 @@ class Engine:
                 value.kind = _KINDS[wasm_type]
                 setattr(value.of, wasm_type, number)
             no_values, trap = (raw.wasmtime_val_t * 0)(), ctypes.POINTER(raw.wasm_trap_t)()
-            context, address, trap_place = self.store._context(), ctypes.byref(function._func), ctypes.byref(trap)
+            context, address, trap_location = self.store._context(), ctypes.byref(function._func), ctypes.byref(trap)
             call, count = raw.wasmtime_func_call, len(arguments)
         except (ImportError, AttributeError, KeyError):
             return None
-        return lambda: not call(context, address, values, count, no_values, 0, trap_place) and not trap
+        return lambda: not call(context, address, values, count, no_values, 0, trap_location) and not trap
 
 
 class WASMProgram:

@@ -250,7 +250,7 @@ class Fusion:
             return "another device reads it", None
         if use.plan.stores[0].op in (Ops.SCATTER, Ops.FETCH_ADD, Ops.WRITE):
             return "the loops of the kernel that reads it are not over places of its result", None
-        if not is_same_place(node, use):
+        if not is_same_element(node, use):
             return "the kernel that reads it has another shape or order", None
         if legality_error := reason_against_fusing(node):
             return legality_error, None
@@ -699,7 +699,7 @@ def has_other_axes(node: LazyBuffer) -> bool:
     return [size for size in node.shape if size != 1] != [size for size in node.src[0].shape if size != 1]
 
 
-def is_same_place(node: LazyBuffer, use: Use) -> bool:
+def is_same_element(node: LazyBuffer, use: Use) -> bool:
     """Whether a kernel reads `node` at the position of its own result."""
     plan = use.plan
     return use.idxs == plan.idxs and not use.conditions and node.shape == plan.shape

@@ -15,7 +15,7 @@ from tinyexplore.uop.uop import ops_mask
 
 COMPUTED = ops_mask((Ops.LOAD, Ops.REDUCE))  # an index with these is unknown before the kernel runs
 HOW = "where it begins is an argument of the kernel"
-Places = dict[UOp, tuple[dict[UOp, int], int]]  # for each INDEX: the terms of its index, and the constant
+IndexTerms = dict[UOp, tuple[dict[UOp, int], int]]  # for each INDEX: the terms of its index, and the constant
 Starts = dict[UOp, int]  # for each buffer of the kernel: the start offset that all its indices have in common
 
 
@@ -36,7 +36,7 @@ def with_shared_programs(items: Sequence[ScheduleItem]) -> list[ScheduleItem]:
     for numbers in alike.values():
         if len(numbers) < 2:
             continue
-        equal: dict[UOp, list[tuple[int, Places, Starts]]] = {}
+        equal: dict[UOp, list[tuple[int, IndexTerms, Starts]]] = {}
         for number in numbers:
             indices = _find_read_indices(items[number])
             starts: Starts = {}
@@ -61,12 +61,12 @@ def _make_resemblance_key(item: ScheduleItem) -> Any:
     )
 
 
-def _find_read_indices(item: ScheduleItem) -> Places:
+def _find_read_indices(item: ScheduleItem) -> IndexTerms:
     """Returns the indices of reads in buffers that the kernel does not write, if they do not depend on loaded
     values."""
     assert item.ast is not None
     written_buffers = {store.src[0].src[0] for store in item.ast.find(Ops.STORE)}
-    terms_of: Places = {}
+    terms_of: IndexTerms = {}
     for index in item.ast.find(Ops.INDEX):
         buffer, position = index.src[:2]
         if buffer.op is Ops.DEFINE_GLOBAL and buffer not in written_buffers:
@@ -90,7 +90,11 @@ def _choose_start_arguments(starts: Sequence[Starts]) -> dict[UOp, tuple[UOp, in
 
 
 def _shift_indices(
-    item: ScheduleItem, indices: Places, starts: Starts, steps: Mapping[UOp, tuple[UOp, int]], how: str | None = None
+    item: ScheduleItem,
+    indices: IndexTerms,
+    starts: Starts,
+    steps: Mapping[UOp, tuple[UOp, int]],
+    how: str | None = None,
 ) -> UOp:
     """Returns the ast of `item` with indices relative to `starts`, plus the arguments in `steps`."""
     assert item.ast is not None
@@ -106,7 +110,7 @@ def _shift_indices(
 
 
 def _with_arguments(
-    item: ScheduleItem, indices: Places, starts: Starts, steps: Mapping[UOp, tuple[UOp, int]]
+    item: ScheduleItem, indices: IndexTerms, starts: Starts, steps: Mapping[UOp, tuple[UOp, int]]
 ) -> ScheduleItem:
     names_in_use = {variable.arg[0] for variable in item.variables}
     if not names_in_use.isdisjoint([argument.arg[0] for argument, _ in steps.values()]):

@@ -27,7 +27,7 @@ from operator import mul
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop.semantics import bfloat16_from_bits, to_dtype_range
 
-Place = tuple[int, int]  # (row, column)
+ElementPosition = tuple[int, int]  # (row, column)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class FragmentLayout:
     columns: tuple[str, ...]
 
     @property
-    def shape(self) -> Place:
+    def shape(self) -> ElementPosition:
         return 1 << len(self.rows), 1 << len(self.columns)
 
     @property
@@ -56,7 +56,7 @@ class FragmentLayout:
         rows, columns = self.shape
         return lanes * self.registers // (rows * columns)
 
-    def place(self, lane: int, register: int) -> Place:
+    def position_of(self, lane: int, register: int) -> ElementPosition:
         """Returns the row and the column of the element that `lane` holds in `register`."""
 
         def number(bits: tuple[str, ...]) -> int:
@@ -249,7 +249,7 @@ def multiplied(
     for row, row_of_c in zip(rows_of_a, matrix(core.c, c)):
         sums = [exact_sum([start, *map(mul, row, column)]) for start, column in zip(row_of_c, columns_of_b)]
         result.append([to_dtype_range(total, core.accumulator) for total in sums])
-    return [[result[row][column] for row, column in elements] for elements in places_of(core.c, core.lanes)]
+    return [[result[row][column] for row, column in elements] for elements in element_positions(core.c, core.lanes)]
 
 
 def tile_product(core: TensorCore, a: Sequence[int], b: Sequence[int], c: Sequence[float]) -> list[float]:
@@ -277,16 +277,16 @@ def matrix(layout: FragmentLayout, registers_of_lanes: Sequence[Sequence[float]]
     """Returns the matrix whose elements the lanes hold, row by row."""
     rows, columns = layout.shape
     rows_of_values: list[list[float]] = [[0] * columns for _ in range(rows)]
-    for elements, registers in zip(places_of(layout, len(registers_of_lanes)), registers_of_lanes):
+    for elements, registers in zip(element_positions(layout, len(registers_of_lanes)), registers_of_lanes):
         for (row, column), value in zip(elements, registers):
             rows_of_values[row][column] = value
     return rows_of_values
 
 
 @cache
-def places_of(layout: FragmentLayout, lanes: int) -> list[list[Place]]:
+def element_positions(layout: FragmentLayout, lanes: int) -> list[list[ElementPosition]]:
     """Returns for each lane the (row, column) of the element in each of its registers."""
-    return [[layout.place(lane, register) for register in range(layout.registers)] for lane in range(lanes)]
+    return [[layout.position_of(lane, register) for register in range(layout.registers)] for lane in range(lanes)]
 
 
 def exact_sum(terms: Sequence[float]) -> float:

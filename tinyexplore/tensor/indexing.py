@@ -155,9 +155,9 @@ class Indexing(Reduction):
                 raise IndexError(f"a tensor of {item.dtype.name} cannot be an index: use ints or bools")
             index = item.to(self.device).cast(index_dtype(item.dtype))
             return index if dtypes.is_unsigned(item.dtype) else (index < 0).where(index + size, index)
-        if isinstance(item, (_TruePlaces, _TruePlacesOfTensor)) and item.extent != size:
+        if isinstance(item, (_TruePositions, _TruePositionsOfTensor)) and item.extent != size:
             raise IndexError(f"a mask with {item.extent} elements for axis {axis} of size {size} (shape {self.shape})")
-        if isinstance(item, _TruePlacesOfTensor):
+        if isinstance(item, _TruePositionsOfTensor):
             return self._wrap(item.places.lazydata).to(self.device)
         indices = _check_nested_ints(item)
         current_size = value_of(size) if isinstance(size, UOp) else size
@@ -246,7 +246,7 @@ class Indexing(Reduction):
         table = self.shrink(bounds).permute(order).unsqueeze(axis)
         return table._gather_last_axis(indices)
 
-    def _true_places(self) -> list[Self]:
+    def _find_true_positions(self) -> list[Self]:
         """Returns the coordinates, one tensor per axis, of the elements that are not 0, in order. Computes the
         tensor."""
         flat = self._detach_value().cast(dtypes.bool).reshape((self.numel(),)).contiguous().realize()
@@ -254,7 +254,7 @@ class Indexing(Reduction):
         count = int(flat.sum(dtype=dtype).item())
         rank = flat.cast(dtype).cumsum(0) - 1
         numbers = flat._const(0, dtype, (count,))
-        numbers = numbers._scatter_into(None, 0, flat.where(rank, -1), flat._places(0, dtype)).contiguous()
+        numbers = numbers._scatter_into(None, 0, flat.where(rank, -1), flat._positions_along(0, dtype)).contiguous()
         positions = []
         stride = self.numel()
         for size in self.shape:
@@ -305,11 +305,11 @@ class Indexing(Reduction):
         plain = [slice(None) if _is_advanced(item) else item for item in items]
         StaleViews.warn_of(self, self._apply_basic_items(plain).lazydata, v, value)
         if any(_is_advanced(item) for item in items):
-            self._write_places(items, value)
+            self._write_positions(items, value)
         else:
             self._write_view(items, _broadcast_value(value, self._apply_basic_items(items).shape))
 
-    def _write_places(self, items: Sequence[Any], value: Self) -> None:
+    def _write_positions(self, items: Sequence[Any], value: Self) -> None:
         """Writes `value` at `items`, row by row: one row for each index on the axes of the index tensors and lists."""
         view, numbers, axes, position = self._split_index(items)
         other_axes = [axis for axis in range(view.ndim) if axis not in axes]
@@ -409,8 +409,8 @@ def _expand_mask(item: Any) -> list[Any]:
             return [item]
         if not item.ndim:
             raise IndexError("a bool without axes among other indices: index by it alone, or by a mask with axes")
-        pairs = zip(item._true_places(), item.shape)
-        return [_TruePlacesOfTensor(positions, extent) for positions, extent in pairs]
+        pairs = zip(item._find_true_positions(), item.shape)
+        return [_TruePositionsOfTensor(positions, extent) for positions, extent in pairs]
     if isinstance(item, bool):
         raise IndexError(f"index {item}: a single bool is not an index; use a list of bools, or None for a new axis")
     elif isinstance(item, (list, tuple)) or hasattr(item, "__array_interface__") and getattr(item, "ndim", 0) > 0:
@@ -425,12 +425,12 @@ def _expand_mask(item: Any) -> list[Any]:
         if not (item is None or item is Ellipsis or isinstance(item, slice) or _is_int(item)):
             raise IndexError(f"index {item!r} ({type(item).__name__}): need ints, slices, None, ..., lists or tensors")
         return [item]
-    positions = [_TruePlaces(extent) for extent in _measure_extents(rows, rank)]
-    _true_places(rows, (), positions)
+    positions = [_TruePositions(extent) for extent in _measure_extents(rows, rank)]
+    _find_true_positions(rows, (), positions)
     return list(positions)
 
 
-class _TruePlaces(list[Any]):
+class _TruePositions(list[Any]):
     """The indices at which a mask is true, along one of its axes, which has size `extent`."""
 
     def __init__(self, extent: int) -> None:
@@ -439,7 +439,7 @@ class _TruePlaces(list[Any]):
 
 
 @dataclass(frozen=True, eq=False)
-class _TruePlacesOfTensor:
+class _TruePositionsOfTensor:
     """The indices at which a mask, given as a tensor, is true along one of its axes.
 
     places: the indices.
@@ -458,14 +458,14 @@ def _measure_extents(rows: Any, rank: int) -> list[int]:
     return extents
 
 
-def _true_places(rows: Any, prefix: Shape, coordinates: Sequence[list[int]]) -> None:
+def _find_true_positions(rows: Any, prefix: Shape, coordinates: Sequence[list[int]]) -> None:
     if not isinstance(rows, (list, tuple)):
         if rows:
             for axis, index in enumerate(prefix):
                 coordinates[axis].append(index)
         return
     for number, row in enumerate(rows):
-        _true_places(row, (*prefix, number), coordinates)
+        _find_true_positions(row, (*prefix, number), coordinates)
 
 
 def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:

@@ -58,7 +58,7 @@ class LinearAlgebra(Creation, Products):
         rows, columns = r.shape[-2:]
         dtype = self._to_float().dtype
         q = type(self).eye(rows, dtype=r.dtype, device=self.device)._broadcast_to((*r.shape[:-1], rows))
-        row_numbers = r._places(r.ndim - 2)
+        row_numbers = r._positions_along(r.ndim - 2)
         for k in range(min(rows - 1, columns)):
             column = r[..., k : k + 1]
             part_below = (row_numbers >= k).where(column, 0.0)

@@ -12,7 +12,7 @@ from tinyexplore.tensor.creation import Creation
 from tinyexplore.tensor.errors import ArgumentError
 from tinyexplore.tensor.gradients import gradient_by_tensors
 from tinyexplore.tensor.precision import rounded_once
-from tinyexplore.tensor.reduction import place_dtype
+from tinyexplore.tensor.reduction import position_dtype
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -50,8 +50,8 @@ class Loss(Creation):
         if dtypes.is_float(x.dtype):
             x = x.cast(least_upper_dtype(x.dtype, dtypes.float32))  # a dtype that represents all indices
         spread = x._broadcast_to((*self.shape, num_classes))
-        dtype = dtypes.default_int if dtypes.is_float(x.dtype) else place_dtype(x.dtype)
-        return (spread == spread._places(spread.ndim - 1, dtype)).cast(dtypes.default_int)
+        dtype = dtypes.default_int if dtypes.is_float(x.dtype) else position_dtype(x.dtype)
+        return (spread == spread._positions_along(spread.ndim - 1, dtype)).cast(dtypes.default_int)
 
     def _average_loss(self, reduction: str) -> Self:
         if reduction not in ("mean", "sum", "none"):
@@ -121,7 +121,7 @@ class Loss(Creation):
         logs = self.log_softmax(-1)
         classes = self.shape[-1]
         counts = Y.ne(ignore_index)
-        is_label = Y.unsqueeze(-1) == logs._places(logs.ndim - 1, place_dtype(Y.dtype))
+        is_label = Y.unsqueeze(-1) == logs._positions_along(logs.ndim - 1, position_dtype(Y.dtype))
         label_logs = (is_label & counts.unsqueeze(-1)).where(logs, 0.0).sum(-1)
         if label_smoothing:
             even = counts.where(logs.sum(-1), 0.0) * (1.0 / classes)
@@ -137,7 +137,7 @@ class Loss(Creation):
         """Returns -x at the class index in `Y`, for log-probabilities x (batch, classes, …). `weight` has a weight for
         each class."""
         logs, axis = self._to_float(), self._class_axis(Y)
-        classes = self._places(axis, place_dtype(Y.dtype))
+        classes = self._positions_along(axis, position_dtype(Y.dtype))
         is_label = Y.unsqueeze(axis) == classes
         if ignore_index is not None:
             is_label = is_label & Y.ne(ignore_index).unsqueeze(axis)
@@ -160,7 +160,7 @@ class Loss(Creation):
         logs = self.log_softmax(axis)
         smoothing_share = label_smoothing / classes
         if Y.shape != self.shape:
-            is_label = Y.unsqueeze(axis) == self._places(axis, place_dtype(Y.dtype))
+            is_label = Y.unsqueeze(axis) == self._positions_along(axis, position_dtype(Y.dtype))
             terms = is_label.where(
                 logs * (1 - label_smoothing + smoothing_share), logs * smoothing_share if label_smoothing else 0.0
             )

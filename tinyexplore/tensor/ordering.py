@@ -37,7 +37,7 @@ class Ordering(Indexing):
         Equal elements keep their order. NaN is last.
         """
         element, other = self.unsqueeze(-1), self.unsqueeze(-2)
-        positions = self._places(self.ndim - 1)
+        positions = self._positions_along(self.ndim - 1)
         earlier = positions.unsqueeze(-2) < positions.unsqueeze(-1)
         precedes = other > element if descending else other < element
         is_equal = other == element
@@ -62,7 +62,7 @@ class Ordering(Indexing):
             indices = sorted_indices(x.reshape((x.numel() // length, length)), descending)
             return indices.cast(dtypes.default_int).reshape(x.shape).transpose(axis, -1)
         ranks = x._ranks(descending)
-        indices = ranks._places(ranks.ndim - 1)._broadcast_to(ranks.shape)
+        indices = ranks._positions_along(ranks.ndim - 1)._broadcast_to(ranks.shape)
         ordered = ranks._const(0, indices.dtype, ranks.shape)._scatter_into(None, ranks.ndim - 1, ranks, indices)
         return ordered.transpose(axis, -1)
 
@@ -124,7 +124,7 @@ class Ordering(Indexing):
         is_extreme = x == values
         if dtypes.is_float(x.dtype):
             is_extreme = is_extreme | x.isnan()
-        indices = is_extreme.where(self._places(dim), -1)._scan_by(Ops.MAX, dim)
+        indices = is_extreme.where(self._positions_along(dim), -1)._scan_by(Ops.MAX, dim)
         return self.gather(dim, indices) if self.requires_grad else values, indices
 
     def cummax(self, axis: int = 0) -> tuple[Self, Self]:

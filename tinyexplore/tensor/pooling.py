@@ -125,7 +125,7 @@ class Pooling(Scattering):
         if not return_indices:
             return maxima
         size = self.shape[self.ndim - len(pool.kernel) :]
-        indices = self._const(0, dtypes.default_int, (prod(size),))._places(0).reshape(size)
+        indices = self._const(0, dtypes.default_int, (prod(size),))._positions_along(0).reshape(size)
         none = prod(size)
         spots = indices.pad(pool.inner[-len(size) :], value=none)._take_windows(pool, none)
         window_values = windows._detach_value()

@@ -44,10 +44,10 @@ def sorted_indices(x: T, descending: bool) -> T:
     if descending:
         key = key ^ -1
     if x.dtype.itemsize < 8:
-        return _sorted_places(key)
+        return _sort_indices(key)
     # 64 bits and an index do not fit into one int64: sort by the lower half, then, keeping that order, by the upper
-    by_low_word = _sorted_places((key & 0xFFFFFFFF) - (1 << 31))
-    by_high_word = _sorted_places((key >> 32).gather(1, by_low_word))
+    by_low_word = _sort_indices((key & 0xFFFFFFFF) - (1 << 31))
+    by_high_word = _sort_indices((key >> 32).gather(1, by_low_word))
     return by_low_word.gather(1, by_high_word)
 
 
@@ -162,14 +162,14 @@ def ordered_int(x: T) -> T:
 
 def _packed(key: T) -> T:
     """Packs each 32-bit key with its index: the key in the upper half, the index in the lower half."""
-    return _at_indices(key, key._places(1, dtypes.int64))
+    return _at_indices(key, key._positions_along(1, dtypes.int64))
 
 
 def _at_indices(key: T, indices: T) -> T:
     return (key << PLACE_BITS) | indices
 
 
-def _sorted_places(key: T) -> T:
+def _sort_indices(key: T) -> T:
     """Returns the original indices of the keys of each row in sorted order, as int64 of 32 bits."""
     return _sorted_rows(_packed(key), PLACE_BITS) & LOWER
 
@@ -199,7 +199,7 @@ def _sort_bits(x: LazyBuffer, lowest: int) -> LazyBuffer:
     for _ in range(0, bits, count):
         digits = x.alu(Ops.SHR, shift.expand(x.shape)).alu(Ops.XOR, _filled(-1, x))
         digits = digits.alu(Ops.AND, _filled((1 << count) - 1, x)).cast(dtypes.int32)
-        x, scratch = scratch.written_at(_places(digits, 1 << count, rows), x), x
+        x, scratch = scratch.written_at(_find_positions(digits, 1 << count, rows), x), x
         shift = shift.alu(Ops.ADD, _filled(count, shift)).contiguous()
     return x.reshape((rows, padded)).shrink(((0, rows), (0, length))).alu(Ops.XOR, inverting_mask)
 
@@ -214,7 +214,7 @@ def digit_size(bits: int, length: int) -> int:
     return min(range(1, MOST_DIGIT_BITS + 1), key=cost)
 
 
-def _places(digits: LazyBuffer, count: int, rows: int) -> LazyBuffer:
+def _find_positions(digits: LazyBuffer, count: int, rows: int) -> LazyBuffer:
     """Returns the position of each element over all rows. `digits` (blocks of rows, length) have `count` different
     values."""
     blocks, length = digits.shape

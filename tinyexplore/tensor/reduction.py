@@ -35,7 +35,7 @@ def sum_dtype(dtype: DType) -> DType:
     return least_upper_dtype(dtype, dtypes.uint32 if dtypes.is_unsigned(dtype) else dtypes.int32)
 
 
-def place_dtype(dtype: DType) -> DType:
+def position_dtype(dtype: DType) -> DType:
     """Returns the dtype in which indices are compared with ints of `dtype`. A narrow dtype could not count a long
     axis."""
     return dtype if dtype.itemsize >= 4 else dtypes.int32
@@ -44,7 +44,7 @@ def place_dtype(dtype: DType) -> DType:
 def index_dtype(dtype: DType) -> DType:
     """Returns the dtype in which ints of `dtype` are used as indices: int64 for uint64, because no index needs the
     upper half."""
-    return dtypes.int64 if dtype is dtypes.uint64 else place_dtype(dtype)
+    return dtypes.int64 if dtype is dtypes.uint64 else position_dtype(dtype)
 
 
 class Reduction(Movement, Functions):
@@ -177,10 +177,12 @@ class Reduction(Movement, Functions):
         holds = x == extreme
         if dtypes.is_float(x.dtype):
             holds = holds | x.isnan()
-        positions = x._places(dim, dtypes.default_int if size <= dtypes.max(dtypes.default_int) else dtypes.int64)
+        positions = x._positions_along(
+            dim, dtypes.default_int if size <= dtypes.max(dtypes.default_int) else dtypes.int64
+        )
         return holds.where(positions, size)._reduce(Ops.MIN, dim, keepdim, None, "argmax")
 
-    def _places(self, axis: int, dtype: DType = dtypes.default_int) -> Self:
+    def _positions_along(self, axis: int, dtype: DType = dtypes.default_int) -> Self:
         """Returns the indices 0, 1, 2, … along `axis`, shaped to broadcast against this tensor."""
         line = self._wrap(LazyBuffer.iota(self.shape[axis], dtype, self.device))
         return line.reshape(tuple(size if i == axis else 1 for i, size in enumerate(self.shape)))

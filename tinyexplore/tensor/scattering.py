@@ -87,13 +87,13 @@ class Scattering(Indexing):
         named: `index` without the axes along which its values repeat. Each position is written once, by the last index
         that gives it.
         """
-        order = named._places(axis).cast(index.dtype)._broadcast_to(named.shape)
+        order = named._positions_along(axis).cast(index.dtype)._broadcast_to(named.shape)
         last_writer = number._const(-1, index.dtype, number.shape)._scatter_into(None, axis, named, order)
         row_is_last = last_writer.gather(axis, named.clip(0, self.shape[axis] - 1)).eq(order)
         is_written = (row_is_last & (named >= 0) & (named < self.shape[axis]))._broadcast_to(index.shape)
         flat_index = index._const(0, dtypes.int64)
         for i, size in enumerate(self.shape):
-            flat_index = flat_index * size + (index if i == axis else index._places(i)).cast(dtypes.int64)
+            flat_index = flat_index * size + (index if i == axis else index._positions_along(i)).cast(dtypes.int64)
         positions = index.clip(0, self.shape[axis] - 1)
         divisor = number._broadcast_to((*self.shape[:axis], number.shape[axis], *self.shape[axis + 1 :]))
         total, divisor = self.gather(axis, positions), divisor.gather(axis, positions)
@@ -150,7 +150,7 @@ class Scattering(Indexing):
 
         `size` cuts or fills the result to that many rows.
         """
-        coordinate_columns = self._true_places()
+        coordinate_columns = self._find_true_positions()
         if not coordinate_columns:
             coordinates = self._const(0, dtypes.default_int, (int(bool(self.item())), 0))
         else:

@@ -40,7 +40,7 @@ def selected_indices(x: T, count: int, descending: bool) -> T:
     less_count, equal_count = _count_up_to(key, last_key)
     column = (key < last_key).where(less_count - 1, key.eq(last_key).where(less_count[:, -1:] + equal_count - 1, count))
     selected = key._const(0, dtypes.default_int, (key.shape[0], count))
-    positions = key._places(1, selected.dtype)._broadcast_to(key.shape)
+    positions = key._positions_along(1, selected.dtype)._broadcast_to(key.shape)
     return selected._scatter_into(None, 1, column, positions)
 
 
@@ -51,7 +51,7 @@ def nth_index(x: T, count: int) -> T:
     nth = nth_key(key, count)
     less_count, equal_count = _count_up_to(key, nth)
     is_it = key.eq(nth) & (less_count[:, -1:] + equal_count).eq(count)
-    return is_it.where(key._places(1, dtypes.default_int), 0).max(1, keepdim=True)
+    return is_it.where(key._positions_along(1, dtypes.default_int), 0).max(1, keepdim=True)
 
 
 def nth_key(key: T, count: int) -> T:

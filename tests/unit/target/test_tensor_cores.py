@@ -101,7 +101,7 @@ def test_maps_are_those_that_are_documented(core: TensorCore) -> None:
     documented = DOCUMENTED[core.language](core.name)
     for matrix, layout in core.layouts.items():
         every = [(lane, register) for lane in range(core.lanes) for register in range(layout.registers)]
-        assert [layout.place(*one) for one in every] == [documented[matrix](*one) for one in every], matrix
+        assert [layout.position_of(*one) for one in every] == [documented[matrix](*one) for one in every], matrix
 
 
 @pytest.mark.parametrize("core", TENSOR_CORES.values(), ids=core_id)
@@ -110,7 +110,7 @@ def test_each_element_is_held_once_or_as_often_as_the_map_says(core: TensorCore)
     shapes = {"A": (m, k), "B": (k, n), "C": (m, n)}
     for matrix, layout in core.layouts.items():
         assert layout.shape == shapes[matrix]
-        held = Counter(layout.place(lane, reg) for lane in range(core.lanes) for reg in range(layout.registers))
+        held = Counter(layout.position_of(lane, reg) for lane in range(core.lanes) for reg in range(layout.registers))
         assert set(held) == {(row, column) for row in range(layout.shape[0]) for column in range(layout.shape[1])}
         assert set(held.values()) == {layout.copies(core.lanes)}
         assert layout.copies(core.lanes) == (2 if "wmma" in core.name and matrix != "C" else 1)
@@ -125,7 +125,7 @@ def test_every_gpu_has_cores_of_its_own_language_and_warp() -> None:
 
 def held(layout: FragmentLayout, lanes: int, matrix: np.ndarray) -> list[list[float]]:
     """A matrix as the lanes of a warp hold it."""
-    return [[matrix[layout.place(lane, reg)].item() for reg in range(layout.registers)] for lane in range(lanes)]
+    return [[matrix[layout.position_of(lane, reg)].item() for reg in range(layout.registers)] for lane in range(lanes)]
 
 
 @pytest.mark.parametrize("core", TENSOR_CORES.values(), ids=core_id)

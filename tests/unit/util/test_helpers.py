@@ -153,7 +153,7 @@ def test_nothing_that_was_kept_is_run(folder: Path, tmp_path: Path) -> None:
 
     helpers.diskcache_put("table", "key", 1)
     helpers.diskcache_put("table", "other", 2)
-    mine, other = (helpers._place("table", key) for key in ("key", "other"))
+    mine, other = (helpers._cache_key("table", key) for key in ("key", "other"))
     touched = tmp_path / "touched"
     pickled = b"cposix\nsystem\n(S'touch " + os.fsencode(touched) + b"'\ntR."
     for hostile in (pickled, b"__import__('os').system('touch x')", b"(" * 10**5, b"1", b"\xff", b"(1, 2)"):

@@ -40,7 +40,7 @@ def lanes_of(node: UOp, axis: UOp) -> list[UOp]:
     return copies(node, [axis], how="one lane")
 
 
-def places_of(index: UOp, axis: UOp, stride: int | None) -> list[UOp]:
+def lane_addresses(index: UOp, axis: UOp, stride: int | None) -> list[UOp]:
     """Returns the address in each lane."""
     if stride is None:
         return lanes_of(index, axis)
@@ -65,7 +65,7 @@ def vector_load(load: UOp, index: UOp) -> UOp | None:
         start = UOp(Ops.INDEX, index.dtype, (pointer, first_lane(idx, axis), *valid))
         return UOp(Ops.LOAD, dtype, (start, *order_sources))
     waits = [lanes_of(wait, axis) for wait in order_sources]
-    lanes = [UOp(Ops.LOAD, load.dtype, lane) for lane in zip(places_of(index, axis, stride), *waits)]
+    lanes = [UOp(Ops.LOAD, load.dtype, lane) for lane in zip(lane_addresses(index, axis, stride), *waits)]
     return UOp(Ops.VECTORIZE, dtype, tuple(map(simplified, lanes) if len(index.src) > 2 else lanes))
 
 
@@ -80,7 +80,7 @@ def vector_store(store: UOp, index: UOp, value: UOp) -> UOp | None:
         pointer, idx, *valid = index.src
         start = UOp(Ops.INDEX, index.dtype, (pointer, first_lane(idx, axis), *valid))
         return store.replace(src=(start, value, *store.src[2:]), arg=axis.size)
-    indices = tuple(places_of(index, axis, stride))
+    indices = tuple(lane_addresses(index, axis, stride))
     return store.replace(src=(UOp(Ops.VECTORIZE, dtypes.void, indices), value, *store.src[2:]))
 
 

@@ -25,7 +25,9 @@ def fuse_argmax(sink: UOp, lowering: Lowering) -> UOp:
         return sink
     extremes = {argextreme.extreme: register_of(argextreme.extreme, lowering) for argextreme in argextremes}
     changes = {extreme: value_after_loops(extreme, best, value) for extreme, (best, value) in extremes.items()}
-    index_of = {argextreme.place: index_found(argextreme, extremes, changes, lowering) for argextreme in argextremes}
+    index_of = {
+        argextreme.index_reduce: index_found(argextreme, extremes, changes, lowering) for argextreme in argextremes
+    }
     recorder = active_recorder()
     if recorder is not None:
         for node, replacement in (*changes.items(), *index_of.items()):
@@ -44,7 +46,7 @@ def index_found(
     argextreme: ArgExtreme, extremes: Mapping[UOp, tuple[UOp, UOp]], changes: Mapping[UOp, UOp], lowering: Lowering
 ) -> UOp:
     """Returns the index that is kept along with its extreme, or the value for no index if another extreme is better."""
-    _, at_step, none = argextreme.place.src[0].src
+    _, at_step, none = argextreme.index_reduce.src[0].src
     first_index = at_step.substitute(dict.fromkeys(argextreme.loops, index_const(0)))
     index_register = UOp(Ops.DEFINE_ACC, at_step.dtype, (first_index,), next(lowering.numbers))
     is_better = extremes[argextreme.extreme][1].src[0]

@@ -12,7 +12,7 @@ from tinyexplore.uop.divmod import linear_form
 
 Terms = frozenset[tuple[UOp, int]]
 Sum = tuple[Terms, int]  # an index: nodes with their factors, and a constant
-Place = tuple[UOp, Terms]  # a buffer, and the terms of an address in it without the constant
+Address = tuple[UOp, Terms]  # a buffer, and the terms of an address in it without the constant
 MOST_STRETCHES = 6  # most stretches of memory that make up a vector, each loaded separately
 WORTH_A_VECTOR = 4  # fewest scalars that one vector load must replace
 
@@ -36,14 +36,14 @@ def load_neighbors_together(sink: UOp) -> UOp:
     Every second element (a pool's window) comes from two vectors, as does the end of a row with the start of the next.
     Nothing is loaded before the first or after the last element that is needed.
     """
-    gathered: dict[Place, dict[int, UOp]] = {}
+    gathered: dict[Address, dict[int, UOp]] = {}
     changes: dict[UOp, UOp] = {}
     widest = 0
     sums: dict[UOp, Sum] = {}
     for node in sink.find(Ops.VECTORIZE):
         if node.src[0] is node.src[-1]:
             continue
-        addresses = [place_of(load, sums) for load in node.src]
+        addresses = [address_of(load, sums) for load in node.src]
         if reads_stretches(addresses):
             changes[node] = join_stretches(node.src, [offset for _, offset in addresses])
             continue
@@ -68,7 +68,7 @@ def sum_of_index(idx: UOp, sums: dict[UOp, Sum]) -> Sum:
     return cached
 
 
-def place_of(load: UOp, sums: dict[UOp, Sum]) -> tuple[Place, int] | None:
+def address_of(load: UOp, sums: dict[UOp, Sum]) -> tuple[Address, int] | None:
     """Returns the Place and the offset of a plain load of one element. Loads whose addresses differ by a constant
     share a Place."""
     if load.op is not Ops.LOAD or load.dtype.count > 1 or len(load.src[0].src) == 3:
@@ -78,7 +78,7 @@ def place_of(load: UOp, sums: dict[UOp, Sum]) -> tuple[Place, int] | None:
     return (pointer, terms), offset
 
 
-def reads_stretches(addresses: list[tuple[Place, int] | None]) -> TypeGuard[list[tuple[Place, int]]]:
+def reads_stretches(addresses: list[tuple[Address, int] | None]) -> TypeGuard[list[tuple[Address, int]]]:
     """Whether the lanes read a few stretches of neighbors, in ascending order."""
     first_address = addresses[0]
     if first_address is None or any(address is None or address[0] != first_address[0] for address in addresses):
@@ -132,7 +132,7 @@ def load_neighbors(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
 
 def store_neighbors_together(sink: UOp) -> UOp:
     """Stores lanes that go to neighbors in memory as vectors: interleaves or repeats them in registers."""
-    scattered: dict[tuple[Place, tuple[UOp, ...]], dict[int, UOp]] = {}
+    scattered: dict[tuple[Address, tuple[UOp, ...]], dict[int, UOp]] = {}
     sums: dict[UOp, Sum] = {}
     for store in sink.src:
         if store.op is Ops.STORE and store.src[1].op is Ops.GEP and len(store.src[0].src) == 2:
@@ -176,4 +176,4 @@ def store_run(run: list[UOp]) -> UOp:
     return UOp(Ops.STORE, dtypes.void, (run[0].src[0], value, *run[0].src[2:]))
 
 
-__all__ = ["Place", "Sum", "coalesce_accesses", "neighbors_from", "place_of", "sum_of_index", "vector_at"]
+__all__ = ["Address", "Sum", "coalesce_accesses", "neighbors_from", "address_of", "sum_of_index", "vector_at"]

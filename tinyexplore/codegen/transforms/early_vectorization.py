@@ -7,7 +7,7 @@ handle the rest (masks, lanes in arithmetic). They examine each copy separately 
 from __future__ import annotations
 
 from tinyexplore.codegen.lowering import Lowering
-from tinyexplore.codegen.rewrites.vectorize import first_lane, places_of, stride_along, vector_axis, widen
+from tinyexplore.codegen.rewrites.vectorize import first_lane, lane_addresses, stride_along, vector_axis, widen
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.opts.stage import columns_at_a_time
 from tinyexplore.trace import active_recorder, derived
@@ -76,7 +76,7 @@ def column_vector(load: UOp, axis: UOp) -> UOp:
     assert isinstance(load.dtype, DType)
     row_dtype = load.dtype.vec(row_axis.size)
     start = index.replace(src=(index.src[0], first_lane(index.src[1], row_axis)))
-    rows = [UOp(Ops.LOAD, row_dtype, (row,)) for row in places_of(start, axis, stride_along(index.src[1], axis))]
+    rows = [UOp(Ops.LOAD, row_dtype, (row,)) for row in lane_addresses(start, axis, stride_along(index.src[1], axis))]
     lanes = tuple([UOp(Ops.GEP, load.dtype, (row, row_axis)) for row in rows])
     return UOp(Ops.VECTORIZE, load.dtype.vec(axis.size), lanes)
 

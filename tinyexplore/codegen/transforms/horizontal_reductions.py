@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyexplore.codegen.lowering import Lowering
-from tinyexplore.codegen.transforms.coalescing import Place, Sum, neighbors_from, place_of, sum_of_index, vector_at
+from tinyexplore.codegen.transforms.coalescing import Address, Sum, address_of, neighbors_from, sum_of_index, vector_at
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.uop import ops_mask
@@ -23,7 +23,7 @@ def join_horizontal_reductions(sink: UOp, lowering: Lowering) -> UOp:
     """
     if not sink.mask & COMBINES_LANES:
         return sink
-    reductions: dict[Place, dict[int, UOp]] = {}
+    reductions: dict[Address, dict[int, UOp]] = {}
     sums: dict[UOp, Sum] = {}
     for store in sink.src:
         if store.op is Ops.STORE and store.mask & COMBINES_LANES and len(store.src) == 2 and len(store.src[0].src) == 2:
@@ -62,7 +62,7 @@ def _lift_to_vector(values: list[UOp], sums: dict[UOp, Sum], ends: dict[UOp, UOp
     if first.op is Ops.HREDUCE:
         return _combine_rows(values, ends)
     if first.op is Ops.LOAD:
-        addresses = [place_of(value, sums) for value in values]
+        addresses = [address_of(value, sums) for value in values]
         steps = [address and (address[0], address[1] - step) for step, address in enumerate(addresses)]
         are_unmasked = all(len(value.src) == 1 for value in values)
         return vector_at(first, 0, count) if are_unmasked and steps[0] and steps.count(steps[0]) == count else None

@@ -56,7 +56,7 @@ class _Between:
     """Finds the nodes between a register and a value, in one order of a graph."""
 
     def __init__(self, order: Sequence[UOp]) -> None:
-        self.place = {node: number for number, node in enumerate(order)}
+        self.node_position = {node: number for number, node in enumerate(order)}
         self.users: dict[UOp, list[UOp]] = {}
         for node in order:
             for src in node.src:
@@ -65,10 +65,10 @@ class _Between:
     def nodes_between(self, value: UOp, register: UOp) -> set[UOp]:
         """Returns `value` and the nodes below it that depend on `register`. The cost is proportional to their
         number."""
-        last_place, dependent_nodes, todo = self.place[value], {register}, [register]
+        last_node_position, dependent_nodes, todo = self.node_position[value], {register}, [register]
         while todo:
             for user in self.users.get(todo.pop(), ()):
-                if user not in dependent_nodes and self.place[user] <= last_place:
+                if user not in dependent_nodes and self.node_position[user] <= last_node_position:
                     dependent_nodes.add(user)
                     todo.append(user)
         reached, todo = {value} & dependent_nodes, [value]
@@ -218,13 +218,15 @@ class _Blocks:
             if node_path is not block:
                 block, block_nodes = node_path, self.plain.setdefault(node_path, [])
             block_nodes.append(node)
-        self.place = {node: number for number, node in enumerate(self.order)}
+        self.node_position = {node: number for number, node in enumerate(self.order)}
         # for each block, the position of its last node, which orders loops
-        last_places = {node_path: self.place[nodes[-1]] for node_path, nodes in self.plain.items() if nodes}
+        last_node_positions = {
+            node_path: self.node_position[nodes[-1]] for node_path, nodes in self.plain.items() if nodes
+        }
         self.key: dict[Path, int] = {}
         self.loops: dict[Path, list[Path]] = {}
         self.needs: dict[Path, set[UOp | Path]] = {}
-        for node_path, number in last_places.items():
+        for node_path, number in last_node_positions.items():
             ends = []
             for depth in range(len(node_path), 0, -1):
                 inner, outer = node_path[:depth], node_path[: depth - 1]
@@ -262,7 +264,7 @@ class _Blocks:
 
     def units_of(self, path: Path, loops: list[Path], plain: list[UOp]) -> list[tuple[int, UOp | Path]]:
         """Returns the nodes and loops of a loop body with their positions in the graph's order, sorted by these."""
-        position, key = self.place, self.key
+        position, key = self.node_position, self.key
         late = self.loads_after_loops(path, loops, plain)
         behind = len(self.order)
         units: list[tuple[int, UOp | Path]] = [
@@ -340,7 +342,7 @@ class _Blocks:
         loads = {
             node
             for node in plain
-            if node.op is Ops.LOAD and self.place[node] < last_loop_key and self.reads_constant_memory(node)
+            if node.op is Ops.LOAD and self.node_position[node] < last_loop_key and self.reads_constant_memory(node)
         }
         if not loads:
             return loads

@@ -26,7 +26,7 @@ def prefetch_ahead(sink: UOp, lowering: Lowering) -> UOp:
         return sink  # on a GPU, the pass "double buffering" loads ahead
     loads = [load for load in sink.find(Ops.LOAD) if is_plain(load)]
     prefetching = {load: axis for load in loads if (axis := prefetching_loop(load)) is not None}
-    if loads_ahead := places_ahead(sink):
+    if loads_ahead := find_loads_ahead(sink):
         return sink.substitute(loads_ahead, how="requested ahead")
     row_buffers = {load.src[0].src[0] for load in prefetching if fills_row(load)}
     prefetched: set[object] = set()
@@ -46,7 +46,7 @@ def prefetch_ahead(sink: UOp, lowering: Lowering) -> UOp:
     return sink.substitute(changes, how="requested ahead")
 
 
-def places_ahead(sink: UOp) -> dict[UOp, UOp]:
+def find_loads_ahead(sink: UOp) -> dict[UOp, UOp]:
     """Returns for each load in the index of a store the load with a PREFETCH of the address to which a later step
     stores.
 

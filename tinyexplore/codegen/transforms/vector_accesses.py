@@ -83,14 +83,14 @@ def element_of(access: UOp) -> DType:
 
 def vectors_of(accesses: list[UOp], most_bytes: int) -> Iterator[list[UOp]]:
     """Yields groups of aligned neighbors among these accesses, in order, of at most `most_bytes` bytes each."""
-    for (_, index), by_place in walks_of(accesses).items():
+    for (_, index), by_address in walks_of(accesses).items():
         common_factor = gcd(*[factor for _, factor in index])  # every index is a multiple of this plus the constant
-        width = most_bytes // element_of(next(iter(by_place.values()))).itemsize
+        width = most_bytes // element_of(next(iter(by_address.values()))).itemsize
         while width > 1:
-            for start in list(by_place) if common_factor % width == 0 else ():
+            for start in list(by_address) if common_factor % width == 0 else ():
                 numbers = range(start, start + width)
-                if start % width == 0 and all(number in by_place for number in numbers):
-                    yield [by_place.pop(number) for number in numbers]
+                if start % width == 0 and all(number in by_address for number in numbers):
+                    yield [by_address.pop(number) for number in numbers]
             width //= 2
 
 

@@ -40,7 +40,7 @@ def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
         return sink
     dimensions = group_dimensions(sink)
     items = [special(f"lidx{number}", index_const(axes[0].size)) for number, axes in enumerate(dimensions)]
-    coordinate_of = grid_places(grid_axes(sink), "gidx" if lowering.has_groups else "idx")
+    coordinate_of = grid_indices(grid_axes(sink), "gidx" if lowering.has_groups else "idx")
     for axes, item in zip(dimensions, items):
         coordinate_of.update(dict.fromkeys(axes, item))
     stores = [with_gate(store, gate_condition(dimensions, items, store)) for store in sink.src]
@@ -66,7 +66,7 @@ def special(name: str, end: UOp) -> UOp:
     return UOp(Ops.SPECIAL, dtypes.index, (end,), name)
 
 
-def grid_places(axes: list[UOp], name: str) -> dict[UOp, UOp]:
+def grid_indices(axes: list[UOp], name: str) -> dict[UOp, UOp]:
     """Returns the index that replaces each axis of the grid. The innermost axis is the first dimension.
 
     If there are too many axes, or one is too long, they are the digits of a single dimension.

@@ -18,14 +18,14 @@ class ArgExtreme:
     """An argmin or argmax whose index is found in the loop of its extreme: the least index at which a value equals the
     extreme.
 
-    place: the reduction that finds the index.
+    index_reduce: the reduction that finds the index.
     extreme: the reduction that finds the extreme; both iterate over the same values.
-    loops: for each loop of `place`, the corresponding loop of `extreme`.
+    loops: for each loop of `index_reduce`, the corresponding loop of `extreme`.
     whole: the extreme of all values, which the values are compared with.
     or_nan: whether a NaN counts as an extreme.
     """
 
-    place: UOp
+    index_reduce: UOp
     extreme: UOp
     loops: dict[UOp, UOp]
     whole: UOp

@@ -52,7 +52,7 @@ def prefetch(kernel: Kernel) -> Proposals:
     if kernel.result_copies or any(axis.arg.ahead for axis in kernel.axes):
         return
     loads = loads_from_memory(kernel)
-    choice = prefetched_places(kernel) or prefetched_row(kernel, loads) or prefetched_jump(kernel, loads)
+    choice = propose_indirect_prefetch(kernel) or prefetched_row(kernel, loads) or prefetched_jump(kernel, loads)
     choice = choice or prefetched_stretch(kernel, loads)
     if choice is not None:
         loops = {loop for load in loads for loop in load.node.ranges if loop.arg.kind in LOOPS}
@@ -64,7 +64,7 @@ def prefetch(kernel: Kernel) -> Proposals:
         yield choice
 
 
-def prefetched_places(kernel: Kernel) -> Proposal | None:
+def propose_indirect_prefetch(kernel: Kernel) -> Proposal | None:
     """Returns PREFETCH for a loop that stores to loaded addresses. Stores complete in order, so each would wait for
     its line."""
     indices = [store.src[0].src[1] for store in kernel.ast.src]

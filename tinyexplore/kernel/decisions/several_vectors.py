@@ -45,7 +45,7 @@ def take_several_vectors_of_rows(kernel: Kernel) -> Proposals:
 
 def upcast_four_vectors(loop: UOp | None, nodes: Sequence[UOp]) -> Proposals:
     """Proposes UPCAST by 4 of a `loop` over vectors, if its `nodes` have few operations."""
-    arithmetic = sum(node.op is not Ops.INDEX and not is_of_places(node) for node in nodes)
+    arithmetic = sum(node.op is not Ops.INDEX and not computes_index(node) for node in nodes)
     are_few_operations = loop is not None and not exceeds("operations of a step", arithmetic, MOST_ARITHMETIC)
     if loop is not None and are_few_operations and loop.size % 4 == 0 and loop.is_static:
         yield Proposal(
@@ -53,6 +53,6 @@ def upcast_four_vectors(loop: UOp | None, nodes: Sequence[UOp]) -> Proposals:
         )
 
 
-def is_of_places(node: UOp) -> bool:
+def computes_index(node: UOp) -> bool:
     """Whether `node` computes or compares indices: neighboring steps share most of this arithmetic."""
     return node.op is Ops.CONST or node.dtype is dtypes.index or any(src.dtype is dtypes.index for src in node.src)

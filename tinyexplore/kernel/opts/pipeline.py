@@ -47,7 +47,7 @@ class Piped:
     store: the STORE of the results.
     row: the LOAD of the row buffer.
     filled: the BARRIER after the row buffer is filled.
-    places: for each axis along which a row of results is stored, the axis that fills the same position of the row
+    row_axes: for each axis along which a row of results is stored, the axis that fills the same position of the row
     buffer.
     left: scalars, one for a whole row, that the results also need.
     """
@@ -55,7 +55,7 @@ class Piped:
     store: UOp
     row: UOp
     filled: UOp
-    places: dict[UOp, UOp]
+    row_axes: dict[UOp, UOp]
     left: tuple[UOp, ...]
 
 
@@ -206,7 +206,7 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
         UOp(Ops.DEFINE_LOCAL, PtrDType(value.dtype, amount, "local"), (), f"left{number}")
         for number, value in enumerate(piped.left)
     ]
-    filler = {store_axis: fresh[loop] for store_axis, loop in piped.places.items()}
+    filler = {store_axis: fresh[loop] for store_axis, loop in piped.row_axes.items()}
     row = piped.row.src[0].substitute({**fresh, **filler}, how=how)
 
     opening_changes = {axis: start + previous_step, **filler, piped.row: UOp(Ops.LOAD, piped.row.dtype, (row,))}

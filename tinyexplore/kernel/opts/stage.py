@@ -97,7 +97,7 @@ def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
         axes = packed_axes(load, axis)
         size = prod(inner.size for inner in axes)
         scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(load.dtype, size, "local"), (), f"packed{number}")
-        positions = copy_places(load, axes, next_id, in_quarters=load.op is Ops.LOAD and computes_no_places(kernel))
+        positions = copy_indices(load, axes, next_id, in_quarters=load.op is Ops.LOAD and computes_no_indices(kernel))
         loops = sorted(
             {loop for position in positions.values() for loop in position.ranges}, key=lambda loop: loop.arg.id
         )
@@ -110,7 +110,7 @@ def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
     return changes
 
 
-def computes_no_places(kernel: Kernel) -> bool:
+def computes_no_indices(kernel: Kernel) -> bool:
     """Whether one reduction uses the axes only in addresses.
 
     Its copies are then vectorized early (`codegen/transforms/early_vectorization.py`), before each lane is examined.
@@ -120,7 +120,7 @@ def computes_no_places(kernel: Kernel) -> bool:
     return len(kernel.reduces) == 1 and not masked and not as_values and not kernel.find(Ops.WHERE)
 
 
-def copy_places(load: UOp, axes: list[UOp], first_id: int, *, in_quarters: bool) -> dict[UOp, UOp]:
+def copy_indices(load: UOp, axes: list[UOp], first_id: int, *, in_quarters: bool) -> dict[UOp, UOp]:
     """Maps each packed axis to its index in the copy loops, which read the source in memory order.
 
     Lanes across the source's rows are filled in tiles that registers transpose. A tile takes as many elements of each

@@ -56,7 +56,7 @@ def read_members(raw: memoryview) -> dict[str, Member]:
     return members
 
 
-def place_of(raw: memoryview, member: Member) -> tuple[int, int]:
+def find_content(raw: memoryview, member: Member) -> tuple[int, int]:
     """Returns the offsets in the file at which the bytes of a member start and end."""
     if not member.is_plain:
         raise ArchiveError(f"{member.name:.80} is compressed or encrypted; torch.save does neither")

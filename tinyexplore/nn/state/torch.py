@@ -14,7 +14,7 @@ from typing import Any
 
 from tinyexplore.device import Device
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.nn.state.archive import ArchiveError, place_of, read_members
+from tinyexplore.nn.state.archive import ArchiveError, find_content, read_members
 from tinyexplore.nn.state.file import E4M3FNUZ, E5M2FNUZ, E8M0FNU, ByteFloat, FormatError, Source, TensorFile, fits
 from tinyexplore.nn.state.pickles import PickleBudget, PickledGlobal, PickleError, plain_key, read_pickle
 from tinyexplore.tensor import Tensor
@@ -291,7 +291,7 @@ def _load_zip(file: TensorFile) -> Any:
         member = members.get(root + name)
         if member is None:
             raise PickleError(f"{root + name:.80} is missing in the archive")
-        return place_of(file.raw, member)
+        return find_content(file.raw, member)
 
     def content(name: str) -> bytes:
         start, stop = extent_of(name)

@@ -135,7 +135,7 @@ class WGSLWriter(CWriter):
         super().__init__(uops, as_x86=False)
         self.shared: list[SourceLine] = []
         self.spread = is_spread(Launch.of(uops))
-        self.places = [node for node in uops if node.op is Ops.SPECIAL and not node.arg.startswith("lidx")]
+        self.index_nodes = [node for node in uops if node.op is Ops.SPECIAL and not node.arg.startswith("lidx")]
 
     def write(self, name: str) -> list[SourceLine]:
         launch = Launch.of(self.uops)
@@ -202,7 +202,7 @@ class WGSLWriter(CWriter):
         """Writes the index of a work-item or a group. The node has their number."""
         index_kind, dimension = node.arg[:-1], "xyz"[int(node.arg[-1])]
         name, size = self.name(node, node.arg), node.src[0]
-        if self.spread and node in self.places:
+        if self.spread and node in self.index_nodes:
             self.share_of_number(node, name)
             return
         self.line(f"let {name}: i32 = i32({PLACES[index_kind][1]}.{dimension}); // {size_text(size)}")
@@ -212,10 +212,10 @@ class WGSLWriter(CWriter):
     def share_of_number(self, node: UOp, name: str) -> None:
         """Writes the index in one dimension of a grid whose groups, or work-items, are counted by one number."""
         size, is_item = self.operand(node.src[0], ATOM), node.arg.startswith("idx")
-        if node is self.places[0]:
+        if node is self.index_nodes[0]:
             number = "group.x + group.y * groups.x"
             self.line(f"var rest: i32 = i32({f'({number}) * {ITEMS}u + one' if is_item else number});")
-        if node is self.places[-1]:
+        if node is self.index_nodes[-1]:
             self.line(f"let {name}: i32 = rest; // {size_text(node.src[0])}")
             self.line(f"if ({name} >= {size}) {{ return; }}")
         else:

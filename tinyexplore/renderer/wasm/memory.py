@@ -7,7 +7,7 @@ from abc import abstractmethod
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.program import RenderError
 from tinyexplore.renderer.wasm.casts import Casts
-from tinyexplore.renderer.wasm.uses import Place, Uses, place_of
+from tinyexplore.renderer.wasm.uses import BaseAddress, Uses, split_address
 from tinyexplore.renderer.wasm.values import (
     BITS_ONLY,
     REGISTER_BYTES,
@@ -32,7 +32,7 @@ class Accesses(Casts):
 
     uses: Uses
     values: dict[UOp, Value]
-    addresses: dict[Place, str]
+    addresses: dict[BaseAddress, str]
 
     @abstractmethod
     def attribute_to(self, *nodes: UOp) -> None:
@@ -54,14 +54,14 @@ class Accesses(Casts):
 
     def write_addresses(self, node: UOp) -> None:
         """Writes the addresses that are known once `node` is computed."""
-        for place in self.uses.places.get(node, ()):
+        for base_address in self.uses.base_addresses.get(node, ()):
             if node.op is not Ops.DEFINE_ACC:
                 name = self.local("a", "i32")
-                self.line(f"(local.set {name} {self.computed(place)})")
-                self.addresses[place] = f"(local.get {name})"
+                self.line(f"(local.set {name} {self.computed(base_address)})")
+                self.addresses[base_address] = f"(local.get {name})"
 
-    def computed(self, place: Place) -> str:
-        buffer, varying = place
+    def computed(self, base_address: BaseAddress) -> str:
+        buffer, varying = base_address
         assert isinstance(buffer.dtype, PtrDType) and varying is not None
         text, nbytes = self.number(varying, "i32"), buffer.dtype.base.itemsize
         if nbytes > 1:
@@ -78,8 +78,8 @@ class Accesses(Casts):
 
     def address(self, index: UOp) -> tuple[str, int]:
         """Returns the base address of an INDEX, and its byte offset."""
-        place, offset = place_of(index)
-        buffer, varying = place
+        base_address, offset = split_address(index)
+        buffer, varying = base_address
         self.attribute_to(index)
         assert isinstance(buffer.dtype, PtrDType)
         if varying is None:
@@ -87,9 +87,9 @@ class Accesses(Casts):
             if offset < 0:
                 return f"(i32.add {text} (i32.const {offset * buffer.dtype.base.itemsize}))", 0
         elif varying.op is Ops.DEFINE_ACC:
-            text = self.computed(place)
+            text = self.computed(base_address)
         else:
-            text = self.addresses[place]
+            text = self.addresses[base_address]
         return text, offset * buffer.dtype.base.itemsize
 
     # *** loads ***

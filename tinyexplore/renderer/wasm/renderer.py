@@ -28,7 +28,7 @@ from tinyexplore.renderer.text import variable_name
 from tinyexplore.renderer.wasm.arithmetic import WasmArithmetic
 from tinyexplore.renderer.wasm.helpers import HELPERS
 from tinyexplore.renderer.wasm.memory import Accesses
-from tinyexplore.renderer.wasm.uses import Place, Uses
+from tinyexplore.renderer.wasm.uses import BaseAddress, Uses
 from tinyexplore.renderer.wasm.values import Value, constant, lane_bytes, registers, scalar_type
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
@@ -69,7 +69,7 @@ class _WasmWriter(WasmArithmetic, Accesses):
         self.locals: dict[str, str] = {}  # types by name
         self.taken = {"$scratch", "$start", "$stop"}  # names in use
         self.counts: dict[str, int] = {}  # counts of numbered names
-        self.addresses: dict[Place, str] = {}
+        self.addresses: dict[BaseAddress, str] = {}
         self.helpers: list[str] = []
         self.scratch_bytes = 0
 

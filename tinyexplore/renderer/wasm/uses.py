@@ -20,7 +20,7 @@ _KNOWN = OpGroups.ALU | _ROOTS | _OTHERS
 _NARROW_OPS = frozenset({Ops.ADD, Ops.MUL, Ops.IDIV, Ops.MOD, Ops.MAX, Ops.MIN, Ops.WHERE, Ops.NEG})
 _NAMED_TWICE = frozenset({Ops.MAX, Ops.MIN, Ops.RANGE})  # operations whose text may use an operand more than once
 
-Place = tuple[UOp, UOp | None]  # of an address: (the buffer, the variable part of the index)
+BaseAddress = tuple[UOp, UOp | None]  # of an address: (the buffer, the variable part of the index)
 
 
 class Uses:
@@ -29,7 +29,7 @@ class Uses:
     live: nodes that contribute to some result.
     inlinable: nodes that are written inside the only expression that uses them.
     narrow: int64s that fit in 32 bits and are computed from other such int64s.
-    places: the addresses to compute once their variable part is known.
+    base_addresses: the addresses to compute once their variable part is known.
     splatted: scalars that are loaded only to fill vectors.
     """
 
@@ -39,7 +39,7 @@ class Uses:
             if _is_narrow(node, self.narrow):
                 self.narrow.add(node)
         self.live: set[UOp] = set()
-        self.places: dict[UOp, list[Place]] = {}
+        self.base_addresses: dict[UOp, list[BaseAddress]] = {}
         self._users: dict[UOp, list[UOp]] = {}
         for node in reversed(uops):
             if node.op is Ops.INDEX:
@@ -54,17 +54,17 @@ class Uses:
         used_sources = node.src
         if node.op in (Ops.LOAD, Ops.STORE):
             index = node.src[0]
-            place, _ = place_of(index)
-            self.live.add(place[0])
+            base_address, _ = split_address(index)
+            self.live.add(base_address[0])
             used_sources = (*index.src[2:], *(node.src[1:2] if node.op is Ops.STORE else ()))
-            varying = place[1]
+            varying = base_address[1]
             if varying is not None:
                 self.live.add(varying)
-                uses = self.places.setdefault(varying, [])
+                uses = self.base_addresses.setdefault(varying, [])
                 if varying.op is Ops.DEFINE_ACC:
                     self._users.setdefault(varying, []).append(node)
-                elif place not in uses:
-                    uses.append(place)
+                elif base_address not in uses:
+                    uses.append(base_address)
                     self._users.setdefault(varying, []).append(varying)
         for src in used_sources:
             self.live.add(src)
@@ -110,7 +110,7 @@ class Uses:
         return inlinable
 
 
-def place_of(index: UOp) -> tuple[Place, int]:
+def split_address(index: UOp) -> tuple[BaseAddress, int]:
     """Returns the buffer and variable position of an INDEX, and the constant offset in elements."""
     buffer, position = index.src[:2]
     if position.op is Ops.CONST:

@@ -32,7 +32,7 @@ def elements(core: TensorCore) -> tuple[FragmentElement, ...]:
     for matrix, layout in core.layouts.items():
         for lane in range(core.lanes):
             for register in range(layout.registers):
-                holders_of.setdefault((matrix, *layout.place(lane, register)), []).append((lane, register))
+                holders_of.setdefault((matrix, *layout.position_of(lane, register)), []).append((lane, register))
     return tuple(
         FragmentElement(*position, tuple(lane for lane, _ in holders), holders[0][1])
         for position, holders in sorted(holders_of.items())

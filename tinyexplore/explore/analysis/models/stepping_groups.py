@@ -20,8 +20,8 @@ from tinyexplore.runtime.emulator import (
     Items,
     Stop,
     Watched,
+    coordinates_in,
     new_shared_memory,
-    places_of,
     run_past_cores,
 )
 from tinyexplore.target import TENSOR_CORES
@@ -118,7 +118,7 @@ class _WorkGroup:
         buffers = [self._watch_memory(view, f"data{number}") for number, view in enumerate(views)]
         self.shared = [self._watch_memory(new_shared_memory(node.dtype), str(node.arg)) for node in program.shared]
         self.unfinished: dict[int, Stepped] = {}
-        for inner, local in enumerate(places_of(group or ())):
+        for inner, local in enumerate(coordinates_in(group or ())):
             indices = {**program.item, **{f"lidx{axis}": step for axis, step in enumerate(local)}}
             numbers = [indices.get(name, 0) for name in program.specials]
             self.unfinished[outer * items.size + inner] = program.function(*buffers, *values, *self.shared, *numbers)
