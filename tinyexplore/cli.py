@@ -93,6 +93,7 @@ class _CommandList(argparse.HelpFormatter):
 
 
 def _make_parser() -> argparse.ArgumentParser:
+    """Builds the parser of the command line, one subparser per command."""
     parser = argparse.ArgumentParser(
         prog="tinyexplore",
         description="See, step and time what tensors turn into.",
@@ -343,6 +344,7 @@ def _summarize(trace: Trace) -> dict[str, Any]:
 
 
 def _run_captured(session: Explorer, script: Path, arguments: list[str]) -> int:
+    """Runs the script as `__main__` inside the capture. Returns the exit status."""
     saved_argv, saved_path = sys.argv, sys.path[:]
     sys.argv = [str(script), *arguments]
     sys.path.insert(0, str(script.resolve().parent))
@@ -628,6 +630,7 @@ def run_front_ends(options: argparse.Namespace) -> int:
 
 
 def _show_devices(as_json: bool) -> int:
+    """Prints each device with its target (* marks the default), the ceilings, and the GPUs that TARGET may name."""
     rows = []
     for name in Device.names():
         row = {"name": name, "default": name == Device.DEFAULT, "target": None, "refusal": None, "unavailable": None}

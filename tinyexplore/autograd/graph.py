@@ -190,6 +190,7 @@ def _make_entry(
 
 
 def _make_step_by_op(node: LazyBuffer, op: Ops, src: tuple[LazyBuffer, ...], arg: Any) -> TapeEntry | None:
+    """Returns the step with the gradient rule of `op`, from the sources and the argument of the operation."""
     match op:
         case Ops.REDUCE_AXIS:
             reduce_op, axes = arg

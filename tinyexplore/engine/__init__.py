@@ -136,6 +136,7 @@ def _compute(outputs: Sequence[LazyBuffer]) -> None:
 
 
 def _compute_alone(unrealized: Sequence[LazyBuffer]) -> None:
+    """Computes `unrealized` by a cached plan, or kernel by kernel where plans do not apply."""
     scope = current_cache_scope()
     if scope.plans is None or active_capture() is not None:
         _compute_each(unrealized)

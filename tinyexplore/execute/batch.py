@@ -51,6 +51,7 @@ def _run_all(functions: Sequence[Callable[[], None]]) -> None:
 
 
 def _run_in_sequence(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
+    """Returns functions that together run the items in order. Neighboring native calls are one function."""
     for item in items:
         if item.runner is not None:
             item.bind()

@@ -92,6 +92,7 @@ def place_live_ranges(lives: Sequence[LiveRange]) -> MemoryPlan:
 
 
 def _place_all(lives: Sequence[LiveRange], order: Callable[[int], tuple[int, int]]) -> tuple[int, ...]:
+    """Places the ranges in `order`, each at the first offset without interference. Returns the offsets."""
     offsets = [0] * len(lives)
     placed: list[int] = []  # sorted by offset
     for number in sorted(range(len(lives)), key=order):

@@ -133,6 +133,7 @@ def values_in(args: Any, tensors: Sequence[tuple[str, Tensor]] = ()) -> dict[UOp
 
 
 def _is_same(value: Any, captured_value: Any) -> bool:
+    """Whether two arguments are equal: same types, and equal items in nested containers."""
     if value is captured_value:
         return True
     if type(value) is not type(captured_value):

@@ -171,6 +171,7 @@ def _make_result(
     arg: Any = None,
     shape: tuple[Any, ...] | None = None,
 ) -> N:
+    """Builds the node that `outcome` describes, a constant or a leaf, with a note of the simplified operation."""
     law, number, value = outcome
     model = src[-1]
     shape = model.shape if shape is None else shape

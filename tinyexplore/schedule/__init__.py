@@ -45,6 +45,7 @@ def schedule_graph(
 def _schedule(
     outputs: Sequence[LazyBuffer], target_of: Callable[[str], Target], writes: Writes, overrides: Overrides
 ) -> tuple[ScheduleItem, ...]:
+    """Runs the graph optimizations and fusion, gives memory to realized nodes, and builds the items in order."""
     recorder = active_recorder()
     if recorder is not None and writes is not NO_WRITES:
         recorder.record(WritesAllowed(writes))

@@ -51,6 +51,7 @@ def _followed_sources(node: LazyBuffer) -> tuple[LazyBuffer, ...]:
 
 
 def _compute_layout(node: LazyBuffer, sources: Sequence[Layout]) -> Layout:
+    """Returns the digits of each axis of `node`, given those of its sources."""
     if not sources:
         return uniform(node.shape, node.op is not Ops.CONST or node.buffer is not None)
     (source, *other_sources) = sources
@@ -222,6 +223,7 @@ def regrouped(digits: Sequence[Digit], sizes: Sequence[sint]) -> list[list[Digit
 
 
 def _reshape_layout(source: Layout, old_shape: Sequence[sint], new_shape: Sequence[sint]) -> Layout:
+    """Returns the digits after a RESHAPE. Axes whose digits do not match change along every element."""
     layout: list[Digits] = []
     for axes, new_axes in aligned_groups(old_shape, new_shape):
         digits = [digit for axis in axes for digit in source[axis]]

@@ -176,6 +176,7 @@ def _mirror_index(idx: UOp, size: sint) -> UOp:
 def _unpad_index(
     shape: tuple[sint, ...], amounts: tuple[tuple[sint, sint], ...], idxs: Index
 ) -> tuple[Index, Conditions]:
+    """Returns the index in the unpadded source, and the conditions under which it is inside."""
     result = []
     conditions = []
     for idx, size, (before, after) in zip(idxs, shape, amounts):

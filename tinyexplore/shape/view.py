@@ -168,6 +168,7 @@ def _row_major_view(shape: Shape) -> View:
 
 @lru_cache(CACHED_VIEWS)
 def _create(shape: Shape, strides: tuple[int, ...], offset: int, mask: Mask) -> View:
+    """Returns the View in normal form: stride 0 for axes of one element, no mask that allows everything."""
     if 0 in shape:
         return View(shape, (0,) * len(shape))
     if mask is not None:
@@ -186,6 +187,7 @@ def _create(shape: Shape, strides: tuple[int, ...], offset: int, mask: Mask) -> 
 
 @lru_cache(CACHED_VIEWS)
 def _merge_dims(view: View) -> tuple[tuple[Dim, ...], int]:
+    """Returns the (size, stride, valid range) of merged axes, outermost first, and the offset."""
     mask = view.mask or tuple([(0, size) for size in view.shape])
     offset = view.offset
     merged: list[Dim] = []
@@ -228,6 +230,7 @@ def _split_bounds(bounds: Bounds, sizes: Sequence[int]) -> list[Bounds] | None:
 
 @lru_cache(CACHED_VIEWS)
 def _reshape(view: View, shape: Shape) -> View | None:
+    """Returns the View with `shape`; None if one View cannot represent it."""
     if 0 in shape or view.contiguous:
         return _row_major_view(shape)
     if view.has_no_valid_element:
@@ -280,6 +283,7 @@ def _find_bounds_of_sum(bounds: Bounds, lowest: int, terms: Sequence[tuple[int, 
 
 @lru_cache(CACHED_VIEWS)
 def _compose(top: View, inner: View) -> View | None:
+    """Implements `View.over`, by cases: contiguous, masked, flipped, then by strides."""
     if inner.contiguous or 0 in top.shape or top.has_no_valid_element:
         return top
     if inner.has_no_valid_element:

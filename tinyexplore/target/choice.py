@@ -102,6 +102,7 @@ def chosen() -> TargetChoice:
 
 
 def _parse_detail(text: str, detail: str) -> tuple[str, int]:
+    """Parses an option after the name, such as "l2=512K". Returns the field and its value."""
     name, equals, value = detail.partition("=")
     field = {"threads": "threads", "l1": "l1_bytes", "l2": "l2_bytes", "l3": "l3_bytes"}.get(name.strip().lower())
     number, unit = value.strip().upper(), 1

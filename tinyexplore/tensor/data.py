@@ -74,6 +74,7 @@ def checked(value: ConstType, dtype: DType) -> ConstType:
 
 
 def _from_list(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
+    """Converts a nested list of numbers to a LazyBuffer. A list of arrays is converted by NumPy."""
     shape: list[int] = []
     level = data
     while isinstance(level, (list, tuple)):
@@ -94,6 +95,7 @@ def _from_list(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
 
 
 def _flatten_into(values: list[Any], data: Any, shape: Shape, indices: Shape) -> None:
+    """Appends the numbers of a nested list to `values`. Raises for a ragged list."""
     if not shape:
         if isinstance(data, (list, tuple)):
             raise ValueError(

@@ -186,6 +186,7 @@ def _shift(op: Ops, value: int, count: int) -> int:
 
 
 def _compare(op: Ops, src: tuple[UOp, ...]) -> Bounds:
+    """Returns the interval of a comparison: (1, 1) or (0, 0) if the bounds of the sources decide it."""
     if not _is_countable(src[0].dtype):
         return 0, 1
     (a, b), (c, d) = bounds(src[0]), bounds(src[1])

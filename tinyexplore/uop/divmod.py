@@ -160,6 +160,7 @@ def _find_bounds_of(terms: dict[UOp, int], constant: int) -> tuple[int, int]:
 
 
 def _make_quotient(parts: Parts | None, divisor: int) -> UOp | None:
+    """Builds the quotient from the split sum; None if nothing can be taken out of the division."""
     if parts is None:
         return None
     multiples, remaining, common, _ = parts
@@ -178,6 +179,7 @@ def _make_quotient(parts: Parts | None, divisor: int) -> UOp | None:
 
 
 def _make_remainder(parts: Parts | None, divisor: int) -> UOp | None:
+    """Builds the remainder from the split sum; None if nothing can be taken out of the division."""
     if parts is None:
         return None
     multiples, remaining, common, left_over = parts

@@ -173,6 +173,7 @@ _INFIX = {
 
 
 def _format_law(pattern: UPat, *, inner: bool = False) -> str:
+    """Writes a pattern as text: `x + 1`, or `load(index, …)` for other operations."""
     if pattern.ops is None:
         return pattern.name or "_"
     if pattern.ops == _CONST_ONLY:

@@ -65,6 +65,7 @@ def _to_dtype(data: list[Any]) -> AnyDType:
 
 
 def _arg_to_plain(arg: Any) -> Any:
+    """Converts the arg of a UOp to plain data for JSON. Raises TypeError for other types."""
     if arg is None or isinstance(arg, (bool, int, str)):
         return arg
     if isinstance(arg, float):
@@ -79,6 +80,7 @@ def _arg_to_plain(arg: Any) -> Any:
 
 
 def _arg_from_plain(data: Any) -> Any:
+    """Converts plain data back to the arg of a UOp."""
     if not isinstance(data, dict):
         return data
     ((type_name, value),) = data.items()

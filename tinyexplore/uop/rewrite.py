@@ -54,6 +54,7 @@ def _fire_first(matcher: PatternMatcher, node: UOp, ctx: Any) -> tuple[Rule, UOp
 
 
 def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | None) -> UOp:
+    """Implements `graph_rewrite` with an explicit stack, so that deep graphs do not overflow Python's."""
     rewritten: dict[UOp, UOp] = {}
     result_of = rewritten.__getitem__
     replaced: set[UOp] = set()  # nodes on which a rule has fired

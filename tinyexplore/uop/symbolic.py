@@ -105,6 +105,7 @@ def is_symbolic(values: Any) -> bool:
 
 
 def _to_polynomial(node: UOp) -> Polynomial:
+    """Converts a size to a polynomial: a factor for each product of atoms."""
     if node.op is Ops.CONST:
         return {(): node.arg} if node.arg else {}
     if node.op is Ops.NEG:
@@ -143,6 +144,7 @@ def _order(atom: UOp) -> tuple[str, str]:
 
 
 def _from_polynomial(terms: Polynomial) -> sint:
+    """Builds the size of a polynomial, in normal form."""
     constant = terms.get((), 0)
     total: UOp | None = None
     for monomial in sorted(terms, key=lambda monomial: (-len(monomial), [_order(atom) for atom in monomial])):
@@ -382,6 +384,7 @@ _QUESTIONS: dict[str, Callable[[UOp, int], UOp]] = {
 
 
 def _decide(node: UOp) -> bool | None:
+    """Returns whether a condition holds for all values of its Variables; None if that depends on them."""
     if node.op in OpGroups.COMPARE:
         low, high = limits(node.src[1] - node.src[0])
         answers = {

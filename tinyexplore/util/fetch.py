@@ -104,6 +104,7 @@ def kept_folders() -> Iterator[Path]:
 
 @cache
 def _temporary_folder(process: int) -> Path:
+    """Creates a folder that this process removes at its exit."""
     import shutil
     import tempfile
 
@@ -117,6 +118,7 @@ def _temporary_folder(process: int) -> Path:
 
 
 def _download(url: str, path: Path, checksum: str | None) -> None:
+    """Downloads `url` to `path`, and checks its length and checksum. Raises FetchError."""
     import urllib.request
 
     from tqdm.auto import tqdm
@@ -147,6 +149,7 @@ def _download(url: str, path: Path, checksum: str | None) -> None:
 
 
 def _unpack(path: Path, url: str) -> None:
+    """Decompresses a gzip file in place, up to a limit of its size. Raises FetchError."""
     unpacked = path.with_name(path.name + ".unpacked")
     most_bytes = max(_UNPACKED_BYTES, _UNPACKED_RATIO * path.stat().st_size)
     try:

@@ -310,6 +310,7 @@ _unsearched = [0]
 
 
 def _collect_again(was_on: bool) -> None:
+    """Enables garbage collection, if it was on, and makes existing objects count as old."""
     if not was_on:
         return
     if not gc.get_freeze_count():  # no other code has frozen objects

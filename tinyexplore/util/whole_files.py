@@ -22,6 +22,7 @@ def write_whole(path: str | Path, data: bytes) -> Path:
 
 
 def _write(path: Path, data: bytes) -> None:
+    """Writes a temporary file and renames it, so that `path` has all of `data` or its old content."""
     if path.exists() and not path.is_file():
         path.write_bytes(data)
         return

@@ -32,6 +32,7 @@ def compute_on_cores(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 
 
 def _compute_by_cores(kernel: Kernel, fit: Fit, how: str) -> UOp:
+    """Returns the AST in which tensor cores compute the sum of products, block by block, one element per register."""
     core = fit.core
     lane = UOp.range(core.lanes, Axis(kernel.next_id(), AxisKind.WARP))
     starts = {loop: block(loop, amount) for loop, amount in fit.axes}

@@ -33,6 +33,7 @@ def compute_on_tiles(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 
 
 def _compute_by_tiles(kernel: Kernel, fit: Fit, how: str) -> UOp:
+    """Returns the AST in which tile registers of a CPU compute the sum of products, block by block."""
     core, first_id = fit.core, kernel.next_id()
     (rows, columns), words = core.c.shape, core.words
     word_count = core.dims[2] // words

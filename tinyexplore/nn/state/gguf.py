@@ -133,6 +133,7 @@ def _read_entry(reader: _GGUFReader) -> tuple[str, tuple[int, ...], int, int]:
 
 
 def _read_tensor(file: TensorFile, name: str, shape: tuple[int, ...], value_type: int, start: int) -> Tensor:
+    """Reads a tensor of one of the format's types: plain numbers, or blocks that its decoder expands."""
     if any(size >= _MAX_BYTES for size in shape) or not fits(dtypes.float64, shape, _MAX_BYTES):
         raise file.error(_FORMAT, f"tensor {name:.80} of shape {shape} exceeds 2⁶² bytes")
     count = prod(shape)

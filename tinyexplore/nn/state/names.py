@@ -17,6 +17,7 @@ def get_state_dict(obj: Any, prefix: str = "", tensor_type: type = Tensor) -> di
 
 
 def _walk_named(obj: Any, name: str, tensor_type: type, owners: tuple[int, ...]) -> Iterator[tuple[str, Tensor]]:
+    """Yields the tensors below `obj` with their names. An object inside itself is visited once."""
     if isinstance(obj, tensor_type):
         yield name, obj  # type: ignore[misc]
         return

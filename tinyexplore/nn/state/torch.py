@@ -281,6 +281,7 @@ def _read_storage_id(value: Any) -> tuple[DType, str, int]:
 
 
 def _load_zip(file: TensorFile) -> Any:
+    """Loads a file of PyTorch 1.6 or later: a zip archive with one pickle and one member per storage."""
     members = read_members(file.raw)
     pickles = [name for name in members if name.endswith("/data.pkl") and name.count("/") == 1]
     if len(pickles) != 1:
@@ -316,6 +317,7 @@ def _load_zip(file: TensorFile) -> Any:
 
 
 def _load_legacy(file: TensorFile) -> Any:
+    """Loads a file in the format before PyTorch 1.6: pickles, followed by the elements of each storage."""
     stream, budget = io.BytesIO(bytes(file.raw[:_MAX_PICKLE])), PickleBudget(_MAX_STEPS)
 
     def next_pickle(builders: dict[str, Any], storage: Any = None) -> Any:

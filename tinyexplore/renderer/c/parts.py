@@ -96,6 +96,7 @@ def _limit_to_half_range(value: float) -> float:
 
 
 def _float_literal(value: float, *, single: bool) -> str:
+    """Writes a float as the shortest C literal of equal value, or as INFINITY or NAN."""
     if single:
         value = float32(value)
     if math.isnan(value):
@@ -247,6 +248,7 @@ def splat_text(dtype: DType) -> str:
 
 
 def masked_load_text(dtype: DType) -> str:
+    """Writes the function that loads a vector; lanes whose mask is false are 0 and access no memory."""
     vector, mask = short_name(dtype), short_name(dtypes.bool.vec(dtype.count))
     element = memory_name(dtype)
     value = "-(p[i] != 0)" if dtypes.is_bool(dtype) else "p[i]"

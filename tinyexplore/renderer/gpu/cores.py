@@ -41,6 +41,7 @@ def core_text(core: TensorCore) -> str:
 
 
 def _cuda(core: TensorCore) -> list[str]:
+    """Writes the body of a tensor-core function in CUDA C, as inline PTX."""
     lines, inputs = [], []
     for name, layout in (("a", core.a), ("b", core.b)):
         for number, word in enumerate(words(core, name, layout)):
@@ -80,6 +81,7 @@ def words(core: TensorCore, name: str, layout: FragmentLayout) -> list[str]:
 
 
 def _hip(core: TensorCore) -> list[str]:
+    """Writes the body of a tensor-core function in HIP, as a call of AMD's builtin."""
     factor = "_Float16" if core.factor is dtypes.float16 else "short"
     count, results = core.a.registers, core.c.registers
     options = ", 0, 0, 0" if "mfma" in core.name else ""  # no broadcast, and the usual order of lanes
@@ -97,6 +99,7 @@ def _hip(core: TensorCore) -> list[str]:
 
 
 def _metal(core: TensorCore) -> list[str]:
+    """Writes the body of a tensor-core function in Metal, with simdgroup matrices."""
     metal_type = {dtypes.float16: "half", dtypes.bfloat16: "bfloat", dtypes.float32: "float"}[core.factor]
     lines = [f"simdgroup_matrix<{metal_type}, 8, 8> x, y;", "simdgroup_matrix<float, 8, 8> z;"]
     for register in range(core.a.registers):

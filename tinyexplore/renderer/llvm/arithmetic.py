@@ -92,6 +92,7 @@ def memory_type(dtype: DType) -> str:
 
 
 def _scalar_literal(value: Any, dtype: DType) -> str:
+    """Writes a constant in LLVM's syntax, with its exact bits after rounding to `dtype`."""
     if dtype is dtypes.bool:
         return "true" if value else "false"
     if dtype is dtypes.float32:

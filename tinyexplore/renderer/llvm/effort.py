@@ -146,6 +146,7 @@ def innermost_bodies(uops: Sequence[UOp]) -> list[list[UOp]]:
 
 
 def _is_full(node: UOp, spread: set[UOp], vector_bytes: int, *, sums: bool) -> bool:
+    """Whether `node` fills at least half of a vector, or is not work that LLVM's vectorizer could widen."""
     op, dtype = node.op, node.dtype
     if op is Ops.VECTORIZE:
         return node.src[0] is node.src[-1] or all([lane.op is Ops.CONST for lane in node.src])

@@ -123,6 +123,7 @@ def split_address(index: UOp) -> tuple[BaseAddress, int]:
 
 
 def _is_narrow(node: UOp, narrow: set[UOp]) -> bool:
+    """Whether an int64 fits in 32 bits and can be computed from sources that do."""
     if node.dtype is not dtypes.int64:
         return False
     low, high = bounds(node)
