@@ -188,7 +188,7 @@ PANELS = (
         "views/llvm:LLVMPassesView",
         chunk="texts",
         styles=("controls.css", "views/textdiff.css", "views/llvm.css"),
-        also=("views/stagetext:findInTexts", "views/stagetext:historyOfLine", "views/stagetext:makeTexts"),
+        also=("views/stagetext:findInTexts", "views/stagetext:listHistory", "views/stagetext:makeTexts"),
         title="LLVM passes",
         roomy=True,
         needs=("passes",),

@@ -4,7 +4,7 @@
 
 import type { Explain, Reach } from "./goto/entries";
 import type { StageText } from "./model";
-import { fromBase64, unzipped } from "./payload";
+import { fromBase64, unzip } from "./payload";
 import type { Runnable } from "./runhere/protocol";
 import type { Panel, Store, View } from "./store";
 import type { MakePage } from "./story/page";
@@ -81,5 +81,5 @@ export class Chunks {
  */
 export const chunksOfPage = new Chunks(async (name) => {
   const holder = document.querySelector(`script[data-chunk="${name}"]`);
-  return holder === null ? null : unzipped(fromBase64(holder.textContent ?? ""));
+  return holder === null ? null : unzip(fromBase64(holder.textContent ?? ""));
 });

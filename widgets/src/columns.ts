@@ -36,7 +36,7 @@ interface Field {
 const known = new Map<string, Map<string, Field>>();
 
 /** Returns `data`, an object of type `kind`, with rows instead of columns. */
-export function unpacked(kind: string, data: unknown): unknown {
+export function unpackTables(kind: string, data: unknown): unknown {
   if (typeof data !== "object" || data === null || Array.isArray(data)) return data;
   const row = data as Row;
   if (kind === "Trace") readTexts(row);
@@ -53,7 +53,7 @@ function readTexts(trace: Row): void {
   const texts = textsOf(trace.texts);
   if (texts === null) return;
   delete trace.texts;
-  for (const table of [...linesIn(trace.programs), ...linesIn(trace.stage_texts)]) {
+  for (const table of [...readLines(trace.programs), ...readLines(trace.stage_texts)]) {
     const columns = memberOf(table, "columns") as Row | undefined;
     const column = memberOf(columns, "text");
     if (!Array.isArray(column)) continue;
@@ -62,7 +62,7 @@ function readTexts(trace: Row): void {
 }
 
 /** Returns the lines of each row of a table of listings. */
-function linesIn(listings: unknown): unknown[] {
+function readLines(listings: unknown): unknown[] {
   const tables = Array.isArray(listings)
     ? listings.map((one) => memberOf(one, "lines"))
     : memberOf(memberOf(listings, "columns"), "lines");
@@ -124,7 +124,7 @@ function unpackerOf(shape: Shape): Field["unpack"] {
   if (typeof shape === "string") return null;
   if ("row" in shape) {
     const { row } = shape;
-    return holdsTables(row) ? (value) => unpacked(row, value) : null;
+    return holdsTables(row) ? (value) => unpackTables(row, value) : null;
   }
   if ("either" in shape) return shape.either.map(unpackerOf).find((one) => one !== null) ?? null;
   const item = "many" in shape ? shape.many : "";
@@ -132,7 +132,7 @@ function unpackerOf(shape: Shape): Field["unpack"] {
   const { row } = item;
   return (value) => {
     const rows = Array.isArray(value) ? value : rowsOf(row, value);
-    return Array.isArray(rows) && holdsTables(row) ? rows.map((one) => unpacked(row, one)) : rows;
+    return Array.isArray(rows) && holdsTables(row) ? rows.map((one) => unpackTables(row, one)) : rows;
   };
 }
 
@@ -168,7 +168,7 @@ function decode(column: unknown[], code: Code): unknown[] {
     );
   }
   if (code === null) return column;
-  if (code === "chained") return unchained(column);
+  if (code === "chained") return unchain(column);
   let last = 0;
   return column.map((value) => {
     if (typeof value !== "number") return value;
@@ -177,7 +177,7 @@ function decode(column: unknown[], code: Code): unknown[] {
   });
 }
 
-function unchained(column: unknown[]): unknown[] {
+function unchain(column: unknown[]): unknown[] {
   let first = 0;
   return column.map((items) => {
     if (!Array.isArray(items) || items.some((one) => typeof one !== "number")) return items as unknown;

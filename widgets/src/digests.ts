@@ -7,7 +7,7 @@ const LENGTH = 12; // hexadecimal digits
 const encoder = new TextEncoder();
 
 /** Returns all nodes of a trace with missing digests filled in. */
-export function withDigests(nodes: readonly Node[]): readonly Node[] {
+export function addDigests(nodes: readonly Node[]): readonly Node[] {
   for (const node of nodes) {
     if (node.digest !== "" || node.kind !== "uop") continue;
     const detail = MEMORY.includes(node.op) ? node.detail : "";
@@ -34,7 +34,7 @@ export function sha1(text: string): string {
       const mixed =
         round < 16
           ? words[block + round]
-          : rotated(schedule[round - 3] ^ schedule[round - 8] ^ schedule[round - 14] ^ schedule[round - 16], 1);
+          : rotate(schedule[round - 3] ^ schedule[round - 8] ^ schedule[round - 14] ^ schedule[round - 16], 1);
       schedule[round] = mixed;
       const chosen =
         round < 20
@@ -44,13 +44,13 @@ export function sha1(text: string): string {
             : round < 60
               ? ((b & c) | (b & d) | (c & d)) + 0x8f1bbcdc
               : (b ^ c ^ d) + 0xca62c1d6;
-      [a, b, c, d, e] = [(rotated(a, 5) + chosen + e + mixed) | 0, a, rotated(b, 30), c, d];
+      [a, b, c, d, e] = [(rotate(a, 5) + chosen + e + mixed) | 0, a, rotate(b, 30), c, d];
     }
     [a, b, c, d, e].forEach((word, at) => (state[at] = (state[at] + word) | 0));
   }
   return state.map((word) => (word >>> 0).toString(16).padStart(8, "0")).join("");
 }
 
-function rotated(word: number, by: number): number {
+function rotate(word: number, by: number): number {
   return (word << by) | (word >>> (32 - by));
 }

@@ -31,12 +31,12 @@ const MOST_LOW = 0.78; // largest share of the height for the lower part, so tha
 
 /** Restores the sizes that the user chose last. */
 export function applySizes(root: HTMLElement): void {
-  for (const [variable, size] of Object.entries(kept()))
+  for (const [variable, size] of Object.entries(readSizes()))
     if (/^--(split|low|low-roomy)$/.test(variable) && /^\d+(px|%)$/.test(size)) root.style.setProperty(variable, size);
 }
 
 function keep(variable: string, size: string | null): void {
-  const sizes = kept();
+  const sizes = readSizes();
   if (size === null) delete sizes[variable];
   else sizes[variable] = size;
   try {
@@ -46,7 +46,7 @@ function keep(variable: string, size: string | null): void {
   }
 }
 
-function kept(): Record<string, string> {
+function readSizes(): Record<string, string> {
   try {
     const found: unknown = JSON.parse(localStorage.getItem(KEPT) ?? "{}");
     return typeof found === "object" && found !== null ? (found as Record<string, string>) : {};

@@ -10,7 +10,7 @@ import { Going } from "./going";
 import { bytes } from "./format";
 import type { Later } from "./later";
 import { followTooltips } from "./lookup";
-import { Trail, completed, linkOf, readLink } from "./links";
+import { Trail, completeCursor, linkOf, readLink } from "./links";
 import type { Trace } from "./model";
 import { TraceIndex } from "./provenance";
 import { type Theme, fullScreen, makeRoot, onKey } from "./root";
@@ -25,7 +25,7 @@ import { chapters, slowest } from "./story";
 import type { StepperView } from "./views/stepper";
 import { StoryView } from "./views/story";
 import { type Stop, TourView } from "./views/tour";
-import { beginning } from "./walking";
+import { findBeginning } from "./walking";
 
 export interface MountOptions {
   /** The responses that a page stores, by canonical request. */
@@ -84,7 +84,7 @@ const LARGE_BYTES = 1_000_000;
 /** Creates the store of a trace, at the default position or at `initial`. */
 export function openStore(trace: Trace, initial: MountOptions["initial"] = {}): Store {
   const index = new TraceIndex(trace);
-  const store = new Store(index, firstCursor(index));
+  const store = new Store(index, chooseCursor(index));
   if (initial.cursor) store.go(initial.cursor, true);
   if (initial.selected) store.select(initial.selected, true);
   return store;
@@ -116,7 +116,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
       ? linked.story === null
         ? "workbench"
         : "story"
-      : (options.mode ?? remembered(options.page) ?? firstMode(store));
+      : (options.mode ?? readMode(options.page) ?? chooseMode(store));
   if (chapters(index).length < 2) mode = "workbench";
   let body: Body | null = null;
   let tour: TourView | null = null;
@@ -129,7 +129,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
       trail.visit();
     };
     const leave = (): void => choose("workbench");
-    body = mode === "story" ? storyBody(store, leave, turned, chapter) : workbench(store, root, options.size ?? 0);
+    body = mode === "story" ? makeStory(store, leave, turned, chapter) : makeWorkbench(store, root, options.size ?? 0);
     root.append(...body.elements);
     choices.update(mode);
   };
@@ -155,7 +155,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
     open: (link) => {
       const target = readLink(link);
       if (target === null) return handle.ready;
-      store.go(completed(index, target.cursor));
+      store.go(completeCursor(index, target.cursor));
       store.select(target.selected ?? []);
       if (target.story !== null) chapter = target.story;
       void handle.show(target.story === null ? "workbench" : "story");
@@ -193,7 +193,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
     },
   };
   store.work = () => void handle.show("workbench");
-  const choices = modeChoice(choose);
+  const choices = makeModeChoice(choose);
   const going = new Going({
     store,
     root,
@@ -201,18 +201,18 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
     open: (link) => handle.open(link),
     find: (query) => body?.graph?.finder.look(query),
   });
-  const head = header(
+  const head = makeHeader(
     trace,
-    options.badge === false ? [] : engineParts(options.engine),
+    options.badge === false ? [] : listEngineParts(options.engine),
     choices.element,
     options.back,
     going.button,
-    wholeScreen(root),
+    makeFullScreenButton(root),
   );
-  append(root, [head, banner(trace, store)]);
+  append(root, [head, makeBanner(trace, store)]);
   element.append(root);
   if (linked !== null) {
-    store.go(completed(index, linked.cursor));
+    store.go(completeCursor(index, linked.cursor));
     if (linked.selected !== null) store.select(linked.selected);
   }
   const trail = new Trail(
@@ -253,7 +253,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
   return handle;
 }
 
-function wholeScreen(root: HTMLElement): HTMLElement {
+function makeFullScreenButton(root: HTMLElement): HTMLElement {
   const made = button("", "Full screen, or back (Z)", () => fullScreen(root), "quiet");
   const corners = { d: "M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4", fill: "none", stroke: "currentColor" };
   made.append(s("svg", { viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true" }, s("path", corners)));
@@ -272,7 +272,7 @@ interface Body {
   destroy(): void;
 }
 
-function storyBody(store: Store, leave: () => void, turned: (key: string) => void, first: string | null): Body {
+function makeStory(store: Store, leave: () => void, turned: (key: string) => void, first: string | null): Body {
   const story = new StoryView(store, leave, turned, first);
   store.add(story);
   const destroy = (): void => {
@@ -290,7 +290,7 @@ function storyBody(store: Store, leave: () => void, turned: (key: string) => voi
   };
 }
 
-function workbench(store: Store, root: HTMLElement, size: number): Body {
+function makeWorkbench(store: Store, root: HTMLElement, size: number): Body {
   const graph = new GraphView(store);
   const code = new CodeView(store);
   const pipeline = new PipelineView(store);
@@ -345,7 +345,7 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
     main,
     divider(root, () => (PANEL_ROWS[store.cursor.panel].roomy ? "--low-roomy" : "--low"), "y"),
     low,
-    footer(store.index, size),
+    makeFooter(store.index, size),
   ];
   const ready = (): Promise<void> => (panels[store.cursor.panel] as Partial<Later>).ready ?? Promise.resolve();
   const destroy = (): void => {
@@ -367,7 +367,7 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
 const MODE_KEY = "tinyexplore.mode"; // of all views: no view writes it, a user or a site may
 
 /** Returns the mode that the user chose in this page, else the one that this browser has for all views. */
-function remembered(isPage = false): Mode | null {
+function readMode(isPage = false): Mode | null {
   try {
     const own = isPage ? localStorage.getItem(keyOfPage()) : null;
     const found = own ?? localStorage.getItem(MODE_KEY);
@@ -390,12 +390,12 @@ function keyOfPage(): string {
 }
 
 /** Returns the first mode: the story for new users, unless a program has set a position. */
-function firstMode(store: Store): Mode {
+function chooseMode(store: Store): Mode {
   return store.selected.size > 0 ? "workbench" : "story";
 }
 
 /** Creates the control that switches between the story and the workbench. */
-function modeChoice(choose: (mode: Mode) => void): { element: HTMLElement; update(mode: Mode): void } {
+function makeModeChoice(choose: (mode: Mode) => void): { element: HTMLElement; update(mode: Mode): void } {
   const titles: Record<Mode, string> = {
     story: "One stage at a time: a picture and a sentence (W switches)",
     workbench: "All views together (W switches)",
@@ -411,9 +411,9 @@ function modeChoice(choose: (mode: Mode) => void): { element: HTMLElement; updat
 }
 
 /** Returns the first position of the story: the tensors, and the scheduler's first decision on them. */
-function firstCursor(index: TraceIndex): Cursor {
+function chooseCursor(index: TraceIndex): Cursor {
   const { trace } = index;
-  const first = beginning(trace.stages);
+  const first = findBeginning(trace.stages);
   const hasTensors = trace.nodes.some((node) => isTensor(trace, node));
   return {
     place: hasTensors ? "lazy" : "passes",
@@ -421,13 +421,13 @@ function firstCursor(index: TraceIndex): Cursor {
     stage: first?.stage ?? null,
     step: first?.step ?? 0,
     graph: hasTensors ? "lazy" : "uops",
-    panel: firstPanel(trace),
+    panel: choosePanel(trace),
     tabs: {},
   };
 }
 
 /** Returns the first panel: modules for a model, the first supported panel for another compiler's trace. */
-function firstPanel({ scopes, dialect }: Trace): Panel {
+function choosePanel({ scopes, dialect }: Trace): Panel {
   const wanted = scopes.length > 1 ? "modules" : "rewrites";
   const panels = dialect?.panels;
   return panels === undefined || panels.includes(wanted)
@@ -438,7 +438,7 @@ function firstPanel({ scopes, dialect }: Trace): Panel {
 /** The default options, which the story does not list. */
 const AS_EVER: Record<string, string> = { DEVICE: "LLVM", NOOPT: "0", BEAM: "0", repeat: "10" };
 
-function header(
+function makeHeader(
   trace: Trace,
   engine: HTMLElement[],
   modes: HTMLElement,
@@ -447,7 +447,7 @@ function header(
   whole: HTMLElement,
 ): HTMLElement {
   const chips = trace.options.map(([name, value]) => {
-    const elsewhere = name === "DEVICE" ? devicesBeside(trace, value) : "";
+    const elsewhere = name === "DEVICE" ? listOtherDevices(trace, value) : "";
     const isAsEver = (AS_EVER[name] === value && elsewhere === "") || name === "tinyexplore";
     const device = name === "DEVICE" ? meaning("device", value.split(":")[0]) : "";
     const told = [`${name} = ${value}`, device, elsewhere && `Kernels ran on ${elsewhere}, where their inputs are.`];
@@ -485,19 +485,19 @@ function header(
 /**
  * Returns the devices of kernels that run elsewhere than on the capture's device: a kernel runs where its inputs are.
  */
-function devicesBeside({ kernels }: Trace, own: string): string {
+function listOtherDevices({ kernels }: Trace, own: string): string {
   return [...new Set(kernels.map(({ device }) => device))].filter((device) => device !== own).join(", ");
 }
 
 /** Returns the engine's elements for the header. */
-function engineParts(engine: Engine | undefined): HTMLElement[] {
+function listEngineParts(engine: Engine | undefined): HTMLElement[] {
   if (engine === undefined) return [];
   const { badge, playground } = engine;
   const says = "Write a program. The engine in this page runs and explores the program";
   return playground === undefined ? [badge] : [badge, button("Playground", says, playground)];
 }
 
-function banner(trace: Trace, store: Store): HTMLElement | null {
+function makeBanner(trace: Trace, store: Store): HTMLElement | null {
   if (trace.messages.length === 0) return null;
   const rows = trace.messages.map(({ level, text, frame }) => {
     const at = frame === null ? undefined : trace.frames[frame];
@@ -515,7 +515,7 @@ function banner(trace: Trace, store: Store): HTMLElement | null {
   return h("div", { class: "banner" }, ...rows);
 }
 
-function footer(index: TraceIndex, size: number): HTMLElement {
+function makeFooter(index: TraceIndex, size: number): HTMLElement {
   const { trace } = index;
   const key = (keys: string[], text: string): Element =>
     h("span", { class: "key" }, ...keys.map((name) => h("kbd", {}, name)), ` ${text}`);

@@ -7,18 +7,18 @@ import type { Layout } from "./layout";
 export type Flow = "down" | "right";
 
 /** Returns boxes with exchanged axes, for the layout in the other direction. */
-export function turnedBoxes(boxes: readonly Box[]): Box[] {
+export function turnBoxes(boxes: readonly Box[]): Box[] {
   return boxes.map(({ id, width, height }) => ({ id, width: height, height: width }));
 }
 
-export function turnedPlaces(places: ReadonlyMap<number, Point>): Map<number, Point> {
+export function turnPlaces(places: ReadonlyMap<number, Point>): Map<number, Point> {
   return new Map([...places].map(([id, { x, y }]) => [id, { x: y, y: x }]));
 }
 
 /** Returns a layout with exchanged axes. */
-export function turned({ positions, width, height, left, top, edges }: Layout): Layout {
+export function turnLayout({ positions, width, height, left, top, edges }: Layout): Layout {
   return {
-    positions: turnedPlaces(positions),
+    positions: turnPlaces(positions),
     width: height,
     height: width,
     left: top,

@@ -4,7 +4,7 @@
 
 import type { Flow } from "./flow";
 import type { Box, Layout, RoutedEdge } from "./layout";
-import { arranged } from "./layouts";
+import { arrangeGraph } from "./layouts";
 
 /** The frame of a kernel, or inside of it the frame of a product (with the node of its sum). */
 export interface Frame {
@@ -41,7 +41,7 @@ export const FRAME_HEADER = 40;
  *
  * `kernelOf`: the kernel of a box, null for none. `titleWidth`: the width of a kernel's heading.
  */
-export function framedLayout(
+export function layOutInFrames(
   boxes: readonly Box[],
   edges: readonly Edge[],
   kernelOf: (id: number) => number | null,
@@ -49,7 +49,7 @@ export function framedLayout(
   { flow = "down", header = FRAME_HEADER, inside }: FrameOptions = {},
 ): Framed | null {
   const laid: NonNullable<FrameOptions["inside"]> =
-    inside ?? ((nodes, lines) => arranged({ nodes, edges: lines, flow }));
+    inside ?? ((nodes, lines) => arrangeGraph({ nodes, edges: lines, flow }));
   const groups = new Map<number, Box[]>();
   const owner = new Map<number, number | null>();
   for (const box of boxes) {
@@ -59,7 +59,7 @@ export function framedLayout(
   }
   const outerOf = (id: number): number => {
     const kernel = owner.get(id) ?? null;
-    return kernel === null ? id : frameId(kernel);
+    return kernel === null ? id : numberFrame(kernel);
   };
   const isInner = ({ src, dst }: Edge): boolean =>
     (owner.get(src) ?? null) !== null && owner.get(src) === owner.get(dst);
@@ -75,7 +75,7 @@ export function framedLayout(
     .map(({ id, width, height }): Box => ({ id, width, height }));
   for (const [kernel, { width, height }] of inner) {
     const wide = Math.max(width, titleWidth(kernel)) + 2 * FRAME_PADDING;
-    outerBoxes.push({ id: frameId(kernel), width: wide, height: height + header + 2 * FRAME_PADDING });
+    outerBoxes.push({ id: numberFrame(kernel), width: wide, height: height + header + 2 * FRAME_PADDING });
   }
   const outerEdges = [
     ...new Map(
@@ -89,14 +89,14 @@ export function framedLayout(
     )
   )
     return null;
-  const outer = arranged({ nodes: outerBoxes, edges: outerEdges, flow });
+  const outer = arrangeGraph({ nodes: outerBoxes, edges: outerEdges, flow });
   const sizes = new Map(outerBoxes.map((box) => [box.id, box]));
   const positions = new Map<number, { x: number; y: number }>();
   const frames: Frame[] = [];
   const drawnEdges: RoutedEdge[] = [];
   for (const [kernel, made] of inner) {
-    const { x, y } = outer.positions.get(frameId(kernel))!;
-    const { width, height } = sizes.get(frameId(kernel))!;
+    const { x, y } = outer.positions.get(numberFrame(kernel))!;
+    const { width, height } = sizes.get(numberFrame(kernel))!;
     const frame = { kernel, product: null, left: x - width / 2, top: y - height / 2, width, height };
     frames.push(frame);
     const dx = x - made.width / 2 - made.left;
@@ -126,7 +126,7 @@ export function framedLayout(
       const end = positions.get(dst)![isDown ? "y" : "x"] - (isDown ? box.height : box.width) / 2;
       const points = isDown
         ? reroute(route.points, across(edge.src), start, port, end)
-        : reroute(route.points.map(exchanged), across(edge.src), start, port, end).map(exchanged);
+        : reroute(route.points.map(exchangeAxes), across(edge.src), start, port, end).map(exchangeAxes);
       drawnEdges.push({ src: edge.src, dst, long: route.long, points });
     });
   }
@@ -134,11 +134,11 @@ export function framedLayout(
   return { ...outer, positions, edges: drawnEdges, frames };
 }
 
-function exchanged([x, y]: readonly [number, number]): [number, number] {
+function exchangeAxes([x, y]: readonly [number, number]): [number, number] {
   return [y, x];
 }
 
-function frameId(kernel: number): number {
+function numberFrame(kernel: number): number {
   return -1 - kernel;
 }
 

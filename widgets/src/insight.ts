@@ -15,12 +15,15 @@ export class InSight {
     const [first, ...others] = parts;
     if (first !== undefined) this.prepare(first);
     if (others.length === 0) return;
-    const observer = new IntersectionObserver((seen) => this.meet(seen), { root: this.scroller, rootMargin: "400px" });
+    const observer = new IntersectionObserver((seen) => this.onSeen(seen), {
+      root: this.scroller,
+      rootMargin: "400px",
+    });
     for (const part of others) observer.observe(part);
     this.observer = observer;
   }
 
-  private meet(seen: readonly IntersectionObserverEntry[]): void {
+  private onSeen(seen: readonly IntersectionObserverEntry[]): void {
     for (const { target, isIntersecting } of seen) {
       if (!isIntersecting) continue;
       this.observer?.unobserve(target);

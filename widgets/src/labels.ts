@@ -23,7 +23,7 @@ export interface Taken {
 }
 
 /** Chooses a position for each label: the first free one, else the one that covers least. */
-export function apart(
+export function placeLabels(
   labels: readonly (readonly [text: string, places: readonly LabelPlace[]])[],
   { points = [], radius = 10, lines = [], top = Number.NEGATIVE_INFINITY }: Taken = {},
 ): LabelPlace[] {
@@ -34,7 +34,7 @@ export function apart(
   }
   return labels.map(([text, places]) => {
     const scored = places.map((place) => {
-      const spots = alongLabel(text, place);
+      const spots = sampleLabel(text, place);
       const hits = spots.filter(
         ([x, y]) => y < top || covered.some(([a, b, far]) => Math.hypot(x - a, y - b) < HALF + far),
       );
@@ -47,7 +47,7 @@ export function apart(
 }
 
 /** The centers of dots, of which none covers the number of another one: those too near move apart, to the sides. */
-export function spread(points: readonly Spot[], radius: number): Spot[] {
+export function spreadDots(points: readonly Spot[], radius: number): Spot[] {
   const order = points.map((_, i) => i).sort((a, b) => points[a][0] - points[b][0] || points[a][1] - points[b][1]);
   const placed: Spot[] = [];
   const isFree = (x: number, y: number): boolean =>
@@ -64,7 +64,7 @@ export function spread(points: readonly Spot[], radius: number): Spot[] {
 }
 
 /** Returns points along the middle line of a label. */
-function alongLabel(text: string, [x, y, angle]: LabelPlace): Spot[] {
+function sampleLabel(text: string, [x, y, angle]: LabelPlace): Spot[] {
   const half = (text.length * LETTER) / 2;
   const turn = (angle * Math.PI) / 180;
   const steps = Math.max(1, Math.ceil(half / 4));
@@ -75,7 +75,7 @@ function alongLabel(text: string, [x, y, angle]: LabelPlace): Spot[] {
 }
 
 /** Returns positions above and below a line, at these shares of its length; those beyond the ends are omitted. */
-export function placesOn(text: string, [x0, y0]: Spot, [x1, y1]: Spot, shares: readonly number[]): LabelPlace[] {
+export function listPlaces(text: string, [x0, y0]: Spot, [x1, y1]: Spot, shares: readonly number[]): LabelPlace[] {
   const length = Math.hypot(x1 - x0, y1 - y0) || 1;
   const angle = (Math.atan2(y1 - y0, x1 - x0) * 180) / Math.PI;
   const half = Math.min(0.5, (text.length * LETTER) / 2 / length);

@@ -45,7 +45,7 @@ export function emptyLists(count: number): number[][] {
 }
 
 /** Returns each edge once, as indices, without self-loops and edges to missing boxes. */
-export function distinctPairs(boxes: readonly Box[], edges: readonly Edge[]): [number, number][] {
+export function listDistinctPairs(boxes: readonly Box[], edges: readonly Edge[]): [number, number][] {
   const index = new Map<number, number>();
   boxes.forEach((box, i) => index.set(box.id, i));
   const seen = new Set<number>();
@@ -63,7 +63,7 @@ export function distinctPairs(boxes: readonly Box[], edges: readonly Edge[]): [n
 }
 
 /** Returns ranks by longest path. A vertex with at least as many users as sources is then moved down to its users. */
-function ranks(count: number, pairs: readonly (readonly [number, number])[]): number[] {
+function computeRanks(count: number, pairs: readonly (readonly [number, number])[]): number[] {
   const sources = emptyLists(count);
   const users = emptyLists(count);
   const waiting = new Array<number>(count).fill(0);
@@ -117,13 +117,13 @@ function ranks(count: number, pairs: readonly (readonly [number, number])[]): nu
   return rank;
 }
 
-export function layered(
+export function assignLayers(
   boxes: readonly Box[],
   pairs: readonly (readonly [number, number])[],
   dummyGap: number,
 ): Layers {
   const count = boxes.length;
-  const rank = ranks(count, pairs);
+  const rank = computeRanks(count, pairs);
   const reach = new Array<number>(count).fill(0); // the longest routed span out of each box
   const spans: number[] = [];
   for (const [a, b] of pairs) {
@@ -157,7 +157,7 @@ export function layered(
 }
 
 /** Returns the vertices of each connected component, in ascending order. */
-export function components(layers: Layers): number[][] {
+export function findComponents(layers: Layers): number[][] {
   const total = layers.rank.length;
   const parent = Array.from({ length: total }, (_, v) => v);
   const find = (start: number): number => {

@@ -4,11 +4,11 @@
 
 import {
   at,
-  components,
-  distinctPairs,
+  findComponents,
+  listDistinctPairs,
   DUMMY_GAP,
   emptyLists,
-  layered,
+  assignLayers,
   LONGEST_ROUTED_SPAN,
   TIGHT_DUMMY_GAP,
   widthOf,
@@ -18,7 +18,7 @@ import {
   type Point,
 } from "./layers";
 import type { Flow } from "./flow";
-import { indexRows, initialRows, orderByPrevious, reduceCrossings, swapNeighbours } from "./ordering";
+import { indexRows, orderInitially, orderByPrevious, reduceCrossings, swapNeighbours } from "./ordering";
 import { arrange, frameOf, placeX, placeY, type Frame } from "./placing";
 
 export type { Box, Edge, Point } from "./layers";
@@ -59,15 +59,15 @@ export function layout(
   const boxes = graph.nodes;
   const previous = options.previous ?? new Map<number, Point>();
   const cancelled = options.cancelled ?? (() => false);
-  const pairs = distinctPairs(boxes, graph.edges);
-  const layers = layered(boxes, pairs, previous.size > 0 ? TIGHT_DUMMY_GAP : DUMMY_GAP);
+  const pairs = listDistinctPairs(boxes, graph.edges);
+  const layers = assignLayers(boxes, pairs, previous.size > 0 ? TIGHT_DUMMY_GAP : DUMMY_GAP);
   const total = layers.rank.length;
   const x = new Array<number>(total).fill(0);
   const y = new Array<number>(total).fill(0);
   const top = new Array<number>(total).fill(0); // the upper end of the vertex's rank
   const bottom = new Array<number>(total).fill(0);
   const frames: Frame[] = [];
-  for (const vertices of components(layers)) {
+  for (const vertices of findComponents(layers)) {
     const pinned = new Array<number | null>(boxes.length).fill(null);
     let pinnedCount = 0;
     for (const v of vertices) {
@@ -78,7 +78,7 @@ export function layout(
         pinnedCount++;
       }
     }
-    const rows = initialRows(layers, vertices);
+    const rows = orderInitially(layers, vertices);
     const position: number[] = [];
     if (pinnedCount > 0) {
       orderByPrevious(layers, rows, pinned);
@@ -99,23 +99,23 @@ export function layout(
 export function edgePath(points: readonly (readonly [number, number])[], flow: Flow = "down"): string {
   const isDown = flow === "down";
   const text = (along: number | string, across: number): string =>
-    isDown ? `${short(across)} ${along}` : `${along} ${short(across)}`;
+    isDown ? `${roundText(across)} ${along}` : `${along} ${roundText(across)}`;
   let path = "";
   let last: readonly [along: number, across: number] = [0, 0];
   points.forEach(([px, py], i) => {
     const [along, across] = isDown ? [py, px] : [px, py];
-    if (i === 0) path = `M${text(short(along), across)}`;
-    else if (across === last[1]) path += `${isDown ? "V" : "H"}${short(along)}`;
+    if (i === 0) path = `M${text(roundText(along), across)}`;
+    else if (across === last[1]) path += `${isDown ? "V" : "H"}${roundText(along)}`;
     else {
-      const middle = short((last[0] + along) / 2);
-      path += `C${text(middle, last[1])} ${text(middle, across)} ${text(short(along), across)}`;
+      const middle = roundText((last[0] + along) / 2);
+      path += `C${text(middle, last[1])} ${text(middle, across)} ${text(roundText(along), across)}`;
     }
     last = [along, across];
   });
   return path;
 }
 
-function short(value: number): string {
+function roundText(value: number): string {
   return String(Math.floor(value * 10 + 0.5) / 10);
 }
 
@@ -166,13 +166,13 @@ function finish(
       points.push([at(port, i), at(top, b)]);
     }
     points.push([at(port, i), at(y, b) - at(boxes, b).height / 2]);
-    return { src: at(boxes, a).id, dst: at(boxes, b).id, points: straightened(points), long: isLong(i) };
+    return { src: at(boxes, a).id, dst: at(boxes, b).id, points: straighten(points), long: isLong(i) };
   });
   return { positions, width: right - left, height: lowest - highest, left, top: highest, edges };
 }
 
 /** Removes repeated points, and points in the middle of a vertical line. */
-function straightened(points: readonly [number, number][]): [number, number][] {
+function straighten(points: readonly [number, number][]): [number, number][] {
   const kept: [number, number][] = [];
   for (const point of points) {
     const last = kept[kept.length - 1];

@@ -1,7 +1,7 @@
 // Lays out large graphs in a worker, so that the page stays responsive; a newer graph replaces an older one.
 
 import type { Layout } from "./layout";
-import { type LayoutRequest, arranged, source } from "./layouts";
+import { type LayoutRequest, arrangeGraph, source } from "./layouts";
 
 const AT_ONCE = 450; // boxes; a smaller layout takes less time than starting a worker, and does not flicker
 const PATIENCE = 0.1; // seconds for sweeps if no worker can start
@@ -16,9 +16,9 @@ export class Layouter {
   /** Calls `done` with the layout: immediately for a small graph, else later, unless a newer one is requested. */
   lay(request: LayoutRequest, done: (made: Layout) => void): void {
     this.cancel();
-    if (request.nodes.length <= AT_ONCE) done(arranged(request));
+    if (request.nodes.length <= AT_ONCE) done(arrangeGraph(request));
     else if (source !== "" && typeof Worker === "function" && !Layouter.isForbidden) this.work(request, done);
-    else done(arranged({ ...request, patience: PATIENCE }));
+    else done(arrangeGraph({ ...request, patience: PATIENCE }));
   }
 
   cancel(): void {
@@ -34,7 +34,7 @@ export class Layouter {
       this.cancel();
       this.lay(request, done);
     };
-    const text = `const { arranged } = (${source})(); onmessage = ({ data }) => postMessage(arranged(data));`;
+    const text = `const { arrangeGraph } = (${source})(); onmessage = ({ data }) => postMessage(arrangeGraph(data));`;
     const url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
     try {
       this.worker = new Worker(url);

@@ -1,10 +1,10 @@
 // The layouts as one unit: build.mjs bundles these exports into one function. Views call it, and a worker runs its
 // text.
 
-import { type Flow, turned, turnedBoxes, turnedPlaces } from "./flow";
+import { type Flow, turnLayout, turnBoxes, turnPlaces } from "./flow";
 import { type Layout, layout } from "./layout";
 import type { Box, Edge, Point } from "./layers";
-import { steadyLayout } from "./steady";
+import { layOutSteadily } from "./steady";
 
 export { layout } from "./layout";
 
@@ -25,15 +25,15 @@ export interface LayoutRequest {
 }
 
 /** Returns the layout of one graph. */
-export function arranged(request: LayoutRequest): Layout {
+export function arrangeGraph(request: LayoutRequest): Layout {
   const { nodes, previous, flow = "down" } = request;
-  if (flow === "down") return downwards(request);
-  const places = previous === undefined ? undefined : turnedPlaces(previous);
-  return turned(downwards({ ...request, nodes: turnedBoxes(nodes), previous: places }));
+  if (flow === "down") return layOutDownwards(request);
+  const places = previous === undefined ? undefined : turnPlaces(previous);
+  return turnLayout(layOutDownwards({ ...request, nodes: turnBoxes(nodes), previous: places }));
 }
 
-function downwards({ nodes, edges, previous, isStep = false, patience = Infinity }: LayoutRequest): Layout {
-  const steady = isStep && previous !== undefined ? steadyLayout({ nodes, edges }, previous) : null;
+function layOutDownwards({ nodes, edges, previous, isStep = false, patience = Infinity }: LayoutRequest): Layout {
+  const steady = isStep && previous !== undefined ? layOutSteadily({ nodes, edges }, previous) : null;
   const end = performance.now() + patience * 1000;
   return steady ?? layout({ nodes, edges }, { previous, cancelled: () => performance.now() > end });
 }

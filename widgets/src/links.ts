@@ -58,7 +58,7 @@ export function readLink(fragment: string): Target | null {
 }
 
 /** Returns the position of a link, with the graph of its stage if it names no graph. */
-export function completed(index: TraceIndex, cursor: Partial<Cursor>): Partial<Cursor> {
+export function completeCursor(index: TraceIndex, cursor: Partial<Cursor>): Partial<Cursor> {
   const { stage } = cursor;
   return stage === undefined || stage === null ? cursor : { ...placeOf(index, stage), ...cursor };
 }
@@ -84,7 +84,7 @@ export class Trail {
   private at = 0;
   private now: string;
   private timer: ReturnType<typeof setTimeout> | undefined;
-  private readonly popped = (): void => this.arrive(location.hash || this.links[0]);
+  private readonly popped = (): void => this.skipHistory(location.hash || this.links[0]);
 
   /** `apply`: goes to a link. `here`: returns the link to the current position. */
   constructor(
@@ -127,11 +127,11 @@ export class Trail {
     const to = this.at + direction;
     if (this.links[to] === undefined) return;
     this.at = to;
-    this.arrive(this.links[to]);
+    this.skipHistory(this.links[to]);
   }
 
   /** Ignores the position after a move in the history, which is no new one. */
-  private arrive(link: string): void {
+  private skipHistory(link: string): void {
     this.apply(link);
     clearTimeout(this.timer);
     this.now = this.here();

@@ -10,7 +10,7 @@ const SLOT_REACH = 12;
 const PUSH_COST = 4;
 
 /** Returns the rows in the order of a depth-first walk from the last users upwards. Trees then have no crossings. */
-export function initialRows(layers: Layers, vertices: readonly number[]): number[][] {
+export function orderInitially(layers: Layers, vertices: readonly number[]): number[][] {
   let first = at(layers.rank, at(vertices, 0));
   let last = first;
   for (const v of vertices) {
@@ -70,11 +70,11 @@ export function orderByPrevious(layers: Layers, rows: number[][], pinned: readon
       }
     }
   }
-  rows.forEach((row, r) => (rows[r] = slotted(layers, row, pinned, key, middle)));
+  rows.forEach((row, r) => (rows[r] = slotBetweenPinned(layers, row, pinned, key, middle)));
 }
 
 /** Returns the pinned vertices of a row from left to right, with the others in the gaps where they shift them least. */
-function slotted(
+function slotBetweenPinned(
   layers: Layers,
   row: readonly number[],
   pinned: readonly (number | null)[],
@@ -120,7 +120,7 @@ function slotted(
 export function reduceCrossings(layers: Layers, rows: number[][], cancelled: () => boolean): void {
   const position: number[] = [];
   indexRows(rows, position);
-  let fewest = crossings(layers, rows, position);
+  let fewest = countCrossings(layers, rows, position);
   let best = rows.map((row) => row.slice());
   for (let sweep = 0; sweep < ORDER_SWEEPS && fewest > 0 && !cancelled(); sweep++) {
     const downwards = sweep % 2 === 0;
@@ -128,7 +128,7 @@ export function reduceCrossings(layers: Layers, rows: number[][], cancelled: () 
       const r = downwards ? i : rows.length - 1 - i;
       sortByBarycentre(at(rows, r), downwards ? layers.up : layers.down, position);
     }
-    const count = crossings(layers, rows, position);
+    const count = countCrossings(layers, rows, position);
     if (count < fewest) {
       fewest = count;
       best = rows.map((row) => row.slice());
@@ -154,19 +154,19 @@ function sortByBarycentre(row: number[], neighbours: readonly number[][], positi
   row.forEach((v, i) => (position[v] = i));
 }
 
-function sortedPositions(vertices: readonly number[], position: readonly number[]): number[] {
+function sortPositions(vertices: readonly number[], position: readonly number[]): number[] {
   return vertices.map((u) => at(position, u)).sort((a, b) => a - b);
 }
 
 /** Counts the pairs of edges that cross between neighboring rows (a Fenwick tree counts the inversions). */
-function crossings(layers: Layers, rows: readonly number[][], position: readonly number[]): number {
+function countCrossings(layers: Layers, rows: readonly number[][], position: readonly number[]): number {
   let total = 0;
   for (let r = 0; r + 1 < rows.length; r++) {
     const size = at(rows, r + 1).length;
     const tree = new Int32Array(size + 1);
     let inserted = 0;
     for (const v of at(rows, r)) {
-      for (const p of sortedPositions(at(layers.down, v), position)) {
+      for (const p of sortPositions(at(layers.down, v), position)) {
         let before = 0;
         for (let i = p + 1; i > 0; i -= i & -i) before += tree[i] as number;
         total += inserted - before;
@@ -179,7 +179,7 @@ function crossings(layers: Layers, rows: readonly number[][], position: readonly
 }
 
 /** Counts the crossings of the edges to `right` and `left` (sorted positions) if `left`'s vertex is on the left. */
-function pairCrossings(left: readonly number[], right: readonly number[]): number {
+function countPairCrossings(left: readonly number[], right: readonly number[]): number {
   let count = 0;
   let smaller = 0;
   for (const p of left) {
@@ -201,15 +201,17 @@ export function swapNeighbours(
     let improved = false;
     for (const row of rows) {
       if (row.length < 2) continue;
-      const above = row.map((v) => sortedPositions(at(layers.up, v), position));
-      const below = row.map((v) => sortedPositions(at(layers.down, v), position));
+      const above = row.map((v) => sortPositions(at(layers.up, v), position));
+      const below = row.map((v) => sortPositions(at(layers.down, v), position));
       for (let i = 0; i + 1 < row.length; i++) {
         const v = at(row, i);
         const w = at(row, i + 1);
         if (isPinned(v) || isPinned(w)) continue;
-        const now = pairCrossings(at(above, i), at(above, i + 1)) + pairCrossings(at(below, i), at(below, i + 1));
+        const now =
+          countPairCrossings(at(above, i), at(above, i + 1)) + countPairCrossings(at(below, i), at(below, i + 1));
         if (now === 0) continue;
-        const then = pairCrossings(at(above, i + 1), at(above, i)) + pairCrossings(at(below, i + 1), at(below, i));
+        const then =
+          countPairCrossings(at(above, i + 1), at(above, i)) + countPairCrossings(at(below, i + 1), at(below, i));
         if (then >= now) continue;
         improved = true;
         [row[i], row[i + 1]] = [w, v];

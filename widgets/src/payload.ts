@@ -1,7 +1,7 @@
 // The packed trace: gzipped JSON, as bytes in a widget's trait or as base64 in a page.
 
 import { TRACE_VERSION, type Trace } from "./model";
-import { unpacked } from "./columns";
+import { unpackTables } from "./columns";
 import { PayloadError, validTrace } from "./valid";
 
 export { PayloadError };
@@ -19,33 +19,33 @@ export function fromBase64(text: string): Uint8Array {
 export async function readTrace(data: Uint8Array): Promise<Trace> {
   if (data.length === 0) throw new PayloadError("The payload is empty: give the widget a trace in gzipped JSON.");
   const trace = (await readJson(data)) as { version?: unknown } | null;
-  await breath();
+  await yieldToPage();
   if (trace?.version !== TRACE_VERSION) {
     throw new PayloadError(
       `This trace has version ${String(trace?.version)}, this viewer reads version ${TRACE_VERSION}; ` +
         "export the trace again with the tinyexplore that made this viewer.",
     );
   }
-  const valid = validTrace(unpacked("Trace", trace));
-  await breath();
+  const valid = validTrace(unpackTables("Trace", trace));
+  await yieldToPage();
   return valid;
 }
 
 /** Returns the text of gzipped data. */
-export function unzipped(data: Uint8Array): Promise<string> {
+export function unzip(data: Uint8Array): Promise<string> {
   return textOf(new Blob([data as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip")));
 }
 
 /** Yields to other work of the page between two long tasks. */
-function breath(): Promise<void> {
+function yieldToPage(): Promise<void> {
   return new Promise((done) => setTimeout(done));
 }
 
 /** Decodes JSON, gzipped or plain. */
 export async function readJson(data: Uint8Array): Promise<unknown> {
   const gzipped = data[0] === 0x1f && data[1] === 0x8b;
-  const text = gzipped ? await unzipped(data) : await textOf(new Blob([data as BlobPart]).stream());
-  await breath();
+  const text = gzipped ? await unzip(data) : await textOf(new Blob([data as BlobPart]).stream());
+  await yieldToPage();
   return JSON.parse(text);
 }
 

@@ -81,7 +81,7 @@ function pullOf(isDummy: boolean, otherIsDummy: boolean, isChain: boolean): numb
 }
 
 /** Returns the smallest distance of the centers of two neighbors in a row. */
-function separation(layers: Layers, a: number, b: number): number {
+function computeSeparation(layers: Layers, a: number, b: number): number {
   const count = layers.boxes.length;
   const gap = a < count && b < count ? NODE_GAP : layers.dummyGap;
   return (widthOf(layers, a) + widthOf(layers, b)) / 2 + gap;
@@ -92,7 +92,7 @@ function packRows(layers: Layers, rows: readonly number[][], x: number[]): void 
   for (const row of rows) {
     let place = 0;
     row.forEach((v, i) => {
-      if (i > 0) place += separation(layers, at(row, i - 1), v);
+      if (i > 0) place += computeSeparation(layers, at(row, i - 1), v);
       x[v] = place;
     });
     for (const v of row) x[v] = at(x, v) - place / 2;
@@ -114,7 +114,7 @@ function placeRow(
   const blockSize: number[] = [];
   let offset = 0;
   for (let i = 0; i < row.length; i++) {
-    if (i > 0) offset += separation(layers, at(row, i - 1), at(row, i));
+    if (i > 0) offset += computeSeparation(layers, at(row, i - 1), at(row, i));
     offsets.push(offset);
     let weight = at(weights, i);
     let sum = weight * (at(wanted, i) - offset);

@@ -24,7 +24,7 @@ export interface Firing {
 }
 
 /** Returns the kernels that only compute or reshape values requested before the capture. */
-function earlierKernels({ kernels, nodes }: Trace): Set<number> {
+function findEarlierKernels({ kernels, nodes }: Trace): Set<number> {
   const isEarlier = (id: number): boolean => nodes[id].calls.length === 0;
   const isShown = (id: number): boolean => isEarlier(id) || nodes[id].group === "movement";
   const found = kernels.filter((kernel) => kernel.nodes.some(isEarlier) && kernel.nodes.every(isShown));
@@ -64,7 +64,7 @@ export class TraceIndex {
     for (const kernel of trace.kernels) for (const node of kernel.nodes) this.kernelOf.set(node, kernel.id);
     for (const kernel of trace.kernels) for (const node of kernel.roots) this.kernelOf.set(node, kernel.id);
     this.firstKernelOf = new Map();
-    this.earlier = earlierKernels(trace);
+    this.earlier = findEarlierKernels(trace);
     for (const kernel of trace.kernels) {
       for (const node of [...kernel.nodes, ...kernel.roots])
         if (!this.firstKernelOf.has(node)) this.firstKernelOf.set(node, kernel.id);
@@ -97,12 +97,12 @@ export class TraceIndex {
 
   /** Returns all ancestors of the nodes, in the history of one kernel (null: of all kernels). */
   ancestors(ids: Iterable<number>, kernel: number | null = null): Set<number> {
-    return this.closure(ids, this.back, "src", kernel);
+    return this.walkLinks(ids, this.back, "src", kernel);
   }
 
   /** Returns all descendants of the nodes. */
   descendants(ids: Iterable<number>, kernel: number | null = null): Set<number> {
-    return this.closure(ids, this.forward, "dst", kernel);
+    return this.walkLinks(ids, this.forward, "dst", kernel);
   }
 
   /** Returns the nodes with all ancestors and descendants: the nodes that a selection highlights. */
@@ -114,13 +114,13 @@ export class TraceIndex {
     return all;
   }
 
-  private closure(ids: Iterable<number>, links: Link[][], end: "src" | "dst", kernel: number | null): Set<number> {
+  private walkLinks(ids: Iterable<number>, links: Link[][], end: "src" | "dst", kernel: number | null): Set<number> {
     const seen = new Set<number>();
     const stack = [...ids];
     while (stack.length > 0) {
       for (const link of links[stack.pop()!] ?? []) {
         const id = link[end];
-        if (seen.has(id) || !this.belongs(link, kernel)) continue;
+        if (seen.has(id) || !this.mayFollow(link, kernel)) continue;
         seen.add(id);
         stack.push(id);
       }
@@ -133,7 +133,7 @@ export class TraceIndex {
    * other's
    * history.
    */
-  private belongs(link: Link, kernel: number | null): boolean {
+  private mayFollow(link: Link, kernel: number | null): boolean {
     if (kernel === null) return true;
     const owner = link.stage === null ? null : this.trace.stages[link.stage].kernel;
     if (owner !== null) return owner === kernel;
@@ -197,7 +197,7 @@ export class TraceIndex {
       if (node !== undefined && node.user !== null) found = node;
       else
         for (const link of this.back[queue[head]] ?? []) {
-          if (seen.has(link.src) || !this.belongs(link, kernel)) continue;
+          if (seen.has(link.src) || !this.mayFollow(link, kernel)) continue;
           seen.add(link.src);
           queue.push(link.src);
         }

@@ -38,15 +38,15 @@ export class RecordedRun {
         this.go(Infinity, "step");
         break;
       case "run to":
-        this.until(this.reaches(Number(action.line)), `at line ${String(action.line)}`);
+        this.runUntil(this.testForLine(Number(action.line)), `at line ${String(action.line)}`);
         break;
       case "run until":
-        this.until(this.condition(String(action.condition)), String(action.condition));
+        this.runUntil(this.parseCondition(String(action.condition)), String(action.condition));
         break;
       case "iteration":
         this.iterate(action.counters as Record<string, number>);
     }
-    return this.state(lane);
+    return this.makeState(lane);
   }
 
   private go(position: number, reason: string): void {
@@ -61,20 +61,20 @@ export class RecordedRun {
   }
 
   /** Goes forwards to the first step for which `test` holds. */
-  private until(test: (step: RecordedStep, at: number) => boolean, reason: string): void {
+  private runUntil(test: (step: RecordedStep, at: number) => boolean, reason: string): void {
     const { steps } = this.recording;
     for (let at = this.position; at < steps.length; at += 1) if (test(steps[at], at)) return this.go(at + 1, reason);
     this.go(Infinity, reason);
   }
 
   /** Returns the test for a line; for a line that is no step, the next one that is. */
-  private reaches(line: number): (step: RecordedStep) => boolean {
+  private testForLine(line: number): (step: RecordedStep) => boolean {
     const places = new Set(this.recording.steps.map(({ place }) => place));
     const target = [...places].filter((place) => place >= line).sort((a, b) => a - b)[0];
     return ({ place }) => place === target;
   }
 
-  private condition(text: string): (step: RecordedStep, at: number) => boolean {
+  private parseCondition(text: string): (step: RecordedStep, at: number) => boolean {
     const wanted = text.trim();
     if (wanted === "nan" || wanted === "inf")
       return ({ value }) =>
@@ -128,7 +128,7 @@ export class RecordedRun {
 
   // *** state ***
 
-  private state(lane: number | null): DebuggerState {
+  private makeState(lane: number | null): DebuggerState {
     const { name, note, listing, loops, steps, buffers, ended } = this.recording;
     const done = steps.slice(0, this.position);
     const values = new Map<number, string[]>();
@@ -147,7 +147,7 @@ export class RecordedRun {
         loops.filter(({ begin, end }) => begin < loop.begin && loop.end < end).map((outer) => outer.name),
       ]),
       values: [...values].sort(([a], [b]) => a - b).map(([at, value]) => [at, valueText(value, lane)]),
-      tensors: buffers.map((buffer) => tensor(buffer, done, lane)),
+      tensors: buffers.map((buffer) => makeTensor(buffer, done, lane)),
       position: this.position,
       place,
       ended: ended && this.position === steps.length,
@@ -167,7 +167,11 @@ function counterOf(values: Map<number, string[]>, begin: number): number | null 
 }
 
 /** Returns a buffer after these steps, in rows around the last access. */
-function tensor({ name, size, width, cells }: RecordedBuffer, done: RecordedStep[], lane: number | null): TensorData {
+function makeTensor(
+  { name, size, width, cells }: RecordedBuffer,
+  done: RecordedStep[],
+  lane: number | null,
+): TensorData {
   const now = new Map<number, string>();
   const recent: number[] = [];
   for (let at = done.length - 1, seen = 0; at >= 0 && seen < RECENT; at -= 1) {
@@ -195,7 +199,7 @@ function tensor({ name, size, width, cells }: RecordedBuffer, done: RecordedStep
     size,
     width,
     first,
-    cells: shown.map(short),
+    cells: shown.map(shorten),
     lit: touched.filter((place): place is number => place !== null),
     recent: [...new Set(recent)].sort((a, b) => a - b),
     stored: isHere && last.stored,
@@ -203,7 +207,7 @@ function tensor({ name, size, width, cells }: RecordedBuffer, done: RecordedStep
 }
 
 /** Shortens a decimal number to three digits. */
-function short(text: string): string {
+function shorten(text: string): string {
   return /^-?\d+\.\d|e/.test(text) ? String(Number(Number(text).toPrecision(3))) : text;
 }
 

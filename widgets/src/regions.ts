@@ -18,9 +18,9 @@ export interface Contracted {
 
 /** Returns the LazyBuffer graph with contracted regions, except those with a node of `open`. */
 export function contract(index: TraceIndex, graph: ShownGraph, open: Set<number>): Contracted {
-  return untangled(
+  return untangle(
     graph,
-    components(graph, keysOf(index, graph)).filter((region) => region.length >= SMALLEST && !isOpen(region, open)),
+    findComponents(graph, keysOf(index, graph)).filter((region) => region.length >= SMALLEST && !isOpen(region, open)),
   );
 }
 
@@ -44,7 +44,7 @@ export function contractKernels(
   }
   if (only !== null) adopt(graph, groups);
   const order = [...graph.nodes.keys()];
-  return untangled(
+  return untangle(
     graph,
     [...groups.values()]
       .filter((region) => region.length > 1 && !isOpen(region, open))
@@ -68,7 +68,7 @@ function adopt(graph: ShownGraph, groups: Map<number, number[]>): void {
 
 /** Returns the LazyBuffer graph with one box for each of these products. */
 export function contractProducts(graph: ShownGraph, products: readonly ProductGroup[]): Contracted {
-  return untangled(
+  return untangle(
     graph,
     products.map(({ members }) => members),
   );
@@ -107,18 +107,18 @@ export function contractTwins(index: TraceIndex, graph: ShownGraph, open: Set<nu
     if (list === undefined) alike.set(name, [id]);
     else list.push(id);
   }
-  return untangled(
+  return untangle(
     graph,
     [...alike.values()].filter((twins) => twins.length >= FEWEST_TWINS),
   );
 }
 
 /** Returns the quotient by the regions, without regions that would create a cycle. */
-function untangled(graph: ShownGraph, all: number[][]): Contracted {
+function untangle(graph: ShownGraph, all: number[][]): Contracted {
   let regions = all;
   for (;;) {
-    const made = quotient(graph, regions);
-    const tangled = cyclic(made.graph);
+    const made = buildQuotient(graph, regions);
+    const tangled = findCyclic(made.graph);
     if (tangled.size === 0) return made;
     const left = regions.filter((region) => !tangled.has(boxOf(region)));
     // a cycle always runs through a region, since the graph itself has none
@@ -146,7 +146,7 @@ function keysOf(index: TraceIndex, graph: ShownGraph): Map<number, string> {
 }
 
 /** Groups neighbors of equal key; each region is in graph order, sources first. */
-function components(graph: ShownGraph, keys: Map<number, string>): number[][] {
+function findComponents(graph: ShownGraph, keys: Map<number, string>): number[][] {
   const parent = new Map<number, number>([...keys.keys()].map((id) => [id, id]));
   const find = (id: number): number => {
     let top = id;
@@ -172,7 +172,7 @@ function components(graph: ShownGraph, keys: Map<number, string>): number[][] {
   return [...regions.values()];
 }
 
-function quotient(graph: ShownGraph, regions: number[][]): Contracted {
+function buildQuotient(graph: ShownGraph, regions: number[][]): Contracted {
   const box = new Map<number, number>();
   for (const region of regions) for (const id of region) box.set(id, boxOf(region));
   const boxed = (id: number): number => box.get(id) ?? id;
@@ -194,7 +194,7 @@ function quotient(graph: ShownGraph, regions: number[][]): Contracted {
 }
 
 /** Returns the nodes that are on a cycle or below one. */
-function cyclic(graph: ShownGraph): Set<number> {
+function findCyclic(graph: ShownGraph): Set<number> {
   const waiting = new Map<number, number>();
   const users = new Map<number, number[]>();
   for (const [id, { src }] of graph.nodes) {

@@ -63,15 +63,15 @@ export class Replay {
     if (!Number.isInteger(k) || k < 0 || k > this.count) {
       throw new RangeError(`step ${k}: the stage has ${this.count} steps; choose 0 to ${this.count}`);
     }
-    const now = this.resolved(k);
+    const now = this.resolveSources(k);
     const changed = new Set<number>();
     if (k > 0) {
-      const past = this.resolved(k - 1).nodes;
+      const past = this.resolveSources(k - 1).nodes;
       for (const [id, shown] of now.nodes) {
         const old = past.get(id);
         if (old === undefined || old.node !== shown.node) changed.add(id);
       }
-      const target = this.latest((this.steps[k - 1] as { after: number }).after, k, new Map());
+      const target = this.findLatest((this.steps[k - 1] as { after: number }).after, k, new Map());
       const id = now.idOf.get(target);
       if (id !== undefined) changed.add(id);
     }
@@ -104,14 +104,14 @@ export class Replay {
     const shown = new Shown(this.sources, this.before);
     this.steps.forEach((step, index) => {
       const takesOver = step.rule === null && shown.users.has(step.before) && !shown.users.has(step.after);
-      const target = this.latest(step.after, index + 1, new Map());
+      const target = this.findLatest(step.after, index + 1, new Map());
       if (takesOver && target === step.after) {
         const entry = { index, id: this.displayId(step.before, index) };
         const list = this.displayIds.get(target);
         if (list === undefined) this.displayIds.set(target, [entry]);
         else list.push(entry);
       }
-      shown.replace(step.before, target, (node) => this.latest(node, index + 1, new Map()));
+      shown.replace(step.before, target, (node) => this.findLatest(node, index + 1, new Map()));
     });
   }
 
@@ -124,7 +124,7 @@ export class Replay {
     return node;
   }
 
-  private replacement(node: number, k: number): number | null {
+  private findReplacement(node: number, k: number): number | null {
     const list = this.replacements.get(node);
     if (list === undefined) return null;
     for (let i = list.length - 1; i >= 0; i--) {
@@ -135,7 +135,7 @@ export class Replay {
   }
 
   /** Returns the node that replaces `node` after k steps; `memo` shortens the chains. */
-  private latest(node: number, k: number, memo: Map<number, number>): number {
+  private findLatest(node: number, k: number, memo: Map<number, number>): number {
     const path: number[] = [];
     let end = node;
     for (;;) {
@@ -144,7 +144,7 @@ export class Replay {
         end = known;
         break;
       }
-      const next = this.replacement(end, k);
+      const next = this.findReplacement(end, k);
       if (next === null) break;
       path.push(end);
       end = next;
@@ -153,7 +153,7 @@ export class Replay {
     return end;
   }
 
-  private resolved(k: number): Resolved {
+  private resolveSources(k: number): Resolved {
     const found = this.recent.get(k);
     if (found !== undefined) return found;
     const made = this.resolve(k);
@@ -181,7 +181,7 @@ export class Replay {
     };
     const root: number[] = [];
     for (const start of this.before) {
-      const first = this.latest(start, k, memo);
+      const first = this.findLatest(start, k, memo);
       root.push(first);
       if (made.has(first)) continue;
       enter(first);
@@ -194,12 +194,12 @@ export class Replay {
           continue;
         }
         const source = frame.original[frame.src.length] as number;
-        let target = frame.key < total ? this.latest(source, k, memo) : total + source;
+        let target = frame.key < total ? this.findLatest(source, k, memo) : total + source;
         if (open.has(target)) {
           target = source;
-          for (let next = this.replacement(target, k); next !== null && !open.has(next); ) {
+          for (let next = this.findReplacement(target, k); next !== null && !open.has(next); ) {
             target = next;
-            next = this.replacement(target, k);
+            next = this.findReplacement(target, k);
           }
           if (open.has(target)) target = total + source;
         }
@@ -207,10 +207,10 @@ export class Replay {
         if (!made.has(target)) enter(target);
       }
     }
-    return this.displayed(k, root, made);
+    return this.resolveDisplayed(k, root, made);
   }
 
-  private displayed(k: number, root: readonly number[], made: ReadonlyMap<number, number[]>): Resolved {
+  private resolveDisplayed(k: number, root: readonly number[], made: ReadonlyMap<number, number[]>): Resolved {
     const total = this.sources.length;
     const idOf = new Map<number, number>();
     const taken = new Set<number>();

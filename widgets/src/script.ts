@@ -2,7 +2,7 @@
 
 import SHARED from "../../tinyexplore/explore/tracefile/script_body.py"; // gzipped, in base64
 import type { Trace } from "./model";
-import { fromBase64, unzipped } from "./payload";
+import { fromBase64, unzip } from "./payload";
 import type { TraceIndex } from "./provenance";
 
 /** Whether a kernel has a script: it is no copy, and the trace has its source. */
@@ -12,7 +12,7 @@ export function hasReproducer({ trace }: TraceIndex, id: number): boolean {
 
 /** Returns the script of a kernel that has one. */
 export async function reproducer({ trace }: TraceIndex, id: number): Promise<string> {
-  return scriptText(trace, id, await unzipped(fromBase64(SHARED)));
+  return scriptText(trace, id, await unzip(fromBase64(SHARED)));
 }
 
 /** Returns the same, with the text of `script_body.py`. */

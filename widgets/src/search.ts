@@ -1,7 +1,7 @@
 // The search language of the graph: words, /regular expressions/ and field:value, all of which must match.
 
 import type { Node } from "./model";
-import { withDigests } from "./digests";
+import { addDigests } from "./digests";
 import { shapeText } from "./format";
 
 export type Matcher = (node: Node) => boolean;
@@ -19,7 +19,7 @@ const FIELDS: Record<string, (node: Node) => string> = {
   digest: (node) => node.digest,
 };
 
-function everything(node: Node): string {
+function joinFields(node: Node): string {
   return `${node.name} ${node.label} ${node.op} ${node.detail} ${node.dtype} ${node.arg} ${shapeText(node.shape)}`;
 }
 
@@ -31,8 +31,8 @@ export function parseQuery(query: string, nodes: readonly Node[] = []): Matcher 
   for (const term of terms) {
     const field = /^(\w+):(.*)$/.exec(term);
     const known = field !== null && field[1] in FIELDS;
-    if (known && field[1] === "digest") withDigests(nodes);
-    const read = known ? FIELDS[field[1]] : everything;
+    if (known && field[1] === "digest") addDigests(nodes);
+    const read = known ? FIELDS[field[1]] : joinFields;
     const wanted = known ? field[2] : term;
     if (wanted === "") continue;
     const expression = /^\/(.+)\/$/.exec(wanted);

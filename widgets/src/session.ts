@@ -6,7 +6,7 @@ import { Chunks } from "./chunks";
 import { h } from "./dom";
 import { type BranchNews, hearWorking, takeBranches } from "./engine";
 import { type Handle, type Mode, mountOn, openStore } from "./explorer";
-import { completed, placeOf, readLink } from "./links";
+import { completeCursor, placeOf, readLink } from "./links";
 import { type Kind, mountPart } from "./parts";
 import { readJson, readTrace } from "./payload";
 import { showQuestion } from "./predict";
@@ -72,7 +72,7 @@ export class Session {
     store.onSelect = (nodes) => save(model, { selected: nodes });
     store.onCursor = (cursor) => save(model, { cursor });
     await takeBranches(store.index, { rows: this.rows, places: model.get("places") as Places });
-    store.ask = this.asking();
+    store.ask = this.findChannel();
     store.runsAgain = model.get("runs_again") === true;
     this.connect(store);
     return store;
@@ -106,14 +106,14 @@ export class Session {
   }
 
   /** Returns the channel for requests; null while Python does not respond. */
-  private asking(): Ask | null {
+  private findChannel(): Ask | null {
     return this.model.get("answers") === true ? askOver(this.model as unknown as Channel) : null;
   }
 
   /** Redraws every view when Python begins or stops to respond, because panels then show other text. */
   private hearAnswers(store: Store): void {
     if ((store.ask !== null) === (this.model.get("answers") === true)) return;
-    store.ask = this.asking();
+    store.ask = this.findChannel();
     store.runsAgain = this.model.get("runs_again") === true;
     this.redraw();
   }
@@ -172,7 +172,7 @@ export class Session {
     const target = readLink(link);
     void this.opened.then((store) => {
       if (target === null) return;
-      store.go(completed(store.index, target.cursor));
+      store.go(completeCursor(store.index, target.cursor));
       if (target.selected !== null) store.select(target.selected);
       if (target.story !== null) for (const handle of this.handles) handle.open(link);
     }, quiet);

@@ -24,7 +24,7 @@ export function place(views: ViewData[], index: number[]): number | null {
   let found = 0;
   for (let at = views.length - 1; at >= 0; at -= 1) {
     const [shape, strides, offset, mask] = views[at];
-    if (at < views.length - 1) coords = coordinates(found, shape);
+    if (at < views.length - 1) coords = computeCoordinates(found, shape);
     if (mask !== null && coords.some((i, axis) => i < mask[axis][0] || i >= mask[axis][1])) return null;
     found = coords.reduce((sum, i, axis) => sum + i * strides[axis], offset);
   }
@@ -32,7 +32,7 @@ export function place(views: ViewData[], index: number[]): number | null {
 }
 
 /** Returns the coordinates of a row-major position in `shape`. */
-function coordinates(position: number, shape: number[]): number[] {
+function computeCoordinates(position: number, shape: number[]): number[] {
   const coords = shape.map(() => 0);
   for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
     coords[axis] = position % shape[axis];
@@ -42,7 +42,7 @@ function coordinates(position: number, shape: number[]): number[] {
 }
 
 /** Returns the part to draw from `first` on: columns, rows, and as many planes as fit. */
-export function shownBox(shape: number[], first: number[] = []): Box {
+export function chooseBox(shape: number[], first: number[] = []): Box {
   let left = MOST_CELLS;
   const box: Box = [];
   for (let axis = shape.length - 1; axis >= 0; axis -= 1) {

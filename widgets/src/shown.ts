@@ -132,7 +132,7 @@ export class Graphs {
     if (hasTensors && (cursor.graph === "lazy" || stage === null || isLazy(roots))) {
       return { graph: this.lazyBuffers(), family: "lazy", stage: null };
     }
-    if (stage === null) return { graph: this.plain([], []), family: "none", stage };
+    if (stage === null) return { graph: this.makePlainGraph([], []), family: "none", stage };
     const family = `kernel ${stage.kernel}`;
     if (stage.steps.length > 0) {
       const replay = this.replay(stage);
@@ -140,27 +140,27 @@ export class Graphs {
       return { graph: replay.graphAt(step), family, stage };
     }
     const shown = stage.after.length > 0 ? stage.after : stage.before;
-    return { graph: this.plain(this.index.reachable(shown), [...shown]), family, stage };
+    return { graph: this.makePlainGraph(this.index.reachable(shown), [...shown]), family, stage };
   }
 
   lazyBuffers(): ShownGraph {
     const { trace } = this.index;
     const ids = trace.nodes.filter((node) => isTensor(trace, node)).map((node) => node.id);
     const used = new Set(ids.flatMap((id) => this.index.node(id).src));
-    return this.plain(
+    return this.makePlainGraph(
       ids,
       ids.filter((id) => !used.has(id)),
     );
   }
 
-  private plain(ids: number[], root: number[]): ShownGraph {
+  private makePlainGraph(ids: number[], root: number[]): ShownGraph {
     const nodes = new Map(ids.map((id) => [id, { node: id, src: [...this.index.node(id).src] }]));
     return { root, nodes, changed: new Set() };
   }
 }
 
 export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): DrawnGraph {
-  const users = usersIn(graph);
+  const users = findUsers(graph);
   const constants = options.constants ? constantTexts(trace, graph) : new Map<number, string>();
   const roots = new Set(graph.root);
   for (const id of [...constants.keys()]) {
@@ -168,7 +168,7 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
       constants.delete(id);
   }
   const index = options.index ? indexMaths(trace, graph, users, constants, options.keep) : new Set<number>();
-  const views = options.views ? innerViews(trace, graph, users, constants, options) : new Set<number>();
+  const views = options.views ? findInnerViews(trace, graph, users, constants, options) : new Set<number>();
   const isFolded = (id: number): boolean => constants.has(id) || index.has(id) || views.has(id);
   let visible = new Set([...graph.nodes.keys()].filter((id) => !isFolded(id)));
   const edges = new Map<string, DrawnEdge>();
@@ -187,7 +187,7 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
     else if (!edge.operands.includes(operand)) edge.operands.push(operand);
   };
   for (const id of visible) graph.nodes.get(id)!.src.forEach((src, operand) => connect(src, id, operand, []));
-  const shown = withinBudget([...visible], [...edges.values()], graph, options);
+  const shown = chooseNearest([...visible], [...edges.values()], graph, options);
   const cut = new Map<number, number>();
   const kept: DrawnEdge[] = [];
   for (const edge of edges.values()) {
@@ -212,9 +212,9 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
   const boxes = [...shown].map((id) => {
     const { node, src } = graph.nodes.get(id)!;
     const region = options.regions?.get(id);
-    if (region !== undefined) return regionBox(region, id, node, cut.get(id) ?? 0, graph.changed.has(id));
-    const words = inShape(readers(id), trace.nodes[node], options.words?.(trace.nodes[node]) ?? trace.nodes[node]);
-    return drawn(trace.nodes[node], words, id, src, constants, cut.get(id) ?? 0, graph.changed.has(id));
+    if (region !== undefined) return makeRegionBox(region, id, node, cut.get(id) ?? 0, graph.changed.has(id));
+    const words = showInShape(readers(id), trace.nodes[node], options.words?.(trace.nodes[node]) ?? trace.nodes[node]);
+    return makeBox(trace.nodes[node], words, id, src, constants, cut.get(id) ?? 0, graph.changed.has(id));
   });
   const weight = (id: number): number => options.regions?.get(id)?.members.length ?? 1;
   const weigh = (ids: Iterable<number>): number => [...ids].reduce((sum, id) => sum + weight(id), 0);
@@ -233,7 +233,7 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
  * (no call
  * created it), the box of the memory shows that shape.
  */
-function inShape(
+function showInShape(
   readers: readonly Node[],
   node: Node,
   words: { label: string; detail: string },
@@ -262,7 +262,7 @@ export function wordsOf(index: TraceIndex, node: Node, kernel: number | null): {
   return text === "" ? { label, detail } : { label: text, detail: `${label} · ${detail}` };
 }
 
-function drawn(
+function makeBox(
   node: Node,
   words: { label: string; detail: string },
   id: number,
@@ -282,7 +282,7 @@ function drawn(
   return { id, node: node.id, label, detail, ...sizeOf(label, detail), members: [node.id], hidden, changed };
 }
 
-function regionBox(
+function makeRegionBox(
   { members, label, detail: text }: Region,
   id: number,
   node: number,
@@ -298,7 +298,7 @@ function sizeOf(label: string, detail: string): { width: number; height: number 
   return { width, height: detail === "" ? 28 : 40 };
 }
 
-function usersIn(graph: ShownGraph): Map<number, number[]> {
+function findUsers(graph: ShownGraph): Map<number, number[]> {
   const users = new Map<number, number[]>();
   for (const [id, { src }] of graph.nodes) {
     for (const source of new Set(src)) {
@@ -360,7 +360,7 @@ function indexMaths(
 }
 
 /** Returns the views of LazyBuffers that only pass values on, except results, selected nodes and boxes of regions. */
-function innerViews(
+function findInnerViews(
   trace: Trace,
   graph: ShownGraph,
   users: Map<number, number[]>,
@@ -409,7 +409,7 @@ function coneOf(
 }
 
 /** Returns the boxes nearest to changed and selected nodes and the roots, up to the limit. */
-function withinBudget(ids: number[], edges: DrawnEdge[], graph: ShownGraph, options: FoldOptions): Set<number> {
+function chooseNearest(ids: number[], edges: DrawnEdge[], graph: ShownGraph, options: FoldOptions): Set<number> {
   if (ids.length <= options.budget) return new Set(ids);
   const neighbours = new Map<number, number[]>(ids.map((id) => [id, []]));
   for (const { src, dst } of edges) {

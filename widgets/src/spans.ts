@@ -51,7 +51,7 @@ export function pieces(tokens: readonly Token[], ranges: readonly Range[]): Piec
     let part = "";
     let begin = column;
     const finish = (): void => {
-      if (part !== "") found.push({ token: [kind, part], frames: begin < indent ? [] : holding(ranges, begin) });
+      if (part !== "") found.push({ token: [kind, part], frames: begin < indent ? [] : findHolding(ranges, begin) });
       [part, begin] = ["", column];
     };
     for (const character of text) {
@@ -64,7 +64,7 @@ export function pieces(tokens: readonly Token[], ranges: readonly Range[]): Piec
   return found;
 }
 
-function holding(ranges: readonly Range[], column: number): number[] {
+function findHolding(ranges: readonly Range[], column: number): number[] {
   const all = ranges.filter(({ from, to }) => from <= column && column < to);
   return all.sort((a, b) => a.size - b.size).map(({ frame }) => frame);
 }

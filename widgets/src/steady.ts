@@ -18,7 +18,7 @@ interface Placed extends Point {
 }
 
 /** Returns null if too many boxes are new, or too many edges would run upwards. */
-export function steadyLayout(
+export function layOutSteadily(
   { nodes, edges }: { readonly nodes: readonly Box[]; readonly edges: readonly Edge[] },
   previous: ReadonlyMap<number, Point>,
 ): Layout | null {
@@ -37,7 +37,7 @@ export function steadyLayout(
   }
   const row = rowOf(nodes);
   const room = new Room(placed.values(), row);
-  for (const box of inOrder(fresh, sources)) {
+  for (const box of sortBySources(fresh, sources)) {
     const above = (sources.get(box.id) ?? []).flatMap((id) => placed.get(id) ?? []);
     const below = (users.get(box.id) ?? []).flatMap((id) => placed.get(id) ?? []);
     const at = placeFor(box, above, below, room);
@@ -46,7 +46,7 @@ export function steadyLayout(
   }
   const upwards = edges.filter(({ src, dst }) => placed.get(src)!.y >= placed.get(dst)!.y).length;
   if (upwards > Math.max(2, MOST_UPWARDS * edges.length)) return null;
-  return drawing(placed, edges, row);
+  return makeLayout(placed, edges, row);
 }
 
 /** Returns the distance between the middles of two rows. */
@@ -55,7 +55,7 @@ function rowOf(boxes: readonly Box[]): number {
 }
 
 /** Returns the boxes with sources first, as far as there are no cycles. */
-function inOrder(boxes: readonly Box[], sources: ReadonlyMap<number, number[]>): Box[] {
+function sortBySources(boxes: readonly Box[], sources: ReadonlyMap<number, number[]>): Box[] {
   const waiting = new Map(boxes.map((box) => [box.id, box]));
   const order: Box[] = [];
   const visit = (box: Box): void => {
@@ -148,7 +148,7 @@ class Room {
   }
 }
 
-function drawing(placed: ReadonlyMap<number, Placed>, edges: readonly Edge[], row: number): Layout {
+function makeLayout(placed: ReadonlyMap<number, Placed>, edges: readonly Edge[], row: number): Layout {
   const room = new Room(placed.values(), row);
   const incoming = new Map<number, Edge[]>();
   for (const edge of edges) incoming.set(edge.dst, [...(incoming.get(edge.dst) ?? []), edge]);

@@ -76,7 +76,7 @@ export class Store {
     this.runsAgain = relative?.runsAgain ?? false;
     if (relative !== null) this.responses = relative.responses;
     if (relative !== null) this.selected = relative.selected;
-    this.relate();
+    this.updateRelated();
   }
 
   /** Whether the trace, or the page, has the data that a panel shows without Python. */
@@ -126,29 +126,29 @@ export class Store {
     this.selected = new Set(known);
     if ([...this.hovered].every((id) => this.selected.has(id))) this.takeHover(new Set());
     this.followKernel(known);
-    this.relate();
+    this.updateRelated();
     this.tell({ cursor: false, selection: true, hover: false });
   }
 
   go(change: Partial<Cursor>, silent = false): void {
     const before = JSON.stringify(this.cursor);
-    const next = this.valid(change);
+    const next = this.validate(change);
     if (JSON.stringify(next) === before) return;
     const otherKernel = next.kernel !== this.cursor.kernel;
     this.cursor = next;
-    if (otherKernel) this.relate();
+    if (otherKernel) this.updateRelated();
     this.tell({ cursor: true, selection: otherKernel, hover: false });
     if (!silent) this.onCursor?.(next);
   }
 
   /** Returns the cursor after a change, which may be external and name only a stage. */
-  private valid(change: Partial<Cursor>): Cursor {
+  private validate(change: Partial<Cursor>): Cursor {
     const { trace } = this.index;
     const next = { ...this.cursor, ...change };
     if (next.stage !== null && trace.stages[next.stage] === undefined) next.stage = this.cursor.stage;
     if (next.kernel !== null && trace.kernels[next.kernel] === undefined) next.kernel = this.cursor.kernel;
     if (next.kernel !== this.cursor.kernel && change.stage === undefined)
-      next.stage = this.counterpart(next.stage, next.kernel);
+      next.stage = this.findCounterpart(next.stage, next.kernel);
     const stage = next.stage === null ? null : trace.stages[next.stage];
     if (stage !== null && next.stage !== this.cursor.stage) {
       if (change.step === undefined) next.step = this.index.endOf(stage);
@@ -161,7 +161,7 @@ export class Store {
   }
 
   /** Returns the stage of `kernel` that corresponds to `stage` of another kernel: the graph follows the kernel. */
-  private counterpart(stage: number | null, kernel: number | null): number | null {
+  private findCounterpart(stage: number | null, kernel: number | null): number | null {
     const { stages, kernels } = this.index.trace;
     const owner = kernel === null ? null : (kernels[kernel].same_as ?? kernel);
     if (stage === null || owner === null || stages[stage].kernel === null || stages[stage].kernel === owner)
@@ -197,7 +197,7 @@ export class Store {
     this.go({ kernel: Math.min(...kernels) });
   }
 
-  private relate(): void {
+  private updateRelated(): void {
     this.related = this.selected.size === 0 ? new Set() : this.index.related(this.selected, this.cursor.kernel);
   }
 

@@ -19,13 +19,13 @@ export function diffRows(before: readonly string[], after: readonly string[]): D
   const [low, high] = [before.length - rest, after.length - rest];
   const rows: DiffRow[] = [];
   for (let i = 0; i < start; i += 1) rows.push({ before: i, after: i, same: true });
-  rows.push(...inner(before, after, start, low, high));
+  rows.push(...diffMiddle(before, after, start, low, high));
   for (let i = 0; i < rest; i += 1) rows.push({ before: low + i, after: high + i, same: true });
   return rows;
 }
 
 /** Returns the rows between the common begin and the common end of both texts. */
-function inner(
+function diffMiddle(
   before: readonly string[],
   after: readonly string[],
   start: number,
@@ -42,7 +42,7 @@ function inner(
     [gone, come] = [[], []];
   };
   const width = n + 1;
-  const best = m * n > MOST_CELLS ? null : longest(before, after, start, m, n);
+  const best = m * n > MOST_CELLS ? null : countCommonLines(before, after, start, m, n);
   while (i < m || j < n) {
     const isEqual = best !== null && i < m && j < n && before[start + i] === after[start + j];
     if (isEqual) {
@@ -57,7 +57,7 @@ function inner(
 }
 
 /** Returns, for every pair of positions, the number of common lines from there on. */
-function longest(
+function countCommonLines(
   before: readonly string[],
   after: readonly string[],
   start: number,
@@ -76,7 +76,7 @@ function longest(
 }
 
 /** Returns the rows near a change, and the number of hidden rows in between. */
-export function folded(rows: readonly DiffRow[], context: number): (DiffRow | { hidden: DiffRow[] })[] {
+export function foldEqual(rows: readonly DiffRow[], context: number): (DiffRow | { hidden: DiffRow[] })[] {
   const near = new Uint8Array(rows.length);
   rows.forEach(({ same }, at) => {
     if (!same) near.fill(1, Math.max(0, at - context), at + context + 1);

@@ -13,7 +13,7 @@ export interface TextPlace {
  * an
  * error for an invalid one.
  */
-export function lineMatcher(query: string): ((line: string) => boolean) | null | { error: string } {
+export function parseLineQuery(query: string): ((line: string) => boolean) | null | { error: string } {
   const terms = query.trim().match(/\/(?:[^/\\]|\\.)+\/|\S+/g);
   if (terms === null) return null;
   try {
@@ -29,7 +29,7 @@ export function lineMatcher(query: string): ((line: string) => boolean) | null |
 }
 
 /** Returns the matching lines of all texts, in order. */
-export function placesIn(
+export function findPlaces(
   texts: readonly (readonly { text: string }[])[],
   matcher: (line: string) => boolean,
 ): TextPlace[] {
@@ -39,7 +39,7 @@ export function placesIn(
 }
 
 /** Returns the first position after (1) or before (-1) a position, cyclically; undefined if there is none. */
-export function nextPlace(places: readonly TextPlace[], at: TextPlace, direction: 1 | -1): TextPlace | undefined {
+export function findNextPlace(places: readonly TextPlace[], at: TextPlace, direction: 1 | -1): TextPlace | undefined {
   const isAfter = (one: TextPlace): boolean => one.text > at.text || (one.text === at.text && one.line > at.line);
   const isBefore = (one: TextPlace): boolean => one.text < at.text || (one.text === at.text && one.line < at.line);
   return direction === 1 ? (places.find(isAfter) ?? places[0]) : (places.findLast(isBefore) ?? places.at(-1));
@@ -48,7 +48,10 @@ export function nextPlace(places: readonly TextPlace[], at: TextPlace, direction
 type Text = Pick<StageText, "id" | "language" | "before" | "lines">;
 
 /** Returns the history of a line, oldest first, and the line itself last. Mirrors `line_history` of stagetexts.py. */
-export function lineHistory({ stage_texts: texts }: { stage_texts: readonly Text[] }, place: TextPlace): TextPlace[] {
+export function findLineHistory(
+  { stage_texts: texts }: { stage_texts: readonly Text[] },
+  place: TextPlace,
+): TextPlace[] {
   const found: TextPlace[] = [];
   for (let at: TextPlace | null = place; at !== null; at = originOf(texts, at)) {
     const last = found.at(-1);

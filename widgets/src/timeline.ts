@@ -15,7 +15,7 @@ export function hasKernelTime({ runs }: Trace): boolean {
 }
 
 /** Returns the distance of ticks: 1, 2 or 5 times a power of ten. */
-export function tickStep(length: number, most: number): number {
+export function chooseTickStep(length: number, most: number): number {
   const least = length / most;
   const power = 10 ** Math.floor(Math.log10(least));
   return power * [1, 2, 5, 10].find((factor) => power * factor >= least)!;

@@ -3,11 +3,11 @@
 export type Token = [kind: string, text: string];
 type Grammar = { kinds: string[]; pattern: RegExp };
 
-function words(text: string): string {
+function joinWords(text: string): string {
   return `\\b(?:${text.trim().split(/\s+/).join("|")})\\b`;
 }
 
-function grammar(...parts: [kind: string, pattern: string][]): Grammar {
+function makeGrammar(...parts: [kind: string, pattern: string][]): Grammar {
   const pattern = new RegExp(parts.map(([, source]) => `(${source})`).join("|"), "g");
   return { kinds: parts.map(([kind]) => kind), pattern };
 }
@@ -15,37 +15,37 @@ function grammar(...parts: [kind: string, pattern: string][]): Grammar {
 const STRING = `"(?:[^"\\\\]|\\\\.)*"?|'(?:[^'\\\\]|\\\\.)*'?`;
 const NUMBER = "\\b(?:0[xX][\\da-fA-F.]+(?:p[+-]?\\d+)?|\\d[\\d_]*\\.?\\d*(?:[eE][+-]?\\d+)?)[uUlLfFhHjn]*\\b";
 
-const PYTHON = grammar(
+const PYTHON = makeGrammar(
   ["comment", "#.*"],
   ["string", `\\b[rRbBfFuU]{0,2}(?:${STRING})|(?:${STRING})`],
   [
     "keyword",
-    words(`def class return for while if elif else in is not and or import from as with lambda None True
+    joinWords(`def class return for while if elif else in is not and or import from as with lambda None True
     False yield try except finally raise pass break continue global nonlocal assert del async await match case`),
   ],
   ["decorator", "^\\s*@[\\w.]+"],
   ["number", NUMBER],
   ["call", "\\b[A-Za-z_]\\w*(?=\\()"],
 );
-const C_FAMILY = grammar(
+const C_FAMILY = makeGrammar(
   ["comment", "//.*|/\\*.*?(?:\\*/|$)"],
   ["macro", "^\\s*#.*"],
   ["string", STRING],
   [
     "type",
-    words(`void char short int long unsigned signed float double _Bool bool half bfloat16 size_t
+    joinWords(`void char short int long unsigned signed float double _Bool bool half bfloat16 size_t
     u?int(?:8|16|32|64)_t [fiu](?:8|16|32|64) (?:float|double|u?int|half|u?char|u?short|u?long)\\d+(?:x\\d+)? vec[234] mat\\d`),
   ],
   [
     "keyword",
-    words(`for while do if else return break continue switch case default struct union typedef static const
+    joinWords(`for while do if else return break continue switch case default struct union typedef static const
     restrict __restrict__ __restrict inline extern register volatile sizeof __attribute__ kernel __kernel __global
     __local __global__ __device__ device threadgroup constant using namespace fn var let`),
   ],
   ["number", NUMBER],
   ["call", "\\b[A-Za-z_]\\w*(?=\\()"],
 );
-const LLVM = grammar(
+const LLVM = makeGrammar(
   ["comment", ";.*"],
   ["string", STRING],
   ["label", "^[\\w.$-]+:"],
@@ -55,20 +55,20 @@ const LLVM = grammar(
   ["type", `\\b(?:void|half|bfloat|float|double|label|ptr|opaque|metadata|i\\d+)\\b|<\\d+ x [\\w]+>`],
   [
     "call",
-    words(`load store getelementptr phi br ret call icmp fcmp select add sub mul sdiv udiv srem urem fadd fsub
+    joinWords(`load store getelementptr phi br ret call icmp fcmp select add sub mul sdiv udiv srem urem fadd fsub
     fmul fdiv frem fneg and or xor shl lshr ashr trunc zext sext fptosi fptoui sitofp uitofp fptrunc fpext bitcast
     insertelement extractelement shufflevector alloca switch unreachable freeze`),
   ],
   [
     "keyword",
-    words(`define declare target datalayout triple source_filename attributes private unnamed_addr constant
+    joinWords(`define declare target datalayout triple source_filename attributes private unnamed_addr constant
     global internal tail fast nnan ninf nsz arcp contract afn reassoc nuw nsw exact inbounds align to eq ne slt sle sgt
     sge ult ule ugt uge oeq one olt ole ogt oge uno ord une true false undef poison zeroinitializer noalias nocapture
     readonly writeonly nonnull noundef nounwind captures disjoint samesign nneg`),
   ],
   ["number", "-?\\b(?:0x[\\da-fA-F]+|\\d+(?:\\.\\d+)?(?:e[+-]?\\d+)?)\\b"],
 );
-const ASM = grammar(
+const ASM = makeGrammar(
   ["comment", "(?:#|//|;).*|/\\*.*?\\*/"],
   ["string", STRING],
   ["label", "^\\s*[.\\w$@]+:"],
@@ -82,7 +82,7 @@ const ASM = grammar(
   ["type", "\\b(?:[xyz]mmword|[dqt]?word|byte|ptr)\\b"],
   ["number", "[$#]?-?\\b(?:0x[\\da-fA-F]+|\\d+(?:\\.\\d+)?)\\b"],
 );
-const UOPS = grammar(
+const UOPS = makeGrammar(
   ["comment", "#.*|//.*"],
   ["string", STRING],
   ["call", "\\b[A-Z][A-Z_\\d]{2,}\\b"],
@@ -95,13 +95,13 @@ const UOPS = grammar(
   ["number", "-?\\b\\d+(?:\\.\\d+)?(?:e[+-]?\\d+)?\\b"],
 );
 
-const WAT = grammar(
+const WAT = makeGrammar(
   ["comment", ";;.*"],
   ["string", STRING],
   ["register", "\\$[\\w.]+"],
   [
     "keyword",
-    words(`module memory import export func param result local global loop block if then else br br_if call
+    joinWords(`module memory import export func param result local global loop block if then else br br_if call
     return select drop`),
   ],
   ["call", "\\b(?:[if](?:32|64|8x16|16x8|32x4|64x2)|v128|local)\\.\\w+"],

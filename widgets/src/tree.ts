@@ -29,13 +29,13 @@ export function nodeText(node: Node): string {
 }
 
 /** Returns the tree of `root`. A node in `leaves` is one line; a repeated node is printed once. */
-export function treeLines(trace: Trace, root: number, leaves: Set<number> = new Set()): TreeLine[] {
+export function printTree(trace: Trace, root: number, leaves: Set<number> = new Set()): TreeLine[] {
   const lines: TreeLine[] = [];
   const seen = new Set<number>();
   const sizes = new Map<number, number>();
   const counted = new Int32Array(trace.nodes.length); // number of the count that visited each node last
   const size = (id: number): number => {
-    if (!sizes.has(id)) sizes.set(id, underneath(trace, id, counted, sizes.size + 1));
+    if (!sizes.has(id)) sizes.set(id, countUnderneath(trace, id, counted, sizes.size + 1));
     return sizes.get(id)!;
   };
   const write = (id: number, head: string, tail: string, depth: number): void => {
@@ -69,7 +69,7 @@ function hiddenText(node: Node): string {
   return [node.dtype, node.arg].filter(Boolean).join(", ");
 }
 
-function underneath(trace: Trace, root: number, counted: Int32Array, mark: number): number {
+function countUnderneath(trace: Trace, root: number, counted: Int32Array, mark: number): number {
   const stack = [root];
   let count = 0;
   counted[root] = mark;
@@ -84,7 +84,7 @@ function underneath(trace: Trace, root: number, counted: Int32Array, mark: numbe
   return count;
 }
 
-function reach(trace: Trace, root: number, limit = 20000): Set<number> {
+function findReach(trace: Trace, root: number, limit = 20000): Set<number> {
   const seen = new Set([root]);
   const stack = [root];
   while (stack.length > 0 && seen.size < limit) {
@@ -98,19 +98,19 @@ function reach(trace: Trace, root: number, limit = 20000): Set<number> {
 }
 
 /** Returns both sides as aligned trees: common parts are folded to one line, differing parts are printed. */
-export function treeDiff(trace: Trace, before: number, after: number): DiffRow[] {
-  const under = reach(trace, before);
-  const shared = new Set([...reach(trace, after)].filter((id) => under.has(id)));
-  const rows = align(treeLines(trace, before, shared), treeLines(trace, after, shared));
+export function diffTrees(trace: Trace, before: number, after: number): DiffRow[] {
+  const under = findReach(trace, before);
+  const shared = new Set([...findReach(trace, after)].filter((id) => under.has(id)));
+  const rows = align(printTree(trace, before, shared), printTree(trace, after, shared));
   return rows.map(({ before: a, after: b, same }) =>
     same || a === null || b === null || a.text !== b.text
       ? { before: a, after: b, same }
-      : { before: told(a), after: told(b), same },
+      : { before: showHidden(a), after: showHidden(b), same },
   );
 }
 
 /** Returns the line with its hidden text, if only that differs from its neighbor. */
-function told(line: TreeLine): TreeLine {
+function showHidden(line: TreeLine): TreeLine {
   return line.hidden === "" ? line : { ...line, text: `${line.text} : ${line.hidden}` };
 }
 
@@ -121,7 +121,7 @@ export function align(before: TreeLine[], after: TreeLine[]): DiffRow[] {
   const best = Array.from({ length: m + 1 }, () => new Uint16Array(n + 1));
   for (let i = m - 1; i >= 0; i -= 1) {
     for (let j = n - 1; j >= 0; j -= 1) {
-      best[i][j] = equal(before[i], after[j]) ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
+      best[i][j] = areEqual(before[i], after[j]) ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
     }
   }
   const rows: DiffRow[] = [];
@@ -137,7 +137,7 @@ export function align(before: TreeLine[], after: TreeLine[]): DiffRow[] {
   let i = 0;
   let j = 0;
   while (i < m || j < n) {
-    if (i < m && j < n && equal(before[i], after[j])) {
+    if (i < m && j < n && areEqual(before[i], after[j])) {
       flush();
       rows.push({ before: before[i], after: after[j], same: true });
       i += 1;
@@ -154,7 +154,7 @@ export function align(before: TreeLine[], after: TreeLine[]): DiffRow[] {
   return rows;
 }
 
-function equal(a: TreeLine, b: TreeLine): boolean {
+function areEqual(a: TreeLine, b: TreeLine): boolean {
   if (a.node === b.node) return true;
   return a.text === b.text && a.hidden === b.hidden && a.prefix.length === b.prefix.length && a.folded === b.folded;
 }

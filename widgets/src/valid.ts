@@ -43,7 +43,7 @@ const LOOSE_SURROGATE = /\p{Surrogate}/u;
 
 /** Returns `data` as a trace; missing fields of an older trace get their defaults. */
 export function validTrace(data: unknown): Trace {
-  checked(checkOf({ row: "Trace" }), data, "", { sizes: sizesOf(data), row: 0 });
+  checkValue(checkOf({ row: "Trace" }), data, "", { sizes: sizesOf(data), row: 0 });
   const trace = data as Trace;
   checkKinds(trace);
   checkOrigins(trace);
@@ -57,7 +57,7 @@ function checkKinds({ dialect, nodes }: Trace): void {
   const kinds = new Set(dialect?.levels.map(({ kind }) => kind) ?? OWN_KINDS);
   nodes.forEach(({ kind }, at) => {
     if (!kinds.has(kind))
-      throw new PayloadError(`nodes[${at}].kind: ${told(kind)} is not one of ${[...kinds].join(", ")}`);
+      throw new PayloadError(`nodes[${at}].kind: ${describeValue(kind)} is not one of ${[...kinds].join(", ")}`);
   });
 }
 
@@ -81,7 +81,7 @@ export function validRow(kind: string, table: string, data: unknown, trace: Trac
   const id = Number((data as { id?: unknown } | null)?.id);
   const row = Number.isInteger(id) && id >= 0 && id < count ? id : count;
   const sizes = { ...sizesOf(trace), [table]: Math.max(count, row + 1) };
-  checked(checkOf({ row: kind }), data, `${table}[${row}]`, { sizes, row });
+  checkValue(checkOf({ row: kind }), data, `${table}[${row}]`, { sizes, row });
   return row;
 }
 
@@ -90,7 +90,7 @@ function sizesOf(trace: unknown): Record<string, number> {
   return Object.fromEntries(tables.map(([name, value]) => [name, value.length]));
 }
 
-function checked(check: Check, value: unknown, place: string, around: Around): void {
+function checkValue(check: Check, value: unknown, place: string, around: Around): void {
   try {
     check(value, around);
   } catch (error) {
@@ -104,14 +104,14 @@ function refuse(why: string): never {
 }
 
 /** Returns the error with the path extended by one step. */
-function inside(error: unknown, step: string): unknown {
+function extendPath(error: unknown, step: string): unknown {
   if (error instanceof Refused) error.path = step + error.path;
   return error;
 }
 
 function checkOf(shape: Shape): Check {
   if (typeof shape === "string")
-    return (value) => (isOf(shape, value) ? undefined : refuse(`expected ${shape}, found ${told(value)}`));
+    return (value) => (isOf(shape, value) ? undefined : refuse(`expected ${shape}, found ${describeValue(value)}`));
   if ("row" in shape) return checkOfRow(shape.row);
   if ("many" in shape) return checkOfMany(shape.many);
   if ("each" in shape) return checkOfEach(shape.each.map(checkOf));
@@ -127,7 +127,8 @@ function checkOf(shape: Shape): Check {
   }
   if ("words" in shape) {
     const words = new Set<unknown>(shape.words);
-    return (value) => (words.has(value) ? undefined : refuse(`${told(value)} is not one of ${shape.words.join(", ")}`));
+    return (value) =>
+      words.has(value) ? undefined : refuse(`${describeValue(value)} is not one of ${shape.words.join(", ")}`);
   }
   return checkOfId(shape);
 }
@@ -164,7 +165,7 @@ function checkOfRow(name: string): Check {
       otherwise,
     }));
     if (typeof value !== "object" || value === null || Array.isArray(value))
-      refuse(`expected an object for ${name}, found ${told(value)}`);
+      refuse(`expected an object for ${name}, found ${describeValue(value)}`);
     const found = value as Record<string, unknown>;
     for (const one of fields) {
       const own = found[one.field]; // JSON has no undefined
@@ -176,7 +177,7 @@ function checkOfRow(name: string): Check {
       try {
         one.check(own, around);
       } catch (error) {
-        throw inside(error, `.${one.field}`);
+        throw extendPath(error, `.${one.field}`);
       }
     }
   };
@@ -189,14 +190,14 @@ function checkOfMany(item: Shape): Check {
   const isTable = typeof item !== "string" && "row" in item && SHAPES[item.row]?.id !== undefined;
   const check = checkOf(item);
   return (value, around) => {
-    if (!Array.isArray(value)) refuse(`expected an array, found ${told(value)}`);
+    if (!Array.isArray(value)) refuse(`expected an array, found ${describeValue(value)}`);
     const own = isTable ? { sizes: around.sizes, row: 0 } : around;
     for (let place = 0; place < value.length; place += 1) {
       if (isTable) own.row = place;
       try {
         check(value[place], own);
       } catch (error) {
-        throw inside(error, `[${place}]`);
+        throw extendPath(error, `[${place}]`);
       }
     }
   };
@@ -204,13 +205,13 @@ function checkOfMany(item: Shape): Check {
 
 function checkOfEach(checks: Check[]): Check {
   return (value, around) => {
-    if (!Array.isArray(value)) refuse(`expected an array, found ${told(value)}`);
+    if (!Array.isArray(value)) refuse(`expected an array, found ${describeValue(value)}`);
     if (value.length !== checks.length) refuse(`expected ${checks.length} values, found ${value.length}`);
     checks.forEach((check, place) => {
       try {
         check(value[place], around);
       } catch (error) {
-        throw inside(error, `[${place}]`);
+        throw extendPath(error, `[${place}]`);
       }
     });
   };
@@ -222,7 +223,7 @@ function checkOfEither(either: Shape[]): Check {
   const check = other === undefined ? null : checkOf(other);
   return (value, around) => {
     for (const scalar of scalars) if (isOf(scalar, value)) return;
-    if (check === null) refuse(`expected ${scalars.join(" or ")}, found ${told(value)}`);
+    if (check === null) refuse(`expected ${scalars.join(" or ")}, found ${describeValue(value)}`);
     check(value, around);
   };
 }
@@ -235,7 +236,7 @@ function isOf(kind: string, value: unknown): boolean {
   return kind === "float" || (Number.isInteger(value) && Math.abs(value) < 2 ** 63);
 }
 
-function told(value: unknown): string {
+function describeValue(value: unknown): string {
   if (Array.isArray(value)) return "an array";
   return typeof value === "object" && value !== null ? "an object" : JSON.stringify(value).slice(0, 40);
 }

@@ -24,7 +24,7 @@ export function stopsOf(stage: Stage, rebuilds: boolean): number[] {
  * without
  * firings that has a text (`isText`) is one stop.
  */
-export function nextStop(
+export function findNextStop(
   stages: readonly Stage[],
   at: Place,
   direction: 1 | -1,
@@ -44,14 +44,14 @@ export function nextStop(
 }
 
 /** Returns the first position of the story: the schedule with its reasons, else before the first firing. */
-export function beginning(stages: readonly Stage[]): Place | null {
+export function findBeginning(stages: readonly Stage[]): Place | null {
   const first =
     stages.find((stage) => stage.decisions.length > 0) ?? stages.find((stage) => stage.steps.length > 0) ?? stages[0];
   return first === undefined ? null : { stage: first.id, step: 0 };
 }
 
 /** Returns the number of rules that have fired after `step` steps. */
-export function firingsUpTo(stage: Stage, step: number): number {
+export function countFirings(stage: Stage, step: number): number {
   let done = 0;
   for (let i = 0; i < step; i += 1) if (stage.steps[i].rule !== null) done += 1;
   return done;

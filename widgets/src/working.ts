@@ -3,7 +3,7 @@
 import { button, h } from "./dom";
 import type { WhatIf, Working } from "./whatif";
 
-export function workingParts(whatIf: WhatIf, { text, done, of, cancel }: Working): HTMLElement[] {
+export function makeProgress(whatIf: WhatIf, { text, done, of, cancel }: Working): HTMLElement[] {
   const bar = h("progress", of > 0 ? { max: of, value: done, "aria-label": text } : { "aria-label": text });
   const words = h("span", {}, of > 0 ? `${text} · ${Math.round(done)} of ${of}` : text);
   if (!cancel) return [bar, words];

@@ -2,14 +2,14 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { unpacked } from "../src/columns";
+import { unpackTables } from "../src/columns";
 
 test("ids are summed up, lists of ids counted from their row, and all else taken as it is", () => {
   const links = {
     rows: 4,
     columns: { src: [5, 1, -2, 0], dst: [7, 0, 0, 1], how: ["a", "a", "b", "b"], stage: [3, null, 0, -1] },
   };
-  const { links: rows } = unpacked("Trace", { links }) as { links: unknown };
+  const { links: rows } = unpackTables("Trace", { links }) as { links: unknown };
   assert.deepEqual(rows, [
     { src: 5, dst: 7, how: "a", stage: 3 },
     { src: 6, dst: 7, how: "a", stage: null },
@@ -17,7 +17,7 @@ test("ids are summed up, lists of ids counted from their row, and all else taken
     { src: 4, dst: 8, how: "b", stage: 2 },
   ]);
   const nodes = { rows: 3, columns: { id: [0, 1, 1], src: [[], [1], [1, 2]] } };
-  assert.deepEqual(unpacked("Trace", { nodes }), {
+  assert.deepEqual(unpackTables("Trace", { nodes }), {
     nodes: [
       { id: 0, src: [] },
       { id: 1, src: [0] },
@@ -32,8 +32,8 @@ test("tables inside of rows and of columns are found", () => {
     { before: 4, after: 9, rule: 0, at_us: 0.5 },
     { before: 5, after: 8, rule: null, at_us: 0.75 },
   ];
-  assert.deepEqual(unpacked("Trace", { stages: [{ steps }] }), { stages: [{ steps: wanted }] });
-  assert.deepEqual(unpacked("Trace", { stages: { rows: 2, columns: { steps: [steps, []] } } }), {
+  assert.deepEqual(unpackTables("Trace", { stages: [{ steps }] }), { stages: [{ steps: wanted }] });
+  assert.deepEqual(unpackTables("Trace", { stages: { rows: 2, columns: { steps: [steps, []] } } }), {
     stages: [{ steps: wanted }, { steps: [] }],
   });
 });
@@ -49,21 +49,21 @@ test("lines get their texts and nodes back, of a trace that an older release wro
   ];
   const copy = (): unknown => structuredClone(lines);
   const texts = ["a", "}", "b"];
-  assert.deepEqual(unpacked("Trace", { texts, programs: [{ lines: copy() }, { lines: copy() }] }), {
+  assert.deepEqual(unpackTables("Trace", { texts, programs: [{ lines: copy() }, { lines: copy() }] }), {
     programs: [{ lines: wanted }, { lines: wanted }],
   });
-  assert.deepEqual(unpacked("Trace", { texts, programs: { rows: 1, columns: { lines: [copy()] } } }), {
+  assert.deepEqual(unpackTables("Trace", { texts, programs: { rows: 1, columns: { lines: [copy()] } } }), {
     programs: [{ lines: wanted }],
   });
-  assert.deepEqual(unpacked("Trace", { programs: [{ lines: older }] }), { programs: [{ lines: wanted }] });
+  assert.deepEqual(unpackTables("Trace", { programs: [{ lines: older }] }), { programs: [{ lines: wanted }] });
 });
 
 test("what is no table, or a column of another length or name, is not made rows of", () => {
   for (const links of [5, null, "x", [1], { rows: 2 }, { rows: 2, columns: { src: [1] } }, { rows: 1, columns: {} }]) {
-    assert.deepEqual(unpacked("Trace", { links }), { links });
+    assert.deepEqual(unpackTables("Trace", { links }), { links });
   }
   const rows = (
-    unpacked("Trace", JSON.parse('{"links": {"rows": 1, "columns": {"src": [1], "__proto__": [{"dst": 2}]}}}')) as {
+    unpackTables("Trace", JSON.parse('{"links": {"rows": 1, "columns": {"src": [1], "__proto__": [{"dst": 2}]}}}')) as {
       links: object[];
     }
   ).links;
@@ -76,7 +76,7 @@ test("texts are forms with their numbers' differences, whole times are differenc
   const steps = { rows: 4, columns: { at_us: [3, 2, 0, 99] }, differences: ["at_us"] };
   const trace = (texts: unknown): unknown => structuredClone({ texts, programs: [{ lines }], stages: [{ steps }] });
   const read = (texts: unknown): string[] =>
-    (unpacked("Trace", trace(texts)) as { programs: { lines: { text: string }[] }[] }).programs[0].lines.map(
+    (unpackTables("Trace", trace(texts)) as { programs: { lines: { text: string }[] }[] }).programs[0].lines.map(
       ({ text }) => text,
     );
   const packed = { forms: ["%a\u0001 = %b\u0001", "x 007"], form: [0, 1, 0], numbers: [9, 10, 1, 2] };
@@ -84,7 +84,7 @@ test("texts are forms with their numbers' differences, whole times are differenc
   assert.deepEqual(read(["a", "b", "c"]), ["a", "b", "c", "a"]);
   assert.throws(() => read({ ...packed, numbers: [9, 10, 1] }), /incomplete/);
   assert.throws(() => read({ ...packed, form: [0, 2, 0] }), /incomplete/);
-  const { stages } = unpacked("Trace", trace([])) as { stages: { steps: { at_us: number }[] }[] };
+  const { stages } = unpackTables("Trace", trace([])) as { stages: { steps: { at_us: number }[] }[] };
   assert.deepEqual(
     stages[0].steps.map(({ at_us }) => at_us),
     [3, 5, 5, 104],

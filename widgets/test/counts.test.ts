@@ -1,4 +1,4 @@
-import { middleOfMost } from "../src/views/camera";
+import { findMiddle } from "../src/views/camera";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Node, Trace } from "../src/model";
@@ -239,7 +239,7 @@ test("memory is told in that shape too where its view is in a region", () => {
 
 test("a graph too wide to be read whole opens where most boxes of its beginning are", () => {
   const box = (left: number): [number, number, number, number] => [left, 0, left + 100, 40];
-  assert.equal(middleOfMost([box(0), box(120), box(900)], 300), 110); // not at 500, in the middle of them all, where nothing is
-  assert.equal(middleOfMost([box(0), box(120)], 1000), 110); // all of them where they fit
-  assert.equal(middleOfMost([box(0)], 50), null); // no box is whole
+  assert.equal(findMiddle([box(0), box(120), box(900)], 300), 110); // not at 500, in the middle of them all, where nothing is
+  assert.equal(findMiddle([box(0), box(120)], 1000), 110); // all of them where they fit
+  assert.equal(findMiddle([box(0)], 50), null); // no box is whole
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { sha1, withDigests } from "../src/digests";
+import { sha1, addDigests } from "../src/digests";
 import type { Node } from "../src/model";
 
 test("sha1 of texts of every length around a block, and of other letters", () => {
@@ -33,7 +33,7 @@ test("digests that a trace lacks are made as Python makes them, those that it ha
   ];
   // tests/explore/test_digests.py has the same nodes
   assert.deepEqual(
-    withDigests(nodes).map(({ digest }) => digest),
+    addDigests(nodes).map(({ digest }) => digest),
     ["ab4879e68016", "fa5e50100142", "a4f5f162a210", "kept"],
   );
 });

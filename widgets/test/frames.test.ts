@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { framedLayout } from "../src/frames";
+import { layOutInFrames } from "../src/frames";
 
 const box = (id: number): { id: number; width: number; height: number } => ({ id, width: 60, height: 40 });
 
@@ -19,7 +19,7 @@ test("a kernel's boxes lie in its frame, others outside of all frames, and sourc
     [3, 1],
     [4, 1],
   ]);
-  const made = framedLayout(
+  const made = layOutInFrames(
     boxes,
     edges,
     (id) => owner.get(id) ?? null,
@@ -55,7 +55,7 @@ test("frames that depend on one another in a circle are not drawn", () => {
     [1, 2],
   ].map(([src, dst]) => ({ src, dst }));
   assert.equal(
-    framedLayout(
+    layOutInFrames(
       [0, 1, 2].map(box),
       edges,
       (id) => (id === 1 ? 1 : 0),

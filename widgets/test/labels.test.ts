@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Spot, spread } from "../src/labels";
+import { type Spot, spreadDots } from "../src/labels";
 
 const distances = (spots: readonly Spot[]): number[] =>
   spots.flatMap(([x, y], i) => spots.slice(i + 1).map(([a, b]) => Math.hypot(x - a, y - b)));
@@ -11,7 +11,7 @@ test("dots that are apart stay where they are", () => {
     [10, 10],
     [10, 40],
   ];
-  assert.deepEqual(spread(spots, 9), spots);
+  assert.deepEqual(spreadDots(spots, 9), spots);
 });
 
 test("dots at one place stand beside each other, at their height", () => {
@@ -21,7 +21,7 @@ test("dots at one place stand beside each other, at their height", () => {
     [101, 20],
     [100, 20],
   ];
-  const found = spread(spots, 9);
+  const found = spreadDots(spots, 9);
   assert.ok(Math.min(...distances(found)) >= 18);
   assert.deepEqual(
     found.map(([, y]) => y),

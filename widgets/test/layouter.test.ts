@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { Layout } from "../src/layout";
 import { Layouter } from "../src/layouter";
-import { type LayoutRequest, arranged, source } from "../src/layouts";
+import { type LayoutRequest, arrangeGraph, source } from "../src/layouts";
 
 type Message = { data: Layout };
 
@@ -27,7 +27,7 @@ class LateWorker {
   }
 
   finish(): void {
-    const made = new Function(`return (${source})().arranged`)() as typeof arranged;
+    const made = new Function(`return (${source})().arrangeGraph`)() as typeof arrangeGraph;
     if (!this.isStopped) this.onmessage!({ data: structuredClone(made(this.request!)) });
   }
 }
@@ -58,7 +58,7 @@ test("a large one in a worker, which gives what the page would have made", () =>
   layouter.lay(chain(1000), (layout) => made.push(layout));
   assert.deepEqual([made.length, told], [0, [1000]]);
   LateWorker.all.at(-1)!.finish();
-  assert.deepEqual(made, [arranged(chain(1000))]);
+  assert.deepEqual(made, [arrangeGraph(chain(1000))]);
   assert.deepEqual(told, [1000, null]);
 });
 

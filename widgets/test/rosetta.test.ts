@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type RosettaLine, aligned } from "../src/rosetta/align";
+import { type RosettaLine, alignTexts } from "../src/rosetta/align";
 
 const text = (...rows: (number | null)[]): RosettaLine[] => rows.map((row) => ["", row, row === null ? [] : [row]]);
 
 // the same case as in tests/explore/test_rosetta.py, for the other implementation
 test("alignment moves no line, and says where counterparts are", () => {
-  const rows = aligned([text(null, 1, 2, 2, 3, 2), text(1, 4, 2, 3), text(2, 1)]);
+  const rows = alignTexts([text(null, 1, 2, 2, 3, 2), text(1, 4, 2, 3), text(2, 1)]);
   assert.deepEqual(
     rows.map(({ origin, spans, elsewhere }) => [origin, spans, elsewhere]),
     [

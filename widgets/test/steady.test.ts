@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { layout } from "../src/layout";
-import { steadyLayout } from "../src/steady";
+import { layOutSteadily } from "../src/steady";
 
 const box = (id: number): { id: number; width: number; height: number } => ({ id, width: 90, height: 40 });
 const edge = ([src, dst]: number[]): { src: number; dst: number } => ({ src, dst });
@@ -24,7 +24,7 @@ test("what was there stays, what is new stands free between its sources and its 
     [0, 5],
     [5, 3],
   ].map(edge);
-  const made = steadyLayout({ nodes, edges }, before)!;
+  const made = layOutSteadily({ nodes, edges }, before)!;
   for (const [id, at] of before) assert.deepEqual(made.positions.get(id), { x: at.x, y: at.y });
   const all = [...made.positions.values()];
   all.forEach((a, i) =>
@@ -43,7 +43,10 @@ test("where nearly all is new, or much would run upwards, the graph is laid out 
     [3, 4],
   ].map(edge);
   const { positions } = layout({ nodes, edges });
-  assert.equal(steadyLayout({ nodes, edges }, new Map([[0, { x: 0, y: 0 }]])), null);
-  assert.equal(steadyLayout({ nodes, edges: edges.map(({ src, dst }) => ({ src: dst, dst: src })) }, positions), null);
-  assert.notEqual(steadyLayout({ nodes, edges }, positions), null);
+  assert.equal(layOutSteadily({ nodes, edges }, new Map([[0, { x: 0, y: 0 }]])), null);
+  assert.equal(
+    layOutSteadily({ nodes, edges: edges.map(({ src, dst }) => ({ src: dst, dst: src })) }, positions),
+    null,
+  );
+  assert.notEqual(layOutSteadily({ nodes, edges }, positions), null);
 });

@@ -1,17 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type LabelPlace, apart } from "../src/labels";
+import { type LabelPlace, placeLabels } from "../src/labels";
 import { Trail, linkOf, readLink } from "../src/links";
 import type { KernelInfo, Trace } from "../src/model";
 import { TraceIndex } from "../src/provenance";
 import { type Cursor, PANELS } from "../src/store";
 import { chapters, nestOf, slowest } from "../src/story";
-import { consequential, tells } from "../src/story/consequence";
-import { foldedTo, loopsIn } from "../src/story/innerloop";
-import { keyed, optGroups, tileOf } from "../src/story/loops";
-import { expressionsOf, opGraph, productOf } from "../src/story/ops";
-import { columnsOf, fitted, heightOf, placed } from "../src/story/placing";
-import { programLines } from "../src/story/python";
+import { chooseConsequential, tells } from "../src/story/consequence";
+import { foldLines, findLoops } from "../src/story/innerloop";
+import { addKeys, optGroups, tileOf } from "../src/story/loops";
+import { expressionsOf, buildOpGraph, productOf } from "../src/story/ops";
+import { columnsOf, fitBoxes, heightOf, placeBoxes } from "../src/story/placing";
+import { listProgramLines } from "../src/story/python";
 import { type Area, Ways } from "../src/story/routing";
 
 function lazy(id: number, group: string, user: number | null, calls: string[] = []): object {
@@ -217,7 +217,7 @@ test("rows of a nest keep their keys where loops of one name stand twice", () =>
     text,
     kind,
   });
-  const rows = keyed([line("for v1 in range(4)", "vector"), line("a = 1", ""), line("for v1 in range(4)", "vector")]);
+  const rows = addKeys([line("for v1 in range(4)", "vector"), line("a = 1", ""), line("for v1 in range(4)", "vector")]);
   assert.equal(new Set(rows.map(({ key }) => key)).size, 3);
 });
 
@@ -225,41 +225,41 @@ test("what reads comes after what it reads, and an input stands right before its
   assert.deepEqual(columnsOf([[], [0], [1], [], [2, 3]]), [0, 1, 2, 2, 3]);
   const chain = Array.from({ length: 6 }, (_, i) => (i === 0 ? [] : [i - 1]));
   const size = { w: 100, h: 40, gapX: 20, gapY: 10 };
-  assert.equal(new Set(placed(chain, { width: 800, height: 60 }, size)!.at.map(([, y]) => y)).size, 1);
-  assert.equal(new Set(placed(chain, { width: 400, height: 200 }, size)!.at.map(([, y]) => y)).size, 2);
-  assert.equal(placed(chain, { width: 400, height: 60 }, size), null);
+  assert.equal(new Set(placeBoxes(chain, { width: 800, height: 60 }, size)!.at.map(([, y]) => y)).size, 1);
+  assert.equal(new Set(placeBoxes(chain, { width: 400, height: 200 }, size)!.at.map(([, y]) => y)).size, 2);
+  assert.equal(placeBoxes(chain, { width: 400, height: 60 }, size), null);
 });
 
 test("boxes that no canvas of that height holds stand at the top of a higher one", () => {
   const fan = [[], [], [], [], [0, 1, 2, 3]];
   const sizes = [{ w: 100, h: 40, gapX: 20, gapY: 10 }];
-  assert.equal(fitted(fan, { width: 400, height: 100 }, sizes), null);
-  const found = fitted(fan, { width: 400, height: Number.POSITIVE_INFINITY }, sizes)!;
+  assert.equal(fitBoxes(fan, { width: 400, height: 100 }, sizes), null);
+  const found = fitBoxes(fan, { width: 400, height: Number.POSITIVE_INFINITY }, sizes)!;
   const tops = found.at.map(([, y]) => y - 20);
   assert.ok(Math.min(...tops) >= 0 && Math.min(...tops) <= 20);
   assert.ok(heightOf(found) >= 200 && heightOf(found) <= 240);
 });
 
 test("the loops of a listing are found by braces, by jumps, or by indentation", () => {
-  const program = (language: string, ...texts: string[]): Parameters<typeof loopsIn>[0] =>
-    ({ language, lines: texts.map((text) => ({ text, nodes: [] })) }) as unknown as Parameters<typeof loopsIn>[0];
-  assert.deepEqual(loopsIn(program("c", "void f() {", "for (;;) {", "a;", "}", "}")), [[1, 3]]);
-  assert.deepEqual(loopsIn(program("asm", ".L1:", "add", ".L2:", "mul", "jl .L2", "jl .L1")), [
+  const program = (language: string, ...texts: string[]): Parameters<typeof findLoops>[0] =>
+    ({ language, lines: texts.map((text) => ({ text, nodes: [] })) }) as unknown as Parameters<typeof findLoops>[0];
+  assert.deepEqual(findLoops(program("c", "void f() {", "for (;;) {", "a;", "}", "}")), [[1, 3]]);
+  assert.deepEqual(findLoops(program("asm", ".L1:", "add", ".L2:", "mul", "jl .L2", "jl .L1")), [
     [2, 4],
     [0, 5],
   ]);
-  assert.deepEqual(loopsIn(program("python", "for i in x:", "  a", "b")), [[0, 1]]);
+  assert.deepEqual(findLoops(program("python", "for i in x:", "  a", "b")), [[0, 1]]);
 });
 
 test("lines that do not fit are folded in the middle", () => {
   const lines = Array.from({ length: 20 }, (_, at) => ({ at, text: "", role: null, nodes: [] }));
-  const shown = foldedTo(lines, 8);
+  const shown = foldLines(lines, 8);
   assert.equal(shown.length, 8);
   assert.deepEqual(
     shown.flatMap((one) => ("fold" in one ? [one.fold] : [])),
     [13],
   );
-  assert.equal(foldedTo(lines, 20).length, 20);
+  assert.equal(foldLines(lines, 20).length, 20);
 });
 
 /** (x @ w + b).softmax() in small: a product, its sum, an addition. */
@@ -316,7 +316,7 @@ test("an expression goes on where another one ends, and keeps its own letters", 
       ["x @ w + b", "+ b"],
     ],
   );
-  const [line] = programLines(opGraph(index), index.trace.sources);
+  const [line] = listProgramLines(buildOpGraph(index), index.trace.sources);
   assert.deepEqual(
     line.pieces.map(({ text, expression }) => [text, expression]),
     [
@@ -328,7 +328,7 @@ test("an expression goes on where another one ends, and keeps its own letters", 
 });
 
 test("views are on the edges, and a product is a repeated multiply and a sum", () => {
-  const graph = opGraph(product());
+  const graph = buildOpGraph(product());
   assert.deepEqual(
     graph.ops.map(({ label, shape }) => [label, shape]),
     [
@@ -384,9 +384,9 @@ test("a firing that makes other kinds of operations comes before one that only f
     programs,
     kernels: [kernel(0, [])],
   };
-  const [best, ...others] = consequential(new TraceIndex(trace as unknown as Trace), 1);
+  const [best, ...others] = chooseConsequential(new TraceIndex(trace as unknown as Trace), 1);
   assert.deepEqual([best.rule.name, best.at, others.length], ["exp_rule", 2, 0]);
-  const all = consequential(new TraceIndex(trace as unknown as Trace));
+  const all = chooseConsequential(new TraceIndex(trace as unknown as Trace));
   assert.deepEqual(
     all.map(({ rule, times }) => [rule.name, times]),
     [
@@ -411,7 +411,7 @@ test("what was requested before the capture is an input, and how it is computed 
     { ...trace.nodes[0], id: 9, name: "" },
     { ...trace.nodes[8], id: 10, name: "w", src: [9, 9], calls: [], user: null },
   ];
-  const graph = opGraph(new TraceIndex({ ...trace, nodes: [...nodes, ...more] } as unknown as Trace));
+  const graph = buildOpGraph(new TraceIndex({ ...trace, nodes: [...nodes, ...more] } as unknown as Trace));
   const shown = graph.ops.filter(({ sources, kind }) => sources.length > 0 || kind === "input");
   const named = shown.map(({ label, kind }) => [label, kind]);
   assert.deepEqual(named.slice(0, 3), [
@@ -473,7 +473,7 @@ test("ways go around boxes, and are straight where nothing lies between", () => 
 
 test("labels stand apart where there is room", () => {
   const places = [0, 14, 40].map((y): LabelPlace => [100, y, 0]);
-  const found = apart(
+  const found = placeLabels(
     [
       ["one label", places],
       ["another", places],

@@ -21,7 +21,7 @@ import { parseQuery } from "../src/search";
 import { TraceIndex } from "../src/provenance";
 import { fold, wordsOf } from "../src/shown";
 import { tokenize, tokenizePython } from "../src/tokens";
-import { treeDiff, treeLines } from "../src/tree";
+import { diffTrees, printTree } from "../src/tree";
 
 function node(id: number, op: string, src: number[] = [], more: Partial<Node> = {}): Node {
   const base = {
@@ -250,7 +250,7 @@ test("before and after are aligned; what both have is one line", () => {
     node(4, "ADD", [2, 3]),
     node(5, "MULACC", [0, 1, 3]),
   );
-  const rows = treeDiff(trace, 4, 5).map(({ before, after, same }) => [
+  const rows = diffTrees(trace, 4, 5).map(({ before, after, same }) => [
     before && before.prefix + before.text,
     after && after.prefix + after.text,
     same,
@@ -271,7 +271,7 @@ test("a result that was a part of what it replaces is one line on both sides", (
     node(2, "CONST", [], { detail: "0" }),
     node(3, "ADD", [1, 2]),
   );
-  const rows = treeDiff(trace, 3, 1).map(({ before, after, same }) => [before?.text, after?.text, same]);
+  const rows = diffTrees(trace, 3, 1).map(({ before, after, same }) => [before?.text, after?.text, same]);
   assert.deepEqual(rows, [
     ["ADD", undefined, false],
     ["NEG", "NEG", true],
@@ -281,7 +281,7 @@ test("a result that was a part of what it replaces is one line on both sides", (
 
 test("a node met again is not written out again, and says how much is folded", () => {
   const trace = traceOf(node(0, "X"), node(1, "NEG", [0]), node(2, "MUL", [1, 1]));
-  const lines = treeLines(trace, 2).map(({ prefix, text, folded }) => [prefix + text, folded]);
+  const lines = printTree(trace, 2).map(({ prefix, text, folded }) => [prefix + text, folded]);
   assert.deepEqual(lines, [
     ["MUL", 0],
     ["├ NEG", 0],

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { diffRows, folded } from "../src/textdiff";
+import { diffRows, foldEqual } from "../src/textdiff";
 
 const pairs = (before: string, after: string): (number | null)[][] =>
   diffRows(before.split(""), after.split("")).map((row) => [row.before, row.after]);
@@ -42,7 +42,7 @@ test("every line of both texts is in exactly one row, in order", () => {
 
 test("lines far from a change are folded", () => {
   const rows = diffRows([..."abcdefgh"], [..."Xbcdefgh"]);
-  const shown = folded(rows, 2);
+  const shown = foldEqual(rows, 2);
   assert.equal(shown.length, 4);
   const last = shown.at(-1)!;
   assert.ok("hidden" in last);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { StageText, Trace } from "../src/model";
-import { lineHistory, lineMatcher, nextPlace, placesIn } from "../src/textlines";
+import { findLineHistory, parseLineQuery, findNextPlace, findPlaces } from "../src/textlines";
 
 type Row = [text: string, nodes: number[], origin: number | null];
 
@@ -34,7 +34,7 @@ const TEXTS = [
 ];
 const TRACE = { stage_texts: TEXTS } as Trace;
 const history = (of: number, line: number): [number, number][] =>
-  lineHistory(TRACE, { text: of, line }).map((place) => [place.text, place.line]);
+  findLineHistory(TRACE, { text: of, line }).map((place) => [place.text, place.line]);
 
 test("a line leads back to where it got its words, as in Python", () => {
   assert.deepEqual(history(1, 2), [
@@ -52,7 +52,7 @@ test("a line leads back to where it got its words, as in Python", () => {
 
 test("words and expressions must all answer; characters of a word are meant as they are", () => {
   const found = (query: string): boolean[] => {
-    const matcher = lineMatcher(query);
+    const matcher = parseLineQuery(query);
     assert.equal(typeof matcher, "function");
     return TEXTS[0].lines.map(({ text: words }) => (matcher as (line: string) => boolean)(words));
   };
@@ -60,13 +60,13 @@ test("words and expressions must all answer; characters of a word are meant as t
   assert.deepEqual(found("/%b = (add|shl)/"), [false, false, true]);
   assert.deepEqual(found("f:"), [true, false, false]);
   assert.deepEqual(found("."), [false, false, false]);
-  assert.equal(lineMatcher("  "), null);
-  assert.ok("error" in (lineMatcher("/(/") as { error: string }));
+  assert.equal(parseLineQuery("  "), null);
+  assert.ok("error" in (parseLineQuery("/(/") as { error: string }));
 });
 
 test("a walk through the matches goes around both ends", () => {
   const lines = TEXTS.map((one) => one.lines);
-  const places = placesIn(lines, (words) => words.includes("1"));
+  const places = findPlaces(lines, (words) => words.includes("1"));
   assert.deepEqual(
     places.map((place) => [place.text, place.line]),
     [
@@ -76,12 +76,12 @@ test("a walk through the matches goes around both ends", () => {
     ],
   );
   const go = (of: number, line: number, direction: 1 | -1): number[] => {
-    const { text: to, line: at } = nextPlace(places, { text: of, line }, direction)!;
+    const { text: to, line: at } = findNextPlace(places, { text: of, line }, direction)!;
     return [to, at];
   };
   assert.deepEqual(go(1, 2, 1), [2, 1]);
   assert.deepEqual(go(2, 2, 1), [1, 2]);
   assert.deepEqual(go(1, 2, -1), [2, 2]);
   assert.deepEqual(go(2, -1, 1), [2, 1]);
-  assert.equal(nextPlace([], { text: 0, line: 0 }, 1), undefined);
+  assert.equal(findNextPlace([], { text: 0, line: 0 }, 1), undefined);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Stage } from "../src/model";
-import { type Place, beginning, nextStop } from "../src/walking";
+import { type Place, findBeginning, findNextStop } from "../src/walking";
 
 /** Stages by the rules of their steps; null is a rebuild. "transform": the one step of a transform. */
 function stagesOf(...rules: ((number | null)[] | "transform")[]): Stage[] {
@@ -13,7 +13,11 @@ function stagesOf(...rules: ((number | null)[] | "transform")[]): Stage[] {
 
 function walk(stages: Stage[], from: Place, direction: 1 | -1, rebuilds = false): string[] {
   const seen: string[] = [];
-  for (let at: Place | null = from; at !== null && seen.length < 50; at = nextStop(stages, at, direction, rebuilds)) {
+  for (
+    let at: Place | null = from;
+    at !== null && seen.length < 50;
+    at = findNextStop(stages, at, direction, rebuilds)
+  ) {
     seen.push(`${at.stage}.${at.step}`);
   }
   return seen;
@@ -41,8 +45,8 @@ test("with rebuilds every step is a stop", () => {
 
 test("the story begins with the schedule, or before the first firing", () => {
   const stages = stagesOf([], [0], [1]);
-  assert.deepEqual(beginning(stages), { stage: 1, step: 0 });
+  assert.deepEqual(findBeginning(stages), { stage: 1, step: 0 });
   (stages[0] as { decisions: unknown[] }).decisions = [{}];
-  assert.deepEqual(beginning(stages), { stage: 0, step: 0 });
-  assert.equal(beginning([]), null);
+  assert.deepEqual(findBeginning(stages), { stage: 0, step: 0 });
+  assert.equal(findBeginning([]), null);
 });

@@ -7,6 +7,6 @@ import { LLVMPassesView } from "../views/llvm";
 
 export const css = style0 + style1 + style2;
 export { findInTexts } from "../views/stagetext";
-export { historyOfLine } from "../views/stagetext";
+export { listHistory } from "../views/stagetext";
 export { makeTexts } from "../views/stagetext";
 export const views = { llvm: LLVMPassesView };

@@ -32,7 +32,7 @@ export function edgesOf(index: TraceIndex, variant: ScheduleVariant | null, sche
 }
 
 /** Compares the kernels of two schedules: those in both, only in `before`, and only in `after`. */
-export function changes(
+export function compareKernels(
   before: readonly FusedKernel[],
   after: readonly FusedKernel[],
 ): { kept: FusedKernel[]; vanished: FusedKernel[]; appeared: FusedKernel[] } {
@@ -70,7 +70,7 @@ export function indexOf(index: TraceIndex, root: ScheduleVariant, variant: Sched
   numbersOf(root, variant, kernels.length).forEach((id, place) => {
     const one = variant.kernels[place];
     const captured = one.kernel === null ? null : trace.kernels[one.kernel];
-    kernels[id] = captured ?? fresh(id, one);
+    kernels[id] = captured ?? makeKernel(id, one);
     if (one.median_us === null || one.low_us === null || one.high_us === null) return;
     runs.push({
       id: runs.length,
@@ -100,7 +100,7 @@ export function indexOf(index: TraceIndex, root: ScheduleVariant, variant: Sched
   return found;
 }
 
-function fresh(id: number, { name, device, nodes, roots, flops, bytes_moved }: FusedKernel): KernelInfo {
+function makeKernel(id: number, { name, device, nodes, roots, flops, bytes_moved }: FusedKernel): KernelInfo {
   const nothing = {
     buffers: [],
     opts: [],

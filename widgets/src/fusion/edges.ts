@@ -26,7 +26,7 @@ export class EdgeList {
       .sort((a, b) => rank(a) - rank(b) || a.src - b.src || a.dst - b.dst);
     const rows = all
       .slice(0, MOST)
-      .map((edge) => this.row(index, edge, chosen !== null && edge.src === chosen[0] && edge.dst === chosen[1]));
+      .map((edge) => this.makeRow(index, edge, chosen !== null && edge.src === chosen[0] && edge.dst === chosen[1]));
     const scrolled = this.element.scrollTop;
     const focused = this.element.contains(document.activeElement)
       ? (document.activeElement as HTMLElement).dataset.edge
@@ -45,7 +45,7 @@ export class EdgeList {
       one.setAttribute("aria-pressed", String(chosen !== null && one.dataset.edge === chosen.join("-")));
   }
 
-  private row(index: TraceIndex, edge: Edge, chosen: boolean): HTMLElement {
+  private makeRow(index: TraceIndex, edge: Edge, chosen: boolean): HTMLElement {
     const { src, dst, mark, override } = edge;
     const what = changeOf(edge);
     const key = `${src}-${dst}`;

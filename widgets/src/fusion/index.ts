@@ -10,10 +10,10 @@ import type { Change, Store, View } from "../store";
 import { kernelClass } from "../kernels";
 import { GraphView } from "../views/graph";
 import { type WhatIf, whatIfOf } from "../whatif";
-import { workingParts } from "../working";
-import { BoardStore, type Edge, changeOf, changes, edgesOf, indexOf, numbersOf } from "./board";
+import { makeProgress } from "../working";
+import { BoardStore, type Edge, changeOf, compareKernels, edgesOf, indexOf, numbersOf } from "./board";
 import { EdgeList, nodeName } from "./edges";
-import { tried } from "./tried";
+import { listTried } from "./tried";
 
 export class FusionView implements View {
   readonly element = h("section", { class: "tuner fusion", "aria-label": "Fusion board" });
@@ -48,8 +48,8 @@ export class FusionView implements View {
     this.whatIf = whatIfOf(store.index);
     this.edges = new EdgeList(
       (edge) => this.choose(edge),
-      (edge) => this.act(edge),
-      (edge) => this.reachable(edge),
+      (edge) => this.changeEdge(edge),
+      (edge) => this.isReachable(edge),
     );
     this.stop = this.whatIf.listen(() => this.draw(true));
     const left = h("div", { class: "tuner-tried" }, this.tree, this.edges.element);
@@ -105,7 +105,7 @@ export class FusionView implements View {
       this.drawn = at;
       this.drawGraph(variant);
     }
-    const rows = tried(this.whatIf, this.store.index, this.schedule);
+    const rows = listTried(this.whatIf, this.store.index, this.schedule);
     replaceChildren(this.tree, ...rows);
     this.tree.hidden = rows.length === 0;
     this.edges.draw(this.graph!.index, this.all, this.lastEdge);
@@ -157,7 +157,7 @@ export class FusionView implements View {
             variant === this.root || baseText(variant) === ""
               ? null
               : h("span", { class: "tuner-base" }, `as captured ${baseText(variant)}`),
-            verdict(variant),
+            writeVerdict(variant),
           ];
     const begin = button(
       "Run it as captured",
@@ -187,7 +187,7 @@ export class FusionView implements View {
   private drawStatus(at: Branch | null): void {
     const { working, complaint, send } = this.whatIf;
     const parts: (Element | string)[] = [];
-    if (working !== null) parts.push(...workingParts(this.whatIf, working));
+    if (working !== null) parts.push(...makeProgress(this.whatIf, working));
     else if (complaint !== "") parts.push(h("span", { class: "tuner-complaint" }, complaint));
     else if (at !== null && at.reason !== "") parts.push(h("span", {}, at.reason));
     else if (send === null)
@@ -214,7 +214,7 @@ export class FusionView implements View {
 
   // *** edges ***
 
-  private edgeAtHand(): Edge | null {
+  private currentEdge(): Edge | null {
     const { selected } = this.store;
     const of = (src: number, dst: number): Edge | undefined =>
       this.all.find((edge) => edge.src === src && edge.dst === dst);
@@ -230,7 +230,7 @@ export class FusionView implements View {
   }
 
   private drawCard(): void {
-    const edge = this.edgeAtHand();
+    const edge = this.currentEdge();
     const index = this.graph?.index;
     this.edges.mark(this.lastEdge);
     if (edge === null || index === undefined) {
@@ -252,12 +252,12 @@ export class FusionView implements View {
     const do_ = (what: "cut" | "join", text: string, title: string): Element => {
       const isDone = changeOf(edge) !== what;
       const says = isDone ? `This edge is already ${what === "cut" ? "cut" : "joined"}` : edge.illegal || title;
-      const one = button(text, says, () => this.act(edge));
-      one.disabled = isDone || !this.reachable(edge);
+      const one = button(text, says, () => this.changeEdge(edge));
+      one.disabled = isDone || !this.isReachable(edge);
       return one;
     };
-    const leave = button("Leave to the scheduler", "Removes the cut or join", () => this.leave(edge));
-    leave.disabled = !overridden || (this.whatIf.send === null && this.without(edge) === null);
+    const leave = button("Leave to the scheduler", "Removes the cut or join", () => this.leaveToScheduler(edge));
+    leave.disabled = !overridden || (this.whatIf.send === null && this.findWithout(edge) === null);
     replaceChildren(
       this.card,
       h(
@@ -302,34 +302,34 @@ export class FusionView implements View {
     this.drawCard();
   }
 
-  private overridden({ src }: Edge, what: "cut" | "join" | null): [number[], number[]] {
+  private override({ src }: Edge, what: "cut" | "join" | null): [number[], number[]] {
     const variant = this.drawn?.schedule;
     const cut = (variant?.cut ?? []).filter((node) => node !== src);
     const join = (variant?.join ?? []).filter((node) => node !== src);
     return [what === "cut" ? [...cut, src] : cut, what === "join" ? [...join, src] : join];
   }
 
-  private known(edge: Edge, what: "cut" | "join"): Branch | null {
-    return this.whatIf.withOverrides(this.schedule!, ...this.overridden(edge, what));
+  private findBranch(edge: Edge, what: "cut" | "join"): Branch | null {
+    return this.whatIf.withOverrides(this.schedule!, ...this.override(edge, what));
   }
 
-  private without(edge: Edge): Branch | null {
-    return this.whatIf.withOverrides(this.schedule!, ...this.overridden(edge, null));
+  private findWithout(edge: Edge): Branch | null {
+    return this.whatIf.withOverrides(this.schedule!, ...this.override(edge, null));
   }
 
-  private reachable(edge: Edge): boolean {
+  private isReachable(edge: Edge): boolean {
     return (
       edge.illegal === "" &&
       this.whatIf.working === null &&
-      (this.whatIf.send !== null || this.known(edge, changeOf(edge)) !== null)
+      (this.whatIf.send !== null || this.findBranch(edge, changeOf(edge)) !== null)
     );
   }
 
-  private act(edge: Edge): void {
-    if (!this.reachable(edge)) return;
+  private changeEdge(edge: Edge): void {
+    if (!this.isReachable(edge)) return;
     const what = changeOf(edge);
     this.lastEdge = [edge.src, edge.dst];
-    const known = this.known(edge, what);
+    const known = this.findBranch(edge, what);
     const kind = what === "cut" ? "Cut" : "Join";
     if (known !== null) this.whatIf.go(known);
     else
@@ -339,8 +339,8 @@ export class FusionView implements View {
       );
   }
 
-  private leave(edge: Edge): void {
-    const known = this.without(edge);
+  private leaveToScheduler(edge: Edge): void {
+    const known = this.findWithout(edge);
     if (known !== null) this.whatIf.go(known);
     else
       this.whatIf.ask(
@@ -373,8 +373,8 @@ export class FusionView implements View {
         "tr",
         { class: !isRoot && what !== "time" && before !== after ? "differs" : null },
         h("th", { scope: "row" }, what),
-        isRoot ? null : h("td", {}, ...inPieces(before)),
-        h("td", {}, ...inPieces(after)),
+        isRoot ? null : h("td", {}, ...splitTime(before)),
+        h("td", {}, ...splitTime(after)),
       ),
     );
     const head = h(
@@ -386,7 +386,7 @@ export class FusionView implements View {
         : [h("th", { scope: "col", title: "Timed again, interleaved with this schedule" }, "as captured")]),
       h("th", { scope: "col" }, isRoot ? "as captured" : "here"),
     );
-    const { kept, vanished, appeared } = changes(root.kernels, variant.kernels);
+    const { kept, vanished, appeared } = compareKernels(root.kernels, variant.kernels);
     const numbers = numbersOf(root, variant, this.store.index.trace.kernels.length);
     const numberOf = (kernel: FusedKernel): number | null =>
       variant.kernels.includes(kernel) ? numbers[variant.kernels.indexOf(kernel)] : kernel.kernel;
@@ -417,7 +417,7 @@ export class FusionView implements View {
     replaceChildren(
       this.table,
       h("table", { class: "fusion-before" }, h("thead", {}, head), h("tbody", {}, ...lines)),
-      isRoot ? null : h("p", {}, verdict(variant)),
+      isRoot ? null : h("p", {}, writeVerdict(variant)),
       equal,
       ...vanished.map((kernel) => row("−", kernel)),
       ...appeared.map((kernel) => row("+", kernel)),
@@ -440,12 +440,12 @@ function equalText(outputs: ScheduleVariant["outputs"]): string {
 }
 
 /** Returns a time and its quartiles, which wrap in a narrow column. */
-function inPieces(text: string): Element[] {
+function splitTime(text: string): Element[] {
   return text.split(/(?= \()/).map((part) => h("span", {}, part));
 }
 
 /** Returns the comparison of the times; nothing for the captured schedule itself. */
-function verdict(variant: ScheduleVariant): HTMLElement {
+function writeVerdict(variant: ScheduleVariant): HTMLElement {
   if (variant.cut.length + variant.join.length === 0) return h("span", {});
   return h("span", { class: `tuner-ratio ${variant.verdict}` }, ratioText(variant));
 }

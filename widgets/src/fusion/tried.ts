@@ -8,16 +8,16 @@ import type { TraceIndex } from "../provenance";
 import type { WhatIf } from "../whatif";
 import { nodeName } from "./edges";
 
-export function tried(whatIf: WhatIf, index: TraceIndex, schedule: number): HTMLElement[] {
+export function listTried(whatIf: WhatIf, index: TraceIndex, schedule: number): HTMLElement[] {
   const branches = whatIf.ofSchedule(schedule);
-  const times = branches.flatMap(({ schedule: variant }) => relative(variant) ?? []);
+  const times = branches.flatMap(({ schedule: variant }) => divideByBase(variant) ?? []);
   const [fastest, slowest] = [Math.min(...times), Math.max(...times)];
   const heat = (us: number): number =>
     slowest > fastest ? Math.round((100 * Math.log(us / fastest)) / Math.log(slowest / fastest)) : 0;
   const rows: HTMLElement[] = [];
   const walk = (parent: number | null, depth: number): void => {
     for (const branch of branches.filter((one) => one.parent === parent)) {
-      rows.push(row(whatIf, index, branch, depth, heat, whatIf.atSchedule(schedule)?.id === branch.id));
+      rows.push(makeRow(whatIf, index, branch, depth, heat, whatIf.atSchedule(schedule)?.id === branch.id));
       walk(branch.id, depth + 1);
     }
   };
@@ -25,7 +25,7 @@ export function tried(whatIf: WhatIf, index: TraceIndex, schedule: number): HTML
   return rows;
 }
 
-function row(
+function makeRow(
   whatIf: WhatIf,
   index: TraceIndex,
   branch: Branch,
@@ -35,7 +35,7 @@ function row(
 ): HTMLElement {
   const failed = branch.status === "failed";
   const time = branch.schedule?.median_us ?? null;
-  const share = relative(branch.schedule);
+  const share = divideByBase(branch.schedule);
   const beside = isBase(branch.schedule) ? null : (branch.schedule?.base_median_us ?? null);
   const choose = (): void => whatIf.go(branch);
   const attributes = {
@@ -77,7 +77,7 @@ function isBase(variant: ScheduleVariant | null): boolean {
  * Returns a time divided by that of the captured schedule, measured alternately. Times of different branches do not
  * compare.
  */
-function relative(variant: ScheduleVariant | null): number | null {
+function divideByBase(variant: ScheduleVariant | null): number | null {
   if (variant === null || variant.median_us === null) return null;
   return isBase(variant) || !variant.base_median_us ? 1 : variant.median_us / variant.base_median_us;
 }

@@ -88,7 +88,7 @@ class Box {
       this.status,
     );
     this.field.addEventListener("input", () => this.search());
-    this.element.addEventListener("keydown", (event) => this.key(event));
+    this.element.addEventListener("keydown", (event) => this.onKey(event));
     this.element.addEventListener("mousedown", (event) => {
       if (event.target !== this.field) event.preventDefault(); // the field keeps the focus
     });
@@ -120,9 +120,9 @@ class Box {
     const query = this.field.value;
     const { rows, total } = answersTo(query, this.entries);
     const words = query.trim();
-    this.rows = words === "" ? rows : [...rows, ...this.inTexts(words), this.inGraph(words)];
+    this.rows = words === "" ? rows : [...rows, ...this.offerTextSearch(words), this.offerGraphSearch(words)];
     this.at = 0;
-    replaceChildren(this.list, ...this.rows.map((row, at) => this.option(row, at)));
+    replaceChildren(this.list, ...this.rows.map((row, at) => this.makeOption(row, at)));
     this.list.scrollTop = 0;
     const more = total > rows.length ? `, the best ${rows.length} shown` : "";
     this.status.textContent =
@@ -131,7 +131,7 @@ class Box {
   }
 
   /** Offers the typed text as a search of all stages' texts, if there are any. */
-  private inTexts(query: string): Row[] {
+  private offerTextSearch(query: string): Row[] {
     const { store } = this.reach;
     const texts = store.index.trace.stage_texts.length;
     if (texts === 0) return [];
@@ -141,7 +141,7 @@ class Box {
   }
 
   /** Offers the typed text as a search of the visible graph. */
-  private inGraph(query: string): Row {
+  private offerGraphSearch(query: string): Row {
     const { store, find } = this.reach;
     const matcher = parseQuery(query, store.index.trace.nodes);
     const isQuery = typeof matcher === "function";
@@ -154,7 +154,7 @@ class Box {
     return { kind: "search", name: `Find “${query}” in the graph`, says, marked: [], go: () => find(query) };
   }
 
-  private option({ kind, name, says, marked, key }: Row, at: number): HTMLElement {
+  private makeOption({ kind, name, says, marked, key }: Row, at: number): HTMLElement {
     const letters = [...marked];
     const parts: (string | HTMLElement)[] = [];
     let from = 0;
@@ -183,7 +183,7 @@ class Box {
     );
   }
 
-  private key(event: KeyboardEvent): void {
+  private onKey(event: KeyboardEvent): void {
     event.stopPropagation();
     if (event.isComposing) return;
     const moves: Record<string, number> = {

@@ -88,22 +88,22 @@ const WITH_OPCODES = /^(asm|ptx|amdgcn|llvm.*)$/;
 /** Returns all entries of the trace, those of the current kernel first. */
 export function entriesOf(reach: Reach, explain: Explain): Entry[] {
   return [
-    ...questions(reach),
-    ...howTos(reach),
-    ...panels(reach),
-    ...actions(reach),
-    ...kernels(reach),
-    ...passes(reach),
-    ...rules(reach),
-    ...operations(reach, explain),
-    ...opcodes(reach, explain),
-    ...listings(reach),
-    ...story(reach),
+    ...listQuestions(reach),
+    ...listHowTos(reach),
+    ...listPanels(reach),
+    ...listActions(reach),
+    ...listKernels(reach),
+    ...listPasses(reach),
+    ...listRules(reach),
+    ...listOperations(reach, explain),
+    ...listOpcodes(reach, explain),
+    ...listListings(reach),
+    ...listChapters(reach),
   ];
 }
 
 /** Returns questions that the verdict answers: they open Timing at the decisive kernel. */
-function questions({ store }: Reach): Entry[] {
+function listQuestions({ store }: Reach): Entry[] {
   const { trace } = store.index;
   const slowest = trace.runs.reduce<Run | null>((a, b) => (a === null || b.median_us > a.median_us ? b : a), null);
   if (slowest === null) return [];
@@ -115,7 +115,7 @@ function questions({ store }: Reach): Entry[] {
 }
 
 /** Returns what only Python does, as code to copy; a saved page is already the file to send. */
-function howTos({ root }: Reach): Entry[] {
+function listHowTos({ root }: Reach): Entry[] {
   const entry = (name: string, says: string, copies: string, words: string): Entry => ({
     kind: "how-to",
     name,
@@ -138,7 +138,7 @@ function howTos({ root }: Reach): Entry[] {
   ];
 }
 
-function panels({ store }: Reach): Entry[] {
+function listPanels({ store }: Reach): Entry[] {
   return PANELS.filter((panel) => canShow(store, panel)).map((panel) => ({
     kind: "panel",
     name: PANEL_ROWS[panel].title,
@@ -147,7 +147,7 @@ function panels({ store }: Reach): Entry[] {
   }));
 }
 
-function actions({ root }: Reach): Entry[] {
+function listActions({ root }: Reach): Entry[] {
   return ACTIONS.map(([key, shown, name, says]) => ({
     kind: "action",
     name,
@@ -157,7 +157,7 @@ function actions({ root }: Reach): Entry[] {
   }));
 }
 
-function story({ store, open }: Reach): Entry[] {
+function listChapters({ store, open }: Reach): Entry[] {
   const found = chapters(store.index);
   return found.length < 2
     ? []
@@ -169,7 +169,7 @@ function story({ store, open }: Reach): Entry[] {
       }));
 }
 
-function kernels({ store }: Reach): Entry[] {
+function listKernels({ store }: Reach): Entry[] {
   const { trace } = store.index;
   const took = new Map(trace.runs.map(({ kernel, median_us }) => [kernel, median_us]));
   return trace.kernels.map((kernel) => {
@@ -183,16 +183,16 @@ function kernels({ store }: Reach): Entry[] {
 }
 
 /** Returns the stages, those of the current kernel first. */
-function stagesHere({ index, cursor }: Store): Stage[] {
+function sortStages({ index, cursor }: Store): Stage[] {
   const { stages, kernels: all } = index.trace;
   const owner = cursor.kernel === null ? null : (all[cursor.kernel].same_as ?? cursor.kernel);
   const isHere = ({ kernel }: Stage): boolean => kernel === owner || kernel === null;
   return [...stages.filter(isHere), ...stages.filter((stage) => !isHere(stage))];
 }
 
-function passes({ store }: Reach): Entry[] {
+function listPasses({ store }: Reach): Entry[] {
   const { index } = store;
-  return stagesHere(store).map((stage) => {
+  return sortStages(store).map((stage) => {
     const fired = index.firings(stage);
     const says = [
       stage.kernel === null ? "" : `kernel ${stage.kernel}`,
@@ -213,10 +213,10 @@ function passes({ store }: Reach): Entry[] {
 }
 
 /** Returns an entry per rule, which goes to its next firing after the current position, first in the current kernel. */
-function rules({ store }: Reach): Entry[] {
+function listRules({ store }: Reach): Entry[] {
   const { index } = store;
   const firings = new Map<number, { stage: number; step: number }[]>();
-  for (const stage of stagesHere(store)) {
+  for (const stage of sortStages(store)) {
     stage.steps.forEach(({ rule }, i) => {
       if (rule === null) return;
       if (!firings.has(rule)) firings.set(rule, []);
@@ -242,7 +242,7 @@ function rules({ store }: Reach): Entry[] {
 }
 
 /** Returns entries for the kinds of LazyBuffers and UOps, and for named tensors. */
-function operations({ store }: Reach, explain: Explain): Entry[] {
+function listOperations({ store }: Reach, explain: Explain): Entry[] {
   const tensors = new Map<string, number[]>();
   const named = new Map<string, number[]>();
   const uops = new Set<string>();
@@ -295,17 +295,17 @@ function showUops(store: Store, op: string): void {
   const isWanted = (node: number): boolean => index.node(node).op === op && !isTensor(index.trace, index.node(node));
   const inView = [...new Graphs(index).at(store.cursor).graph.nodes.values()].map(({ node }) => node).filter(isWanted);
   if (inView.length > 0) return store.select(inView);
-  const all = stagesHere(store);
+  const all = sortStages(store);
   const own = all.filter(({ kernel }) => kernel === all[0].kernel);
   for (const stage of [...all].reverse().sort((a, b) => Number(own.includes(b)) - Number(own.includes(a)))) {
-    const found = reached(store, stage.after).filter(isWanted);
+    const found = listReached(store, stage.after).filter(isWanted);
     if (found.length === 0) continue;
     store.go({ ...placeOf(index, stage.id), kernel: stage.kernel ?? store.cursor.kernel, step: index.endOf(stage) });
     return store.select(found);
   }
 }
 
-function reached({ index }: Store, roots: readonly number[]): number[] {
+function listReached({ index }: Store, roots: readonly number[]): number[] {
   const seen = new Set(roots);
   // the iteration of a set includes items that are added meanwhile
   for (const node of seen) for (const src of index.node(node).src) seen.add(src);
@@ -313,7 +313,7 @@ function reached({ index }: Store, roots: readonly number[]): number[] {
 }
 
 /** Returns an entry for each opcode of machine code and LLVM IR, with its lines. */
-function opcodes(reach: Reach, explain: Explain): Entry[] {
+function listOpcodes(reach: Reach, explain: Explain): Entry[] {
   const { store } = reach;
   return store.index.programsOf(store.cursor.kernel).flatMap(({ language, lines }) => {
     if (!WITH_OPCODES.test(language)) return [];
@@ -350,7 +350,7 @@ function openListing(store: Store, language: string): void {
   store.go({ tabs: tabsWith(store.cursor.tabs, language) });
 }
 
-function listings({ store }: Reach): Entry[] {
+function listListings({ store }: Reach): Entry[] {
   const { cursor, index } = store;
   return index.programsOf(cursor.kernel).map(({ language, lines }) => {
     return {

@@ -22,7 +22,7 @@ export function matchOf(query: string, name: string, beside = ""): Match | null 
   const marked = new Set<number>();
   let score = 0;
   for (const word of words) {
-    const found = inName(word, low, name) ?? (others.includes(word) ? { score: BESIDE, marked: [] } : null);
+    const found = matchInName(word, low, name) ?? (others.includes(word) ? { score: BESIDE, marked: [] } : null);
     if (found === null) return null;
     score += found.score / words.length;
     for (const at of found.marked) marked.add(at);
@@ -30,7 +30,7 @@ export function matchOf(query: string, name: string, beside = ""): Match | null 
   return { score, marked: [...marked].sort((a, b) => a - b) };
 }
 
-function inName(word: string, low: string, name: string): Match | null {
+function matchInName(word: string, low: string, name: string): Match | null {
   const run = (at: number): number[] => [...word].map((_, i) => at + i);
   if (low === word) return { score: WHOLE, marked: run(0) };
   if (low.startsWith(word)) return { score: BEGINNING, marked: run(0) };
@@ -38,14 +38,14 @@ function inName(word: string, low: string, name: string): Match | null {
   const begins = ats.find((at) => beginsWord(name, at));
   if (begins !== undefined) return { score: WORD, marked: run(begins) };
   if (ats.length > 0) return { score: INSIDE, marked: run(ats[0]) };
-  return word.length < 2 ? null : inOrder(word, low, name);
+  return word.length < 2 ? null : matchInOrder(word, low, name);
 }
 
 /**
  * Matches letters in order, such as "sld" in "store_load": the first at the beginning of a word; close letters score
  * higher.
  */
-function inOrder(word: string, low: string, name: string): Match | null {
+function matchInOrder(word: string, low: string, name: string): Match | null {
   let best: Match | null = null;
   for (let start = low.indexOf(word[0]); start >= 0; start = low.indexOf(word[0], start + 1)) {
     if (!beginsWord(name, start)) continue;

@@ -80,7 +80,7 @@ export class PageEngine implements Engine {
       this.waiting.set(id, { resolve, reject });
       this.start();
       this.post(make(id));
-      this.watch();
+      this.watchLongRequest();
     });
   }
 
@@ -100,22 +100,22 @@ export class PageEngine implements Engine {
       this.take(data);
     };
     worker.onerror = (event) => this.fail(event.message || "this browser cannot start a worker");
-    this.change({ is: "starting", text: "unpacking Python", done: 0, of: 0 });
-    this.post({ do: "start", files: carried(), trace: this.trace, recorded: JSON.stringify(this.rows) });
+    this.setState({ is: "starting", text: "unpacking Python", done: 0, of: 0 });
+    this.post({ do: "start", files: readCarried(), trace: this.trace, recorded: JSON.stringify(this.rows) });
   }
 
   /** Ends Python's work; the next request restarts it. */
   cancel(text = "cancelled. The next request restarts Python"): void {
     this.worker?.terminate();
     this.worker = null;
-    this.change({ is: "asleep" });
+    this.setState({ is: "asleep" });
     this.end(text);
   }
 
   private fail(text: string): void {
     this.worker?.terminate();
     this.worker = null;
-    this.change({ is: "failed", text });
+    this.setState({ is: "failed", text });
     this.end(`Python does not run in this browser: ${text}`);
   }
 
@@ -124,16 +124,16 @@ export class PageEngine implements Engine {
     this.waiting.clear();
     for (const { reject } of left) reject(new Error(text));
     this.told?.working({ complaint: text });
-    this.watch();
+    this.watchLongRequest();
   }
 
   private take(data: FromWorker): void {
     switch (data.told) {
       case "progress":
-        this.change({ is: "starting", text: data.text, done: data.done, of: data.of });
+        this.setState({ is: "starting", text: data.text, done: data.done, of: data.of });
         return;
       case "ready":
-        this.change({ is: "ready", python: data.python, seconds: data.seconds });
+        this.setState({ is: "ready", python: data.python, seconds: data.seconds });
         return;
       case "failed":
         this.fail(data.text);
@@ -151,20 +151,20 @@ export class PageEngine implements Engine {
         const waiting = this.waiting.get(data.id);
         this.waiting.delete(data.id);
         waiting?.resolve({ answer: data.answer, ...(data.trace === undefined ? {} : { trace: data.trace }) });
-        this.watch();
+        this.watchLongRequest();
       }
     }
   }
 
   // *** sending ***
 
-  private change(state: State): void {
+  private setState(state: State): void {
     this.state = state;
     this.draw();
   }
 
   /** Shows how to cancel a request that takes long. */
-  private watch(): void {
+  private watchLongRequest(): void {
     clearTimeout(this.ticker);
     this.busySince = this.waiting.size === 0 ? 0 : this.busySince || performance.now();
     this.draw();
@@ -202,7 +202,7 @@ export class PageEngine implements Engine {
         again,
       );
     } else {
-      const size = carriedSize();
+      const size = measureCarried();
       replaceChildren(
         badge,
         h("span", { class: "dot" }),
@@ -222,14 +222,14 @@ export class PageEngine implements Engine {
   }
 }
 
-function blocks(): HTMLElement[] {
+function findBlocks(): HTMLElement[] {
   return [...document.querySelectorAll<HTMLElement>("[data-carried]")];
 }
 
-function carried(): Carried[] {
-  return blocks().map((block) => ({ name: block.dataset.carried!, text: block.textContent ?? "" }));
+function readCarried(): Carried[] {
+  return findBlocks().map((block) => ({ name: block.dataset.carried!, text: block.textContent ?? "" }));
 }
 
-function carriedSize(): string {
-  return (blocks().reduce((sum, block) => sum + (block.textContent ?? "").length * 0.8, 0) / MEGABYTE).toFixed(1);
+function measureCarried(): string {
+  return (findBlocks().reduce((sum, block) => sum + (block.textContent ?? "").length * 0.8, 0) / MEGABYTE).toFixed(1);
 }

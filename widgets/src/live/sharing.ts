@@ -37,7 +37,7 @@ export async function fromFragment(fragment: string): Promise<Shared | null> {
   try {
     const binary = atob(code.replaceAll("-", "+").replaceAll("_", "/"));
     const data = Uint8Array.from(binary, (one) => one.charCodeAt(0));
-    text = await bounded(new Blob([data]).stream().pipeThrough(new DecompressionStream("deflate-raw")));
+    text = await readBounded(new Blob([data]).stream().pipeThrough(new DecompressionStream("deflate-raw")));
   } catch (error) {
     throw new Error(
       `The program in this link cannot be read: it may have been cut (${error instanceof Error ? error.message : String(error)}).`,
@@ -46,7 +46,7 @@ export async function fromFragment(fragment: string): Promise<Shared | null> {
   return { text, machine, place };
 }
 
-async function bounded(stream: ReadableStream<Uint8Array>): Promise<string> {
+async function readBounded(stream: ReadableStream<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   const reader = stream.getReader();
   let text = "";

@@ -186,13 +186,13 @@ self.onmessage = ({ data }: MessageEvent<ToWorker>): void => {
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
       if (data.do === "start") say({ told: "failed", text });
-      else say({ told: "answer", id: data.id, answer: JSON.stringify({ error: whatWentWrong(text) }) });
+      else say({ told: "answer", id: data.id, answer: JSON.stringify({ error: findErrorLine(text) }) });
     }
   });
 };
 
 /** Returns the line of a Python traceback that names the exception. The lines after it are advice. */
-function whatWentWrong(text: string): string {
+function findErrorLine(text: string): string {
   const lines = text.trim().split("\n");
   return lines.findLast((line) => /^[\w.]+(Error|Exception|Interrupt)\b/.test(line)) ?? lines.at(-1)!;
 }

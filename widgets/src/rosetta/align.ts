@@ -15,11 +15,11 @@ export interface Row {
 
 type Run = [row: number | null, first: number, end: number];
 
-export function aligned(texts: readonly (readonly RosettaLine[])[]): Row[] {
+export function alignTexts(texts: readonly (readonly RosettaLine[])[]): Row[] {
   let rows: { origin: number | null; spans: Span[] }[] = [];
   texts.forEach((text, count) => {
-    const found = runs(text);
-    const pairs = matched(
+    const found = groupRuns(text);
+    const pairs = matchNodes(
       rows.map(({ origin }) => origin),
       found.map(([row]) => row),
     );
@@ -38,7 +38,7 @@ export function aligned(texts: readonly (readonly RosettaLine[])[]): Row[] {
 }
 
 /** Groups adjacent lines of one row. */
-function runs(lines: readonly RosettaLine[]): Run[] {
+function groupRuns(lines: readonly RosettaLine[]): Run[] {
   const found: Run[] = [];
   lines.forEach(([, row], i) => {
     const last = found.at(-1);
@@ -53,7 +53,7 @@ function runs(lines: readonly RosettaLine[]): Run[] {
  * among
  * these the most lines without a UOp.
  */
-function matched(a: readonly (number | null)[], b: readonly (number | null)[]): [number | null, number | null][] {
+function matchNodes(a: readonly (number | null)[], b: readonly (number | null)[]): [number | null, number | null][] {
   const width = b.length + 1;
   const best = new Uint32Array((a.length + 1) * width);
   for (let i = a.length - 1; i >= 0; i -= 1) {

@@ -7,7 +7,7 @@ import { button, h, replaceChildren } from "../dom";
 import { count } from "../format";
 import type { Change, Store, View } from "../store";
 import { tokenize } from "../tokens";
-import { type RosettaLine, type Row, aligned } from "./align";
+import { type RosettaLine, type Row, alignTexts } from "./align";
 import type { RosettaData, TranslationData } from "../requests";
 
 const FIRST = ["c", "cuda", "llvm"];
@@ -33,8 +33,8 @@ export class RosettaView implements View {
 
   constructor(private readonly store: Store) {
     this.answering = new Answering(store, this.element);
-    this.element.addEventListener("mouseover", (event) => this.point(event));
-    this.element.addEventListener("mouseleave", () => this.pointAt(null));
+    this.element.addEventListener("mouseover", (event) => this.onPointer(event));
+    this.element.addEventListener("mouseleave", () => this.markOrigin(null));
     this.element.addEventListener("click", (event) => this.choose(event));
     this.element.addEventListener("keydown", (event) => this.walk(event));
     this.draw();
@@ -72,17 +72,22 @@ export class RosettaView implements View {
     this.found = found;
     this.pointed = null;
     this.lines = [];
-    const columns = this.columns(found);
-    const rows = aligned(columns.map(({ lines }) => lines));
-    const heads = columns.map((column, place) => this.head(found, column, place));
-    const body = this.folded(rows, columns).map((row) =>
-      row instanceof HTMLElement ? row : this.row(found, columns, row),
+    const columns = this.listColumns(found);
+    const rows = alignTexts(columns.map(({ lines }) => lines));
+    const heads = columns.map((column, place) => this.makeHead(found, column, place));
+    const body = this.foldHelpers(rows, columns).map((row) =>
+      row instanceof HTMLElement ? row : this.makeRow(found, columns, row),
     );
     const note =
       "Each row is a node of the kernel's AST, before any opt, with its lines in each language. Lines keep their order. A gap says whether the counterpart is at another place.";
     replaceChildren(
       this.element,
-      h("div", { class: "steps" }, h("b", {}, found.kernel), columns.length < 3 ? this.third(found) : null),
+      h(
+        "div",
+        { class: "steps" },
+        h("b", {}, found.kernel),
+        columns.length < 3 ? this.makeThirdColumnButton(found) : null,
+      ),
       h(
         "table",
         { "data-columns": columns.length },
@@ -95,7 +100,7 @@ export class RosettaView implements View {
   }
 
   /** Returns the texts of the columns: those that the user chose, as far as they exist. */
-  private columns({ translations }: RosettaData): TranslationData[] {
+  private listColumns({ translations }: RosettaData): TranslationData[] {
     const most = this.element.clientWidth >= WIDE ? 3 : 2;
     const shown = translations.filter(({ refusal }) => refusal === "");
     const first = new Set([...FIRST.flatMap((name) => shown.filter(({ target }) => target === name)), ...shown]);
@@ -104,7 +109,7 @@ export class RosettaView implements View {
     return chosen.length > 0 ? chosen : translations.slice(0, most);
   }
 
-  private head(found: RosettaData, { target, opts, refusal }: TranslationData, place: number): HTMLElement {
+  private makeHead(found: RosettaData, { target, opts, refusal }: TranslationData, place: number): HTMLElement {
     const options = found.translations.map((one) =>
       h(
         "option",
@@ -117,7 +122,7 @@ export class RosettaView implements View {
       "select",
       {
         "aria-label": `Language of column ${place + 1}`,
-        onchange: (event: Event) => this.change(place, (event.target as HTMLSelectElement).value),
+        onchange: (event: Event) => this.chooseLanguage(place, (event.target as HTMLSelectElement).value),
       },
       ...options,
       ...none,
@@ -134,19 +139,19 @@ export class RosettaView implements View {
     );
   }
 
-  private third(found: RosettaData): HTMLElement {
+  private makeThirdColumnButton(found: RosettaData): HTMLElement {
     const next =
       found.translations.find(({ target, refusal }) => refusal === "" && !this.chosen!.includes(target)) ??
       found.translations[0];
     return button(
       "add a column",
       "Adds a third language",
-      () => this.change(this.chosen!.length, next.target),
+      () => this.chooseLanguage(this.chosen!.length, next.target),
       "quiet",
     );
   }
 
-  private change(place: number, target: string): void {
+  private chooseLanguage(place: number, target: string): void {
     const chosen = [...this.chosen!];
     if (target === "") chosen.splice(place, 1);
     else chosen[place] = target;
@@ -156,7 +161,7 @@ export class RosettaView implements View {
   }
 
   /** Folds the lines before the function (helpers and types) if there are many. */
-  private folded(rows: Row[], columns: TranslationData[]): (Row | HTMLElement)[] {
+  private foldHelpers(rows: Row[], columns: TranslationData[]): (Row | HTMLElement)[] {
     const start = rows.findIndex(({ origin }) => origin !== null);
     const longest = Math.max(
       0,
@@ -179,7 +184,11 @@ export class RosettaView implements View {
     return [h("tr", { class: "fold" }, h("td", {}), ...cells), ...rows.slice(start)];
   }
 
-  private row({ origins }: RosettaData, columns: TranslationData[], { origin, spans, elsewhere }: Row): HTMLElement {
+  private makeRow(
+    { origins }: RosettaData,
+    columns: TranslationData[],
+    { origin, spans, elsewhere }: Row,
+  ): HTMLElement {
     const [label, detail, group, , ends] = origin === null ? ["", "", "", null, false] : origins[origin];
     const cells = columns.map((column, i) => {
       const [first, end] = spans[i];
@@ -192,7 +201,7 @@ export class RosettaView implements View {
           { ...said, class: "gap" },
           origin === null ? "" : elsewhere[i] ? "at another place" : "no counterpart",
         );
-      return h("td", said, ...column.lines.slice(first, end).map((line) => this.line(column.language, line)));
+      return h("td", said, ...column.lines.slice(first, end).map((line) => this.makeLine(column.language, line)));
     });
     const isNamed = label !== "" || detail !== "";
     const name = h(
@@ -204,7 +213,7 @@ export class RosettaView implements View {
     return h("tr", origin === null ? {} : { "data-origin": origin }, name, ...cells);
   }
 
-  private line(language: string, [text, row, origins]: RosettaLine): HTMLElement {
+  private makeLine(language: string, [text, row, origins]: RosettaLine): HTMLElement {
     const indent = text.length - text.trimStart().length;
     const parts = tokenize(language, text.trimStart()).map(([kind, part]) =>
       kind === "" ? part : h("span", { class: `t-${kind}` }, part),
@@ -220,7 +229,7 @@ export class RosettaView implements View {
 
   // *** hover and selection ***
 
-  private originAt(event: Event): number | null {
+  private findOrigin(event: Event): number | null {
     const row = (event.target as Element | null)?.closest?.<HTMLElement>("tr[data-origin]");
     return row === null || row === undefined ? null : Number(row.dataset.origin);
   }
@@ -230,11 +239,11 @@ export class RosettaView implements View {
     return node === null ? [] : [node];
   }
 
-  private point(event: Event): void {
-    this.pointAt(this.originAt(event));
+  private onPointer(event: Event): void {
+    this.markOrigin(this.findOrigin(event));
   }
 
-  private pointAt(origin: number | null): void {
+  private markOrigin(origin: number | null): void {
     if (origin === this.pointed) return;
     this.pointed = origin;
     this.store.hover(this.nodesOf(origin));
@@ -244,16 +253,16 @@ export class RosettaView implements View {
   private choose(event: Event): void {
     const target = event.target as Element | null;
     if ((getSelection()?.toString() ?? "") !== "" || target?.closest("select, button") != null) return;
-    const origin = this.originAt(event);
+    const origin = this.findOrigin(event);
     const nodes = this.nodesOf(origin);
     if (nodes.length === 0) return;
     this.store.select(nodes);
     const gap = target?.closest<HTMLTableCellElement>("td.gap");
-    if (gap != null) this.reveal(gap.cellIndex, origin!);
+    if (gap != null) this.scrollTo(gap.cellIndex, origin!);
   }
 
   /** Scrolls to the first corresponding line of a column. */
-  private reveal(column: number, origin: number): void {
+  private scrollTo(column: number, origin: number): void {
     const found = this.lines.find(
       ({ element, origins }) => origins.includes(origin) && element.closest("td")!.cellIndex === column,
     );

@@ -1,15 +1,15 @@
 // The result of a command about a rule: its firings with their verdicts, and the kernels that changed.
 
 import { button, h, tab, tabList } from "../dom";
-import { withDigests } from "../digests";
+import { addDigests } from "../digests";
 import { count, languageName } from "../format";
 import { baseText, ratioText, timeText } from "../tuner/times";
 import { type LineChange, compareLines } from "../lines";
 import type { Branch, KernelVariant, RuleFiring, Trace } from "../model";
 import type { Store } from "../store";
-import { around, lineRow } from "../tuner/listing";
+import { keepChanges, makeLine } from "../tuner/listing";
 import { codeBlock } from "../views/steptext";
-import { counterexample, verdictTag } from "../views/verdict";
+import { makeCounterexample, makeVerdictTag } from "../views/verdict";
 
 const KINDS = new Set(["InsertRule", "DisableRule", "FireRule", "SkipFiring"]);
 const MOST_FIRINGS = 80;
@@ -39,7 +39,7 @@ export function titleOf({ command }: Branch): string {
 }
 
 /** `step`: opens the branch as a trace of its own, at a firing. */
-export function branchView(store: Store, branch: Branch, step: (firing: RuleFiring | null) => void): HTMLElement {
+export function makeBranchView(store: Store, branch: Branch, step: (firing: RuleFiring | null) => void): HTMLElement {
   const firings = firingsOf(branch);
   return h(
     "section",
@@ -47,23 +47,23 @@ export function branchView(store: Store, branch: Branch, step: (firing: RuleFiri
     h(
       "p",
       { class: branch.status === "failed" ? "note tuner-complaint" : "note" },
-      branch.status === "failed" ? branch.reason : summary(branch),
+      branch.status === "failed" ? branch.reason : writeSummary(branch),
     ),
-    store.ask === null ? null : stepping(store, branch, step),
-    ...firings.slice(0, MOST_FIRINGS).map((one) => firingRow(store, one, step)),
+    store.ask === null ? null : makeStepButton(store, branch, step),
+    ...firings.slice(0, MOST_FIRINGS).map((one) => makeFiringRow(store, one, step)),
     firings.length > MOST_FIRINGS
       ? h("p", { class: "note faint" }, `and ${count(firings.length - MOST_FIRINGS, "firing")} more`)
       : null,
-    ...branch.kernels.map((variant) => kernelView(store.index.trace, variant)),
+    ...branch.kernels.map((variant) => makeKernelView(store.index.trace, variant)),
     branch.rule_text === ""
       ? null
       : h("details", {}, h("summary", {}, "The rule at that time"), codeBlock(branch.rule_text)),
-    store.ask === null ? stepping(store, branch, step) : null,
+    store.ask === null ? makeStepButton(store, branch, step) : null,
   );
 }
 
 /** Creates the button that opens the branch step by step; Python computes its steps. */
-function stepping(
+function makeStepButton(
   { ask }: Store,
   { id, kernels, firings, status }: Branch,
   step: (firing: null) => void,
@@ -85,7 +85,7 @@ function stepping(
   );
 }
 
-function summary({ firings, kernels }: Branch): string {
+function writeSummary({ firings, kernels }: Branch): string {
   const wrong = firings.filter(({ verdict }) => verdict === "differs").length;
   const words =
     wrong > 0
@@ -96,10 +96,10 @@ function summary({ firings, kernels }: Branch): string {
   return `${words}; ${kernels.length === 0 ? "no kernel changed" : `${count(kernels.length, "kernel")} changed`}.`;
 }
 
-function firingRow(store: Store, one: RuleFiring, step: (firing: RuleFiring) => void): HTMLElement {
+function makeFiringRow(store: Store, one: RuleFiring, step: (firing: RuleFiring) => void): HTMLElement {
   const { trace } = store.index;
   const stage = trace.stages.find(({ name, kernel }) => name === one.stage && kernel === one.kernel);
-  const node = withDigests(trace.nodes).find(({ digest }) => digest !== "" && one.node.startsWith(digest));
+  const node = addDigests(trace.nodes).find(({ digest }) => digest !== "" && one.node.startsWith(digest));
   const go = (): void => {
     if (stage !== undefined) store.go({ stage: stage.id, step: 0, graph: "uops" });
     if (node !== undefined) store.select([node.id]);
@@ -127,14 +127,14 @@ function firingRow(store: Store, one: RuleFiring, step: (firing: RuleFiring) => 
     one.verdict === "differs"
       ? one.was === ""
         ? h("p", { class: "note" }, one.says)
-        : counterexample(one.inputs, one.was, one.has_become)
+        : makeCounterexample(one.inputs, one.was, one.has_become)
       : null;
   const there =
     store.ask === null ? null : button("step", "This firing among the steps of its branch", () => step(one), "quiet");
-  return h("div", { class: "rules-place", title: one.says }, head, verdictTag(one.verdict), there, says);
+  return h("div", { class: "rules-place", title: one.says }, head, makeVerdictTag(one.verdict), there, says);
 }
 
-function kernelView(trace: Trace, variant: KernelVariant): HTMLElement {
+function makeKernelView(trace: Trace, variant: KernelVariant): HTMLElement {
   const { kernel, name, verdict, note } = variant;
   const [was, now, ratio] = [baseText(variant), timeText(variant), ratioText(variant)];
   const isUntimed = note.startsWith("not timed"); // the kernel is valid
@@ -149,13 +149,13 @@ function kernelView(trace: Trace, variant: KernelVariant): HTMLElement {
   );
   const one = h("details", { class: "rules-kernel" }, head);
   one.addEventListener("toggle", () => {
-    if (one.open && one.childElementCount === 1) one.append(difference(trace, variant));
+    if (one.open && one.childElementCount === 1) one.append(makeDifference(trace, variant));
   });
   return one;
 }
 
 /** Returns the source compared with that of the capture. */
-function difference(trace: Trace, variant: KernelVariant): HTMLElement {
+function makeDifference(trace: Trace, variant: KernelVariant): HTMLElement {
   const captured = trace.programs.filter(({ kernel }) => kernel === variant.kernel);
   const languages = WANTED.filter(
     (one) =>
@@ -165,10 +165,10 @@ function difference(trace: Trace, variant: KernelVariant): HTMLElement {
   const draw = (language: string): void => {
     const before = captured.find((one) => one.language === language)!.lines.map(({ text }) => text);
     const after = variant.listings.find((one) => one.language === language)!.lines;
-    const changes: (LineChange | null)[] = around(compareLines(before, [...after]));
+    const changes: (LineChange | null)[] = keepChanges(compareLines(before, [...after]));
     const tabs = languages.map((one) => tab(one, languageName(one), one === language, () => draw(one)));
     const lines = changes.map((change) =>
-      change === null ? h("div", { class: "tuner-gap", "aria-hidden": "true" }, "⋯") : lineRow(change, language),
+      change === null ? h("div", { class: "tuner-gap", "aria-hidden": "true" }, "⋯") : makeLine(change, language),
     );
     body.replaceChildren(
       h("div", { class: "bar" }, tabList("Listings", ...tabs)),

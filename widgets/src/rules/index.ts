@@ -7,12 +7,12 @@ import { count, paragraphs } from "../format";
 import type { Branch, RuleFiring } from "../model";
 import type { Change, Store, View } from "../store";
 import { codeBlock } from "../views/steptext";
-import { counterexample, verdictTag } from "../views/verdict";
+import { makeCounterexample, makeVerdictTag } from "../views/verdict";
 import { type Command, type WhatIf, whatIfOf } from "../whatif";
-import { workingParts } from "../working";
-import { branchView, firingsOf, isAboutRules, titleOf } from "./branch";
+import { makeProgress } from "../working";
+import { makeBranchView, firingsOf, isAboutRules, titleOf } from "./branch";
 import type { RuleMatch, RuleRow } from "../requests";
-import { recordedRules } from "./rows";
+import { listRecordedRules } from "./rows";
 import { stepThrough } from "./stepping";
 
 const MOST_PLACES = 60;
@@ -66,8 +66,8 @@ export class RulesView implements View {
 
   constructor(private readonly store: Store) {
     this.whatIf = whatIfOf(store.index);
-    this.rows = recordedRules(store.index.trace);
-    this.stop = this.whatIf.listen(() => this.heard());
+    this.rows = listRecordedRules(store.index.trace);
+    this.stop = this.whatIf.listen(() => this.onProgress());
     this.search.addEventListener("input", () => this.drawList());
     this.draft.value = EXAMPLE;
     this.draft.addEventListener("keydown", (event) => this.onKey(event));
@@ -81,15 +81,15 @@ export class RulesView implements View {
     this.known = this.branches.length;
     this.branch = this.branches.at(-1)?.id ?? null;
     this.draw();
-    setTimeout(() => this.wake());
+    setTimeout(() => this.requestFirst());
   }
 
   update(change: Change): void {
-    if (change.cursor) this.wake();
+    if (change.cursor) this.requestFirst();
   }
 
   /** Sends the first request when the panel becomes visible. */
-  private wake(): void {
+  private requestFirst(): void {
     if (this.element.offsetParent === null) return; // another panel is open
     if (!this.asked) void this.askRules();
     void this.askHere();
@@ -104,17 +104,17 @@ export class RulesView implements View {
   }
 
   /** Called when a command makes progress or ends. */
-  private heard(): void {
+  private onProgress(): void {
     const isNew = this.branches.length > this.known;
     if (isNew) this.branch = this.branches.at(-1)!.id;
     if (this.branches.length !== this.known) void this.askRules();
     this.known = this.branches.length;
     this.draw();
-    if (isNew) this.reveal();
+    if (isNew) this.scrollToResult();
   }
 
   /** Scrolls to the result of the selected command. */
-  private reveal(): HTMLElement | null {
+  private scrollToResult(): HTMLElement | null {
     const row = this.body.querySelector<HTMLElement>(":scope > [aria-current]");
     if (row !== null) this.body.scrollTop += row.getBoundingClientRect().top - this.body.getBoundingClientRect().top;
     return row;
@@ -204,7 +204,7 @@ export class RulesView implements View {
     if (key !== `${cursor.stage} ${this.store.cursor.step}` || cursor !== this.store.cursor) return;
     const found = await ask({ ask: "check", stage: stage.id, step: cursor.step }).catch(() => null);
     if (found !== null && cursor === this.store.cursor)
-      replaceChildren(this.here, where, " ", verdictTag(found.status), ` ${found.says}`);
+      replaceChildren(this.here, where, " ", makeVerdictTag(found.status), ` ${found.says}`);
   }
 
   private do(command: Command, text: string): void {
@@ -225,13 +225,13 @@ export class RulesView implements View {
     const tried = this.branches;
     replaceChildren(
       this.body,
-      row === undefined || this.whatIf.send === null ? this.invitation() : null,
-      ...(row === undefined ? [] : this.about(row)),
+      row === undefined || this.whatIf.send === null ? this.makeInvitation() : null,
+      ...(row === undefined ? [] : this.describeRule(row)),
       tried.length === 0 ? null : h("h5", {}, "Tried"),
       ...tried.flatMap((branch) => [
-        this.triedRow(branch),
+        this.makeTriedRow(branch),
         branch.id === this.branch
-          ? branchView(this.store, branch, (firing) => void this.stepThrough(branch, firing))
+          ? makeBranchView(this.store, branch, (firing) => void this.stepThrough(branch, firing))
           : null,
       ]),
     );
@@ -243,7 +243,7 @@ export class RulesView implements View {
     const working = this.whatIf.working ?? (this.loading ? loading : null);
     const parts =
       working !== null
-        ? workingParts(this.whatIf, working)
+        ? makeProgress(this.whatIf, working)
         : complaint === ""
           ? []
           : [h("span", { class: "tuner-complaint" }, complaint)];
@@ -279,7 +279,7 @@ export class RulesView implements View {
     );
   }
 
-  private invitation(): HTMLElement {
+  private makeInvitation(): HTMLElement {
     const live = this.whatIf.send !== null;
     if (live && this.whatIf.inPage) {
       const add = button(
@@ -303,7 +303,7 @@ export class RulesView implements View {
     return h("div", {}, h("p", { class: "note" }, text), live ? codeBlock(EXAMPLE) : null);
   }
 
-  private about(row: RuleRow): (Element | null)[] {
+  private describeRule(row: RuleRow): (Element | null)[] {
     const live = this.whatIf.send !== null && this.whatIf.working === null;
     const { places } = this;
     const list = Array.isArray(places) ? places : [];
@@ -408,11 +408,15 @@ export class RulesView implements View {
         h("span", { class: "faint" }, "→"),
         h("span", { class: "come" }, after),
       ),
-      verdictTag(verdict.status),
+      makeVerdictTag(verdict.status),
       live ? fire : null,
       verdict.counterexample === null
         ? null
-        : counterexample(verdict.counterexample.inputs, verdict.counterexample.before, verdict.counterexample.after),
+        : makeCounterexample(
+            verdict.counterexample.inputs,
+            verdict.counterexample.before,
+            verdict.counterexample.after,
+          ),
     );
   }
 
@@ -436,13 +440,13 @@ export class RulesView implements View {
     );
   }
 
-  private triedRow(branch: Branch): HTMLElement {
+  private makeTriedRow(branch: Branch): HTMLElement {
     const firings = firingsOf(branch);
     const wrong = firings.filter(({ verdict }) => verdict === "differs").length;
     const choose = (): void => {
       this.branch = branch.id;
       this.draw();
-      this.reveal()?.focus({ preventScroll: true });
+      this.scrollToResult()?.focus({ preventScroll: true });
     };
     const worst =
       branch.status === "failed"
@@ -460,7 +464,7 @@ export class RulesView implements View {
       "button",
       { type: "button", class: "event", "aria-current": branch.id === this.branch ? "step" : null, onclick: choose },
       h("b", {}, titleOf(branch)),
-      worst === "" ? null : verdictTag(worst),
+      worst === "" ? null : makeVerdictTag(worst),
       h(
         "span",
         { class: "faint" },

@@ -4,7 +4,7 @@ import type { Trace } from "../model";
 import type { RuleRow } from "../requests";
 
 /** Returns the rules that fired in a trace, the most frequent first. */
-export function recordedRules(trace: Trace): RuleRow[] {
+export function listRecordedRules(trace: Trace): RuleRow[] {
   const passes = new Map<number, Set<string>>();
   const firings = new Map<number, number>();
   for (const stage of trace.stages) {

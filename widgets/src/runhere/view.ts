@@ -38,16 +38,16 @@ export class RunHere {
     const act = isRunning
       ? button("Stop", "Stops the worker", state.end)
       : button(state === undefined ? "Run here" : "Run again", title, () => this.run(one));
-    const row = h("div", { class: "run-row" }, kernelName(kernel), act, ...this.said(one, state));
+    const row = h("div", { class: "run-row" }, kernelName(kernel), act, ...this.describeState(one, state));
     replaceChildren(
       this.element,
       head,
       row,
-      ...(state?.is === "done" ? [h("p", { class: "note" }, this.measured(one, state.outcome))] : []),
+      ...(state?.is === "done" ? [h("p", { class: "note" }, this.describeMeasurement(one, state.outcome))] : []),
     );
   }
 
-  private said(one: Runnable, state: State | undefined): (HTMLElement | string)[] {
+  private describeState(one: Runnable, state: State | undefined): (HTMLElement | string)[] {
     if (state === undefined)
       return [h("span", { class: "note" }, `${count(fromBase64(one.wasm).length, "byte")} of WebAssembly`)];
     if (state.is === "running") return [h("span", { class: "note" }, "running …")];
@@ -62,11 +62,11 @@ export class RunHere {
         { class: "num" },
         `quartiles ${duration(low)} – ${duration(high)}, n ${state.outcome.times_us.length}${against}`,
       ),
-      checked(state.outcome),
+      describeCheck(state.outcome),
     ];
   }
 
-  private measured(one: Runnable, { calls }: Outcome): string {
+  private describeMeasurement(one: Runnable, { calls }: Outcome): string {
     const fed = one.inputs === undefined ? "generated numbers (0, 1, 2 … 96, repeated)" : "the inputs of the capture";
     const each = calls === 1 ? "one call" : `${count(calls, "call")} in a row`;
     return `One thread, vectors of 16 bytes, on ${fed}, warm; each sample is ${each}, by the clock of the page.`;
@@ -110,7 +110,7 @@ export function quartiles(times: readonly number[]): { low: number; median: numb
   return { low: at(0.25), median: at(0.5), high: at(0.75) };
 }
 
-function checked({ compared, differing, largest }: Outcome): HTMLElement {
+function describeCheck({ compared, differing, largest }: Outcome): HTMLElement {
   const count = compared.toLocaleString("en-US");
   if (compared === 0) return h("span", { class: "note" }, "no result to compare with");
   if (differing > 0)

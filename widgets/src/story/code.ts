@@ -5,7 +5,15 @@ import { count, languageName, truncate } from "../format";
 import { humanName } from "../kernels";
 import type { KernelInfo } from "../model";
 import type { Store } from "../store";
-import { type InnerLoop, type Listing, type LoopLine, type Role, type Shown, foldedTo, innerLoop } from "./innerloop";
+import {
+  type InnerLoop,
+  type Listing,
+  type LoopLine,
+  type Role,
+  type Shown,
+  foldLines,
+  findInnerLoop,
+} from "./innerloop";
 import { type Page, bold, code } from "./page";
 
 const TONE: Record<Role["kind"], string> = {
@@ -46,7 +54,7 @@ export class CodePage implements Page {
     private readonly kernel: KernelInfo,
     private readonly open: (step: number) => void,
   ) {
-    this.loop = innerLoop(store.index, kernel.id);
+    this.loop = findInnerLoop(store.index, kernel.id);
     this.element.append(
       this.python,
       h("div", { class: "listings" }, this.left, this.ribbons, this.right),
@@ -89,7 +97,7 @@ export class CodePage implements Page {
 
   private fill(pane: HTMLElement, { language, first, last, lines }: Listing, rows: number): void {
     const { store, kernel } = this;
-    const shown = foldedTo(lines, rows);
+    const shown = foldLines(lines, rows);
     const least = Math.min(...lines.map(({ text }) => text.length - text.trimStart().length));
     const elements = shown.map((line: Shown) => {
       if ("fold" in line)

@@ -36,10 +36,10 @@ const FREE = new Set(["CONST", "DEFINE_GLOBAL", "DEFINE_VAR", "RANGE", "INDEX", 
 const LOAD = 4; // number of operations with the cost of a load or store
 
 /** Returns the most consequential firings, the best first, at most one per rule and (if possible) per pass. */
-export function consequential(index: TraceIndex, most = 3): Firing[] {
+export function chooseConsequential(index: TraceIndex, most = 3): Firing[] {
   const best = new Map<number, Firing>();
   for (const kernel of index.trace.kernels) {
-    for (const firing of ofKernel(index, kernel)) {
+    for (const firing of firingsIn(index, kernel)) {
       const known = best.get(firing.rule.id);
       if (known === undefined || firing.score > known.score) best.set(firing.rule.id, firing);
     }
@@ -56,7 +56,7 @@ export function consequential(index: TraceIndex, most = 3): Firing[] {
   return chosen.sort((a, b) => a.stage.id - b.stage.id || a.at - b.at);
 }
 
-function ofKernel(index: TraceIndex, kernel: KernelInfo): Firing[] {
+function firingsIn(index: TraceIndex, kernel: KernelInfo): Firing[] {
   const { trace } = index;
   const stages = trace.stages.filter((stage) => stage.kernel === kernel.id);
   const seen = new Map<number, number>();
@@ -67,10 +67,10 @@ function ofKernel(index: TraceIndex, kernel: KernelInfo): Firing[] {
       const times = (seen.get(step.rule) ?? 0) + 1;
       seen.set(step.rule, times);
       if (times > SAMPLES) return;
-      found.push({ stage, at: i + 1, step, rule: trace.rules[step.rule], kernel, ...difference(index, step) });
+      found.push({ stage, at: i + 1, step, rule: trace.rules[step.rule], kernel, ...countDifference(index, step) });
     });
   }
-  const final = finalNodes(index, kernel);
+  const final = findFinalNodes(index, kernel);
   const share = shareOf(index, kernel);
   return found.map(({ kinds, fresh, ...one }) => {
     const reach = reachOf(index, [one.step.after, ...fresh], kernel.id, final);
@@ -82,7 +82,7 @@ function ofKernel(index: TraceIndex, kernel: KernelInfo): Firing[] {
 }
 
 /** Returns the difference of two sides: loads and stores count more; loops, constants and addresses do not count. */
-function difference(index: TraceIndex, { before, after }: Step): Difference {
+function countDifference(index: TraceIndex, { before, after }: Step): Difference {
   const { trace } = index;
   const [a, b] = [new Set(index.reachable([before])), new Set(index.reachable([after]))];
   const weight = (id: number): number => {
@@ -102,7 +102,7 @@ function difference(index: TraceIndex, { before, after }: Step): Difference {
 }
 
 /** Returns the UOps of the executed program. */
-function finalNodes(index: TraceIndex, kernel: KernelInfo): Set<number> {
+function findFinalNodes(index: TraceIndex, kernel: KernelInfo): Set<number> {
   const program = index.programsOf(kernel.id).find(({ language }) => language === "uops");
   return new Set(program?.lines.flatMap(({ nodes }) => nodes) ?? []);
 }

@@ -38,29 +38,29 @@ const RIGHT = ["asm", "ptx", "amdgcn", "wat", "llvm-opt", "llvm"];
 const LEFT = ["c", "cuda", "opencl", "hip", "metal", "wgsl", "python", "llvm", "uops"];
 
 /** Returns the loop of a kernel with most of its work; null for a kernel without listings. */
-export function innerLoop(index: TraceIndex, kernel: number): InnerLoop | null {
+export function findInnerLoop(index: TraceIndex, kernel: number): InnerLoop | null {
   const programs = index.programsOf(kernel);
   const pick = (languages: readonly string[], not?: Program): Program | undefined =>
     languages.flatMap((language) => programs.find((one) => one.language === language && one !== not) ?? [])[0];
   const right = pick(RIGHT) ?? pick(LEFT);
   if (right === undefined) return null;
   const left = pick(LEFT, right) ?? null;
-  const roleOf = roles(index, kernel);
-  const range = rangeIn(index, right);
+  const roleOf = findRoles(index, kernel);
+  const range = chooseRange(index, right);
   const lines = linesOf(right, range, roleOf);
   const nodes = new Set(lines.flatMap((line) => line.nodes));
-  const other = left === null ? null : linesOf(left, nearest(left, nodes), roleOf);
+  const other = left === null ? null : linesOf(left, findNearest(left, nodes), roleOf);
   const known = new Map<string, Role>();
   for (const { role } of [...(other ?? []), ...lines]) if (role !== null) known.set(role.key, role);
   const order: Role["kind"][] = ["address", "load", "other load", "arithmetic", "store", "loop"];
   return {
-    left: left === null || other === null || other.length === 0 ? null : listing(left, other),
-    right: listing(right, lines),
+    left: left === null || other === null || other.length === 0 ? null : makeListing(left, other),
+    right: makeListing(right, lines),
     roles: [...known.values()].sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind)),
   };
 }
 
-function listing({ language }: Program, lines: LoopLine[]): Listing {
+function makeListing({ language }: Program, lines: LoopLine[]): Listing {
   return { language, first: (lines[0]?.at ?? 0) + 1, last: (lines.at(-1)?.at ?? 0) + 1, lines };
 }
 
@@ -72,15 +72,15 @@ function linesOf(program: Program, [from, to]: readonly [number, number], roleOf
 }
 
 /** Returns the loops of a listing by their first and last line. */
-export function loopsIn(program: Program): [number, number][] {
+export function findLoops(program: Program): [number, number][] {
   const texts = program.lines.map(({ text }) => text);
-  if (program.language === "python") return blocks(texts, /^\s*for .*:$/);
-  if (["asm", "ptx", "amdgcn", "llvm", "llvm-opt"].includes(program.language)) return jumps(texts);
-  return braces(texts);
+  if (program.language === "python") return findBlocks(texts, /^\s*for .*:$/);
+  if (["asm", "ptx", "amdgcn", "llvm", "llvm-opt"].includes(program.language)) return findJumps(texts);
+  return findBraces(texts);
 }
 
 /** Returns the ranges from a label to a later jump to it. */
-function jumps(texts: readonly string[]): [number, number][] {
+function findJumps(texts: readonly string[]): [number, number][] {
   const label = new Map<string, number>();
   const found: [number, number][] = [];
   texts.forEach((text, at) => {
@@ -99,7 +99,7 @@ function jumps(texts: readonly string[]): [number, number][] {
   return found;
 }
 
-function braces(texts: readonly string[]): [number, number][] {
+function findBraces(texts: readonly string[]): [number, number][] {
   const found: [number, number][] = [];
   const open: (number | null)[] = [];
   texts.forEach((text, at) => {
@@ -113,7 +113,7 @@ function braces(texts: readonly string[]): [number, number][] {
   return found;
 }
 
-function blocks(texts: readonly string[], head: RegExp): [number, number][] {
+function findBlocks(texts: readonly string[], head: RegExp): [number, number][] {
   const indent = (text: string): number => text.length - text.trimStart().length;
   return texts.flatMap((text, at): [number, number][] => {
     if (!head.test(text)) return [];
@@ -123,18 +123,18 @@ function blocks(texts: readonly string[], head: RegExp): [number, number][] {
   });
 }
 
-function innermost(loops: readonly [number, number][]): [number, number][] {
+function keepInnermost(loops: readonly [number, number][]): [number, number][] {
   return loops.filter(([a, b]) => !loops.some(([c, d]) => c >= a && d <= b && (c !== a || d !== b)));
 }
 
 /** Returns the innermost loop with the most arithmetic and loads; without loops, all lines with nodes. */
-function rangeIn(index: TraceIndex, program: Program): [number, number] {
+function chooseRange(index: TraceIndex, program: Program): [number, number] {
   const work = ([from, to]: [number, number]): number =>
     program.lines.slice(from, to + 1).reduce((sum, { nodes }) => {
       const ops = nodes.map((id) => index.node(id).op);
       return sum + (ops.includes("MULACC") ? 3 : nodes.some((id) => isWork(index.node(id))) ? 1 : 0);
     }, 0);
-  const best = innermost(loopsIn(program)).sort((a, b) => work(b) - work(a))[0];
+  const best = keepInnermost(findLoops(program)).sort((a, b) => work(b) - work(a))[0];
   if (best !== undefined && work(best) > 0) return best;
   const made = program.lines.flatMap(({ nodes }, at) => (nodes.length > 0 && nodes.length < 12 ? [at] : []));
   return [made[0] ?? 0, made.at(-1) ?? program.lines.length - 1];
@@ -145,12 +145,12 @@ function isWork({ group, op, dtype }: Node): boolean {
 }
 
 /** Returns the loop of another listing with the same nodes. */
-function nearest(program: Program, nodes: ReadonlySet<number>): [number, number] {
+function findNearest(program: Program, nodes: ReadonlySet<number>): [number, number] {
   const shared = ([from, to]: [number, number]): number => {
     const own = new Set(program.lines.slice(from, to + 1).flatMap((line) => line.nodes));
     return [...own].filter((id) => nodes.has(id)).length;
   };
-  const best = innermost(loopsIn(program)).sort((a, b) => shared(b) - shared(a))[0];
+  const best = keepInnermost(findLoops(program)).sort((a, b) => shared(b) - shared(a))[0];
   if (best !== undefined && shared(best) > 0) return best;
   const made = program.lines.flatMap((line, at) =>
     line.nodes.length < 12 && line.nodes.some((id) => nodes.has(id)) ? [at] : [],
@@ -161,7 +161,7 @@ function nearest(program: Program, nodes: ReadonlySet<number>): [number, number]
 type Roles = (nodes: readonly number[], text: string) => Role | null;
 
 /** Returns the kind of each line, by the most specific of its UOps. */
-function roles(index: TraceIndex, kernel: number): Roles {
+function findRoles(index: TraceIndex, kernel: number): Roles {
   const buffers: string[] = [];
   const bufferOf = (id: number): string => {
     const seen = new Set([id]);
@@ -207,7 +207,7 @@ function roles(index: TraceIndex, kernel: number): Roles {
 }
 
 /** Returns at most `most` lines: in the middle, lines like their neighbors are folded. */
-export function foldedTo(lines: readonly LoopLine[], most: number): Shown[] {
+export function foldLines(lines: readonly LoopLine[], most: number): Shown[] {
   if (lines.length <= most) return [...lines];
   const head = Math.ceil((most - 1) * 0.6);
   const tail = Math.max(1, most - 1 - head);

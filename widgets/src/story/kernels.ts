@@ -6,11 +6,11 @@ import { humanName } from "../kernels";
 import type { Decision, KernelInfo } from "../model";
 import type { TraceIndex } from "../provenance";
 import type { Store } from "../store";
-import { type OpGraph, computing, opGraph } from "./ops";
+import { type OpGraph, listComputing, buildOpGraph } from "./ops";
 import { type Page, bold, code } from "./page";
-import { type Room, type Size, columnsOf, fitted } from "./placing";
+import { type Room, type Size, columnsOf, fitBoxes } from "./placing";
 import { Scene, type SceneEdge, type SceneFrame, type SceneNode, type SceneState } from "./scene";
-import { SIZES, drawable, squeezed, stateOf } from "./tensors";
+import { SIZES, makeDrawable, squeezeSizes, stateOf } from "./tensors";
 
 const HEAD = 46; // height of a frame's heading
 const PAD = 14;
@@ -61,7 +61,7 @@ export function cutsOf(index: TraceIndex, graph: OpGraph): Cut[] {
           kind: "cut",
           title: `Cut after ${name(one.node)}`,
           number: numberOf(one) || `${bytes(size(one.node))} stored`,
-          text: sentence(one.reason, size(one.node)),
+          text: writeSentence(one.reason, size(one.node)),
         }),
       ),
     ...kept.map(
@@ -70,7 +70,7 @@ export function cutsOf(index: TraceIndex, graph: OpGraph): Cut[] {
         kind: "kept",
         title: `Not cut: ${name(one.node)}`,
         number: "", // the sentence contains the size of the row
-        text: capital(`${one.reason}. The operation needs no kernel of its own.`),
+        text: capitalize(`${one.reason}. The operation needs no kernel of its own.`),
       }),
     ),
   ];
@@ -82,7 +82,7 @@ export function cutsOf(index: TraceIndex, graph: OpGraph): Cut[] {
         kind: "fused",
         title: `Not cut: ${name(one.node)}`,
         number: numberOf(one),
-        text: capital(`${one.reason}.`),
+        text: capitalize(`${one.reason}.`),
       });
   }
   return cards.slice(0, MOST_CARDS);
@@ -93,21 +93,21 @@ function numberOf({ compared }: Decision): string {
     compared.find((one) => one.over && /times/.test(one.what)) ?? compared.find((one) => /times/.test(one.what));
   return over === undefined
     ? ""
-    : `computed ${over.value === 1 ? "once" : `${plain(over.value)} times`}${over.over ? `, limit ${plain(over.bound)}` : ""}`;
+    : `computed ${over.value === 1 ? "once" : `${formatPlain(over.value)} times`}${over.over ? `, limit ${formatPlain(over.bound)}` : ""}`;
 }
 
 /** "393", "1.5", "4". */
-function plain(value: number): string {
+function formatPlain(value: number): string {
   return figures(value)
     .replace(/(\.\d*?)0+$/, "$1")
     .replace(/\.$/, "");
 }
 
-function sentence(reason: string, size: number): string {
-  return `${capital(reason)}. Stored once instead: ${bytes(size)}.`;
+function writeSentence(reason: string, size: number): string {
+  return `${capitalize(reason)}. Stored once instead: ${bytes(size)}.`;
 }
 
-function capital(text: string): string {
+function capitalize(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
@@ -140,7 +140,7 @@ export class KernelsPage implements Page {
   private readonly sizes = new ResizeObserver(() => this.layOut());
 
   constructor(private readonly store: Store) {
-    this.graph = opGraph(store.index);
+    this.graph = buildOpGraph(store.index);
     this.cuts = cutsOf(store.index, this.graph);
     replaceChildren(
       this.cards,
@@ -170,11 +170,11 @@ export class KernelsPage implements Page {
   private layOut(): void {
     const room = { width: this.stage.clientWidth, height: this.stage.clientHeight };
     if (room.width < 50) return;
-    const drawn = drawable(this.graph, room);
+    const drawn = makeDrawable(this.graph, room);
     this.whole = drawn.groups.length === this.graph.ops.length ? stateOf(drawn) : null;
     this.framed =
-      (this.whole === null ? null : framed(this.store.index, this.graph, room)) ??
-      boxed(this.store.index, this.graph, room);
+      (this.whole === null ? null : placeInFrames(this.store.index, this.graph, room)) ??
+      placeBoxes(this.store.index, this.graph, room);
     this.scene.resize(room.width, Math.max(room.height, this.framed.height));
     this.draw(0);
   }
@@ -211,7 +211,7 @@ export class KernelsPage implements Page {
       earlier.size === 0
         ? ""
         : ` ${count(earlier.size, "kernel")} more compute${earlier.size === 1 ? "s" : ""} inputs first.`;
-    const all = computing(this.graph).length;
+    const all = listComputing(this.graph).length;
     const number = kernels.length === 1 ? "one kernel" : count(kernels.length, "kernel");
     const start = [`${count(all, "operation")} become${all === 1 ? "s" : ""} `, bold(number), ".", first];
     const cut = this.cuts[step - 2];
@@ -241,17 +241,17 @@ function ownKernels(index: TraceIndex): KernelInfo[] {
 }
 
 /** Places every operation in the frame of its kernel, the frames in execution order; null if there is no room. */
-function framed(index: TraceIndex, graph: OpGraph, room: Room): Laid | null {
+function placeInFrames(index: TraceIndex, graph: OpGraph, room: Room): Laid | null {
   for (const bands of [1, 9]) {
     for (const size of SIZES) {
-      const found = framedAt(index, graph, room, size, bands);
+      const found = placeInFramesAt(index, graph, room, size, bands);
       if (found !== null) return found;
     }
   }
   return null;
 }
 
-function framedAt(index: TraceIndex, graph: OpGraph, room: Room, size: Size, most: number): Laid | null {
+function placeInFramesAt(index: TraceIndex, graph: OpGraph, room: Room, size: Size, most: number): Laid | null {
   const kernels = ownKernels(index);
   const kernelOf = graph.ops.map(({ id, kind }) => (kind === "input" ? undefined : index.firstKernelOf.get(id)));
   const frames: (SceneFrame & { kernel: KernelInfo; own: number[]; columns: number[]; rows: number[] })[] = [];
@@ -285,7 +285,7 @@ function framedAt(index: TraceIndex, graph: OpGraph, room: Room, size: Size, mos
       rows,
     });
   }
-  return arranged(frames, graph, room, size, most);
+  return arrangeFrames(frames, graph, room, size, most);
 }
 
 function hueOf(kernel: number): number {
@@ -294,7 +294,7 @@ function hueOf(kernel: number): number {
 
 type Block = SceneFrame & { own: number[]; columns: number[]; rows: number[] };
 
-function arranged(frames: Block[], graph: OpGraph, room: Room, size: Size, most: number): Laid | null {
+function arrangeFrames(frames: Block[], graph: OpGraph, room: Room, size: Size, most: number): Laid | null {
   const gap = Math.max(34, size.gapX);
   const inputs = graph.ops.map((op, i) => ({ op, i })).filter(({ op }) => op.kind === "input");
   const inputSize = { w: Math.min(size.w, 84), h: Math.min(size.h, 46) };
@@ -338,7 +338,7 @@ function arranged(frames: Block[], graph: OpGraph, room: Room, size: Size, most:
     const step = wide === 0 ? 0 : (frame.w - 2 * PAD - size.w) / wide;
     frame.own.forEach((op, i) => {
       const { label, shape, kind, size: dims, code: text } = graph.ops[op];
-      const numbers = squeezed(dims);
+      const numbers = squeezeSizes(dims);
       const inner = frame.h - HEAD - PAD;
       const rows = counts[frame.columns[i]];
       nodes.push({
@@ -361,12 +361,12 @@ function arranged(frames: Block[], graph: OpGraph, room: Room, size: Size, most:
   }
   placeInputs(inputs, graph, nodes, inputSize, room);
   const edges = graph.ops.flatMap(({ sources }, i): SceneEdge[] =>
-    sources.map(({ op, view }) => ({ from: `n${op}`, to: `n${i}`, cls: cls(view, op, i, frames) })),
+    sources.map(({ op, view }) => ({ from: `n${op}`, to: `n${i}`, cls: chooseClass(view, op, i, frames) })),
   );
   return { state: { nodes, edges, frames }, height: total };
 }
 
-function cls(view: string, from: number, to: number, frames: readonly Block[]): string {
+function chooseClass(view: string, from: number, to: number, frames: readonly Block[]): string {
   const frame = (op: number): Block | undefined => frames.find(({ own }) => own.includes(op));
   const [a, b] = [frame(from), frame(to)];
   return a !== undefined && b !== undefined && a !== b ? "cut" : view === "" ? "" : "view";
@@ -407,7 +407,7 @@ function placeInputs(
 }
 
 /** Returns one box per kernel, if there is no room for their operations. */
-function boxed(index: TraceIndex, graph: OpGraph, room: Room): Laid {
+function placeBoxes(index: TraceIndex, graph: OpGraph, room: Room): Laid {
   const { trace } = index;
   const kernels = ownKernels(index);
   const writer = new Map<number, number>();
@@ -418,11 +418,12 @@ function boxed(index: TraceIndex, graph: OpGraph, room: Room): Laid {
     return [...new Set(from)];
   });
   const place =
-    fitted(sources, room, BOXES) ?? fitted(sources, { ...room, height: Number.POSITIVE_INFINITY }, BOXES.slice(-1))!;
+    fitBoxes(sources, room, BOXES) ??
+    fitBoxes(sources, { ...room, height: Number.POSITIVE_INFINITY }, BOXES.slice(-1))!;
   const { size, at } = place;
   const letters = Math.floor((size.w - 12) / 6.9);
   const nodes = kernels.map((kernel, i): SceneNode => {
-    const own = computing(graph).filter(({ id }) => index.firstKernelOf.get(id) === kernel.id).length;
+    const own = listComputing(graph).filter(({ id }) => index.firstKernelOf.get(id) === kernel.id).length;
     const what = own === 0 ? "" : `${count(own, "operation")} → `;
     const lines = [`${what}${bytes(kernel.bytes_written)}`, kernel.name];
     return {

@@ -112,7 +112,7 @@ interface Row {
 }
 
 /** Returns the lines of a nest with keys that stay equal from step to step. */
-export function keyed(nest: readonly Pick<NestLine, "depth" | "text" | "kind">[]): Row[] {
+export function addKeys(nest: readonly Pick<NestLine, "depth" | "text" | "kind">[]): Row[] {
   const seen = new Map<string, number>();
   return nest.map(({ depth, text, kind }) => {
     const name =
@@ -148,7 +148,7 @@ export class LoopsPage implements Page {
     private readonly changed: () => void,
   ) {
     this.element.append(this.cards, this.nest, h("div", { class: "tile-side" }, this.picture));
-    this.take(this.stored() ?? this.plain());
+    this.take(this.findStored() ?? this.makePlainSteps());
     void this.ask();
     this.sizes.observe(this.nest);
   }
@@ -157,7 +157,7 @@ export class LoopsPage implements Page {
     return this.kernel.same_as ?? this.kernel.id;
   }
 
-  private stored(): OptSteps | undefined {
+  private findStored(): OptSteps | undefined {
     const { responses } = this.store;
     const kernel = this.owner;
     const timed = responses.get({ ask: "opt steps", kernel, timed: true });
@@ -170,7 +170,7 @@ export class LoopsPage implements Page {
   }
 
   /** Returns the final kernel alone, which a trace has without Python. */
-  private plain(): OptSteps {
+  private makePlainSteps(): OptSteps {
     const { index } = this.store;
     const run = index.runOf(this.kernel.id);
     const nest = nestOf(index, this.kernel).map((line) => ({
@@ -258,7 +258,7 @@ export class LoopsPage implements Page {
     const timed = this.groups.find(({ step }) => step.samples > 0);
     const note =
       timed === undefined
-        ? this.untimedNote()
+        ? this.makeUntimedNote()
         : h(
             "p",
             { class: "faint" },
@@ -269,7 +269,7 @@ export class LoopsPage implements Page {
   }
 
   /** How a page gets the times of the kernel before its last opt. */
-  private untimedNote(): HTMLElement | null {
+  private makeUntimedNote(): HTMLElement | null {
     if (this.groups.length < 2 || this.isWaiting || this.store.ask !== null) return null;
     const call = `view.kernels[${this.kernel.id}].opt_steps()`;
     return h("p", { class: "faint" }, "Times of all steps: call ", code(call), " before you save the page.");
@@ -294,8 +294,8 @@ export class LoopsPage implements Page {
   private draw(ms: number): void {
     if (this.nest.clientHeight === 0) return;
     const { index } = this.store;
-    const now = keyed(this.groups[this.step].step.nest);
-    const previous = this.step > 0 ? keyed(this.groups[this.step - 1].step.nest) : [];
+    const now = addKeys(this.groups[this.step].step.nest);
+    const previous = this.step > 0 ? addKeys(this.groups[this.step - 1].step.nest) : [];
     const known = new Map(previous.map((row) => [row.key, row.text]));
     const tall = Math.max(19, Math.min(31, (this.nest.clientHeight - 14) / Math.max(1, now.length)));
     const deepest = Math.max(...now.map(({ depth }) => depth));
@@ -319,7 +319,7 @@ export class LoopsPage implements Page {
       const shown = index.withNames(text, this.owner);
       replaceChildren(
         row,
-        h("span", { class: "text", title: shown }, ...coloured(shown)),
+        h("span", { class: "text", title: shown }, ...colourText(shown)),
         kind === "" ? null : h("span", { class: `axis-tag axis-${kind}`, title: AXIS_WORDS[kind] ?? "" }, kind),
       );
       row.style.height = `${tall}px`;
@@ -361,7 +361,7 @@ export class LoopsPage implements Page {
     const [across, down] = [Math.ceil(columns / tile.tileColumns), Math.ceil(rows / tile.tileRows)];
     const done = s("path", { class: "done" });
     const box = s("rect", { class: "now", width: tileW, height: tileH });
-    const lanes = s("path", { class: "lanes", d: laneLines(tile, tileW, tileH) });
+    const lanes = s("path", { class: "lanes", d: drawLaneLines(tile, tileW, tileH) });
     const put = (at: number): void => {
       const [row, column] = [Math.floor(at / across), at % across];
       const [left, top] = [x + Math.min(w - tileW, column * stepW), y + Math.min(tall - tileH, row * stepH)];
@@ -450,7 +450,7 @@ export class LoopsPage implements Page {
   }
 }
 
-function laneLines(tile: Tile, w: number, tall: number): string {
+function drawLaneLines(tile: Tile, w: number, tall: number): string {
   const across = Math.round(tile.tileColumns / Math.max(1, tile.lanes));
   if (tile.lanes < 2 || tile.tileRows * across > 128) return "";
   const lines: string[] = [];
@@ -459,7 +459,7 @@ function laneLines(tile: Tile, w: number, tall: number): string {
   return lines.join("");
 }
 
-function coloured(text: string): Child[] {
+function colourText(text: string): Child[] {
   return text
     .split(/\b(for|in|range)\b/)
     .map((part) => (/^(for|in|range)$/.test(part) ? h("span", { class: "keyword" }, part) : part));

@@ -145,13 +145,13 @@ function scopeName(trace: Trace, id: number): string {
 function shortOf(one: Expression, all: readonly Expression[]): string {
   if (one.text.startsWith(GRADIENT)) return one.text;
   const heads = all.filter(
-    (other) => other !== one && inside(other.frame, one.frame) && one.text.startsWith(other.text),
+    (other) => other !== one && isInside(other.frame, one.frame) && one.text.startsWith(other.text),
   );
   const longest = heads.reduce((best, { text }) => (text.length > best.length ? text : best), "");
   return one.text.slice(longest.length).trim() || one.text;
 }
 
-function inside(inner: Frame | null, outer: Frame | null): boolean {
+function isInside(inner: Frame | null, outer: Frame | null): boolean {
   if (inner?.span == null || outer?.span == null || inner.source !== outer.source) return false;
   const [a, b] = [inner.span, outer.span];
   const after = a[0] > b[0] || (a[0] === b[0] && a[1] >= b[1]);
@@ -160,7 +160,7 @@ function inside(inner: Frame | null, outer: Frame | null): boolean {
 }
 
 /** Returns the graph of operations, with views on its edges and constants in the labels. */
-export function opGraph(index: TraceIndex): OpGraph {
+export function buildOpGraph(index: TraceIndex): OpGraph {
   const { trace } = index;
   const expressions = expressionsOf(index);
   const expressionOf = new Map(expressions.flatMap(({ id, nodes }) => nodes.map((node) => [node, id] as const)));
@@ -177,14 +177,14 @@ export function opGraph(index: TraceIndex): OpGraph {
     if (all.length > 0 && all.every(({ id }) => before.has(id))) continue; // another node represents it
     if (inputs.has(node.id)) {
       opOf.set(node.id, ops.length);
-      ops.push(inputFrom(trace, node));
+      ops.push(makeInput(trace, node));
     }
     if (before.has(node.id)) continue;
     if (node.group === "movement" || node.group === "const" || joined.has(node.id)) continue;
     const parts = [...joined].filter(([, into]) => into === node.id).map(([id]) => id);
     opOf.set(node.id, ops.length);
     for (const id of parts) opOf.set(id, ops.length);
-    ops.push(opFrom(index, node, parts, expressionOf.get(node.id) ?? null));
+    ops.push(makeOp(index, node, parts, expressionOf.get(node.id) ?? null));
   }
   for (const op of ops) {
     if (op.kind === "input") continue;
@@ -193,7 +193,7 @@ export function opGraph(index: TraceIndex): OpGraph {
     for (const id of op.nodes) {
       for (const src of trace.nodes[id].src) {
         if (own.has(src)) continue;
-        const { base, view } = through(trace, src, own, inputs);
+        const { base, view } = followViews(trace, src, own, inputs);
         const from = base === null ? undefined : opOf.get(base);
         if (from === undefined || ops[from] === op || seen.has(from)) continue;
         seen.add(from);
@@ -230,7 +230,7 @@ function beforeOf(lazy: readonly Node[]): Set<number> {
 }
 
 /** Returns a lazy input as an ordinary input. */
-function inputFrom(trace: Trace, node: Node): Op {
+function makeInput(trace: Trace, node: Node): Op {
   let named = node;
   while (named.name === "" && named.group === "movement") named = trace.nodes[named.src[0]];
   return {
@@ -246,15 +246,15 @@ function inputFrom(trace: Trace, node: Node): Op {
   };
 }
 
-function opFrom({ trace }: TraceIndex, node: Node, parts: readonly number[], expression: number | null): Op {
+function makeOp({ trace }: TraceIndex, node: Node, parts: readonly number[], expression: number | null): Op {
   const inner = parts.map((id) => trace.nodes[id].op);
   const kind = node.group === "buffer" ? "input" : node.group === "reduce" ? "reduce" : "alu";
   return {
     id: node.id,
     label: kind === "input" ? node.name || "input" : labelOf(trace, node, inner),
     code: [...inner, node.op].join(", "),
-    shape: shapeWords(kind === "input" ? viewedShape(trace, node) : node.shape),
-    size: (kind === "input" ? viewedShape(trace, node) : node.shape) ?? [],
+    shape: shapeWords(kind === "input" ? findViewedShape(trace, node) : node.shape),
+    size: (kind === "input" ? findViewedShape(trace, node) : node.shape) ?? [],
     kind,
     nodes: [...parts, node.id],
     expression,
@@ -263,7 +263,7 @@ function opFrom({ trace }: TraceIndex, node: Node, parts: readonly number[], exp
 }
 
 /** Returns the shape of a buffer in the user's Python; in memory it may be a row. */
-function viewedShape(trace: Trace, buffer: Node): Node["shape"] {
+function findViewedShape(trace: Trace, buffer: Node): Node["shape"] {
   const named = trace.nodes.find(
     ({ op, src, name }) => op === "RESHAPE" && src[0] === buffer.id && name === buffer.name,
   );
@@ -303,7 +303,7 @@ function reduceLabel(trace: Trace, node: Node): string {
 }
 
 /** Returns the operations that compute a value; every page of the story counts these. */
-export function computing({ ops }: OpGraph): Op[] {
+export function listComputing({ ops }: OpGraph): Op[] {
   return ops.filter(({ kind }) => kind !== "input");
 }
 
@@ -312,7 +312,7 @@ export const COUNTED =
   "An operation computes values. A view is another way to index the same memory. A constant stands in the code.";
 
 /** Follows views down to the node with the values; also returns the views as text. */
-function through(
+function followViews(
   trace: Trace,
   id: number,
   own: ReadonlySet<number>,
@@ -367,7 +367,7 @@ export interface Group {
 }
 
 /** Returns one group per operation. */
-export function singles({ ops }: OpGraph): Group[] {
+export function groupSingly({ ops }: OpGraph): Group[] {
   return ops.map(({ label, shape, kind, sources, size, code }, i) => ({
     label,
     sub: shape,
@@ -380,12 +380,12 @@ export function singles({ ops }: OpGraph): Group[] {
 }
 
 /** Returns the operations grouped by the user's expression; an input with one reader is named in its group. */
-export function byExpression({ ops, expressions }: OpGraph, most: number): Group[] {
+export function groupByExpression({ ops, expressions }: OpGraph, most: number): Group[] {
   const keyOf = (op: Op): string => {
     if (op.expression === null) return "input";
     return expressions.length > most ? `line ${lineOf(expressions[op.expression])}` : `e ${op.expression}`;
   };
-  return gathered(ops, keyOf, (op) => {
+  return gather(ops, keyOf, (op) => {
     const one = expressions[op.expression!];
     return expressions.length > most && one.frame !== null ? `line ${one.frame.line}: ${one.call}` : one.short;
   });
@@ -396,7 +396,7 @@ function lineOf({ frame }: Expression): string {
 }
 
 /** Returns groups without cycles: operations of one key are in one group only if no other group is between them. */
-function gathered(ops: readonly Op[], keyOf: (op: Op) => string, name: (op: Op) => string): Group[] {
+function gather(ops: readonly Op[], keyOf: (op: Op) => string, name: (op: Op) => string): Group[] {
   const groups: Group[] = [];
   const groupOf = new Map<number, number>();
   const depth: number[] = [];

@@ -30,7 +30,7 @@ export function code(text: string): HTMLElement {
 }
 
 /** Returns a list as text: "a, b and c". */
-export function listed(parts: readonly string[]): string {
+export function joinList(parts: readonly string[]): string {
   return parts.length < 2 ? (parts[0] ?? "") : `${parts.slice(0, -1).join(", ")} and ${parts[parts.length - 1]}`;
 }
 

@@ -33,7 +33,7 @@ export function columnsOf(sources: readonly (readonly number[])[]): number[] {
 }
 
 /** Returns the order in each column: by the mean position of a node's inputs and readers. */
-function ordered(sources: readonly (readonly number[])[], columns: readonly number[]): number[][] {
+function orderColumns(sources: readonly (readonly number[])[], columns: readonly number[]): number[][] {
   const last = Math.max(-1, ...columns);
   const lists: number[][] = Array.from({ length: last + 1 }, () => []);
   columns.forEach((column, i) => lists[column].push(i));
@@ -70,13 +70,13 @@ export function heightOf({ size, at }: Placed): number {
  * at the
  * top.
  */
-export function placed(
+export function placeBoxes(
   sources: readonly (readonly number[])[],
   room: Room,
   size: Size,
   mostRows = Number.POSITIVE_INFINITY,
 ): Placed | null {
-  const lists = ordered(sources, columnsOf(sources));
+  const lists = orderColumns(sources, columnsOf(sources));
   const most = Math.floor((room.width + size.gapX) / (size.w + size.gapX));
   if (most < 1 || lists.length === 0) return null;
   const rows = Math.ceil(lists.length / most);
@@ -109,10 +109,10 @@ export function placed(
  * Returns the placement with the largest boxes that fit, in one row of columns if possible; null if the smallest do
  * not fit.
  */
-export function fitted(sources: readonly (readonly number[])[], room: Room, sizes: readonly Size[]): Placed | null {
+export function fitBoxes(sources: readonly (readonly number[])[], room: Room, sizes: readonly Size[]): Placed | null {
   for (const rows of [1, Number.POSITIVE_INFINITY]) {
     for (const size of sizes) {
-      const found = placed(sources, room, size, rows);
+      const found = placeBoxes(sources, room, size, rows);
       if (found !== null) return found;
     }
   }

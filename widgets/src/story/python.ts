@@ -3,8 +3,8 @@
 import { type Child, h, replaceChildren, s } from "../dom";
 import { count, truncate } from "../format";
 import type { Store } from "../store";
-import { COUNTED, type Expression, type Op, type OpGraph, computing, opGraph } from "./ops";
-import { type Page, bold, code, listed, tone } from "./page";
+import { COUNTED, type Expression, type Op, type OpGraph, listComputing, buildOpGraph } from "./ops";
+import { type Page, bold, code, joinList, tone } from "./page";
 
 const MOST_CARDS = 9;
 const MOST_LINES = 9;
@@ -24,7 +24,7 @@ interface Line {
  * Returns the lines of the program with the own part of each expression; for a single line, only parts that create
  * operations.
  */
-export function programLines(graph: OpGraph, sources: readonly { text: string }[]): Line[] {
+export function listProgramLines(graph: OpGraph, sources: readonly { text: string }[]): Line[] {
   const spans = graph.expressions.filter(({ frame }) => frame !== null);
   const keys = new Map<string, Expression[]>();
   for (const one of spans) {
@@ -41,16 +41,16 @@ export function programLines(graph: OpGraph, sources: readonly { text: string }[
     // the widest first, so that an inner expression keeps its own characters
     const wide = [...own].sort((a, b) => widthOf(b, line, text) - widthOf(a, line, text));
     for (const one of wide) {
-      const [from, to] = columnsIn(one, line, text);
+      const [from, to] = findColumns(one, line, text);
       for (let i = from; i < to; i += 1) if (text[i] !== " ") owner[i] = one.id;
     }
     const [from, to] =
-      places.length === 1 ? trimmed(text, owner) : [text.length - text.trimStart().length, text.length];
+      places.length === 1 ? trimToOperations(text, owner) : [text.length - text.trimStart().length, text.length];
     return { number: line, pieces: piecesOf(text, owner, from, to) };
   });
 }
 
-function columnsIn({ frame }: Expression, line: number, text: string): [number, number] {
+function findColumns({ frame }: Expression, line: number, text: string): [number, number] {
   const span = frame!.span;
   if (span === null) return [text.length - text.trimStart().length, text.length];
   const [first, from, last, to] = span;
@@ -58,12 +58,12 @@ function columnsIn({ frame }: Expression, line: number, text: string): [number, 
 }
 
 function widthOf(one: Expression, line: number, text: string): number {
-  const [from, to] = columnsIn(one, line, text);
+  const [from, to] = findColumns(one, line, text);
   return to - from;
 }
 
 /** Returns the range from the first to the last character that creates operations, with matching brackets. */
-function trimmed(text: string, owner: readonly (number | null)[]): [number, number] {
+function trimToOperations(text: string, owner: readonly (number | null)[]): [number, number] {
   let from = owner.findIndex((id) => id !== null);
   const to = owner.findLastIndex((id) => id !== null) + 1;
   const open = (): number => {
@@ -114,7 +114,7 @@ export class PythonPage implements Page {
 
   constructor(private readonly store: Store) {
     const { trace } = store.index;
-    this.graph = opGraph(store.index);
+    this.graph = buildOpGraph(store.index);
     const own = this.graph.expressions.map((expression) => ({
       expression,
       ops: this.graph.ops.filter((op) => op.expression === expression.id && op.kind !== "input"),
@@ -123,11 +123,11 @@ export class PythonPage implements Page {
     const shown = [...chosen].sort((a, b) => b.ops.length - a.ops.length).slice(0, MOST_CARDS);
     this.cards = chosen
       .filter((one) => shown.includes(one))
-      .map((one, i) => ({ ...one, element: this.card(one.expression, one.ops, i) }));
+      .map((one, i) => ({ ...one, element: this.makeCard(one.expression, one.ops, i) }));
     const rest = chosen.length - this.cards.length;
-    const lines = programLines(this.graph, trace.sources);
+    const lines = listProgramLines(this.graph, trace.sources);
     const shownLines = lines.slice(0, MOST_LINES);
-    const rows = shownLines.map(({ number, pieces }) => this.line(number, pieces, lines.length > 1));
+    const rows = shownLines.map(({ number, pieces }) => this.makeLine(number, pieces, lines.length > 1));
     const more =
       lines.length > shownLines.length
         ? h("p", { class: "faint" }, `and ${count(lines.length - shownLines.length, "more line")}`)
@@ -150,7 +150,7 @@ export class PythonPage implements Page {
     return Math.max(1, this.cards.length);
   }
 
-  private line(number: number, pieces: readonly Piece[], numbered: boolean): HTMLElement {
+  private makeLine(number: number, pieces: readonly Piece[], numbered: boolean): HTMLElement {
     const parts = pieces.map(({ text, expression }) => {
       const at = this.cards.findIndex((card) => card.expression.id === expression);
       if (at < 0) return h("span", {}, text);
@@ -170,7 +170,7 @@ export class PythonPage implements Page {
     return h("div", { class: "program-line" }, numbered ? h("u", {}, String(number)) : null, ...parts);
   }
 
-  private card(expression: Expression, ops: readonly Op[], at: number): HTMLElement {
+  private makeCard(expression: Expression, ops: readonly Op[], at: number): HTMLElement {
     const { trace } = this.store.index;
     const views = expression.nodes.filter((id) => trace.nodes[id].group === "movement").length;
     const constants = expression.nodes.filter((id) => trace.nodes[id].group === "const").length;
@@ -254,9 +254,9 @@ export class PythonPage implements Page {
     const what = lines === 1 ? "This line builds " : `These ${lines} lines build `;
     const others =
       rest.length > 0
-        ? ` ${lines === 1 ? "It also builds" : "They also build"} ${listed(rest)}, which compute${views + constants === 1 ? "s" : ""} nothing.`
+        ? ` ${lines === 1 ? "It also builds" : "They also build"} ${joinList(rest)}, which compute${views + constants === 1 ? "s" : ""} nothing.`
         : "";
-    const own = computing(this.graph);
+    const own = listComputing(this.graph);
     const foreign = own.filter(({ expression }) => expression === null).length;
     const from = foreign > 0 ? `, ${foreign} of them without a line here` : "";
     const at = this.cards[step];

@@ -5,10 +5,10 @@ import { count, grouped, truncate } from "../format";
 import { humanName } from "../kernels";
 import type { Node } from "../model";
 import type { Store } from "../store";
-import { type Firing, consequential, ruleWords, tells } from "./consequence";
+import { type Firing, chooseConsequential, ruleWords, tells } from "./consequence";
 import { type Page, bold } from "./page";
-import { type Room, fitted, heightOf } from "./placing";
-import { Scene, type SceneNode, type SceneState, legend } from "./scene";
+import { type Room, fitBoxes, heightOf } from "./placing";
+import { Scene, type SceneNode, type SceneState, makeLegend } from "./scene";
 
 const MOST_NODES = 11;
 const SIZES = [
@@ -73,8 +73,8 @@ export class RewritesPage implements Page {
     private readonly store: Store,
     private readonly open: (step: number) => void,
   ) {
-    this.firings = consequential(store.index);
-    const key = legend([
+    this.firings = chooseConsequential(store.index);
+    const key = makeLegend([
       ["match", "matched by the rule"],
       ["new", "created by the rule"],
       ["alu", "unchanged"],
@@ -119,13 +119,13 @@ export class RewritesPage implements Page {
     const room = { width: this.stage.clientWidth, height: this.stage.clientHeight };
     const firing = this.firings[Math.floor(this.step / 2)];
     if (room.width < 50 || firing === undefined) return;
-    const { height, ...state } = this.state(firing, this.step % 2 === 1, room);
+    const { height, ...state } = this.drawSide(firing, this.step % 2 === 1, room);
     this.scene.resize(room.width, Math.max(room.height, height));
     this.scene.set(state, ms);
   }
 
   /** Returns one side of a firing and the height that it needs; nodes that the other side lacks are marked. */
-  private state({ step }: Firing, isAfter: boolean, room: Room): SceneState & { height: number } {
+  private drawSide({ step }: Firing, isAfter: boolean, room: Room): SceneState & { height: number } {
     const { index } = this.store;
     const [own, other] = isAfter ? [step.after, step.before] : [step.before, step.after];
     const elsewhere = new Set(index.reachable([other]));
@@ -133,14 +133,15 @@ export class RewritesPage implements Page {
     const place = new Map(shown.map((id, i) => [id, i]));
     const sources = shown.map((id) => [...new Set(index.node(id).src)].flatMap((src) => place.get(src) ?? []));
     const found =
-      fitted(sources, room, SIZES) ?? fitted(sources, { ...room, height: Number.POSITIVE_INFINITY }, SIZES.slice(-1));
+      fitBoxes(sources, room, SIZES) ??
+      fitBoxes(sources, { ...room, height: Number.POSITIVE_INFINITY }, SIZES.slice(-1));
     if (found === null) return { nodes: [], edges: [], height: 0 };
     const { size, at } = found;
     const letters = Math.floor((size.w - 10) / 6.9);
     const nodes = shown.map((id, i): SceneNode => {
       const node = index.node(id);
       const mark = elsewhere.has(id) ? "" : isAfter ? " new" : " match";
-      const { label, sub } = wordsOf(node, this.names(node));
+      const { label, sub } = wordsOf(node, this.nameNode(node));
       return {
         id: `u${id}`,
         x: at[i][0],
@@ -157,7 +158,7 @@ export class RewritesPage implements Page {
     return { nodes, edges, height: heightOf(found) };
   }
 
-  private names(node: Node): string {
+  private nameNode(node: Node): string {
     const firing = this.firings[Math.floor(this.step / 2)];
     return this.store.index.withNames(node.label, firing.kernel.same_as ?? firing.kernel.id);
   }
@@ -199,7 +200,7 @@ export class RewritesPage implements Page {
     const which = this.firings.length === 1 ? "This one changes" : `These ${this.firings.length} change`;
     return [
       bold("A rule replaces a part of the program by an equivalent one."),
-      ` Rules fired ${times(firings)} on the way from loops to machine operations. ${which} the most.`,
+      ` Rules fired ${formatTimes(firings)} on the way from loops to machine operations. ${which} the most.`,
     ];
   }
 
@@ -214,7 +215,7 @@ export class RewritesPage implements Page {
   }
 }
 
-function times(number: number): string {
+function formatTimes(number: number): string {
   return number === 1 ? "once" : `${grouped(number)} times`;
 }
 

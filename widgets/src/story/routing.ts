@@ -45,50 +45,50 @@ export class Ways {
   between(from: string, to: string): Way | null {
     const [a, b] = [this.boxes.get(from), this.boxes.get(to)];
     if (a === undefined || b === undefined) return null;
-    const direct = curve(a, b);
+    const direct = drawCurve(a, b);
     const isHit = (box: Area): boolean =>
-      box !== a && box !== b && direct.points.some((point) => inside(point, box, 1));
+      box !== a && box !== b && direct.points.some((point) => isInside(point, box, 1));
     if (![...this.boxes.values(), ...this.others].some(isHit)) return direct;
     this.grid ??= new Grid([...this.boxes.values()], this.others, this.room);
-    const corners = this.grid.way(a, b, from, to);
-    return corners === null ? direct : rounded(corners);
+    const corners = this.grid.findWay(a, b, from, to);
+    return corners === null ? direct : roundCorners(corners);
   }
 }
 
-function inside([x, y]: Point, box: Area, clear: number): boolean {
+function isInside([x, y]: Point, box: Area, clear: number): boolean {
   return Math.abs(x - box.x) < box.w / 2 + clear && Math.abs(y - box.y) < box.h / 2 + clear;
 }
 
 /** Returns a curve between the facing sides of two boxes. */
-function curve(from: Area, to: Area): Way {
+function drawCurve(from: Area, to: Area): Way {
   const { x: ax, y: ay, w: aw, h: ah } = from;
   const { x: bx, y: by, w: bw, h: bh } = to;
   if (bx - bw / 2 > ax + aw / 2 + 6) {
     const [x1, x2] = [ax + aw / 2, bx - bw / 2 - 1];
     const m = Math.max(14, (x2 - x1) * 0.5);
-    return bezier([x1, ay], [x1 + m, ay], [x2 - m, by], [x2, by], (x1 + x2) / 2, (ay + by) / 2 - 6);
+    return drawBezier([x1, ay], [x1 + m, ay], [x2 - m, by], [x2, by], (x1 + x2) / 2, (ay + by) / 2 - 6);
   }
   if (Math.abs(by - ay) < (ah + bh) / 2) {
     const up = Math.min(ay - ah / 2, by - bh / 2) - 16;
-    return bezier([ax, ay - ah / 2], [ax, up], [bx, up], [bx, by - bh / 2 - 1], (ax + bx) / 2, up);
+    return drawBezier([ax, ay - ah / 2], [ax, up], [bx, up], [bx, by - bh / 2 - 1], (ax + bx) / 2, up);
   }
   const down = by > ay ? 1 : -1;
   const [y1, y2] = [ay + (down * ah) / 2, by - down * (bh / 2 + 1)];
   const m = Math.max(12, Math.abs(y2 - y1) * 0.5) * down;
-  return bezier([ax, y1], [ax, y1 + m], [bx, y2 - m], [bx, y2], (ax + bx) / 2 + 4, (y1 + y2) / 2);
+  return drawBezier([ax, y1], [ax, y1 + m], [bx, y2 - m], [bx, y2], (ax + bx) / 2 + 4, (y1 + y2) / 2);
 }
 
-function bezier(a: Point, b: Point, c: Point, d: Point, x: number, y: number): Way {
+function drawBezier(a: Point, b: Point, c: Point, d: Point, x: number, y: number): Way {
   const points = Array.from({ length: SAMPLES }, (_, i): Point => {
     const t = i / (SAMPLES - 1);
     const u = 1 - t;
     const at = (k: 0 | 1): number => u ** 3 * a[k] + 3 * u * u * t * b[k] + 3 * u * t * t * c[k] + t ** 3 * d[k];
     return [at(0), at(1)];
   });
-  return { d: `M${text(a)}C${text(b)} ${text(c)} ${text(d)}`, x, y, points };
+  return { d: `M${pointText(a)}C${pointText(b)} ${pointText(c)} ${pointText(d)}`, x, y, points };
 }
 
-function text([x, y]: Point): string {
+function pointText([x, y]: Point): string {
   return `${x.toFixed(1)} ${y.toFixed(1)}`;
 }
 
@@ -142,21 +142,21 @@ class Grid {
    * null for
    * none.
    */
-  way(from: Area, to: Area, source: string, target: string): Point[] | null {
-    const starts = this.doors(from, 1);
-    const ends = this.doors(to, -1);
-    const found = this.cheapest(starts, ends, source, target);
+  findWay(from: Area, to: Area, source: string, target: string): Point[] | null {
+    const starts = this.listDoors(from, 1);
+    const ends = this.listDoors(to, -1);
+    const found = this.findCheapest(starts, ends, source, target);
     if (found === null) return null;
     const [first, last] = [found[0], found[found.length - 1]];
     const side = (doors: readonly Door[], [x, y]: Point): Point =>
-      doors.find(({ at }) => this.point(at)[0] === x && this.point(at)[1] === y)!.side;
-    return straightened([side(starts, first), ...found, side(ends, last)]);
+      doors.find(({ at }) => this.pointOf(at)[0] === x && this.pointOf(at)[1] === y)!.side;
+    return straighten([side(starts, first), ...found, side(ends, last)]);
   }
 
   /**
    * Returns the points where a route may leave a box (1) or enter it (-1): on the side along the graph, below, above.
    */
-  private doors({ x, y, w, h }: Area, along: 1 | -1): Door[] {
+  private listDoors({ x, y, w, h }: Area, along: 1 | -1): Door[] {
     const near = (lines: readonly number[], value: number): number =>
       lines.reduce((best, one, i) => (Math.abs(one - value) < Math.abs(lines[best] - value) ? i : best), 0);
     const gap = LANES[0];
@@ -167,14 +167,14 @@ class Grid {
     ];
     return all.flatMap(([side, out, direction, cost]) => {
       const at = near(this.ys, out[1]) * this.xs.length + near(this.xs, out[0]);
-      const [px, py] = this.point(at);
+      const [px, py] = this.pointOf(at);
       if (Math.hypot(px - out[0], py - out[1]) > 1) return [];
       return [{ side: direction === 0 ? ([side[0], py] as const) : ([px, side[1]] as const), at, direction, cost }];
     });
   }
 
   /** Runs Dijkstra over the crossings of lanes; a state is a crossing and the direction of arrival. */
-  private cheapest(starts: readonly Door[], ends: readonly Door[], source: string, target: string): Point[] | null {
+  private findCheapest(starts: readonly Door[], ends: readonly Door[], source: string, target: string): Point[] | null {
     const wide = this.xs.length;
     const cost = new Map<number, number>();
     const before = new Map<number, number>();
@@ -203,7 +203,7 @@ class Grid {
         if (piece < 0 || next >= wide * this.ys.length) continue;
         if (turn === 0 && Math.floor(next / wide) !== Math.floor(at / wide)) continue;
         if (this.free[turn][piece] === 0) continue;
-        const [a, b] = [this.point(at), this.point(next)];
+        const [a, b] = [this.pointOf(at), this.pointOf(next)];
         const length = Math.abs(b[0] - a[0]) + Math.abs(b[1] - a[1]);
         const bend = turn === direction ? 0 : BEND;
         const total = sofar + length + bend + (this.isForeign(turn, piece, source, target) ? CROWDED : 0);
@@ -214,10 +214,10 @@ class Grid {
         push(queue, [total, reached]);
       }
     }
-    return best === null ? null : this.traced(best[1], before, source, target);
+    return best === null ? null : this.traceBack(best[1], before, source, target);
   }
 
-  private point(at: number): Point {
+  private pointOf(at: number): Point {
     return [this.xs[at % this.xs.length], this.ys[Math.floor(at / this.xs.length)]];
   }
 
@@ -226,12 +226,12 @@ class Grid {
     return (this.used[turn].get(piece) ?? []).some(([a, b]) => a !== source && b !== target);
   }
 
-  private traced(end: number, before: ReadonlyMap<number, number>, source: string, target: string): Point[] {
+  private traceBack(end: number, before: ReadonlyMap<number, number>, source: string, target: string): Point[] {
     const points: Point[] = [];
     let last: number | null = null;
     for (let state: number | undefined = end; state !== undefined; state = before.get(state)) {
       const at = state >> 1;
-      points.unshift(this.point(at));
+      points.unshift(this.pointOf(at));
       if (last !== null) {
         const turn = Math.abs(last - at) === 1 ? 0 : 1;
         const piece = Math.min(last, at);
@@ -269,7 +269,7 @@ function pop(queue: [number, number][]): [number, number] {
 }
 
 /** Removes the points in the middle of straight segments. */
-function straightened(points: readonly Point[]): Point[] {
+function straighten(points: readonly Point[]): Point[] {
   return points.filter((point, i) => {
     const [a, b] = [points[i - 1], points[i + 1]];
     if (a === undefined || b === undefined) return true;
@@ -281,8 +281,8 @@ function straightened(points: readonly Point[]): Point[] {
 }
 
 /** Returns a route through corners, each rounded; the label is on the longest horizontal segment. */
-function rounded(points: readonly Point[]): Way {
-  let d = `M${text(points[0])}`;
+function roundCorners(points: readonly Point[]): Way {
+  let d = `M${pointText(points[0])}`;
   const apart = (a: Point, b: Point): number => Math.hypot(b[0] - a[0], b[1] - a[1]);
   const towards = (a: Point, b: Point, far: number): Point => {
     const all = apart(a, b) || 1;
@@ -291,10 +291,10 @@ function rounded(points: readonly Point[]): Way {
   points.forEach((point, i) => {
     const [a, b] = [points[i - 1], points[i + 1]];
     if (a === undefined) return;
-    if (b === undefined) d += `L${text(point)}`;
+    if (b === undefined) d += `L${pointText(point)}`;
     else {
       const radius = Math.min(CORNER, apart(a, point) / 2, apart(point, b) / 2);
-      d += `L${text(towards(point, a, radius))}Q${text(point)} ${text(towards(point, b, radius))}`;
+      d += `L${pointText(towards(point, a, radius))}Q${pointText(point)} ${pointText(towards(point, b, radius))}`;
     }
   });
   let best: [Point, Point] = [points[0], points[1]];
@@ -302,11 +302,11 @@ function rounded(points: readonly Point[]): Way {
     const level = Math.abs(points[i][1] - points[i - 1][1]) < 1 ? apart(points[i - 1], points[i]) : 0;
     if (level > Math.abs(best[1][0] - best[0][0])) best = [points[i - 1], points[i]];
   }
-  return { d, x: (best[0][0] + best[1][0]) / 2, y: best[0][1] - 6, points: sampled(points) };
+  return { d, x: (best[0][0] + best[1][0]) / 2, y: best[0][1] - 6, points: samplePoints(points) };
 }
 
 /** Returns equidistant points along a line with corners. */
-function sampled(points: readonly Point[]): Point[] {
+function samplePoints(points: readonly Point[]): Point[] {
   const lengths = points.slice(1).map((point, i) => Math.hypot(point[0] - points[i][0], point[1] - points[i][1]));
   const total = lengths.reduce((sum, one) => sum + one, 0) || 1;
   return Array.from({ length: SAMPLES }, (_, i): Point => {

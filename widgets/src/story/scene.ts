@@ -73,7 +73,7 @@ const mix = (a: number, b: number, t: number): number => a + (b - a) * t;
 
 let count = 0; // several explorers of a notebook share one document, and therefore the names of markers
 
-function nextMarker(): string {
+function nameMarker(): string {
   count += 1;
   return `story-arrow-${count}`;
 }
@@ -86,7 +86,7 @@ export class Scene {
   private readonly labels = s("g");
   private readonly drawn = new Map<string, Drawn>();
   private readonly joined = new Map<string, DrawnEdge>();
-  private readonly marker = nextMarker();
+  private readonly marker = nameMarker();
   private frame = 0;
   private room = { width: Number.POSITIVE_INFINITY, height: Number.POSITIVE_INFINITY };
   private places = ""; // the positions of the boxes for which the routes were computed
@@ -117,7 +117,7 @@ export class Scene {
     const boxes = new Set<string>();
     for (const frame of state.frames ?? []) {
       boxes.add(`f${frame.id}`);
-      this.enter(`f${frame.id}`, [frame.x, frame.y, frame.w, frame.h], () => frameElement(frame), this.frames);
+      this.enter(`f${frame.id}`, [frame.x, frame.y, frame.w, frame.h], () => makeFrame(frame), this.frames);
     }
     for (const node of state.nodes) {
       boxes.add(node.id);
@@ -249,7 +249,7 @@ function titleArea({ x, y, w, title, sub }: SceneFrame): Area {
   return { x: x + wide / 2, y: y + 21, w: wide, h: 34 };
 }
 
-function frameElement({ title, sub, hue }: SceneFrame): SVGGElement {
+function makeFrame({ title, sub, hue }: SceneFrame): SVGGElement {
   return s(
     "g",
     { class: "kernel-frame", style: `--hue:${hue}` },
@@ -294,7 +294,7 @@ function gridOf([rows, columns]: readonly [number, number], top: number): SVGEle
 }
 
 /** Returns the legend of a drawing: pairs of a class and a text. */
-export function legend(rows: readonly (readonly [cls: string, text: string])[]): HTMLElement {
+export function makeLegend(rows: readonly (readonly [cls: string, text: string])[]): HTMLElement {
   const items = rows.map(([cls, text]) =>
     h("li", {}, h("i", { class: `key ${cls}`, "aria-hidden": "true" }), h("span", {}, text)),
   );

@@ -4,10 +4,19 @@
 import { type Child, h, s } from "../dom";
 import { count, grouped, truncate } from "../format";
 import type { Store } from "../store";
-import { type Group, type OpGraph, type Product, byExpression, computing, opGraph, productOf, singles } from "./ops";
+import {
+  type Group,
+  type OpGraph,
+  type Product,
+  groupByExpression,
+  listComputing,
+  buildOpGraph,
+  productOf,
+  groupSingly,
+} from "./ops";
 import { type Page, bold } from "./page";
-import { type Placed, type Room, type Size, fitted } from "./placing";
-import { Scene, type SceneNode, type SceneState, legend } from "./scene";
+import { type Placed, type Room, type Size, fitBoxes } from "./placing";
+import { Scene, type SceneNode, type SceneState, makeLegend } from "./scene";
 
 export const SIZES: readonly Size[] = [
   { w: 116, h: 88, gapX: 50, gapY: 24 },
@@ -31,19 +40,19 @@ export interface Drawable {
   placed: Placed;
 }
 
-export function drawable(graph: OpGraph, room: Room): Drawable {
-  const each = singles(graph);
-  const found = fitted(sourcesOf(each), room, SIZES);
+export function makeDrawable(graph: OpGraph, room: Room): Drawable {
+  const each = groupSingly(graph);
+  const found = fitBoxes(sourcesOf(each), room, SIZES);
   if (found !== null) return { groups: each, placed: found };
   for (const most of [40, 0]) {
-    const groups = byExpression(graph, most);
-    const some = fitted(sourcesOf(groups), room, GROUP_SIZES);
+    const groups = groupByExpression(graph, most);
+    const some = fitBoxes(sourcesOf(groups), room, GROUP_SIZES);
     if (some !== null) return { groups, placed: some };
   }
-  const groups = byExpression(graph, 0);
+  const groups = groupByExpression(graph, 0);
   return {
     groups,
-    placed: fitted(sourcesOf(groups), { ...room, height: Number.POSITIVE_INFINITY }, GROUP_SIZES.slice(-1))!,
+    placed: fitBoxes(sourcesOf(groups), { ...room, height: Number.POSITIVE_INFINITY }, GROUP_SIZES.slice(-1))!,
   };
 }
 
@@ -56,7 +65,7 @@ export function stateOf({ groups, placed }: Drawable, marked: ReadonlySet<number
   const { size, at } = placed;
   const letters = Math.floor((size.w - 10) / LETTER);
   const nodes = groups.map((group, i): SceneNode => {
-    const dims = squeezed(group.size);
+    const dims = squeezeSizes(group.size);
     const hasGrid = size.h >= HAS_GRID;
     const grid = hasGrid && dims.length > 0 ? ([dims.at(-2) ?? 1, dims.at(-1)!] as const) : null;
     const isWhole = group.ops.length > 1 || size.h === 66 || size.h === 60 || size.h === 50;
@@ -90,7 +99,7 @@ export function stateOf({ groups, placed }: Drawable, marked: ReadonlySet<number
 }
 
 /** Returns the numeric sizes, without axes of one element if there are many axes. */
-export function squeezed(size: readonly (number | string)[]): number[] {
+export function squeezeSizes(size: readonly (number | string)[]): number[] {
   const numbers = size.map(Number).filter((one) => Number.isFinite(one));
   return numbers.length > 2 ? numbers.filter((one) => one !== 1) : numbers;
 }
@@ -120,28 +129,28 @@ export class TensorsPage implements Page {
   private readonly sizes = new ResizeObserver(() => this.layOut());
 
   constructor(store: Store) {
-    this.graph = opGraph(store.index);
+    this.graph = buildOpGraph(store.index);
     this.product = productOf(this.graph);
     this.element.append(this.stage, this.below);
-    this.below.append(this.explanation(), legend(LEGEND));
+    this.below.append(this.makeExplanation(), makeLegend(LEGEND));
     this.sizes.observe(this.stage);
   }
 
   get count(): number {
-    return this.lines().length + 1;
+    return this.listSteps().length + 1;
   }
 
   private layOut(): void {
     const room = { width: this.stage.clientWidth, height: this.stage.clientHeight };
     if (room.width < 50) return;
-    this.drawn = drawable(this.graph, room);
+    this.drawn = makeDrawable(this.graph, room);
     const low = Math.max(room.height, ...this.drawn.placed.at.map(([, y]) => y + this.drawn!.placed.size.h / 2 + 4));
     this.scene.resize(room.width, low);
     this.draw(0);
   }
 
   /** Returns the texts of the steps: the product's parts, else the operations in order. */
-  private lines(): { text: [string, string]; ops: number[] }[] {
+  private listSteps(): { text: [string, string]; ops: number[] }[] {
     const { product, graph } = this;
     if (product !== null) {
       const [a, b] = product.operands;
@@ -168,9 +177,9 @@ export class TensorsPage implements Page {
     });
   }
 
-  private explanation(): HTMLElement {
-    const rows = this.lines().map(({ text }) => h("li", {}, h("b", {}, text[0]), text[1]));
-    const picture = this.product === null ? null : cube(this.product);
+  private makeExplanation(): HTMLElement {
+    const rows = this.listSteps().map(({ text }) => h("li", {}, h("b", {}, text[0]), text[1]));
+    const picture = this.product === null ? null : drawCube(this.product);
     return h("div", { class: "explained" }, picture, h("ol", {}, ...rows));
   }
 
@@ -186,7 +195,7 @@ export class TensorsPage implements Page {
 
   private draw(ms: number): void {
     if (this.drawn === null) return;
-    const ops = new Set(this.step === 0 ? [] : (this.lines()[this.step - 1]?.ops ?? []));
+    const ops = new Set(this.step === 0 ? [] : (this.listSteps()[this.step - 1]?.ops ?? []));
     const marked = new Set<number>();
     this.drawn.groups.forEach((group, i) => {
       if (group.ops.some((op) => ops.has(op))) marked.add(i);
@@ -197,7 +206,7 @@ export class TensorsPage implements Page {
   head(): Child[] {
     const { product, graph } = this;
     const inputs = graph.ops.filter(({ kind }) => kind === "input").length;
-    const counted = [bold(count(computing(graph).length, "operation")), ` on ${count(inputs, "input")}. `];
+    const counted = [bold(count(listComputing(graph).length, "operation")), ` on ${count(inputs, "input")}. `];
     if (product !== null) {
       const name = product.isWindowed ? "A convolution is " : "A matrix product is ";
       const what = product.isWindowed ? "windows, a repeated multiply and a sum" : "a repeated multiply and a sum";
@@ -211,7 +220,7 @@ export class TensorsPage implements Page {
       const folded = this.drawn !== null && this.drawn.groups.length < this.graph.ops.length;
       return folded ? "one box for each part of your Python" : "the whole graph";
     }
-    return this.lines()[step - 1].text[0].replace(/\.$/, "");
+    return this.listSteps()[step - 1].text[0].replace(/\.$/, "");
   }
 
   destroy(): void {
@@ -221,7 +230,7 @@ export class TensorsPage implements Page {
 }
 
 /** Draws a product as a block: its two operands are faces, repeated through the block; the sum reduces its depth. */
-function cube({ operands: [a, b], products }: Product): SVGElement {
+function drawCube({ operands: [a, b], products }: Product): SVGElement {
   const [x, y, w, d] = [78, 40, 66, 44];
   const front = `M${x} ${y + 18}h${w}v64h${-w}z`;
   const top = `M${x} ${y + 18}l${d} -28h${w}l${-d} 28z`;

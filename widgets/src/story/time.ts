@@ -3,7 +3,7 @@
 import { type Child, h, replaceChildren, s } from "../dom";
 import { count, duration, figures, samples, sumText, truncate } from "../format";
 import { humanName } from "../kernels";
-import { FLAT_SHARES, LETTER, type LabelPlace, SLOPE_SHARES, apart, placesOn, spread } from "../labels";
+import { FLAT_SHARES, LETTER, type LabelPlace, SLOPE_SHARES, placeLabels, listPlaces, spreadDots } from "../labels";
 import type { KernelInfo, RooflineCeiling, RooflinePoint } from "../model";
 import type { TraceIndex } from "../provenance";
 import type { Store } from "../store";
@@ -19,7 +19,7 @@ const LOW_ROW = 50; // the least height of a kernel's bars
 const DOT = 10; // the radius of a kernel's dot
 
 /** Returns the least time of a kernel's work on this machine, in microseconds; null if unknown. */
-export function leastTime({ trace }: TraceIndex, { id, flops, bytes_moved: moved }: KernelInfo): number | null {
+export function computeLeastTime({ trace }: TraceIndex, { id, flops, bytes_moved: moved }: KernelInfo): number | null {
   const roof = trace.roofs.find((one) => one.kernel === id);
   if (roof === undefined) return null;
   const arithmetic = roof.gflops > 0 ? flops / roof.gflops / 1e3 : 0;
@@ -56,7 +56,7 @@ export class TimePage implements Page {
     const { index } = store;
     this.timed = index.trace.kernels.flatMap((kernel) => {
       const us = index.runOf(kernel.id)?.median_us;
-      return us === undefined ? [] : [{ kernel, us, least: leastTime(index, kernel) }];
+      return us === undefined ? [] : [{ kernel, us, least: computeLeastTime(index, kernel) }];
     });
     this.element.append(this.bar, this.picture, this.cards);
     this.drawBar();
@@ -80,11 +80,11 @@ export class TimePage implements Page {
     return this.timed.length === 1 && runs[0].warm ? "the median" : sumText(runs);
   }
 
-  private verdict(kernel: number): VerdictRow | undefined {
-    return verdictOn(this.verdicts(), kernel);
+  private findVerdict(kernel: number): VerdictRow | undefined {
+    return verdictOn(this.findVerdicts(), kernel);
   }
 
-  private verdicts(): ReturnType<typeof verdictsOf> {
+  private findVerdicts(): ReturnType<typeof verdictsOf> {
     return verdictsOf(this.store, () => {
       if (!this.element.isConnected) return;
       this.drawBar();
@@ -106,7 +106,7 @@ export class TimePage implements Page {
       const start = launch === null ? 0 : Math.min(launch, us);
       const isNamed = start / total > 0.12; // then the launch has its own number beside it
       const name = `${humanName(kernel)} ${duration(isNamed ? us - start : us)}`;
-      const tone = this.verdict(kernel.id)?.tone ?? "none";
+      const tone = this.findVerdict(kernel.id)?.tone ?? "none";
       const begin =
         start / total > 0.015
           ? [
@@ -139,7 +139,7 @@ export class TimePage implements Page {
 
   private drawCards(): void {
     const cards = this.shown.map(({ kernel, us }) => {
-      const verdict = this.verdict(kernel.id);
+      const verdict = this.findVerdict(kernel.id);
       const run = this.store.index.runOf(kernel.id)!;
       return h(
         "section",
@@ -180,8 +180,8 @@ export class TimePage implements Page {
     if (width < 60 || height < 60) return;
     const { points, ceilings: lines } = this.store.index.trace.roofline ?? { points: [], ceilings: [] };
     const drawn = this.isRoofline(points, lines)
-      ? this.rooflinePicture(points, lines, width, height)
-      : this.bars(width, height);
+      ? this.drawRoofline(points, lines, width, height)
+      : this.drawBars(width, height);
     replaceChildren(this.picture, ...drawn);
     this.mark();
   }
@@ -190,16 +190,16 @@ export class TimePage implements Page {
   private isRoofline(points: readonly RooflinePoint[], lines: readonly RooflineCeiling[]): boolean {
     if (points.length !== this.timed.length || points.length === 0 || lines.length === 0) return false;
     return points.every(({ kernel, flops_per_byte: intensity, gflops, attainable }) => {
-      const share = this.verdict(kernel)?.share ?? null;
+      const share = this.findVerdict(kernel)?.share ?? null;
       if (intensity < LEAST_INTENSITY) return false;
-      if (share === null || attainable === null || this.verdict(kernel)?.kind === "launch overhead") return true;
+      if (share === null || attainable === null || this.findVerdict(kernel)?.kind === "launch overhead") return true;
       const factor = gflops / attainable / share;
       return factor < AGREE && factor > 1 / AGREE;
     });
   }
 
   /** Returns bars with the time of each kernel and the least time on the machine. */
-  private bars(width: number, height: number): Element[] {
+  private drawBars(width: number, height: number): Element[] {
     const longest = Math.max(...this.timed.map(({ us }) => us), 1e-9);
     const shown = [...this.timed]
       .sort((a, b) => b.us - a.us)
@@ -207,7 +207,7 @@ export class TimePage implements Page {
     const tall = Math.max(LOW_ROW, Math.min(92, (height - 44) / shown.length)); // of a row
     const [first, second] = [13, 9].map((one) => Math.round((one * tall) / 58)); // heights of its bars
     const rows = shown.flatMap(({ kernel, us, least: roof }, i) => {
-      const share = this.verdict(kernel.id)?.share ?? null;
+      const share = this.findVerdict(kernel.id)?.share ?? null;
       const least = share === null ? roof : Math.min(share, 1) * us; // the verdict's limit, where there is one
       const y = 36 + i * tall;
       const room = width - 96;
@@ -249,7 +249,7 @@ export class TimePage implements Page {
     ];
   }
 
-  private rooflinePicture(
+  private drawRoofline(
     points: readonly RooflinePoint[],
     lines: readonly RooflineCeiling[],
     width: number,
@@ -296,7 +296,7 @@ export class TimePage implements Page {
       const text = `${name} ${figures(rate)} GB/s`;
       drawn.push([from, to]);
       roofs.push(s("path", { class: `roof-line${i > 0 ? " dashed" : ""}`, d: `M${from.join(" ")}L${to.join(" ")}` }));
-      labels.push([text, placesOn(text, from, to, SLOPE_SHARES)]);
+      labels.push([text, listPlaces(text, from, to, SLOPE_SHARES)]);
     });
     for (const { name, rate, kind } of lines) {
       if (kind !== "arithmetic") continue;
@@ -308,9 +308,9 @@ export class TimePage implements Page {
       ]);
       roofs.push(s("path", { class: "roof-line", d: `M${from} ${y(rate)}H${width - right}` }));
       const shares = [...FLAT_SHARES].reverse();
-      labels.push([text, placesOn(text, [left, y(rate)], [width - right, y(rate)], [1, ...shares])]);
+      labels.push([text, listPlaces(text, [left, y(rate)], [width - right, y(rate)], [1, ...shares])]);
     }
-    const spots = spread(
+    const spots = spreadDots(
       points.map((point) => [x(point.flops_per_byte), y(point.gflops)] as const),
       DOT,
     );
@@ -328,10 +328,12 @@ export class TimePage implements Page {
       labels.push([text, (inside.length > 0 ? inside : all).map(([at, down]): LabelPlace => [at, down, 0])]);
     });
     const many = points.length > 6 ? labels.length - points.length : labels.length;
-    const texts = apart(labels.slice(0, many), { points: spots, lines: drawn, top: 40 }).map(([at, down, angle], i) => {
-      const transform = `translate(${at.toFixed(1)} ${down.toFixed(1)}) rotate(${angle.toFixed(1)})`;
-      return s("text", { class: "small halo", transform, y: 4, "text-anchor": "middle" }, labels[i][0]);
-    });
+    const texts = placeLabels(labels.slice(0, many), { points: spots, lines: drawn, top: 40 }).map(
+      ([at, down, angle], i) => {
+        const transform = `translate(${at.toFixed(1)} ${down.toFixed(1)}) rotate(${angle.toFixed(1)})`;
+        return s("text", { class: "small halo", transform, y: 4, "text-anchor": "middle" }, labels[i][0]);
+      },
+    );
     const dots = points
       .map((point, i) => ({ point, spot: spots[i] }))
       .sort((a, b) => a.point.time_us - b.point.time_us)
@@ -340,7 +342,7 @@ export class TimePage implements Page {
         const gap = attainable === null ? null : s("path", { class: "gap", d: `M${cx} ${cy - DOT}V${y(attainable)}` });
         return s(
           "g",
-          { class: `roof-dot tone-${this.verdict(kernel)?.tone ?? "none"}`, "data-kernel": kernel },
+          { class: `roof-dot tone-${this.findVerdict(kernel)?.tone ?? "none"}`, "data-kernel": kernel },
           s("title", {}, `${name}: ${figures(gflops)} GFLOP/s`),
           gap,
           s("circle", { cx, cy, r: DOT }),
@@ -372,8 +374,8 @@ export class TimePage implements Page {
 
   head(step: number): Child[] {
     const { index } = this.store;
-    const found = this.verdicts();
-    const chosen = step === 0 ? (found?.whole ?? undefined) : this.verdict(this.shown[step - 1].kernel.id);
+    const found = this.findVerdicts();
+    const chosen = step === 0 ? (found?.whole ?? undefined) : this.findVerdict(this.shown[step - 1].kernel.id);
     if (chosen !== undefined) {
       const end = chosen.text.indexOf(". ");
       if (end < 0) return [bold(chosen.text)];

@@ -25,27 +25,27 @@ interface Dot {
 }
 
 /** Returns the dots of a kernel's branches, with the path to the open branch; null if there is nothing to draw. */
-export function dots(whatIf: WhatIf, kernel: number, trace: Pick<Trace, "ceilings" | "roofs">): HTMLElement | null {
+export function drawDots(whatIf: WhatIf, kernel: number, trace: Pick<Trace, "ceilings" | "roofs">): HTMLElement | null {
   const branches = whatIf.of(kernel).filter((branch) => !isSearched(branch));
   const found = branches.flatMap((branch) => dotOf(branch) ?? []);
   if (found.length === 0) return null;
-  const ceilings = linesFor(kernel, trace);
-  const x = axis(
+  const ceilings = listCeilings(kernel, trace);
+  const x = makeAxis(
     found.map(({ intensity }) => intensity),
     LEFT,
     WIDTH - RIGHT,
   );
   const peak = Math.max(0, ...ceilings.filter(({ kind }) => kind === "arithmetic").map(({ rate }) => rate));
-  const y = axis([...found.map(({ gflops }) => gflops), ...(peak > 0 ? [peak] : [])], HEIGHT - BOTTOM, TOP);
+  const y = makeAxis([...found.map(({ gflops }) => gflops), ...(peak > 0 ? [peak] : [])], HEIGHT - BOTTOM, TOP);
   const at = whatIf.at(kernel);
   const scale = new Scale(branches);
   const grid = [
     ...x.ticks.map((value) => s("path", { class: "grid", d: `M${x.at(value)} ${TOP}V${HEIGHT - BOTTOM}` })),
     ...y.ticks.map((value) => s("path", { class: "grid", d: `M${LEFT} ${y.at(value)}H${WIDTH - RIGHT}` })),
     ...x.ticks.map((value) =>
-      s("text", { x: x.at(value), y: HEIGHT - BOTTOM + 13, "text-anchor": "middle" }, power(value)),
+      s("text", { x: x.at(value), y: HEIGHT - BOTTOM + 13, "text-anchor": "middle" }, formatPower(value)),
     ),
-    ...y.ticks.map((value) => s("text", { x: LEFT - 5, y: y.at(value) + 4, "text-anchor": "end" }, power(value))),
+    ...y.ticks.map((value) => s("text", { x: LEFT - 5, y: y.at(value) + 4, "text-anchor": "end" }, formatPower(value))),
     s("text", { x: 4, y: 12, class: "unit" }, "GFLOP/s"),
     s(
       "text",
@@ -54,8 +54,8 @@ export function dots(whatIf: WhatIf, kernel: number, trace: Pick<Trace, "ceiling
     ),
   ];
   const fastest = Math.max(0, ...ceilings.filter(({ kind }) => kind === "memory").map(({ rate }) => rate));
-  const roof = ceilings.flatMap((ceiling) => ceilingLine(ceiling, peak, x, y, ceiling.rate < fastest));
-  const way = wayTo(whatIf, at).flatMap((branch) => found.find((dot) => dot.branch === branch) ?? []);
+  const roof = ceilings.flatMap((ceiling) => drawCeiling(ceiling, peak, x, y, ceiling.rate < fastest));
+  const way = findWay(whatIf, at).flatMap((branch) => found.find((dot) => dot.branch === branch) ?? []);
   const path = way.map((dot) => `${x.at(dot.intensity).toFixed(1)} ${y.at(dot.gflops).toFixed(1)}`).join("L");
   const marks = found.map((dot) => {
     const active = dot.branch === at;
@@ -93,7 +93,7 @@ export function dots(whatIf: WhatIf, kernel: number, trace: Pick<Trace, "ceiling
 /**
  * Returns the roof of a kernel over its loaded bytes: the arithmetic, its working set's memory, and the nearest cache.
  */
-function linesFor(kernel: number, { ceilings, roofs }: Pick<Trace, "ceilings" | "roofs">): RooflineCeiling[] {
+function listCeilings(kernel: number, { ceilings, roofs }: Pick<Trace, "ceilings" | "roofs">): RooflineCeiling[] {
   const own = linesOf(roofs.filter((roof) => roof.kernel === kernel));
   const nearest = Math.max(0, ...ceilings.filter(({ kind }) => kind === "memory").map(({ rate }) => rate));
   if (nearest > 0 && own.every(({ kind, rate }) => kind === "arithmetic" || rate < nearest))
@@ -106,7 +106,7 @@ function linesFor(kernel: number, { ceilings, roofs }: Pick<Trace, "ceilings" | 
  * fastest
  * memory is above its line, those of slower ones below, so that they do not meet.
  */
-function ceilingLine(
+function drawCeiling(
   { name, kind, rate }: RooflineCeiling,
   peak: number,
   x: Axis,
@@ -164,7 +164,7 @@ function dotOf(branch: Branch): Dot | null {
 }
 
 /** Returns the branches that lead to this one, opt by opt, from the branch whose opts were set together. */
-function wayTo(whatIf: WhatIf, branch: Branch | null): Branch[] {
+function findWay(whatIf: WhatIf, branch: Branch | null): Branch[] {
   const way: Branch[] = [];
   for (let at = branch; at !== null; at = at.parent === null ? null : whatIf.branches[at.parent]) {
     way.unshift(at);
@@ -180,7 +180,7 @@ interface Axis {
   high: number;
 }
 
-function axis(values: number[], start: number, stop: number): Axis {
+function makeAxis(values: number[], start: number, stop: number): Axis {
   const low = Math.floor(Math.log2(Math.min(...values)) - 0.3);
   const high = Math.ceil(Math.log2(Math.max(...values)) + 0.3);
   const step = Math.ceil((high - low) / 5);
@@ -194,6 +194,6 @@ function axis(values: number[], start: number, stop: number): Axis {
   };
 }
 
-function power(value: number): string {
+function formatPower(value: number): string {
   return value >= 1 ? grouped(value) : `1/${1 / value}`;
 }

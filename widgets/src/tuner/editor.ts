@@ -6,7 +6,7 @@ import { baseText, ratioText, timeText } from "./times";
 import type { Branch, Diagnostic } from "../model";
 import { tokenize } from "../tokens";
 import { type WhatIf, variantOf } from "../whatif";
-import { workingParts } from "../working";
+import { makeProgress } from "../working";
 
 const MOST_COLOURED = 3000; // lines
 
@@ -113,7 +113,7 @@ export class Editor {
     const told = last?.status === "failed" ? last : (branch?.edited ?? null) === null ? null : branch;
     this.marked = told?.edited?.diagnostics ?? [];
     const parts: Element[] = [];
-    if (whatIf.working !== null) parts.push(h("p", { class: "bar" }, ...workingParts(whatIf, whatIf.working)));
+    if (whatIf.working !== null) parts.push(h("p", { class: "bar" }, ...makeProgress(whatIf, whatIf.working)));
     else if (told != null) {
       const good = told.status === "done" && told.edited?.verdict !== "differs";
       parts.push(
@@ -123,7 +123,7 @@ export class Editor {
           `${good ? "✓" : "✕"} ${this.marked.length > 0 ? "Not compiled" : told.reason}`,
         ),
       );
-      parts.push(...times(told));
+      parts.push(...writeTimes(told));
       for (const gap of told.edited?.unprotected ?? [])
         parts.push(h("p", { class: "faint" }, `Not guarded here: ${gap}`));
     }
@@ -189,7 +189,7 @@ export class Editor {
 }
 
 /** Returns the time of an edit, and of the text before it, which was measured alternately. */
-function times(branch: Branch): Element[] {
+function writeTimes(branch: Branch): Element[] {
   const variant = variantOf(branch);
   if (variant === null || branch.edited === null || timeText(variant) === "" || baseText(variant) === "") return [];
   const said = ratioText(variant, "before the edit");

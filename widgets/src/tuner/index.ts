@@ -8,12 +8,12 @@ import type { Change, Store, View } from "../store";
 import { kernelName } from "../views/pipeline";
 import { kernelTitle } from "../kernels";
 import { type WhatIf, isWhole, variantOf, whatIfOf } from "../whatif";
-import { workingParts } from "../working";
-import { dots } from "./dots";
+import { makeProgress } from "../working";
+import { drawDots } from "./dots";
 import { TunerListing } from "./listing";
-import { nestTable } from "./nest";
+import { makeNestTable } from "./nest";
 import { OptButtons } from "./opts";
-import { TreeList, baseName, nameOf, uopsText } from "./tree";
+import { TreeList, nameBase, nameOf, uopsText } from "./tree";
 
 const BEAM_WIDTH = 2;
 
@@ -71,15 +71,15 @@ export class TunerView implements View {
     this.drawBar(kernel, at);
     const variant = variantOf(at);
     if (at === null || variant === null) {
-      replaceChildren(this.element, this.bar, this.says, this.invitation(kernel));
+      replaceChildren(this.element, this.bar, this.says, this.makeInvitation(kernel));
       return;
     }
     this.tree.draw(kernel);
-    const picture = dots(this.whatIf, kernel, this.store.index.trace);
+    const picture = drawDots(this.whatIf, kernel, this.store.index.trace);
     replaceChildren(this.figure, picture);
     replaceChildren(
       this.nest,
-      nestTable(variant, {
+      makeNestTable(variant, {
         hovered: (axis) => this.opts.light(axis),
         chosen: (axis) => {
           this.opts.choose(axis);
@@ -94,7 +94,7 @@ export class TunerView implements View {
   }
 
   /** Returns the text before the first command. */
-  private invitation(kernel: number): HTMLElement {
+  private makeInvitation(kernel: number): HTMLElement {
     const begin = button(
       "Open this kernel",
       "Compiles and times the kernel as captured, without opts, and with the heuristics' opts",
@@ -176,7 +176,7 @@ export class TunerView implements View {
               ? trace.kernels[kernel]
               : { ...trace.kernels[kernel], name: variant.name, axes: variant.axes },
           ),
-      ...(variant === null ? [] : this.facts(kernel, variant)),
+      ...(variant === null ? [] : this.listFacts(kernel, variant)),
       h("span", { class: "space" }),
       ...tools.filter(({ disabled }) => whatIf.send !== null || !disabled), // a page cannot compile
     );
@@ -184,7 +184,7 @@ export class TunerView implements View {
   }
 
   /** Returns the time of the open branch, and that of the captured kernel, which was measured alternately. */
-  private facts(kernel: number, variant: KernelVariant): HTMLElement[] {
+  private listFacts(kernel: number, variant: KernelVariant): HTMLElement[] {
     const { times_us } = variant;
     const base = this.whatIf.base(kernel);
     const plain = this.whatIf.of(kernel).find((branch) => branch.labels.includes("no opts"));
@@ -192,7 +192,7 @@ export class TunerView implements View {
       (other) => other !== undefined && other !== this.whatIf.at(kernel),
     ) as Branch[];
     const time = timeText(variant);
-    if (time === "") return this.counts(variant, others);
+    if (time === "") return this.listCounts(variant, others);
     const facts = [
       h(
         "b",
@@ -205,7 +205,7 @@ export class TunerView implements View {
     ];
     const beside = baseText(variant);
     if (beside === "") return facts;
-    const name = baseName(this.whatIf.at(kernel));
+    const name = nameBase(this.whatIf.at(kernel));
     const hint = "Measured interleaved with the open branch. Compare only these two times";
     facts.push(
       h("span", { class: "tuner-base", title: `${name} ${beside}\n${hint}` }, `${name} ${beside.split(" (")[0]}`),
@@ -215,7 +215,7 @@ export class TunerView implements View {
   }
 
   /** Returns the number of UOps that one run executes, if there is no time. */
-  private counts({ uops }: KernelVariant, others: readonly Branch[]): HTMLElement[] {
+  private listCounts({ uops }: KernelVariant, others: readonly Branch[]): HTMLElement[] {
     if (uops === 0) return [h("span", { class: "tuner-now" }, "not timed")];
     const facts = [
       h(
@@ -242,7 +242,7 @@ export class TunerView implements View {
   private drawStatus(at: Branch | null): void {
     const { working, complaint } = this.whatIf;
     const parts: (Element | string)[] = [];
-    if (working !== null) parts.push(...workingParts(this.whatIf, working));
+    if (working !== null) parts.push(...makeProgress(this.whatIf, working));
     else if (complaint !== "") parts.push(h("span", { class: "tuner-complaint" }, complaint));
     else if (at !== null && at.reason !== "") parts.push(h("span", {}, at.reason));
     replaceChildren(this.says, ...parts);

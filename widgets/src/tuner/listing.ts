@@ -95,7 +95,7 @@ export class TunerListing {
       this.editor.show(branch, this.language, `${lines.join("\n")}\n`);
       return;
     }
-    const shown = this.whole || !comparable ? changes : around(changes);
+    const shown = this.whole || !comparable ? changes : keepChanges(changes);
     const body = h("div", {
       class: "listing scroll",
       tabindex: 0,
@@ -106,7 +106,9 @@ export class TunerListing {
       body.append(h("p", { class: "note" }, `The ${languageName(this.language)} is the same.`));
     body.append(
       ...shown.map((change) =>
-        change === null ? h("div", { class: "tuner-gap", "aria-hidden": "true" }, "⋯") : lineRow(change, this.language),
+        change === null
+          ? h("div", { class: "tuner-gap", "aria-hidden": "true" }, "⋯")
+          : makeLine(change, this.language),
       ),
     );
     const scrolled = this.element.querySelector(".listing")?.scrollTop ?? 0;
@@ -122,7 +124,7 @@ function listingsOf(branch: Branch | null): readonly { language: string; lines: 
 }
 
 /** Returns the differences with the lines around them; null for omitted lines. */
-export function around(changes: LineChange[]): (LineChange | null)[] {
+export function keepChanges(changes: LineChange[]): (LineChange | null)[] {
   const keep = changes.map(() => false);
   changes.forEach(({ kind }, i) => {
     if (kind === "same") return;
@@ -138,7 +140,7 @@ export function around(changes: LineChange[]): (LineChange | null)[] {
 
 const SIGNS = { same: " ", gone: "−", new: "+" };
 
-export function lineRow({ kind, text, a, b }: LineChange, language: string): HTMLElement {
+export function makeLine({ kind, text, a, b }: LineChange, language: string): HTMLElement {
   const tokens = tokenize(language, text).map(([token, part]) =>
     token === "" ? h("span", {}, part) : h("span", { class: `t-${token}` }, part),
   );

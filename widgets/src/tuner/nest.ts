@@ -14,8 +14,10 @@ interface Loops {
   isChosen: (axis: number | null) => boolean;
 }
 
-export function nestTable(variant: KernelVariant, loops: Loops): HTMLElement {
-  const rows = variant.nest.map((line) => (line.axis === null ? statementRow(line) : loopRow(line, variant, loops)));
+export function makeNestTable(variant: KernelVariant, loops: Loops): HTMLElement {
+  const rows = variant.nest.map((line) =>
+    line.axis === null ? makeStatementRow(line) : makeLoopRow(line, variant, loops),
+  );
   const sizes = variant.caches.map(([name, size]) => `${name} ${bytes(size)}`).join(" · ");
   const head = h(
     "tr",
@@ -38,7 +40,7 @@ export function nestTable(variant: KernelVariant, loops: Loops): HTMLElement {
   return h("table", { class: "tuner-nest", "aria-label": "Loop nest" }, h("thead", {}, head), h("tbody", {}, ...rows));
 }
 
-function loopRow(line: NestLine, variant: KernelVariant, loops: Loops): HTMLElement {
+function makeLoopRow(line: NestLine, variant: KernelVariant, loops: Loops): HTMLElement {
   const isChosen = loops.isChosen(line.axis);
   const choose = (): void => loops.chosen(isChosen ? null : line.axis);
   const name = /^for (\w+)/.exec(line.text)?.[1] ?? "";
@@ -89,7 +91,7 @@ function loopRow(line: NestLine, variant: KernelVariant, loops: Loops): HTMLElem
   );
 }
 
-function statementRow(line: NestLine): HTMLElement {
+function makeStatementRow(line: NestLine): HTMLElement {
   return h(
     "tr",
     {},

@@ -32,7 +32,7 @@ export class OptButtons {
     const axes = [...new Set(variant.offers.map(({ axis }) => axis))].filter(
       (axis) => chosen === null || axis === chosen,
     );
-    const rows = axes.map((axis) => this.axisRow(kernel, variant, axis)).filter((row) => row !== null);
+    const rows = axes.map((axis) => this.makeAxisRow(kernel, variant, axis)).filter((row) => row !== null);
     const illegal = variant.offers.filter(({ legality_error }) => legality_error !== "");
     const refused = illegal.map((offer) =>
       h("li", {}, h("b", {}, namesOf(offer, variant)), ` ${offer.legality_error}`),
@@ -45,7 +45,7 @@ export class OptButtons {
     );
     folded.addEventListener("toggle", () => (this.unfolded = folded.open));
     const focus = this.element.querySelector<HTMLElement>(":focus")?.dataset.opt;
-    const name = chosen === null ? "" : axisName(variant, chosen);
+    const name = chosen === null ? "" : nameAxis(variant, chosen);
     const none = chosen === null ? "No opt is legal any more." : `No opt of ${name} is legal.`;
     const all = button("all loops", "Show the opts of all loops", () => {
       this.choose(null);
@@ -73,7 +73,7 @@ export class OptButtons {
       row.classList.toggle("lit", row.dataset.axis === String(axis));
   }
 
-  private axisRow(kernel: number, variant: KernelVariant, axis: number): HTMLElement | null {
+  private makeAxisRow(kernel: number, variant: KernelVariant, axis: number): HTMLElement | null {
     const offers = variant.offers.filter((offer) => offer.axis === axis && offer.legality_error === "");
     if (offers.length === 0) return null;
     const kinds = [...new Set(offers.map(({ op }) => op))];
@@ -87,7 +87,7 @@ export class OptButtons {
       return h(
         "span",
         { class: "tuner-group", role: "group", "aria-label": `${op} of ${name}` },
-        ...amounts.map(({ amount, offer }, i) => this.button(kernel, variant, offer, amount, i === 0)),
+        ...amounts.map(({ amount, offer }, i) => this.makeButton(kernel, variant, offer, amount, i === 0)),
       );
     });
     const head = h(
@@ -104,11 +104,17 @@ export class OptButtons {
     );
   }
 
-  private button(kernel: number, variant: KernelVariant, offer: OptOffer, amount: number, first: boolean): HTMLElement {
+  private makeButton(
+    kernel: number,
+    variant: KernelVariant,
+    offer: OptOffer,
+    amount: number,
+    first: boolean,
+  ): HTMLElement {
     const text = optText(offer.op, offer.axis, amount);
     const recorded = this.whatIf.withOpts(kernel, [...variant.opts, text]) !== null;
     const can = recorded || (this.whatIf.send !== null && this.whatIf.working === null);
-    const says = amount === 0 ? "" : NAMES_AXIS.has(offer.op) ? axisName(variant, amount) : String(amount);
+    const says = amount === 0 ? "" : NAMES_AXIS.has(offer.op) ? nameAxis(variant, amount) : String(amount);
     const law = this.whatIf.lawsOf(offer.op);
     const why = can
       ? offer.caution === ""
@@ -161,14 +167,14 @@ export class OptButtons {
   }
 }
 
-function axisName(variant: KernelVariant, axis: number): string {
+function nameAxis(variant: KernelVariant, axis: number): string {
   const line = variant.nest.find((one) => one.axis === axis);
   return /^for (\w+)/.exec(line?.text ?? "")?.[1] ?? `axis ${axis}`;
 }
 
 function namesOf(offer: OptOffer, variant: KernelVariant): string {
   const amounts = offer.amounts.filter((amount) => amount > 0);
-  return `${offer.op} ${axisName(variant, offer.axis)}${amounts.length > 0 ? ` by ${amounts.join(", ")}` : ""}:`;
+  return `${offer.op} ${nameAxis(variant, offer.axis)}${amounts.length > 0 ? ` by ${amounts.join(", ")}` : ""}:`;
 }
 
 function lawText({ words, before, after }: OptLaw): string {

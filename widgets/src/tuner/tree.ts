@@ -37,7 +37,7 @@ export class Scale {
     const variant = variantOf(branch);
     if (this.counted) return variant?.uops || null;
     if (variant === null || variant.median_us === null) return null;
-    return branch.edited === null ? relative(variant) : null;
+    return branch.edited === null ? divideByBase(variant) : null;
   }
 
   /** Returns the position of a number between the smallest (0) and the largest (1), by its logarithm. */
@@ -68,13 +68,14 @@ export class TreeList {
     }
     const rows: HTMLElement[] = [];
     const walk = (parent: number | null, depth: number): void => {
-      const all = sorted(children.get(parent) ?? [], scale);
-      const shown = parent === null || this.opened.has(parent) ? all : this.those(kernel, all, children);
+      const all = sortBranches(children.get(parent) ?? [], scale);
+      const shown = parent === null || this.opened.has(parent) ? all : this.chooseVisible(kernel, all, children);
       for (const branch of shown) {
-        rows.push(this.row(kernel, branch, depth, scale));
+        rows.push(this.makeRow(kernel, branch, depth, scale));
         walk(branch.id, depth + 1);
       }
-      if (shown.length < all.length && parent !== null) rows.push(this.rest(parent, depth, all.length - shown.length));
+      if (shown.length < all.length && parent !== null)
+        rows.push(this.makeRest(parent, depth, all.length - shown.length));
     };
     walk(null, 0);
     const scrolled = this.element.scrollTop;
@@ -115,12 +116,12 @@ export class TreeList {
       h("summary", {}, `Search: ${count(outcome?.tried ?? candidates.length, "candidate")}`),
       pair === "" ? "" : h("p", {}, pair),
       h("p", { class: "faint" }, "Each time is the best run in the search. An opened candidate is timed again."),
-      ...shown.map((branch) => this.candidate(branch)),
+      ...shown.map((branch) => this.makeCandidate(branch)),
       left > 0 ? button(`${left} more`, "Show all candidates of the search", more, "quiet") : "",
     );
   }
 
-  private candidate(branch: Branch): HTMLElement {
+  private makeCandidate(branch: Branch): HTMLElement {
     const failed = branch.status === "failed";
     const variant = variantOf(branch);
     const time = variant?.median_us ?? null;
@@ -137,13 +138,13 @@ export class TreeList {
   }
 
   /** Returns the visible children: the fastest, the current branch, labeled ones, and those with children. */
-  private those(kernel: number, all: Branch[], children: Map<number | null, Branch[]>): Branch[] {
+  private chooseVisible(kernel: number, all: Branch[], children: Map<number | null, Branch[]>): Branch[] {
     if (all.length <= MOST_CHILDREN) return all;
     const at = this.whatIf.at(kernel)?.id;
     return all.filter((one, i) => i < MOST_CHILDREN || one.id === at || one.labels.length > 0 || children.has(one.id));
   }
 
-  private rest(parent: number, depth: number, left: number): HTMLElement {
+  private makeRest(parent: number, depth: number, left: number): HTMLElement {
     const open = (): void => {
       this.opened.add(parent);
       this.redraw();
@@ -152,7 +153,7 @@ export class TreeList {
     return h("div", { class: "tuner-rest", style: `--depth:${depth}` }, more);
   }
 
-  private row(kernel: number, branch: Branch, depth: number, scale: Scale): HTMLElement {
+  private makeRow(kernel: number, branch: Branch, depth: number, scale: Scale): HTMLElement {
     const variant = variantOf(branch);
     const time = scale.of(branch);
     const active = this.whatIf.at(kernel)?.id === branch.id;
@@ -193,7 +194,7 @@ export class TreeList {
       ...labels.map((label) => h("span", { class: "chip", title: LABELS[label] ?? null }, label)),
       h("span", { class: "space" }),
       failed ? h("span", { class: "tuner-reason" }, branch.reason) : null,
-      failed ? null : h("span", { class: "tuner-time num" }, rowTime(variant, scale.counted)),
+      failed ? null : h("span", { class: "tuner-time num" }, writeTime(variant, scale.counted)),
       failed || scale.counted || variant === null || variant.base_median_us === null
         ? null
         : h(
@@ -237,22 +238,22 @@ export function nameOf(branch: Branch): string {
 }
 
 /** Returns the name of the base that a branch's time was measured with. */
-export function baseName(branch: Branch | null): string {
+export function nameBase(branch: Branch | null): string {
   return branch?.edited != null && branch.edited.stage !== "opts" ? "before the edit" : "as captured";
 }
 
 /** Returns a time divided by that of the captured kernel; null for the captured kernel itself. */
-function relative({ median_us, base_median_us }: KernelVariant): number | null {
+function divideByBase({ median_us, base_median_us }: KernelVariant): number | null {
   if (median_us === null) return null;
   return base_median_us === null || base_median_us === 0 ? 1 : median_us / base_median_us;
 }
 
 function pairText(branch: Branch, variant: KernelVariant): string {
-  const name = baseName(branch);
+  const name = nameBase(branch);
   return `${timeText(variant)}; ${name} ${baseText(variant)}; measured interleaved: ${ratioText(variant, name)}`;
 }
 
-function rowTime(variant: KernelVariant | null, counted: boolean): string {
+function writeTime(variant: KernelVariant | null, counted: boolean): string {
   if (variant !== null && variant.median_us !== null && !counted) return duration(variant.median_us);
   return variant === null || variant.uops === 0 ? "not timed" : uopsText(variant.uops);
 }
@@ -262,7 +263,7 @@ export function uopsText(uops: number): string {
   return count(uops, "UOp");
 }
 
-function sorted(branches: Branch[], scale: Scale): Branch[] {
+function sortBranches(branches: Branch[], scale: Scale): Branch[] {
   const time = (branch: Branch): number =>
     branch.status === "failed" ? Infinity : (scale.of(branch) ?? Number.MAX_VALUE);
   return [...branches].sort((a, b) => time(a) - time(b) || a.id - b.id);

@@ -45,7 +45,7 @@ export class CachesView implements View {
     if (kernel === this.kernel) return this.follow();
     this.kernel = kernel;
     this.isChosen = false;
-    this.sides = { before: [], after: this.atHand() };
+    this.sides = { before: [], after: this.currentOpts() };
     void this.request(ask);
   }
 
@@ -63,7 +63,7 @@ export class CachesView implements View {
   }
 
   /** Returns the opts of the open branch in the tuner, else the captured ones. */
-  private atHand(): Opts {
+  private currentOpts(): Opts {
     const branch = this.kernel === null ? null : whatIfOf(this.store.index).at(this.kernel);
     return branch === null || !isWhole(branch) || branch.kernels[0].opts.length === 0 ? null : branch.kernels[0].opts;
   }
@@ -72,8 +72,8 @@ export class CachesView implements View {
   private follow(): void {
     const { cursor, ask } = this.store;
     if (cursor.panel !== "caches" || ask === null || this.kernel === null || this.isChosen) return;
-    const now = this.atHand();
-    if (key(now) === key(this.sides.after)) return;
+    const now = this.currentOpts();
+    if (keyOf(now) === keyOf(this.sides.after)) return;
     this.sides = { ...this.sides, after: now };
     void this.request(ask);
   }
@@ -91,7 +91,7 @@ export class CachesView implements View {
     } catch (error) {
       if (kernel !== this.kernel) return;
       const alert = h("p", { class: "note", role: "alert" }, error instanceof Error ? error.message : String(error));
-      replaceChildren(this.element, this.choices(), alert);
+      replaceChildren(this.element, this.makeChoices(), alert);
       if (!this.isChosen) this.kernel = null;
     } finally {
       this.element.removeAttribute("aria-busy");
@@ -99,7 +99,7 @@ export class CachesView implements View {
   }
 
   /** Returns the controls for both sides: every branch of the tuner, or typed opts. */
-  private choices(): HTMLElement {
+  private makeChoices(): HTMLElement {
     const known: [string, Opts][] = [
       ["no opts", []],
       ["as captured", null],
@@ -108,18 +108,18 @@ export class CachesView implements View {
       if (
         branch.status !== "done" ||
         branch.kernels.length === 0 ||
-        known.some(([, opts]) => key(opts) === key(branch.kernels[0].opts))
+        known.some(([, opts]) => keyOf(opts) === keyOf(branch.kernels[0].opts))
       )
         continue;
       known.push([nameOf(branch), branch.kernels[0].opts]);
     }
     const side = (name: "before" | "after"): HTMLElement => {
       const chosen = this.sides[name];
-      const all = known.some(([, opts]) => key(opts) === key(chosen))
+      const all = known.some(([, opts]) => keyOf(opts) === keyOf(chosen))
         ? known
         : [...known, [chosen!.join(" "), chosen] as [string, Opts]];
       const options = all.map(([text, opts]) =>
-        h("option", { value: key(opts), selected: key(opts) === key(chosen) }, text),
+        h("option", { value: keyOf(opts), selected: keyOf(opts) === keyOf(chosen) }, text),
       );
       const change = (event: Event): void =>
         this.choose(name, JSON.parse((event.target as HTMLSelectElement).value) as Opts);
@@ -152,7 +152,7 @@ export class CachesView implements View {
   }
 
   private show(found: CachesData): void {
-    const { after, before, rows } = withNames(found, (name) =>
+    const { after, before, rows } = renameBuffers(found, (name) =>
       parameterName(this.store.index.trace, this.store.cursor.kernel ?? 0, name),
     );
     const focus = this.element.contains(document.activeElement)
@@ -166,7 +166,7 @@ export class CachesView implements View {
     );
     replaceChildren(
       this.element,
-      this.store.ask === null ? null : this.choices(),
+      this.store.ask === null ? null : this.makeChoices(),
       h(
         "p",
         { class: "note" },
@@ -178,11 +178,13 @@ export class CachesView implements View {
           ` · ${said} · a model: it evicts the least recently used line and does not prefetch`,
         ),
       ),
-      headline(before, after),
-      before === null ? h("div", { class: "sides" }, side("Only these opts", after)) : pairs(before, after, rows),
+      writeHeadline(before, after),
+      before === null
+        ? h("div", { class: "sides" }, makeSide("Only these opts", after))
+        : makePairs(before, after, rows),
       h("h6", {}, "reuse distance: accesses by the number of other lines accessed since the last access to that line"),
-      histogram(before, after),
-      before === null ? null : h("div", { class: "sides" }, tiles("before", before), tiles("after", after)),
+      drawHistogram(before, after),
+      before === null ? null : h("div", { class: "sides" }, drawTiles("before", before), drawTiles("after", after)),
       before === null
         ? null
         : h("div", { class: "sides pairs lines" }, ...group("line", "by line of the source", rows, after.levels)),
@@ -192,7 +194,7 @@ export class CachesView implements View {
 }
 
 /** Returns the same with buffers renamed by `called`. */
-function withNames(found: CachesData, called: (name: string) => string): CachesData {
+function renameBuffers(found: CachesData, called: (name: string) => string): CachesData {
   const model = <M extends CacheModelData | null>(side: M): M =>
     side === null || side.tile === null
       ? side
@@ -208,13 +210,13 @@ function withNames(found: CachesData, called: (name: string) => string): CachesD
   return { after: model(found.after), before: model(found.before), rows };
 }
 
-function key(opts: Opts): string {
+function keyOf(opts: Opts): string {
   return JSON.stringify(opts);
 }
 
 // *** two side by side ***
 
-function pairs(before: CacheModelData, after: CacheModelData, rows: CachesData["rows"]): HTMLElement {
+function makePairs(before: CacheModelData, after: CacheModelData, rows: CachesData["rows"]): HTMLElement {
   const { levels } = after;
   const head = (title: string, { name, opts }: CacheModelData): HTMLElement =>
     h("h5", {}, title, h("span", { class: "faint" }, ` · ${name} · ${opts.join(" ") || "no opts"}`));
@@ -222,7 +224,7 @@ function pairs(before: CacheModelData, after: CacheModelData, rows: CachesData["
   const parts: HTMLElement[] = [
     head("Before", before),
     head("After", after),
-    ...pair("all", "every access", before.total, after.total, levels, most),
+    ...makePair("all", "every access", before.total, after.total, levels, most),
   ];
   const titles: [string, string][] = [
     ["buffer", "by buffer"],
@@ -241,12 +243,12 @@ function group(of: string, title: string, rows: CachesData["rows"], levels: stri
     ...here.flatMap(([, , one, other]) => [one, other]).map((counts) => (counts === null ? 0 : sum(counts))),
   );
   const lines = here.flatMap(([, name, one, other]) =>
-    pair(name, of === "line" ? name : `${of} ${name}`, one, other, levels, largest),
+    makePair(name, of === "line" ? name : `${of} ${name}`, one, other, levels, largest),
   );
   return [h("h6", { class: "wide" }, title), ...lines];
 }
 
-function pair(
+function makePair(
   name: string,
   title: string,
   before: Traffic | null,
@@ -261,19 +263,19 @@ function pair(
       h("span", { class: "name" }, name),
       h("span", { class: "faint" }, "not here"),
     );
-  const ratio = before === null || after === null ? "" : times(sum(before), sum(after));
+  const ratio = before === null || after === null ? "" : writeTimes(sum(before), sum(after));
   return [
-    before === null ? none() : row(name, title, before, levels, most),
-    after === null ? none() : row(name, title, after, levels, most, ratio),
+    before === null ? none() : makeRow(name, title, before, levels, most),
+    after === null ? none() : makeRow(name, title, after, levels, most, ratio),
   ];
 }
 
 /** Returns the traffic with memory, in lines and bytes, and its change. The miss rate may rise while this falls. */
-function headline(before: CacheModelData | null, after: CacheModelData): HTMLElement {
+function writeHeadline(before: CacheModelData | null, after: CacheModelData): HTMLElement {
   const line = after.caches[0]?.[3] ?? 64;
   const told = ({ total }: CacheModelData): string =>
     `${grouped(total.served.at(-1)!)} lines, ${bytes(total.served.at(-1)! * line)}`;
-  const change = before === null ? "" : times(before.total.served.at(-1)!, after.total.served.at(-1)!);
+  const change = before === null ? "" : writeTimes(before.total.served.at(-1)!, after.total.served.at(-1)!);
   const words = before === null ? told(after) : `${told(before)} → ${told(after)}`;
   return h(
     "p",
@@ -284,13 +286,13 @@ function headline(before: CacheModelData | null, after: CacheModelData): HTMLEle
   );
 }
 
-function times(was: number, now: number): string {
+function writeTimes(was: number, now: number): string {
   if (was === now || was === 0 || now === 0) return "";
   return now < was ? `÷ ${(was / now).toFixed(1)}` : `× ${(now / was).toFixed(1)}`;
 }
 
 /** Draws the accesses by reuse distance, in powers of two, with the cache sizes; the last bar is first accesses. */
-function histogram(before: CacheModelData | null, after: CacheModelData): HTMLElement {
+function drawHistogram(before: CacheModelData | null, after: CacheModelData): HTMLElement {
   const { width, height, left, right, top, bottom } = HISTOGRAM;
   const sides = before === null ? [after] : [before, after];
   const last = after.total.reuse.length - 1;
@@ -308,7 +310,7 @@ function histogram(before: CacheModelData | null, after: CacheModelData): HTMLEl
       if (count === 0) return [];
       const wide = (each - 3) / sides.length;
       const cls = before !== null && k === 0 ? "was" : "now";
-      const text = `${group === last ? "for the first time" : `${distance(group)} lines between`}: ${grouped(count)} accesses${before === null ? "" : k === 0 ? " before" : " after"}`;
+      const text = `${group === last ? "for the first time" : `${formatDistance(group)} lines between`}: ${grouped(count)} accesses${before === null ? "" : k === 0 ? " before" : " after"}`;
       return [
         s(
           "rect",
@@ -336,7 +338,7 @@ function histogram(before: CacheModelData | null, after: CacheModelData): HTMLEl
     s(
       "text",
       { x: (x(group) + each / 2).toFixed(1), y: height - bottom + 12, "text-anchor": "middle" },
-      distance(group),
+      formatDistance(group),
     ),
   );
   labels.push(
@@ -376,14 +378,14 @@ function groupOf(lines: number): number {
   return lines < 1 ? 0 : Math.floor(Math.log2(lines)) + 1;
 }
 
-function distance(group: number): string {
+function formatDistance(group: number): string {
   const from = group === 0 ? 0 : 2 ** (group - 1);
   return from < 1024 ? String(from) : from < 1 << 20 ? `${from >> 10}k` : `${from >> 20}M`;
 }
 
 // *** one side ***
 
-function side(title: string, model: CacheModelData): HTMLElement {
+function makeSide(title: string, model: CacheModelData): HTMLElement {
   const { accesses, loops, total, levels } = model;
   const largest = Math.max(1, ...accesses.map(sum));
   return h(
@@ -395,25 +397,25 @@ function side(title: string, model: CacheModelData): HTMLElement {
       title,
       h("span", { class: "faint" }, ` · ${model.name}${model.opts.length === 0 ? "" : ` · ${model.opts.join(" ")}`}`),
     ),
-    row("all", "every access", total, levels, Math.max(1, sum(total))),
+    makeRow("all", "every access", total, levels, Math.max(1, sum(total))),
     h("h6", {}, "by access"),
     ...accesses.map((one) =>
-      row(one.text, `${one.stored ? "stores to" : "loads from"} ${one.buffer}`, one, levels, largest),
+      makeRow(one.text, `${one.stored ? "stores to" : "loads from"} ${one.buffer}`, one, levels, largest),
     ),
     h("h6", {}, "by loop"),
-    ...loops.map(([name, counts]) => row(name, `inside ${name}`, counts, levels, Math.max(1, sum(total)))),
-    tiles("", model),
+    ...loops.map(([name, counts]) => makeRow(name, `inside ${name}`, counts, levels, Math.max(1, sum(total)))),
+    drawTiles("", model),
   );
 }
 
-function tiles(which: string, { tile }: CacheModelData): HTMLElement {
+function drawTiles(which: string, { tile }: CacheModelData): HTMLElement {
   if (tile === null) return h("section", {});
   const at = tile.counters.map(([name, value]) => `${name}=${value}`).join(", ");
   const title = `${which === "" ? "" : `${which}: `}cache lines of one pass of the innermost loop, at ${at}`;
   return h("section", {}, h("h6", {}, title), ...tile.buffers.map(([name, lines, of]) => strip(name, lines, of)));
 }
 
-function row(name: string, title: string, counts: Traffic, levels: string[], most: number, more = ""): HTMLElement {
+function makeRow(name: string, title: string, counts: Traffic, levels: string[], most: number, more = ""): HTMLElement {
   const all = sum(counts);
   const shares = counts.served.map((count, i) => ({ count, level: levels[i], i })).filter(({ count }) => count > 0);
   const words = shares

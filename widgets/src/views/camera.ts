@@ -60,7 +60,7 @@ export class Camera {
     private readonly hooks: Hooks,
   ) {
     this.listen();
-    this.sizes = new ResizeObserver((entries) => this.resized(entries.some(({ target }) => target === room)));
+    this.sizes = new ResizeObserver((entries) => this.onResize(entries.some(({ target }) => target === room)));
     this.sizes.observe(canvas);
     this.sizes.observe(room);
   }
@@ -115,7 +115,7 @@ export class Camera {
     const { left, top } = this.bounds;
     const zoom = Math.max(LEGIBLE, this.zoomFor(this.bounds));
     const [wide, high] = [this.bounds.width * zoom, this.bounds.height * zoom];
-    const first = focus ?? this.beginning(boxes);
+    const first = focus ?? this.findBeginning(boxes);
     const along = (size: number, room: number, from: number, near: number, far: number): number =>
       size <= room - 2 * MARGIN
         ? room / 2 - from * zoom - size / 2
@@ -129,14 +129,14 @@ export class Camera {
   }
 
   /** Returns the beginning of the drawing: the part with most boxes that are visible first. */
-  private beginning(boxes: readonly Rectangle[]): Rectangle {
+  private findBeginning(boxes: readonly Rectangle[]): Rectangle {
     const { width, height } = this.size;
     const { left, top } = this.bounds;
     const isDown = this.flow === "down";
     const room = (isDown ? height : width) / LEGIBLE - 2 * MARGIN;
     const first = boxes.filter((box) => box[isDown ? 1 : 0] - (isDown ? top : left) < room);
     const across = first.map(([x0, y0, x1, y1]): Rectangle => (isDown ? [x0, y0, x1, y1] : [y0, x0, y1, x1]));
-    const middle = middleOfMost(across, ((isDown ? width : height) - 2 * MARGIN) / LEGIBLE);
+    const middle = findMiddle(across, ((isDown ? width : height) - 2 * MARGIN) / LEGIBLE);
     const at = middle ?? (isDown ? left + this.bounds.width / 2 : top + this.bounds.height / 2);
     return isDown ? [at, top, at, top] : [left, at, left, at];
   }
@@ -228,7 +228,7 @@ export class Camera {
   }
 
   /** `isRoom`: whether the whole room changed, not only the canvas. */
-  private resized(isRoom: boolean): void {
+  private onResize(isRoom: boolean): void {
     this.measured = null;
     if (!isRoom) this.settle();
     else if (!this.hooks.resized(this.isUntouched)) {
@@ -307,7 +307,7 @@ export class Camera {
 }
 
 /** Returns the middle of the range of at most that width with the most whole boxes; of all boxes if they fit. */
-export function middleOfMost(boxes: readonly Rectangle[], width: number): number | null {
+export function findMiddle(boxes: readonly Rectangle[], width: number): number | null {
   let best = { count: 0, middle: 0 };
   for (const [from] of boxes) {
     const within = boxes.filter(([left, , right]) => left >= from && right <= from + width);

@@ -9,16 +9,16 @@ import type { Choice, OptStep, Stage, Weighed } from "../model";
 const MOST_OPTIONS = 8;
 
 /** Returns a row for each decision of a stage; those that proposed opts are emphasized. */
-export function choiceRows(stage: Stage): Element[] {
+export function makeChoiceRows(stage: Stage): Element[] {
   return stage.choices.map((choice) =>
-    row(
+    makeRow(
       choice,
       choice.opts.map((place) => stage.opts[place]),
     ),
   );
 }
 
-function row(choice: Choice, opts: OptStep[]): Element {
+function makeRow(choice: Choice, opts: OptStep[]): Element {
   const said =
     choice.settled_by !== "" ? `skipped: ${choice.settled_by} made it unnecessary` : opts.length === 0 ? "nothing" : "";
   return h(
@@ -42,7 +42,7 @@ function row(choice: Choice, opts: OptStep[]): Element {
           `${applied ? "" : " is not legal"}: ${reason}`,
         ),
       ),
-      ...choice.weighed.map(options),
+      ...choice.weighed.map(listOptions),
       choice.compared.length === 0 ? null : comparisons(choice),
       ...paragraphs(choice.law).map(({ text, formula }) =>
         formula ? h("div", { class: "law" }, text) : h("p", { class: "faint" }, text),
@@ -52,7 +52,7 @@ function row(choice: Choice, opts: OptStep[]): Element {
 }
 
 /** Returns the scored options, the best first, with the chosen one emphasized. */
-function options({ what, options: all, chosen, least }: Weighed): Element {
+function listOptions({ what, options: all, chosen, least }: Weighed): Element {
   const sorted = [...all].sort(([, a], [, b]) => (least ? a - b : b - a));
   const shown = sorted.slice(0, MOST_OPTIONS);
   const kept = shown.some(([name]) => name === chosen)

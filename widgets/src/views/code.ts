@@ -177,8 +177,8 @@ class CodePane {
     private readonly cycleBands: () => void,
   ) {
     this.element = h("div", { class: `code pane-${key}`, "data-pane": key }, this.bar, this.body);
-    this.coloured = new InSight(this.body, (chunk) => this.colour(chunk));
-    this.body.addEventListener("mouseover", (event) => this.store.hover(this.nodesAt(event)));
+    this.coloured = new InSight(this.body, (chunk) => this.highlight(chunk));
+    this.body.addEventListener("mouseover", (event) => this.store.hover(this.findNodes(event)));
     this.body.addEventListener("mouseleave", () => this.store.hover([]));
     this.body.addEventListener("click", (event) => this.choose(event));
     this.body.addEventListener("keydown", (event) => this.walk(event));
@@ -189,16 +189,16 @@ class CodePane {
   }
 
   update(change: Change): void {
-    const wanted = this.chosen(this.listings());
+    const wanted = this.findChosen(this.listListings());
     const isOther = wanted?.key !== this.listing?.key || (wanted?.program ?? null) !== this.program;
     if (change.cursor && (isOther || this.kernel !== this.store.cursor.kernel)) this.draw();
     else if (change.selection || change.hover) this.mark();
-    if (change.selection) this.reveal();
+    if (change.selection) this.scrollToMarked();
   }
 
   /** Returns the first listing of this pane whose key begins with `start`. */
   first(start: string): string | null {
-    return this.listings().find(({ key }) => key.startsWith(start))?.key ?? null;
+    return this.listListings().find(({ key }) => key.startsWith(start))?.key ?? null;
   }
 
   flash(): void {
@@ -207,7 +207,7 @@ class CodePane {
     this.element.classList.add("flash");
   }
 
-  private listings(): { key: string; title: string; program: Listed | null; source: number }[] {
+  private listListings(): { key: string; title: string; program: Listed | null; source: number }[] {
     const { index, cursor } = this.store;
     const texts = index.shownTexts(cursor.stage).map((text, at) => ({
       key: `text ${text.title || at}`,
@@ -224,7 +224,7 @@ class CodePane {
     }));
     const sources = index.trace.sources.map((source) => ({
       key: `source ${source.id}`,
-      title: index.trace.sources.length === 1 ? "Python" : shortName(source.name),
+      title: index.trace.sources.length === 1 ? "Python" : shortenName(source.name),
       program: null,
       source: source.id,
     }));
@@ -239,14 +239,14 @@ class CodePane {
       .sort((x, y) => rank(x.key) - rank(y.key));
   }
 
-  private chosen<T extends { key: string }>(listings: T[]): T | null {
+  private findChosen<T extends { key: string }>(listings: T[]): T | null {
     const wanted = this.store.cursor.tabs[this.key];
     return listings.find(({ key }) => key === wanted) ?? listings[0] ?? null;
   }
 
   draw(): void {
-    const listings = this.listings();
-    const entry = this.chosen(listings);
+    const listings = this.listListings();
+    const entry = this.findChosen(listings);
     this.kernel = this.store.cursor.kernel;
     this.program = entry?.program ?? null;
     const tabs = listings.map(({ key, title }) => {
@@ -268,15 +268,15 @@ class CodePane {
       replaceChildren(this.body, h("p", { class: "empty" }, this.emptyText()));
       return;
     }
-    this.listing = entry.program === null ? this.fromSource(entry.source) : this.fromProgram(entry.program, entry.key);
+    this.listing = entry.program === null ? this.listSource(entry.source) : this.listProgram(entry.program, entry.key);
     this.body.setAttribute("aria-label", `${entry.title} listing`);
     this.body.dataset.language = this.listing.language;
     this.writeLines(this.listing);
     this.body.scrollLeft = 0;
     this.mark();
     this.lastScrolledFor = null;
-    if (this.body.isConnected) this.reveal();
-    else requestAnimationFrame(() => this.reveal());
+    if (this.body.isConnected) this.scrollToMarked();
+    else requestAnimationFrame(() => this.scrollToMarked());
   }
 
   private emptyText(): string {
@@ -288,7 +288,7 @@ class CodePane {
     return this.key === "c" ? `No machine code was listed for ${name}.` : `${name} was not rendered in this trace.`;
   }
 
-  private fromSource(id: number): Listing {
+  private listSource(id: number): Listing {
     const source = this.store.index.trace.sources[id];
     const text = source.text.replace(/\n+$/, "");
     const ranges = rangesOf(this.store.index.trace.frames, id, text);
@@ -299,7 +299,7 @@ class CodePane {
     return { key: `source ${id}`, title: source.name, language: "source", lines, text };
   }
 
-  private fromProgram(program: Listed, key = program.language): Listing {
+  private listProgram(program: Listed, key = program.language): Listing {
     const { language } = program;
     const numbered = language === "uops";
     const lines = program.lines.map((line, i) => {
@@ -317,7 +317,7 @@ class CodePane {
     const chunks: HTMLElement[] = [];
     this.parts = [];
     listing.lines.forEach(({ words, nodes, first, parts }, i) => {
-      const text = parts.length > 0 ? parts.map((piece) => this.part(piece)) : [words];
+      const text = parts.length > 0 ? parts.map((piece) => this.makePart(piece)) : [words];
       const classes = [
         "line",
         bandOf(index, cursor.kernel, this.bands(), listing.language, nodes),
@@ -341,12 +341,12 @@ class CodePane {
     if (listing.language !== "source") this.coloured.watch(chunks);
   }
 
-  private colour(chunk: HTMLElement): void {
+  private highlight(chunk: HTMLElement): void {
     const { language, lines } = this.listing!;
     for (const row of [...chunk.children] as HTMLElement[]) {
       const tokens = tokenize(language, lines[Number(row.dataset.line)].words);
       const spans = tokens.flatMap(([kind, text]) => {
-        if (kind === "" || kind === "register") return this.named(text, kind, language);
+        if (kind === "" || kind === "register") return this.addName(text, kind, language);
         return h("span", { class: `t-${kind}` }, text);
       });
       row.lastElementChild!.replaceChildren(...spans);
@@ -357,7 +357,7 @@ class CodePane {
   /**
    * Creates a piece of the user's Python; a part that created nodes can be selected alone, and has its kernel's color.
    */
-  private part({ token: [kind, text], frames }: Piece): HTMLElement | string {
+  private makePart({ token: [kind, text], frames }: Piece): HTMLElement | string {
     const shown =
       kind === "" && frames.length === 0 ? text : h("span", { class: kind === "" ? null : `t-${kind}` }, text);
     if (typeof shown === "string" || frames.length === 0) return shown;
@@ -369,7 +369,7 @@ class CodePane {
   }
 
   /** Adds the buffer's name to data1 in a text; the name is drawn beside it, and is not part of the copied text. */
-  private named(text: string, kind: string, language: string): (string | HTMLElement)[] {
+  private addName(text: string, kind: string, language: string): (string | HTMLElement)[] {
     const { index } = this.store;
     const parts = language === "source" ? [text] : text.split(/(\bdata\d+\b)/);
     return parts.flatMap((part, i): (string | HTMLElement)[] => {
@@ -410,9 +410,9 @@ class CodePane {
   }
 
   /** Scrolls to the first highlighted line, if none is visible. */
-  private reveal(): void {
+  private scrollToMarked(): void {
     if (this.store.selected.size === 0 && this.lastScrolledFor === null) {
-      const first = this.firstLine();
+      const first = this.findFirstLine();
       if (first)
         this.body.scrollTop +=
           // including the whole line above it
@@ -421,7 +421,7 @@ class CodePane {
     if (this.store.selected === this.lastScrolledFor || this.store.selected.size === 0) return;
     this.lastScrolledFor = this.store.selected;
     const lit = this.rows.filter((row) => row.classList.contains("sel"));
-    const all = this.mostSpecific(lit.length > 0 ? lit : this.rows.filter((row) => row.classList.contains("rel")));
+    const all = this.findMostSpecific(lit.length > 0 ? lit : this.rows.filter((row) => row.classList.contains("rel")));
     if (all.length === 0) return;
     const { top, bottom } = this.body.getBoundingClientRect();
     const isSeen = (row: HTMLElement): boolean => {
@@ -436,35 +436,35 @@ class CodePane {
   }
 
   /** Returns the lines with the fewest nodes: a typedef that half the program shares is not what the user searches. */
-  private mostSpecific(rows: HTMLElement[]): HTMLElement[] {
+  private findMostSpecific(rows: HTMLElement[]): HTMLElement[] {
     const breadth = (row: HTMLElement): number => this.listing!.lines[Number(row.dataset.line)].nodes.length;
     const least = Math.min(...rows.map(breadth));
     return rows.filter((row) => breadth(row) === least);
   }
 
   /** Returns the first interesting line: the user's first line with nodes, or the head of the kernel's function. */
-  private firstLine(): HTMLElement | undefined {
+  private findFirstLine(): HTMLElement | undefined {
     if (this.listing?.language === "source") return this.rows.find((row) => row.classList.contains("linked"));
     const name = this.kernel === null ? undefined : this.store.index.trace.kernels[this.kernel]?.name;
     return name === undefined ? undefined : this.rows.find((row) => row.textContent?.includes(`${name}(`));
   }
 
-  private lineAt(event: Event): number {
+  private findLine(event: Event): number {
     const row = (event.target as Element | null)?.closest?.<HTMLElement>(".line");
     return row === null || row === undefined ? -1 : Number(row.dataset.line);
   }
 
   /** Returns the nodes of the line, or of the part of a Python line at the event. */
-  private nodesAt(event: Event): readonly number[] {
+  private findNodes(event: Event): readonly number[] {
     const piece = (event.target as Element | null)?.closest?.<HTMLElement>(".piece");
     if (piece) return this.store.index.nodesOfFrame(Number(piece.dataset.frame));
-    return this.listing?.lines[this.lineAt(event)]?.nodes ?? [];
+    return this.listing?.lines[this.findLine(event)]?.nodes ?? [];
   }
 
   private choose(event: Event): void {
     if ((getSelection()?.toString() ?? "") !== "") return; // the user is copying text
-    const line = this.lineAt(event);
-    if (line >= 0) this.selectLine(line, this.nodesAt(event));
+    const line = this.findLine(event);
+    if (line >= 0) this.selectLine(line, this.findNodes(event));
   }
 
   private selectLine(line: number, nodes: readonly number[]): void {
@@ -499,6 +499,6 @@ class CodePane {
   }
 }
 
-function shortName(name: string): string {
+function shortenName(name: string): string {
   return name.split(/[\\/]/).pop() ?? name;
 }

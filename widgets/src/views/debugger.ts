@@ -37,7 +37,7 @@ export class DebuggerView implements View {
     const { cursor, ask } = this.store;
     const kernel = cursor.kernel ?? 0;
     if (cursor.panel !== "debugger" || kernel === this.kernel) return;
-    this.run = ask ?? this.recorded(kernel);
+    this.run = ask ?? this.replayRecording(kernel);
     if (this.run === null) {
       this.say(
         "This page has no recorded steps. To store them, save the page with ",
@@ -52,7 +52,7 @@ export class DebuggerView implements View {
   }
 
   /** Returns a stepper over the recorded steps of the kernel. */
-  private recorded(kernel: number): Step | null {
+  private replayRecording(kernel: number): Step | null {
     const found = this.store.index.trace.recordings.find((one) => one.kernel === kernel);
     if (found === undefined) return null;
     const run = new RecordedRun(found);
@@ -63,14 +63,14 @@ export class DebuggerView implements View {
     replaceChildren(this.element, h("p", { class: "note" }, text, h("code", {}, code)), ...more);
   }
 
-  private act(action: Action): void {
+  private runAction(action: Action): void {
     if (this.run !== null && !this.busy) void this.request(this.run, action);
   }
 
   /** Runs the action of a field. Afterwards the panel takes the focus, so that the arrow keys step. */
-  private actFromField(action: Action): void {
+  private runFromField(action: Action): void {
     this.leavesField = true;
-    this.act(action);
+    this.runAction(action);
   }
 
   private async request(ask: Step, action: Action): Promise<void> {
@@ -144,7 +144,7 @@ export class DebuggerView implements View {
     if (action === undefined || presses) return;
     event.preventDefault();
     event.stopPropagation();
-    this.act(action);
+    this.runAction(action);
   }
 
   private show(state: DebuggerState): void {
@@ -153,17 +153,17 @@ export class DebuggerView implements View {
     const scrolled = this.element.querySelector(".program")?.scrollTop ?? 0;
     replaceChildren(
       this.element,
-      this.controls(state),
+      this.makeControls(state),
       state.note === "" ? null : this.noteOf(state.note),
       h(
         "div",
         { class: "debugged" },
-        this.program(state),
+        this.makeProgram(state),
         h(
           "div",
           { class: "tensors", tabindex: 0, role: "region", "aria-label": "Tensors" },
-          this.touched(state),
-          ...touchedFirst(state.tensors).map((tensor) => grid(tensor, this.named(tensor.name))),
+          this.makeAccessed(state),
+          ...sortAccessedFirst(state.tensors).map((tensor) => makeGrid(tensor, this.nameBuffer(tensor.name))),
         ),
       ),
     );
@@ -175,9 +175,9 @@ export class DebuggerView implements View {
     if (hadFocus && !this.element.contains(document.activeElement)) this.element.focus({ preventScroll: true });
   }
 
-  private controls(state: DebuggerState): HTMLElement {
+  private makeControls(state: DebuggerState): HTMLElement {
     const control = (text: string, title: string, action: Action): HTMLElement => {
-      const made = button(text, title, () => this.act(action));
+      const made = button(text, title, () => this.runAction(action));
       made.dataset.focus = title;
       return made;
     };
@@ -190,7 +190,7 @@ export class DebuggerView implements View {
       oninput: (event: Event) => (this.condition = (event.target as HTMLInputElement).value),
       onkeydown: (event: KeyboardEvent) => {
         event.stopPropagation();
-        if (event.key === "Enter") this.actFromField({ do: "run until", condition: this.condition });
+        if (event.key === "Enter") this.runFromField({ do: "run until", condition: this.condition });
       },
     });
     return h(
@@ -208,19 +208,19 @@ export class DebuggerView implements View {
         },
       }),
       h("span", { class: "where", role: "status" }, `step ${grouped(state.position)} · ${state.reason}`),
-      this.lanes(state),
-      ...this.counters(state),
+      this.makeLaneChoice(state),
+      ...this.makeCounters(state),
     );
   }
 
   /** Returns the control for the visible lane of vectors. */
-  private lanes({ lanes }: DebuggerState): HTMLElement | null {
+  private makeLaneChoice({ lanes }: DebuggerState): HTMLElement | null {
     if (lanes < 2) return null;
     const names = ["all", ...Array.from({ length: lanes }, (_, i) => String(i))];
     const choose = (event: Event): void => {
       const { value } = event.target as HTMLSelectElement;
       this.lane = value === "all" ? null : Number(value);
-      this.actFromField({ do: "look" });
+      this.runFromField({ do: "look" });
     };
     const chosen = this.lane === null ? "all" : String(this.lane);
     const options = names.map((name) => h("option", { value: name, selected: name === chosen }, name));
@@ -236,7 +236,7 @@ export class DebuggerView implements View {
    * Returns the counters of the loops; a number typed into one goes to that iteration, with the outer counters
    * unchanged.
    */
-  private counters({ nest, loops }: DebuggerState): HTMLElement[] {
+  private makeCounters({ nest, loops }: DebuggerState): HTMLElement[] {
     const open = new Map(loops);
     const fields = new Map<string, HTMLInputElement>();
     return nest.map(([name, around]) => {
@@ -245,7 +245,7 @@ export class DebuggerView implements View {
           .map((loop) => [loop, fields.get(loop)!.value])
           .filter(([, value]) => value !== "");
         if (given.length > 0)
-          this.actFromField({
+          this.runFromField({
             do: "iteration",
             counters: Object.fromEntries(given.map(([loop, value]) => [loop, Number(value)])),
           });
@@ -268,7 +268,7 @@ export class DebuggerView implements View {
     });
   }
 
-  private program(state: DebuggerState): HTMLElement {
+  private makeProgram(state: DebuggerState): HTMLElement {
     const values = new Map(state.values);
     const lines = state.listing.map((text, place) =>
       h(
@@ -278,10 +278,10 @@ export class DebuggerView implements View {
           class: "uop",
           "aria-current": place === state.place ? "step" : null,
           title: "Run on to this line",
-          onclick: () => this.act({ do: "run to", line: place }),
+          onclick: () => this.runAction({ do: "run to", line: place }),
         },
         h("span", { class: "text" }, text),
-        this.parameter(text),
+        this.nameParameter(text),
         values.has(place) ? h("span", { class: "value" }, values.get(place)!) : null,
       ),
     );
@@ -289,18 +289,18 @@ export class DebuggerView implements View {
   }
 
   /** Returns the name of a buffer in the user's Python, beside the program's name. */
-  private named(buffer: string): string {
+  private nameBuffer(buffer: string): string {
     return parameterName(this.store.index.trace, this.kernel ?? 0, buffer);
   }
 
   /** Returns the name of a parameter's memory, for the line that declares it. */
-  private parameter(line: string): HTMLElement | null {
+  private nameParameter(line: string): HTMLElement | null {
     const [, buffer] = /DEFINE_GLOBAL (\w+)/.exec(line) ?? [];
-    const name = buffer === undefined ? "" : this.named(buffer);
+    const name = buffer === undefined ? "" : this.nameBuffer(buffer);
     return name === (buffer ?? "") ? null : h("span", { class: "faint" }, name.slice(0, -` · ${buffer}`.length));
   }
 
-  private touched(state: DebuggerState): HTMLElement | null {
+  private makeAccessed(state: DebuggerState): HTMLElement | null {
     if (state.accesses.length === 0) return h("p", { class: "note faint" }, "This step accesses no memory.");
     const [buffer, stored, index, value] = state.accesses[0];
     const places = index.filter((place) => place !== null);
@@ -308,17 +308,17 @@ export class DebuggerView implements View {
       places.length === 0
         ? "nothing: no lane is valid"
         : places.length === 1
-          ? `${this.named(buffer)}[${places[0]}]`
-          : `${this.named(buffer)}[${places[0]} … ${places.at(-1)}]`;
+          ? `${this.nameBuffer(buffer)}[${places[0]}]`
+          : `${this.nameBuffer(buffer)}[${places[0]} … ${places.at(-1)}]`;
     return h("p", { class: "note" }, h("b", {}, where), stored ? ` ← ${value}` : ` → ${value}`);
   }
 }
 
-function touchedFirst(tensors: TensorData[]): TensorData[] {
+function sortAccessedFirst(tensors: TensorData[]): TensorData[] {
   return [...tensors].sort((a, b) => Number(b.lit.length > 0) - Number(a.lit.length > 0));
 }
 
-function grid({ name, size, width, first, cells, lit, recent, stored }: TensorData, called: string): HTMLElement {
+function makeGrid({ name, size, width, first, cells, lit, recent, stored }: TensorData, called: string): HTMLElement {
   const now = new Set(lit);
   const before = new Set(recent);
   const boxes = cells.map((text, i) => {

@@ -60,7 +60,7 @@ export class Drawing {
     this.svg = s(
       "svg",
       { class: "drawing", role: "img", "aria-label": "Graph of nodes" },
-      arrowHeads(this.arrow),
+      makeArrowHeads(this.arrow),
       this.world,
     );
     this.world.append(this.frames, this.far, this.edges, this.headings, this.boxes);
@@ -71,7 +71,7 @@ export class Drawing {
     [this.drawn, this.placed, this.flow] = [drawn, placed, flow];
     this.byId = new Map(drawn.boxes.map((box) => [box.id, box]));
     this.classes = new Map(drawn.boxes.map((box) => [box.id, this.looks.boxClass(box)]));
-    this.byColour = this.paths();
+    this.byColour = this.listPaths();
     this.byEdge = new Map(drawn.edges.map((edge) => [`${edge.src} ${edge.dst}`, edge]));
     this.keepElements(new Set(this.byId.keys()));
     this.far.replaceChildren();
@@ -102,7 +102,7 @@ export class Drawing {
       this.keepElements(new Set());
       this.keepLines(new Map());
       this.made = NOWHERE;
-      if (this.far.childElementCount === 0) this.far.append(...this.farPaths());
+      if (this.far.childElementCount === 0) this.far.append(...this.drawFarPaths());
       return true;
     }
     this.far.replaceChildren();
@@ -221,7 +221,7 @@ export class Drawing {
     return this.byColour.map(([cls, d]) => s("g", { class: cls }, s("path", { class: "far-boxes", d })));
   }
 
-  private paths(): [string, string][] {
+  private listPaths(): [string, string][] {
     const paths = new Map<string, string[]>();
     for (const box of this.drawn.boxes) {
       const { x, y } = this.placed.positions.get(box.id)!;
@@ -235,7 +235,7 @@ export class Drawing {
     return [...paths].map(([cls, parts]) => [cls, parts.join("")]);
   }
 
-  private farPaths(): SVGElement[] {
+  private drawFarPaths(): SVGElement[] {
     const lines = this.placed.edges.map(({ points }) => {
       const [a, b] = [points[0], points[points.length - 1]];
       return `M${a[0].toFixed(0)} ${a[1].toFixed(0)}L${b[0].toFixed(0)} ${b[1].toFixed(0)}`;
@@ -281,7 +281,7 @@ export function holds(box: DrawnBox, nodes: Set<number>): boolean {
   return nodes.size > 0 && box.members.some((node) => nodes.has(node));
 }
 
-function arrowHeads(name: string): SVGDefsElement {
+function makeArrowHeads(name: string): SVGDefsElement {
   const head = (id: string, cls: string): SVGMarkerElement =>
     s(
       "marker",

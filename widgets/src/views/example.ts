@@ -17,7 +17,7 @@ export function resultOf({ cursor, index }: Store): number | undefined {
 }
 
 /** Returns the node that the last firing in the current kernel created; without one, in any other kernel. */
-export function lastMade({ cursor, index }: Store): number | undefined {
+export function findLastMade({ cursor, index }: Store): number | undefined {
   const { stages } = index.trace;
   const own = stages.filter(({ kernel }) => kernel === (cursor.kernel ?? 0));
   const made = (among: typeof stages): number | undefined =>
@@ -26,7 +26,7 @@ export function lastMade({ cursor, index }: Store): number | undefined {
 }
 
 /** Returns a button that goes to the slowest kernel; null at that kernel, and without times. */
-export function longestKernel(store: Store): HTMLElement | null {
+export function makeSlowestButton(store: Store): HTMLElement | null {
   const { index, cursor } = store;
   const timed = index.trace.kernels.filter(({ id }) => index.runOf(id) !== null);
   const time = (id: number): number => index.runOf(id)!.median_us;

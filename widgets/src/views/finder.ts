@@ -36,7 +36,7 @@ export class Finder {
       this.run();
       this.owner.mark();
     });
-    this.input.addEventListener("keydown", (event) => this.key(event));
+    this.input.addEventListener("keydown", (event) => this.onKey(event));
   }
 
   /** Searches for `query`, and focuses the field. */
@@ -71,7 +71,7 @@ export class Finder {
     this.found.textContent = `${all} found${all > drawn ? `, ${all - drawn} not drawn` : ""}`;
   }
 
-  private key(event: KeyboardEvent): void {
+  private onKey(event: KeyboardEvent): void {
     event.stopPropagation();
     if (event.key === "Escape") {
       this.input.value = "";

@@ -125,7 +125,7 @@ export class Regions {
     const open = new Set(this.opened.keys());
     if (isLazy && !this.earlierShown && index.earlier.size > 0) {
       const first = contractEarlier(index, whole, open);
-      const rest = this.parts(first.graph, open);
+      const rest = this.listParts(first.graph, open);
       return { graph: rest.graph, members: new Map([...first.members, ...rest.members]) };
     }
     if (!isLazy) {
@@ -134,11 +134,11 @@ export class Regions {
         this.fittedTwins || (this.twins ?? (whole.nodes.size > CROWDED_UOPS || (isSamePass && this.drawnTwins)));
       return this.drawnTwins ? contractTwins(index, whole, open) : { graph: whole, members: new Map() };
     }
-    return this.parts(whole, open);
+    return this.listParts(whole, open);
   }
 
   /** Returns a graph of LazyBuffers with boxes for lines or kernels, as selected. */
-  private parts(whole: ShownGraph, open: Set<number>): Contracted {
+  private listParts(whole: ShownGraph, open: Set<number>): Contracted {
     const { index } = this;
     const plain = (node: number): boolean => !["movement", "const"].includes(index.node(node).group);
     const operations = [...whole.nodes.values()].filter(({ node }) => plain(node)).length;
@@ -161,15 +161,15 @@ export class Regions {
   }
 
   /** Returns the text of each box with several nodes. */
-  described(graph: ShownGraph, members: Map<number, number[]>): Map<number, Region> {
+  describeRegions(graph: ShownGraph, members: Map<number, number[]>): Map<number, Region> {
     const of = ([box, ids]: [number, number[]]): [number, Region] => [
       box,
-      this.region(ids.map((id) => graph.nodes.get(id)!.node)),
+      this.makeRegion(ids.map((id) => graph.nodes.get(id)!.node)),
     ];
     return new Map([...members].map(of));
   }
 
-  private region(members: number[]): Region {
+  private makeRegion(members: number[]): Region {
     const { trace, firstKernelOf } = this.index;
     const last = trace.nodes[members[members.length - 1]];
     if (!isTensor(trace, last)) return { members, label: `${members.length} × ${last.label}`, detail: last.detail };

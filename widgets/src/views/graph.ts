@@ -6,11 +6,11 @@ import { counted, isTensor, levelFor, levelOf } from "../dialect";
 import { button, h, replaceChildren } from "../dom";
 import { count } from "../format";
 import type { Flow } from "../flow";
-import { type Frame, framedLayout } from "../frames";
+import { type Frame, layOutInFrames } from "../frames";
 import { type Mark, fateBetween, fateText, markOf } from "../fusions";
 import type { Box, Edge as Line, Layout } from "../layout";
 import { Layouter } from "../layouter";
-import { arranged } from "../layouts";
+import { arrangeGraph } from "../layouts";
 import type { Stage } from "../model";
 import type { TraceIndex } from "../provenance";
 import { operandWords } from "../products";
@@ -29,13 +29,13 @@ import {
   drawFrame,
   drawProduct,
   headingLength,
-  hopChoice,
-  kernelKeys,
+  makeHopChoice,
+  makeKernelKeys,
   ownersOf,
-  toneKeys,
-  tooltip,
+  makeToneKeys,
+  writeTooltip,
 } from "./graphwords";
-import { Legend, boxSigns, edgeSigns, productSign } from "./legend";
+import { Legend, listBoxSigns, listEdgeSigns, makeProductSign } from "./legend";
 import { type Direction, neighbourOf } from "./neighbours";
 import { NodeCard } from "./nodecard";
 
@@ -98,7 +98,7 @@ export class GraphView implements View {
   private readonly regions: Regions;
   private budget = BUDGET;
   private flow: Flow = "down";
-  private chosenFlow = flowFrom(recall("flow")); // the user's choice, for any graph
+  private chosenFlow = parseFlow(recall("flow")); // the user's choice, for any graph
   private sizes: Record<Flow, Layout> | null = null; // the layouts in both directions
   private isFitted = false;
   private cone: Set<number> | null = null;
@@ -113,8 +113,8 @@ export class GraphView implements View {
     this.regions = new Regions(store.index, (kernel) => verdictOn(knownVerdicts(store), kernel));
     this.drawing = new Drawing(store, {
       boxClass: (box) => boxClass(store.index, box, this.colour === "kernel"),
-      tooltip: (box) => tooltip(store.index, box, this.regions.isOpened(box.node)),
-      badge: (box) => this.badge(box),
+      tooltip: (box) => writeTooltip(store.index, box, this.regions.isOpened(box.node)),
+      badge: (box) => this.writeBadge(box),
       through: (nodes) => `through ${nodes.map((node) => nodeText(store.index.node(node))).join(" → ")}`,
       frame: (frame) =>
         frame.product === null
@@ -132,7 +132,7 @@ export class GraphView implements View {
         if (this.drawing.show(this.camera.zoom, this.camera.sight(), this.camera.ahead)) this.mark();
       },
       clicked: (event) => this.choose(event),
-      resized: (isUntouched) => this.resized(isUntouched),
+      resized: (isUntouched) => this.onResize(isUntouched),
     });
     this.finder = new Finder(store, {
       boxes: () => this.drawn.boxes,
@@ -180,9 +180,9 @@ export class GraphView implements View {
     if (change.selection) {
       this.mark();
       this.camera.hold();
-      this.card.draw(this.byNode());
-      if (!this.canvas.matches(":hover")) this.camera.bringIntoSight(this.rectangles(this.litBoxes()));
-      this.uncover();
+      this.card.draw(this.mapBoxes());
+      if (!this.canvas.matches(":hover")) this.camera.bringIntoSight(this.listRectangles(this.listLitBoxes()));
+      this.moveFromCard();
     } else if (change.hover) this.mark();
   }
 
@@ -220,8 +220,8 @@ export class GraphView implements View {
   /** Shows the whole graph if its labels are legible, else the part around one of `nodes`, by default the beginning. */
   openAt(nodes: readonly number[]): void {
     const { boxes } = this.drawn;
-    const around = this.rectangles(boxes.filter(({ node }) => nodes.includes(node)).map(({ id }) => id));
-    this.camera.open(around[0] ?? null, this.rectangles(boxes.map(({ id }) => id)));
+    const around = this.listRectangles(boxes.filter(({ node }) => nodes.includes(node)).map(({ id }) => id));
+    this.camera.open(around[0] ?? null, this.listRectangles(boxes.map(({ id }) => id)));
   }
 
   // *** content ***
@@ -250,7 +250,7 @@ export class GraphView implements View {
         this.isLazy && operands.has(node.id)
           ? operandWords(store.index, node)
           : wordsOf(store.index, node, stage?.kernel ?? null),
-      regions: this.regions.described(whole, members),
+      regions: this.regions.describeRegions(whole, members),
     });
     return { next, family, stage, steps };
   }
@@ -288,10 +288,10 @@ export class GraphView implements View {
     const plan = this.plan();
     this.place(plan.next, isNewFamily, isNewFamily || move !== "stay", ({ placed, frames }) => {
       this.show(plan, placed, frames);
-      const changed = this.rectangles(plan.next.boxes.filter((box) => box.changed).map((box) => box.id));
+      const changed = this.listRectangles(plan.next.boxes.filter((box) => box.changed).map((box) => box.id));
       if (isNewFamily || move !== "stay") this.look(move === "fit" ? "fit" : "open");
       else this.camera.bringIntoSight(changed);
-      this.card.draw(this.byNode());
+      this.card.draw(this.mapBoxes());
     });
   }
 
@@ -320,12 +320,15 @@ export class GraphView implements View {
     this.isFitted = move === "fit";
     const { boxes } = this.drawn;
     const changed = boxes.filter((box) => box.changed).map(({ id }) => id);
-    const [first] = this.rectangles([...this.litBoxes(), ...changed]);
-    this.camera.open(first ?? (move === "fit" ? this.longest() : null), this.rectangles(boxes.map(({ id }) => id)));
+    const [first] = this.listRectangles([...this.listLitBoxes(), ...changed]);
+    this.camera.open(
+      first ?? (move === "fit" ? this.findSlowest() : null),
+      this.listRectangles(boxes.map(({ id }) => id)),
+    );
   }
 
   /** Returns the frame, or the box, of the slowest kernel. */
-  private longest(): Rectangle | null {
+  private findSlowest(): Rectangle | null {
     const { index } = this.store;
     if (!this.isLazy) return null;
     const time = (kernel: number): number => index.runOf(kernel)?.median_us ?? 0;
@@ -354,11 +357,11 @@ export class GraphView implements View {
     if (this.chosenFlow !== "auto") this.flow = this.chosenFlow;
     else if (decide && isSmall) {
       const previous = isNew || this.isLazy ? undefined : this.placed.positions;
-      if (previous === undefined) this.flow = this.better(next);
+      if (previous === undefined) this.flow = this.chooseFlow(next);
     } else if (decide && isNew) this.flow = this.camera.ratio >= WIDE ? "right" : "down";
     if (this.isLazy && isSmall) {
       this.layouter.cancel();
-      done(this.laid(next, this.flow));
+      done(this.layOut(next, this.flow));
       return;
     }
     const isElsewhere = isNew || this.isLazy || this.isTidied || this.flow !== before;
@@ -371,29 +374,29 @@ export class GraphView implements View {
   }
 
   /** Returns the layout of a small graph from scratch: LazyBuffers in the frames of their kernels and products. */
-  private laid(next: DrawnGraph, flow: Flow): Laid {
+  private layOut(next: DrawnGraph, flow: Flow): Laid {
     const { index } = this.store;
     const { boxes, edges } = next;
-    const plain = (): Laid => ({ placed: arranged({ nodes: boxes, edges, flow }), frames: [] });
+    const plain = (): Laid => ({ placed: arrangeGraph({ nodes: boxes, edges, flow }), frames: [] });
     if (!this.isLazy) return plain();
     const productOf = new Map(this.regions.openProducts.flatMap(({ sum, members }) => members.map((id) => [id, sum])));
     const products = (
       nodes: DrawnGraph["boxes"] | readonly Box[],
       lines: readonly Line[],
     ): Layout & { frames?: Frame[] } =>
-      framedLayout(
+      layOutInFrames(
         nodes,
         lines,
         (id) => productOf.get(id) ?? null,
         (sum) => (this.productTitle(sum).length + 2) * TITLE_CHARACTER,
         { flow, header: PRODUCT_HEADER },
-      ) ?? arranged({ nodes, edges: lines, flow });
+      ) ?? arrangeGraph({ nodes, edges: lines, flow });
     if (this.colour !== "kernel") {
       const placed = products(boxes, edges);
       return { placed, frames: (placed.frames ?? []).map((frame) => ({ ...frame, product: frame.kernel })) };
     }
     const owners = ownersOf(index, next, this.regions.areKernels, (node) => this.regions.isEarlier(node));
-    const made = framedLayout(
+    const made = layOutInFrames(
       boxes,
       edges,
       (id) => owners.get(id) ?? null,
@@ -408,8 +411,8 @@ export class GraphView implements View {
   }
 
   /** Returns the direction in which more of a graph fits, and stores the layouts in both. */
-  private better(next: DrawnGraph): Flow {
-    const sizes = { down: this.laid(next, "down").placed, right: this.laid(next, "right").placed };
+  private chooseFlow(next: DrawnGraph): Flow {
+    const sizes = { down: this.layOut(next, "down").placed, right: this.layOut(next, "right").placed };
     this.sizes = sizes;
     const isRight = this.camera.zoomFor(sizes.right) > BETTER * this.camera.zoomFor(sizes.down);
     return isRight ? "right" : "down";
@@ -418,13 +421,13 @@ export class GraphView implements View {
   /** Returns the zoom at which the planned graph fits, in the better or the selected direction. */
   private zoomOf(): number {
     const { next } = this.plan();
-    if (this.chosenFlow !== "auto") return this.camera.zoomFor(this.laid(next, this.chosenFlow).placed);
-    const flow = this.better(next);
+    if (this.chosenFlow !== "auto") return this.camera.zoomFor(this.layOut(next, this.chosenFlow).placed);
+    const flow = this.chooseFlow(next);
     return this.camera.zoomFor(this.sizes![flow]);
   }
 
   /** Handles a change of the room: a fitted graph is fitted again, in the other direction if that is now better. */
-  private resized(isUntouched: boolean): boolean {
+  private onResize(isUntouched: boolean): boolean {
     this.legend.suit(this.camera.height);
     if (!isUntouched) return false;
     if (this.isFitted) {
@@ -442,7 +445,7 @@ export class GraphView implements View {
   }
 
   /** Cycles through the directions: automatic, down, right. */
-  private turn(): void {
+  private cycleFlow(): void {
     this.chosenFlow = NEXT_FLOW[this.chosenFlow];
     record("flow", this.chosenFlow === "auto" ? null : this.chosenFlow);
     [this.isTidied, this.family] = [true, ""];
@@ -525,7 +528,7 @@ export class GraphView implements View {
       this.budget > BUDGET ? button(`at most ${BUDGET}`, "Draw fewer nodes", () => this.spend(BUDGET)) : null,
       ...(this.cone === null
         ? []
-        : [hopChoice(this.hops, go), button("whole graph", "Leave the dependency cone", () => this.isolate())]),
+        : [makeHopChoice(this.hops, go), button("whole graph", "Leave the dependency cone", () => this.isolate())]),
     );
   }
 
@@ -539,7 +542,7 @@ export class GraphView implements View {
       element.setAttribute("aria-pressed", String(on));
       return element;
     };
-    const direction = button(ARROWS[this.flow], FLOWS[this.chosenFlow], () => this.turn(), "quiet direction");
+    const direction = button(ARROWS[this.flow], FLOWS[this.chosenFlow], () => this.cycleFlow(), "quiet direction");
     direction.setAttribute("aria-pressed", String(this.chosenFlow !== "auto"));
     const constants = toggle(
       "const",
@@ -588,12 +591,12 @@ export class GraphView implements View {
   private writeLegend(frames: readonly Frame[]): void {
     const { store, drawn } = this;
     const isByKernel = this.isLazy && this.colour === "kernel";
-    const keys = isByKernel && frames.length === 0 && !this.regions.areKernels ? kernelKeys(store, drawn) : [];
-    if (isByKernel && this.regions.areKernels) this.wantVerdicts();
+    const keys = isByKernel && frames.length === 0 && !this.regions.areKernels ? makeKernelKeys(store, drawn) : [];
+    if (isByKernel && this.regions.areKernels) this.requestVerdicts();
     if (isByKernel && frames.length > 0) {
       const shown = new Set(frames.map(({ kernel }) => kernel));
-      keys.push(...toneKeys((knownVerdicts(store)?.rows ?? []).filter(({ kernel }) => shown.has(kernel ?? -1))));
-      this.wantVerdicts();
+      keys.push(...makeToneKeys((knownVerdicts(store)?.rows ?? []).filter(({ kernel }) => shown.has(kernel ?? -1))));
+      this.requestVerdicts();
     }
     const classes = new Set(drawn.boxes.map((box) => boxClass(store.index, box, isByKernel)));
     const fates = new Set<Mark>();
@@ -604,19 +607,19 @@ export class GraphView implements View {
     }
     const hasViews = drawn.edges.some(({ through }) => through.length > 0);
     const signs = [
-      ...boxSigns([...classes], isByKernel),
-      ...edgeSigns(
+      ...listBoxSigns([...classes], isByKernel),
+      ...listEdgeSigns(
         hasViews,
         this.placed.edges.some(({ long }) => long),
         fates,
       ),
     ];
-    if (frames.some(({ product }) => product !== null)) signs.push(productSign());
+    if (frames.some(({ product }) => product !== null)) signs.push(makeProductSign());
     this.legend.write(signs, keys);
   }
 
   /** Requests the verdicts for the headings of kernels, after the first picture. */
-  private wantVerdicts(): void {
+  private requestVerdicts(): void {
     const { store } = this;
     if (this.asked || knownVerdicts(store) !== null || store.index.trace.ceilings.length === 0) return;
     this.asked = true;
@@ -628,7 +631,7 @@ export class GraphView implements View {
   }
 
   /** Returns the number of a box's kernel, if colors are kernels and no frame shows it. */
-  private badge(box: DrawnBox): string {
+  private writeBadge(box: DrawnBox): string {
     const { index } = this.store;
     if (
       !this.isLazy ||
@@ -654,7 +657,7 @@ export class GraphView implements View {
 
   /** Restricts the graph to the selection with its ancestors and descendants; a second call shows the whole graph. */
   isolate(): void {
-    const lit = this.litBoxes();
+    const lit = this.listLitBoxes();
     this.cone = this.cone !== null || lit.length === 0 ? null : new Set(lit);
     this.draw("fit");
   }
@@ -673,33 +676,33 @@ export class GraphView implements View {
 
   /** Opens or closes the region of the selection. */
   toggleSelected(): void {
-    const [id] = this.litBoxes();
+    const [id] = this.listLitBoxes();
     if (id !== undefined) this.toggleRegion(id);
   }
 
-  private byNode(): Map<number, number> {
+  private mapBoxes(): Map<number, number> {
     return new Map(this.drawn.boxes.flatMap((box) => box.members.map((node): [number, number] => [node, box.id])));
   }
 
-  private litBoxes(): number[] {
+  private listLitBoxes(): number[] {
     const { selected, related } = this.store;
     const own = this.drawn.boxes.filter((box) => holds(box, selected));
     const lit = own.length > 0 ? own : this.drawn.boxes.filter((box) => holds(box, related));
     return lit.map((box) => box.id);
   }
 
-  private rectangles(ids: number[]): Rectangle[] {
+  private listRectangles(ids: number[]): Rectangle[] {
     return ids.flatMap((id) => (this.byId.has(id) ? [this.drawing.frameOf(this.byId.get(id)!)] : []));
   }
 
   private selectBox(id: number): void {
     this.store.select(this.byId.get(id)!.members);
-    this.camera.bringIntoSight(this.rectangles([id]));
+    this.camera.bringIntoSight(this.listRectangles([id]));
   }
 
   /** Moves the selection along an edge: to a source (up), a user (down), or a neighbor on the same layer. */
   walk(direction: Direction): void {
-    const lit = this.litBoxes();
+    const lit = this.listLitBoxes();
     const [from] = lit.length > 0 ? lit : this.drawn.boxes.slice(-1).map((box) => box.id);
     if (from === undefined) return;
     const target = lit.length === 0 ? from : neighbourOf(from, direction, this.drawn, this.placed, this.flow);
@@ -707,8 +710,8 @@ export class GraphView implements View {
   }
 
   /** Moves a single selected box out from under the card. */
-  private uncover(): void {
-    const [rectangle, more] = this.rectangles(this.litBoxes());
+  private moveFromCard(): void {
+    const [rectangle, more] = this.listRectangles(this.listLitBoxes());
     if (rectangle === undefined || more !== undefined || this.card.element.hidden) return;
     this.camera.reveal(rectangle);
   }
@@ -716,24 +719,24 @@ export class GraphView implements View {
   private listen(): void {
     const { svg } = this.drawing;
     svg.addEventListener("dblclick", (event) => {
-      const id = this.boxAt(event);
+      const id = this.findBox(event);
       if (id === null) this.fit();
       else this.toggleRegion(id);
     });
     svg.addEventListener("mouseover", (event) => {
-      const id = this.boxAt(event);
+      const id = this.findBox(event);
       this.store.hover(id === null ? [] : this.byId.get(id)!.members);
     });
     svg.addEventListener("mouseleave", () => this.store.hover([]));
   }
 
-  private boxAt(event: Event): number | null {
+  private findBox(event: Event): number | null {
     const group = (event.target as Element).closest?.<SVGGElement>("g.box[data-id]");
     return group ? Number(group.dataset.id) : null;
   }
 
   private choose(event: MouseEvent): void {
-    const id = this.boxAt(event);
+    const id = this.findBox(event);
     const frame = (event.target as Element).closest?.<SVGGElement>("g.frame[data-kernel]");
     const word = (event.target as Element).closest?.<SVGTextElement>("text[data-verdict]");
     const product = (event.target as Element).closest?.<SVGElement>("[data-product]");
@@ -763,6 +766,6 @@ function isGraphOf(index: TraceIndex, stage: Stage): boolean {
 }
 
 /** Parses a direction from the browser's storage. */
-function flowFrom(text: string | null): Flow | "auto" {
+function parseFlow(text: string | null): Flow | "auto" {
   return text === "right" || text === "down" ? text : "auto";
 }

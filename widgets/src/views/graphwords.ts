@@ -63,7 +63,7 @@ export function drawFrame(
       says(),
       s("text", name, title),
       s("text", what, facts),
-      ...word(verdict, left + width - 12, top),
+      ...drawWord(verdict, left + width - 12, top),
     ),
   ];
 }
@@ -85,7 +85,7 @@ function kindWord({ kind, likely }: VerdictRow): string {
 }
 
 /** Returns the verdict as one colored word; a click on it opens its numbers. */
-function word(verdict: VerdictRow | undefined, right: number, top: number): SVGElement[] {
+function drawWord(verdict: VerdictRow | undefined, right: number, top: number): SVGElement[] {
   if (verdict === undefined) return [];
   const { tone, text, kernel } = verdict;
   const says = s("title", {}, `${text}\nA click shows the numbers.`);
@@ -94,7 +94,7 @@ function word(verdict: VerdictRow | undefined, right: number, top: number): SVGE
 }
 
 /** Returns the legend of the verdicts' colors. */
-export function toneKeys(verdicts: readonly VerdictRow[]): HTMLElement[] {
+export function makeToneKeys(verdicts: readonly VerdictRow[]): HTMLElement[] {
   const tones = new Set(verdicts.map(({ tone }) => tone));
   const keys = Object.entries(TONE_WORDS).filter(([tone]) => tones.has(tone));
   return keys.map(([tone, says]) => h("span", { class: `tone-key tone-${tone}` }, says));
@@ -116,7 +116,7 @@ export function boxClass(index: TraceIndex, box: DrawnBox, isByKernel: boolean):
 }
 
 /** Returns the tooltip of a box. `isOpened`: whether its region was opened. */
-export function tooltip(index: TraceIndex, box: DrawnBox, isOpened: boolean): string {
+export function writeTooltip(index: TraceIndex, box: DrawnBox, isOpened: boolean): string {
   if (box.members.length > 1)
     return `${box.members.length} nodes: ${box.label}, ${box.detail}\na double click draws them one by one`;
   const node = index.node(box.node);
@@ -155,7 +155,7 @@ export function ownersOf(
 }
 
 /** Returns the legend of a graph's kernel colors. */
-export function kernelKeys(store: Store, drawn: DrawnGraph): HTMLElement[] {
+export function makeKernelKeys(store: Store, drawn: DrawnGraph): HTMLElement[] {
   const { index, cursor } = store;
   const shown = new Set(drawn.boxes.map((box) => index.firstKernelOf.get(box.node)));
   const kernels = index.trace.kernels.filter(({ id }) => shown.has(id));
@@ -192,7 +192,7 @@ export function countedText(drawn: DrawnGraph, isCone: boolean): string {
 }
 
 /** Creates the control of the distance from the isolated nodes, in edges. */
-export function hopChoice(chosen: number | null, go: (hops: number | null) => void): HTMLElement {
+export function makeHopChoice(chosen: number | null, go: (hops: number | null) => void): HTMLElement {
   const choices = HOPS.map((hops) => {
     const title = hops === null ? "Everything above and below" : `At most ${count(hops, "edge")} away`;
     const made = button(hops === null ? "all" : String(hops), title, () => go(hops), "quiet");

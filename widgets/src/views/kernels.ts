@@ -66,9 +66,9 @@ export class KernelsView implements View {
       text(
         "verdict",
         "verdict",
-        (k) => this.verdict(k)?.kind ?? "",
+        (k) => this.findVerdict(k)?.kind ?? "",
         (k) => {
-          const found = this.verdict(k);
+          const found = this.findVerdict(k);
           return found === undefined ? "–" : kindTag(found);
         },
       ),
@@ -76,14 +76,14 @@ export class KernelsView implements View {
         "opts",
         "opts",
         (k) => k.opts.join(),
-        (k) => optChips(k),
+        (k) => makeOptChips(k),
       ),
       number(
         "gflops",
         "GFLOP/s",
         (k) => speed(k).gflops ?? -1,
         (k) => {
-          return k.flops === 0 ? "–" : figure(speed(k).gflops);
+          return k.flops === 0 ? "–" : formatFigure(speed(k).gflops);
         },
       ),
       number(
@@ -91,7 +91,7 @@ export class KernelsView implements View {
         "GB/s",
         (k) => speed(k).gbps ?? -1,
         (k) => {
-          return figure(speed(k).gbps);
+          return formatFigure(speed(k).gbps);
         },
       ),
       number(
@@ -122,7 +122,7 @@ export class KernelsView implements View {
     ];
   }
 
-  private verdict(kernel: KernelInfo): VerdictRow | undefined {
+  private findVerdict(kernel: KernelInfo): VerdictRow | undefined {
     return verdictOn(knownVerdicts(this.store), kernel.id);
   }
 
@@ -132,7 +132,7 @@ export class KernelsView implements View {
     const column = this.columns.find(({ key }) => key === this.sortKey)!;
     const sorted = [...trace.kernels].sort((a, b) => compare(column.value(a), column.value(b)));
     if (this.descending) sorted.reverse();
-    const head = this.columns.map((one) => this.headCell(one));
+    const head = this.columns.map((one) => this.makeHeadCell(one));
     const lit = new Set([...this.store.related].map((id) => this.store.index.kernelOf.get(id)));
     const rows = sorted.map((kernel) => {
       const active = kernel.id === this.store.cursor.kernel;
@@ -181,7 +181,7 @@ export class KernelsView implements View {
       kernelName(kernel),
       says === "" ? null : h("span", { class: "axis" }, says),
       ...axes,
-      ...this.scriptButtons(kernel),
+      ...this.makeScriptButtons(kernel),
     );
   }
 
@@ -189,7 +189,7 @@ export class KernelsView implements View {
    * Returns buttons that copy or save the kernel as a script. It is created from the trace, so a page needs nothing
    * else.
    */
-  private scriptButtons({ id, name, same_as: first }: KernelInfo): HTMLElement[] {
+  private makeScriptButtons({ id, name, same_as: first }: KernelInfo): HTMLElement[] {
     const { index } = this.store;
     const owner = hasReproducer(index, id) ? id : first;
     if (owner === null || !hasReproducer(index, owner)) return [];
@@ -202,7 +202,7 @@ export class KernelsView implements View {
     ];
   }
 
-  private headCell(column: Column): HTMLElement {
+  private makeHeadCell(column: Column): HTMLElement {
     const sorted = column.key === this.sortKey;
     const direction = sorted ? (this.descending ? "descending" : "ascending") : "none";
     const sort = (): void => {
@@ -237,7 +237,7 @@ function namesOf(kernel: KernelInfo): Element {
   return h("span", { class: "names" }, h("b", {}, name), h("small", {}, kernelName(kernel, false)));
 }
 
-function optChips(kernel: KernelInfo): Element {
+function makeOptChips(kernel: KernelInfo): Element {
   if (kernel.opts.length === 0) return h("span", { class: "faint" }, "none");
   return h(
     "span",
@@ -251,7 +251,7 @@ function cacheText(kernel: KernelInfo): string {
   return kernel.cached ? "from cache" : "compiled";
 }
 
-function figure(value: number | null): string {
+function formatFigure(value: number | null): string {
   return value === null ? "–" : figures(value);
 }
 

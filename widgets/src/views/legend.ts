@@ -41,7 +41,7 @@ const FATES: Record<string, [string, string]> = {
 };
 
 /** Returns a small box with these classes. */
-function boxSign(classes: string, says: string, title = ""): Sign {
+function makeBoxSign(classes: string, says: string, title = ""): Sign {
   const rect = s("rect", { x: 2, y: 2, width: 22, height: 10, rx: 3 });
   const behind = classes.includes("region")
     ? [s("rect", { class: "behind", x: 4.5, y: 0.8, width: 21, height: 9, rx: 3 })]
@@ -49,50 +49,51 @@ function boxSign(classes: string, says: string, title = ""): Sign {
   return { picture: [s("g", { class: `box ${classes}` }, ...behind, rect)], says, title };
 }
 
-function lineSign(classes: string, says: string, title: string, mark: SVGElement[] = []): Sign {
+function makeLineSign(classes: string, says: string, title: string, mark: SVGElement[] = []): Sign {
   return { picture: [s("path", { class: `edge ${classes}`, d: "M1 7H25" }), ...mark], says, title };
 }
 
 /** Returns the signs of these boxes' classes. `isByKernel`: whether colors are kernels. */
-export function boxSigns(classes: readonly string[], isByKernel: boolean): Sign[] {
+export function listBoxSigns(classes: readonly string[], isByKernel: boolean): Sign[] {
   const words = new Set(classes.flatMap((text) => text.split(" ")));
   const signs: Sign[] = [];
   if (isByKernel) {
     const kernel = classes.find((text) => text.includes("by-kernel"));
     const own = kernel?.split(" ").filter((word) => word === "by-kernel" || word.startsWith("k-"));
     if (own !== undefined)
-      signs.push(boxSign(own.join(" "), "color: its kernel", "Nodes of one color are computed by one kernel"));
-    if (words.has("no-kernel")) signs.push(boxSign("no-kernel", "of no kernel: already in memory"));
+      signs.push(makeBoxSign(own.join(" "), "color: its kernel", "Nodes of one color are computed by one kernel"));
+    if (words.has("no-kernel")) signs.push(makeBoxSign("no-kernel", "of no kernel: already in memory"));
   } else {
     for (const [role, says] of Object.entries(ROLES))
-      if (words.has(`g-${role}`)) signs.push(boxSign(`g-${role}`, says, meaning("role", role)));
+      if (words.has(`g-${role}`)) signs.push(makeBoxSign(`g-${role}`, says, meaning("role", role)));
   }
   for (const [decision, [says, title]] of Object.entries(DECISIONS))
-    if (words.has(`d-${decision}`)) signs.push(boxSign(`d-${decision}`, says, title));
+    if (words.has(`d-${decision}`)) signs.push(makeBoxSign(`d-${decision}`, says, title));
   if (words.has("region"))
-    signs.push(boxSign("region", "several nodes", "A double click, or E, draws them one by one"));
-  if (words.has("new")) signs.push(boxSign("new", "changed by this step"));
+    signs.push(makeBoxSign("region", "several nodes", "A double click, or E, draws them one by one"));
+  if (words.has("new")) signs.push(makeBoxSign("new", "changed by this step"));
   return signs;
 }
 
 /** Returns the signs of edges: through views, and the scheduler's decisions. */
-export function edgeSigns(hasViews: boolean, hasLong: boolean, fates: ReadonlySet<string>): Sign[] {
+export function listEdgeSigns(hasViews: boolean, hasLong: boolean, fates: ReadonlySet<string>): Sign[] {
   const signs: Sign[] = [];
-  if (hasViews) signs.push(lineSign("viewed", "through views", "Views between the two boxes: other indices, no copy"));
-  if (hasLong) signs.push(lineSign("long", "long edge", "Drawn faintly, because it crosses other boxes"));
+  if (hasViews)
+    signs.push(makeLineSign("viewed", "through views", "Views between the two boxes: other indices, no copy"));
+  if (hasLong) signs.push(makeLineSign("long", "long edge", "Drawn faintly, because it crosses other boxes"));
   for (const [fate, [says, title]] of Object.entries(FATES)) {
     if (!fates.has(fate)) continue;
     const shape =
       fate === "cut"
         ? s("path", { d: "M-7-3H7M-7 3H7", transform: "rotate(90)" })
         : s("circle", { r: fate === "fused" ? 2.6 : 3.6 });
-    signs.push(lineSign("", says, title, [s("g", { class: `fate ${fate}`, transform: "translate(13 7)" }, shape)]));
+    signs.push(makeLineSign("", says, title, [s("g", { class: `fate ${fate}`, transform: "translate(13 7)" }, shape)]));
   }
   return signs;
 }
 
 /** Returns the sign of a frame around a product. */
-export function productSign(): Sign {
+export function makeProductSign(): Sign {
   const rect = s("rect", { x: 2, y: 1, width: 22, height: 12, rx: 3 });
   return {
     picture: [s("g", { class: "frame product" }, rect)],

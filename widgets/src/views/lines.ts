@@ -54,15 +54,15 @@ export class LinesView implements View {
     const heads = ["line", "time", "", "share", "place", "kernels"].map((title) => h("span", { class: "head" }, title));
     replaceChildren(
       this.element,
-      this.bar(found),
+      this.makeBar(found),
       h("div", { class: "module-row heads", "aria-hidden": "true" }, ...heads),
-      h("div", { role: "list", "aria-label": "Lines" }, ...lines.map((line) => this.row(line, found, most))),
+      h("div", { role: "list", "aria-label": "Lines" }, ...lines.map((line) => this.makeRow(line, found, most))),
       h("p", { class: "note" }, found.how),
     );
     this.mark();
   }
 
-  private bar({ total_us, untimed, lines }: LinesByTime): HTMLElement {
+  private makeBar({ total_us, untimed, lines }: LinesByTime): HTMLElement {
     const choice = (order: Order, text: string): HTMLElement => {
       const choose = (): void => {
         this.order = order;
@@ -85,7 +85,7 @@ export class LinesView implements View {
     );
   }
 
-  private row(line: LineTime, { total_us }: LinesByTime, most: number): HTMLElement {
+  private makeRow(line: LineTime, { total_us }: LinesByTime, most: number): HTMLElement {
     const { file, text, time_us, share, kernels } = line;
     const number = line.line;
     const time = total_us > 0 ? duration(time_us) : "–";
@@ -104,7 +104,7 @@ export class LinesView implements View {
         role: "listitem",
         "data-line": `${line.source}:${number}`,
         onclick: choose,
-        onmouseenter: () => this.store.hover(this.nodes(line)),
+        onmouseenter: () => this.store.hover(this.findNodes(line)),
         onmouseleave: () => this.store.hover([]),
       },
       number === 0
@@ -114,11 +114,11 @@ export class LinesView implements View {
       h("span", { class: "track" }, h("span", { style: `width:${most === 0 ? 0 : (time_us / most) * 100}%` })),
       h("span", { class: "num" }, percent),
       h("span", { class: "num", title: `${file}:${number}` }, place),
-      this.chips(kernels),
+      this.makeChips(kernels),
     );
   }
 
-  private chips(kernels: readonly number[]): HTMLElement {
+  private makeChips(kernels: readonly number[]): HTMLElement {
     const { trace } = this.store.index;
     const chips = kernels.slice(0, MOST_CHIPS).map((kernel) => {
       const open = (): void => chooseKernel(this.store, kernel);
@@ -136,14 +136,14 @@ export class LinesView implements View {
     );
   }
 
-  private nodes({ source, line }: LineTime): number[] {
+  private findNodes({ source, line }: LineTime): number[] {
     return source === null ? [] : this.store.index.nodesOfLine(source, line);
   }
 
   private choose(line: LineTime): void {
     if (line.source === null) return;
     this.store.go({ graph: "lazy", place: "lazy" });
-    this.store.select(this.nodes(line));
+    this.store.select(this.findNodes(line));
   }
 
   /** Highlights the lines of the selection and of the hover. */
@@ -151,7 +151,7 @@ export class LinesView implements View {
     const { selected, hovered } = this.store;
     for (const line of this.found?.lines ?? []) {
       const row = this.element.querySelector<HTMLElement>(`[data-line="${line.source}:${line.line}"]`);
-      const nodes = this.nodes(line);
+      const nodes = this.findNodes(line);
       const has = (ids: Set<number>): boolean => ids.size > 0 && nodes.some((id) => ids.has(id));
       const isWhole = has(selected) && selected.size === nodes.length;
       row?.classList.toggle("on", isWhole);

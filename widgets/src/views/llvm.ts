@@ -16,7 +16,7 @@ import type {
   TimesOfPipelineRequest,
 } from "../requests";
 import type { Change, Store, View } from "../store";
-import { type TextPlace, lineHistory } from "../textlines";
+import { type TextPlace, findLineHistory } from "../textlines";
 import { type DiffLine, TextDiffView } from "./textdiff";
 import { TextFinder } from "./textfinder";
 
@@ -33,7 +33,7 @@ interface Pipeline {
 }
 
 /** Returns the running sums of differences. */
-function running(differences: readonly number[]): number[] {
+function sumUp(differences: readonly number[]): number[] {
   let sum = 0;
   return differences.map((difference) => {
     sum += difference;
@@ -44,14 +44,14 @@ function running(differences: readonly number[]): number[] {
 /** Returns the texts of all passes, reconstructed from the edits of each. */
 export function textsOf({ lines, line_uops, passes, uops }: PassesData): PassLine[][] {
   const nodesOf = new Map<number, number[]>();
-  const uopAt = running(uops.map(([step]) => step));
-  const nodeAt = running(uops.flatMap(([, ...own]) => own));
+  const uopAt = sumUp(uops.map(([step]) => step));
+  const nodeAt = sumUp(uops.flatMap(([, ...own]) => own));
   let used = 0;
   uops.forEach(([, ...own], i) => {
     nodesOf.set(uopAt[i], nodeAt.slice(used, used + own.length));
     used += own.length;
   });
-  const uopOf = running(line_uops);
+  const uopOf = sumUp(line_uops);
   const made = (unpackedTexts(lines) ?? []).map((text, at): PassLine => {
     const uop = uopOf[at] < 0 ? null : uopOf[at];
     return { text: String(text), uop, nodes: uop === null ? [] : (nodesOf.get(uop) ?? []) };
@@ -62,7 +62,7 @@ export function textsOf({ lines, line_uops, passes, uops }: PassesData): PassLin
     const next: PassLine[] = [];
     let at = 0;
     for (const [first, removed, ...added] of edits) {
-      next.push(...now.slice(at, first), ...running(added).map((line) => made[line]));
+      next.push(...now.slice(at, first), ...sumUp(added).map((line) => made[line]));
       at = first + removed;
     }
     next.push(...now.slice(at));
@@ -78,7 +78,7 @@ const DEFINED = /^\s*(?:renamable )?([%$@][\w.$-]+)(?::\w+)*(?:\([^)]*\))? = |^\
  * line by
  * position, another one by the name that it defines.
  */
-export function linkedTexts(
+export function linkTexts(
   { passes }: PassesData,
   texts: readonly PassLine[][],
 ): {
@@ -192,7 +192,7 @@ export class LLVMPassesView implements View {
     this.request();
   }
 
-  private question(level: string, pipeline = this.pipeline): PassesOfLLVMRequest {
+  private makeQuestion(level: string, pipeline = this.pipeline): PassesOfLLVMRequest {
     const { without, cpu } = pipeline;
     return { ask: "passes", kernel: this.kernel ?? 0, level, without: [...without], cpu };
   }
@@ -202,7 +202,7 @@ export class LLVMPassesView implements View {
     this.line = null;
     this.times = this.store.responses.get(this.timeQuestion()) ?? null;
     void this.answering.request({
-      question: this.question(this.pipeline.level),
+      question: this.makeQuestion(this.pipeline.level),
       meanwhile: "LLVM compiles the kernel, and prints it after each pass …",
       nobody: [
         "This page has no LLVM passes of this kernel. To store them, call this before you save the page: ",
@@ -215,7 +215,7 @@ export class LLVMPassesView implements View {
   }
 
   private timeQuestion(): TimesOfPipelineRequest {
-    return { ...this.question(this.pipeline.level), ask: "pipeline times" };
+    return { ...this.makeQuestion(this.pipeline.level), ask: "pipeline times" };
   }
 
   /** Requests times of the kernel under this pipeline. */
@@ -291,7 +291,7 @@ export class LLVMPassesView implements View {
   private drawHead(): void {
     const { found, store } = this;
     const { level, without, cpu } = this.pipeline;
-    const levels = this.offered();
+    const levels = this.listOffered();
     const isOne = levels.length < 2;
     const choice = (
       label: string,
@@ -347,7 +347,7 @@ export class LLVMPassesView implements View {
   }
 
   /** Returns the available pipelines; in a page, the stored ones. */
-  private offered(): string[] {
+  private listOffered(): string[] {
     const { ask, responses } = this.store;
     const levels = ["", ...(this.found?.levels ?? ["O0", "O1", "O2", "O3"])];
     if (ask !== null) return levels;
@@ -372,7 +372,7 @@ export class LLVMPassesView implements View {
       return this.drawAll();
     }
     void this.comparing.request({
-      question: this.question(level, { ...this.pipeline, without: [] }),
+      question: this.makeQuestion(level, { ...this.pipeline, without: [] }),
       meanwhile: "",
       nobody: [
         "This page does not store that pipeline. A notebook runs it: ",
@@ -394,12 +394,12 @@ export class LLVMPassesView implements View {
 
   // *** the passes ***
 
-  private shown(): PassData[] {
+  private listShown(): PassData[] {
     return this.found!.passes.filter(({ changed, number }) => changed || this.showsAll || number === this.chosen);
   }
 
   private drawList(): void {
-    const passes = this.shown();
+    const passes = this.listShown();
     const idle = this.found!.passes.filter(({ changed }) => !changed).length;
     const most = Math.max(...this.found!.passes.map(({ seconds }) => seconds ?? 0), 1e-9);
     const toggle = h("input", { type: "checkbox", checked: !this.showsAll });
@@ -411,7 +411,7 @@ export class LLVMPassesView implements View {
     const rows = passes.flatMap((one): HTMLElement[] => {
       const heads = one.stage === stage ? [] : [h("div", { class: "stage", role: "presentation" }, one.stage)];
       stage = one.stage;
-      return [...heads, this.row(one, most)];
+      return [...heads, this.makeRow(one, most)];
     });
     const hide = h("label", { title: `${count(idle, "pass", "passes")} changed nothing` }, toggle, "hide unchanged");
     const scrolled = this.list.scrollTop;
@@ -431,7 +431,7 @@ export class LLVMPassesView implements View {
     }
   }
 
-  private row(one: PassData, most: number): HTMLElement {
+  private makeRow(one: PassData, most: number): HTMLElement {
     const { number, name, argument, change, seconds, changed, remarks } = one;
     const isChosen = number === this.chosen;
     const time = seconds === null ? "" : duration(seconds * 1e6);
@@ -476,7 +476,7 @@ export class LLVMPassesView implements View {
   private showHistory(): void {
     const { found, line: place, texts } = this;
     if (place === null) return;
-    const rows = lineHistory({ stage_texts: linkedTexts(found!, texts) }, place).map((one) => {
+    const rows = findLineHistory({ stage_texts: linkTexts(found!, texts) }, place).map((one) => {
       const { name, stage } = found!.passes[one.text];
       return h(
         "button",
@@ -503,7 +503,7 @@ export class LLVMPassesView implements View {
     if (step === 0 || this.found === null) return;
     event.preventDefault();
     event.stopPropagation();
-    const passes = this.shown();
+    const passes = this.listShown();
     const next = passes[passes.findIndex(({ number }) => number === this.chosen) + step];
     if (next !== undefined) this.choose(next.number);
   }
@@ -517,10 +517,10 @@ export class LLVMPassesView implements View {
     if (this.other !== null) return this.drawComparison(pass, language);
     const before = pass.begins || chosen === 0 ? null : texts[chosen - 1];
     this.drawBar();
-    this.diff.show({ before, after: withRemarks(texts[chosen], chosen === 0 ? found!.passes : [pass]), language });
+    this.diff.show({ before, after: addRemarks(texts[chosen], chosen === 0 ? found!.passes : [pass]), language });
     this.diff.find((line) => this.finder.hits(line));
     const loose = pass.remarks.filter(({ uop }) => uop === null).map(({ text }) => text);
-    const spilled = pass.name === found!.spilled_by ? spilledTexts(found!.spills) : [];
+    const spilled = pass.name === found!.spilled_by ? describeSpills(found!.spills) : [];
     if (loose.length + spilled.length > 0)
       this.diff.element.prepend(
         h(
@@ -564,14 +564,14 @@ export class LLVMPassesView implements View {
             () => this.showHistory(),
             "quiet",
           ),
-      this.off(pass),
+      this.makeOffButton(pass),
       isFirst ? null : whole,
     );
     if (hasFocus) this.finder.input.focus();
   }
 
   /** Returns a button that compiles the kernel without a pass; null without Python, or for a required pass. */
-  private off({ argument }: PassData): HTMLElement | null {
+  private makeOffButton({ argument }: PassData): HTMLElement | null {
     if (argument === "" || this.store.ask === null) return null;
     const without = [...this.pipeline.without, argument];
     return button("switch off", `Compile without ${argument}`, () => this.ask({ without }), "quiet");
@@ -610,23 +610,23 @@ function nameOf(level: string): string {
 /**
  * Returns the spilled values of the UOps with most of them; a UOp has several if its vector takes several registers.
  */
-function spilledTexts(spills: Spill[]): string[] {
+function describeSpills(spills: Spill[]): string[] {
   if (spills.length === 0) return [];
   const ofUop = new Map<string, Spill[]>();
   for (const one of spills) ofUop.set(one.subject, [...(ofUop.get(one.subject) ?? []), one]);
-  const most = [...ofUop].sort(([, a], [, b]) => accesses(b) - accesses(a)).slice(0, MOST_SPILLED);
+  const most = [...ofUop].sort(([, a], [, b]) => countAccesses(b) - countAccesses(a)).slice(0, MOST_SPILLED);
   const more = ofUop.size > most.length ? `; the ${most.length} UOps of ${ofUop.size} that use the stack most` : "";
   return [
     `${count(spills.length, "value")} without a register, stored on the stack${more}:`,
     ...most.map(([subject, values]) => {
       const bytes = values.reduce((sum, one) => sum + one.bytes, 0);
-      const how = `${count(values.length, "value")}, ${bytes} bytes${rangeOf(values[0])}, ${accesses(values)} accesses`;
+      const how = `${count(values.length, "value")}, ${bytes} bytes${rangeOf(values[0])}, ${countAccesses(values)} accesses`;
       return `${how}: ${subject || "of no single UOp"}`;
     }),
   ];
 }
 
-function accesses(values: Spill[]): number {
+function countAccesses(values: Spill[]): number {
   return values.reduce((sum, { stores, loads }) => sum + stores + loads, 0);
 }
 
@@ -643,7 +643,7 @@ function summaryOf({ cpu, seconds, instructions, spills }: PassesData): string {
 }
 
 /** Returns the text with LLVM's remarks, each at the first line of its UOp. */
-function withRemarks(text: readonly PassLine[], passes: readonly PassData[]): DiffLine[] {
+function addRemarks(text: readonly PassLine[], passes: readonly PassData[]): DiffLine[] {
   const said = new Map<number, string[]>();
   for (const { remarks } of passes)
     for (const { uop, text: words } of remarks) if (uop !== null) said.set(uop, [...(said.get(uop) ?? []), words]);

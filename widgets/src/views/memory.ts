@@ -39,7 +39,7 @@ export class MemoryView implements View {
     const lifeOf = new Map(lives.map((life) => [life.buffer, life]));
     const lanes = shown.flatMap((buffer) => {
       const life = lifeOf.get(buffer.id);
-      return life === undefined ? [] : [this.lane(buffer, life, end, mine.has(buffer.id))];
+      return life === undefined ? [] : [this.makeLane(buffer, life, end, mine.has(buffer.id))];
     });
     const left = trace.buffers.length - shown.length;
     const text = `${count(trace.buffers.length, "buffer")}, ${bytes(peak)} alive at most, over ${duration(end / 1.02)}${isKernelTime ? " of kernel time, in execution order" : ""}.`;
@@ -50,7 +50,7 @@ export class MemoryView implements View {
       this.element,
       compileChoice(this.store, this.compiling, (on) => this.choose(on)),
       h("p", { class: "note" }, text + used + open + rest),
-      area(steps, end, peak),
+      drawArea(steps, end, peak),
       ...lanes,
     );
   }
@@ -61,7 +61,7 @@ export class MemoryView implements View {
     this.element.querySelector("input")?.focus({ preventScroll: true });
   }
 
-  private lane(
+  private makeLane(
     buffer: BufferInfo,
     { started_us: start, ended_us }: BufferLifetime,
     end: number,
@@ -86,7 +86,7 @@ export class MemoryView implements View {
   }
 }
 
-function area(steps: [number, number][], end: number, peak: number): HTMLElement {
+function drawArea(steps: [number, number][], end: number, peak: number): HTMLElement {
   const height = 44;
   const x = (us: number): string => ((us / end) * 1000).toFixed(1);
   const y = (live: number): string => (height - 1 - (live / Math.max(1, peak)) * (height - 6)).toFixed(1);

@@ -34,7 +34,7 @@ export class ModulesView implements View {
 
   /** Opens the outermost level, and inner ones while there are few rows. */
   private openFirst(): void {
-    for (let level = this.rows(); ; level = this.rows()) {
+    for (let level = this.listRows(); ; level = this.listRows()) {
       const closed = level.filter(({ module, key }) => module.children.length > 0 && !this.open.has(key));
       const more = closed.reduce((sum, { module }) => sum + module.children.length, 0);
       if (closed.length === 0 || (level.length > 1 && level.length + more > OPEN_ROWS)) return;
@@ -43,7 +43,7 @@ export class ModulesView implements View {
   }
 
   /** Returns the visible rows, outermost first. */
-  private rows(): Row[] {
+  private listRows(): Row[] {
     const found: Row[] = [];
     const add = (module: Module, depth: number, key: string): void => {
       found.push({ module, depth, key });
@@ -61,7 +61,7 @@ export class ModulesView implements View {
       replaceChildren(this.element, h("p", { class: "empty" }, says));
       return;
     }
-    const rows = this.rows();
+    const rows = this.listRows();
     if (!rows.some(({ key }) => key === this.focused)) this.focused = rows[0].key;
     const heads = ["module", "time", "", "parameters", "results", "kernels"].map((title) =>
       h("span", { class: "head" }, title),
@@ -69,18 +69,18 @@ export class ModulesView implements View {
     const tree = h(
       "div",
       { class: "module-tree", role: "tree", "aria-label": "Modules" },
-      ...rows.map((row) => this.row(row, root.cost.time_us)),
+      ...rows.map((row) => this.makeRow(row, root.cost.time_us)),
     );
     replaceChildren(
       this.element,
       h("div", { class: "module-row heads", "aria-hidden": "true" }, ...heads),
       tree,
-      this.note(root.cost.backward_us > 0),
+      this.makeNote(root.cost.backward_us > 0),
     );
     this.mark();
   }
 
-  private note(hasGradients: boolean): HTMLElement {
+  private makeNote(hasGradients: boolean): HTMLElement {
     const back = hasGradients ? " The darker part is for gradients." : "";
     return h(
       "p",
@@ -89,7 +89,7 @@ export class ModulesView implements View {
     );
   }
 
-  private row({ module, depth, key }: Row, wholeUs: number): HTMLElement {
+  private makeRow({ module, depth, key }: Row, wholeUs: number): HTMLElement {
     const { cost, name, kind, children } = module;
     const { time_us: us, backward_us: backwardUs, kernels } = cost;
     const { parameter_bytes: parameterBytes, result_bytes: resultBytes } = cost;
@@ -132,11 +132,11 @@ export class ModulesView implements View {
       bar,
       h("span", { class: "num" }, parameterBytes === 0 ? "–" : bytes(parameterBytes)),
       h("span", { class: "num" }, resultBytes === 0 ? "–" : bytes(resultBytes)),
-      this.chips(kernels),
+      this.makeChips(kernels),
     );
   }
 
-  private chips(kernels: readonly number[]): HTMLElement {
+  private makeChips(kernels: readonly number[]): HTMLElement {
     const { trace } = this.store.index;
     const chips = kernels.slice(0, MOST_CHIPS).map((kernel) => {
       const chip = button(
@@ -182,7 +182,7 @@ export class ModulesView implements View {
    * isolates.
    */
   private walk(event: KeyboardEvent, module: Module, key: string): void {
-    const rows = this.rows();
+    const rows = this.listRows();
     const at = rows.findIndex((row) => row.key === key);
     const to = (row: Row | undefined): void => {
       if (row === undefined) return;
@@ -214,7 +214,7 @@ export class ModulesView implements View {
   /** Highlights the modules of the selection and of the hover. */
   private mark(): void {
     const { selected, hovered } = this.store;
-    const byKey = new Map(this.rows().map(({ module, key }) => [key, module]));
+    const byKey = new Map(this.listRows().map(({ module, key }) => [key, module]));
     for (const row of this.element.querySelectorAll<HTMLElement>(".module-row[data-module]")) {
       const nodes = byKey.get(row.dataset.module!)?.nodes ?? [];
       const has = (ids: Set<number>): boolean => ids.size > 0 && nodes.some((id) => ids.has(id));

@@ -36,7 +36,7 @@ export class NodeCard {
   }
 
   /** Whether it is docked at the right of the graph, instead of below it while something is selected. */
-  isDocked = keptDocked();
+  isDocked = readDocked();
   private shown = new Map<number, number>();
 
   /** Places the card at the right of the canvas, or below it. */
@@ -67,7 +67,7 @@ export class NodeCard {
   }
 
   /** Returns the edge between two LazyBuffers, if these are the whole selection. */
-  private edge(selected: number[]): Fate | null {
+  private findEdge(selected: number[]): Fate | null {
     const { index } = this.store;
     if (selected.length !== 2 || selected.some((id) => !isTensor(index.trace, index.node(id)))) return null;
     return edgeBetween(index, selected[0], selected[1]);
@@ -126,7 +126,7 @@ export class NodeCard {
           )
         : null,
     );
-    const fate = this.edge([...selected]);
+    const fate = this.findEdge([...selected]);
     if (fate !== null) {
       const [src, dst] = [fate.src, fate.dst].map((node) => truncate(nodeText(index.node(node)), 40));
       const [word, ...why] = fateText(index, fate).split("\n");
@@ -194,7 +194,7 @@ export class NodeCard {
   }
 }
 
-function keptDocked(): boolean {
+function readDocked(): boolean {
   try {
     return localStorage.getItem(KEPT) === "yes";
   } catch {
@@ -228,12 +228,12 @@ export function showOrigin(store: Store): void {
   if (selected.size === 0) return;
   const [first] = selected;
   const isOrigin = (id: number): boolean => isTensor(index.trace, index.node(id));
-  const origins = isOrigin(first) ? [...selected] : nearestOrigins(store, selected);
+  const origins = isOrigin(first) ? [...selected] : findNearestOrigins(store, selected);
   store.go({ graph: "lazy", place: "lazy", tabs: { ...cursor.tabs, a: "source 0" } });
   if (origins.length > 0) store.select(origins);
 }
 
-function nearestOrigins(store: Store, selected: Set<number>): number[] {
+function findNearestOrigins(store: Store, selected: Set<number>): number[] {
   const { index, cursor } = store;
   const past = index.ancestors(selected, cursor.kernel);
   return [...past].filter((id) => isTensor(index.trace, index.node(id)));

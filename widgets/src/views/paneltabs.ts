@@ -22,7 +22,7 @@ export class PanelTabs implements View {
   private readonly groups: HTMLElement[];
   private readonly panels = new Map<string, HTMLElement>();
   private readonly lists: HTMLElement[];
-  private readonly last = keptPanels();
+  private readonly last = readPanels();
   private readonly filler: HTMLElement;
 
   constructor(
@@ -51,7 +51,7 @@ export class PanelTabs implements View {
       "quiet filler",
     );
     const presets = PRESETS.filter(([, panel]) => canShow(store, panel)).map(([text, panel, says]) =>
-      button(text, says, () => this.preset(panel), "quiet"),
+      button(text, says, () => this.applyPreset(panel), "quiet"),
     );
     if (presets.length === 1) presets[0].textContent = "default layout"; // nothing to choose from, but sizes to reset
     const chosen = h("span", { class: "presets", role: "group", "aria-label": "Arrange for" }, ...presets);
@@ -72,7 +72,7 @@ export class PanelTabs implements View {
   }
 
   /** Arranges the workbench for a panel: its size. */
-  private preset(panel: Panel): void {
+  private applyPreset(panel: Panel): void {
     this.fill(false);
     for (const variable of ["--split", "--low", "--low-roomy"]) this.root.style.removeProperty(variable);
     this.store.go({ panel });
@@ -121,7 +121,7 @@ function choose(one: HTMLElement, isChosen: boolean): void {
   one.tabIndex = isChosen ? 0 : -1;
 }
 
-function keptPanels(): Record<string, string> {
+function readPanels(): Record<string, string> {
   try {
     const kept: unknown = JSON.parse(localStorage.getItem(KEPT) ?? "{}");
     return typeof kept === "object" && kept !== null ? (kept as Record<string, string>) : {};

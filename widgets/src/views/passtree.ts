@@ -6,7 +6,7 @@ import { count, duration } from "../format";
 import { humanName } from "../kernels";
 import type { Stage } from "../model";
 import type { Store } from "../store";
-import { firingsUpTo } from "../walking";
+import { countFirings } from "../walking";
 
 export class PassTree {
   readonly element = h("div", { class: "passes" });
@@ -85,7 +85,7 @@ export class PassTree {
       h("span", { class: "space" }),
       h("label", { title: says }, h("span", {}, "hide unchanged"), toggle),
     );
-    const rows = shown.map((stage) => this.treeRow(stage));
+    const rows = shown.map((stage) => this.makeRow(stage));
     const list = h("div", { class: "rows scroll", role: "tree", "aria-label": "Passes" }, ...rows);
     const old = this.element.querySelector(".rows");
     const scrolled = old?.scrollTop ?? 0;
@@ -104,7 +104,7 @@ export class PassTree {
     if (list && active && list.clientHeight > 0) keepInSight(list, active);
   }
 
-  private treeRow(stage: Stage): HTMLElement {
+  private makeRow(stage: Stage): HTMLElement {
     const { index, cursor } = this.store;
     let depth = 0;
     for (let at = stage.parent; at !== null; at = index.trace.stages[at].parent) depth += 1;
@@ -149,7 +149,7 @@ export class PassTree {
         onclick: () => this.open(stage),
       },
       twist,
-      h("span", { class: "name" }, ...withBreaks(name)),
+      h("span", { class: "name" }, ...addBreaks(name)),
       h("span", { class: "n" }),
       h("span", { class: "took" }, stage.elapsed_us > 0 ? duration(stage.elapsed_us) : ""),
     );
@@ -160,7 +160,7 @@ export class PassTree {
     for (const row of this.element.querySelectorAll<HTMLElement>(".row")) {
       const stage = index.trace.stages[Number(row.dataset.stage)];
       const firings = index.firings(stage);
-      const done = stage.id === cursor.stage ? firingsUpTo(stage, cursor.step) : firings;
+      const done = stage.id === cursor.stage ? countFirings(stage, cursor.step) : firings;
       const counts = stage.decisions.length || stage.opts.length || stage.candidates.length;
       // a transform processes the whole graph at once
       const whole = stage.transform !== null && index.changed(stage) ? "graph" : "";
@@ -172,7 +172,7 @@ export class PassTree {
 }
 
 /** Returns the name of a pass with break opportunities between its words: `reduce_|window`, `Canonicalizer|Pass`. */
-function withBreaks(name: string): Child[] {
+function addBreaks(name: string): Child[] {
   const words = name.split(/(?<=[_-])|(?<=[a-z])(?=[A-Z])/);
   return words.flatMap((word, at) => (at === 0 ? [word] : [h("wbr"), word]));
 }

@@ -5,7 +5,7 @@ import { h, s } from "../dom";
 import { truncate } from "../format";
 import { KERNEL_HUES } from "../kernels";
 import { edgePath } from "../layout";
-import { arranged } from "../layouts";
+import { arrangeGraph } from "../layouts";
 
 const LETTER = 6.8; // pixels
 const LONGEST = 26; // characters of a box
@@ -24,20 +24,20 @@ interface Drawn {
 }
 
 /** `select`: called with a node of the trace after a click on its box. */
-export function patternPicture(parts: readonly PatternPart[], select: (node: number) => void): HTMLElement {
+export function drawPattern(parts: readonly PatternPart[], select: (node: number) => void): HTMLElement {
   const colours = coloursOf(parts);
   const looks = parts.map(({ state }, i) =>
     state === "matched" ? `by-kernel k-${colours[i]}` : state === "differs" ? "differs" : "unreached",
   );
-  const wants = parts.map(({ expected }, i) => drawn(i, expected, null, looks[i]));
+  const wants = parts.map(({ expected }, i) => drawBox(i, expected, null, looks[i]));
   const nodes = parts.flatMap(({ actual, at, state }, i) =>
-    state === "not reached" ? [] : [drawn(i, actual, at, looks[i])],
+    state === "not reached" ? [] : [drawBox(i, actual, at, looks[i])],
   );
   return h(
     "div",
     { class: "pattern-picture" },
-    side("the rule's pattern", tree(wants, parts, select)),
-    side("the node", tree(nodes, parts, select)),
+    makeSide("the rule's pattern", drawTree(wants, parts, select)),
+    makeSide("the node", drawTree(nodes, parts, select)),
     h("p", { class: "faint" }, "One color: a part and the node that it matches. Dashed: where the match stopped."),
   );
 }
@@ -52,24 +52,24 @@ function coloursOf(parts: readonly PatternPart[]): number[] {
   });
 }
 
-function drawn(id: number, words: string, at: number | null, look: string): Drawn {
+function drawBox(id: number, words: string, at: number | null, look: string): Drawn {
   const text = truncate(words, LONGEST);
   return { id, text, title: words, at, look, width: Math.max(34, text.length * LETTER + 14), height: HIGH };
 }
 
-function side(title: string, picture: SVGElement): HTMLElement {
+function makeSide(title: string, picture: SVGElement): HTMLElement {
   return h("figure", {}, h("figcaption", {}, title), picture);
 }
 
 /** Draws sources above the node that reads them, as in the graph. */
-function tree(boxes: readonly Drawn[], parts: readonly PatternPart[], select: (node: number) => void): SVGElement {
+function drawTree(boxes: readonly Drawn[], parts: readonly PatternPart[], select: (node: number) => void): SVGElement {
   const there = new Set(boxes.map(({ id }) => id));
   const placeOf = new Map(parts.map(({ place }, i) => [place.join(), i]));
   const edges = parts.flatMap(({ place }, src) => {
     const dst = placeOf.get(place.slice(0, -1).join());
     return place.length === 0 || dst === undefined || !there.has(src) || !there.has(dst) ? [] : [{ src, dst }];
   });
-  const { positions, edges: routed, left, top, width, height } = arranged({ nodes: boxes, edges });
+  const { positions, edges: routed, left, top, width, height } = arrangeGraph({ nodes: boxes, edges });
   const box = ({ id, text, title, at, look, width: wide }: Drawn): SVGElement => {
     const { x, y } = positions.get(id)!;
     const choose = at === null ? null : (): void => select(at);

@@ -49,14 +49,14 @@ export class PipelineView implements View {
     return this.isOfOne ? this.store.cursor.kernel : null;
   }
 
-  private figures(kernel: number | null): Figures {
+  private findFigures(kernel: number | null): Figures {
     return this.store.index.trace.figures.find((one) => one.kernel === kernel) ?? NO_FIGURES;
   }
 
   private draw(): void {
     const { trace } = this.store.index;
     const { cursor } = this.store;
-    const { parts, search_us: searchUs } = this.figures(this.scope);
+    const { parts, search_us: searchUs } = this.findFigures(this.scope);
     const of = this.scope === null ? count(trace.kernels.length, "kernel", "kernels") : `kernel ${this.scope}`;
     const longest = Math.max(1, ...parts.map((part) => part.time_us));
     const focused = this.element.contains(document.activeElement);
@@ -73,21 +73,21 @@ export class PipelineView implements View {
       const name = place === "kernels" && kernel !== undefined ? [" · ", kernelLabel(kernel, 24)] : [];
       return h(
         "button",
-        { ...attributes, "aria-current": active ? "step" : null, onclick: () => this.store.go(this.target(place)) },
+        { ...attributes, "aria-current": active ? "step" : null, onclick: () => this.store.go(this.targetOf(place)) },
         head,
         h("span", { class: "what" }, words, ...name),
         bar,
       );
     });
-    if (trace.kernels.length > 1 && kernel !== undefined) buttons.push(this.scopeChoice(kernel.id));
+    if (trace.kernels.length > 1 && kernel !== undefined) buttons.push(this.makeScopeChoice(kernel.id));
     replaceChildren(this.element, ...buttons);
     if (focused) this.element.querySelector<HTMLElement>('[aria-current="step"]')?.focus();
-    if (this.shown !== cursor.place) requestAnimationFrame(() => this.reveal());
+    if (this.shown !== cursor.place) requestAnimationFrame(() => this.scrollToCurrent());
     this.shown = cursor.place;
   }
 
   /** Scrolls a strip that is too long to the current position, without moving anything around it. */
-  private reveal(): void {
+  private scrollToCurrent(): void {
     const part = this.element.querySelector<HTMLElement>('[aria-current="step"]');
     const { scrollLeft, clientWidth, scrollWidth } = this.element;
     if (part === null || scrollWidth <= clientWidth) return;
@@ -97,7 +97,7 @@ export class PipelineView implements View {
   }
 
   /** Creates the control for the figures: of all kernels, or of the selected one. */
-  private scopeChoice(kernel: number): HTMLElement {
+  private makeScopeChoice(kernel: number): HTMLElement {
     const choice = (text: string, isOfOne: boolean): HTMLElement => {
       const choose = (): void => {
         this.isOfOne = isOfOne;
@@ -115,12 +115,12 @@ export class PipelineView implements View {
     );
   }
 
-  private target(place: Place): Partial<Cursor> {
+  private targetOf(place: Place): Partial<Cursor> {
     const { cursor, index } = this.store;
     const tabs = { ...cursor.tabs };
     const owner = cursor.kernel === null ? null : (index.trace.kernels[cursor.kernel]?.same_as ?? cursor.kernel);
     const own = index.trace.stages.filter((stage) => stage.kernel === owner);
-    const { passes, code } = this.figures(cursor.kernel);
+    const { passes, code } = this.findFigures(cursor.kernel);
     switch (place) {
       case "python":
         return { place, tabs: { ...tabs, a: "source 0" } };

@@ -6,7 +6,7 @@ import { count, duration, languageName } from "../format";
 import type { Stage } from "../model";
 import type { TraceIndex } from "../provenance";
 import type { Store } from "../store";
-import { nodeText, treeDiff, treeLines } from "../tree";
+import { nodeText, diffTrees, printTree } from "../tree";
 import { tabsWith } from "./code";
 import { type Detail, transformText } from "./steptext";
 import { pairOf, treeOf } from "./steptree";
@@ -39,7 +39,7 @@ export function decisionsOf(store: Store, stage: Stage): Shown {
       h("span", { class: "why" }, reason),
     );
   };
-  const counts = tally(stage.decisions.map(({ decision }) => decision));
+  const counts = countWords(stage.decisions.map(({ decision }) => decision));
   const text = Object.entries(counts).map(([decision, n]) =>
     h("p", {}, h("span", { class: `tag d-${decision}` }, `${decision} ${n}`), ` ${meaning("decision", decision)}`),
   );
@@ -66,7 +66,7 @@ export function optsOf({ index }: Store, stage: Stage): Shown {
   const tried = stage.candidates.length > 0 ? `, ${count(stage.candidates.length, "candidate")} timed` : "";
   const text = `${applied} applied, ${stage.opts.length - applied} rejected${tried}, in ${duration(stage.elapsed_us)}`;
   return {
-    body: [...rows, ...candidateRows(stage), ...lawsOf(index, stage)],
+    body: [...rows, ...makeCandidateRows(stage), ...lawsOf(index, stage)],
     detail: [h("h5", {}, stage.name), h("p", {}, text), ...axesOf(index, stage)],
   };
 }
@@ -103,7 +103,7 @@ function axesOf(index: TraceIndex, stage: Stage): Element[] {
 }
 
 /** Returns the content of a stage without steps, decisions or opts: its graph, before and after if both exist. */
-export function plainStage(store: Store, stage: Stage): Shown {
+export function showPlainStage(store: Store, stage: Stage): Shown {
   const { index } = store;
   const { trace } = index;
   const inside = index.children.get(stage.id) ?? [];
@@ -129,12 +129,12 @@ export function plainStage(store: Store, stage: Stage): Shown {
     after !== undefined &&
     index.node(before).kind === index.node(after).kind
   ) {
-    body = [pairOf(store, treeDiff(trace, before, after))];
+    body = [pairOf(store, diffTrees(trace, before, after))];
   } else if (after !== undefined) {
     body = [
       treeOf(
         store,
-        stage.after.slice(0, 4).flatMap((root) => treeLines(trace, root)),
+        stage.after.slice(0, 4).flatMap((root) => printTree(trace, root)),
       ),
     ];
   } else {
@@ -168,7 +168,7 @@ function listingsOf(store: Store, stage: Stage): HTMLElement[] {
 }
 
 /** Returns the candidates of a search, the fastest first; the length of the bar is the time. */
-function candidateRows(stage: Stage): Element[] {
+function makeCandidateRows(stage: Stage): Element[] {
   const times = stage.candidates.map((candidate) => candidate.best_us).filter((us): us is number => us !== null);
   const [fastest, slowest] = [Math.min(...times), Math.max(...times)];
   const byTime = [...stage.candidates].sort((a, b) => (a.best_us ?? Infinity) - (b.best_us ?? Infinity));
@@ -187,7 +187,7 @@ function candidateRows(stage: Stage): Element[] {
   );
 }
 
-function tally(words: string[]): Record<string, number> {
+function countWords(words: string[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const word of words) counts[word] = (counts[word] ?? 0) + 1;
   return counts;

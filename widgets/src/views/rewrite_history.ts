@@ -5,8 +5,8 @@ import { callName, count, truncate } from "../format";
 import { madeBy } from "../madeby";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
-import { firingsUpTo } from "../walking";
-import { lastMade, selectNote } from "./example";
+import { countFirings } from "../walking";
+import { findLastMade, selectNote } from "./example";
 
 const MOST_CALLS = 8;
 
@@ -43,7 +43,7 @@ export class RewriteHistoryView implements View {
         selectNote(
           this.store,
           "Where does a node come from? Select a node or a line and press B: this panel lists the rewrites that led to it, in order.",
-          lastMade(this.store),
+          findLastMade(this.store),
         ),
       );
       return;
@@ -86,7 +86,7 @@ export class RewriteHistoryView implements View {
         h(
           "span",
           { class: "faint" },
-          firing.rule === null ? "transform" : `${stage.name} · ${firingsUpTo(stage, step)}`,
+          firing.rule === null ? "transform" : `${stage.name} · ${countFirings(stage, step)}`,
         ),
         h("b", {}, name),
         h("span", { class: "gone" }, truncate(nodeText(index.node(firing.before)), 60)),
@@ -94,13 +94,13 @@ export class RewriteHistoryView implements View {
         h("span", { class: "come" }, truncate(nodeText(index.node(firing.after)), 60)),
       );
     });
-    const opts = this.opts(nodes);
+    const opts = this.listOpts(nodes);
     const between = opts.length > 0 && rows.length > 0 ? h("h5", {}, "Firings") : null;
     replaceChildren(this.element, head, ...opts, between, ...rows);
   }
 
   /** Returns the opts of the kernel that created the nodes; a click goes to the pass that applied them. */
-  private opts(nodes: readonly number[]): Element[] {
+  private listOpts(nodes: readonly number[]): Element[] {
     const { index, cursor } = this.store;
     const found = madeBy(index, nodes, cursor.kernel);
     if (found.length === 0) return [];

@@ -4,7 +4,7 @@ import { measureButton } from "../again";
 import { h, replaceChildren, s } from "../dom";
 import { count, figures } from "../format";
 import { kernelClass } from "../kernels";
-import { FLAT_SHARES, type LabelPlace, SLOPE_SHARES, apart, type Spot, placesOn, spread } from "../labels";
+import { FLAT_SHARES, type LabelPlace, SLOPE_SHARES, placeLabels, type Spot, listPlaces, spreadDots } from "../labels";
 import type { Roofline, RooflinePoint } from "../model";
 import { Scale } from "../roofline";
 import type { Change, Store, View } from "../store";
@@ -58,7 +58,7 @@ export class RooflineView implements View {
     );
     const y = new Scale([...points.map(({ gflops }) => gflops), ...peaks], height - BOTTOM, TOP);
     const exact = points.map(({ flops_per_byte: intensity, gflops }) => [x.at(intensity), y.at(gflops)] as const);
-    const spots = points.length > NUMBERED ? exact : spread(exact, RADIUS);
+    const spots = points.length > NUMBERED ? exact : spreadDots(exact, RADIUS);
     const drawing = s(
       "svg",
       {
@@ -68,19 +68,19 @@ export class RooflineView implements View {
         role: "group",
         "aria-label": `Roofline of ${count(points.length, "kernel")}`,
       },
-      ...this.axes(x, y, width, height),
-      ...this.ceilings(figure, x, y, width, spots),
+      ...this.drawAxes(x, y, width, height),
+      ...this.drawCeilings(figure, x, y, width, spots),
       ...points
         .map((point, i) => ({ point, spot: spots[i] }))
         .sort((a, b) => b.point.time_us - a.point.time_us)
-        .map(({ point, spot }) => this.dot(point, spot, points.length)),
+        .map(({ point, spot }) => this.drawDot(point, spot, points.length)),
     );
     const measure = measureButton(this.store);
     replaceChildren(this.element, drawing, h("p", { class: "note" }, figure.note, measure && " ", measure));
     this.mark();
   }
 
-  private axes(x: Scale, y: Scale, width: number, height: number): SVGElement[] {
+  private drawAxes(x: Scale, y: Scale, width: number, height: number): SVGElement[] {
     const bottom = height - BOTTOM;
     const word = (text: string, at: object): SVGElement => s("text", { ...at }, text);
     return [
@@ -88,13 +88,13 @@ export class RooflineView implements View {
         .ticks(width < 500 ? 5 : 10)
         .flatMap((value) => [
           s("path", { class: "grid", d: `M${x.at(value)} ${TOP}V${bottom}` }),
-          word(tick(value), { x: x.at(value), y: bottom + 14, "text-anchor": "middle" }),
+          word(formatTick(value), { x: x.at(value), y: bottom + 14, "text-anchor": "middle" }),
         ]),
       ...y
         .ticks(height < 260 ? 5 : 10)
         .flatMap((value) => [
           s("path", { class: "grid", d: `M${LEFT} ${y.at(value)}H${width - RIGHT}` }),
-          word(tick(value), { x: LEFT - 6, y: y.at(value) + 4, "text-anchor": "end" }),
+          word(formatTick(value), { x: LEFT - 6, y: y.at(value) + 4, "text-anchor": "end" }),
         ]),
       word("operations for each byte that is moved (FLOP/B)", {
         x: (LEFT + width - RIGHT) / 2,
@@ -105,7 +105,7 @@ export class RooflineView implements View {
     ];
   }
 
-  private ceilings(figure: Roofline, x: Scale, y: Scale, width: number, dots: readonly Spot[]): SVGElement[] {
+  private drawCeilings(figure: Roofline, x: Scale, y: Scale, width: number, dots: readonly Spot[]): SVGElement[] {
     const peaks = figure.ceilings.filter(({ kind }) => kind === "arithmetic");
     const top = Math.max(0, ...peaks.map(({ rate }) => rate)) || y.high;
     const lines: SVGElement[] = [];
@@ -118,7 +118,7 @@ export class RooflineView implements View {
       const text = `${name}: ${figures(rate)} GB/s`;
       drawn.push([start, end]);
       lines.push(s("path", { class: "roof slope", d: `M${start.join(" ")}L${end.join(" ")}` }));
-      labels.push([text, placesOn(text, start, end, SLOPE_SHARES)]);
+      labels.push([text, listPlaces(text, start, end, SLOPE_SHARES)]);
     }
     // slopes are short and have few positions for their labels, so they come first
     for (const { name, rate } of peaks) {
@@ -129,9 +129,9 @@ export class RooflineView implements View {
         [width - RIGHT, at],
       ]);
       lines.push(s("path", { class: "roof", d: `M${LEFT} ${at}H${width - RIGHT}` }));
-      labels.push([text, placesOn(text, [LEFT + 4, at], [width - RIGHT, at], FLAT_SHARES)]);
+      labels.push([text, listPlaces(text, [LEFT + 4, at], [width - RIGHT, at], FLAT_SHARES)]);
     }
-    const places = apart(labels, { points: dots, radius: RADIUS, lines: drawn, top: 8 });
+    const places = placeLabels(labels, { points: dots, radius: RADIUS, lines: drawn, top: 8 });
     const texts = labels.map(([text], i) => {
       const [left, down, angle] = places[i];
       const transform = `translate(${left.toFixed(1)} ${down.toFixed(1)}) rotate(${angle.toFixed(1)})`;
@@ -140,7 +140,7 @@ export class RooflineView implements View {
     return [...lines, ...texts];
   }
 
-  private dot(point: RooflinePoint, [left, down]: Spot, count: number): SVGElement {
+  private drawDot(point: RooflinePoint, [left, down]: Spot, count: number): SVGElement {
     const { store } = this;
     const isCrowded = count > NUMBERED;
     const choose = (): void => chooseKernel(store, point.kernel);
@@ -184,6 +184,6 @@ export class RooflineView implements View {
   }
 }
 
-function tick(value: number): string {
+function formatTick(value: number): string {
   return value >= 1 ? String(value) : `1/${1 / value}`;
 }

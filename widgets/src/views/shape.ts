@@ -5,7 +5,7 @@
 import { count, grouped } from "../format";
 import type { Ask } from "../asking";
 import { button, h, replaceChildren } from "../dom";
-import { type Box, type Cell, cellsOf, memoryWidth, memoryWindow, shownBox, sizesText, viewText } from "../shapes";
+import { type Box, type Cell, cellsOf, memoryWidth, memoryWindow, chooseBox, sizesText, viewText } from "../shapes";
 import type { Change, Store, View } from "../store";
 import type { ShapeData, ShapeStepData } from "../requests";
 
@@ -58,7 +58,7 @@ export class ShapeView implements View {
     const { ask } = this.store;
     this.element.setAttribute("aria-busy", "true");
     try {
-      const data = ask === null ? this.recorded(node ?? null) : await this.answer(ask, moves);
+      const data = ask === null ? this.findRecorded(node ?? null) : await this.answer(ask, moves);
       if (node !== this.node) return;
       if (data.node !== this.data?.node)
         this.hidden = new Set([...data.others.keys()].filter((i) => i >= SHOWN_OTHERS));
@@ -77,7 +77,7 @@ export class ShapeView implements View {
   }
 
   /** Returns the stored response for the node, or for the node that it derives from. */
-  private recorded(node: number | null): ShapeData {
+  private findRecorded(node: number | null): ShapeData {
     const shapes = new Map(this.store.responses.of("shape").map(([question, data]) => [question.node ?? -1, data]));
     const known = [...shapes.keys()];
     const origins =
@@ -119,9 +119,9 @@ export class ShapeView implements View {
     this.firstPlace = null;
     replaceChildren(
       this.element,
-      this.way(data),
-      this.controls(data),
-      ...this.words(data.steps[this.at]),
+      this.makeWay(data),
+      this.makeControls(data),
+      ...this.describeStep(data.steps[this.at]),
       h("div", { class: "grids" }),
     );
     this.drawGrids();
@@ -129,7 +129,7 @@ export class ShapeView implements View {
   }
 
   /** Returns the movements so far; a click shows the shape at that step. */
-  private way(data: ShapeData): HTMLElement {
+  private makeWay(data: ShapeData): HTMLElement {
     const told = data.steps.length - this.moves.length;
     const steps = data.steps.map((step, i) => {
       const name = i === 0 ? `${data.name} ` : `${step.op.toLowerCase()} ${step.arg} `;
@@ -151,7 +151,7 @@ export class ShapeView implements View {
     return h("div", { class: "way", role: "group", "aria-label": "Movements" }, ...steps, undo);
   }
 
-  private controls(data: ShapeData): HTMLElement {
+  private makeControls(data: ShapeData): HTMLElement {
     if (this.store.ask === null)
       return h(
         "p",
@@ -199,7 +199,7 @@ export class ShapeView implements View {
   }
 
   /** Returns the effect of the last movement, the views, and the index expression before and after simplification. */
-  private words(step: ShapeStepData): HTMLElement[] {
+  private describeStep(step: ShapeStepData): HTMLElement[] {
     const text = ([place, valid]: [string, string]): string => (valid === "" ? place : `${place}   if ${valid}`);
     const fact = (name: string, value: string): HTMLElement =>
       h("div", { class: "fact" }, h("span", { class: "faint" }, name), h("code", {}, value));
@@ -213,20 +213,20 @@ export class ShapeView implements View {
   private drawGrids(): void {
     const data = this.data!;
     const step = data.steps[this.at];
-    const box = shownBox(step.shape, this.first);
+    const box = chooseBox(step.shape, this.first);
     const cells = cellsOf(step.views, box);
     const offsets = cells.flatMap(({ offset }) => (offset === null ? [] : [offset]));
     this.active = null;
     this.said.textContent = "Point at an element or a position in memory, or use the arrow keys.";
     replaceChildren(
       this.element.querySelector(".grids")!,
-      this.elements(step, box, cells),
-      this.memory(data, offsets),
+      this.makeElements(step, box, cells),
+      this.makeMemory(data, offsets),
       this.said,
     );
   }
 
-  private elements(step: ShapeStepData, box: Box, cells: Cell[]): HTMLElement {
+  private makeElements(step: ShapeStepData, box: Box, cells: Cell[]): HTMLElement {
     const columns = box.length === 0 ? 1 : box.at(-1)![1] - box.at(-1)![0];
     const rows = box.length < 2 ? 1 : box.at(-2)![1] - box.at(-2)![0];
     this.cells = cells.map((cell) => {
@@ -236,7 +236,7 @@ export class ShapeView implements View {
         { class: offset === null ? "place padding" : "place" },
         offset === null ? "·" : String(offset),
       );
-      const point = (): void => this.point(index);
+      const point = (): void => this.pointAtElement(index);
       element.addEventListener("pointerenter", point);
       return { cell, element };
     });
@@ -279,7 +279,7 @@ export class ShapeView implements View {
       ...planes,
     );
     grid.addEventListener("keydown", (event) => this.walk(event, columns));
-    grid.addEventListener("pointerleave", () => this.light(null, []));
+    grid.addEventListener("pointerleave", () => this.highlight(null, []));
     return h(
       "figure",
       {},
@@ -289,13 +289,13 @@ export class ShapeView implements View {
         h("b", {}, "elements"),
         h("span", { class: "faint" }, ` · the memory offset of each${shownText(step.shape, box)}`),
       ),
-      ...this.sliders(step.shape, box),
+      ...this.makeSliders(step.shape, box),
       grid,
     );
   }
 
   /** Returns a slider for each axis that is partly visible. */
-  private sliders(shape: number[], box: Box): HTMLElement[] {
+  private makeSliders(shape: number[], box: Box): HTMLElement[] {
     return box.flatMap(([start, stop], axis) => {
       if (stop - start === shape[axis]) return [];
       const move = (event: Event): void => {
@@ -327,7 +327,7 @@ export class ShapeView implements View {
     });
   }
 
-  private memory(data: ShapeData, offsets: number[]): HTMLElement {
+  private makeMemory(data: ShapeData, offsets: number[]): HTMLElement {
     const width = memoryWidth(data.steps);
     const counts = new Map<number, number>();
     for (const offset of offsets) counts.set(offset, (counts.get(offset) ?? 0) + 1);
@@ -339,7 +339,7 @@ export class ShapeView implements View {
     const beside = data.others.map(({ views }, i) =>
       this.hidden.has(i)
         ? new Set<number | null>()
-        : new Set(cellsOf(views, shownBox(views.at(-1)![0])).map(({ offset }) => offset)),
+        : new Set(cellsOf(views, chooseBox(views.at(-1)![0])).map(({ offset }) => offset)),
     );
     this.places.clear();
     const boxes = Array.from({ length: stop - start }, (_, i) => {
@@ -352,7 +352,7 @@ export class ShapeView implements View {
         String(at),
         bars.length === 0 ? null : h("span", { class: "bars" }, ...bars),
       );
-      element.addEventListener("pointerenter", () => this.pointAt(at));
+      element.addEventListener("pointerenter", () => this.pointAtOffset(at));
       this.places.set(at, element);
       return element;
     });
@@ -393,19 +393,19 @@ export class ShapeView implements View {
       },
       h("div", { class: "cells bare", style: `--width:${width}` }, ...boxes),
     );
-    grid.addEventListener("pointerleave", () => this.light(null, []));
+    grid.addEventListener("pointerleave", () => this.highlight(null, []));
     return h(
       "figure",
       {},
       h("figcaption", {}, h("b", {}, data.name), h("span", { class: "faint" }, part)),
       slider,
       grid,
-      this.key(data),
+      this.makeKey(data),
     );
   }
 
   /** Returns the legend; other views of the same memory can be overlaid. */
-  private key(data: ShapeData): HTMLElement {
+  private makeKey(data: ShapeData): HTMLElement {
     const others = data.others.map(({ name }, i) => {
       const change = (event: Event): void => {
         if ((event.target as HTMLInputElement).checked) this.hidden.delete(i);
@@ -435,20 +435,20 @@ export class ShapeView implements View {
 
   // *** hover ***
 
-  private point(index: number[]): void {
+  private pointAtElement(index: number[]): void {
     const found = this.cells.findIndex(({ cell }) => cell.index.every((i, axis) => i === index[axis]));
     this.active = found;
     const { cell } = this.cells[found];
-    this.light(cell.offset, [found]);
+    this.highlight(cell.offset, [found]);
     this.said.textContent =
       cell.offset === null
         ? `[${index.join(", ")}] is padding: no memory is read`
         : `[${index.join(", ")}] is at offset ${cell.offset}`;
   }
 
-  private pointAt(offset: number): void {
+  private pointAtOffset(offset: number): void {
     const readers = this.cells.flatMap(({ cell }, i) => (cell.offset === offset ? [i] : []));
-    this.light(offset, readers);
+    this.highlight(offset, readers);
     const names = readers.slice(0, 6).map((i) => `[${this.cells[i].cell.index.join(", ")}]`);
     const more = readers.length > 6 ? ` and ${readers.length - 6} more` : "";
     this.said.textContent =
@@ -457,7 +457,7 @@ export class ShapeView implements View {
         : `offset ${offset} is read by ${names.join(", ")}${more}`;
   }
 
-  private light(offset: number | null, elements: number[]): void {
+  private highlight(offset: number | null, elements: number[]): void {
     for (const lit of this.element.querySelectorAll(".place.lit")) lit.classList.remove("lit");
     for (const i of elements) this.cells[i].element.classList.add("lit");
     if (offset !== null) this.places.get(offset)?.classList.add("lit");
@@ -470,7 +470,7 @@ export class ShapeView implements View {
     event.preventDefault();
     event.stopPropagation();
     const next = this.active === null ? 0 : this.active + by;
-    if (next >= 0 && next < this.cells.length) this.point(this.cells[next].cell.index);
+    if (next >= 0 && next < this.cells.length) this.pointAtElement(this.cells[next].cell.index);
   }
 }
 

@@ -7,7 +7,7 @@ import { button, h, replaceChildren, tab, tabList } from "../dom";
 import { count, truncate } from "../format";
 import type { StageText } from "../model";
 import type { Change, Store, View } from "../store";
-import { type TextPlace, lineHistory } from "../textlines";
+import { type TextPlace, findLineHistory } from "../textlines";
 import { TextDiffView } from "./textdiff";
 import { TextFinder } from "./textfinder";
 
@@ -33,12 +33,12 @@ export function findInTexts(store: Store, query: string): void {
 }
 
 /** Returns the history of the selected line; a click goes to an entry. */
-export function historyOfLine(store: Store): HTMLElement[] {
+export function listHistory(store: Store): HTMLElement[] {
   const { chosen } = viewOf(store);
   if (chosen === null)
     return [h("p", { class: "note" }, "Choose a line of a text: the lines that it came from are listed here.")];
   const { trace } = store.index;
-  const found = lineHistory(trace, chosen);
+  const found = findLineHistory(trace, chosen);
   const { id, language, lines } = trace.stage_texts[chosen.text];
   const head = h(
     "p",

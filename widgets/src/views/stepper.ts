@@ -8,11 +8,11 @@ import { duration } from "../format";
 import { dress } from "../later";
 import type { Stage, Step } from "../model";
 import type { Change, Store, View } from "../store";
-import { treeDiff, treeLines } from "../tree";
+import { diffTrees, printTree } from "../tree";
 import { LONG, VirtualRows } from "../virtual";
-import { firingsUpTo, nextStop, stopsOf } from "../walking";
+import { countFirings, findNextStop, stopsOf } from "../walking";
 import { PassTree } from "./passtree";
-import { type Shown, decisionsOf, optsOf, plainStage } from "./plainstages";
+import { type Shown, decisionsOf, optsOf, showPlainStage } from "./plainstages";
 import { passText, rebuiltText, ruleText, transformText } from "./steptext";
 import { pairOf, treeOf } from "./steptree";
 
@@ -69,15 +69,15 @@ export class StepperView implements View {
   // *** navigation by buttons and keys ***
 
   /** Returns the numbers of steps at which ←/→ stop in a pass. */
-  private stops(stage: Stage): number[] {
+  private listStops(stage: Stage): number[] {
     return stopsOf(stage, !this.skipRebuilds);
   }
 
-  private next(direction: 1 | -1): { stage: number; step: number } | null {
+  private findNext(direction: 1 | -1): { stage: number; step: number } | null {
     const { stage, step } = this.store.cursor;
     return stage === null
       ? null
-      : nextStop(
+      : findNextStop(
           this.store.index.trace.stages,
           { stage, step },
           direction,
@@ -88,7 +88,7 @@ export class StepperView implements View {
 
   /** Goes one stop forward (1) or back (-1); after the last firing of a pass comes the next pass. */
   move(direction: 1 | -1): void {
-    const to = this.next(direction);
+    const to = this.findNext(direction);
     if (to === null) this.sayEnd(direction);
     else this.goTo(to.step, to.stage);
   }
@@ -97,7 +97,7 @@ export class StepperView implements View {
   play(): void {
     if (this.timer !== 0) this.pause();
     else {
-      if (this.next(1) === null) return this.sayEnd(1);
+      if (this.findNext(1) === null) return this.sayEnd(1);
       this.timer = window.setTimeout(() => this.playOn(), 0);
     }
     this.nameButton();
@@ -105,9 +105,9 @@ export class StepperView implements View {
 
   private playOn(): void {
     this.timer = 0;
-    if (this.element.isConnected && !this.element.hidden && this.next(1) !== null) {
+    if (this.element.isConnected && !this.element.hidden && this.findNext(1) !== null) {
       this.move(1);
-      if (this.next(1) !== null) this.timer = window.setTimeout(() => this.playOn(), BEAT_MS / this.speed);
+      if (this.findNext(1) !== null) this.timer = window.setTimeout(() => this.playOn(), BEAT_MS / this.speed);
     }
     this.nameButton();
   }
@@ -137,7 +137,7 @@ export class StepperView implements View {
   }
 
   moveToEnd(end: boolean): void {
-    if (this.stage !== null) this.goTo(end ? this.stops(this.stage).at(-1)! : 0);
+    if (this.stage !== null) this.goTo(end ? this.listStops(this.stage).at(-1)! : 0);
   }
 
   /** Goes to the next pass in the tree (1), or the previous one (-1). */
@@ -180,20 +180,20 @@ export class StepperView implements View {
   }
 
   nextOfRule(): void {
-    const rule = this.current()?.rule ?? null;
+    const rule = this.currentStep()?.rule ?? null;
     if (rule !== null) this.seek((step) => step.rule === rule);
   }
 
   nextOnNode(): void {
     const { stage, store } = this;
-    const step = this.current();
+    const step = this.currentStep();
     if (stage === null) return;
     const start = store.selected.size > 0 ? store.selected : new Set(step === null ? [] : [step.after]);
     const family = store.index.related(start, stage.kernel);
     this.seek((other) => family.has(other.before) || family.has(other.after));
   }
 
-  private current(): Step | null {
+  private currentStep(): Step | null {
     return this.stage?.steps[this.store.cursor.step - 1] ?? null;
   }
 
@@ -223,13 +223,13 @@ export class StepperView implements View {
           ? decisionsOf(this.store, stage)
           : hasOpts(stage)
             ? optsOf(this.store, stage)
-            : plainStage(this.store, stage),
+            : showPlainStage(this.store, stage),
       );
     this.mark();
   }
 
   private drawScrub(stage: Stage): void {
-    const stops = this.stops(stage);
+    const stops = this.listStops(stage);
     const { step } = this.store.cursor;
     if (stage.steps.length === 0) {
       const words =
@@ -245,7 +245,7 @@ export class StepperView implements View {
       delete this.scrub.dataset.stage;
       replaceChildren(
         this.scrub,
-        ...this.arrows(),
+        ...this.makeArrows(),
         h("b", {}, stage.name),
         h("span", { class: "faint" }, words),
         h("span", { class: "space" }),
@@ -262,7 +262,7 @@ export class StepperView implements View {
     if (slider === null || this.scrub.dataset.stage !== String(stage.id)) {
       slider = h("input", { type: "range", min: 0, step: 1, "aria-label": "Step" });
       const seek = oncePerFrame((position: number) => {
-        const now = this.stage === null ? [] : this.stops(this.stage);
+        const now = this.stage === null ? [] : this.listStops(this.stage);
         if (now[position] !== undefined) this.goTo(now[position]);
       });
       const own = slider;
@@ -275,7 +275,7 @@ export class StepperView implements View {
       const rebuildsTitle = "Skip steps in which no rule fires. They only rebuild a node whose sources changed";
       replaceChildren(
         this.scrub,
-        ...this.arrows(),
+        ...this.makeArrows(),
         own,
         h("span", { class: "at", role: "status" }),
         endStatus(),
@@ -294,17 +294,17 @@ export class StepperView implements View {
       ? step > 0
         ? "after the transform"
         : "before the transform"
-      : `${firingsUpTo(stage, step)} / ${total}`;
+      : `${countFirings(stage, step)} / ${total}`;
     this.scrub.querySelector(".at")!.textContent = text;
     slider.setAttribute("aria-valuetext", isTransform ? text : `firing ${text}`);
-    const isFiring = this.current()?.rule != null;
+    const isFiring = this.currentStep()?.rule != null;
     const [, , , onNode, ofRule] = this.scrub.querySelectorAll("button");
     onNode.disabled = !isFiring && this.store.selected.size === 0;
     ofRule.disabled = !isFiring;
     this.showEnds();
   }
 
-  private arrows(): HTMLElement[] {
+  private makeArrows(): HTMLElement[] {
     return [
       button("◀", "Previous firing (←), also in the previous pass", () => this.move(-1), "icon"),
       button("▶", "Next firing (→), also in the next pass", () => this.move(1), "icon"),
@@ -314,11 +314,11 @@ export class StepperView implements View {
         () => this.play(),
         "play-firings",
       ),
-      this.speeds(),
+      this.makeSpeedChoice(),
     ];
   }
 
-  private speeds(): HTMLElement {
+  private makeSpeedChoice(): HTMLElement {
     const options = SPEEDS.map((speed) => {
       const option = h("option", { value: speed }, `${speed === 0.5 ? "½" : speed}×`);
       option.selected = speed === this.speed;
@@ -334,18 +334,18 @@ export class StepperView implements View {
   /** Shows the ends of the walk: a button without a target looks disabled, but still responds. */
   private showEnds(): void {
     const [back, on] = this.scrub.querySelectorAll("button");
-    back.classList.toggle("spent", this.next(-1) === null);
-    on.classList.toggle("spent", this.next(1) === null);
-    const isLast = this.next(1) === null && this.store.index.trace.stages.some((stage) => stage.steps.length > 0);
+    back.classList.toggle("spent", this.findNext(-1) === null);
+    on.classList.toggle("spent", this.findNext(1) === null);
+    const isLast = this.findNext(1) === null && this.store.index.trace.stages.some((stage) => stage.steps.length > 0);
     this.scrub.querySelector(".end")!.textContent = isLast ? "the last firing" : "";
   }
 
   private drawFiring(stage: Stage): void {
     const { store } = this;
     const { index } = store;
-    const step = this.current();
+    const step = this.currentStep();
     if (step === null) {
-      const rows = stage.before.flatMap((root) => treeLines(index.trace, root));
+      const rows = stage.before.flatMap((root) => printTree(index.trace, root));
       const says =
         stage.transform === null
           ? "nothing has fired yet. → shows the first firing."
@@ -357,7 +357,7 @@ export class StepperView implements View {
       );
       return;
     }
-    replaceChildren(this.diff, pairOf(store, treeDiff(index.trace, step.before, step.after)));
+    replaceChildren(this.diff, pairOf(store, diffTrees(index.trace, step.before, step.after)));
     const rule = step.rule === null ? null : index.trace.rules[step.rule];
     const about =
       stage.transform !== null

@@ -7,7 +7,7 @@ import type { RuleInfo, Stage, Step, Transform } from "../model";
 import type { TraceIndex } from "../provenance";
 import type { Store } from "../store";
 import { tokenize } from "../tokens";
-import { verdictOf, wrongSteps } from "./verdict";
+import { verdictOf, listWrongSteps } from "./verdict";
 
 export type Detail = (Element | null)[];
 
@@ -27,7 +27,7 @@ export function ruleText(store: Store, rule: RuleInfo, stage: Stage, step: Step)
     h(
       "p",
       { class: "place" },
-      ...breakable(place),
+      ...addBreaks(place),
       `firing ${nth} of ${firings} here · ${duration(Math.max(0, took))} to the next step`,
     ),
     rule.text === "" ? null : codeBlock(rule.text),
@@ -54,7 +54,7 @@ export function transformText(index: TraceIndex, stage: Stage): Detail {
     ...paragraphs(transform.law).map(({ text, formula }) =>
       formula ? h("div", { class: "law" }, text) : h("p", {}, text),
     ),
-    h("p", { class: "place" }, ...breakable([place, did, time].filter((part) => part !== "").join(" · "))),
+    h("p", { class: "place" }, ...addBreaks([place, did, time].filter((part) => part !== "").join(" · "))),
     transform.text === "" ? null : codeBlock(transform.text),
   ];
 }
@@ -88,7 +88,7 @@ export function passText(index: TraceIndex, stage: Stage, open: (step: number) =
       );
     });
   const does = meaning("pass", stage.name);
-  const wrong = wrongSteps(index, stage);
+  const wrong = listWrongSteps(index, stage);
   const time = stage.elapsed_us > 0 ? ` in ${duration(stage.elapsed_us)}` : "";
   return [
     h("h5", {}, stage.name),
@@ -111,7 +111,7 @@ export function passText(index: TraceIndex, stage: Stage, open: (step: number) =
 }
 
 /** Returns a text whose paths may break after a slash, and so not inside a name. */
-function breakable(text: string): (string | Element)[] {
+function addBreaks(text: string): (string | Element)[] {
   return text.split(/(?<=\/)/).flatMap((part) => [part, h("wbr", {})]);
 }
 

@@ -4,7 +4,7 @@ import { h } from "../dom";
 import type { Store } from "../store";
 import { type DiffRow, type TreeLine, nodeText } from "../tree";
 
-function treeCell(store: Store, line: TreeLine, cls: string): HTMLElement {
+function makeTreeCell(store: Store, line: TreeLine, cls: string): HTMLElement {
   const node = store.index.node(line.node);
   const folded = line.folded > 0 ? h("span", { class: "faint" }, `  + ${line.folded} below`) : null;
   const mark = cls === "del" ? "−" : cls === "add" ? "+" : " ";
@@ -28,7 +28,7 @@ function treeCell(store: Store, line: TreeLine, cls: string): HTMLElement {
 
 /** Returns the lines of a tree, one below the other. */
 export function treeOf(store: Store, lines: TreeLine[]): HTMLElement {
-  return h("div", { class: "tree" }, ...lines.map((line) => treeCell(store, line, "")));
+  return h("div", { class: "tree" }, ...lines.map((line) => makeTreeCell(store, line, "")));
 }
 
 /** Returns both sides; differing lines have a sign. */
@@ -36,8 +36,8 @@ export function pairOf(store: Store, rows: DiffRow[]): HTMLElement {
   const heads = ["before", "after"].map((text) => h("div", { class: "cell head" }, text));
   const none = (): HTMLElement => h("div", { class: "cell none" });
   const cells = rows.flatMap(({ before, after, same }) => [
-    before === null ? none() : treeCell(store, before, same ? "" : "del"),
-    after === null ? none() : treeCell(store, after, same ? "" : "add"),
+    before === null ? none() : makeTreeCell(store, before, same ? "" : "del"),
+    after === null ? none() : makeTreeCell(store, after, same ? "" : "add"),
   ]);
   return h("div", { class: "pair", role: "group", "aria-label": "Before and after" }, ...heads, ...cells);
 }

@@ -4,7 +4,7 @@
 
 import { button, h, replaceChildren } from "../dom";
 import type { Change, Store, View } from "../store";
-import { type DiffRow, diffRows, folded } from "../textdiff";
+import { type DiffRow, diffRows, foldEqual } from "../textdiff";
 import { tokenize } from "../tokens";
 
 const CONTEXT = 3; // equal lines around a change
@@ -51,7 +51,7 @@ export class TextDiffView implements View {
   private revealed: Set<number> | null = null;
 
   constructor(private readonly store: Store) {
-    this.element.addEventListener("mouseover", (event) => this.store.hover(this.at(event)));
+    this.element.addEventListener("mouseover", (event) => this.store.hover(this.findNodes(event)));
     this.element.addEventListener("mouseleave", () => this.store.hover([]));
     this.element.addEventListener("click", (event) => this.choose(event));
     this.element.addEventListener("keydown", (event) => {
@@ -61,7 +61,7 @@ export class TextDiffView implements View {
 
   update(change: Change): void {
     if (change.selection || change.hover) this.mark();
-    if (change.selection) this.reveal();
+    if (change.selection) this.scrollToSelected();
   }
 
   /** Whether equal lines are visible, too. */
@@ -114,8 +114,10 @@ export class TextDiffView implements View {
             after.map(({ text }) => text),
           );
     const changed = rows.findIndex(({ same }) => !same);
-    const drawn = this.isWhole || before === null ? rows : folded(rows, CONTEXT);
-    const elements = drawn.slice(0, MOST_ROWS).map((row) => ("hidden" in row ? this.fold(row.hidden) : this.row(row)));
+    const drawn = this.isWhole || before === null ? rows : foldEqual(rows, CONTEXT);
+    const elements = drawn
+      .slice(0, MOST_ROWS)
+      .map((row) => ("hidden" in row ? this.fold(row.hidden) : this.makeRow(row)));
     if (drawn.length > MOST_ROWS)
       elements.push(h("p", { class: "note" }, `${drawn.length - MOST_ROWS} more lines are not drawn.`));
     replaceChildren(this.element, ...elements);
@@ -124,7 +126,7 @@ export class TextDiffView implements View {
       this.element.children[Math.max(0, changed - CONTEXT)]?.scrollIntoView({ block: "start" });
     this.mark();
     this.revealed = null;
-    this.reveal();
+    this.scrollToSelected();
   }
 
   private fold(hidden: readonly DiffRow[]): HTMLElement {
@@ -134,7 +136,7 @@ export class TextDiffView implements View {
       `Show ${says}`,
       () => {
         this.folds.delete(made);
-        made.replaceWith(...hidden.map((row) => this.row(row)));
+        made.replaceWith(...hidden.map((row) => this.makeRow(row)));
         this.mark();
       },
       "quiet fold",
@@ -143,20 +145,20 @@ export class TextDiffView implements View {
     return made;
   }
 
-  private row({ before, after, same }: DiffRow): HTMLElement {
+  private makeRow({ before, after, same }: DiffRow): HTMLElement {
     const { texts } = this;
     const left = before === null ? null : (texts!.before?.[before] ?? null);
     const right = after === null ? null : texts!.after[after];
-    const cells = texts!.before === null ? [] : [this.cell(left, same ? "" : "del", before, "before")];
+    const cells = texts!.before === null ? [] : [this.makeCell(left, same ? "" : "del", before, "before")];
     return h(
       "div",
       { class: same ? "texts same" : "texts" },
       ...cells,
-      this.cell(right, same ? "" : "add", after, "after"),
+      this.makeCell(right, same ? "" : "add", after, "after"),
     );
   }
 
-  private cell(line: DiffLine | null, kind: string, place: number | null, side: Side): HTMLElement {
+  private makeCell(line: DiffLine | null, kind: string, place: number | null, side: Side): HTMLElement {
     if (line === null) return h("div", { class: "cell none" });
     const { text, nodes, remarks = [] } = line;
     const code = tokenize(this.texts!.language, text).map(([token, part]) =>
@@ -178,7 +180,7 @@ export class TextDiffView implements View {
     return element;
   }
 
-  private at(event: Event): readonly number[] {
+  private findNodes(event: Event): readonly number[] {
     const cell = (event.target as Element | null)?.closest?.<HTMLElement>("[data-row]");
     return cell === null || cell === undefined ? [] : this.rows[Number(cell.dataset.row)].nodes;
   }
@@ -189,8 +191,8 @@ export class TextDiffView implements View {
     const cell = (event.target as Element).closest<HTMLElement>("[data-row]")!;
     const { side, place } = this.rows[Number(cell.dataset.row)];
     this.onChoose?.(side, place);
-    this.revealed = new Set(this.at(event));
-    this.store.select(this.at(event));
+    this.revealed = new Set(this.findNodes(event));
+    this.store.select(this.findNodes(event));
   }
 
   private mark(): void {
@@ -204,7 +206,7 @@ export class TextDiffView implements View {
   }
 
   /** Scrolls to the first selected line, if the selection came from elsewhere. */
-  private reveal(): void {
+  private scrollToSelected(): void {
     const { selected } = this.store;
     const own = this.revealed;
     this.revealed = null;

@@ -2,7 +2,7 @@
 
 import { h } from "../dom";
 import { count } from "../format";
-import { type TextPlace, lineMatcher, nextPlace, placesIn } from "../textlines";
+import { type TextPlace, parseLineQuery, findNextPlace, findPlaces } from "../textlines";
 
 interface Owner {
   /** Returns the lines of each text; empty for a text that equals the previous one. */
@@ -28,7 +28,7 @@ export class TextFinder {
       title: "Words, /regular expressions/; Enter goes to the next match, Shift+Enter to the one before",
     });
     this.input.addEventListener("input", () => this.run());
-    this.input.addEventListener("keydown", (event) => this.key(event));
+    this.input.addEventListener("keydown", (event) => this.onKey(event));
   }
 
   /** Searches for `query`, and shows the first match. */
@@ -45,10 +45,10 @@ export class TextFinder {
   }
 
   private run(): void {
-    const matcher = lineMatcher(this.input.value);
+    const matcher = parseLineQuery(this.input.value);
     const isQuery = typeof matcher === "function";
     this.matcher = isQuery ? matcher : null;
-    this.places = isQuery ? placesIn(this.owner.texts(), matcher) : [];
+    this.places = isQuery ? findPlaces(this.owner.texts(), matcher) : [];
     this.input.classList.toggle("bad", matcher !== null && !isQuery);
     const texts = new Set(this.places.map(({ text }) => text)).size;
     this.status.textContent =
@@ -60,7 +60,7 @@ export class TextFinder {
     this.owner.mark();
   }
 
-  private key(event: KeyboardEvent): void {
+  private onKey(event: KeyboardEvent): void {
     event.stopPropagation();
     if (event.key === "Escape") {
       this.input.value = "";
@@ -68,7 +68,7 @@ export class TextFinder {
       this.input.blur();
     }
     if (event.key !== "Enter") return;
-    const next = nextPlace(this.places, this.owner.at(), event.shiftKey ? -1 : 1);
+    const next = findNextPlace(this.places, this.owner.at(), event.shiftKey ? -1 : 1);
     if (next !== undefined) this.owner.show(next);
   }
 }

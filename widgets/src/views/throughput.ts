@@ -6,7 +6,7 @@ import { Answering, note } from "../answering";
 import { h, replaceChildren } from "../dom";
 import type { Change, Store, View } from "../store";
 import { kernelTitle } from "../kernels";
-import { longestKernel } from "./example";
+import { makeSlowestButton } from "./example";
 import { nameOf } from "../tuner/tree";
 import { whatIfOf } from "../whatif";
 import type { ThroughputData } from "../requests";
@@ -54,7 +54,7 @@ export class ThroughputView implements View {
   /** Updates the choices when branches are added. */
   private follow(): void {
     const head = this.element.querySelector(".steps");
-    if (head !== null) head.replaceWith(this.choices());
+    if (head !== null) head.replaceWith(this.makeChoices());
   }
 
   private request(): void {
@@ -68,10 +68,10 @@ export class ThroughputView implements View {
       ],
       show: (found) => this.show(found),
       say: (text, code) => {
-        const other = this.store.ask === null ? null : longestKernel(this.store);
+        const other = this.store.ask === null ? null : makeSlowestButton(this.store);
         replaceChildren(
           this.element,
-          this.choices(),
+          this.makeChoices(),
           note(text, code),
           other === null ? null : h("p", { class: "note" }, other),
         );
@@ -82,7 +82,7 @@ export class ThroughputView implements View {
   }
 
   /** Returns the control for the kernel: as captured, or of a branch of the tuner. */
-  private choices(): HTMLElement {
+  private makeChoices(): HTMLElement {
     const { index } = this.store;
     const branches = whatIfOf(index)
       .of(this.kernel ?? 0)
@@ -117,7 +117,7 @@ export class ThroughputView implements View {
     const where = lines === null ? "" : ` · lines ${lines[0] + 1} to ${lines[1] + 1} of the assembly`;
     replaceChildren(
       this.element,
-      this.choices(),
+      this.makeChoices(),
       h(
         "p",
         { class: "throughput-says" },
@@ -126,35 +126,35 @@ export class ThroughputView implements View {
         bound === "unknown" ? "" : h("b", {}, WORDS[bound]),
         `: ${reason}.`,
       ),
-      h("div", { class: "bounds" }, ...bounds(found)),
+      h("div", { class: "bounds" }, ...drawBounds(found)),
       h(
         "div",
         { class: "costs", tabindex: 0, role: "group", "aria-label": "Costs of the instructions" },
-        this.table(found),
+        this.makeTable(found),
       ),
       h(
         "p",
         { class: "note" },
         `The busiest loop of ${kernel}${where}, as ${tool} models ${cpu}: all loads hit the L1 cache, and all branches are predicted correctly.`,
       ),
-      ...notes.map((text) => h("p", { class: "note" }, sentence(text))),
+      ...notes.map((text) => h("p", { class: "note" }, capitalize(text))),
     );
   }
 
-  private table({ instructions, ports }: ThroughputData): HTMLElement {
+  private makeTable({ instructions, ports }: ThroughputData): HTMLElement {
     const most = Math.max(...ports.map(([, cycles]) => cycles), LEAST_SHOWN);
     const largest = Math.max(...instructions.flatMap(([, , , used]) => used.map(([, cycles]) => cycles)), LEAST_SHOWN);
     const head = ports.map(([name, cycles]) =>
       h(
         "th",
         { scope: "col", class: "num", title: `${name}: busy ${cycles.toFixed(2)} cycles an iteration` },
-        shortened(name, ports),
+        shortenPort(name, ports),
       ),
     );
     const rows = instructions.map(([text, uops, latency, used, line]) => {
       const own = new Map(used);
-      const cells = ports.map(([name]) => cell(own.get(name) ?? 0, largest));
-      const nodes = line === null || this.branch !== null ? [] : this.nodesAt(line);
+      const cells = ports.map(([name]) => makeCell(own.get(name) ?? 0, largest));
+      const nodes = line === null || this.branch !== null ? [] : this.findNodes(line);
       const hover = (on: boolean) => (): void => this.store.hover(on ? nodes : []);
       const acts =
         nodes.length === 0
@@ -210,18 +210,18 @@ export class ThroughputView implements View {
   }
 
   /** Returns the UOps of a line of the captured assembly. */
-  private nodesAt(line: number): number[] {
+  private findNodes(line: number): number[] {
     const listed = this.store.index.programsOf(this.kernel).find(({ language }) => language === "asm");
     return listed?.lines[line]?.nodes ?? [];
   }
 }
 
 /** Draws the cycles of an iteration on one scale: lower bounds, simulated, measured. */
-function bounds(found: ThroughputData): HTMLElement[] {
+function drawBounds(found: ThroughputData): HTMLElement[] {
   const { cycles, ports, front_end: front, bound, measured, instructions } = found;
   const busiest = Math.max(...ports.map(([, used]) => used), 0);
   const uops = instructions.reduce((sum, [, count]) => sum + count, 0);
-  const names = ports.filter(([, used]) => used > 0.95 * busiest).map(([name]) => shortened(name, ports));
+  const names = ports.filter(([, used]) => used > 0.95 * busiest).map(([name]) => shortenPort(name, ports));
   const rows: [key: string, title: string, words: string, value: number][] = [
     ["ports", "ports", `the busiest: ${names.slice(0, 4).join(", ")}${names.length > 4 ? ", …" : ""}`, busiest],
     ["front end", "front end", `${uops} µops to issue`, front],
@@ -262,13 +262,13 @@ function bounds(found: ThroughputData): HTMLElement[] {
   );
 }
 
-function cell(cycles: number, largest: number): HTMLElement {
+function makeCell(cycles: number, largest: number): HTMLElement {
   if (cycles < LEAST_SHOWN) return h("td", {});
   return h("td", { class: "num used", style: `--share:${Math.round((100 * cycles) / largest)}%` }, cycles.toFixed(2));
 }
 
 /** Returns "P0" for "SKXPort0"; other names without their common beginning. */
-function shortened(name: string, ports: ThroughputData["ports"]): string {
+function shortenPort(name: string, ports: ThroughputData["ports"]): string {
   const port = /Port0*(\d+)$/.exec(name);
   if (port !== null) return `P${port[1]}`;
   const brand = /^[A-Z]+[a-z]?\d*(?=[A-Z])/.exec(name)?.[0] ?? "";
@@ -276,6 +276,6 @@ function shortened(name: string, ports: ThroughputData["ports"]): string {
   return isShared && brand.length < name.length ? name.slice(brand.length) : name;
 }
 
-function sentence(text: string): string {
+function capitalize(text: string): string {
   return `${text[0].toUpperCase()}${text.slice(1)}.`;
 }

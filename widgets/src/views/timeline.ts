@@ -7,7 +7,7 @@ import { kernelClass, kernelTitle } from "../kernels";
 import { placeOf } from "../links";
 import type { Timeline, TimelineSpan as Span } from "../model";
 import type { Change, Store, View } from "../store";
-import { hasKernelTime, spanWords, tickStep, timelineOf } from "../timeline";
+import { hasKernelTime, spanWords, chooseTickStep, timelineOf } from "../timeline";
 
 const [ROW, GAP, MEMORY, LANE, AXIS] = [16, 7, 58, 8, 20]; // pixels
 const DEPTHS = 4; // levels of nested stages
@@ -113,7 +113,7 @@ export class TimelineView implements View {
     this.look(at - share * length, at + (1 - share) * length);
   }
 
-  private x(us: number): number {
+  private xOf(us: number): number {
     return this.label + ((us - this.from) / (this.to - this.from)) * (this.width - this.label - 8);
   }
 
@@ -135,18 +135,18 @@ export class TimelineView implements View {
     for (const [row, name] of rows) {
       const own = spans.filter((span) => span.row === row && span.depth < DEPTHS);
       if (own.length === 0) continue;
-      drawn.push(this.name(name, y), ...this.bars(own, y));
+      drawn.push(this.name(name, y), ...this.drawBars(own, y));
       y += (Math.max(...own.map(({ depth }) => depth)) + 1) * ROW + GAP;
     }
-    drawn.push(...this.memory(y));
+    drawn.push(...this.drawMemory(y));
     y += MEMORY + GAP;
-    const lanes = this.lanes(y);
+    const lanes = this.drawLanes(y);
     drawn.push(...lanes.drawn);
     y += lanes.height;
     this.cursor = s("path", { class: "now", d: "" });
     this.svg.setAttribute("width", String(width));
     this.svg.setAttribute("height", String(y + AXIS));
-    replaceChildren(this.svg, ...this.ticks(y), ...drawn, this.cursor);
+    replaceChildren(this.svg, ...this.drawTicks(y), ...drawn, this.cursor);
     this.mark();
   }
 
@@ -156,13 +156,13 @@ export class TimelineView implements View {
   }
 
   /** Draws the bars of a row; stages too short to be visible are one path per color. */
-  private bars(spans: readonly Span[], top: number): SVGElement[] {
+  private drawBars(spans: readonly Span[], top: number): SVGElement[] {
     const slivers = new Map<string, Set<string>>();
     const found: SVGElement[] = [];
     for (const span of spans) {
       const [left, right] = [
-        Math.max(this.x(span.started_us), this.label),
-        Math.min(this.x(span.started_us + span.elapsed_us), this.width - 8),
+        Math.max(this.xOf(span.started_us), this.label),
+        Math.min(this.xOf(span.started_us + span.elapsed_us), this.width - 8),
       ];
       if (right < this.label || left > this.width - 8) continue;
       const y = top + span.depth * ROW;
@@ -170,7 +170,7 @@ export class TimelineView implements View {
       if (span.stage !== null && right - left < SLIVER) {
         const marks = slivers.get(cls) ?? new Set();
         slivers.set(cls, marks.add(`M${Math.round(left) + 0.5} ${y}v${ROW - 2}`));
-      } else found.push(this.span(span, left, Math.max(right - left, span.stage === null ? LEAST_RUN : 1), y, cls));
+      } else found.push(this.drawSpan(span, left, Math.max(right - left, span.stage === null ? LEAST_RUN : 1), y, cls));
     }
     return [
       ...[...slivers].map(([cls, marks]) => s("path", { class: `sliver ${cls}`, d: [...marks].join("") })),
@@ -178,7 +178,7 @@ export class TimelineView implements View {
     ];
   }
 
-  private span(span: Span, left: number, width: number, y: number, cls: string): SVGElement {
+  private drawSpan(span: Span, left: number, width: number, y: number, cls: string): SVGElement {
     const { index } = this.store;
     const words = spanWords(span).find((text) => width > text.length * CHARACTER + 6);
     const of = span.kernel === null ? "" : kernelTitle(index.trace, span.kernel);
@@ -199,14 +199,14 @@ export class TimelineView implements View {
     );
   }
 
-  private memory(top: number): SVGElement[] {
+  private drawMemory(top: number): SVGElement[] {
     const { memory } = this.figure;
     const most = Math.max(0, ...memory.map(([, live]) => live));
     const bottom = top + MEMORY;
     const name = this.name("memory", top);
     const says = s("text", { class: "row-name", x: 8, y: top + 26 }, most === 0 ? "none" : `≤ ${bytes(most)}`);
     if (most === 0) return [name, says];
-    const clamp = (us: number): string => Math.min(Math.max(this.x(us), this.label), this.width - 8).toFixed(1);
+    const clamp = (us: number): string => Math.min(Math.max(this.xOf(us), this.label), this.width - 8).toFixed(1);
     const path = memory
       .map(([us, live]) => `H${clamp(us)}V${(bottom - (live / most) * (MEMORY - 4)).toFixed(1)}`)
       .join("");
@@ -218,7 +218,7 @@ export class TimelineView implements View {
   }
 
   /** Draws the lifetimes of buffers, each in the color of the kernel that wrote it. */
-  private lanes(top: number): { drawn: SVGElement[]; height: number } {
+  private drawLanes(top: number): { drawn: SVGElement[]; height: number } {
     const lives = this.figure.lives.flatMap((life) => (life.lane === null ? [] : { ...life, lane: life.lane }));
     const { trace } = this.store.index;
     const lanes = lives.reduce((most, { lane }) => Math.max(most, lane + 1), 0);
@@ -228,7 +228,7 @@ export class TimelineView implements View {
     );
     const drawn = shown.map(({ buffer, name, bytes: size, started_us: us, ended_us: end, lane }) => {
       const { maker } = trace.buffers[buffer];
-      const [left, right] = [Math.max(this.x(us), this.label), Math.min(this.x(end), this.width - 8)];
+      const [left, right] = [Math.max(this.xOf(us), this.label), Math.min(this.xOf(end), this.width - 8)];
       const says = `${name}: ${bytes(size)}, for ${duration(end - us)}`;
       const box = { x: left, y: top + lane * LANE, width: Math.max(2, right - left), height: LANE - 2, rx: 2 };
       return s(
@@ -250,12 +250,12 @@ export class TimelineView implements View {
     };
   }
 
-  private ticks(bottom: number): SVGElement[] {
+  private drawTicks(bottom: number): SVGElement[] {
     const length = this.to - this.from;
-    const step = tickStep(length, Math.max(2, Math.floor((this.width - this.label) / 110)));
+    const step = chooseTickStep(length, Math.max(2, Math.floor((this.width - this.label) / 110)));
     const found: SVGElement[] = [];
     for (let at = Math.ceil(this.from / step) * step; at <= this.to; at += step) {
-      const x = this.x(at);
+      const x = this.xOf(at);
       found.push(
         s("path", { class: "grid", d: `M${x} 2V${bottom + 3}` }),
         s("text", { x, y: bottom + 15, "text-anchor": x > this.width - 24 ? "end" : "middle" }, tickWords(at, step)),
@@ -295,7 +295,7 @@ export class TimelineView implements View {
       (event) => (drag = event.button === 0 ? { px: event.clientX, from: this.from, moved: false } : null),
     );
     svg.addEventListener("pointermove", (event) => {
-      this.point(event, spanAt(event));
+      this.onPointer(event, spanAt(event));
       if (drag === null) return;
       const dx = event.clientX - drag.px;
       if (!drag.moved && Math.abs(dx) < 4) return;
@@ -330,9 +330,9 @@ export class TimelineView implements View {
   }
 
   /** Shows the span under the pointer, and the memory at that time. */
-  private point(event: PointerEvent, span: SVGGElement | null): void {
+  private onPointer(event: PointerEvent, span: SVGGElement | null): void {
     const us = this.timeAt(event);
-    const x = this.x(us).toFixed(1);
+    const x = this.xOf(us).toFixed(1);
     this.cursor?.setAttribute("d", `M${x} 2V${this.svg.getAttribute("height")}`);
     const held = this.figure.memory.findLast(([at]) => at <= us)?.[1] ?? 0;
     this.tell(`${duration(us)} · ${bytes(held)} held${span === null ? "" : ` · ${span.dataset.says}`}`);

@@ -23,7 +23,7 @@ export class TimingView implements View {
   }
 
   /** Returns the verdict on the selected kernel, else on the program. */
-  private verdict(): HTMLElement | null {
+  private makeVerdict(): HTMLElement | null {
     const found = verdictsOf(this.store, () => this.draw());
     const { kernel } = this.store.cursor;
     const one = (kernel === null ? undefined : verdictOn(found, kernel)) ?? found?.whole ?? undefined;
@@ -92,17 +92,17 @@ export class TimingView implements View {
       timed.length === 1
         ? `${duration(total)}${whiskers}.`
         : `${duration(total)} in ${count(timed.length, "kernel")}: ${sumText(timed.map(({ run }) => run))}${whiskers}.`;
-    const untimed = timed.length < index.trace.kernels.length ? ` ${untimedReasons(index.trace.kernels)}` : "";
-    replaceChildren(this.element, this.verdict(), h("p", { class: "note" }, sum + untimed), ...rows);
+    const untimed = timed.length < index.trace.kernels.length ? ` ${joinReasons(index.trace.kernels)}` : "";
+    replaceChildren(this.element, this.makeVerdict(), h("p", { class: "note" }, sum + untimed), ...rows);
     this.store.runHere?.(this.element, this.store);
   }
 }
 
 /** Returns why no kernel has a time. */
 export function whyUntimed(kernels: readonly KernelInfo[]): string {
-  return untimedReasons(kernels) || "No kernel of this trace was run.";
+  return joinReasons(kernels) || "No kernel of this trace was run.";
 }
 
-function untimedReasons(kernels: readonly KernelInfo[]): string {
+function joinReasons(kernels: readonly KernelInfo[]): string {
   return [...new Set(kernels.map(({ not_run }) => not_run).filter(Boolean))].join(" ");
 }

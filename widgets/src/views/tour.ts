@@ -17,7 +17,7 @@ export interface Stop {
 }
 
 /** Creates a question with its choices; after a guess it shows the right one, and why. */
-export function questionCard(
+export function makeQuestionCard(
   stop: Stop,
   guess: number | null,
   take: (guess: number) => void,
@@ -72,7 +72,7 @@ export class TourView {
   private draw(): void {
     const stop = this.stops[this.at];
     const card =
-      stop.choices.length > 0 ? this.question(stop) : h("p", { class: "note-text", role: "status" }, stop.text);
+      stop.choices.length > 0 ? this.makeQuestion(stop) : h("p", { class: "note-text", role: "status" }, stop.text);
     const dots = this.stops.map((one, i) => {
       const dot = button("", `Stop ${i + 1}: ${one.text}`, () => this.go(i), "dot");
       if (i === this.at) dot.setAttribute("aria-current", "step");
@@ -98,11 +98,11 @@ export class TourView {
     );
   }
 
-  private question(stop: Stop): HTMLElement {
+  private makeQuestion(stop: Stop): HTMLElement {
     const take = (guess: number): void => {
       this.guesses.set(this.at, guess);
       this.draw();
     };
-    return questionCard(stop, this.guesses.get(this.at) ?? null, take, this.open);
+    return makeQuestionCard(stop, this.guesses.get(this.at) ?? null, take, this.open);
   }
 }

@@ -10,12 +10,12 @@ type Said = Pick<FiringCheck, "says" | "inputs" | "was" | "has_become"> & { verd
 const WORDS: Record<string, string> = { differs: "wrong" };
 const asked = new WeakMap<object, Map<string, Said>>(); // by trace: the responses of Python
 
-export function verdictTag(status: string): HTMLElement {
+export function makeVerdictTag(status: string): HTMLElement {
   return h("span", { class: `tag verdict v-${status.replace(" ", "-")}` }, WORDS[status] ?? status);
 }
 
 /** Returns the inputs at which two graphs differ, with both values. */
-export function counterexample(
+export function makeCounterexample(
   inputs: readonly (readonly [string, string])[],
   before: string,
   after: string,
@@ -33,7 +33,7 @@ export function counterexample(
 }
 
 /** Returns the wrong verdicts on a pass's firings, by step. */
-export function wrongSteps({ trace }: TraceIndex, stage: Stage): number[] {
+export function listWrongSteps({ trace }: TraceIndex, stage: Stage): number[] {
   return trace.checks.filter((one) => one.stage === stage.id && one.verdict === "differs").map(({ step }) => step);
 }
 
@@ -60,8 +60,8 @@ function say(place: HTMLElement, { verdict, says, inputs, was, has_become: now }
   const isShown = verdict === "differs" && was !== "";
   replaceChildren(
     place,
-    h("p", {}, verdictTag(verdict), isShown ? " here the two differ:" : ` ${says}`),
-    isShown ? counterexample(inputs, was, now) : null,
+    h("p", {}, makeVerdictTag(verdict), isShown ? " here the two differ:" : ` ${says}`),
+    isShown ? makeCounterexample(inputs, was, now) : null,
   );
   place.dataset.verdict = verdict;
 }

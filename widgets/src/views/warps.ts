@@ -74,12 +74,12 @@ export class WarpsView implements View {
 
   private show(found: GPUData): void {
     this.found = found;
-    this.groups = alike(found.accesses);
+    this.groups = groupAlike(found.accesses);
     this.chosen = Math.max(
       0,
       this.groups.findIndex((group) => this.isSelected(group)),
     );
-    this.rows = this.groups.map((group, number) => this.row(group, number));
+    this.rows = this.groups.map((group, number) => this.makeRow(group, number));
     const head = HEADS.map(([text, title], i) => h("th", { scope: "col", class: i === 1 ? "num" : null, title }, text));
     const where =
       found.group === null ? "the first warp of the grid" : `every warp of the group at (${found.at.join(", ")})`;
@@ -110,22 +110,22 @@ export class WarpsView implements View {
           "div",
           { class: "beside" },
           h("div", { class: "lanes" }),
-          h("div", { class: "warps-top" }, ...planes(found), held(found)),
+          h("div", { class: "warps-top" }, ...drawPlanes(found), drawOccupancy(found)),
         ),
       ),
     );
-    this.detail();
+    this.drawDetail();
     this.mark();
   }
 
-  private row(group: WarpAccessData[], number: number): HTMLElement {
+  private makeRow(group: WarpAccessData[], number: number): HTMLElement {
     const [one, ...more] = group;
     const nodes = this.nodesOf(group);
     const code = one.source === "" ? one.text : one.source;
     const choose = (): void => {
       this.chosen = number;
       this.store.select(nodes);
-      this.detail();
+      this.drawDetail();
       this.mark();
     };
     const hover = (on: boolean) => (): void => this.store.hover(on ? nodes : []);
@@ -147,7 +147,11 @@ export class WarpsView implements View {
       h(
         "td",
         { class: "num" },
-        one.space === "shared" ? "" : one.requests === 0 ? "?" : `${rounded(one.mean)} of ${rounded(one.least)}`,
+        one.space === "shared"
+          ? ""
+          : one.requests === 0
+            ? "?"
+            : `${formatRounded(one.mean)} of ${formatRounded(one.least)}`,
       ),
       h(
         "td",
@@ -156,14 +160,14 @@ export class WarpsView implements View {
           ? one.space === "shared"
             ? h("span", { class: "faint" }, "shared")
             : null
-          : meter(one.efficiency),
+          : makeMeter(one.efficiency),
       ),
-      h("td", { class: `verdict ${verdict(one)}` }, one.says),
+      h("td", { class: `verdict ${rateAccess(one)}` }, one.says),
     );
   }
 
   private nodesOf(group: WarpAccessData[]): number[] {
-    return group.flatMap(({ place }) => this.nodesAt(place));
+    return group.flatMap(({ place }) => this.findNodes(place));
   }
 
   private isSelected(group: WarpAccessData[]): boolean {
@@ -171,7 +175,7 @@ export class WarpsView implements View {
   }
 
   /** Returns the UOps of a line of the listing. */
-  private nodesAt(place: number): number[] {
+  private findNodes(place: number): number[] {
     const listed = this.store.index.programsOf(this.kernel).find(({ language }) => language === "uops");
     return listed?.lines[place]?.nodes ?? [];
   }
@@ -182,7 +186,7 @@ export class WarpsView implements View {
     const number = this.groups.findIndex((group) => this.isSelected(group));
     if (number < 0) return;
     this.chosen = number;
-    this.detail();
+    this.drawDetail();
     this.rows[number].scrollIntoView({ block: "nearest" });
   }
 
@@ -198,7 +202,7 @@ export class WarpsView implements View {
     });
   }
 
-  private detail(): void {
+  private drawDetail(): void {
     const place = this.element.querySelector(".lanes");
     const one = this.groups[this.chosen]?.[0];
     if (place === null) return;
@@ -214,8 +218,8 @@ export class WarpsView implements View {
       one.lanes.length === 0
         ? h("p", { class: "note" }, one.says)
         : one.space === "shared"
-          ? inBanks(one)
-          : inSegments(one),
+          ? drawBanks(one)
+          : drawSegments(one),
       one.advice ? h("p", { class: "note advice" }, one.advice) : null,
     );
   }
@@ -228,7 +232,7 @@ const HEADS = [
   ["what a warp does", "What the lanes of the first warp do together"],
 ];
 
-function alike(accesses: WarpAccessData[]): WarpAccessData[][] {
+function groupAlike(accesses: WarpAccessData[]): WarpAccessData[][] {
   const found = new Map<string, WarpAccessData[]>();
   for (const one of accesses) {
     const key = JSON.stringify([one.stored, one.buffer, one.loops, one.mean, one.least, one.degree, one.says]);
@@ -237,18 +241,18 @@ function alike(accesses: WarpAccessData[]): WarpAccessData[][] {
   return [...found.values()];
 }
 
-function rounded(count: number): string {
+function formatRounded(count: number): string {
   return String(Math.round(count * 10) / 10);
 }
 
 /** Returns the rating of an access (good, acceptable or bad), which a word accompanies. */
-function verdict(one: WarpAccessData): string {
+function rateAccess(one: WarpAccessData): string {
   if (one.degree > 1) return one.degree > 4 ? "bad" : "worth";
   if (one.requests === 0 || one.space === "shared" || one.mean <= one.least) return "good";
   return one.mean > 2 * one.least ? "bad" : "worth";
 }
 
-function meter(share: number): HTMLElement {
+function makeMeter(share: number): HTMLElement {
   const text = `${Number((100 * share).toPrecision(3))} %`;
   return h(
     "span",
@@ -267,17 +271,17 @@ function meter(share: number): HTMLElement {
 /** The appearance of a cell: the selected one, or one of two alternating kinds. */
 type Look = "on" | "other" | "";
 
-function planes({ grid, group, at, warp }: GPUData): HTMLElement[] {
+function drawPlanes({ grid, group, at, warp }: GPUData): HTMLElement[] {
   const warpOf = (x: number, y: number, across: number): Look => {
     const own = Math.floor((x + y * across) / warp);
     return own === 0 ? "on" : own % 2 === 0 ? "other" : "";
   };
-  if (group === null) return [plane(grid, "work-items in the grid, by warp", (x, y) => warpOf(x, y, grid[0]))];
+  if (group === null) return [drawPlane(grid, "work-items in the grid, by warp", (x, y) => warpOf(x, y, grid[0]))];
   const row = (at[1] ?? 0) + (at[2] ?? 0) * (grid[1] ?? 1);
   const chosen = (x: number, y: number): Look => (x === at[0] && y === row ? "on" : "");
   return [
-    plane(grid, `${grid.every((size) => size === 1) ? "group" : "groups"} in the grid`, chosen),
-    plane(group, `work-items in a group, by warp of ${warp}`, (x, y) => warpOf(x, y, group[0])),
+    drawPlane(grid, `${grid.every((size) => size === 1) ? "group" : "groups"} in the grid`, chosen),
+    drawPlane(group, `work-items in a group, by warp of ${warp}`, (x, y) => warpOf(x, y, group[0])),
   ];
 }
 
@@ -286,7 +290,7 @@ function planes({ grid, group, at, warp }: GPUData): HTMLElement[] {
  * of a
  * third dimension are below each other.
  */
-function plane(sizes: number[], words: string, look: (x: number, y: number) => Look): HTMLElement {
+function drawPlane(sizes: number[], words: string, look: (x: number, y: number) => Look): HTMLElement {
   const [across, down] = [sizes[0] ?? 1, (sizes[1] ?? 1) * (sizes[2] ?? 1)];
   const isLine = down === 1 && across > SIDE;
   const columns = isLine ? 2 * SIDE : Math.min(across, 2 * SIDE);
@@ -316,7 +320,7 @@ function start(size: number, shown: number, look: (x: number, y: number) => Look
   return size <= shown || look(0, 0) !== "" ? 0 : Math.min(size - shown, (size >> 1) - shown / 2);
 }
 
-function held({ occupancy, why, shared_bytes }: GPUData): HTMLElement {
+function drawOccupancy({ occupancy, why, shared_bytes }: GPUData): HTMLElement {
   if (occupancy === null)
     return h("section", { class: "held" }, h("p", { class: "note" }, `${why[0].toUpperCase()}${why.slice(1)}.`));
   const { share, limits, limit, registers, known, groups, advice } = occupancy;
@@ -358,7 +362,7 @@ function held({ occupancy, why, shared_bytes }: GPUData): HTMLElement {
 // *** the lanes ***
 
 /** Draws the lanes above, and below them the accessed segments with each lane's bytes. */
-function inSegments({ lanes, nbytes, says }: WarpAccessData): HTMLElement {
+function drawSegments({ lanes, nbytes, says }: WarpAccessData): HTMLElement {
   const { width, lanes: tall, gap, low } = PICTURE;
   const touched = [
     ...new Set(
@@ -402,7 +406,7 @@ function inSegments({ lanes, nbytes, says }: WarpAccessData): HTMLElement {
         ]
       : [],
   );
-  return picture(
+  return drawLanes(
     lanes,
     says,
     y + low + 18,
@@ -414,7 +418,7 @@ function inSegments({ lanes, nbytes, says }: WarpAccessData): HTMLElement {
 }
 
 /** Draws the lanes above, and the banks below: stacked words of one bank are served one after another. */
-function inBanks({ lanes, banks, degree, says }: WarpAccessData): HTMLElement {
+function drawBanks({ lanes, banks, degree, says }: WarpAccessData): HTMLElement {
   const { width, lanes: tall, gap } = PICTURE;
   const each = width / BANKS;
   const most = Math.min(8, degree);
@@ -446,7 +450,7 @@ function inBanks({ lanes, banks, degree, says }: WarpAccessData): HTMLElement {
         ? [s("text", { x: bank * each + 2, y: y + 12 * most + 14 }, `bank ${bank}`)]
         : [],
   );
-  return picture(
+  return drawLanes(
     lanes,
     says,
     y + 12 * most + 20,
@@ -457,7 +461,7 @@ function inBanks({ lanes, banks, degree, says }: WarpAccessData): HTMLElement {
   );
 }
 
-function picture(
+function drawLanes(
   lanes: (number | null)[],
   says: string,
   height: number,

@@ -8,9 +8,9 @@ import { comparisons, fateOf } from "../fusions";
 import { count, paragraphs, truncate } from "../format";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
-import { choiceRows } from "./choices";
-import { lastMade, resultOf } from "./example";
-import { patternPicture } from "./patternpicture";
+import { makeChoiceRows } from "./choices";
+import { findLastMade, resultOf } from "./example";
+import { drawPattern } from "./patternpicture";
 import { codeBlock } from "./steptext";
 
 const READING =
@@ -27,7 +27,7 @@ export class WhyView implements View {
 
   constructor(private readonly store: Store) {
     this.element.append(this.body);
-    if (store.index.trace.runs.length > 0) this.element.append(slowNote(store));
+    if (store.index.trace.runs.length > 0) this.element.append(makeSlowNote(store));
     this.draw();
   }
 
@@ -47,16 +47,16 @@ export class WhyView implements View {
     if (stage !== undefined && stage.choices.length > 0 && (id === undefined || index.node(id).kind === "uop")) {
       const kernel = index.trace.kernels[stage.kernel!];
       const says = `has ${kernel.opts.join(", ") || "no opts"}: the decisions of the default schedule, in order.`;
-      replaceChildren(this.body, this.head(kernel.name, says), ...choiceRows(stage));
+      replaceChildren(this.body, this.makeHead(kernel.name, says), ...makeChoiceRows(stage));
       return;
     }
     if (id === undefined) {
-      replaceChildren(this.body, this.questions());
+      replaceChildren(this.body, this.makeQuestions());
       return;
     }
     const node = index.node(id);
     if (node.kind === "lazybuffer") {
-      this.edges(id);
+      this.showEdges(id);
       const [a, b] = [...selected];
       if (ask !== null && selected.size === 2 && index.node(b).kind === "lazybuffer")
         void this.requestKernels(ask, a, b, key);
@@ -67,17 +67,17 @@ export class WhyView implements View {
       return;
     }
     const about = { stage: stage.id, name: stage.name, step: cursor.step, node: id, what: nodeText(node), note: "" };
-    const recorded = { ...about, fired: this.firings(stage.id, id), could: [], stopped: [] };
-    if (ask === null) this.show(recorded, this.offline(recorded));
+    const recorded = { ...about, fired: this.findFirings(stage.id, id), could: [], stopped: [] };
+    if (ask === null) this.show(recorded, this.makeOffline(recorded));
     else void this.request(ask, recorded, key);
   }
 
   /** What the panel can answer here, each question with its example. */
-  private questions(): HTMLElement {
+  private makeQuestions(): HTMLElement {
     const { store } = this;
     const { trace } = store.index;
     const result = resultOf(store);
-    const made = lastMade(store);
+    const made = findLastMade(store);
     const of = store.cursor.kernel ?? 0;
     const owner = trace.kernels[of]?.same_as ?? of;
     const opts = trace.stages.find(({ kernel, choices }) => kernel === owner && choices.length > 0);
@@ -115,7 +115,7 @@ export class WhyView implements View {
   }
 
   /** Shows the scheduler's decisions on a LazyBuffer and its edges. */
-  private edges(id: number): void {
+  private showEdges(id: number): void {
     const { index } = this.store;
     const node = index.node(id);
     const decision = index.decisionOf.get(id);
@@ -138,7 +138,7 @@ export class WhyView implements View {
       rows.length === 0 ? [] : [h("h5", {}, title), ...rows];
     replaceChildren(
       this.body,
-      this.head(
+      this.makeHead(
         nodeText(node),
         decision === undefined
           ? "The scheduler made no decision about it."
@@ -163,7 +163,7 @@ export class WhyView implements View {
   }
 
   /** Returns the firings of a pass that replaced or produced a node. */
-  private firings(stage: number, node: number): WhyNot["fired"] {
+  private findFirings(stage: number, node: number): WhyNot["fired"] {
     const { stages, rules } = this.store.index.trace;
     const all = stages[stage].steps.map(({ rule, before, after }, i) => ({
       step: i + 1,
@@ -189,7 +189,7 @@ export class WhyView implements View {
     }
   }
 
-  private offline(found: WhyNot): Element {
+  private makeOffline(found: WhyNot): Element {
     const { stage, step, node } = found;
     const call = `Explorer(Trace.load("trace.json.gz")).why_not(${node}, stage=${stage}, step=${step})`;
     return h(
@@ -205,7 +205,7 @@ export class WhyView implements View {
     replaceChildren(this.body, h("p", { class: "empty" }, text));
   }
 
-  private head(what: string, text: string): Element {
+  private makeHead(what: string, text: string): Element {
     return h("p", { class: "note" }, h("b", {}, truncate(what, 90)), ` ${text}`);
   }
 
@@ -229,11 +229,11 @@ export class WhyView implements View {
     );
     replaceChildren(
       this.body,
-      this.head(found.what, `in ${found.name} after step ${found.step}${counts}.`),
+      this.makeHead(found.what, `in ${found.name} after step ${found.step}${counts}.`),
       found.note === "" ? null : h("p", { class: "note faint" }, found.note),
       stopped.length === 0 ? null : h("p", { class: "note faint" }, READING),
       ...this.group("Could fire now", "", could),
-      ...(fired.length === 0 ? [] : [h("h5", {}, "Fired"), ...fired.map((one) => this.firing(found, one))]),
+      ...(fired.length === 0 ? [] : [h("h5", {}, "Fired"), ...fired.map((one) => this.makeFiring(found, one))]),
       ...this.group("Stopped by its function", "the pattern matches, but the rule's function declines", own),
       ...this.group("Stopped by its pattern", "the nearest miss first", shown),
       shown.length < others.length ? more : null,
@@ -245,11 +245,11 @@ export class WhyView implements View {
     if (rules.length === 0) return [];
     return [
       h("h5", {}, title, h("span", { class: "faint" }, text === "" ? "" : ` · ${text}`)),
-      ...rules.map((one) => this.tried(one)),
+      ...rules.map((one) => this.makeAttempt(one)),
     ];
   }
 
-  private firing({ stage }: WhyNot, { step, rule, before, after }: WhyNot["fired"][number]): Element {
+  private makeFiring({ stage }: WhyNot, { step, rule, before, after }: WhyNot["fired"][number]): Element {
     const { index, cursor } = this.store;
     const text = (node: number): string => truncate(nodeText(index.node(node)), 60);
     return h(
@@ -268,7 +268,7 @@ export class WhyView implements View {
     );
   }
 
-  private tried(one: RuleAttempt): Element {
+  private makeAttempt(one: RuleAttempt): Element {
     const { mismatch, at } = one;
     const here =
       at === null || this.store.selected.has(at)
@@ -278,18 +278,23 @@ export class WhyView implements View {
     const draw = (event: Event): void => {
       if (!(event.target as HTMLDetailsElement).open || picture.childElementCount > 0 || one.pattern.length === 0)
         return;
-      picture.append(patternPicture(one.pattern, (node) => this.store.select([node])));
+      picture.append(drawPattern(one.pattern, (node) => this.store.select([node])));
     };
     return h(
       "details",
       { class: `tried ${one.verdict}`, ontoggle: draw },
-      h("summary", {}, h("b", {}, one.rule), ...(mismatch === null ? fires(one) : differs(one, mismatch))),
+      h(
+        "summary",
+        {},
+        h("b", {}, one.rule),
+        ...(mismatch === null ? describeFiring(one) : describeMismatch(one, mismatch)),
+      ),
       h(
         "div",
         { class: "more" },
         picture,
         ...(mismatch?.places ?? []).map(place),
-        ...values("Names in the rule’s pattern, and the nodes that they match here:", one.bound),
+        ...makeValues("Names in the rule’s pattern, and the nodes that they match here:", one.bound),
         h("p", {}, "The rule:"),
         h("div", { class: "law" }, one.law),
         ...paragraphs(one.doc).map(({ text, formula }) =>
@@ -303,13 +308,16 @@ export class WhyView implements View {
   }
 }
 
-function fires({ first, after }: RuleAttempt): Element[] {
+function describeFiring({ first, after }: RuleAttempt): Element[] {
   const tag = h("span", { class: "tag d-fuse" }, first ? "fires" : "would fire, but an earlier rule matches first");
   return [tag, h("span", { class: "faint" }, "→"), h("span", { class: "come" }, after)];
 }
 
 /** Returns the two values side by side, and their position. */
-function differs({ passed, parts }: RuleAttempt, { kind, path, expected, actual, places }: Mismatch): Element[] {
+function describeMismatch(
+  { passed, parts }: RuleAttempt,
+  { kind, path, expected, actual, places }: Mismatch,
+): Element[] {
   if (ITS_OWN.has(kind)) {
     const line = places.length === 0 ? actual : `${places[0].because} ${places[0].text}`.trim();
     return [h("code", { class: "said" }, line)];
@@ -341,18 +349,18 @@ function place({ function: name, file, line, text, because, values: of }: Return
     { class: "came-to-none" },
     codeBlock(code),
     h("p", { class: "place" }, `The rule’s function declined at ${name}, ${file}:${line}`),
-    ...values("Its variables, with their values here:", of),
+    ...makeValues("Its variables, with their values here:", of),
   );
 }
 
-function values(title: string, pairs: [string, string][]): Element[] {
+function makeValues(title: string, pairs: [string, string][]): Element[] {
   if (pairs.length === 0) return [];
   const rows = pairs.flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)]);
   return [h("p", {}, title), h("dl", { class: "values", "aria-label": title }, ...rows)];
 }
 
 /** Returns a link to the verdict, which explains why the code is slow; these decisions explain its form. */
-function slowNote(store: Store): HTMLElement {
+function makeSlowNote(store: Store): HTMLElement {
   const go = (): void => store.go({ panel: "timing" });
   return h(
     "p",
