@@ -24,7 +24,7 @@ export interface Chunk {
   /** Searches the texts of all stages, and shows the first match. */
   findInTexts?: (store: Store, query: string) => void;
   /** Returns the history of the selected line. */
-  historyOfLine?: (store: Store) => HTMLElement[];
+  listHistory?: (store: Store) => HTMLElement[];
   /** Creates the pages of the story. */
   makePage?: MakePage;
   /** Adds content to a panel of the core. */
