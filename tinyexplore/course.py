@@ -720,10 +720,10 @@ def _grade_multiply_adds_of_a_layer(answer: Any) -> str:
 def _grade_names_outside(answer: Any) -> str:
     for names in (["aten.i0", "aten.bernoulli", "aten.i0"], [], ["aten.sort"]):
         view = SimpleNamespace(trace=SimpleNamespace(outside=[SimpleNamespace(name=name) for name in names]))
-        found = answer(view)
-        if found is ...:
+        names_found = answer(view)
+        if names_found is ...:
             raise NotYet("`view.trace.outside` has the operations. Each one has a `name`.")
-        _require(found == sorted(set(names)), f"For the operations {names} the result is {sorted(set(names))}.")
+        _require(names_found == sorted(set(names)), f"For the operations {names} the result is {sorted(set(names))}.")
     return "These are the boxes that the compiler cannot open."
 
 
@@ -746,11 +746,11 @@ def _grade_rows_of_a_table(answer: Any) -> str:
             calls.append(len(rows))
             return np.tanh(rows)
 
-        found = answer(table, indices, function)
-        if found is ...:
+        result = answer(table, indices, function)
+        if result is ...:
             raise NotYet("Apply the function to the table. Then take the rows.")
-        _require(np.shape(found) == (count, shape[1]), f"The result has the shape {(count, shape[1])}.")
-        _require(np.allclose(found, np.tanh(table)[indices]), "The result is the function of the rows at the indices.")
+        _require(np.shape(result) == (count, shape[1]), f"The result has the shape {(count, shape[1])}.")
+        _require(np.allclose(result, np.tanh(table)[indices]), "The result is the function of the rows at the indices.")
         _require(sum(calls) == shape[0], f"The function sees {sum(calls)} rows. The table has {shape[0]}.")
     return "The function sees each row of the table once."
 

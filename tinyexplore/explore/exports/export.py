@@ -222,8 +222,8 @@ def _write_lines(text: str) -> str:
 def _place_text(trace: Trace, frame: int | None) -> str:
     if frame is None:
         return ""
-    place = trace.frames[frame]
-    return f" <em>({escape(trace.sources[place.source].name)}, line {place.line})</em>"
+    line_frame = trace.frames[frame]
+    return f" <em>({escape(trace.sources[line_frame.source].name)}, line {line_frame.line})</em>"
 
 
 _MOST_LINES = 400  # most lines of a text in a page without scripts
@@ -238,8 +238,8 @@ def _write_texts(trace: Trace) -> str:
         head = f"{name}, after {trace.stages[text.stage].name}: {count_text(len(text.lines), 'line')}"
         lines = escape("\n".join(line.text for line in text.lines[:_MOST_LINES]))
         more = len(text.lines) - _MOST_LINES
-        rest = f"<p>{count_text(more, 'more line')}</p>" if more > 0 else ""
-        parts.append(f"<details><summary>{escape(head)}</summary><pre>{lines}</pre>{rest}</details>")
+        more_lines = f"<p>{count_text(more, 'more line')}</p>" if more > 0 else ""
+        parts.append(f"<details><summary>{escape(head)}</summary><pre>{lines}</pre>{more_lines}</details>")
     return "".join(parts)
 
 

@@ -406,7 +406,9 @@ class Building:
     def _list_origins(last: _Last | None, operations: Sequence[Operation]) -> list[int | None]:
         if last is None:
             return [None] * len(operations)
-        locations = [[operation.place for operation in side] for side in (last.operations, operations)]
+        locations = [
+            [operation.place for operation in side_operations] for side_operations in (last.operations, operations)
+        ]
         return list(
             origins(
                 [operation.text for operation in last.operations],

@@ -274,8 +274,8 @@ def read_fx(lines: Sequence[str], prefix: str) -> Iterator[Operation]:
                 line, "placeholder", names, (), dtype, _parse_sizes(sizes), ", ".join(names), group="buffer"
             )
         elif line.lstrip().startswith("return"):
-            rest = line if line.rstrip().endswith(")") else "\n".join(lines[number : number + 500])
-            code = re.sub(r"#.*", "", rest)
+            statement = line if line.rstrip().endswith(")") else "\n".join(lines[number : number + 500])
+            code = re.sub(r"#.*", "", statement)
             yield Operation(line, "output", (), tuple(_WORD.findall(code))[1:], group="control")
             in_return = not line.rstrip().endswith(")")
         elif (match := _ASSIGNED.match(line)) and not in_return:

@@ -220,13 +220,13 @@ def read_hlo(text: str) -> Iterable[Operation]:
 def _read_instruction(
     line: str, match: re.Match[str], computation: str, roots: dict[str, str], frames: dict[str, Place]
 ) -> Operation:
-    operands, _, rest = match["rest"].partition(")")
+    operands, _, attributes = match["rest"].partition(")")
     values = tuple(re.findall(r"%([\w.\-]+)", operands))
-    called = tuple(roots[name] for name in _CALLED.findall(rest) if name in roots)
+    called = tuple(roots[name] for name in _CALLED.findall(attributes) if name in roots)
     shaped = re.match(r"(\w+)\[([\d,]*)\]", match["type"])
     shape = tuple(int(size[:12]) for size in shaped[2].split(",") if size) if shaped else None
     is_literal = match["op"] in ("constant", "parameter")
-    frame = re.search(r"stack_frame_id=(\d+)", rest)
+    frame = re.search(r"stack_frame_id=(\d+)", attributes)
     return Operation(
         re.sub(r", metadata=\{[^}]*\}", "", line),
         match["op"],
@@ -234,12 +234,13 @@ def _read_instruction(
         (*values, *called),
         shaped[1] if shaped else match["type"][:40],
         shape,
-        "; ".join(filter(None, (operands if is_literal else "", *_ATTRIBUTE.findall(rest)))),
+        "; ".join(filter(None, (operands if is_literal else "", *_ATTRIBUTE.findall(attributes)))),
         frames.get(frame[1]) if frame else None,
         _GROUP_OF.get(match["op"], "alu"),
         (computation,),
         tuple(
-            f"hlo:{name}" for name in (match["name"], f"{match['name']}_computation", *_find_called_computations(rest))
+            f"hlo:{name}"
+            for name in (match["name"], f"{match['name']}_computation", *_find_called_computations(attributes))
         ),
     )
 
@@ -252,17 +253,17 @@ def _find_called_computations(attributes: str) -> list[str]:
 
 def _read_frame_places(text: str) -> dict[str, Place]:
     """Returns the positions of a module's stack frames, by frame id."""
-    head, _, rest = text.partition("FunctionNames")
+    head, _, tables = text.partition("FunctionNames")
     files = dict(re.findall(r'^(\d+) "([^"]+)"$', head, re.MULTILINE))
-    functions = dict(re.findall(r'^(\d+) "([^"]+)"$', rest.partition("FileLocations")[0], re.MULTILINE))
+    functions = dict(re.findall(r'^(\d+) "([^"]+)"$', tables.partition("FileLocations")[0], re.MULTILINE))
     location_of: dict[str, Place] = {}
-    for line in rest.splitlines():
+    for line in tables.splitlines():
         if match := _LOCATION.match(line):
             number, file, function, *spans = match.groups()
             first, last, column, end = (int(digits[:9]) for digits in spans)
             if file in files:
                 location_of[number] = Place(files[file], first, functions.get(function, ""), (first, column, last, end))
-    frames = re.findall(r"^(\d+) \{file_location_id=(\d+)", rest, re.MULTILINE)
+    frames = re.findall(r"^(\d+) \{file_location_id=(\d+)", tables, re.MULTILINE)
     return {frame: location_of[place_number] for frame, place_number in frames if place_number in location_of}
 
 

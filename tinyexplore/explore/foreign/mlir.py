@@ -169,11 +169,11 @@ def _read_header(line: str) -> Section:
     match = _HEADER.match(line)
     if match is None:
         return Section("", "", "", "")
-    rest = re.sub(r"\s*\('[\w.]+' operation.*$|\s*//-+ //$", "", match["rest"] or "")
-    name = match["name"] or rest or match["internal"] or "pass"
+    options = re.sub(r"\s*\('[\w.]+' operation.*$|\s*//-+ //$", "", match["rest"] or "")
+    name = match["name"] or options or match["internal"] or "pass"
     name = f"{match['internal'].removesuffix(' internal')}: {name}" if match["internal"] else name
     when = "After" if match["internal"] else match["when"]
-    return Section(when, f"{name} (failed)" if match["failed"] else name, " ".join(rest.split()), "")
+    return Section(when, f"{name} (failed)" if match["failed"] else name, " ".join(options.split()), "")
 
 
 def operations(text: str, budget: Budget) -> list[Operation]:

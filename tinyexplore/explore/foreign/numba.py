@@ -54,15 +54,15 @@ def record(f: Callable[..., Any], signature: Any, *, title: str = "") -> Dump:
     f = getattr(f, "py_func", f)
     if not hasattr(f, "__code__"):
         raise TypeError(f"explore.numba takes a Python function; {f!r} has no bytecode")
-    seen: list[tuple[str, float, str]] = []
+    passes: list[tuple[str, float, str]] = []
     modules: dict[str, str] = {}
-    with _watch_passes(f.__name__, seen, modules):
+    with _watch_passes(f.__name__, passes, modules):
         compiled = numba.njit(f, debug=True)
         compiled.compile(signature)
     files = {"bytecode.txt": _disassemble(f)}
     rows = []
     last = ""
-    for number, (name, seconds, text) in enumerate(seen):
+    for number, (name, seconds, text) in enumerate(passes):
         file = f"numba/{number:02}.txt" if text and text != last else ""
         rows.append((name, seconds, file))
         if file:
@@ -78,10 +78,10 @@ def record(f: Callable[..., Any], signature: Any, *, title: str = "") -> Dump:
 
 
 @contextmanager
-def _watch_passes(name: str, seen: list[tuple[str, float, str]], modules: dict[str, str]) -> Iterator[None]:
+def _watch_passes(name: str, passes: list[tuple[str, float, str]], modules: dict[str, str]) -> Iterator[None]:
     """Records Numba's passes on the function `name` inside the `with` block.
 
-    seen: gets (pass, seconds, text) after each pass.
+    passes: gets (pass, seconds, text) after each pass.
     modules: gets each module before LLVM's optimization.
     """
     from time import perf_counter
@@ -96,7 +96,7 @@ def _watch_passes(name: str, seen: list[tuple[str, float, str]], modules: dict[s
         result = run_pass(self, index, compiler_pass, state)
         if state.func_id is not None and state.func_id.func_name == name:
             ir = getattr(state, "func_ir", None)
-            seen.append((compiler_pass.name(), perf_counter() - began, "" if ir is None else _ir_text(ir)))
+            passes.append((compiler_pass.name(), perf_counter() - began, "" if ir is None else _ir_text(ir)))
         return result
 
     def watched_optimization(self: Any) -> Any:

@@ -76,7 +76,7 @@ class CaptureSession(Readable):
         self.options_given = dict(settings)
         self.repeat = count_of("repeat", settings.pop("repeat", 1))
         self.most_kernels = count_of("kernels", settings.pop("kernels", MOST_KERNELS))
-        self.record_steps = count_of("record_iterations", settings.pop("record_iterations", 0), least=0)
+        self.record_steps = count_of("record_iterations", settings.pop("record_iterations", 0), smallest=0)
         self.keep_bytes = limit_of(settings.pop("keep_inputs", self.record_steps > 0))
         self.title = text_of("title", title)
         self.result: Any = None
@@ -255,7 +255,7 @@ class CaptureSession(Readable):
         """Returns `trace` with the first `steps` steps of each kernel, for the debugger of a page."""
         from tinyexplore.explore.analysis.models.recorded import with_recordings
 
-        return with_recordings(trace, self._captured_kernels, count_of("record_iterations", steps, least=0))
+        return with_recordings(trace, self._captured_kernels, count_of("record_iterations", steps, smallest=0))
 
     @property
     def captured_kernels(self) -> Mapping[int, CapturedKernel]:

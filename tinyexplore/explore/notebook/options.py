@@ -17,12 +17,12 @@ COUNTS = {
 }
 
 
-def count_of(option: str, count: Any, least: int = 1) -> int:
-    """Returns `count` if it is a whole number from `least` on, else raise."""
-    text = f"{option}={count!r}: {COUNTS[option]}; give a whole number from {least} on"
+def count_of(option: str, count: Any, smallest: int = 1) -> int:
+    """Returns `count` if it is a whole number from `smallest` on, else raise."""
+    text = f"{option}={count!r}: {COUNTS[option]}; give a whole number from {smallest} on"
     if not isinstance(count, int) or isinstance(count, bool):
         raise TypeError(text)
-    if count < least:
+    if count < smallest:
         raise ValueError(text)
     return count
 

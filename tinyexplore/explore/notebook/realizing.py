@@ -21,19 +21,19 @@ def _yield_tensors(value: Any) -> Iterator[Tensor]:
 
     No code of the user's classes runs.
     """
-    left, seen = [value], set[int]()
+    left, visited = [value], set[int]()
     while left:
         value = left.pop()
         kind = type(value)
         if issubclass(kind, Tensor):
             yield value
-        elif id(value) in seen:
+        elif id(value) in visited:
             continue
         elif issubclass(kind, dict):
-            seen.add(id(value))
+            visited.add(id(value))
             left += reversed(list(dict.values(value)))
         elif issubclass(kind, (list, tuple)):
-            seen.add(id(value))
+            visited.add(id(value))
             left += reversed(list(list.__iter__(value) if issubclass(kind, list) else tuple.__iter__(value)))
 
 

@@ -333,7 +333,7 @@ class Explorer(Hinting):
 
         path_of("path", path)
         path_of("pyodide", pyodide)
-        count_of("iterations", iterations, least=0)
+        count_of("iterations", iterations, smallest=0)
         for option, flag in {"live": live, "run_here": run_here, "rosetta": rosetta}.items():
             flag_of(option, flag)
         self._add_ceilings()

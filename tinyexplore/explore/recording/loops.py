@@ -107,13 +107,13 @@ def _sort_by_id(loops: Iterable[UOp]) -> list[UOp]:
 def _find_accesses(roots: Iterable[UOp]) -> tuple[UOp, ...]:
     """Returns the INDEX nodes on which `roots` depend, except inside REDUCE and BARRIER: those are other statements."""
     loads: dict[UOp, None] = {}
-    seen: set[UOp] = set()
+    visited: set[UOp] = set()
     stack = list(roots)
     while stack:
         node = stack.pop()
-        if node in seen or node.op in (Ops.REDUCE, Ops.BARRIER):
+        if node in visited or node.op in (Ops.REDUCE, Ops.BARRIER):
             continue
-        seen.add(node)
+        visited.add(node)
         if node.op is Ops.INDEX:
             loads[node] = None
         stack.extend(node.src)

@@ -47,7 +47,7 @@ def names_of_variables(*spaces: Mapping[str, Any]) -> Names:
     interpreter's own accessors.
     """
     names: Names = {}
-    seen: set[int] = set()
+    visited: set[int] = set()
     level = [(name, value) for space in spaces for name, value in variables_of(space) if not name.startswith("_")]
     for _ in range(DEEPEST):
         inner: list[tuple[str, Any]] = []
@@ -55,8 +55,8 @@ def names_of_variables(*spaces: Mapping[str, Any]) -> Names:
             if issubclass(type(value), Tensor):
                 for node in _nodes_of(value):
                     names.setdefault(node.number, name)
-            elif not issubclass(type(value), SKIPPED) and id(value) not in seen and len(seen) < MOST_VALUES:
-                seen.add(id(value))
+            elif not issubclass(type(value), SKIPPED) and id(value) not in visited and len(visited) < MOST_VALUES:
+                visited.add(id(value))
                 inner += parts_of(name, value)
         level = inner
     return names

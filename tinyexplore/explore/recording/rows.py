@@ -96,13 +96,13 @@ class CapturedGraph:
 
     def _depends_on_values(self, number: int) -> bool:
         """Whether the row at this position, or one of its transitive sources, has memory."""
-        stack, seen = [number], {number}
+        stack, visited = [number], {number}
         while stack:
             row = self.rows[stack.pop()]
             if row.memory is not None:
                 return True
-            fresh = [src for src in row.src if src not in seen]
-            seen.update(fresh)
+            fresh = [src for src in row.src if src not in visited]
+            visited.update(fresh)
             stack += fresh
         return False
 

@@ -141,17 +141,17 @@ class Scopes:
         for name, item in level:
             if item is value:
                 return name
-        seen: set[int] = set()
+        visited: set[int] = set()
         for _ in range(DEEPEST):
             inner: list[tuple[str, Any]] = []
             for name, item in level:
                 if (
                     issubclass(type(item), (Tensor, LazyBuffer, *SKIPPED))
-                    or id(item) in seen
-                    or len(seen) > MOST_HOLDERS
+                    or id(item) in visited
+                    or len(visited) > MOST_HOLDERS
                 ):
                     continue
-                seen.add(id(item))
+                visited.add(id(item))
                 for way, part in parts_of(name, item):
                     if part is value:
                         return way
@@ -217,11 +217,11 @@ def _code_of(value: Any) -> CodeType | None:
 def reachable_objects(value: Any) -> list[tuple[str, Any]]:
     """Returns the objects reachable from an object by attributes and items, each with its path, nearest first."""
     variables: list[tuple[str, Any]] = []
-    seen = {id(value)}
+    visited = {id(value)}
     level = [("", value)]
     for _ in range(DEEPEST):
-        level = [item for name, holder in level for item in parts_of(name, holder) if id(item[1]) not in seen]
-        seen.update(id(item) for _, item in level)
+        level = [item for name, holder in level for item in parts_of(name, holder) if id(item[1]) not in visited]
+        visited.update(id(item) for _, item in level)
         variables += level
         level = [item for item in level if not issubclass(type(item[1]), (Tensor, LazyBuffer, *SKIPPED))]
     return variables

@@ -85,8 +85,8 @@ def _restore_typed_lines(file: str, lines: list[str]) -> list[str]:
     return [f"{own}\n" if "get_ipython()." in line else line for line, own in pairs]
 
 
-def lambda_text(code: CodeType, most: int = 60) -> str:
-    """Returns the text of a lambda's body, at most `most` characters; "" if it is unknown (before Python 3.11)."""
+def lambda_text(code: CodeType, max_letters: int = 60) -> str:
+    """Returns the text of a lambda's body, cut to `max_letters`; "" if it is unknown (before Python 3.11)."""
     if not hasattr(code, "co_positions"):
         return ""
     spans: list[tuple[int, int, int, int]] = []
@@ -105,7 +105,7 @@ def lambda_text(code: CodeType, most: int = 60) -> str:
     rows[-1] = rows[-1][:end]  # columns are in bytes
     rows[0] = rows[0][begin:]
     text = " ".join(row.decode(errors="replace").strip() for row in rows).replace(" .", ".")
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return text if len(text) <= max_letters else f"{text[: max_letters - 1]}…"
 
 
 def package_path(file: str) -> str:

@@ -123,14 +123,16 @@ class Fusions:
 
     def edge(self, src: int, dst: int) -> Edge:
         """Returns the edge on which `dst` reads `src`, with the scheduler's decision."""
-        of, into = self.kernels(src), self.kernels(dst)
+        producers, consumers = self.kernels(src), self.kernels(dst)
         decision = self.decisions.get(src)
         mark: Mark = "read"
-        if of:
-            mark = "cut" if set(of).isdisjoint(into) else "again" if len(of) > 1 else "fused"
+        if producers:
+            mark = "cut" if set(producers).isdisjoint(consumers) else "again" if len(producers) > 1 else "fused"
         word, reason = ("", "already in memory") if decision is None else (decision.decision, decision.reason)
         compared = () if decision is None else decision.compared
-        return Edge(src, dst, mark, word, reason, compared, of, into, *self._find_objections(src, mark, decision))
+        return Edge(
+            src, dst, mark, word, reason, compared, producers, consumers, *self._find_objections(src, mark, decision)
+        )
 
     def _find_objections(self, src: int, mark: Mark, decision: Decision | None) -> tuple[str, str]:
         """Returns why the edge from `src` cannot be cut, and why it cannot be joined; "" if it can."""

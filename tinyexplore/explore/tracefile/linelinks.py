@@ -68,17 +68,17 @@ def _diff_lines(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, 
     start = 0
     while start < min(len(before), len(after)) and before[start] == after[start]:
         start += 1
-    rest = 0
-    while rest < min(len(before), len(after)) - start and before[-1 - rest] == after[-1 - rest]:
-        rest += 1
-    old, new = before[start : len(before) - rest], after[start : len(after) - rest]
+    common_end = 0
+    while common_end < min(len(before), len(after)) - start and before[-1 - common_end] == after[-1 - common_end]:
+        common_end += 1
+    old, new = before[start : len(before) - common_end], after[start : len(after) - common_end]
     parts = [("equal", 0, start, 0, start)]
     if max(len(old), len(new)) <= MOST_LINES:
         inner = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
         parts += [(tag, a + start, b + start, c + start, d + start) for tag, a, b, c, d in inner]
     else:
         parts.append(("replace", start, start + len(old), start, start + len(new)))
-    parts.append(("equal", len(before) - rest, len(before), len(after) - rest, len(after)))
+    parts.append(("equal", len(before) - common_end, len(before), len(after) - common_end, len(after)))
     return parts
 
 

@@ -119,13 +119,13 @@ class _Index:
         users_of: dict[int, dict[int, list[int]]] = {}
         for program in self.trace.programs:
             users = users_of.setdefault(program.kernel, {})
-            seen: set[int] = set()
+            visited: set[int] = set()
             stack = [node for line in program.lines for node in line.nodes]
             while stack:
                 node = stack.pop()
-                if node in seen:
+                if node in visited:
                     continue
-                seen.add(node)
+                visited.add(node)
                 for src in self.trace.nodes[node].src:
                     users.setdefault(src, []).append(node)
                     stack.append(src)
@@ -283,13 +283,13 @@ def line_frames(trace: TraceTables, program: int, line: int) -> tuple[Frame, ...
     kernel = trace.programs[program].kernel
     users = index.users_in.get(kernel, {})
     wave = list(trace.programs[program].lines[line].nodes)
-    seen: set[int] = set()
+    visited: set[int] = set()
     while wave:
         frames = {frame.id: frame for node in wave for frame in user_lines(trace, node, kernel=kernel)}
         if frames:
             return tuple(frames[key] for key in sorted(frames))
-        seen.update(wave)
-        wave = [user for node in wave for user in users.get(node, ()) if user not in seen]
+        visited.update(wave)
+        wave = [user for node in wave for user in users.get(node, ()) if user not in visited]
     return kernel_frames(trace, kernel)
 
 

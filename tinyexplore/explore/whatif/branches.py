@@ -323,9 +323,9 @@ class WhatIf(Readable):
         def candidate(kernel: int, opts: tuple[str, ...], time_us: float | None, note: str) -> None:
             self._add_candidate(origin, kernel, opts, time_us, note)
 
-        def progress(text: str, done: float, of: int) -> None:
+        def progress(text: str, done: float, total: int) -> None:
             if self.on_progress is not None:
-                self.on_progress(Progress(text, done, of))
+                self.on_progress(Progress(text, done, total))
 
         is_cancelled, has_progress = self._cancelled.is_set, self.on_progress is not None
         trace = self._trace

@@ -167,13 +167,13 @@ def divide_graph(graph: Any, by_aten: Callable[[Any], bool], in_order: Callable[
             kinds[node], level[node] = kinds[source], level[source]
             continue
         kind = kinds[node] = by_aten(node)
-        least = 1 if kind else 0  # levels of ATen are odd
+        lowest_level = 1 if kind else 0  # levels of ATen are odd
         for operand in node.all_input_nodes:
             if operand in kinds:
-                least = max(least, level[operand] + (kinds[operand] is not kind))
+                lowest_level = max(lowest_level, level[operand] + (kinds[operand] is not kind))
         if in_order(node):
-            ordered = least = max(least, ordered)
-        level[node] = least
+            ordered = lowest_level = max(lowest_level, ordered)
+        level[node] = lowest_level
     parts = []
     for number in sorted(set(level.values())):
         level_nodes = [node for node in nodes if level[node] == number]
@@ -378,8 +378,8 @@ class Captured:
         self.moving = moving
         stays = dict(enumerate(flats))
 
-        def step(*given: Tensor) -> list[Tensor]:
-            return compute([*{**stays, **dict(zip(moving, given))}.values()])
+        def step(*moved_tensors: Tensor) -> list[Tensor]:
+            return compute([*{**stays, **dict(zip(moving, moved_tensors))}.values()])
 
         for number in moving:
             stays[number] = flats[number]

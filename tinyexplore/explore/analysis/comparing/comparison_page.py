@@ -196,7 +196,9 @@ def _count_changed_lines(pair: StagePair) -> str:
     """Returns the numbers of changed lines on both sides: "12, 8"; "" for a stage that only one trace has."""
     if pair.a is None or pair.b is None:
         return ""
-    a, b = (Counter(line for text in pair.texts for line in side(text) or ()) for side in (_text_of_a, _text_of_b))
+    a, b = (
+        Counter(line for text in pair.texts for line in lines_of(text) or ()) for lines_of in (_text_of_a, _text_of_b)
+    )
     return f"{sum((a - b).values())}, {sum((b - a).values())}"
 
 

@@ -288,12 +288,14 @@ class Debugger:
 
     # *** the run loop ***
 
-    def _run(self, stops: frozenset[int] | None, condition: Condition | None, most: int | None, why: str = "") -> None:
-        """Runs forwards to an event at `stops` for which `condition` holds (None: any), at most `most` steps."""
+    def _run(
+        self, stops: frozenset[int] | None, condition: Condition | None, max_steps: int | None, why: str = ""
+    ) -> None:
+        """Runs forwards to an event at `stops` for which `condition` holds (None: any), at most `max_steps` steps."""
         test = None if condition is None else condition.test
-        is_bounded = most is None and self.most_steps is not None
-        most = self.most_steps if is_bounded else most
-        goal = math.inf if most is None else self.position + most
+        is_bounded = max_steps is None and self.most_steps is not None
+        max_steps = self.most_steps if is_bounded else max_steps
+        goal = math.inf if max_steps is None else self.position + max_steps
         while self.position < self._frontier:  # steps that were undone before
             if self.position >= goal:
                 self.reason = "step"
@@ -308,7 +310,7 @@ class Debugger:
             return
         self._run_new_events(stops, test, goal)
         if is_bounded and not self.ended and self.position >= goal:
-            self.reason = f"paused after {count_text(most or 0, 'step')}; call it again to continue"
+            self.reason = f"paused after {count_text(max_steps or 0, 'step')}; call it again to continue"
 
     def _run_new_events(self, stops: frozenset[int] | None, test: Any, goal: float) -> None:
         registers, slots, keep = self._registers, self._slots, self._log.append

@@ -189,9 +189,9 @@ class _WorkGroup:
     def _run_to_barrier(self, line_number: int, others: dict[int, Generator[Stop, Any, None]], lanes: range) -> None:
         """Runs all work-items to the barrier at `line_number`."""
         stops = {number: self._run_to_next_stop(number, item) for number, item in others.items() if number in lanes}
-        rest = [number for number in others if number not in lanes]
-        for start in range(0, len(rest), self.program.lanes):
-            warp = {number: others[number] for number in rest[start : start + self.program.lanes]}
+        unmasked = [number for number in others if number not in lanes]
+        for start in range(0, len(unmasked), self.program.lanes):
+            warp = {number: others[number] for number in unmasked[start : start + self.program.lanes]}
             stops |= run_past_cores(self.items, warp, self.program.lanes)
         self._check_same_line(line_number, stops)
 

@@ -103,12 +103,12 @@ def _find_computations(
 ) -> Iterator[PassLine]:
     """Yields the lines that compute these registers, followed by those of the registers that they copy."""
     pending = list(dict.fromkeys(registers))
-    seen = set(pending)
+    visited = set(pending)
     for register in pending:
         for line, right in definitions.get(register, ()):
             if copied := _COPIED.match(right):
-                if copied[1] not in seen:
-                    seen.add(copied[1])
+                if copied[1] not in visited:
+                    visited.add(copied[1])
                     pending.append(copied[1])
             elif _REGISTER.search(right) and not _LOAD.search(right):
                 yield line

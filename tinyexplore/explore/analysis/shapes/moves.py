@@ -216,8 +216,8 @@ def _check_pairs(op: str, shape: Shape, arg: Any) -> tuple[tuple[int, int], ...]
     pairs = tuple(arg)
     if len(pairs) == 2 and len(shape) == 1 and all(isinstance(item, int) for item in pairs):
         pairs = (pairs,)
-    whole = [pair for pair in pairs if isinstance(pair, tuple | list) and len(pair) == 2]
-    if len(whole) != len(shape) or len(pairs) != len(shape):
+    valid_pairs = [pair for pair in pairs if isinstance(pair, tuple | list) and len(pair) == 2]
+    if len(valid_pairs) != len(shape) or len(pairs) != len(shape):
         raise ShapeError(f"{op} {shape} by {arg!r}: one pair for each of {len(shape)} axes")
     return tuple([_check_pair(op, shape, pair) for pair in pairs])
 

@@ -26,9 +26,9 @@ def view_text(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, mas
 
 def step_text(view: ShapeGrid) -> str:
     """Returns the movements as text: "2×3 → permute (1, 0) → 3×2"."""
-    first, *rest = view.steps
+    first, *movements = view.steps
     parts = [shape_text(first.tracker.shape)]
-    for step in rest:
+    for step in movements:
         parts.append(f"{step.op.lower()} {step.arg} → {shape_text(step.tracker.shape)}")
     return " → ".join(parts)
 

@@ -284,12 +284,12 @@ class _Loops:
         if conflict := near or beyond_l3:
             facts = replace(facts, conflict=self.names[conflict[0]], conflict_pitch=conflict[1])
         worst_us, pattern_us, line_use = 0.0, 0.0, 1.0
-        seen: set[int] = set()
+        analyzed: set[int] = set()
         for operand in self.pattern.operands:
             buffer = operand.buffer
-            if buffer is None or buffer in seen or buffer in self.random_buffers:
+            if buffer is None or buffer in analyzed or buffer in self.random_buffers:
                 continue
-            seen.add(buffer)
+            analyzed.add(buffer)
             runs, nbytes = runs_of(operand), beyond_l2.get(buffer, 0)
             if operand.nbytes <= l2.nbytes and nbytes <= 4 * l2.nbytes and moved <= l2.nbytes * self.threads:
                 continue

@@ -132,10 +132,12 @@ def _suggest_against_strides(facts: KernelFacts, kernel: str) -> Iterator[Sugges
             "float32."
         )
     opts = facts.opts or ()
-    rest = tuple(opt for opt in opts if not opt.startswith(PREFETCHES))
-    if rest != opts:
-        text = set_opts_text(facts.kernel, rest)
-        yield Suggestion(f"Measure it without the prefetch, which is slower in some orders of access: {text}.", rest)
+    without_prefetch = tuple(opt for opt in opts if not opt.startswith(PREFETCHES))
+    if without_prefetch != opts:
+        text = set_opts_text(facts.kernel, without_prefetch)
+        yield Suggestion(
+            f"Measure it without the prefetch, which is slower in some orders of access: {text}.", without_prefetch
+        )
 
 
 __all__ = ["Suggestion", "kernel_text", "set_opts_text", "smaller_tiles", "suggestions_for"]

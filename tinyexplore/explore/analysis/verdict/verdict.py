@@ -85,7 +85,7 @@ class SpeedVerdict(Readable):
 
     def _repr_html_(self) -> str:
         color = TONES[self.tone]
-        head, _, rest = self.text.partition(". ")
+        head, _, details = self.text.partition(". ")
         chips = "".join(
             f"<span title='{escape(item.panel)}' style='display:inline-block;border:1px solid currentColor;opacity:.85;"
             f"border-radius:4px;padding:1px 7px;margin:2px 4px 2px 0;font-size:.9em'>{escape(item.name)} "
@@ -110,7 +110,7 @@ class SpeedVerdict(Readable):
         )
         return (
             f"<div style='border-left:4px solid {color};padding:2px 0 2px 12px'>"
-            f"<p style='margin:2px 0 6px'><b style='color:{color}'>{escape(head)}.</b> {escape(rest)}</p>"
+            f"<p style='margin:2px 0 6px'><b style='color:{color}'>{escape(head)}.</b> {escape(details)}</p>"
             f"{chips}{tries}{table}{notes}</div>"
         )
 

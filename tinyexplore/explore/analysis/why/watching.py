@@ -70,14 +70,14 @@ class _ReturnTracer:
         return self.trace_line
 
     def trace_line(self, frame: FrameType, event: str, arg: Any) -> Any:
-        seen = self.seen[frame]
+        watched = self.seen[frame]
         if event == "line":
-            seen.before, seen.line, seen.asked = seen.line, frame.f_lineno, None
+            watched.before, watched.line, watched.asked = watched.line, frame.f_lineno, None
         elif event == "return":
             del self.seen[frame]
             said_no = arg is None or arg is False
-            inner = seen.asked[1] if said_no and seen.asked is not None and seen.asked[0] is arg else ()
-            lines = (*inner, self.place(frame, seen)) if said_no else ()
+            inner = watched.asked[1] if said_no and watched.asked is not None and watched.asked[0] is arg else ()
+            lines = (*inner, self.place(frame, watched)) if said_no else ()
             above = self.seen.get(frame.f_back) if frame.f_back is not None else None
             if above is not None:
                 above.asked = (arg, lines)
@@ -85,16 +85,16 @@ class _ReturnTracer:
                 self.places = lines
         return self.trace_line
 
-    def place(self, frame: FrameType, seen: _Seen) -> ReturnSite:
+    def place(self, frame: FrameType, watched: _Seen) -> ReturnSite:
         code = frame.f_code
-        text = _read_line(code.co_filename, seen.line)
+        text = _read_line(code.co_filename, watched.line)
         because = ""
-        if _RETURNS_NOTHING.match(text) and seen.before != seen.line:
-            because = _read_line(code.co_filename, seen.before)
+        if _RETURNS_NOTHING.match(text) and watched.before != watched.line:
+            because = _read_line(code.co_filename, watched.before)
         names = dict.fromkeys(_NAME.findall(f"{because} {text.partition('#')[0]}"))
         variables = frame.f_locals
         values = tuple([(name, self.value(variables[name])) for name in names if name in variables])
-        return ReturnSite(code.co_name, package_path(code.co_filename), seen.line, text, because, values)
+        return ReturnSite(code.co_name, package_path(code.co_filename), watched.line, text, because, values)
 
     def value(self, value: Any) -> str:
         if isinstance(value, UOp):

@@ -226,11 +226,11 @@ def _reads_as_index(user: Node, source: int, maths: set[int]) -> bool:
 def _find_nearest_nodes(roots: Sequence[int], sources: Mapping[int, Sequence[int]], limit: int) -> set[int]:
     """Returns the first `limit` nodes of a breadth-first walk from the roots."""
     queue = [root for root in roots if root in sources]
-    seen = set(queue)
+    visited = set(queue)
     for node in queue:
         for src in sources[node]:
-            if src not in seen:
-                seen.add(src)
+            if src not in visited:
+                visited.add(src)
                 queue.append(src)
     return set(queue[:limit])
 

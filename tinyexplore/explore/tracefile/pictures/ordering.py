@@ -19,16 +19,16 @@ def initial_rows(layers: Layers, vertices: Sequence[int]) -> Rows:
     first = min(layers.rank[v] for v in vertices)
     last = max(layers.rank[v] for v in vertices)
     rows: Rows = [[] for _ in range(last - first + 1)]
-    seen: set[int] = set()
+    visited: set[int] = set()
     for start in vertices:
         if layers.down[start]:
             continue
         stack = [start]
         while stack:
             v = stack.pop()
-            if v in seen:
+            if v in visited:
                 continue
-            seen.add(v)
+            visited.add(v)
             rows[layers.rank[v] - first].append(v)
             stack.extend(reversed(layers.up[v]))
     return rows

@@ -83,17 +83,17 @@ _FEWER = 0.75  # factor for the number of boxes, as long as the picture is too w
 
 
 def graph_within(
-    nodes: Sequence[Node], width: float, least: int, most: int, marked: Collection[int] = ()
+    nodes: Sequence[Node], width: float, min_boxes: int, max_boxes: int, marked: Collection[int] = ()
 ) -> str | None:
     """Draws nodes like `graph_svg`, but at most `width` pixels wide.
 
-    Starts with `most` boxes and reduces them until the picture fits. Returns None if it would need fewer than `least`
-    boxes, and "" if there are no nodes.
+    Starts with `max_boxes` boxes and reduces them until the picture fits. Returns None if it would need fewer than
+    `min_boxes` boxes, and "" if there are no nodes.
     """
     if not nodes:
         return ""
-    boxes = most
-    while boxes >= least:
+    boxes = max_boxes
+    while boxes >= min_boxes:
         drawn = drawn_graph(nodes, (), boxes)
         picture = _draw_graph(drawn, "UOp graph", marked, width)
         if picture is not None:
@@ -114,15 +114,15 @@ def _title(trace: TraceTables, stage: int | None, which: Which, kind: Kind) -> s
     return name if stage_info.after or which == "before" else f"before {stage_info.name}, which did not finish"
 
 
-def _draw_graph(graph: DrawnGraph, title: str, marked: Collection[int] = (), most: float = math.inf) -> str | None:
-    """Returns the picture of a graph, or None if it is wider than `most` pixels. Notes are wrapped to that width."""
+def _draw_graph(graph: DrawnGraph, title: str, marked: Collection[int] = (), max_width: float = math.inf) -> str | None:
+    """Returns the picture of a graph, or None if it is wider than `max_width` pixels. Wraps notes to that width."""
     boxes = [box_of(node) for node in graph.nodes]
     graph_layout = layout(boxes, [(src, node.id) for node in graph.nodes for src in node.src])
     groups = [node.group for node in graph.nodes]
-    notes = _wrap_note(graph.note, most - 2 * _MARGIN)
+    notes = _wrap_note(graph.note, max_width - 2 * _MARGIN)
     least_width = max(len(title) * 7.4, *(len(note) * SANS_PX for note in notes), legend_width(groups))
     width = max(graph_layout.width, least_width) + 2 * _MARGIN
-    if width > most:
+    if width > max_width:
         return None
     height = graph_layout.height + _HEADER + _FOOTER + _MARGIN + _LINE * (len(notes) - 1)
     dx = (width - graph_layout.width) / 2 - graph_layout.left

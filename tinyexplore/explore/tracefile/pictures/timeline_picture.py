@@ -81,9 +81,9 @@ def _draw_panel(data: Timeline, spans: tuple[TimelineSpan, ...], x: TimeAxis, to
     return [*_draw_ticks(x, top, y), *parts], y
 
 
-def tick_step(end_us: float, most: int = 6) -> float:
-    """Returns the distance of ticks: 1, 2 or 5 times a power of ten, with at most `most` ticks."""
-    least_step = end_us / most
+def tick_step(end_us: float, max_ticks: int = 6) -> float:
+    """Returns the distance of ticks: 1, 2 or 5 times a power of ten, with at most `max_ticks` ticks."""
+    least_step = end_us / max_ticks
     power = 10.0 ** math.floor(math.log10(least_step))
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least_step)
 

@@ -226,10 +226,10 @@ class _ListingReader:
         self.at = loop.end()
         sources = self.operands()
         self.expect(")")
-        rest = _AHEAD.match(self.line, self.at)
-        if rest is None:
+        ahead = _AHEAD.match(self.line, self.at)
+        if ahead is None:
             raise self.fail("expected ':' after the range")
-        axis = Axis(int(loop[2]), AxisKind(_KIND_OF[loop[1]]), int(rest[1] or 0))
+        axis = Axis(int(loop[2]), AxisKind(_KIND_OF[loop[1]]), int(ahead[1] or 0))
         uop = UOp(Ops.RANGE, dtypes.index, tuple(sources), axis)
         if uop in self.opened:
             raise self.fail(f"loop {axis.name} exists already", loop.start(1))
@@ -348,8 +348,8 @@ class _ListingReader:
         return value
 
     def type_or_void(self) -> AnyDType:
-        rest = self.line[self.at :]
-        if not rest.strip():
+        remaining = self.line[self.at :]
+        if not remaining.strip():
             return dtypes.void
         self.expect(":")
         return self.to_type(self.line[self.at :], self.at)
@@ -401,7 +401,7 @@ def check_program(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
             program `before`.
     """
     _check_arguments(lines, before)
-    seen: set[UOp] = set()
+    defined: set[UOp] = set()
     closed: dict[UOp, UOp] = {}  # value → the closed loop in which it was computed
     open_loops: list[UOp] = []
     loop_of: dict[UOp, UOp] = {}
@@ -419,7 +419,7 @@ def check_program(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
             message = f"the spec does not allow this {node.op.name} : {_write_type(node.dtype)} of {sources}"
             raise ProgramError(line.line, 0, message)
         for src in node.src:
-            if src not in seen:
+            if src not in defined:
                 raise ProgramError(line.line, 0, f"{node.op.name} uses {src.op.name}, which is not defined above it")
             if src in closed and node.op not in (Ops.RESULT, Ops.BARRIER) and src.op is not Ops.BARRIER:
                 loop = closed[src].arg.name
@@ -436,7 +436,7 @@ def check_program(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
             if open_loops:
                 loop_of[node] = open_loops[-1]
             open_loops.append(node)
-        seen.add(node)
+        defined.add(node)
 
 
 def _check_arguments(lines: Sequence[Placed], before: Sequence[UOp]) -> None:

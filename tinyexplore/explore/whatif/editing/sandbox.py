@@ -87,7 +87,7 @@ def _run_in_child(work: Callable[[Tell, Mailbox], None], mailbox: Mailbox, readi
 
 def _watch_child(child: int, reading: int, mailbox: Mailbox, patience_s: float) -> SandboxResult:
     result = SandboxResult()
-    rest = b""
+    partial_line = b""
     began = time.monotonic()
     is_late = False
     while True:
@@ -100,8 +100,8 @@ def _watch_child(child: int, reading: int, mailbox: Mailbox, patience_s: float) 
         piece = os.read(reading, 1 << 16)
         if not piece:
             break
-        rest += piece
-        *lines, rest = rest.split(b"\n")
+        partial_line += piece
+        *lines, partial_line = partial_line.split(b"\n")
         for line in lines:
             with suppress(ValueError):  # the code wrote invalid data to the pipe
                 result.reported.update(json.loads(line))

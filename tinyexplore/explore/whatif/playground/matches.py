@@ -49,8 +49,8 @@ class RuleMatch(ReadableRow):
     verdict: Verdict
 
     def __str__(self) -> str:
-        place = f"kernel {self.kernel}, {self.name}, step {self.step}, node {self.node}"
-        return f"{place}: {self.before}  →  {self.after}: {self.verdict}"
+        position = f"kernel {self.kernel}, {self.name}, step {self.step}, node {self.node}"
+        return f"{position}: {self.before}  →  {self.after}: {self.verdict}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -84,7 +84,7 @@ def _find_matches(
 ) -> Iterator[RuleMatch]:
     rebuilt = RebuiltUOps(trace)
     names = {stage} if stage is not None else {step.name for step in rewrites()}
-    seen: set[tuple[int | None, int]] = set()
+    visited: set[tuple[int | None, int]] = set()
     with Context(**settings_of(trace)):
         for row in trace.stages:
             if row.name not in names or row.kernel is None or kernel not in (None, row.kernel):
@@ -92,9 +92,9 @@ def _find_matches(
             context = context_of(trace, row, rebuilt)
             printer = Printer()
             for node, step in _nodes_of(trace, row):
-                if (row.kernel, node) in seen:
+                if (row.kernel, node) in visited:
                     continue
-                seen.add((row.kernel, node))
+                visited.add((row.kernel, node))
                 try:
                     uop = rebuilt.uop(node)
                 except CannotRebuild:

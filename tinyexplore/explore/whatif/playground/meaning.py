@@ -446,12 +446,12 @@ _SHIFTS = frozenset({Ops.SHL, Ops.SHR})
 
 def _open_registers(root: UOp) -> set[UOp]:
     """Returns the registers that a value reads, except those of loops inside it."""
-    registers, stack, seen = set[UOp](), [root], set[UOp]()
+    registers, stack, visited = set[UOp](), [root], set[UOp]()
     while stack:
         node = stack.pop()
-        if node in seen:
+        if node in visited:
             continue
-        seen.add(node)
+        visited.add(node)
         if node.op is Ops.DEFINE_ACC:
             registers.add(node)
         elif node.op is not Ops.RESULT:

@@ -83,12 +83,12 @@ _EXACT_OPS = (OpGroups.BINARY - {Ops.FDIV, Ops.POW, Ops.SCALE}) | {Ops.NEG, Ops.
 
 def _is_exact(root: UOp, cut: frozenset[UOp]) -> bool:
     """Whether a graph is only arithmetic of scalar integers and booleans."""
-    stack, seen = [root], set[UOp]()
+    stack, visited = [root], set[UOp]()
     while stack:
         node = stack.pop()
-        if node in seen:
+        if node in visited:
             continue
-        seen.add(node)
+        visited.add(node)
         if not isinstance(node.dtype, DType) or dtypes.is_float(node.dtype) or node.dtype.count > 1:
             return False
         if node in cut or node.op in (Ops.RANGE, Ops.DEFINE_VAR):

@@ -15,18 +15,20 @@ def _non_max_suppression(node: OnnxNode) -> Value:
     """Returns the selected boxes as an array. Reads boxes and scores, because their elements determine the size of
     the result."""
     boxes, scores = node.array(0), node.array(1)
-    most = int(node.scalar(2)) if node.has(2) else 0
+    max_boxes = int(node.scalar(2)) if node.has(2) else 0
     overlap = float(node.scalar(3)) if node.has(3) else 0.0
-    least = float(node.scalar(4)) if node.has(4) else -np.inf
+    min_score = float(node.scalar(4)) if node.has(4) else -np.inf
     corners = _read_corners(boxes, bool(node.attribute("center_point_box", 0)))
     chosen: list[tuple[int, int, int]] = []
     for batch in range(scores.shape[0]):
         for kind in range(scores.shape[1]):
             class_scores = scores[batch, kind]
-            order = [int(index) for index in np.argsort(-class_scores, kind="stable") if class_scores[index] > least]
+            order = [
+                int(index) for index in np.argsort(-class_scores, kind="stable") if class_scores[index] > min_score
+            ]
             chosen_boxes: list[int] = []
             for index in order:
-                if len(chosen_boxes) >= most:
+                if len(chosen_boxes) >= max_boxes:
                     break
                 if all(
                     _compute_overlap(corners[batch, index], corners[batch, other]) <= overlap for other in chosen_boxes

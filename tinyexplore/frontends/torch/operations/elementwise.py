@@ -170,11 +170,11 @@ def hardtanh(call: Call, a: Tensor, low: float = -1, high: float = 1) -> Tensor:
 def atan2(call: Call, y: Any, x: Any) -> Tensor:
     """Returns the angle of the point (x, y)."""
     vertical, horizontal = call.tensor(y), call.tensor(x)
-    one = Tensor.full((), 1.0, dtype=call.dtype)
+    ones = Tensor.full((), 1.0, dtype=call.dtype)
     # only the signs matter
     is_ambiguous = (vertical.isinf() & horizontal.isinf()) | ((vertical == 0) & (horizontal == 0))
-    numerator = (vertical.isinf() & horizontal.isinf()).where(one.copysign(vertical), vertical)
-    denominator = is_ambiguous.where(one.copysign(horizontal), horizontal)
+    numerator = (vertical.isinf() & horizontal.isinf()).where(ones.copysign(vertical), vertical)
+    denominator = is_ambiguous.where(ones.copysign(horizontal), horizontal)
     angle = (numerator / denominator).atan()
     return _is_negative(denominator).where(angle + Tensor.full((), math.pi, dtype=call.dtype).copysign(vertical), angle)
 
@@ -190,9 +190,9 @@ def _is_negative(x: Tensor) -> Tensor:
 def hypot(call: Call, a: Any, b: Any) -> Tensor:
     """Returns the length of (a, b)."""
     left, right = call.tensor(a).abs(), call.tensor(b).abs()
-    most, least = left.maximum(right), left.minimum(right)
-    ratio = (most == 0).where(0.0, least / most)
-    result = most * (ratio * ratio + 1).sqrt()
+    larger, smaller = left.maximum(right), left.minimum(right)
+    ratio = (larger == 0).where(0.0, smaller / larger)
+    result = larger * (ratio * ratio + 1).sqrt()
     result = (left.isinf() | right.isinf()).where(float("inf"), result)
     return (left.isnan() & ~right.isinf()).where(left, (right.isnan() & ~left.isinf()).where(right, result))
 

@@ -148,10 +148,10 @@ def index_put(
     flat = flat.expand(shape)
     is_together = axes == list(range(axes[0], axes[-1] + 1))
     first = axes[0] if is_together else 0
-    seen = (*shape[len(sizes) : len(sizes) + first], *sizes, *shape[len(sizes) + first :])
-    spread = value.cast(a.dtype).reshape((*[1] * (len(seen) - value.ndim), *value.shape)).expand(seen)
-    order = (*range(first, first + len(sizes)), *range(first), *range(first + len(sizes), len(seen)))
-    spread = spread.permute(order).reshape((-1,)) if len(seen) else spread.reshape((1,))
+    picked_shape = (*shape[len(sizes) : len(sizes) + first], *sizes, *shape[len(sizes) + first :])
+    spread = value.cast(a.dtype).reshape((*[1] * (len(picked_shape) - value.ndim), *value.shape)).expand(picked_shape)
+    order = (*range(first, first + len(sizes)), *range(first), *range(first + len(sizes), len(picked_shape)))
+    spread = spread.permute(order).reshape((-1,)) if len(picked_shape) else spread.reshape((1,))
     memory, numbers = a.reshape((-1,)), flat.reshape((-1,))
     if accumulate:
         return memory.scatter_reduce(0, numbers, spread, "sum").reshape(a.shape)

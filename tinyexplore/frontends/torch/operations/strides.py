@@ -68,8 +68,8 @@ def strided(storage: Tensor, size: Sequence[int], stride: Sequence[int], offset:
     order = moving_axes(size, stride)
     blocks = blocks_of(size, stride, offset, storage.shape[0])
     if blocks is not None:
-        whole = storage.shrink(((0, math.prod(blocks.shape)),)).reshape(blocks.shape)
-        moving = whole.shrink(blocks.bounds).permute(blocks.permutation)
+        padded = storage.shrink(((0, math.prod(blocks.shape)),)).reshape(blocks.shape)
+        moving = padded.shrink(blocks.bounds).permute(blocks.permutation)
     else:
         moving = storage.shrink(((offset, offset + span(size, stride)),))
         for axis in sorted(order):
