@@ -15,17 +15,17 @@ export function againButton(
   if (!store.runsAgain || ask === null) return null;
   const element = h("span", { class: "again", role: "status" });
   const run = (): void => {
-    made.disabled = true;
-    made.textContent = "running …";
+    runButton.disabled = true;
+    runButton.textContent = "running …";
     // the new trace replaces the view
     ask({ ask: "again", kernel: store.cursor.kernel ?? 0, ...options }).catch((error: unknown) => {
-      element.replaceChildren(made, ` ${error instanceof Error ? error.message : String(error)}`);
-      made.disabled = false;
-      made.textContent = text;
+      element.replaceChildren(runButton, ` ${error instanceof Error ? error.message : String(error)}`);
+      runButton.disabled = false;
+      runButton.textContent = text;
     });
   };
-  const made = button(text, title, run);
-  element.append(made);
+  const runButton = button(text, title, run);
+  element.append(runButton);
   return element;
 }
 

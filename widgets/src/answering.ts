@@ -38,8 +38,8 @@ export class Answering {
     this.element.setAttribute("aria-busy", "true");
     if (this.element.childElementCount === 0) replaceChildren(this.element, note(meanwhile, "", "status"));
     try {
-      const found = await this.store.ask(question);
-      if (mine === this.asked) show(found);
+      const response = await this.store.ask(question);
+      if (mine === this.asked) show(response);
     } catch (error) {
       if (mine !== this.asked) return;
       say(error instanceof Error ? error.message : String(error));

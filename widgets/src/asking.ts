@@ -84,8 +84,8 @@ export function askOver(channel: Channel, patience: number | null = PATIENCE_MS)
         act();
       };
       const hear = (content: unknown): void => {
-        const { id: of, answer } = content as Reply;
-        if (of !== id || answer === undefined) return;
+        const { id: requestId, answer } = content as Reply;
+        if (requestId !== id || answer === undefined) return;
         finish(() => (answer.error === undefined ? resolve(answer as Response<Q>) : reject(new Error(answer.error))));
       };
       const giveUp = (): void =>

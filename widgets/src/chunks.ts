@@ -50,11 +50,11 @@ export class Chunks {
   constructor(private readonly textOf: (name: string) => Promise<string | null>) {}
 
   load(name: string): Promise<Chunk> {
-    const known = this.loaded.get(name);
-    if (known !== undefined) return known;
-    const found = this.open(name);
-    this.loaded.set(name, found);
-    return found;
+    const pending = this.loaded.get(name);
+    if (pending !== undefined) return pending;
+    const opening = this.open(name);
+    this.loaded.set(name, opening);
+    return opening;
   }
 
   private async open(name: string): Promise<Chunk> {

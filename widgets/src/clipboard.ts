@@ -28,14 +28,14 @@ export function saveFile(name: string, text: string): void {
 
 /** Creates a button with an icon; a click copies the current result of `text` and confirms it. */
 export function copyButton(title: string, text: () => string | Promise<string>): HTMLElement {
-  const made = button("", title, () => void copy(), "quiet copy");
+  const iconButton = button("", title, () => void copy(), "quiet copy");
   const copy = async (): Promise<void> => {
-    made.dataset.said = (await copyText(await text())) ? "copied" : "not allowed";
-    setTimeout(() => delete made.dataset.said, 1400);
+    iconButton.dataset.said = (await copyText(await text())) ? "copied" : "not allowed";
+    setTimeout(() => delete iconButton.dataset.said, 1400);
   };
   const sheet = (x: number, y: number): SVGElement => s("rect", { x, y, width: 7, height: 8.5, rx: 1.2 });
-  made.append(
+  iconButton.append(
     s("svg", { viewBox: "0 0 13 13", width: 13, height: 13, "aria-hidden": "true" }, sheet(1, 1), sheet(4.5, 3.5)),
   );
-  return made;
+  return iconButton;
 }

@@ -85,9 +85,9 @@ export function textsOf(packed: unknown): unknown[] | null {
     if (values === undefined || at + values.length > numbers.length)
       throw new PayloadError("The texts of its lines are incomplete.");
     let text = "";
-    values.forEach((value, place) => {
-      values[place] = value + numbers[at++];
-      text += pieces[number][place] + String(values[place]);
+    values.forEach((value, row) => {
+      values[row] = value + numbers[at++];
+      text += pieces[number][row] + String(values[row]);
     });
     text += pieces[number].at(-1);
     characters += text.length;
@@ -101,8 +101,8 @@ function memberOf(value: unknown, name: string): unknown {
 }
 
 function fieldsOf(kind: string): Map<string, Field> {
-  const found = known.get(kind);
-  if (found !== undefined) return found;
+  const cached = known.get(kind);
+  if (cached !== undefined) return cached;
   const fields = new Map<string, Field>();
   known.set(kind, fields);
   for (const [name, [shape]] of Object.entries(SHAPES[kind] as Record<string, readonly Shape[]>)) {
@@ -145,26 +145,27 @@ function rowsOf(kind: string, data: unknown): unknown {
   const { rows: count, columns, chained, differences } = (data ?? {}) as Record<string, unknown>;
   if (typeof count !== "number" || typeof columns !== "object" || columns === null) return data;
   const fields = fieldsOf(kind);
-  const found = Object.entries(columns as Record<string, unknown>).filter(([name]) => fields.has(name));
-  if (found.length === 0 || found.some(([, column]) => !Array.isArray(column) || column.length !== count)) return data;
+  const knownColumns = Object.entries(columns as Record<string, unknown>).filter(([name]) => fields.has(name));
+  if (knownColumns.length === 0 || knownColumns.some(([, column]) => !Array.isArray(column) || column.length !== count))
+    return data;
   const codeIn = (name: string): Code => {
     const code = fields.get(name)?.code ?? null;
     if (Array.isArray(differences) && differences.includes(name)) return "previous"; // times that are whole numbers
     // written by an older release
     return code === "chained" && !(Array.isArray(chained) && chained.includes(name)) ? null : code;
   };
-  const decoded = found.map(([name, column]) => [name, decode(column as unknown[], codeIn(name))] as const);
-  return Array.from({ length: count }, (_, place) => {
+  const decoded = knownColumns.map(([name, column]) => [name, decode(column as unknown[], codeIn(name))] as const);
+  return Array.from({ length: count }, (_, rowNumber) => {
     const row: Row = {};
-    for (const [name, column] of decoded) row[name] = column[place];
+    for (const [name, column] of decoded) row[name] = column[rowNumber];
     return row;
   });
 }
 
 function decode(column: unknown[], code: Code): unknown[] {
   if (code === "distance") {
-    return column.map((items, place) =>
-      Array.isArray(items) ? items.map((one: unknown) => (typeof one === "number" ? place - one : one)) : items,
+    return column.map((items, row) =>
+      Array.isArray(items) ? items.map((one: unknown) => (typeof one === "number" ? row - one : one)) : items,
     );
   }
   if (code === null) return column;

@@ -48,8 +48,8 @@ function keep(variable: string, size: string | null): void {
 
 function readSizes(): Record<string, string> {
   try {
-    const found: unknown = JSON.parse(localStorage.getItem(KEPT) ?? "{}");
-    return typeof found === "object" && found !== null ? (found as Record<string, string>) : {};
+    const stored: unknown = JSON.parse(localStorage.getItem(KEPT) ?? "{}");
+    return typeof stored === "object" && stored !== null ? (stored as Record<string, string>) : {};
   } catch {
     return {}; // a page from a file, or a notebook in a frame, may have no storage
   }
@@ -68,8 +68,8 @@ export function divider(root: HTMLElement, variable: () => string, axis: "x" | "
     "aria-valuemax": high,
     "aria-valuenow": start,
   });
-  const set = (value: number, most = high): void => {
-    const next = Math.round(Math.min(most, high, Math.max(low, value)));
+  const set = (value: number, largest = high): void => {
+    const next = Math.round(Math.min(largest, high, Math.max(low, value)));
     root.style.setProperty(variable(), `${next}${unit}`);
     keep(variable(), `${next}${unit}`);
     bar.setAttribute("aria-valuenow", String(next));

@@ -44,11 +44,11 @@ export function takeBranches(index: TraceIndex, news: BranchNews): Promise<void>
 }
 
 async function take(index: TraceIndex, { rows, places }: BranchNews): Promise<void> {
-  const found = await Promise.all(rows.map((row) => readJson(fromBase64(row))));
+  const branches = await Promise.all(rows.map((row) => readJson(fromBase64(row))));
   const whatIf = whatIfOf(index);
-  let known = whatIf.branches.length;
-  for (const row of found) known = Math.max(known, validRow("Branch", "branches", row, index.trace, known) + 1);
-  whatIf.take(found as Branch[], places);
+  let count = whatIf.branches.length;
+  for (const row of branches) count = Math.max(count, validRow("Branch", "branches", row, index.trace, count) + 1);
+  whatIf.take(branches as Branch[], places);
 }
 
 /** Updates the progress of Python's work, or its result. */

@@ -254,10 +254,12 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
 }
 
 function makeFullScreenButton(root: HTMLElement): HTMLElement {
-  const made = button("", "Full screen, or back (Z)", () => fullScreen(root), "quiet");
+  const fullButton = button("", "Full screen, or back (Z)", () => fullScreen(root), "quiet");
   const corners = { d: "M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4", fill: "none", stroke: "currentColor" };
-  made.append(s("svg", { viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true" }, s("path", corners)));
-  return made;
+  fullButton.append(
+    s("svg", { viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true" }, s("path", corners)),
+  );
+  return fullButton;
 }
 
 /** The content below the header: the story, or the workbench. */
@@ -294,8 +296,8 @@ function makeWorkbench(store: Store, root: HTMLElement, size: number): Body {
   const graph = new GraphView(store);
   const code = new CodeView(store);
   const pipeline = new PipelineView(store);
-  const made = PANELS.map((key) => [key, makePanel(store, key, () => store.cursor.panel === key)] as const);
-  const panels = Object.fromEntries(made) as Record<Panel, View>;
+  const panelViews = PANELS.map((key) => [key, makePanel(store, key, () => store.cursor.panel === key)] as const);
+  const panels = Object.fromEntries(panelViews) as Record<Panel, View>;
   const tabs = new PanelTabs(store, root);
   const main = h(
     "div",
@@ -370,8 +372,8 @@ const MODE_KEY = "tinyexplore.mode"; // of all views: no view writes it, a user 
 function readMode(isPage = false): Mode | null {
   try {
     const own = isPage ? localStorage.getItem(keyOfPage()) : null;
-    const found = own ?? localStorage.getItem(MODE_KEY);
-    return found === "story" || found === "workbench" ? found : null;
+    const stored = own ?? localStorage.getItem(MODE_KEY);
+    return stored === "story" || stored === "workbench" ? stored : null;
   } catch {
     return null; // a page from a file, or a notebook in a frame, may have no storage
   }
@@ -406,7 +408,7 @@ function makeModeChoice(choose: (mode: Mode) => void): { element: HTMLElement; u
   );
   const element = h("span", { class: "modes", role: "group", "aria-label": "Display mode" }, ...buttons);
   const update = (now: Mode): void =>
-    buttons.forEach((one, i) => one.setAttribute("aria-pressed", String(modes[i] === now)));
+    buttons.forEach((modeButton, i) => modeButton.setAttribute("aria-pressed", String(modes[i] === now)));
   return { element, update };
 }
 
@@ -428,11 +430,11 @@ function chooseCursor(index: TraceIndex): Cursor {
 
 /** Returns the first panel: modules for a model, the first supported panel for another compiler's trace. */
 function choosePanel({ scopes, dialect }: Trace): Panel {
-  const wanted = scopes.length > 1 ? "modules" : "rewrites";
+  const preferred = scopes.length > 1 ? "modules" : "rewrites";
   const panels = dialect?.panels;
-  return panels === undefined || panels.includes(wanted)
-    ? wanted
-    : (PANELS.find((one) => panels.includes(one)) ?? wanted);
+  return panels === undefined || panels.includes(preferred)
+    ? preferred
+    : (PANELS.find((one) => panels.includes(one)) ?? preferred);
 }
 
 /** The default options, which the story does not list. */
@@ -450,12 +452,12 @@ function makeHeader(
     const elsewhere = name === "DEVICE" ? listOtherDevices(trace, value) : "";
     const isAsEver = (AS_EVER[name] === value && elsewhere === "") || name === "tinyexplore";
     const device = name === "DEVICE" ? meaning("device", value.split(":")[0]) : "";
-    const told = [`${name} = ${value}`, device, elsewhere && `Kernels ran on ${elsewhere}, where their inputs are.`];
+    const lines = [`${name} = ${value}`, device, elsewhere && `Kernels ran on ${elsewhere}, where their inputs are.`];
     return h(
       "span",
       {
         class: isAsEver ? "chip as-ever" : "chip",
-        title: [...told, meaning("option", name)].filter(Boolean).join("\n"),
+        title: [...lines, meaning("option", name)].filter(Boolean).join("\n"),
       },
       h("span", { class: "faint" }, `${name} `),
       value,

@@ -38,9 +38,9 @@ export function figures(value: number): string {
 
 /** Returns 1,234,567. (`toLocaleString` would first load the browser's language tables.) */
 export function grouped(value: number): string {
-  const [whole, part] = String(value).split(".");
-  const text = whole.replace(/\B(?=(\d{3})+$)/g, ",");
-  return part === undefined ? text : `${text}.${part}`;
+  const [integer, fraction] = String(value).split(".");
+  const text = integer.replace(/\B(?=(\d{3})+$)/g, ",");
+  return fraction === undefined ? text : `${text}.${fraction}`;
 }
 
 export function bytes(count: number): string {
@@ -166,7 +166,7 @@ export function span(run: Quartiles & { median_us: number }): string {
 
 /** Returns the buffer's name in the user's Python, else the kernel that wrote it. */
 export function bufferName({ id, name, maker }: BufferInfo): string {
-  const made = maker === null ? "" : `result of kernel ${maker}`;
-  if (name !== "") return made === "" ? name : `${name}, ${made}`;
-  return made || `buffer ${id}`;
+  const origin = maker === null ? "" : `result of kernel ${maker}`;
+  if (name !== "") return origin === "" ? name : `${name}, ${origin}`;
+  return origin || `buffer ${id}`;
 }

@@ -94,17 +94,17 @@ export function layOutInFrames(
   const positions = new Map<number, { x: number; y: number }>();
   const frames: Frame[] = [];
   const drawnEdges: RoutedEdge[] = [];
-  for (const [kernel, made] of inner) {
+  for (const [kernel, frameLayout] of inner) {
     const { x, y } = outer.positions.get(numberFrame(kernel))!;
     const { width, height } = sizes.get(numberFrame(kernel))!;
     const frame = { kernel, product: null, left: x - width / 2, top: y - height / 2, width, height };
     frames.push(frame);
-    const dx = x - made.width / 2 - made.left;
-    const dy = frame.top + header + FRAME_PADDING - made.top;
-    for (const one of made.frames ?? [])
+    const dx = x - frameLayout.width / 2 - frameLayout.left;
+    const dy = frame.top + header + FRAME_PADDING - frameLayout.top;
+    for (const one of frameLayout.frames ?? [])
       frames.push({ ...one, kernel, product: one.kernel, left: one.left + dx, top: one.top + dy });
-    for (const [id, at] of made.positions) positions.set(id, { x: at.x + dx, y: at.y + dy });
-    for (const edge of made.edges)
+    for (const [id, at] of frameLayout.positions) positions.set(id, { x: at.x + dx, y: at.y + dy });
+    for (const edge of frameLayout.edges)
       drawnEdges.push({ ...edge, points: edge.points.map(([px, py]) => [px + dx, py + dy]) });
   }
   for (const box of boxes) if (owner.get(box.id) === null) positions.set(box.id, outer.positions.get(box.id)!);

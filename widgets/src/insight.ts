@@ -15,7 +15,7 @@ export class InSight {
     const [first, ...others] = parts;
     if (first !== undefined) this.prepare(first);
     if (others.length === 0) return;
-    const observer = new IntersectionObserver((seen) => this.onSeen(seen), {
+    const observer = new IntersectionObserver((entries) => this.onSeen(entries), {
       root: this.scroller,
       rootMargin: "400px",
     });
@@ -23,8 +23,8 @@ export class InSight {
     this.observer = observer;
   }
 
-  private onSeen(seen: readonly IntersectionObserverEntry[]): void {
-    for (const { target, isIntersecting } of seen) {
+  private onSeen(entries: readonly IntersectionObserverEntry[]): void {
+    for (const { target, isIntersecting } of entries) {
       if (!isIntersecting) continue;
       this.observer?.unobserve(target);
       this.prepare(target as HTMLElement);

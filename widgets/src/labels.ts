@@ -52,15 +52,15 @@ export function spreadDots(points: readonly Spot[], radius: number): Spot[] {
   const placed: Spot[] = [];
   const isFree = (x: number, y: number): boolean =>
     placed.every((one) => Math.hypot(one[0] - x, one[1] - y) >= 2 * radius);
-  const found = [...points];
+  const spots = [...points];
   for (const i of order) {
     const [x, y] = points[i];
     let far = 0;
     while (far < 12 * radius && !isFree(x + far, y)) far += radius / 4;
-    found[i] = far < 12 * radius ? [x + far, y] : [x, y];
-    placed.push(found[i]);
+    spots[i] = far < 12 * radius ? [x + far, y] : [x, y];
+    placed.push(spots[i]);
   }
-  return found;
+  return spots;
 }
 
 /** Returns points along the middle line of a label. */

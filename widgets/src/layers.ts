@@ -48,15 +48,15 @@ export function emptyLists(count: number): number[][] {
 export function listDistinctPairs(boxes: readonly Box[], edges: readonly Edge[]): [number, number][] {
   const index = new Map<number, number>();
   boxes.forEach((box, i) => index.set(box.id, i));
-  const seen = new Set<number>();
+  const visited = new Set<number>();
   const pairs: [number, number][] = [];
   for (const edge of edges) {
     const a = index.get(edge.src);
     const b = index.get(edge.dst);
     if (a === undefined || b === undefined || a === b) continue;
     const key = a * boxes.length + b;
-    if (seen.has(key)) continue;
-    seen.add(key);
+    if (visited.has(key)) continue;
+    visited.add(key);
     pairs.push([a, b]);
   }
   return pairs;
@@ -73,11 +73,11 @@ function computeRanks(count: number, pairs: readonly (readonly [number, number])
     waiting[b] = at(waiting, b) + 1;
   }
   const order: number[] = [];
-  const place = new Array<number>(count).fill(-1);
+  const stackPosition = new Array<number>(count).fill(-1);
   let next = 0;
   for (let v = 0; v < count; v++) {
     if (at(waiting, v) === 0) {
-      place[v] = order.length;
+      stackPosition[v] = order.length;
       order.push(v);
     }
   }
@@ -85,15 +85,15 @@ function computeRanks(count: number, pairs: readonly (readonly [number, number])
   while (order.length < count || head < order.length) {
     if (head === order.length) {
       // only in a graph with cycles: continue with the first box that is left
-      while (at(place, next) >= 0) next++;
-      place[next] = order.length;
+      while (at(stackPosition, next) >= 0) next++;
+      stackPosition[next] = order.length;
       order.push(next);
     }
     const v = at(order, head++);
     for (const user of at(users, v)) {
       waiting[user] = at(waiting, user) - 1;
-      if (at(waiting, user) === 0 && at(place, user) < 0) {
-        place[user] = order.length;
+      if (at(waiting, user) === 0 && at(stackPosition, user) < 0) {
+        stackPosition[user] = order.length;
         order.push(user);
       }
     }
@@ -101,7 +101,7 @@ function computeRanks(count: number, pairs: readonly (readonly [number, number])
   const rank = new Array<number>(count).fill(0);
   for (const v of order) {
     for (const user of at(users, v)) {
-      if (at(place, user) > at(place, v)) rank[user] = Math.max(at(rank, user), at(rank, v) + 1);
+      if (at(stackPosition, user) > at(stackPosition, v)) rank[user] = Math.max(at(rank, user), at(rank, v) + 1);
     }
   }
   for (let i = count - 1; i >= 0; i--) {
@@ -109,7 +109,7 @@ function computeRanks(count: number, pairs: readonly (readonly [number, number])
     if (at(users, v).length === 0 || at(sources, v).length > at(users, v).length) continue;
     let lowest = -1;
     for (const user of at(users, v)) {
-      if (at(place, user) < i) continue;
+      if (at(stackPosition, user) < i) continue;
       if (lowest < 0 || at(rank, user) - 1 < lowest) lowest = at(rank, user) - 1;
     }
     if (lowest > at(rank, v)) rank[v] = lowest;

@@ -72,9 +72,9 @@ export function layout(
     let pinnedCount = 0;
     for (const v of vertices) {
       const box = boxes[v];
-      const place = box === undefined ? undefined : previous.get(box.id);
-      if (place !== undefined) {
-        pinned[v] = place.x;
+      const oldPosition = box === undefined ? undefined : previous.get(box.id);
+      if (oldPosition !== undefined) {
+        pinned[v] = oldPosition.x;
         pinnedCount++;
       }
     }
@@ -173,13 +173,14 @@ function finish(
 
 /** Removes repeated points, and points in the middle of a vertical line. */
 function straighten(points: readonly [number, number][]): [number, number][] {
-  const kept: [number, number][] = [];
+  const bends: [number, number][] = [];
   for (const point of points) {
-    const last = kept[kept.length - 1];
+    const last = bends[bends.length - 1];
     if (last !== undefined && last[0] === point[0] && last[1] === point[1]) continue;
-    const beforeLast = kept[kept.length - 2];
-    if (last !== undefined && beforeLast !== undefined && beforeLast[0] === last[0] && last[0] === point[0]) kept.pop();
-    kept.push(point);
+    const beforeLast = bends[bends.length - 2];
+    if (last !== undefined && beforeLast !== undefined && beforeLast[0] === last[0] && last[0] === point[0])
+      bends.pop();
+    bends.push(point);
   }
-  return kept;
+  return bends;
 }

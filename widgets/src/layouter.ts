@@ -29,7 +29,7 @@ export class Layouter {
   }
 
   private work(request: LayoutRequest, done: (made: Layout) => void): void {
-    const here = (): void => {
+    const layOutHere = (): void => {
       Layouter.isForbidden = true;
       this.cancel();
       this.lay(request, done);
@@ -39,7 +39,7 @@ export class Layouter {
     try {
       this.worker = new Worker(url);
     } catch {
-      here(); // Firefox reports a forbidden worker here
+      layOutHere(); // Firefox reports a forbidden worker here
       return;
     } finally {
       setTimeout(() => URL.revokeObjectURL(url), 10_000);
@@ -50,7 +50,7 @@ export class Layouter {
     };
     this.worker.onerror = (event) => {
       event.preventDefault();
-      here(); // Chromium reports a forbidden worker here
+      layOutHere(); // Chromium reports a forbidden worker here
     };
     this.busy(request.nodes.length);
     this.worker.postMessage(request);

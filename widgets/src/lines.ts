@@ -11,8 +11,8 @@ export function compareLines(a: readonly string[], b: readonly string[]): LineCh
   while (start < a.length && start < b.length && a[start] === b[start]) start += 1;
   let end = 0;
   while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end += 1;
-  const found: LineChange[] = [];
-  const same = (i: number, j: number): void => void found.push({ kind: "same", text: b[j], a: i + 1, b: j + 1 });
+  const changes: LineChange[] = [];
+  const same = (i: number, j: number): void => void changes.push({ kind: "same", text: b[j], a: i + 1, b: j + 1 });
   for (let i = 0; i < start; i += 1) same(i, i);
   const rows = a.length - start - end;
   const columns = b.length - start - end;
@@ -35,13 +35,13 @@ export function compareLines(a: readonly string[], b: readonly string[]): LineCh
       i += 1;
       j += 1;
     } else if (i < rows && (j === columns || lengths[(i + 1) * width + j] >= lengths[i * width + j + 1])) {
-      found.push({ kind: "gone", text: a[start + i], a: start + i + 1, b: null });
+      changes.push({ kind: "gone", text: a[start + i], a: start + i + 1, b: null });
       i += 1;
     } else {
-      found.push({ kind: "new", text: b[start + j], a: null, b: start + j + 1 });
+      changes.push({ kind: "new", text: b[start + j], a: null, b: start + j + 1 });
       j += 1;
     }
   }
   for (let k = end; k > 0; k -= 1) same(a.length - k, b.length - k);
-  return found;
+  return changes;
 }

@@ -35,12 +35,12 @@ export function linkOf(cursor: Cursor, selected: readonly number[], story: strin
 
 /** Parses a fragment; null if it is no link of the explorer. Invalid values are omitted. */
 export function readLink(fragment: string): Target | null {
-  const given = new URLSearchParams(fragment.replace(/^#/, ""));
-  if (!["story", "stage", "node", "kernel", "place", "panel", "graph"].some((key) => given.has(key))) return null;
+  const query = new URLSearchParams(fragment.replace(/^#/, ""));
+  if (!["story", "stage", "node", "kernel", "place", "panel", "graph"].some((key) => query.has(key))) return null;
   const number = (key: string): number | undefined =>
-    /^\d+$/.test(given.get(key) ?? "") ? Number(given.get(key)) : undefined;
-  const word = <T extends string>(key: string, known: readonly T[]): T | undefined =>
-    known.find((one) => one === given.get(key));
+    /^\d+$/.test(query.get(key) ?? "") ? Number(query.get(key)) : undefined;
+  const word = <T extends string>(key: string, allowed: readonly T[]): T | undefined =>
+    allowed.find((one) => one === query.get(key));
   const all = {
     stage: number("stage"),
     step: number("step"),
@@ -50,11 +50,11 @@ export function readLink(fragment: string): Target | null {
     panel: word("panel", PANELS),
   };
   const cursor = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Partial<Cursor>;
-  const nodes = (given.get("node") ?? "")
+  const nodes = (query.get("node") ?? "")
     .split(",")
     .filter((part) => /^\d+$/.test(part))
     .map(Number);
-  return { cursor, selected: given.has("node") ? nodes : null, story: given.get("story") };
+  return { cursor, selected: query.has("node") ? nodes : null, story: query.get("story") };
 }
 
 /** Returns the position of a link, with the graph of its stage if it names no graph. */

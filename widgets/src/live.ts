@@ -15,9 +15,9 @@ type Machines = [label: string, machine: string][];
 const holder = document.getElementById("trace");
 const engine = new PageEngine(holder === null ? null : fromBase64(holder.textContent ?? ""));
 (globalThis as { tinyexploreEngine?: PageEngine }).tinyexploreEngine = engine;
-const place = document.getElementById("playground");
+const container = document.getElementById("playground");
 document.head.append(h("style", {}, css + playgroundCss));
-if (place !== null) openPlayground(place, JSON.parse(place.dataset.machines ?? "[]") as Machines);
+if (container !== null) openPlayground(container, JSON.parse(container.dataset.machines ?? "[]") as Machines);
 else engine.playground = leaveExplorer;
 
 function openPlayground(root: HTMLElement, machines: Machines): void {

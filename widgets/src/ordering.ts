@@ -18,14 +18,14 @@ export function orderInitially(layers: Layers, vertices: readonly number[]): num
     last = Math.max(last, at(layers.rank, v));
   }
   const rows = emptyLists(last - first + 1);
-  const seen = new Set<number>();
+  const visited = new Set<number>();
   for (const start of vertices) {
     if (at(layers.down, start).length > 0) continue;
     const stack = [start];
     while (stack.length > 0) {
       const v = stack.pop() as number;
-      if (seen.has(v)) continue;
-      seen.add(v);
+      if (visited.has(v)) continue;
+      visited.add(v);
       at(rows, at(layers.rank, v) - first).push(v);
       const above = at(layers.up, v);
       for (let i = above.length - 1; i >= 0; i--) stack.push(at(above, i));
@@ -44,10 +44,10 @@ export function orderByPrevious(layers: Layers, rows: number[][], pinned: readon
   let sum = 0;
   for (const row of rows) {
     for (const v of row) {
-      const place = pinned[v] ?? null;
-      if (place === null) continue;
-      key.set(v, place);
-      sum += place;
+      const pinnedAt = pinned[v] ?? null;
+      if (pinnedAt === null) continue;
+      key.set(v, pinnedAt);
+      sum += pinnedAt;
     }
   }
   const middle = sum / key.size;
@@ -57,16 +57,16 @@ export function orderByPrevious(layers: Layers, rows: number[][], pinned: readon
       for (const v of at(rows, i < count ? i : 2 * count - 1 - i)) {
         if ((pinned[v] ?? null) !== null) continue;
         let total = 0;
-        let found = 0;
+        let crossed = 0;
         for (const neighbours of [at(layers.up, v), at(layers.down, v)]) {
           for (const u of neighbours) {
-            const place = key.get(u);
-            if (place === undefined) continue;
-            total += place;
-            found++;
+            const neighborAt = key.get(u);
+            if (neighborAt === undefined) continue;
+            total += neighborAt;
+            crossed++;
           }
         }
-        if (found > 0) key.set(v, total / found);
+        if (crossed > 0) key.set(v, total / crossed);
       }
     }
   }
@@ -98,13 +98,13 @@ function slotBetweenPinned(
     const need = v < layers.boxes.length ? widthOf(layers, v) + NODE_GAP + NODE_GAP - gap : gap;
     while (nearest < places.length && at(places, nearest) <= want) nearest++;
     let best = nearest;
-    let least = Infinity;
+    let fewest = Infinity;
     const last = Math.min(pins.length, nearest + SLOT_REACH);
     for (let slot = Math.max(0, nearest - SLOT_REACH); slot <= last; slot++) {
       const away = Math.max(at(lows, slot) + need / 2 - want, want - (at(highs, slot) - need / 2), 0);
       const cost = away + PUSH_COST * Math.max(0, need - at(room, slot));
-      if (cost < least) {
-        least = cost;
+      if (cost < fewest) {
+        fewest = cost;
         best = slot;
       }
     }

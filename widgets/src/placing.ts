@@ -39,12 +39,12 @@ export function placeX(
     const both = sweep >= PLACE_SWEEPS;
     for (let i = 0; i < rows.length; i++) {
       const row = at(rows, downwards ? i : rows.length - 1 - i);
-      const wanted: number[] = [];
+      const targets: number[] = [];
       const weights: number[] = [];
       for (const v of row) {
-        const place = v < count ? at(pinned, v) : null;
-        if (place !== null) {
-          wanted.push(place);
+        const pinnedAt = v < count ? at(pinned, v) : null;
+        if (pinnedAt !== null) {
+          targets.push(pinnedAt);
           weights.push(PINNED_WEIGHT);
           continue;
         }
@@ -66,10 +66,10 @@ export function placeX(
             weight += pull;
           }
         }
-        wanted.push(weight > 0 ? sum / weight : at(x, v));
+        targets.push(weight > 0 ? sum / weight : at(x, v));
         weights.push(weight > 0 ? weight : FREE_WEIGHT);
       }
-      placeRow(layers, row, wanted, weights, x);
+      placeRow(layers, row, targets, weights, x);
     }
   }
 }
@@ -176,8 +176,8 @@ export function frameOf(
       right = Math.max(right, at(x, v) + half);
       lowest = Math.max(lowest, at(bottom, v));
       const box = layers.boxes[v];
-      const place = box === undefined ? undefined : previous.get(box.id);
-      if (place !== undefined) shifts.push(place.y - at(y, v));
+      const position = box === undefined ? undefined : previous.get(box.id);
+      if (position !== undefined) shifts.push(position.y - at(y, v));
     }
   }
   shifts.sort((a, b) => a - b);
@@ -225,17 +225,17 @@ export function arrange(frames: readonly Frame[], x: number[], y: number[], top:
     area += (width + COMPONENT_GAP) * (frame.bottom + COMPONENT_GAP);
   }
   const shelfWidth = Math.max(widest, 1.4 * Math.sqrt(area));
-  let place = shelfLeft;
+  let left = shelfLeft;
   let shelfHeight = 0;
   for (const frame of fresh) {
     const width = frame.right - frame.left;
-    if (place > shelfLeft && place + width > shelfLeft + shelfWidth) {
-      place = shelfLeft;
+    if (left > shelfLeft && left + width > shelfLeft + shelfWidth) {
+      left = shelfLeft;
       shelfTop += shelfHeight + COMPONENT_GAP;
       shelfHeight = 0;
     }
     shelfHeight = Math.max(shelfHeight, frame.bottom);
-    move(frame, place - frame.left, shelfTop);
-    place += width + COMPONENT_GAP;
+    move(frame, left - frame.left, shelfTop);
+    left += width + COMPONENT_GAP;
   }
 }

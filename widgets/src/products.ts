@@ -35,7 +35,7 @@ export function productsOf(index: TraceIndex, graph: ShownGraph): Map<number, Pr
   const node = (id: number): Node => index.node(graph.nodes.get(id)!.node);
   const isOwn = (id: number, user: number): boolean =>
     !roots.has(id) && (users.get(id) ?? []).every((other) => other === user);
-  const found = new Map<number, ProductGroup>();
+  const groups = new Map<number, ProductGroup>();
   const frames: (number | null)[] = []; // the Python line of each product
   for (const [sum, { src }] of graph.nodes) {
     const [multiply] = src;
@@ -54,15 +54,15 @@ export function productsOf(index: TraceIndex, graph: ShownGraph): Map<number, Pr
     const members = [...new Set([...chains.flat(), multiply, sum])].sort((a, b) => order.get(a)! - order.get(b)!);
     const operands = [...new Set(chains.flatMap(([last]) => (last === undefined ? [] : [last])))];
     frames.push(node(sum).user);
-    found.set(node(sum).id, { sum, multiply, operands, members, title: "", shapes: "" });
+    groups.set(node(sum).id, { sum, multiply, operands, members, title: "", shapes: "" });
   }
-  for (const product of found.values()) {
+  for (const product of groups.values()) {
     const [sum, multiply] = [node(product.sum), node(product.multiply)];
     const isAlone = frames.filter((user) => user === sum.user).length === 1;
     product.title = `${truncate(nameOf(index, sum, multiply, isAlone), LONGEST_NAME)}: multiply, then sum over ${axesOf(sum)}`;
     product.shapes = `${shapeOf(multiply)} → ${shapeOf(sum)}`;
   }
-  return found;
+  return groups;
 }
 
 function axesOf({ detail }: Node): string {
@@ -77,8 +77,8 @@ function shapeOf({ shape }: Node): string {
 /** Returns the user's expression if it created one product, else the operands, else the name of the kernel. */
 function nameOf(index: TraceIndex, sum: Node, multiply: Node, isAlone: boolean): string {
   const frame = index.frameOf(sum.id, null);
-  const part = frame === null ? "" : spanText(index, frame);
-  if (part !== "" && isAlone && !part.startsWith(".")) return part;
+  const expression = frame === null ? "" : spanText(index, frame);
+  if (expression !== "" && isAlone && !expression.startsWith(".")) return expression;
   const [a, b] = multiply.src.map((id) => operandName(index, id));
   if (sum.calls[0] === "conv2d" && a !== "" && b !== "") return `conv2d of ${a} and ${b}`;
   if (a !== "" && b !== "" && sum.calls.some((call) => call.includes("matmul"))) return `${a} @ ${b}`;

@@ -27,8 +27,8 @@ export interface Firing {
 function findEarlierKernels({ kernels, nodes }: Trace): Set<number> {
   const isEarlier = (id: number): boolean => nodes[id].calls.length === 0;
   const isShown = (id: number): boolean => isEarlier(id) || nodes[id].group === "movement";
-  const found = kernels.filter((kernel) => kernel.nodes.some(isEarlier) && kernel.nodes.every(isShown));
-  return new Set(found.length < kernels.length ? found.map(({ id }) => id) : []);
+  const candidates = kernels.filter((kernel) => kernel.nodes.some(isEarlier) && kernel.nodes.every(isShown));
+  return new Set(candidates.length < kernels.length ? candidates.map(({ id }) => id) : []);
 }
 
 export class TraceIndex {
@@ -115,17 +115,17 @@ export class TraceIndex {
   }
 
   private walkLinks(ids: Iterable<number>, links: Link[][], end: "src" | "dst", kernel: number | null): Set<number> {
-    const seen = new Set<number>();
+    const visited = new Set<number>();
     const stack = [...ids];
     while (stack.length > 0) {
       for (const link of links[stack.pop()!] ?? []) {
         const id = link[end];
-        if (seen.has(id) || !this.mayFollow(link, kernel)) continue;
-        seen.add(id);
+        if (visited.has(id) || !this.mayFollow(link, kernel)) continue;
+        visited.add(id);
         stack.push(id);
       }
     }
-    return seen;
+    return visited;
   }
 
   /**
@@ -187,23 +187,23 @@ export class TraceIndex {
 
   private beganAt(id: number, kernel: number | null): Node | null {
     const key = `${kernel}:${id}`;
-    const known = this.nearest.get(key);
-    if (known !== undefined) return known;
-    const seen = new Set([id]);
+    const cached = this.nearest.get(key);
+    if (cached !== undefined) return cached;
+    const visited = new Set([id]);
     const queue = [id];
-    let found: Node | null = null;
-    for (let head = 0; head < queue.length && found === null; head += 1) {
+    let nearest: Node | null = null;
+    for (let head = 0; head < queue.length && nearest === null; head += 1) {
       const node = this.trace.nodes[queue[head]];
-      if (node !== undefined && node.user !== null) found = node;
+      if (node !== undefined && node.user !== null) nearest = node;
       else
         for (const link of this.back[queue[head]] ?? []) {
-          if (seen.has(link.src) || !this.mayFollow(link, kernel)) continue;
-          seen.add(link.src);
+          if (visited.has(link.src) || !this.mayFollow(link, kernel)) continue;
+          visited.add(link.src);
           queue.push(link.src);
         }
     }
-    this.nearest.set(key, found);
-    return found;
+    this.nearest.set(key, nearest);
+    return nearest;
   }
 
   /** Returns the nodes that have this one among their sources. */
@@ -225,15 +225,15 @@ export class TraceIndex {
     const madePart = (stage: Stage, firing: Step): boolean =>
       past.has(firing.before) &&
       this.forward[firing.before].some((link) => link.stage === stage.id && past.has(link.dst));
-    const found: Firing[] = [];
+    const history: Firing[] = [];
     for (const stage of this.trace.stages) {
       if (kernel !== null && stage.kernel !== null && stage.kernel !== kernel) continue;
       stage.steps.forEach((firing, k) => {
         if ((firing.rule !== null || stage.transform !== null) && (past.has(firing.after) || madePart(stage, firing)))
-          found.push({ stage, step: k + 1, firing });
+          history.push({ stage, step: k + 1, firing });
       });
     }
-    return found;
+    return history;
   }
 
   /** Returns the listings of a kernel; a kernel that reuses a program shows those of the first kernel. */
@@ -246,8 +246,8 @@ export class TraceIndex {
 
   /** Returns the name of the buffer that a kernel calls data0, data1, …, and the kernel that wrote it. */
   argument(kernel: number | null, position: number): { name: string; maker: number | null } {
-    const place = kernel === null ? undefined : this.trace.kernels[kernel]?.buffers[position];
-    const buffer = place === undefined ? undefined : this.trace.buffers[place];
+    const bufferAt = kernel === null ? undefined : this.trace.kernels[kernel]?.buffers[position];
+    const buffer = bufferAt === undefined ? undefined : this.trace.buffers[bufferAt];
     return { name: buffer?.name ?? "", maker: buffer?.maker ?? null };
   }
 

@@ -18,7 +18,7 @@ export class RecordedRun {
   private readonly lanes: number;
 
   constructor(private readonly recording: Recording) {
-    this.lanes = recording.steps.reduce((most, { value }) => Math.max(most, value.length), 1);
+    this.lanes = recording.steps.reduce((lanes, { value }) => Math.max(lanes, value.length), 1);
   }
 
   answer(action: Action): DebuggerState {
@@ -100,8 +100,8 @@ export class RecordedRun {
     const loop = this.recording.loops.find((one) => one.name === name);
     if (loop !== undefined) return loop.begin;
     if (/^%\d+$/.test(name)) return Number(name.slice(1));
-    const found = this.recording.listing.findIndex((text) => text.includes(`DEFINE_ACC ${name} `));
-    return found < 0 ? undefined : found;
+    const line = this.recording.listing.findIndex((text) => text.includes(`DEFINE_ACC ${name} `));
+    return line < 0 ? undefined : line;
   }
 
   /** Goes to the first step at which these loops have these counters. */
@@ -135,8 +135,8 @@ export class RecordedRun {
     for (const { slot, value } of done) values.set(slot, value);
     const last = done.at(-1);
     if (last !== undefined) values.set(last.place, last.value);
-    const place = last?.place ?? null;
-    const around = place === null ? [] : loops.filter(({ begin, end }) => begin <= place && place < end);
+    const line = last?.place ?? null;
+    const around = line === null ? [] : loops.filter(({ begin, end }) => begin <= line && line < end);
     return {
       name,
       note,
@@ -149,7 +149,7 @@ export class RecordedRun {
       values: [...values].sort(([a], [b]) => a - b).map(([at, value]) => [at, valueText(value, lane)]),
       tensors: buffers.map((buffer) => makeTensor(buffer, done, lane)),
       position: this.position,
-      place,
+      place: line,
       ended: ended && this.position === steps.length,
       reason: this.reason,
       loops: around.map((loop) => [loop.name, counterOf(values, loop.begin) ?? 0]),
@@ -162,8 +162,8 @@ export class RecordedRun {
 }
 
 function counterOf(values: Map<number, string[]>, begin: number): number | null {
-  const found = values.get(begin);
-  return found === undefined ? null : Number(found[0]);
+  const counter = values.get(begin);
+  return counter === undefined ? null : Number(counter[0]);
 }
 
 /** Returns a buffer after these steps, in rows around the last access. */
@@ -174,13 +174,14 @@ function makeTensor(
 ): TensorData {
   const now = new Map<number, string>();
   const recent: number[] = [];
-  for (let at = done.length - 1, seen = 0; at >= 0 && seen < RECENT; at -= 1) {
+  for (let at = done.length - 1, count = 0; at >= 0 && count < RECENT; at -= 1) {
     if (done[at].buffer === "") continue;
-    seen += 1;
-    if (done[at].buffer === name) recent.push(...done[at].index.filter((place) => place !== null));
+    count += 1;
+    if (done[at].buffer === name) recent.push(...done[at].index.filter((element) => element !== null));
   }
   for (const { buffer, stored, index, value } of done) {
-    if (stored && buffer === name) index.forEach((place, i) => place !== null && now.set(place, value[i] ?? value[0]));
+    if (stored && buffer === name)
+      index.forEach((position, i) => position !== null && now.set(position, value[i] ?? value[0]));
   }
   const last = done.at(-1);
   const isHere = last?.buffer === name;
@@ -223,7 +224,7 @@ function numberOf(text: string): number {
 }
 
 function compare(sign: string, b: number): (a: number) => boolean {
-  const known: Record<string, (a: number) => boolean> = {
+  const comparisons: Record<string, (a: number) => boolean> = {
     "==": (a) => a === b,
     "!=": (a) => a !== b,
     "<=": (a) => a <= b,
@@ -231,5 +232,5 @@ function compare(sign: string, b: number): (a: number) => boolean {
     "<": (a) => a < b,
     ">": (a) => a > b,
   };
-  return known[sign];
+  return comparisons[sign];
 }

@@ -117,9 +117,9 @@ export function contractTwins(index: TraceIndex, graph: ShownGraph, open: Set<nu
 function untangle(graph: ShownGraph, all: number[][]): Contracted {
   let regions = all;
   for (;;) {
-    const made = buildQuotient(graph, regions);
-    const tangled = findCyclic(made.graph);
-    if (tangled.size === 0) return made;
+    const merged = buildQuotient(graph, regions);
+    const tangled = findCyclic(merged.graph);
+    if (tangled.size === 0) return merged;
     const left = regions.filter((region) => !tangled.has(boxOf(region)));
     // a cycle always runs through a region, since the graph itself has none
     regions = left.length < regions.length ? left : [];

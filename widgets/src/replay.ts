@@ -118,8 +118,8 @@ export class Replay {
   private displayId(node: number, k: number): number {
     const list = this.displayIds.get(node) ?? [];
     for (let i = list.length - 1; i >= 0; i--) {
-      const found = list[i] as { index: number; id: number };
-      if (found.index < k) return found.id;
+      const entry = list[i] as { index: number; id: number };
+      if (entry.index < k) return entry.id;
     }
     return node;
   }
@@ -128,8 +128,8 @@ export class Replay {
     const list = this.replacements.get(node);
     if (list === undefined) return null;
     for (let i = list.length - 1; i >= 0; i--) {
-      const found = list[i] as Replacement;
-      if (found.index < k) return found.target;
+      const replaced = list[i] as Replacement;
+      if (replaced.index < k) return replaced.target;
     }
     return null;
   }
@@ -139,9 +139,9 @@ export class Replay {
     const path: number[] = [];
     let end = node;
     for (;;) {
-      const known = memo.get(end);
-      if (known !== undefined) {
-        end = known;
+      const cached = memo.get(end);
+      if (cached !== undefined) {
+        end = cached;
         break;
       }
       const next = this.findReplacement(end, k);
@@ -154,12 +154,12 @@ export class Replay {
   }
 
   private resolveSources(k: number): Resolved {
-    const found = this.recent.get(k);
-    if (found !== undefined) return found;
-    const made = this.resolve(k);
+    const cached = this.recent.get(k);
+    if (cached !== undefined) return cached;
+    const resolved = this.resolve(k);
     if (this.recent.size >= 4) this.recent.delete(this.recent.keys().next().value as number);
-    this.recent.set(k, made);
-    return made;
+    this.recent.set(k, resolved);
+    return resolved;
   }
 
   /**
@@ -173,7 +173,7 @@ export class Replay {
     const memo = new Map<number, number>();
     const total = this.sources.length;
     const open = new Set<number>();
-    const made = new Map<number, number[]>(); // sources of finished nodes, in post-order
+    const sourcesOf = new Map<number, number[]>(); // sources of finished nodes, in post-order
     const stack: { key: number; original: readonly number[]; src: number[] }[] = [];
     const enter = (key: number): void => {
       open.add(key);
@@ -183,14 +183,14 @@ export class Replay {
     for (const start of this.before) {
       const first = this.findLatest(start, k, memo);
       root.push(first);
-      if (made.has(first)) continue;
+      if (sourcesOf.has(first)) continue;
       enter(first);
       while (stack.length > 0) {
         const frame = stack[stack.length - 1] as (typeof stack)[number];
         if (frame.src.length === frame.original.length) {
           stack.pop();
           open.delete(frame.key);
-          made.set(frame.key, frame.src);
+          sourcesOf.set(frame.key, frame.src);
           continue;
         }
         const source = frame.original[frame.src.length] as number;
@@ -204,25 +204,25 @@ export class Replay {
           if (open.has(target)) target = total + source;
         }
         frame.src.push(target);
-        if (!made.has(target)) enter(target);
+        if (!sourcesOf.has(target)) enter(target);
       }
     }
-    return this.resolveDisplayed(k, root, made);
+    return this.resolveDisplayed(k, root, sourcesOf);
   }
 
-  private resolveDisplayed(k: number, root: readonly number[], made: ReadonlyMap<number, number[]>): Resolved {
+  private resolveDisplayed(k: number, root: readonly number[], sourcesOf: ReadonlyMap<number, number[]>): Resolved {
     const total = this.sources.length;
     const idOf = new Map<number, number>();
     const taken = new Set<number>();
-    for (const key of made.keys()) {
-      const wanted = this.displayId(key, k);
-      const id = taken.has(wanted) ? 2 * total + key : wanted;
+    for (const key of sourcesOf.keys()) {
+      const shown = this.displayId(key, k);
+      const id = taken.has(shown) ? 2 * total + key : shown;
       taken.add(id);
       idOf.set(key, id);
     }
     const ids = (keys: readonly number[]): number[] => keys.map((key) => idOf.get(key) as number);
     const nodes = new Map<number, ShownNode>();
-    for (const [key, src] of made) {
+    for (const [key, src] of sourcesOf) {
       nodes.set(idOf.get(key) as number, { node: key < total ? key : key - total, src: ids(src) });
     }
     return { root: ids(root), nodes, idOf };

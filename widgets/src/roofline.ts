@@ -4,14 +4,14 @@ import type { Roof, RooflineCeiling } from "./model";
 
 /** Returns the ceilings of `roofs`, each once with its highest rate. */
 export function linesOf(roofs: readonly Roof[]): RooflineCeiling[] {
-  const found = new Map<string, RooflineCeiling>();
+  const lowest = new Map<string, RooflineCeiling>();
   const add = (name: string, kind: RooflineCeiling["kind"], rate: number): void => {
     const key = `${kind} ${name}`;
-    if (rate > (found.get(key)?.rate ?? 0)) found.set(key, { name, kind, rate });
+    if (rate > (lowest.get(key)?.rate ?? 0)) lowest.set(key, { name, kind, rate });
   };
   for (const { arithmetic, gflops } of roofs) add(arithmetic, "arithmetic", gflops);
   for (const { memory, gb_per_s } of roofs) add(memory, "memory", gb_per_s);
-  return [...found.values()];
+  return [...lowest.values()];
 }
 
 /** A logarithmic scale with powers of two at its ends. */
@@ -33,9 +33,9 @@ export class Scale {
   }
 
   /** Returns at most `most` ticks at powers of two. */
-  ticks(most = 10): number[] {
+  ticks(limit = 10): number[] {
     const [first, last] = [Math.round(Math.log2(this.low)), Math.round(Math.log2(this.high))];
-    const step = 1 + Math.floor((last - first) / most);
+    const step = 1 + Math.floor((last - first) / limit);
     return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, i) => 2 ** (first + i * step));
   }
 }

@@ -30,15 +30,15 @@ export function parseQuery(query: string, nodes: readonly Node[] = []): Matcher 
   const tests: Matcher[] = [];
   for (const term of terms) {
     const field = /^(\w+):(.*)$/.exec(term);
-    const known = field !== null && field[1] in FIELDS;
-    if (known && field[1] === "digest") addDigests(nodes);
-    const read = known ? FIELDS[field[1]] : joinFields;
-    const wanted = known ? field[2] : term;
-    if (wanted === "") continue;
-    const expression = /^\/(.+)\/$/.exec(wanted);
+    const isField = field !== null && field[1] in FIELDS;
+    if (isField && field[1] === "digest") addDigests(nodes);
+    const read = isField ? FIELDS[field[1]] : joinFields;
+    const needle = isField ? field[2] : term;
+    if (needle === "") continue;
+    const expression = /^\/(.+)\/$/.exec(needle);
     if (expression === null) {
-      const lower = wanted.toLowerCase();
-      const exact = known && (field[1] === "op" || field[1] === "id");
+      const lower = needle.toLowerCase();
+      const exact = isField && (field[1] === "op" || field[1] === "id");
       tests.push((node) => (exact ? read(node).toLowerCase() === lower : read(node).toLowerCase().includes(lower)));
       continue;
     }

@@ -16,14 +16,14 @@ function sessions(): Map<string, Waiting> {
 
 /** Returns the session of this name, when its explorer's model is ready. */
 export function session(name: string): Waiting {
-  let known = sessions().get(name);
-  if (known === undefined) {
+  let waiting = sessions().get(name);
+  if (waiting === undefined) {
     let open: Waiting["open"] = () => undefined;
-    const found = new Promise<Session>((resolve) => (open = resolve));
-    known = { found, open };
-    sessions().set(name, known);
+    const opened = new Promise<Session>((resolve) => (open = resolve));
+    waiting = { found: opened, open };
+    sessions().set(name, waiting);
   }
-  return known;
+  return waiting;
 }
 
 export function forget(name: string): void {

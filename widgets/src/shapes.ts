@@ -47,8 +47,8 @@ export function chooseBox(shape: number[], first: number[] = []): Box {
   const box: Box = [];
   for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
     const depth = shape.length - 1 - axis;
-    const most = depth === 0 ? MOST_COLUMNS : depth === 1 ? MOST_ROWS : left;
-    const count = Math.max(Math.min(shape[axis], most, left), shape[axis] > 0 ? 1 : 0);
+    const limit = depth === 0 ? MOST_COLUMNS : depth === 1 ? MOST_ROWS : left;
+    const count = Math.max(Math.min(shape[axis], limit, left), shape[axis] > 0 ? 1 : 0);
     const start = Math.max(0, Math.min(first[axis] ?? 0, shape[axis] - count));
     box.unshift([start, start + count]);
     left = Math.floor(left / Math.max(count, 1));
@@ -92,10 +92,10 @@ function isContiguous(views: ViewData[]): boolean {
 
 /** Returns the drawn positions: some hundred, from the row of `first` on. */
 export function memoryWindow(size: number, width: number, first: number): [number, number] {
-  const most = Math.floor(MOST_CELLS / width) * width;
+  const limit = Math.floor(MOST_CELLS / width) * width;
   const rows = Math.ceil(size / width);
-  const start = Math.max(0, Math.min(Math.floor(first / width), rows - most / width)) * width;
-  return [start, Math.min(size, start + most)];
+  const start = Math.max(0, Math.min(Math.floor(first / width), rows - limit / width)) * width;
+  return [start, Math.min(size, start + limit)];
 }
 
 /** Returns a shape as text: "3×4"; "scalar" for no axes. */

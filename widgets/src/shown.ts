@@ -189,10 +189,10 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
   for (const id of visible) graph.nodes.get(id)!.src.forEach((src, operand) => connect(src, id, operand, []));
   const shown = chooseNearest([...visible], [...edges.values()], graph, options);
   const cut = new Map<number, number>();
-  const kept: DrawnEdge[] = [];
+  const drawnEdges: DrawnEdge[] = [];
   for (const edge of edges.values()) {
     const [hasSrc, hasDst] = [shown.has(edge.src), shown.has(edge.dst)];
-    if (hasSrc && hasDst) kept.push(edge);
+    if (hasSrc && hasDst) drawnEdges.push(edge);
     else if (hasSrc) cut.set(edge.src, (cut.get(edge.src) ?? 0) + 1);
     else if (hasDst) cut.set(edge.dst, (cut.get(edge.dst) ?? 0) + 1);
   }
@@ -200,14 +200,14 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
    * Returns the readers of a LazyBuffer, if none of them has a box of its own (folded into an edge, or in a region).
    */
   const readers = (id: number): Node[] => {
-    const found = users.get(id) ?? [];
-    if (!found.every((user) => views.has(user) || options.regions?.has(user))) return [];
+    const allReaders = users.get(id) ?? [];
+    if (!allReaders.every((user) => views.has(user) || options.regions?.has(user))) return [];
     const { node: own } = graph.nodes.get(id)!;
     const within = (user: number): number[] =>
       options.regions?.get(user)?.members.filter((one) => trace.nodes[one].src.includes(own)) ?? [
         graph.nodes.get(user)!.node,
       ];
-    return found.flatMap(within).map((one) => trace.nodes[one]);
+    return allReaders.flatMap(within).map((one) => trace.nodes[one]);
   };
   const boxes = [...shown].map((id) => {
     const { node, src } = graph.nodes.get(id)!;
@@ -220,7 +220,7 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
   const weigh = (ids: Iterable<number>): number => [...ids].reduce((sum, id) => sum + weight(id), 0);
   return {
     boxes,
-    edges: kept,
+    edges: drawnEdges,
     total: weigh(graph.nodes.keys()),
     inRegions: boxes.reduce((sum, { members }) => sum + (members.length > 1 ? members.length : 0), 0),
     folded: { constants: weigh(constants.keys()), index: weigh(index), views: weigh(views) },
@@ -344,7 +344,7 @@ function indexMaths(
   constants: Map<number, string>,
   keep: Set<number>,
 ): Set<number> {
-  const found = new Set<number>();
+  const texts = new Set<number>();
   for (const id of [...graph.nodes.keys()].reverse()) {
     const node = trace.nodes[graph.nodes.get(id)!.node];
     if (node.kind !== "uop" || constants.has(id) || graph.changed.has(id) || keep.has(id)) continue;
@@ -352,11 +352,11 @@ function indexMaths(
     const consumers = users.get(id) ?? [];
     if (consumers.length === 0) continue;
     const onlyAddresses = consumers.every(
-      (user) => found.has(user) || trace.nodes[graph.nodes.get(user)!.node].op === "INDEX",
+      (user) => texts.has(user) || trace.nodes[graph.nodes.get(user)!.node].op === "INDEX",
     );
-    if (onlyAddresses) found.add(id);
+    if (onlyAddresses) texts.add(id);
   }
-  return found;
+  return texts;
 }
 
 /** Returns the views of LazyBuffers that only pass values on, except results, selected nodes and boxes of regions. */
@@ -367,16 +367,16 @@ function findInnerViews(
   constants: Map<number, string>,
   { keep, regions, stay }: FoldOptions,
 ): Set<number> {
-  const found = new Set<number>();
+  const views = new Set<number>();
   const roots = new Set(graph.root);
   for (const [id, { node: nodeId }] of graph.nodes) {
     const node = trace.nodes[nodeId];
     const isView = isTensor(trace, node) && node.group === "movement" && node.src.length > 0;
     const stays =
       roots.has(id) || keep.has(id) || stay?.has(id) || regions?.has(id) || constants.has(id) || !users.has(id);
-    if (isView && !stays) found.add(id);
+    if (isView && !stays) views.add(id);
   }
-  return found;
+  return views;
 }
 
 /** Returns the nodes above and below the centers, at most `hops` edges away; an edge through a view counts once. */

@@ -22,7 +22,7 @@ interface Range {
 /** Returns line (from 1) → its ranges in spans. */
 export function rangesOf(frames: readonly Frame[], source: number, text: string): Map<number, Range[]> {
   const lines = text.split("\n").map((line) => [...line].length);
-  const found = new Map<number, Range[]>();
+  const ranges = new Map<number, Range[]>();
   for (const { id, source: own, span } of frames) {
     if (own !== source || span === null) continue;
     const [first, column, last, end] = span;
@@ -34,10 +34,10 @@ export function rangesOf(frames: readonly Frame[], source: number, text: string)
         to: line === last ? end : (lines[line - 1] ?? 0),
         size,
       };
-      found.set(line, [...(found.get(line) ?? []), range]);
+      ranges.set(line, [...(ranges.get(line) ?? []), range]);
     }
   }
-  return found;
+  return ranges;
 }
 
 /** Splits the tokens of a line at the ends of ranges. Leading blanks belong to no range. */
@@ -45,23 +45,24 @@ export function pieces(tokens: readonly Token[], ranges: readonly Range[]): Piec
   const cuts = new Set(ranges.flatMap(({ from, to }) => [from, to]));
   const indent = [.../^\s*/.exec(tokens.map(([, text]) => text).join(""))![0]].length;
   cuts.add(indent);
-  const found: Piece[] = [];
+  const result: Piece[] = [];
   let column = 0;
   for (const [kind, text] of tokens) {
-    let part = "";
+    let pending = "";
     let begin = column;
     const finish = (): void => {
-      if (part !== "") found.push({ token: [kind, part], frames: begin < indent ? [] : findHolding(ranges, begin) });
-      [part, begin] = ["", column];
+      if (pending !== "")
+        result.push({ token: [kind, pending], frames: begin < indent ? [] : findHolding(ranges, begin) });
+      [pending, begin] = ["", column];
     };
     for (const character of text) {
       if (cuts.has(column)) finish();
-      part += character;
+      pending += character;
       column += 1;
     }
     finish();
   }
-  return found;
+  return result;
 }
 
 function findHolding(ranges: readonly Range[], column: number): number[] {
@@ -86,18 +87,18 @@ export function spanText({ trace }: TraceIndex, frame: Frame): string {
 
 /** Returns the frames in which any of these nodes was created. */
 export function framesOf(index: TraceIndex, nodes: Iterable<number>): Set<number> {
-  const found = new Set<number>();
+  const frames = new Set<number>();
   for (const id of nodes) {
     const { user } = index.node(id);
-    if (user !== null) found.add(user);
+    if (user !== null) frames.add(user);
   }
-  return found;
+  return frames;
 }
 
 /** Returns the kernel that computes a frame's nodes, ignoring views; null for none or several. */
 export function kernelOfFrame(index: TraceIndex, frame: number): number | null {
-  const made = index.nodesOfFrame(frame).filter((id) => index.node(id).group !== "movement");
-  const kernels = new Set(made.flatMap((id) => index.firstKernelOf.get(id) ?? []));
+  const computing = index.nodesOfFrame(frame).filter((id) => index.node(id).group !== "movement");
+  const kernels = new Set(computing.flatMap((id) => index.firstKernelOf.get(id) ?? []));
   return kernels.size === 1 ? [...kernels][0] : null;
 }
 
@@ -112,18 +113,18 @@ export function stopsOf(
   index: TraceIndex,
   lines: readonly { nodes: readonly number[]; parts: readonly Piece[] }[],
 ): Stop[] {
-  const found: Stop[] = [];
-  const seen = new Set<number>();
+  const stops: Stop[] = [];
+  const visited = new Set<number>();
   lines.forEach(({ nodes, parts }, line) => {
-    if (nodes.length > 0) found.push({ line, nodes });
+    if (nodes.length > 0) stops.push({ line, nodes });
     const frames = new Set(
-      parts.flatMap(({ frames: [first] }) => (first === undefined || seen.has(first) ? [] : [first])),
+      parts.flatMap(({ frames: [first] }) => (first === undefined || visited.has(first) ? [] : [first])),
     );
     for (const frame of frames) {
       const own = index.nodesOfFrame(frame);
-      if (own.length > 0 && own.length < nodes.length) found.push({ line, nodes: own });
-      seen.add(frame);
+      if (own.length > 0 && own.length < nodes.length) stops.push({ line, nodes: own });
+      visited.add(frame);
     }
   });
-  return found;
+  return stops;
 }

@@ -15,15 +15,15 @@ const api = { mount, readTrace, fromBase64, handle: null as Handle | null };
 
 async function mountPage(): Promise<void> {
   const holder = document.getElementById("trace");
-  const place = document.getElementById("explorer");
-  if (holder === null || place === null) return;
+  const root = document.getElementById("explorer");
+  if (holder === null || root === null) return;
   try {
     document.body.style.margin = "0";
     const data = fromBase64(holder.textContent ?? "");
     const stored = document.getElementById("stored")?.textContent ?? "";
     const options = {
       ...(stored === "" ? {} : ((await readJson(fromBase64(stored))) as object)),
-      ...JSON.parse(place.dataset.options ?? "{}"),
+      ...JSON.parse(root.dataset.options ?? "{}"),
     } as MountOptions;
     const { runnable = [] } = options as { runnable?: Runnable[] };
     if (runnable.length > 0) {
@@ -36,7 +36,7 @@ async function mountPage(): Promise<void> {
       };
     }
     const engine = (globalThis as { tinyexploreEngine?: Engine }).tinyexploreEngine; // in a page with engine
-    api.handle = mount(place, await readTrace(data), {
+    api.handle = mount(root, await readTrace(data), {
       size: data.byteLength,
       height: "100vh",
       page: true,
@@ -44,11 +44,11 @@ async function mountPage(): Promise<void> {
       ...options,
     });
     await api.handle.ready;
-    listenToPage(place.querySelector<HTMLElement>(".tinyexplore")!);
+    listenToPage(root.querySelector<HTMLElement>(".tinyexplore")!);
     document.documentElement.dataset.tinyexplore = "ready";
   } catch (error) {
-    place.setAttribute("role", "alert");
-    place.textContent = `The explorer cannot show this trace. ${String(error)}`;
+    root.setAttribute("role", "alert");
+    root.textContent = `The explorer cannot show this trace. ${String(error)}`;
     document.documentElement.dataset.tinyexplore = "failed";
   }
 }

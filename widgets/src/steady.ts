@@ -78,17 +78,17 @@ function placeFor({ width, height }: Box, above: readonly Point[], below: readon
   const highest = Math.min(...below.map(({ y }) => y));
   const start = above.length > 0 ? lowest + room.row : below.length > 0 ? highest - room.row : room.bottom + room.row;
   let best: Placed | null = null;
-  let least = Infinity;
+  let nearest = Infinity;
   for (const rows of [0, -0.5, -0.25, 0.5, 1, -1, 2, -2]) {
     const y = start + rows * room.row;
     const wrong = (y <= lowest ? 1 : 0) + (y >= highest ? 1 : 0);
     for (let column = 0; column <= 2 * REACH; column += 1) {
       const x = middle + (column % 2 === 0 ? column / 2 : -(column + 1) / 2) * COLUMN;
       const cost = Math.abs(x - middle) + 1.5 * Math.abs(y - start) + wrong * 2000;
-      if (cost >= least) break; // further columns cost more
-      const place = { x, y, width, height };
-      if (!room.isFree(place)) continue;
-      [best, least] = [place, cost];
+      if (cost >= nearest) break; // further columns cost more
+      const rectangle = { x, y, width, height };
+      if (!room.isFree(rectangle)) continue;
+      [best, nearest] = [rectangle, cost];
     }
   }
   return best ?? { x: room.right + width / 2 + GAP, y: start, width, height };

@@ -99,10 +99,10 @@ export class Store {
   }
 
   select(nodes: Iterable<number>, silent = false): void {
-    const known = [...new Set(nodes)].filter((id) => this.index.trace.nodes[id] !== undefined);
-    if (known.length === this.selected.size && known.every((id) => this.selected.has(id))) return;
-    for (const store of this.family) store.takeSelection(known);
-    if (!silent) for (const store of this.family) store.onSelect?.(known);
+    const existing = [...new Set(nodes)].filter((id) => this.index.trace.nodes[id] !== undefined);
+    if (existing.length === this.selected.size && existing.every((id) => this.selected.has(id))) return;
+    for (const store of this.family) store.takeSelection(existing);
+    if (!silent) for (const store of this.family) store.onSelect?.(existing);
   }
 
   /** Adds nodes to the selection, or removes them if all of them are in it. */
@@ -122,10 +122,10 @@ export class Store {
     for (const store of this.family) store.tell({ cursor: false, selection: false, hover: false, isolate: true });
   }
 
-  private takeSelection(known: number[]): void {
-    this.selected = new Set(known);
+  private takeSelection(nodes: number[]): void {
+    this.selected = new Set(nodes);
     if ([...this.hovered].every((id) => this.selected.has(id))) this.takeHover(new Set());
-    this.followKernel(known);
+    this.followKernel(nodes);
     this.updateRelated();
     this.tell({ cursor: false, selection: true, hover: false });
   }

@@ -28,10 +28,11 @@ export function chapters(index: TraceIndex): Chapter[] {
   const opts = own.find((stage) => stage.opts.length > 0);
   const fired = trace.stages.some((stage) => stage.kernel !== null && index.firings(stage) > 0);
   const isTimed = trace.runs.length > 0 || trace.kernels.some(({ not_run: reason }) => reason !== "");
-  const page = (isThere: boolean, one: Omit<Chapter, "kernel">): Omit<Chapter, "kernel">[] => (isThere ? [one] : []);
+  const page = (isThere: boolean, chapter: Omit<Chapter, "kernel">): Omit<Chapter, "kernel">[] =>
+    isThere ? [chapter] : [];
   const nests: Partial<Cursor> =
     opts === undefined ? { place: "kernels" } : { place: "passes", stage: opts.id, graph: "uops", panel: "rewrites" };
-  const told = [
+  const pages = [
     ...page(
       lazy.some(({ user }) => user !== null),
       {
@@ -79,7 +80,7 @@ export function chapters(index: TraceIndex): Chapter[] {
     }),
   ] as Omit<Chapter, "kernel">[];
   const id = kernel?.id ?? null;
-  return told.map((one) => ({ ...one, kernel: id, place: { ...one.place, ...(id === null ? {} : { kernel: id }) } }));
+  return pages.map((one) => ({ ...one, kernel: id, place: { ...one.place, ...(id === null ? {} : { kernel: id }) } }));
 }
 
 /** Returns the slowest kernel; without times, the first one. */

@@ -11,16 +11,17 @@ const MOST_CELLS = 4_000_000; // cells of the table; a larger part counts as rep
 
 /** Returns the rows of two texts. Equal lines are matched by a longest common subsequence. */
 export function diffRows(before: readonly string[], after: readonly string[]): DiffRow[] {
-  const least = Math.min(before.length, after.length);
+  const shorter = Math.min(before.length, after.length);
   let start = 0;
-  while (start < least && before[start] === after[start]) start += 1;
-  let rest = 0;
-  while (rest < least - start && before[before.length - 1 - rest] === after[after.length - 1 - rest]) rest += 1;
-  const [low, high] = [before.length - rest, after.length - rest];
+  while (start < shorter && before[start] === after[start]) start += 1;
+  let commonEnd = 0;
+  while (commonEnd < shorter - start && before[before.length - 1 - commonEnd] === after[after.length - 1 - commonEnd])
+    commonEnd += 1;
+  const [low, high] = [before.length - commonEnd, after.length - commonEnd];
   const rows: DiffRow[] = [];
   for (let i = 0; i < start; i += 1) rows.push({ before: i, after: i, same: true });
   rows.push(...diffMiddle(before, after, start, low, high));
-  for (let i = 0; i < rest; i += 1) rows.push({ before: low + i, after: high + i, same: true });
+  for (let i = 0; i < commonEnd; i += 1) rows.push({ before: low + i, after: high + i, same: true });
   return rows;
 }
 

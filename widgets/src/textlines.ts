@@ -40,8 +40,10 @@ export function findPlaces(
 
 /** Returns the first position after (1) or before (-1) a position, cyclically; undefined if there is none. */
 export function findNextPlace(places: readonly TextPlace[], at: TextPlace, direction: 1 | -1): TextPlace | undefined {
-  const isAfter = (one: TextPlace): boolean => one.text > at.text || (one.text === at.text && one.line > at.line);
-  const isBefore = (one: TextPlace): boolean => one.text < at.text || (one.text === at.text && one.line < at.line);
+  const isAfter = (place: TextPlace): boolean =>
+    place.text > at.text || (place.text === at.text && place.line > at.line);
+  const isBefore = (other: TextPlace): boolean =>
+    other.text < at.text || (other.text === at.text && other.line < at.line);
   return direction === 1 ? (places.find(isAfter) ?? places[0]) : (places.findLast(isBefore) ?? places.at(-1));
 }
 
@@ -52,17 +54,17 @@ export function findLineHistory(
   { stage_texts: texts }: { stage_texts: readonly Text[] },
   place: TextPlace,
 ): TextPlace[] {
-  const found: TextPlace[] = [];
+  const history: TextPlace[] = [];
   for (let at: TextPlace | null = place; at !== null; at = originOf(texts, at)) {
-    const last = found.at(-1);
+    const last = history.at(-1);
     const isSame =
       last !== undefined &&
       texts[last.text].language === texts[at.text].language &&
       lineAt(texts, last).text === lineAt(texts, at).text;
-    if (isSame) found.pop(); // the text of the line is older
-    found.push(at);
+    if (isSame) history.pop(); // the text of the line is older
+    history.push(at);
   }
-  return found.reverse();
+  return history.reverse();
 }
 
 const lineAt = (texts: readonly Text[], { text, line }: TextPlace): StageText["lines"][number] =>

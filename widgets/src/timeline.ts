@@ -15,10 +15,10 @@ export function hasKernelTime({ runs }: Trace): boolean {
 }
 
 /** Returns the distance of ticks: 1, 2 or 5 times a power of ten. */
-export function chooseTickStep(length: number, most: number): number {
-  const least = length / most;
-  const power = 10 ** Math.floor(Math.log10(least));
-  return power * [1, 2, 5, 10].find((factor) => power * factor >= least)!;
+export function chooseTickStep(length: number, limit: number): number {
+  const shortest = length / limit;
+  const power = 10 ** Math.floor(Math.log10(shortest));
+  return power * [1, 2, 5, 10].find((factor) => power * factor >= shortest)!;
 }
 
 /** Returns labels of a span, the longest first: "kernel 3", "simplify". */

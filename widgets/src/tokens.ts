@@ -161,8 +161,9 @@ export function tokenizePython(text: string): Token[][] {
         start = match.index + 3;
       }
     }
-    const rest = line.slice(start);
-    if (rest !== "") tokens.push(...(open === null ? tokenize("python", rest) : [["string", rest] as Token]));
+    const remaining = line.slice(start);
+    if (remaining !== "")
+      tokens.push(...(open === null ? tokenize("python", remaining) : [["string", remaining] as Token]));
     return tokens;
   });
 }

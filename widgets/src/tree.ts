@@ -31,7 +31,7 @@ export function nodeText(node: Node): string {
 /** Returns the tree of `root`. A node in `leaves` is one line; a repeated node is printed once. */
 export function printTree(trace: Trace, root: number, leaves: Set<number> = new Set()): TreeLine[] {
   const lines: TreeLine[] = [];
-  const seen = new Set<number>();
+  const printed = new Set<number>();
   const sizes = new Map<number, number>();
   const counted = new Int32Array(trace.nodes.length); // number of the count that visited each node last
   const size = (id: number): number => {
@@ -40,14 +40,14 @@ export function printTree(trace: Trace, root: number, leaves: Set<number> = new 
   };
   const write = (id: number, head: string, tail: string, depth: number): void => {
     const node = trace.nodes[id];
-    const again = seen.has(id) && node.src.length > 0;
+    const again = printed.has(id) && node.src.length > 0;
     if (node.src.length > 0 && node.src.every((src) => isSaid(trace, src, node.detail))) {
-      seen.add(id);
+      printed.add(id);
       lines.push({ node: id, prefix: head, text: nodeText(node), folded: 0, hidden: hiddenText(node) });
       return;
     }
     const stop = again || depth >= MAX_DEPTH || lines.length >= MAX_LINES || leaves.has(id);
-    seen.add(id);
+    printed.add(id);
     lines.push({ node: id, prefix: head, text: nodeText(node), folded: stop ? size(id) : 0, hidden: hiddenText(node) });
     if (stop) return;
     node.src.forEach((source, i) => {
@@ -85,16 +85,16 @@ function countUnderneath(trace: Trace, root: number, counted: Int32Array, mark: 
 }
 
 function findReach(trace: Trace, root: number, limit = 20000): Set<number> {
-  const seen = new Set([root]);
+  const visited = new Set([root]);
   const stack = [root];
-  while (stack.length > 0 && seen.size < limit) {
+  while (stack.length > 0 && visited.size < limit) {
     for (const id of trace.nodes[stack.pop()!].src) {
-      if (seen.has(id)) continue;
-      seen.add(id);
+      if (visited.has(id)) continue;
+      visited.add(id);
       stack.push(id);
     }
   }
-  return seen;
+  return visited;
 }
 
 /** Returns both sides as aligned trees: common parts are folded to one line, differing parts are printed. */

@@ -154,8 +154,8 @@ function checkOfId(shape: { id: true } | { index: string; before: boolean }): Ch
 const rows = new Map<string, Check>();
 
 function checkOfRow(name: string): Check {
-  const known = rows.get(name);
-  if (known !== undefined) return known;
+  const rowFields = rows.get(name);
+  if (rowFields !== undefined) return rowFields;
   // created later, because rows may contain rows of their kind
   let fields: { field: string; check: Check; otherwise: readonly unknown[] }[] | null = null;
   const check: Check = (value, around) => {
@@ -166,12 +166,12 @@ function checkOfRow(name: string): Check {
     }));
     if (typeof value !== "object" || value === null || Array.isArray(value))
       refuse(`expected an object for ${name}, found ${describeValue(value)}`);
-    const found = value as Record<string, unknown>;
+    const fieldValues = value as Record<string, unknown>;
     for (const one of fields) {
-      const own = found[one.field]; // JSON has no undefined
+      const own = fieldValues[one.field]; // JSON has no undefined
       if (own === undefined) {
         if (one.otherwise.length === 0) refuse(`${name} has no ${one.field}`);
-        found[one.field] = one.otherwise[0];
+        fieldValues[one.field] = one.otherwise[0];
         continue;
       }
       try {

@@ -19,8 +19,8 @@ export function knownVerdicts({ index, responses }: Store): VerdictList | null {
 /** Returns the same, and requests missing verdicts; `redraw` is called when they arrive. */
 export function verdictsOf(store: Store, redraw: () => void): VerdictList | null {
   const { trace } = store.index;
-  const known = knownVerdicts(store);
-  if (known !== null || store.ask === null || !trace.runs.some(({ warm }) => warm)) return known;
+  const existing = knownVerdicts(store);
+  if (existing !== null || store.ask === null || !trace.runs.some(({ warm }) => warm)) return existing;
   if (waiting.has(trace)) {
     waiting.get(trace)!.add(redraw);
     return null;
@@ -31,8 +31,8 @@ export function verdictsOf(store: Store, redraw: () => void): VerdictList | null
   requested.set(trace, null);
   store
     .ask(QUESTION)
-    .then((found) => {
-      requested.set(trace, found);
+    .then((list) => {
+      requested.set(trace, list);
       for (const one of redraws) one();
     })
     .catch(() => undefined) // then there is no verdict, and only the times are shown
@@ -46,8 +46,8 @@ export function areComing({ index }: Store): boolean {
 }
 
 /** Returns the verdict on one kernel. */
-export function verdictOn(found: VerdictList | null, kernel: number): VerdictRow | undefined {
-  return found?.rows.find((one) => one.kernel === kernel);
+export function verdictOn(verdicts: VerdictList | null, kernel: number): VerdictRow | undefined {
+  return verdicts?.rows.find((one) => one.kernel === kernel);
 }
 
 /** The meanings of the colors, as text. */

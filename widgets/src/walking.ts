@@ -31,8 +31,8 @@ export function findNextStop(
   rebuilds: boolean,
   isText: (stage: number) => boolean = () => false,
 ): Place | null {
-  const here = stages[at.stage];
-  const own = here === undefined ? [] : stopsOf(here, rebuilds);
+  const stage = stages[at.stage];
+  const own = stage === undefined ? [] : stopsOf(stage, rebuilds);
   const near = direction > 0 ? own.find((k) => k > at.step) : own.findLast((k) => k < at.step && k > 0);
   if (near !== undefined) return { stage: at.stage, step: near };
   for (let id = at.stage + direction; id >= 0 && id < stages.length; id += direction) {

@@ -71,26 +71,26 @@ export class WhatIf {
     const text = (variant: Pick<ScheduleVariant, "cut" | "join">): string =>
       JSON.stringify([variant.cut, variant.join]);
     const sorted = (nodes: readonly number[]): number[] => [...new Set(nodes)].sort((a, b) => a - b);
-    const wanted = text({ cut: sorted(cut), join: sorted(join) });
+    const target = text({ cut: sorted(cut), join: sorted(join) });
     return (
       this.ofSchedule(schedule).find(
-        (one) => one.status === "done" && one.schedule !== null && text(one.schedule) === wanted,
+        (one) => one.status === "done" && one.schedule !== null && text(one.schedule) === target,
       ) ?? null
     );
   }
 
   /** Returns the current branch of `kernel`; null before its first command. */
   at(kernel: number): Branch | null {
-    const place = this.places.get(kernel);
-    return place === undefined ? null : (this.branches[place] ?? null);
+    const current = this.places.get(kernel);
+    return current === undefined ? null : (this.branches[current] ?? null);
   }
 
   /** Returns the branch that the open one is compared with: the user's choice, else its parent. */
   base(kernel: number): Branch | null {
     const chosen = this.bases.get(kernel);
     const at = this.at(kernel);
-    const found = chosen ?? at?.parent ?? null;
-    return found === null || found === at?.id ? null : (this.branches[found] ?? null);
+    const baseId = chosen ?? at?.parent ?? null;
+    return baseId === null || baseId === at?.id ? null : (this.branches[baseId] ?? null);
   }
 
   hasOwnBase(kernel: number): boolean {
@@ -99,10 +99,10 @@ export class WhatIf {
 
   /** Returns the complete branch of `kernel` with exactly these opts. */
   withOpts(kernel: number, opts: readonly string[]): Branch | null {
-    const wanted = opts.join(";");
+    const target = opts.join(";");
     return (
       this.of(kernel).find(
-        (branch) => isWhole(branch) && branch.edited === null && branch.kernels[0].opts.join(";") === wanted,
+        (branch) => isWhole(branch) && branch.edited === null && branch.kernels[0].opts.join(";") === target,
       ) ?? null
     );
   }
@@ -117,8 +117,8 @@ export class WhatIf {
   apply(kernel: number, opt: string): void {
     const at = this.at(kernel);
     if (at === null) return;
-    const known = this.withOpts(kernel, [...at.kernels[0].opts, opt]);
-    if (known !== null) this.go(known);
+    const existing = this.withOpts(kernel, [...at.kernels[0].opts, opt]);
+    if (existing !== null) this.go(existing);
     else this.ask({ kind: "ApplyOpt", kernel, opt }, `compiling with ${opt}`);
   }
 
@@ -126,8 +126,8 @@ export class WhatIf {
     const at = this.at(kernel);
     if (at === null) return;
     const before = at.edited === null || at.parent === null ? null : this.branches[at.parent];
-    const known = before ?? this.withOpts(kernel, at.kernels[0].opts.slice(0, -1));
-    if (known !== null) this.go(known);
+    const existing = before ?? this.withOpts(kernel, at.kernels[0].opts.slice(0, -1));
+    if (existing !== null) this.go(existing);
     else this.ask({ kind: "UndoOpt", kernel }, "compiling without the last opt");
   }
 
@@ -252,10 +252,10 @@ const known = new WeakMap<TraceIndex, WhatIf>();
 
 /** Returns the branches of a trace, one object for all views. */
 export function whatIfOf(index: TraceIndex): WhatIf {
-  let found = known.get(index);
-  if (found === undefined) {
-    found = new WhatIf(index);
-    known.set(index, found);
+  let whatIf = known.get(index);
+  if (whatIf === undefined) {
+    whatIf = new WhatIf(index);
+    known.set(index, whatIf);
   }
-  return found;
+  return whatIf;
 }

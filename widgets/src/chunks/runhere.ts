@@ -11,8 +11,8 @@ const made = new WeakMap<Store, RunHere>();
 
 /** Appends "run here" to the panel of times. */
 export function attach(panel: HTMLElement, store: Store, runnable: readonly Runnable[]): void {
-  const found = made.get(store) ?? new RunHere(store, runnable);
-  made.set(store, found);
-  panel.append(found.element);
-  found.draw();
+  const view = made.get(store) ?? new RunHere(store, runnable);
+  made.set(store, view);
+  panel.append(view.element);
+  view.draw();
 }

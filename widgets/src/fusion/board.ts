@@ -50,8 +50,8 @@ export function compareKernels(
  */
 export function numbersOf(root: ScheduleVariant, variant: ScheduleVariant, count: number): number[] {
   const own = root.kernels.flatMap(({ kernel }) => kernel ?? []);
-  const kept = new Set(variant.kernels.flatMap(({ kernel }) => kernel ?? []));
-  const free = own.filter((kernel) => !kept.has(kernel));
+  const numbered = new Set(variant.kernels.flatMap(({ kernel }) => kernel ?? []));
+  const free = own.filter((kernel) => !numbered.has(kernel));
   let next = count;
   return variant.kernels.map(({ kernel }) => kernel ?? free.shift() ?? next++);
 }
@@ -60,27 +60,27 @@ const made = new WeakMap<ScheduleVariant, TraceIndex>();
 
 /** Returns `index` with the kernels and decisions of `variant` instead of those of its schedule. */
 export function indexOf(index: TraceIndex, root: ScheduleVariant, variant: ScheduleVariant): TraceIndex {
-  const known = made.get(variant);
-  if (known !== undefined) return known;
+  const cached = made.get(variant);
+  if (cached !== undefined) return cached;
   const { trace } = index;
   const kernels: KernelInfo[] = trace.kernels.map((kernel) =>
     root.kernels.some((one) => one.kernel === kernel.id) ? { ...kernel, nodes: [], roots: [] } : kernel,
   );
   const runs: Run[] = trace.runs.filter((run) => kernels[run.kernel].roots.length > 0);
   numbersOf(root, variant, kernels.length).forEach((id, place) => {
-    const one = variant.kernels[place];
-    const captured = one.kernel === null ? null : trace.kernels[one.kernel];
-    kernels[id] = captured ?? makeKernel(id, one);
-    if (one.median_us === null || one.low_us === null || one.high_us === null) return;
+    const fused = variant.kernels[place];
+    const captured = fused.kernel === null ? null : trace.kernels[fused.kernel];
+    kernels[id] = captured ?? makeKernel(id, fused);
+    if (fused.median_us === null || fused.low_us === null || fused.high_us === null) return;
     runs.push({
       id: runs.length,
       kernel: id,
-      times_us: [one.median_us],
-      median_us: one.median_us,
-      low_us: one.low_us,
-      high_us: one.high_us,
+      times_us: [fused.median_us],
+      median_us: fused.median_us,
+      low_us: fused.low_us,
+      high_us: fused.high_us,
       started_us: 0,
-      first_us: one.median_us,
+      first_us: fused.median_us,
       warm: true,
       single_us: [],
       waited: null,
@@ -95,9 +95,9 @@ export function indexOf(index: TraceIndex, root: ScheduleVariant, variant: Sched
   const links = trace.links.filter(({ how }) => how === "split");
   const computed = new Set(variant.edges.map(({ dst }) => dst));
   const edges = [...trace.fusion_edges.filter(({ dst }) => !computed.has(dst)), ...variant.edges];
-  const found = new TraceIndex({ ...trace, kernels, runs, stages, links, fusion_edges: edges } satisfies Trace);
-  made.set(variant, found);
-  return found;
+  const changed = new TraceIndex({ ...trace, kernels, runs, stages, links, fusion_edges: edges } satisfies Trace);
+  made.set(variant, changed);
+  return changed;
 }
 
 function makeKernel(id: number, { name, device, nodes, roots, flops, bytes_moved }: FusedKernel): KernelInfo {

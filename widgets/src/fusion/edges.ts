@@ -41,8 +41,8 @@ export class EdgeList {
 
   /** Marks the selected edge. */
   mark(chosen: [number, number] | null): void {
-    for (const one of this.element.querySelectorAll<HTMLElement>(".fusion-edge"))
-      one.setAttribute("aria-pressed", String(chosen !== null && one.dataset.edge === chosen.join("-")));
+    for (const row of this.element.querySelectorAll<HTMLElement>(".fusion-edge"))
+      row.setAttribute("aria-pressed", String(chosen !== null && row.dataset.edge === chosen.join("-")));
   }
 
   private makeRow(index: TraceIndex, edge: Edge, chosen: boolean): HTMLElement {

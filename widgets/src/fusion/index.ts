@@ -216,17 +216,17 @@ export class FusionView implements View {
 
   private currentEdge(): Edge | null {
     const { selected } = this.store;
-    const of = (src: number, dst: number): Edge | undefined =>
+    const edgeBetween = (src: number, dst: number): Edge | undefined =>
       this.all.find((edge) => edge.src === src && edge.dst === dst);
     if (selected.size === 2) {
       const [a, b] = [...selected];
-      const found = of(a, b) ?? of(b, a);
-      if (found !== undefined) this.lastEdge = [found.src, found.dst];
+      const match = edgeBetween(a, b) ?? edgeBetween(b, a);
+      if (match !== undefined) this.lastEdge = [match.src, match.dst];
     } else if (selected.size > 0) {
       const found = this.all.find(({ src }) => selected.has(src));
       if (found !== undefined) this.lastEdge = [found.src, found.dst];
     }
-    return this.lastEdge === null ? null : (of(...this.lastEdge) ?? null);
+    return this.lastEdge === null ? null : (edgeBetween(...this.lastEdge) ?? null);
   }
 
   private drawCard(): void {
@@ -249,12 +249,12 @@ export class FusionView implements View {
     };
     const { decision } = edge;
     const overridden = edge.override !== null;
-    const do_ = (what: "cut" | "join", text: string, title: string): Element => {
+    const makeButton = (what: "cut" | "join", text: string, title: string): Element => {
       const isDone = changeOf(edge) !== what;
       const says = isDone ? `This edge is already ${what === "cut" ? "cut" : "joined"}` : edge.illegal || title;
-      const one = button(text, says, () => this.changeEdge(edge));
-      one.disabled = isDone || !this.isReachable(edge);
-      return one;
+      const element = button(text, says, () => this.changeEdge(edge));
+      element.disabled = isDone || !this.isReachable(edge);
+      return element;
     };
     const leave = button("Leave to the scheduler", "Removes the cut or join", () => this.leaveToScheduler(edge));
     leave.disabled = !overridden || (this.whatIf.send === null && this.findWithout(edge) === null);
@@ -271,8 +271,8 @@ export class FusionView implements View {
       h(
         "div",
         { class: "fusion-tools" },
-        do_("cut", "✂ Cut", "Store the tensor in memory; other kernels read it."),
-        do_(
+        makeButton("cut", "✂ Cut", "Store the tensor in memory; other kernels read it."),
+        makeButton(
           "join",
           "⊕ Join",
           "Compute the tensor in each kernel that reads it. Several kernels may repeat the computation.",
@@ -329,9 +329,9 @@ export class FusionView implements View {
     if (!this.isReachable(edge)) return;
     const what = changeOf(edge);
     this.lastEdge = [edge.src, edge.dst];
-    const known = this.findBranch(edge, what);
+    const branch = this.findBranch(edge, what);
     const kind = what === "cut" ? "Cut" : "Join";
-    if (known !== null) this.whatIf.go(known);
+    if (branch !== null) this.whatIf.go(branch);
     else
       this.whatIf.ask(
         { kind, schedule: this.schedule!, src: edge.src, dst: edge.dst },
@@ -340,8 +340,8 @@ export class FusionView implements View {
   }
 
   private leaveToScheduler(edge: Edge): void {
-    const known = this.findWithout(edge);
-    if (known !== null) this.whatIf.go(known);
+    const branch = this.findWithout(edge);
+    if (branch !== null) this.whatIf.go(branch);
     else
       this.whatIf.ask(
         { kind: "Leave", schedule: this.schedule!, src: edge.src },
@@ -358,8 +358,8 @@ export class FusionView implements View {
       return;
     }
     const isRoot = variant === root;
-    const sum = (of: ScheduleVariant, what: "bytes_moved" | "flops"): number =>
-      of.kernels.reduce((total, kernel) => total + kernel[what], 0);
+    const sum = (schedule: ScheduleVariant, what: "bytes_moved" | "flops"): number =>
+      schedule.kernels.reduce((total, kernel) => total + kernel[what], 0);
     const number = (value: number): string => grouped(value);
     const rows: [string, string, string][] = [
       ["kernels", number(root.kernels.length), number(variant.kernels.length)],
@@ -431,8 +431,10 @@ export class FusionView implements View {
  * dtype.
  */
 function equalText(outputs: ScheduleVariant["outputs"]): string {
-  const apart = (one: OutputCheck): number => (one.magnitude > 0 ? one.difference / one.magnitude : 0);
-  const worst = outputs.reduce((most, one) => (apart(one) > apart(most) ? one : most));
+  const apart = (output: OutputCheck): number => (output.magnitude > 0 ? output.difference / output.magnitude : 0);
+  const worst = outputs.reduce((worstSoFar, candidate) =>
+    apart(candidate) > apart(worstSoFar) ? candidate : worstSoFar,
+  );
   const all = `${count(outputs.length, "output")} compared with the captured schedule: `;
   if (outputs.every(({ difference }) => difference === 0)) return `${all}equal to the last bit.`;
   const allowed = worst.tolerance > 0 ? `; ${worst.dtype} allows ${worst.tolerance.toExponential(0)} of a value` : "";

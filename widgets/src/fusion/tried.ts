@@ -92,14 +92,14 @@ function onKey(event: KeyboardEvent, choose: () => void): void {
   if (step === 0) return;
   event.preventDefault();
   event.stopPropagation();
-  const here = event.currentTarget as HTMLElement;
-  const next = (step > 0 ? here.nextElementSibling : here.previousElementSibling) as HTMLElement | null;
+  const row = event.currentTarget as HTMLElement;
+  const next = (step > 0 ? row.nextElementSibling : row.previousElementSibling) as HTMLElement | null;
   next?.focus();
 }
 
 /** Returns the name of a command: "as captured", "cut EXP #7", "join SUM #3". */
 export function commandName(index: TraceIndex, { command, labels }: Branch): string {
   if (labels.length > 0) return labels[0];
-  const given = Object.fromEntries(command.arguments);
-  return typeof given.src === "number" ? `${command.kind.toLowerCase()} ${nodeName(index, given.src)}` : command.kind;
+  const values = Object.fromEntries(command.arguments);
+  return typeof values.src === "number" ? `${command.kind.toLowerCase()} ${nodeName(index, values.src)}` : command.kind;
 }

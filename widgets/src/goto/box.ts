@@ -22,25 +22,25 @@ interface Row {
 }
 
 /** Returns the best matches of a query, at most `most`, and the number of all matches. */
-export function answersTo(query: string, entries: readonly Entry[], most = MOST): { rows: Row[]; total: number } {
+export function answersTo(query: string, entries: readonly Entry[], limit = MOST): { rows: Row[]; total: number } {
   const isEmpty = query.trim() === "";
   const offered = isEmpty ? entries.filter(({ kind }) => kind === "panel" || kind === "action") : entries;
-  const found = offered.flatMap((entry, at) => {
+  const matches = offered.flatMap((entry, at) => {
     const typed = query.trim().toLowerCase();
     const isNamed = typed.length > 2 && entry.words?.some((word) => word.startsWith(typed));
-    const found = matchOf(query, entry.name, `${entry.kind} ${entry.says}`);
-    const match = isNamed && (found === null || found.score < WORD) ? { score: WORD, marked: [] } : found;
+    const nameMatch = matchOf(query, entry.name, `${entry.kind} ${entry.says}`);
+    const match = isNamed && (nameMatch === null || nameMatch.score < WORD) ? { score: WORD, marked: [] } : nameMatch;
     return match === null ? [] : [{ ...match, entry, at }];
   });
   if (!isEmpty)
-    found.sort(
+    matches.sort(
       (a, b) =>
         b.score - a.score ||
         KINDS.indexOf(a.entry.kind) - KINDS.indexOf(b.entry.kind) ||
         a.entry.name.length - b.entry.name.length ||
         a.at - b.at,
     );
-  return { rows: found.slice(0, most).map(({ entry, marked }) => ({ ...entry, marked })), total: found.length };
+  return { rows: matches.slice(0, limit).map(({ entry, marked }) => ({ ...entry, marked })), total: matches.length };
 }
 
 /** Opens the box over the explorer; `closed` is called when it closes. Returns a function that closes it. */

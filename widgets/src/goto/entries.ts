@@ -107,9 +107,9 @@ function listQuestions({ store }: Reach): Entry[] {
   const { trace } = store.index;
   const slowest = trace.runs.reduce<Run | null>((a, b) => (a === null || b.median_us > a.median_us ? b : a), null);
   if (slowest === null) return [];
-  const whole = verdictsOf(store, () => undefined)?.whole ?? null;
-  const kernel = whole?.kernel ?? slowest.kernel;
-  const says = whole?.text ?? `kernel ${kernel} takes longest: ${duration(slowest.median_us)}`;
+  const verdict = verdictsOf(store, () => undefined)?.whole ?? null;
+  const kernel = verdict?.kernel ?? slowest.kernel;
+  const says = verdict?.text ?? `kernel ${kernel} takes longest: ${duration(slowest.median_us)}`;
   const names = ["Why is it slow?", "Is this fast?", "Which kernel is slowest?", "What is the bottleneck?"];
   return names.map((name) => ({ kind: "question", name, says, go: () => store.go({ panel: "timing", kernel }) }));
 }
@@ -158,10 +158,10 @@ function listActions({ root }: Reach): Entry[] {
 }
 
 function listChapters({ store, open }: Reach): Entry[] {
-  const found = chapters(store.index);
-  return found.length < 2
+  const pages = chapters(store.index);
+  return pages.length < 2
     ? []
-    : found.map(({ key, title, about }) => ({
+    : pages.map(({ key, title, about }) => ({
         kind: "chapter",
         name: title,
         says: about,
@@ -298,18 +298,18 @@ function showUops(store: Store, op: string): void {
   const all = sortStages(store);
   const own = all.filter(({ kernel }) => kernel === all[0].kernel);
   for (const stage of [...all].reverse().sort((a, b) => Number(own.includes(b)) - Number(own.includes(a)))) {
-    const found = listReached(store, stage.after).filter(isWanted);
-    if (found.length === 0) continue;
+    const matching = listReached(store, stage.after).filter(isWanted);
+    if (matching.length === 0) continue;
     store.go({ ...placeOf(index, stage.id), kernel: stage.kernel ?? store.cursor.kernel, step: index.endOf(stage) });
-    return store.select(found);
+    return store.select(matching);
   }
 }
 
 function listReached({ index }: Store, roots: readonly number[]): number[] {
-  const seen = new Set(roots);
+  const visited = new Set(roots);
   // the iteration of a set includes items that are added meanwhile
-  for (const node of seen) for (const src of index.node(node).src) seen.add(src);
-  return [...seen];
+  for (const node of visited) for (const src of index.node(node).src) visited.add(src);
+  return [...visited];
 }
 
 /** Returns an entry for each opcode of machine code and LLVM IR, with its lines. */
@@ -317,14 +317,14 @@ function listOpcodes(reach: Reach, explain: Explain): Entry[] {
   const { store } = reach;
   return store.index.programsOf(store.cursor.kernel).flatMap(({ language, lines }) => {
     if (!WITH_OPCODES.test(language)) return [];
-    const found = new Map<string, number[]>();
+    const linesOf = new Map<string, number[]>();
     lines.forEach(({ text }, line) => {
       const words = tokenize(language, text)
         .filter(([kind]) => kind === "call")
         .map(([, word]) => word.trim());
-      for (const word of new Set(words)) void (found.get(word)?.push(line) ?? found.set(word, [line]));
+      for (const word of new Set(words)) void (linesOf.get(word)?.push(line) ?? linesOf.set(word, [line]));
     });
-    return [...found].map(([word, at]): Entry => {
+    return [...linesOf].map(([word, at]): Entry => {
       const says = [`${languageName(language)}, ${count(at.length, "line")}`, explain(language, word) ?? ""]
         .filter(Boolean)
         .join(" · ");

@@ -22,10 +22,10 @@ export function matchOf(query: string, name: string, beside = ""): Match | null 
   const marked = new Set<number>();
   let score = 0;
   for (const word of words) {
-    const found = matchInName(word, low, name) ?? (others.includes(word) ? { score: BESIDE, marked: [] } : null);
-    if (found === null) return null;
-    score += found.score / words.length;
-    for (const at of found.marked) marked.add(at);
+    const match = matchInName(word, low, name) ?? (others.includes(word) ? { score: BESIDE, marked: [] } : null);
+    if (match === null) return null;
+    score += match.score / words.length;
+    for (const at of match.marked) marked.add(at);
   }
   return { score, marked: [...marked].sort((a, b) => a - b) };
 }

@@ -117,8 +117,8 @@ export class Editor {
     this.insert("");
     if (this.text.slice(start, start + spaces.length) === spaces)
       this.field.setRangeText("", start, start + spaces.length, "end");
-    const place = Math.max(start, selectionStart - spaces.length);
-    this.field.setSelectionRange(place, place);
+    const caret = Math.max(start, selectionStart - spaces.length);
+    this.field.setSelectionRange(caret, caret);
     this.draw();
   }
 }

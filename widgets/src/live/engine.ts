@@ -43,9 +43,9 @@ export class PageEngine implements Engine {
 
   readonly ask: Ask = async <Q extends Question>(question: Q) => {
     const { answer } = await this.request((id) => ({ do: "ask", id, question: JSON.stringify(question) }));
-    const found = JSON.parse(answer) as { error?: string };
-    if (found.error !== undefined) throw new Error(found.error);
-    return found as Response<Q>;
+    const response = JSON.parse(answer) as { error?: string };
+    if (response.error !== undefined) throw new Error(response.error);
+    return response as Response<Q>;
   };
 
   /** Runs a program; returns its result, and the trace of its computation. */

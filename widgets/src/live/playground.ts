@@ -189,8 +189,8 @@ export class Playground {
   }
 
   private async share(): Promise<void> {
-    const place = this.handle === null ? this.wanted : this.handle.link;
-    const fragment = await toFragment({ text: this.editor.text, machine: this.machine.value, place });
+    const link = this.handle === null ? this.wanted : this.handle.link;
+    const fragment = await toFragment({ text: this.editor.text, machine: this.machine.value, place: link });
     history.replaceState(null, "", fragment);
     const copied = await copyText(location.href);
     this.note(

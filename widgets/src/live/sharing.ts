@@ -26,13 +26,13 @@ export async function toFragment({ text, machine, place }: Shared): Promise<stri
 
 /** Parses a fragment; null if it has no program. Throws an Error if the program cannot be decoded. */
 export async function fromFragment(fragment: string): Promise<Shared | null> {
-  const given = new URLSearchParams(fragment.replace(/^#/, ""));
-  const code = given.get("code");
+  const query = new URLSearchParams(fragment.replace(/^#/, ""));
+  const code = query.get("code");
   if (code === null) return null;
-  const machine = given.get("machine") ?? "";
-  given.delete("code");
-  given.delete("machine");
-  const place = given.size > 0 ? `#${given.toString()}` : "";
+  const machine = query.get("machine") ?? "";
+  query.delete("code");
+  query.delete("machine");
+  const fragmentLink = query.size > 0 ? `#${query.toString()}` : "";
   let text: string;
   try {
     const binary = atob(code.replaceAll("-", "+").replaceAll("_", "/"));
@@ -43,7 +43,7 @@ export async function fromFragment(fragment: string): Promise<Shared | null> {
       `The program in this link cannot be read: it may have been cut (${error instanceof Error ? error.message : String(error)}).`,
     );
   }
-  return { text, machine, place };
+  return { text, machine, place: fragmentLink };
 }
 
 async function readBounded(stream: ReadableStream<Uint8Array>): Promise<string> {

@@ -49,15 +49,15 @@ function bytesOf(text: string): Uint8Array {
 }
 
 async function unpack(files: Carried[]): Promise<void> {
-  const of = files.reduce((sum, { text }) => sum + text.length, 0);
+  const total = files.reduce((sum, { text }) => sum + text.length, 0);
   let done = 0;
-  const one = async ({ name, text }: Carried): Promise<void> => {
+  const unpackFile = async ({ name, text }: Carried): Promise<void> => {
     const stream = new Blob([bytesOf(text) as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip"));
     held.set(name, new Uint8Array(await new Response(stream).arrayBuffer()));
     done += text.length;
-    say({ told: "progress", text: "unpacking Python", done: (done * 4) / 5, of: (of * 4) / 5 });
+    say({ told: "progress", text: "unpacking Python", done: (done * 4) / 5, of: (total * 4) / 5 });
   };
-  await Promise.all(files.map(one));
+  await Promise.all(files.map(unpackFile));
 }
 
 /** Returns the files of an uncompressed archive, by name. */
@@ -72,24 +72,24 @@ function filesOf(archive: Uint8Array): [name: string, data: Uint8Array][] {
       view.getUint16(at + 30, true),
       view.getUint16(at + 32, true),
     ];
-    const place = view.getUint32(at + 42, true);
-    const start = place + 30 + view.getUint16(place + 26, true) + view.getUint16(place + 28, true);
-    const found: [string, Uint8Array] = [
+    const headerAt = view.getUint32(at + 42, true);
+    const start = headerAt + 30 + view.getUint16(headerAt + 26, true) + view.getUint16(headerAt + 28, true);
+    const file: [string, Uint8Array] = [
       new TextDecoder().decode(archive.subarray(at + 46, at + 46 + name)),
       archive.subarray(start, start + size),
     ];
     at += 46 + name + extra + comment;
-    return found;
+    return file;
   });
 }
 
 function writeAll(fs: Python["FS"], folder: string, archive: Uint8Array): void {
-  const made = new Set<string>();
+  const folders = new Set<string>();
   for (const [name, data] of filesOf(archive)) {
     const path = `${folder}/${name}`;
     const parent = path.slice(0, path.lastIndexOf("/"));
-    if (!made.has(parent)) fs.mkdirTree(parent);
-    made.add(parent);
+    if (!folders.has(parent)) fs.mkdirTree(parent);
+    folders.add(parent);
     fs.writeFile(path, data);
   }
 }
@@ -151,17 +151,17 @@ async function start({ files, trace, recorded }: Extract<ToWorker, { do: "start"
   serving = make((told, data) => say({ told, data }), PLAYED);
   const beside = textOf(BESIDE);
   held.clear();
-  let told: string;
-  if (trace === null) told = serving.nothing(beside);
+  let response: string;
+  if (trace === null) response = serving.nothing(beside);
   else {
     say({ told: "progress", text: "compiling its kernels again", done: 0, of: 0 });
     python.FS.writeFile(`${HOME}/trace.json.gz`, trace);
-    told = serving.open_file(`${HOME}/trace.json.gz`, beside, recorded);
+    response = serving.open_file(`${HOME}/trace.json.gz`, beside, recorded);
   }
   say({
     told: "ready",
     seconds: (performance.now() - began) / 1e3,
-    ...(JSON.parse(told) as { python: string; live: boolean }),
+    ...(JSON.parse(response) as { python: string; live: boolean }),
   });
 }
 

@@ -39,13 +39,13 @@ export function alignTexts(texts: readonly (readonly RosettaLine[])[]): Row[] {
 
 /** Groups adjacent lines of one row. */
 function groupRuns(lines: readonly RosettaLine[]): Run[] {
-  const found: Run[] = [];
+  const groups: Run[] = [];
   lines.forEach(([, row], i) => {
-    const last = found.at(-1);
+    const last = groups.at(-1);
     if (last !== undefined && last[0] === row) last[2] = i + 1;
-    else found.push([row, i, i + 1]);
+    else groups.push([row, i, i + 1]);
   });
-  return found;
+  return groups;
 }
 
 /**
@@ -65,14 +65,14 @@ function matchNodes(a: readonly (number | null)[], b: readonly (number | null)[]
           : Math.max(best[(i + 1) * width + j], best[i * width + j + 1]);
     }
   }
-  const found: [number | null, number | null][] = [];
+  const pairs: [number | null, number | null][] = [];
   let i = 0;
   let j = 0;
   while (i < a.length || j < b.length) {
-    if (i < a.length && j < b.length && a[i] === b[j]) found.push([i++, j++]);
+    if (i < a.length && j < b.length && a[i] === b[j]) pairs.push([i++, j++]);
     else if (j === b.length || (i < a.length && best[(i + 1) * width + j] >= best[i * width + j + 1]))
-      found.push([i++, null]);
-    else found.push([null, j++]);
+      pairs.push([i++, null]);
+    else pairs.push([null, j++]);
   }
-  return found;
+  return pairs;
 }

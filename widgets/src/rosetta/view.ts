@@ -74,7 +74,7 @@ export class RosettaView implements View {
     this.lines = [];
     const columns = this.listColumns(found);
     const rows = alignTexts(columns.map(({ lines }) => lines));
-    const heads = columns.map((column, place) => this.makeHead(found, column, place));
+    const heads = columns.map((column, at) => this.makeHead(found, column, at));
     const body = this.foldHelpers(rows, columns).map((row) =>
       row instanceof HTMLElement ? row : this.makeRow(found, columns, row),
     );
@@ -101,15 +101,15 @@ export class RosettaView implements View {
 
   /** Returns the texts of the columns: those that the user chose, as far as they exist. */
   private listColumns({ translations }: RosettaData): TranslationData[] {
-    const most = this.element.clientWidth >= WIDE ? 3 : 2;
+    const limit = this.element.clientWidth >= WIDE ? 3 : 2;
     const shown = translations.filter(({ refusal }) => refusal === "");
     const first = new Set([...FIRST.flatMap((name) => shown.filter(({ target }) => target === name)), ...shown]);
-    this.chosen ??= [...first].slice(0, most).map(({ target }) => target);
+    this.chosen ??= [...first].slice(0, limit).map(({ target }) => target);
     const chosen = this.chosen.flatMap((name) => translations.filter(({ target }) => target === name));
-    return chosen.length > 0 ? chosen : translations.slice(0, most);
+    return chosen.length > 0 ? chosen : translations.slice(0, limit);
   }
 
-  private makeHead(found: RosettaData, { target, opts, refusal }: TranslationData, place: number): HTMLElement {
+  private makeHead(found: RosettaData, { target, opts, refusal }: TranslationData, at: number): HTMLElement {
     const options = found.translations.map((one) =>
       h(
         "option",
@@ -117,12 +117,12 @@ export class RosettaView implements View {
         `${one.words}${one.machine === "" ? "" : ` · ${one.machine}`}`,
       ),
     );
-    const none = place < 2 ? [] : [h("option", { value: "" }, "no third column")];
+    const none = at < 2 ? [] : [h("option", { value: "" }, "no third column")];
     const select = h(
       "select",
       {
-        "aria-label": `Language of column ${place + 1}`,
-        onchange: (event: Event) => this.chooseLanguage(place, (event.target as HTMLSelectElement).value),
+        "aria-label": `Language of column ${at + 1}`,
+        onchange: (event: Event) => this.chooseLanguage(at, (event.target as HTMLSelectElement).value),
       },
       ...options,
       ...none,
@@ -151,13 +151,13 @@ export class RosettaView implements View {
     );
   }
 
-  private chooseLanguage(place: number, target: string): void {
+  private chooseLanguage(at: number, target: string): void {
     const chosen = [...this.chosen!];
-    if (target === "") chosen.splice(place, 1);
-    else chosen[place] = target;
+    if (target === "") chosen.splice(at, 1);
+    else chosen[at] = target;
     this.chosen = chosen;
     if (this.found !== null) this.show(this.found);
-    this.element.querySelectorAll("select")[Math.min(place, chosen.length - 1)]?.focus();
+    this.element.querySelectorAll("select")[Math.min(at, chosen.length - 1)]?.focus();
   }
 
   /** Folds the lines before the function (helpers and types) if there are many. */
@@ -263,10 +263,10 @@ export class RosettaView implements View {
 
   /** Scrolls to the first corresponding line of a column. */
   private scrollTo(column: number, origin: number): void {
-    const found = this.lines.find(
+    const line = this.lines.find(
       ({ element, origins }) => origins.includes(origin) && element.closest("td")!.cellIndex === column,
     );
-    found?.element.scrollIntoView({ block: "center" });
+    line?.element.scrollIntoView({ block: "center" });
   }
 
   private walk(event: KeyboardEvent): void {

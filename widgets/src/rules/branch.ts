@@ -25,16 +25,16 @@ export function firingsOf({ firings }: Branch): RuleFiring[] {
 }
 
 export function titleOf({ command }: Branch): string {
-  const given = Object.fromEntries(command.arguments);
+  const values = Object.fromEntries(command.arguments);
   switch (command.kind) {
     case "InsertRule":
-      return `${given.rule} in ${given.stage}`;
+      return `${values.rule} in ${values.stage}`;
     case "DisableRule":
-      return `without ${given.rule}`;
+      return `without ${values.rule}`;
     case "SkipFiring":
-      return `kernel ${given.kernel} without step ${given.step} of ${given.stage}`;
+      return `kernel ${values.kernel} without step ${values.step} of ${values.stage}`;
     default:
-      return `${given.rule} fired ${given.node === "" ? "everywhere" : "once"} in kernel ${given.kernel}, ${given.stage}`;
+      return `${values.rule} fired ${values.node === "" ? "everywhere" : "once"} in kernel ${values.kernel}, ${values.stage}`;
   }
 }
 
@@ -96,10 +96,10 @@ function writeSummary({ firings, kernels }: Branch): string {
   return `${words}; ${kernels.length === 0 ? "no kernel changed" : `${count(kernels.length, "kernel")} changed`}.`;
 }
 
-function makeFiringRow(store: Store, one: RuleFiring, step: (firing: RuleFiring) => void): HTMLElement {
+function makeFiringRow(store: Store, firing: RuleFiring, step: (firing: RuleFiring) => void): HTMLElement {
   const { trace } = store.index;
-  const stage = trace.stages.find(({ name, kernel }) => name === one.stage && kernel === one.kernel);
-  const node = addDigests(trace.nodes).find(({ digest }) => digest !== "" && one.node.startsWith(digest));
+  const stage = trace.stages.find(({ name, kernel }) => name === firing.stage && kernel === firing.kernel);
+  const node = addDigests(trace.nodes).find(({ digest }) => digest !== "" && firing.node.startsWith(digest));
   const go = (): void => {
     if (stage !== undefined) store.go({ stage: stage.id, step: 0, graph: "uops" });
     if (node !== undefined) store.select([node.id]);
@@ -107,9 +107,9 @@ function makeFiringRow(store: Store, one: RuleFiring, step: (firing: RuleFiring)
   const words = h(
     "span",
     {},
-    h("span", { class: "gone" }, one.before),
+    h("span", { class: "gone" }, firing.before),
     h("span", { class: "faint" }, " → "),
-    h("span", { class: "come" }, one.after),
+    h("span", { class: "come" }, firing.after),
   );
   const head = h(
     "button",
@@ -120,18 +120,20 @@ function makeFiringRow(store: Store, one: RuleFiring, step: (firing: RuleFiring)
       onclick: go,
       title: node === undefined ? "This node is not in the capture" : "Show the node in the graph",
     },
-    h("span", { class: "faint" }, `kernel ${one.kernel}, ${one.stage}, step ${one.step}`),
+    h("span", { class: "faint" }, `kernel ${firing.kernel}, ${firing.stage}, step ${firing.step}`),
     words,
   );
   const says =
-    one.verdict === "differs"
-      ? one.was === ""
-        ? h("p", { class: "note" }, one.says)
-        : makeCounterexample(one.inputs, one.was, one.has_become)
+    firing.verdict === "differs"
+      ? firing.was === ""
+        ? h("p", { class: "note" }, firing.says)
+        : makeCounterexample(firing.inputs, firing.was, firing.has_become)
       : null;
   const there =
-    store.ask === null ? null : button("step", "This firing among the steps of its branch", () => step(one), "quiet");
-  return h("div", { class: "rules-place", title: one.says }, head, makeVerdictTag(one.verdict), there, says);
+    store.ask === null
+      ? null
+      : button("step", "This firing among the steps of its branch", () => step(firing), "quiet");
+  return h("div", { class: "rules-place", title: firing.says }, head, makeVerdictTag(firing.verdict), there, says);
 }
 
 function makeKernelView(trace: Trace, variant: KernelVariant): HTMLElement {
@@ -147,11 +149,11 @@ function makeKernelView(trace: Trace, variant: KernelVariant): HTMLElement {
     ratio === "" ? null : h("span", { class: `tuner-ratio ${verdict}` }, ratio),
     note === "" || isUntimed ? null : h("span", { class: "rules-wrong" }, note),
   );
-  const one = h("details", { class: "rules-kernel" }, head);
-  one.addEventListener("toggle", () => {
-    if (one.open && one.childElementCount === 1) one.append(makeDifference(trace, variant));
+  const details = h("details", { class: "rules-kernel" }, head);
+  details.addEventListener("toggle", () => {
+    if (details.open && details.childElementCount === 1) details.append(makeDifference(trace, variant));
   });
-  return one;
+  return details;
 }
 
 /** Returns the source compared with that of the capture. */

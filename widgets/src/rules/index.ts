@@ -151,10 +151,10 @@ export class RulesView implements View {
     const { ask } = this.store;
     if (ask === null) return;
     this.asked = true;
-    const found = await ask({ ask: "rules" }).catch(() => null);
-    if (found === null) return;
-    this.proves = found.proves;
-    this.rows = [...found.rows].sort((a, b) => Number(b.own) - Number(a.own) || b.firings - a.firings);
+    const list = await ask({ ask: "rules" }).catch(() => null);
+    if (list === null) return;
+    this.proves = list.proves;
+    this.rows = [...list.rows].sort((a, b) => Number(b.own) - Number(a.own) || b.firings - a.firings);
     const own = this.rows.find((row) => row.own);
     if (this.chosen === "" && own !== undefined && !this.whatIf.inPage) this.choose(own.name);
     else this.draw();
@@ -175,12 +175,12 @@ export class RulesView implements View {
     this.places = "finding matches in Python …";
     this.draw();
     try {
-      const found = await ask({ ask: "matches", rule });
+      const matches = await ask({ ask: "matches", rule });
       if (rule !== this.chosen) return;
-      this.places = found.places;
-      if (show && found.places.length > 0)
-        this.store.go({ stage: found.places[0].stage, step: found.places[0].step, graph: "uops" });
-      this.store.select(found.places.slice(0, MOST_PLACES).map(({ node }) => node));
+      this.places = matches.places;
+      if (show && matches.places.length > 0)
+        this.store.go({ stage: matches.places[0].stage, step: matches.places[0].step, graph: "uops" });
+      this.store.select(matches.places.slice(0, MOST_PLACES).map(({ node }) => node));
     } catch (error) {
       this.places = error instanceof Error ? error.message : String(error);
     }
@@ -202,9 +202,9 @@ export class RulesView implements View {
     if (ask === null) return;
     await new Promise((resolve) => setTimeout(resolve, DELAY_MS)); // fast stepping skips intermediate requests
     if (key !== `${cursor.stage} ${this.store.cursor.step}` || cursor !== this.store.cursor) return;
-    const found = await ask({ ask: "check", stage: stage.id, step: cursor.step }).catch(() => null);
-    if (found !== null && cursor === this.store.cursor)
-      replaceChildren(this.here, where, " ", makeVerdictTag(found.status), ` ${found.says}`);
+    const verdict = await ask({ ask: "check", stage: stage.id, step: cursor.step }).catch(() => null);
+    if (verdict !== null && cursor === this.store.cursor)
+      replaceChildren(this.here, where, " ", makeVerdictTag(verdict.status), ` ${verdict.says}`);
   }
 
   private do(command: Command, text: string): void {
@@ -252,14 +252,14 @@ export class RulesView implements View {
   }
 
   private drawList(): void {
-    const wanted = this.search.value.trim().toLowerCase();
-    const found = this.rows.filter(({ name, law, passes }) =>
-      `${name} ${law} ${passes.join(" ")}`.toLowerCase().includes(wanted),
+    const query = this.search.value.trim().toLowerCase();
+    const matches = this.rows.filter(({ name, law, passes }) =>
+      `${name} ${law} ${passes.join(" ")}`.toLowerCase().includes(query),
     );
-    const most = Math.max(1, ...found.map(({ firings }) => firings));
+    const largest = Math.max(1, ...matches.map(({ firings }) => firings));
     replaceChildren(
       this.list,
-      ...found.map((row) =>
+      ...matches.map((row) =>
         h(
           "button",
           {
@@ -268,14 +268,14 @@ export class RulesView implements View {
             role: "option",
             "aria-selected": String(row.name === this.chosen),
             title: row.law,
-            style: `--share:${row.firings / most}`,
+            style: `--share:${row.firings / largest}`,
             onclick: () => this.choose(row.name, true),
           },
           h("b", {}, row.name),
           h("span", { class: "faint" }, row.own ? "written here" : row.firings === 0 ? "–" : String(row.firings)),
         ),
       ),
-      found.length === 0 ? h("p", { class: "empty" }, "No rule matches.") : null,
+      matches.length === 0 ? h("p", { class: "empty" }, "No rule matches.") : null,
     );
   }
 
@@ -369,7 +369,7 @@ export class RulesView implements View {
       Array.isArray(places) && this.proves !== ""
         ? h("p", { class: "note faint" }, `Check of each firing: ${this.proves}.`)
         : null,
-      ...list.slice(0, MOST_PLACES).map((place) => this.place(place, live && row.own)),
+      ...list.slice(0, MOST_PLACES).map((match) => this.place(match, live && row.own)),
       list.length > MOST_PLACES
         ? h(
             "p",
@@ -380,8 +380,8 @@ export class RulesView implements View {
     ];
   }
 
-  private place(place: RuleMatch, live: boolean): HTMLElement {
-    const { kernel, name, stage, step, node, before, after, verdict } = place;
+  private place(match: RuleMatch, live: boolean): HTMLElement {
+    const { kernel, name, stage, step, node, before, after, verdict } = match;
     const go = (): void => {
       this.store.go({ stage, step, graph: "uops" });
       this.store.select([node]);
@@ -391,8 +391,8 @@ export class RulesView implements View {
       "Fires the rule here, then runs the rest of the pipeline",
       () =>
         this.do(
-          { kind: "FireRule", rule: place.rule, kernel, stage: name, step, node: place.digest },
-          `firing ${place.rule}`,
+          { kind: "FireRule", rule: match.rule, kernel, stage: name, step, node: match.digest },
+          `firing ${match.rule}`,
         ),
       "quiet",
     );

@@ -21,10 +21,10 @@ export class RunHere {
 
   draw(): void {
     const chosen = this.store.cursor.kernel ?? this.runnable[0]?.kernel;
-    const one = this.runnable.find(({ kernel }) => kernel === chosen);
+    const runnable = this.runnable.find(({ kernel }) => kernel === chosen);
     const kernel = chosen === undefined ? undefined : this.store.index.trace.kernels[chosen];
     const head = h("h3", {}, "In this browser");
-    if (one === undefined || kernel === undefined) {
+    if (runnable === undefined || kernel === undefined) {
       replaceChildren(
         this.element,
         head,
@@ -32,28 +32,28 @@ export class RunHere {
       );
       return;
     }
-    const state = this.states.get(one.kernel);
+    const state = this.states.get(runnable.kernel);
     const isRunning = state?.is === "running";
     const title = "Runs the kernel as WebAssembly in a worker of this page, and times it";
     const act = isRunning
       ? button("Stop", "Stops the worker", state.end)
-      : button(state === undefined ? "Run here" : "Run again", title, () => this.run(one));
-    const row = h("div", { class: "run-row" }, kernelName(kernel), act, ...this.describeState(one, state));
+      : button(state === undefined ? "Run here" : "Run again", title, () => this.run(runnable));
+    const row = h("div", { class: "run-row" }, kernelName(kernel), act, ...this.describeState(runnable, state));
     replaceChildren(
       this.element,
       head,
       row,
-      ...(state?.is === "done" ? [h("p", { class: "note" }, this.describeMeasurement(one, state.outcome))] : []),
+      ...(state?.is === "done" ? [h("p", { class: "note" }, this.describeMeasurement(runnable, state.outcome))] : []),
     );
   }
 
-  private describeState(one: Runnable, state: State | undefined): (HTMLElement | string)[] {
+  private describeState(runnable: Runnable, state: State | undefined): (HTMLElement | string)[] {
     if (state === undefined)
-      return [h("span", { class: "note" }, `${count(fromBase64(one.wasm).length, "byte")} of WebAssembly`)];
+      return [h("span", { class: "note" }, `${count(fromBase64(runnable.wasm).length, "byte")} of WebAssembly`)];
     if (state.is === "running") return [h("span", { class: "note" }, "running …")];
     if (state.is === "failed") return [h("span", { class: "wrong", role: "alert" }, state.text)];
     const { low, median, high } = quartiles(state.outcome.times_us);
-    const run = this.store.index.runOf(one.kernel);
+    const run = this.store.index.runOf(runnable.kernel);
     const against = run === null ? "" : ` · captured, in another process: ${duration(run.median_us)}`;
     return [
       h("span", { class: "num strong", "data-median-us": median }, duration(median)),
@@ -66,13 +66,14 @@ export class RunHere {
     ];
   }
 
-  private describeMeasurement(one: Runnable, { calls }: Outcome): string {
-    const fed = one.inputs === undefined ? "generated numbers (0, 1, 2 … 96, repeated)" : "the inputs of the capture";
+  private describeMeasurement(runnable: Runnable, { calls }: Outcome): string {
+    const fed =
+      runnable.inputs === undefined ? "generated numbers (0, 1, 2 … 96, repeated)" : "the inputs of the capture";
     const each = calls === 1 ? "one call" : `${count(calls, "call")} in a row`;
     return `One thread, vectors of 16 bytes, on ${fed}, warm; each sample is ${each}, by the clock of the page.`;
   }
 
-  private run(one: Runnable): void {
+  private run(runnable: Runnable): void {
     const text = `const work = ${work.toString()};
 onmessage = ({ data }) => work(data, () => performance.now(), ${WARM_UP_MS}).then((outcome) => postMessage({ outcome }), (error) => postMessage({ error: String(error) }));`;
     const url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
@@ -80,33 +81,33 @@ onmessage = ({ data }) => work(data, () => performance.now(), ${WARM_UP_MS}).the
     const end = (state: State | null): void => {
       worker.terminate();
       URL.revokeObjectURL(url);
-      if (state === null) this.states.delete(one.kernel);
-      else this.states.set(one.kernel, state);
+      if (state === null) this.states.delete(runnable.kernel);
+      else this.states.set(runnable.kernel, state);
       this.draw();
     };
     worker.onmessage = ({ data }: MessageEvent<Told>) =>
       end("outcome" in data ? { is: "done", outcome: data.outcome } : { is: "failed", text: data.error });
     worker.onerror = (event) => end({ is: "failed", text: event.message || "this browser cannot start a worker" });
-    worker.postMessage(taskOf(one));
-    this.states.set(one.kernel, { is: "running", end: () => end(null) });
+    worker.postMessage(taskOf(runnable));
+    this.states.set(runnable.kernel, { is: "running", end: () => end(null) });
     this.draw();
   }
 }
 
-export function taskOf(one: Runnable): Task {
+export function taskOf(runnable: Runnable): Task {
   return {
-    name: one.name,
-    wasm: fromBase64(one.wasm) as Uint8Array<ArrayBuffer>,
-    values: one.values,
-    buffers: one.buffers,
-    inputs: one.inputs?.map((text) => (text === null ? null : fromBase64(text))) ?? null,
-    results: (one.results ?? []).map(({ buffer, step, sample }) => ({ buffer, step, sample: fromBase64(sample) })),
+    name: runnable.name,
+    wasm: fromBase64(runnable.wasm) as Uint8Array<ArrayBuffer>,
+    values: runnable.values,
+    buffers: runnable.buffers,
+    inputs: runnable.inputs?.map((text) => (text === null ? null : fromBase64(text))) ?? null,
+    results: (runnable.results ?? []).map(({ buffer, step, sample }) => ({ buffer, step, sample: fromBase64(sample) })),
   };
 }
 
 export function quartiles(times: readonly number[]): { low: number; median: number; high: number } {
   const sorted = [...times].sort((a, b) => a - b);
-  const at = (part: number): number => sorted[Math.round(part * (sorted.length - 1))];
+  const at = (share: number): number => sorted[Math.round(share * (sorted.length - 1))];
   return { low: at(0.25), median: at(0.5), high: at(0.75) };
 }
 

@@ -98,12 +98,12 @@ export class CodePage implements Page {
   private fill(pane: HTMLElement, { language, first, last, lines }: Listing, rows: number): void {
     const { store, kernel } = this;
     const shown = foldLines(lines, rows);
-    const least = Math.min(...lines.map(({ text }) => text.length - text.trimStart().length));
+    const indent = Math.min(...lines.map(({ text }) => text.length - text.trimStart().length));
     const elements = shown.map((line: Shown) => {
       if ("fold" in line)
         return h("div", { class: "listing-line fold" }, `⋯ ${count(line.fold, "more line")} like these`);
       const { at, text, role, nodes } = line;
-      const words = store.index.withNames(text.slice(least), kernel.same_as ?? kernel.id);
+      const words = store.index.withNames(text.slice(indent), kernel.same_as ?? kernel.id);
       const choose = (): void => {
         store.select(nodes);
         if (role !== null) this.open(1 + this.roles.findIndex(({ key }) => key === role.key));

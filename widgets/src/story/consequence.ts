@@ -36,19 +36,19 @@ const FREE = new Set(["CONST", "DEFINE_GLOBAL", "DEFINE_VAR", "RANGE", "INDEX", 
 const LOAD = 4; // number of operations with the cost of a load or store
 
 /** Returns the most consequential firings, the best first, at most one per rule and (if possible) per pass. */
-export function chooseConsequential(index: TraceIndex, most = 3): Firing[] {
+export function chooseConsequential(index: TraceIndex, limit = 3): Firing[] {
   const best = new Map<number, Firing>();
   for (const kernel of index.trace.kernels) {
     for (const firing of firingsIn(index, kernel)) {
-      const known = best.get(firing.rule.id);
-      if (known === undefined || firing.score > known.score) best.set(firing.rule.id, firing);
+      const better = best.get(firing.rule.id);
+      if (better === undefined || firing.score > better.score) best.set(firing.rule.id, firing);
     }
   }
   const ranked = [...best.values()].sort((a, b) => b.score - a.score || a.stage.id - b.stage.id || a.at - b.at);
   const chosen: Firing[] = [];
   for (const apart of [true, false]) {
     for (const firing of ranked) {
-      if (chosen.length >= most || chosen.includes(firing)) continue;
+      if (chosen.length >= limit || chosen.includes(firing)) continue;
       if (apart && chosen.some(({ stage }) => stage.name === firing.stage.name)) continue;
       chosen.push(firing);
     }
@@ -59,22 +59,22 @@ export function chooseConsequential(index: TraceIndex, most = 3): Firing[] {
 function firingsIn(index: TraceIndex, kernel: KernelInfo): Firing[] {
   const { trace } = index;
   const stages = trace.stages.filter((stage) => stage.kernel === kernel.id);
-  const seen = new Map<number, number>();
-  const found: (Pick<Firing, "stage" | "at" | "step" | "rule" | "kernel"> & Difference)[] = [];
+  const counts = new Map<number, number>();
+  const firings: (Pick<Firing, "stage" | "at" | "step" | "rule" | "kernel"> & Difference)[] = [];
   for (const stage of stages) {
     stage.steps.forEach((step, i) => {
       if (step.rule === null) return;
-      const times = (seen.get(step.rule) ?? 0) + 1;
-      seen.set(step.rule, times);
+      const times = (counts.get(step.rule) ?? 0) + 1;
+      counts.set(step.rule, times);
       if (times > SAMPLES) return;
-      found.push({ stage, at: i + 1, step, rule: trace.rules[step.rule], kernel, ...countDifference(index, step) });
+      firings.push({ stage, at: i + 1, step, rule: trace.rules[step.rule], kernel, ...countDifference(index, step) });
     });
   }
   const final = findFinalNodes(index, kernel);
   const share = shareOf(index, kernel);
-  return found.map(({ kinds, fresh, ...one }) => {
+  return firings.map(({ kinds, fresh, ...one }) => {
     const reach = reachOf(index, [one.step.after, ...fresh], kernel.id, final);
-    const times = seen.get(one.rule.id)!;
+    const times = counts.get(one.rule.id)!;
     const saved = Math.max(0, one.gone - one.made);
     const change = kinds + Math.log2(1 + saved) + 0.25 * Math.log2(1 + one.made);
     return { ...one, times, reach, score: share * (0.15 + reach) * change * (1 + 0.25 * Math.log2(times)) };

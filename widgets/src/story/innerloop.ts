@@ -50,13 +50,13 @@ export function findInnerLoop(index: TraceIndex, kernel: number): InnerLoop | nu
   const lines = linesOf(right, range, roleOf);
   const nodes = new Set(lines.flatMap((line) => line.nodes));
   const other = left === null ? null : linesOf(left, findNearest(left, nodes), roleOf);
-  const known = new Map<string, Role>();
-  for (const { role } of [...(other ?? []), ...lines]) if (role !== null) known.set(role.key, role);
+  const cached = new Map<string, Role>();
+  for (const { role } of [...(other ?? []), ...lines]) if (role !== null) cached.set(role.key, role);
   const order: Role["kind"][] = ["address", "load", "other load", "arithmetic", "store", "loop"];
   return {
     left: left === null || other === null || other.length === 0 ? null : makeListing(left, other),
     right: makeListing(right, lines),
-    roles: [...known.values()].sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind)),
+    roles: [...cached.values()].sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind)),
   };
 }
 
@@ -82,35 +82,36 @@ export function findLoops(program: Program): [number, number][] {
 /** Returns the ranges from a label to a later jump to it. */
 function findJumps(texts: readonly string[]): [number, number][] {
   const label = new Map<string, number>();
-  const found: [number, number][] = [];
+  const ranges: [number, number][] = [];
   texts.forEach((text, at) => {
     const name = /^\s*([.$\w]+):/.exec(text)?.[1];
     if (name !== undefined) label.set(name, at);
     const target = /^\s*(?:br|j\w+|b\.?\w*|@\S+ bra|s_cbranch\w*)\s.*?([.$%]*[\w.$]+)\s*$/
       .exec(text)?.[1]
       ?.replace(/^%/, "");
-    for (const [known, begin] of label)
+    for (const [labelName, begin] of label)
       if (
         begin < at &&
-        (target === known || (/^\s*br /.test(text) && new RegExp(`%${known.replace(/[.$]/g, "\\$&")}\\b`).test(text)))
+        (target === labelName ||
+          (/^\s*br /.test(text) && new RegExp(`%${labelName.replace(/[.$]/g, "\\$&")}\\b`).test(text)))
       )
-        found.push([begin, at]);
+        ranges.push([begin, at]);
   });
-  return found;
+  return ranges;
 }
 
 function findBraces(texts: readonly string[]): [number, number][] {
-  const found: [number, number][] = [];
+  const ranges: [number, number][] = [];
   const open: (number | null)[] = [];
   texts.forEach((text, at) => {
     for (const letter of text.replace(/\{\{0\}\}|\(f?\w*\)\{[^{}]*\}/g, "")) {
       if (letter === "{") open.push(/\b(for|while|loop)\b/.test(text) ? at : null);
       if (letter !== "}") continue;
       const begin = open.pop();
-      if (begin !== null && begin !== undefined) found.push([begin, at]);
+      if (begin !== null && begin !== undefined) ranges.push([begin, at]);
     }
   });
-  return found;
+  return ranges;
 }
 
 function findBlocks(texts: readonly string[], head: RegExp): [number, number][] {
@@ -136,8 +137,8 @@ function chooseRange(index: TraceIndex, program: Program): [number, number] {
     }, 0);
   const best = keepInnermost(findLoops(program)).sort((a, b) => work(b) - work(a))[0];
   if (best !== undefined && work(best) > 0) return best;
-  const made = program.lines.flatMap(({ nodes }, at) => (nodes.length > 0 && nodes.length < 12 ? [at] : []));
-  return [made[0] ?? 0, made.at(-1) ?? program.lines.length - 1];
+  const linked = program.lines.flatMap(({ nodes }, at) => (nodes.length > 0 && nodes.length < 12 ? [at] : []));
+  return [linked[0] ?? 0, linked.at(-1) ?? program.lines.length - 1];
 }
 
 function isWork({ group, op, dtype }: Node): boolean {
@@ -152,10 +153,10 @@ function findNearest(program: Program, nodes: ReadonlySet<number>): [number, num
   };
   const best = keepInnermost(findLoops(program)).sort((a, b) => shared(b) - shared(a))[0];
   if (best !== undefined && shared(best) > 0) return best;
-  const made = program.lines.flatMap((line, at) =>
+  const linked = program.lines.flatMap((line, at) =>
     line.nodes.length < 12 && line.nodes.some((id) => nodes.has(id)) ? [at] : [],
   );
-  return [made[0] ?? 0, made.at(-1) ?? program.lines.length - 1];
+  return [linked[0] ?? 0, linked.at(-1) ?? program.lines.length - 1];
 }
 
 type Roles = (nodes: readonly number[], text: string) => Role | null;
@@ -164,7 +165,7 @@ type Roles = (nodes: readonly number[], text: string) => Role | null;
 function findRoles(index: TraceIndex, kernel: number): Roles {
   const buffers: string[] = [];
   const bufferOf = (id: number): string => {
-    const seen = new Set([id]);
+    const visited = new Set([id]);
     const queue = [id];
     for (let head = 0; head < queue.length; head += 1) {
       const node = index.node(queue[head]);
@@ -172,8 +173,8 @@ function findRoles(index: TraceIndex, kernel: number): Roles {
       if (/^(DEFINE_LOCAL|DEFINE_SCRATCH|ALLOCATE)/.test(node.op)) return "scratch";
       const next = node.op === "LOAD" || node.op === "STORE" || node.op === "INDEX" ? node.src.slice(0, 1) : node.src;
       for (const src of next) {
-        if (seen.has(src)) continue;
-        seen.add(src);
+        if (visited.has(src)) continue;
+        visited.add(src);
         queue.push(src);
       }
     }
@@ -207,9 +208,9 @@ function findRoles(index: TraceIndex, kernel: number): Roles {
 }
 
 /** Returns at most `most` lines: in the middle, lines like their neighbors are folded. */
-export function foldLines(lines: readonly LoopLine[], most: number): Shown[] {
-  if (lines.length <= most) return [...lines];
-  const head = Math.ceil((most - 1) * 0.6);
-  const tail = Math.max(1, most - 1 - head);
+export function foldLines(lines: readonly LoopLine[], limit: number): Shown[] {
+  if (lines.length <= limit) return [...lines];
+  const head = Math.ceil((limit - 1) * 0.6);
+  const tail = Math.max(1, limit - 1 - head);
   return [...lines.slice(0, head), { fold: lines.length - head - tail }, ...lines.slice(-tail)];
 }

@@ -51,7 +51,7 @@ export function cutsOf(index: TraceIndex, graph: OpGraph): Cut[] {
     ({ node, decision, legality_error, reason }) =>
       decision === "realize" && !/output of the program|asked for/.test(legality_error + reason) && isComputed(node),
   );
-  const kept = decisions.filter(({ decision, node }) => decision === "keep" && isComputed(node));
+  const rowBuffers = decisions.filter(({ decision, node }) => decision === "keep" && isComputed(node));
   const cards = [
     ...stored
       .sort((a, b) => size(b.node) - size(a.node))
@@ -64,7 +64,7 @@ export function cutsOf(index: TraceIndex, graph: OpGraph): Cut[] {
           text: writeSentence(one.reason, size(one.node)),
         }),
       ),
-    ...kept.map(
+    ...rowBuffers.map(
       (one): Cut => ({
         node: one.node,
         kind: "kept",
@@ -76,13 +76,13 @@ export function cutsOf(index: TraceIndex, graph: OpGraph): Cut[] {
   ];
   if (cards.length === 0) {
     const fused = decisions.filter(({ decision, node }) => decision === "fuse" && isComputed(node));
-    for (const one of fused.slice(0, 2))
+    for (const fusedNode of fused.slice(0, 2))
       cards.push({
-        node: one.node,
+        node: fusedNode.node,
         kind: "fused",
-        title: `Not cut: ${name(one.node)}`,
-        number: numberOf(one),
-        text: capitalize(`${one.reason}.`),
+        title: `Not cut: ${name(fusedNode.node)}`,
+        number: numberOf(fusedNode),
+        text: capitalize(`${fusedNode.reason}.`),
       });
   }
   return cards.slice(0, MOST_CARDS);
@@ -244,21 +244,23 @@ function ownKernels(index: TraceIndex): KernelInfo[] {
 function placeInFrames(index: TraceIndex, graph: OpGraph, room: Room): Laid | null {
   for (const bands of [1, 9]) {
     for (const size of SIZES) {
-      const found = placeInFramesAt(index, graph, room, size, bands);
-      if (found !== null) return found;
+      const laid = placeInFramesAt(index, graph, room, size, bands);
+      if (laid !== null) return laid;
     }
   }
   return null;
 }
 
-function placeInFramesAt(index: TraceIndex, graph: OpGraph, room: Room, size: Size, most: number): Laid | null {
+function placeInFramesAt(index: TraceIndex, graph: OpGraph, room: Room, size: Size, limit: number): Laid | null {
   const kernels = ownKernels(index);
   const kernelOf = graph.ops.map(({ id, kind }) => (kind === "input" ? undefined : index.firstKernelOf.get(id)));
   const frames: (SceneFrame & { kernel: KernelInfo; own: number[]; columns: number[]; rows: number[] })[] = [];
   for (const kernel of kernels) {
     const own = graph.ops.map((_, i) => i).filter((i) => kernelOf[i] === kernel.id);
-    const place = new Map(own.map((op, i) => [op, i]));
-    const columns = columnsOf(own.map((op) => graph.ops[op].sources.flatMap(({ op: from }) => place.get(from) ?? [])));
+    const positions = new Map(own.map((op, i) => [op, i]));
+    const columns = columnsOf(
+      own.map((op) => graph.ops[op].sources.flatMap(({ op: from }) => positions.get(from) ?? [])),
+    );
     const filled: number[] = [];
     const rows = columns.map((column) => {
       filled[column] = (filled[column] ?? 0) + 1;
@@ -285,7 +287,7 @@ function placeInFramesAt(index: TraceIndex, graph: OpGraph, room: Room, size: Si
       rows,
     });
   }
-  return arrangeFrames(frames, graph, room, size, most);
+  return arrangeFrames(frames, graph, room, size, limit);
 }
 
 function hueOf(kernel: number): number {
@@ -294,7 +296,7 @@ function hueOf(kernel: number): number {
 
 type Block = SceneFrame & { own: number[]; columns: number[]; rows: number[] };
 
-function arrangeFrames(frames: Block[], graph: OpGraph, room: Room, size: Size, most: number): Laid | null {
+function arrangeFrames(frames: Block[], graph: OpGraph, room: Room, size: Size, limit: number): Laid | null {
   const gap = Math.max(34, size.gapX);
   const inputs = graph.ops.map((op, i) => ({ op, i })).filter(({ op }) => op.kind === "input");
   const inputSize = { w: Math.min(size.w, 84), h: Math.min(size.h, 46) };
@@ -310,7 +312,7 @@ function arrangeFrames(frames: Block[], graph: OpGraph, room: Room, size: Size, 
     bands[bands.length - 1].push(frame);
     x += frame.w + gap;
   }
-  if (bands.length > most) return null;
+  if (bands.length > limit) return null;
   const heights = bands.map((band) => Math.max(...band.map((frame) => frame.h)));
   const total = heights.reduce((sum, one) => sum + one, 0) + (bands.length - 1) * 24;
   if (total > room.height - 4) return null;
@@ -380,17 +382,18 @@ function placeInputs(
   size: { w: number; h: number },
   room: Room,
 ): void {
-  const place = new Map(nodes.map((node) => [node.id, node]));
-  const wanted = inputs.map(({ op, i }) => {
+  const positions = new Map(nodes.map((node) => [node.id, node]));
+  const positioned = inputs.map(({ op, i }) => {
     const reader = graph.ops.findIndex(({ sources }) => sources.some((source) => source.op === i));
-    return { op, i, y: place.get(`n${reader}`)?.y ?? room.height / 2 };
+    return { op, i, y: positions.get(`n${reader}`)?.y ?? room.height / 2 };
   });
-  wanted.sort((a, b) => a.y - b.y || a.i - b.i);
-  const step = Math.min(size.h + 12, room.height / Math.max(1, wanted.length));
+  positioned.sort((a, b) => a.y - b.y || a.i - b.i);
+  const step = Math.min(size.h + 12, room.height / Math.max(1, positioned.length));
   const first =
-    wanted.reduce((sum, { y }) => sum + y, 0) / Math.max(1, wanted.length) - (step * (wanted.length - 1)) / 2;
-  const top = Math.max(size.h / 2 + 2, Math.min(first, room.height - step * (wanted.length - 1) - size.h / 2));
-  wanted.forEach(({ op, i }, k) => {
+    positioned.reduce((sum, { y }) => sum + y, 0) / Math.max(1, positioned.length) -
+    (step * (positioned.length - 1)) / 2;
+  const top = Math.max(size.h / 2 + 2, Math.min(first, room.height - step * (positioned.length - 1) - size.h / 2));
+  positioned.forEach(({ op, i }, k) => {
     const letters = Math.floor((size.w - 8) / 6.9);
     nodes.push({
       id: `n${i}`,
@@ -417,10 +420,10 @@ function placeBoxes(index: TraceIndex, graph: OpGraph, room: Room): Laid {
     for (const root of kernel.roots) writer.set(root, i);
     return [...new Set(from)];
   });
-  const place =
+  const position =
     fitBoxes(sources, room, BOXES) ??
     fitBoxes(sources, { ...room, height: Number.POSITIVE_INFINITY }, BOXES.slice(-1))!;
-  const { size, at } = place;
+  const { size, at } = position;
   const letters = Math.floor((size.w - 12) / 6.9);
   const nodes = kernels.map((kernel, i): SceneNode => {
     const own = listComputing(graph).filter(({ id }) => index.firstKernelOf.get(id) === kernel.id).length;

@@ -113,12 +113,12 @@ interface Row {
 
 /** Returns the lines of a nest with keys that stay equal from step to step. */
 export function addKeys(nest: readonly Pick<NestLine, "depth" | "text" | "kind">[]): Row[] {
-  const seen = new Map<string, number>();
+  const counts = new Map<string, number>();
   return nest.map(({ depth, text, kind }) => {
     const name =
       kind === "" ? `= ${/^(\w+)/.exec(text)?.[1] ?? ""}` : `${kind} ${/^for (\w+)/.exec(text)?.[1] ?? text}`;
-    const times = (seen.get(name) ?? 0) + 1;
-    seen.set(name, times);
+    const times = (counts.get(name) ?? 0) + 1;
+    counts.set(name, times);
     return { key: `${name} ${times}`, depth, text, kind };
   });
 }
@@ -162,11 +162,11 @@ export class LoopsPage implements Page {
     const kernel = this.owner;
     const timed = responses.get({ ask: "opt steps", kernel, timed: true });
     if (timed !== undefined) return timed;
-    const found = responses.get({ ask: "opt steps", kernel, timed: false });
-    if (found === undefined) return undefined;
+    const stored = responses.get({ ask: "opt steps", kernel, timed: false });
+    if (stored === undefined) return undefined;
     const us = this.store.index.runOf(this.kernel.id)?.median_us ?? null; // that of all opts is known
-    const steps = found.steps.map((step, i) => (i < found.steps.length - 1 ? step : { ...step, median_us: us }));
-    return { ...found, steps };
+    const steps = stored.steps.map((step, i) => (i < stored.steps.length - 1 ? step : { ...step, median_us: us }));
+    return { ...stored, steps };
   }
 
   /** Returns the final kernel alone, which a trace has without Python. */
@@ -296,7 +296,7 @@ export class LoopsPage implements Page {
     const { index } = this.store;
     const now = addKeys(this.groups[this.step].step.nest);
     const previous = this.step > 0 ? addKeys(this.groups[this.step - 1].step.nest) : [];
-    const known = new Map(previous.map((row) => [row.key, row.text]));
+    const texts = new Map(previous.map((row) => [row.key, row.text]));
     const tall = Math.max(19, Math.min(31, (this.nest.clientHeight - 14) / Math.max(1, now.length)));
     const deepest = Math.max(...now.map(({ depth }) => depth));
     const indent = Math.min(16, Math.max(7, (this.nest.clientWidth * 0.22) / Math.max(1, deepest)));
@@ -306,7 +306,7 @@ export class LoopsPage implements Page {
     const present = new Set<string>();
     now.forEach(({ key, depth, text, kind }, i) => {
       present.add(key);
-      const isNew = this.step > 0 && known.get(key) !== text;
+      const isNew = this.step > 0 && texts.get(key) !== text;
       let row = this.rows.get(key);
       if (row === undefined) {
         row = h("div", { class: "nest-row" });
@@ -346,8 +346,8 @@ export class LoopsPage implements Page {
       return replaceChildren(this.picture);
     }
     const { columns, rows } = tile;
-    const side = this.picture.parentElement?.clientHeight ?? 0;
-    const [room, tallest] = [176, Math.max(60, Math.min(300, side - 96))];
+    const height = this.picture.parentElement?.clientHeight ?? 0;
+    const [room, tallest] = [176, Math.max(60, Math.min(300, height - 96))];
     const ratio = Math.max(0.12, Math.min(6, rows / columns));
     const w = Math.min(room, tallest / ratio);
     const tall = w * ratio;
@@ -365,7 +365,7 @@ export class LoopsPage implements Page {
     const put = (at: number): void => {
       const [row, column] = [Math.floor(at / across), at % across];
       const [left, top] = [x + Math.min(w - tileW, column * stepW), y + Math.min(tall - tileH, row * stepH)];
-      for (const one of [box, lanes]) one.setAttribute("transform", `translate(${left} ${top})`);
+      for (const layer of [box, lanes]) layer.setAttribute("transform", `translate(${left} ${top})`);
       done.setAttribute(
         "d",
         `M${x} ${y}h${w}v${Math.min(tall, row * stepH)}h${-w}z M${x} ${y + row * stepH}h${Math.min(w, column * stepW)}v${Math.min(stepH, tall - row * stepH)}h${-Math.min(w, column * stepW)}z`,

@@ -104,25 +104,25 @@ export function textOf(trace: Trace, frame: Frame): string {
 
 /** Returns the expressions that created LazyBuffers, in order. Gradients are named by module. */
 export function expressionsOf({ trace }: TraceIndex): Expression[] {
-  const found = new Map<string, Expression>();
+  const expressions = new Map<string, Expression>();
   const hasCalls = trace.nodes.some(({ calls }) => calls.length > 0);
   for (const node of trace.nodes) {
     if (!isTensor(trace, node) || node.user === null || (hasCalls && node.calls.length === 0)) continue;
     const call = callName(node.calls[0] ?? "");
     const scope = node.backward && node.scope !== null ? scopeName(trace, node.scope) : "";
     const key = `${node.user} ${call} ${scope}`;
-    let one = found.get(key);
-    if (one === undefined) {
+    let expression = expressions.get(key);
+    if (expression === undefined) {
       const frame = trace.frames[node.user];
       const text = frame.span === null ? call || textOf(trace, frame) : textOf(trace, frame);
       const full = scope === "" ? text : `${GRADIENT}${scope}`;
       const module = scope === "" ? moduleOf(trace, node, frame) : "";
-      one = { id: found.size, frame, call, text: full, short: module || full, nodes: [] };
-      found.set(key, one);
+      expression = { id: expressions.size, frame, call, text: full, short: module || full, nodes: [] };
+      expressions.set(key, expression);
     }
-    one.nodes.push(node.id);
+    expression.nodes.push(node.id);
   }
-  const all = [...found.values()];
+  const all = [...expressions.values()];
   for (const one of all) if (one.short === one.text) one.short = shortOf(one, all);
   const times = new Map<string, number>();
   for (const { short } of all) times.set(short, (times.get(short) ?? 0) + 1);
@@ -142,13 +142,14 @@ function scopeName(trace: Trace, id: number): string {
   return parent === null ? name : `${scopeName(trace, parent)}.${name}`;
 }
 
-function shortOf(one: Expression, all: readonly Expression[]): string {
-  if (one.text.startsWith(GRADIENT)) return one.text;
+function shortOf(expression: Expression, all: readonly Expression[]): string {
+  if (expression.text.startsWith(GRADIENT)) return expression.text;
   const heads = all.filter(
-    (other) => other !== one && isInside(other.frame, one.frame) && one.text.startsWith(other.text),
+    (other) =>
+      other !== expression && isInside(other.frame, expression.frame) && expression.text.startsWith(other.text),
   );
   const longest = heads.reduce((best, { text }) => (text.length > best.length ? text : best), "");
-  return one.text.slice(longest.length).trim() || one.text;
+  return expression.text.slice(longest.length).trim() || expression.text;
 }
 
 function isInside(inner: Frame | null, outer: Frame | null): boolean {
@@ -189,14 +190,14 @@ export function buildOpGraph(index: TraceIndex): OpGraph {
   for (const op of ops) {
     if (op.kind === "input") continue;
     const own = new Set(op.nodes);
-    const seen = new Set<number>();
+    const visited = new Set<number>();
     for (const id of op.nodes) {
       for (const src of trace.nodes[id].src) {
         if (own.has(src)) continue;
         const { base, view } = followViews(trace, src, own, inputs);
         const from = base === null ? undefined : opOf.get(base);
-        if (from === undefined || ops[from] === op || seen.has(from)) continue;
-        seen.add(from);
+        if (from === undefined || ops[from] === op || visited.has(from)) continue;
+        visited.add(from);
         op.sources.push({ op: from, view });
       }
     }
@@ -206,7 +207,7 @@ export function buildOpGraph(index: TraceIndex): OpGraph {
 
 /** Returns nodes that belong to the operation of a later node: −a in b + (−a), 1 ÷ a in b × (1 ÷ a). */
 function joinedOf(trace: Trace, lazy: readonly Node[], users: ReadonlyMap<number, Node[]>): Map<number, number> {
-  const found = new Map<number, number>();
+  const joined = new Map<number, number>();
   const only = (id: number): Node | null => {
     const all = users.get(id) ?? [];
     if (all.length !== 1) return null;
@@ -217,9 +218,9 @@ function joinedOf(trace: Trace, lazy: readonly Node[], users: ReadonlyMap<number
     if (user === null) continue;
     const isMinus = node.op === "NEG" && user.op === "ADD";
     const isPart = node.op === "FDIV" && user.op === "MUL" && trace.nodes[node.src[0]].group === "const";
-    if (isMinus || isPart) found.set(node.id, user.id);
+    if (isMinus || isPart) joined.set(node.id, user.id);
   }
-  return found;
+  return joined;
 }
 
 /** Returns the lazy inputs: nodes requested before the capture and not computed then; empty if all nodes are. */
@@ -380,14 +381,16 @@ export function groupSingly({ ops }: OpGraph): Group[] {
 }
 
 /** Returns the operations grouped by the user's expression; an input with one reader is named in its group. */
-export function groupByExpression({ ops, expressions }: OpGraph, most: number): Group[] {
+export function groupByExpression({ ops, expressions }: OpGraph, limit: number): Group[] {
   const keyOf = (op: Op): string => {
     if (op.expression === null) return "input";
-    return expressions.length > most ? `line ${lineOf(expressions[op.expression])}` : `e ${op.expression}`;
+    return expressions.length > limit ? `line ${lineOf(expressions[op.expression])}` : `e ${op.expression}`;
   };
   return gather(ops, keyOf, (op) => {
-    const one = expressions[op.expression!];
-    return expressions.length > most && one.frame !== null ? `line ${one.frame.line}: ${one.call}` : one.short;
+    const expression = expressions[op.expression!];
+    return expressions.length > limit && expression.frame !== null
+      ? `line ${expression.frame.line}: ${expression.call}`
+      : expression.short;
   });
 }
 
@@ -405,13 +408,13 @@ function gather(ops: readonly Op[], keyOf: (op: Op) => string, name: (op: Op) =>
     const key = keyOf(op);
     if (key === "input") return;
     const reads = op.sources.flatMap(({ op: from }) => groupOf.get(from) ?? []);
-    const known = open.get(key);
-    const least = Math.max(0, ...reads.map((group) => depth[group] + (group === known ? 0 : 1)));
-    let at = known;
-    if (at === undefined || depth[at] < least) {
+    const existing = open.get(key);
+    const lowest = Math.max(0, ...reads.map((group) => depth[group] + (group === existing ? 0 : 1)));
+    let at = existing;
+    if (at === undefined || depth[at] < lowest) {
       at = groups.length;
       groups.push({ label: name(op), sub: "", kind: "alu", ops: [], sources: [], size: [], code: "" });
-      depth.push(least);
+      depth.push(lowest);
       open.set(key, at);
     }
     groupOf.set(i, at);
@@ -452,14 +455,14 @@ export interface Product {
 export function productOf({ ops }: OpGraph): Product | null {
   const size = (op: Op): number => op.size.reduce<number>((all, one) => all * Number(one), 1);
   let best: Product | null = null;
-  let most = 0;
+  let largest = 0;
   ops.forEach((op, i) => {
     if (op.kind !== "reduce" || op.sources.length !== 1 || !op.label.startsWith("Σ")) return;
     const multiply = ops[op.sources[0].op];
     if (multiply.code !== "MUL" || multiply.sources.length === 0) return;
     if (!multiply.sources.some(({ view }) => view.includes("repeat"))) return;
-    if (size(multiply) <= most) return;
-    most = size(multiply);
+    if (size(multiply) <= largest) return;
+    largest = size(multiply);
     const twice = multiply.sources.length === 1 ? [...multiply.sources, ...multiply.sources] : multiply.sources;
     best = {
       multiply: op.sources[0].op,

@@ -37,8 +37,9 @@ function orderColumns(sources: readonly (readonly number[])[], columns: readonly
   const last = Math.max(-1, ...columns);
   const lists: number[][] = Array.from({ length: last + 1 }, () => []);
   columns.forEach((column, i) => lists[column].push(i));
-  const place = new Map<number, number>();
-  const settle = (): void => lists.forEach((list) => list.forEach((i, at) => place.set(i, at - (list.length - 1) / 2)));
+  const positions = new Map<number, number>();
+  const settle = (): void =>
+    lists.forEach((list) => list.forEach((i, at) => positions.set(i, at - (list.length - 1) / 2)));
   const users = sources.map((): number[] => []);
   sources.forEach((src, i) => {
     for (const from of src) users[from].push(i);
@@ -49,8 +50,8 @@ function orderColumns(sources: readonly (readonly number[])[], columns: readonly
     for (const list of lists) {
       const middle = (i: number): number => {
         const others = near[i];
-        if (others.length === 0) return place.get(i)!;
-        return others.reduce((sum, other) => sum + place.get(other)!, 0) / others.length;
+        if (others.length === 0) return positions.get(i)!;
+        return others.reduce((sum, other) => sum + positions.get(other)!, 0) / others.length;
       };
       const keys = new Map(list.map((i) => [i, middle(i)]));
       list.sort((a, b) => keys.get(a)! - keys.get(b)! || a - b);
@@ -77,9 +78,9 @@ export function placeBoxes(
   mostRows = Number.POSITIVE_INFINITY,
 ): Placed | null {
   const lists = orderColumns(sources, columnsOf(sources));
-  const most = Math.floor((room.width + size.gapX) / (size.w + size.gapX));
-  if (most < 1 || lists.length === 0) return null;
-  const rows = Math.ceil(lists.length / most);
+  const columnLimit = Math.floor((room.width + size.gapX) / (size.w + size.gapX));
+  if (columnLimit < 1 || lists.length === 0) return null;
+  const rows = Math.ceil(lists.length / columnLimit);
   if (rows > mostRows) return null;
   const perRow = Math.ceil(lists.length / rows);
   const bands = Array.from({ length: rows }, (_, k) => lists.slice(k * perRow, (k + 1) * perRow));
@@ -112,8 +113,8 @@ export function placeBoxes(
 export function fitBoxes(sources: readonly (readonly number[])[], room: Room, sizes: readonly Size[]): Placed | null {
   for (const rows of [1, Number.POSITIVE_INFINITY]) {
     for (const size of sizes) {
-      const found = placeBoxes(sources, room, size, rows);
-      if (found !== null) return found;
+      const placement = placeBoxes(sources, room, size, rows);
+      if (placement !== null) return placement;
     }
   }
   return null;

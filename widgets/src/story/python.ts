@@ -57,8 +57,8 @@ function findColumns({ frame }: Expression, line: number, text: string): [number
   return [first === line ? from : 0, last === line ? to : text.length];
 }
 
-function widthOf(one: Expression, line: number, text: string): number {
-  const [from, to] = findColumns(one, line, text);
+function widthOf(expression: Expression, line: number, text: string): number {
+  const [from, to] = findColumns(expression, line, text);
   return to - from;
 }
 
@@ -67,8 +67,8 @@ function trimToOperations(text: string, owner: readonly (number | null)[]): [num
   let from = owner.findIndex((id) => id !== null);
   const to = owner.findLastIndex((id) => id !== null) + 1;
   const open = (): number => {
-    const part = text.slice(from, to);
-    return (part.match(/[)\]}]/g)?.length ?? 0) - (part.match(/[([{]/g)?.length ?? 0);
+    const inner = text.slice(from, to);
+    return (inner.match(/[)\]}]/g)?.length ?? 0) - (inner.match(/[([{]/g)?.length ?? 0);
   };
   while (from > 0 && open() > 0) from -= 1;
   while (from > 0 && /[\w.]/.test(text[from - 1]) && /[\w.]/.test(text[from])) from -= 1;
@@ -124,7 +124,7 @@ export class PythonPage implements Page {
     this.cards = chosen
       .filter((one) => shown.includes(one))
       .map((one, i) => ({ ...one, element: this.makeCard(one.expression, one.ops, i) }));
-    const rest = chosen.length - this.cards.length;
+    const hiddenCount = chosen.length - this.cards.length;
     const lines = listProgramLines(this.graph, trace.sources);
     const shownLines = lines.slice(0, MOST_LINES);
     const rows = shownLines.map(({ number, pieces }) => this.makeLine(number, pieces, lines.length > 1));
@@ -140,7 +140,8 @@ export class PythonPage implements Page {
       more,
     );
     this.groups.append(...this.cards.map(({ element }) => element));
-    if (rest > 0) this.groups.append(h("p", { class: "faint more" }, `and ${count(rest, "more expression")}`));
+    if (hiddenCount > 0)
+      this.groups.append(h("p", { class: "faint more" }, `and ${count(hiddenCount, "more expression")}`));
     this.element.append(program, this.arrows, this.groups);
     this.isLong = shownLines.length > 2 || this.cards.length > 4;
     this.sizes.observe(this.element);
@@ -179,8 +180,8 @@ export class PythonPage implements Page {
       views > 0 ? count(views, "view") : "",
       constants > 0 ? count(constants, "constant") : "",
     ].filter(Boolean);
-    const most = 5;
-    const chips = ops.slice(0, most).flatMap((op, i) => {
+    const limit = 5;
+    const chips = ops.slice(0, limit).flatMap((op, i) => {
       const chip = h(
         "span",
         { class: `op-chip ${op.kind}`, title: op.code },
@@ -189,10 +190,10 @@ export class PythonPage implements Page {
       );
       return [i === 0 ? chip : h("span", { class: "linked" }, h("i", { "aria-hidden": "true" }, "→"), chip)];
     });
-    if (ops.length > most) chips.push(h("i", {}, `+ ${ops.length - most}`));
+    if (ops.length > limit) chips.push(h("i", {}, `+ ${ops.length - limit}`));
     return h(
       "section",
-      { class: `expr-card ${tone(at)}`, "data-card": at, style: `--weight:${Math.min(most, ops.length) + 1}` },
+      { class: `expr-card ${tone(at)}`, "data-card": at, style: `--weight:${Math.min(limit, ops.length) + 1}` },
       h("h3", { title: expression.text }, truncate(expression.short, 42)),
       h("p", { class: "faint", title: COUNTED }, counts.join(", ")),
       h("div", { class: "op-chips" }, ...chips),
@@ -201,10 +202,10 @@ export class PythonPage implements Page {
 
   show(step: number, ms: number): void {
     this.step = step;
-    for (const part of this.element.querySelectorAll<HTMLElement>("[data-card]")) {
-      const at = Number(part.dataset.card);
-      part.classList.toggle("off", at > step);
-      part.classList.toggle("current", at === step && this.cards.length > 1);
+    for (const piece of this.element.querySelectorAll<HTMLElement>("[data-card]")) {
+      const at = Number(piece.dataset.card);
+      piece.classList.toggle("off", at > step);
+      piece.classList.toggle("current", at === step && this.cards.length > 1);
     }
     this.drawArrows(ms > 0);
   }
@@ -227,9 +228,9 @@ export class PythonPage implements Page {
     for (let at = 0; at <= this.step; at += 1) {
       const parts = this.element.querySelectorAll(`.part[data-card="${at}"]`);
       const card = this.element.querySelector(`.expr-card[data-card="${at}"]`);
-      const part = [...parts].sort((a, b) => b.getBoundingClientRect().width - a.getBoundingClientRect().width)[0];
-      if (part === undefined || card === null) continue;
-      const [a, b] = [part.getBoundingClientRect(), card.getBoundingClientRect()];
+      const widest = [...parts].sort((a, b) => b.getBoundingClientRect().width - a.getBoundingClientRect().width)[0];
+      if (widest === undefined || card === null) continue;
+      const [a, b] = [widest.getBoundingClientRect(), card.getBoundingClientRect()];
       const [x1, y1] = [a.left + a.width / 2 - box.left, a.bottom - box.top + 5];
       const [x2, y2] = [b.left + b.width / 2 - box.left, b.top - box.top - 3];
       if (y2 - y1 < 24) continue;
@@ -247,14 +248,15 @@ export class PythonPage implements Page {
     const nodes = expressions.flatMap((one) => one.nodes);
     const views = nodes.filter((id) => trace.nodes[id].group === "movement").length;
     const constants = nodes.filter((id) => trace.nodes[id].group === "const").length;
-    const rest = [views > 0 ? count(views, "view") : "", constants > 0 ? count(constants, "constant") : ""].filter(
-      Boolean,
-    );
+    const othersText = [
+      views > 0 ? count(views, "view") : "",
+      constants > 0 ? count(constants, "constant") : "",
+    ].filter(Boolean);
     const lines = new Set(expressions.map(({ frame }) => `${frame?.source}:${frame?.line}`)).size;
     const what = lines === 1 ? "This line builds " : `These ${lines} lines build `;
     const others =
-      rest.length > 0
-        ? ` ${lines === 1 ? "It also builds" : "They also build"} ${joinList(rest)}, which compute${views + constants === 1 ? "s" : ""} nothing.`
+      othersText.length > 0
+        ? ` ${lines === 1 ? "It also builds" : "They also build"} ${joinList(othersText)}, which compute${views + constants === 1 ? "s" : ""} nothing.`
         : "";
     const own = listComputing(this.graph);
     const foreign = own.filter(({ expression }) => expression === null).length;

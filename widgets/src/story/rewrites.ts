@@ -130,13 +130,13 @@ export class RewritesPage implements Page {
     const [own, other] = isAfter ? [step.after, step.before] : [step.before, step.after];
     const elsewhere = new Set(index.reachable([other]));
     const shown = partOf(index.trace.nodes, own, elsewhere);
-    const place = new Map(shown.map((id, i) => [id, i]));
-    const sources = shown.map((id) => [...new Set(index.node(id).src)].flatMap((src) => place.get(src) ?? []));
-    const found =
+    const positions = new Map(shown.map((id, i) => [id, i]));
+    const sources = shown.map((id) => [...new Set(index.node(id).src)].flatMap((src) => positions.get(src) ?? []));
+    const placement =
       fitBoxes(sources, room, SIZES) ??
       fitBoxes(sources, { ...room, height: Number.POSITIVE_INFINITY }, SIZES.slice(-1));
-    if (found === null) return { nodes: [], edges: [], height: 0 };
-    const { size, at } = found;
+    if (placement === null) return { nodes: [], edges: [], height: 0 };
+    const { size, at } = placement;
     const letters = Math.floor((size.w - 10) / 6.9);
     const nodes = shown.map((id, i): SceneNode => {
       const node = index.node(id);
@@ -155,7 +155,7 @@ export class RewritesPage implements Page {
       };
     });
     const edges = shown.flatMap((id, i) => sources[i].map((from) => ({ from: `u${shown[from]}`, to: `u${id}` })));
-    return { nodes, edges, height: heightOf(found) };
+    return { nodes, edges, height: heightOf(placement) };
   }
 
   private nameNode(node: Node): string {

@@ -145,12 +145,12 @@ class Grid {
   findWay(from: Area, to: Area, source: string, target: string): Point[] | null {
     const starts = this.listDoors(from, 1);
     const ends = this.listDoors(to, -1);
-    const found = this.findCheapest(starts, ends, source, target);
-    if (found === null) return null;
-    const [first, last] = [found[0], found[found.length - 1]];
+    const route = this.findCheapest(starts, ends, source, target);
+    if (route === null) return null;
+    const [first, last] = [route[0], route[route.length - 1]];
     const side = (doors: readonly Door[], [x, y]: Point): Point =>
       doors.find(({ at }) => this.pointOf(at)[0] === x && this.pointOf(at)[1] === y)!.side;
-    return straighten([side(starts, first), ...found, side(ends, last)]);
+    return straighten([side(starts, first), ...route, side(ends, last)]);
   }
 
   /**
@@ -259,12 +259,12 @@ function pop(queue: [number, number][]): [number, number] {
   if (queue.length === 0) return top;
   queue[0] = last;
   for (let i = 0; ; ) {
-    let least = i;
+    let nearest = i;
     for (const child of [2 * i + 1, 2 * i + 2])
-      if (child < queue.length && queue[child][0] < queue[least][0]) least = child;
-    if (least === i) return top;
-    [queue[i], queue[least]] = [queue[least], queue[i]];
-    i = least;
+      if (child < queue.length && queue[child][0] < queue[nearest][0]) nearest = child;
+    if (nearest === i) return top;
+    [queue[i], queue[nearest]] = [queue[nearest], queue[i]];
+    i = nearest;
   }
 }
 

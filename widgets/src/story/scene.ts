@@ -134,15 +134,15 @@ export class Scene {
     this.play(ms);
   }
 
-  private enter(id: string, place: number[], make: () => SVGGElement, layer: Element): Drawn {
+  private enter(id: string, position: number[], make: () => SVGGElement, layer: Element): Drawn {
     let entry = this.drawn.get(id);
     if (entry === undefined) {
-      entry = { element: make(), from: place, to: place, now: place, seen: [0, 1, 0] };
+      entry = { element: make(), from: position, to: position, now: position, seen: [0, 1, 0] };
       layer.append(entry.element);
       this.drawn.set(id, entry);
     }
     entry.from = entry.now;
-    entry.to = place;
+    entry.to = position;
     return entry;
   }
 

@@ -42,8 +42,8 @@ export interface Drawable {
 
 export function makeDrawable(graph: OpGraph, room: Room): Drawable {
   const each = groupSingly(graph);
-  const found = fitBoxes(sourcesOf(each), room, SIZES);
-  if (found !== null) return { groups: each, placed: found };
+  const placement = fitBoxes(sourcesOf(each), room, SIZES);
+  if (placement !== null) return { groups: each, placed: placement };
   for (const most of [40, 0]) {
     const groups = groupByExpression(graph, most);
     const some = fitBoxes(sourcesOf(groups), room, GROUP_SIZES);
@@ -172,8 +172,8 @@ export class TensorsPage implements Page {
     const all = graph.ops.map((op, i) => ({ op, i })).filter(({ op }) => op.kind !== "input");
     return all.slice(-5).map(({ op, i }) => {
       const from = op.sources.map(({ op: source }) => graph.ops[source].label.replace(/^[^\w√]+ /, ""));
-      const of = from.length === 0 ? "" : ` of ${[...new Set(from)].join(", ")}`;
-      return { text: [`${op.label}`, `${of} → ${op.shape}`], ops: [i] };
+      const sources = from.length === 0 ? "" : ` of ${[...new Set(from)].join(", ")}`;
+      return { text: [`${op.label}`, `${sources} → ${op.shape}`], ops: [i] };
     });
   }
 
@@ -234,7 +234,7 @@ function drawCube({ operands: [a, b], products }: Product): SVGElement {
   const [x, y, w, d] = [78, 40, 66, 44];
   const front = `M${x} ${y + 18}h${w}v64h${-w}z`;
   const top = `M${x} ${y + 18}l${d} -28h${w}l${-d} 28z`;
-  const side = `M${x + w} ${y + 18}l${d} -28v64l${-d} 28z`;
+  const sideFace = `M${x + w} ${y + 18}l${d} -28v64l${-d} 28z`;
   const left = `M${x - 34} ${y + 18}l${d * 0.7} -20v64l${-d * 0.7} 20z`;
   const lid = `M${x + 6} ${y - 2}l${d} -28h${w}l${-d} 28z`;
   const slices = [0.25, 0.5, 0.75].map((t) => `M${x + d * t} ${y + 18 - 28 * t}h${w}v64`).join("");
@@ -249,7 +249,7 @@ function drawCube({ operands: [a, b], products }: Product): SVGElement {
       "aria-label": `${a.label} times ${b.label}: ${products} products`,
     },
     s("path", { class: "face", d: top }),
-    s("path", { class: "face", d: side }),
+    s("path", { class: "face", d: sideFace }),
     s("path", { class: "face", d: front }),
     s("path", { class: "slices", d: slices }),
     s("path", { class: "first", d: left }),

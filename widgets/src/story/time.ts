@@ -152,11 +152,11 @@ export class TimePage implements Page {
         h("p", { class: "faint" }, run.warm ? `median of ${samples(run)}` : samples(run)),
       );
     });
-    const rest = this.timed.length - cards.length;
+    const hiddenCount = this.timed.length - cards.length;
     replaceChildren(
       this.cards,
       ...cards,
-      rest > 0 ? h("p", { class: "faint rest" }, `and ${count(rest, "shorter kernel")}`) : null,
+      hiddenCount > 0 ? h("p", { class: "faint rest" }, `and ${count(hiddenCount, "shorter kernel")}`) : null,
     );
     this.cards.dataset.count = String(cards.length);
     this.mark();
@@ -208,7 +208,7 @@ export class TimePage implements Page {
     const [first, second] = [13, 9].map((one) => Math.round((one * tall) / 58)); // heights of its bars
     const rows = shown.flatMap(({ kernel, us, least: roof }, i) => {
       const share = this.findVerdict(kernel.id)?.share ?? null;
-      const least = share === null ? roof : Math.min(share, 1) * us; // the verdict's limit, where there is one
+      const leastUs = share === null ? roof : Math.min(share, 1) * us; // the verdict's limit, where there is one
       const y = 36 + i * tall;
       const room = width - 96;
       const bar = (value: number): number => Math.max(2, (value / longest) * room);
@@ -224,14 +224,14 @@ export class TimePage implements Page {
           rx: 3,
         }),
         s("text", { class: "small", x: bar(us) + 7, y: y + 11 + first / 2 }, duration(us)),
-        ...(least === null
+        ...(leastUs === null
           ? []
           : [
-              s("rect", { class: "bar-least", x: 0, y: y + 10 + first, width: bar(least), height: second, rx: 3 }),
+              s("rect", { class: "bar-least", x: 0, y: y + 10 + first, width: bar(leastUs), height: second, rx: 3 }),
               s(
                 "text",
-                { class: "small", x: bar(least) + 7, y: y + 14 + first + second / 2 },
-                `least ${duration(least)}`,
+                { class: "small", x: bar(leastUs) + 7, y: y + 14 + first + second / 2 },
+                `least ${duration(leastUs)}`,
               ),
             ]),
       ];
@@ -374,8 +374,8 @@ export class TimePage implements Page {
 
   head(step: number): Child[] {
     const { index } = this.store;
-    const found = this.findVerdicts();
-    const chosen = step === 0 ? (found?.whole ?? undefined) : this.findVerdict(this.shown[step - 1].kernel.id);
+    const verdicts = this.findVerdicts();
+    const chosen = step === 0 ? (verdicts?.whole ?? undefined) : this.findVerdict(this.shown[step - 1].kernel.id);
     if (chosen !== undefined) {
       const end = chosen.text.indexOf(". ");
       if (end < 0) return [bold(chosen.text)];

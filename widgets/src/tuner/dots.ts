@@ -27,16 +27,16 @@ interface Dot {
 /** Returns the dots of a kernel's branches, with the path to the open branch; null if there is nothing to draw. */
 export function drawDots(whatIf: WhatIf, kernel: number, trace: Pick<Trace, "ceilings" | "roofs">): HTMLElement | null {
   const branches = whatIf.of(kernel).filter((branch) => !isSearched(branch));
-  const found = branches.flatMap((branch) => dotOf(branch) ?? []);
-  if (found.length === 0) return null;
+  const points = branches.flatMap((branch) => dotOf(branch) ?? []);
+  if (points.length === 0) return null;
   const ceilings = listCeilings(kernel, trace);
   const x = makeAxis(
-    found.map(({ intensity }) => intensity),
+    points.map(({ intensity }) => intensity),
     LEFT,
     WIDTH - RIGHT,
   );
   const peak = Math.max(0, ...ceilings.filter(({ kind }) => kind === "arithmetic").map(({ rate }) => rate));
-  const y = makeAxis([...found.map(({ gflops }) => gflops), ...(peak > 0 ? [peak] : [])], HEIGHT - BOTTOM, TOP);
+  const y = makeAxis([...points.map(({ gflops }) => gflops), ...(peak > 0 ? [peak] : [])], HEIGHT - BOTTOM, TOP);
   const at = whatIf.at(kernel);
   const scale = new Scale(branches);
   const grid = [
@@ -55,9 +55,9 @@ export function drawDots(whatIf: WhatIf, kernel: number, trace: Pick<Trace, "cei
   ];
   const fastest = Math.max(0, ...ceilings.filter(({ kind }) => kind === "memory").map(({ rate }) => rate));
   const roof = ceilings.flatMap((ceiling) => drawCeiling(ceiling, peak, x, y, ceiling.rate < fastest));
-  const way = findWay(whatIf, at).flatMap((branch) => found.find((dot) => dot.branch === branch) ?? []);
+  const way = findWay(whatIf, at).flatMap((branch) => points.find((dot) => dot.branch === branch) ?? []);
   const path = way.map((dot) => `${x.at(dot.intensity).toFixed(1)} ${y.at(dot.gflops).toFixed(1)}`).join("L");
-  const marks = found.map((dot) => {
+  const marks = points.map((dot) => {
     const active = dot.branch === at;
     const says = `${nameOf(dot.branch)}: ${figures(dot.gflops)} GFLOP/s, ${figures(dot.intensity)} operations for each byte loaded, ${duration(dot.us)}`;
     return s(
@@ -79,7 +79,7 @@ export function drawDots(whatIf: WhatIf, kernel: number, trace: Pick<Trace, "cei
     {
       viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
       role: "img",
-      "aria-label": `Speed against operations per byte loaded: ${found.length} attempts; the largest dot is the current branch`,
+      "aria-label": `Speed against operations per byte loaded: ${points.length} attempts; the largest dot is the current branch`,
     },
     ...grid,
     ...roof,

@@ -110,30 +110,32 @@ export class Editor {
                 command.arguments.some(([name, value]) => name === "text" && value === this.asked),
             );
     const last = this.asked === "" ? undefined : mine.at(-1);
-    const told = last?.status === "failed" ? last : (branch?.edited ?? null) === null ? null : branch;
-    this.marked = told?.edited?.diagnostics ?? [];
+    const outcome = last?.status === "failed" ? last : (branch?.edited ?? null) === null ? null : branch;
+    this.marked = outcome?.edited?.diagnostics ?? [];
     const parts: Element[] = [];
     if (whatIf.working !== null) parts.push(h("p", { class: "bar" }, ...makeProgress(whatIf, whatIf.working)));
-    else if (told != null) {
-      const good = told.status === "done" && told.edited?.verdict !== "differs";
+    else if (outcome != null) {
+      const good = outcome.status === "done" && outcome.edited?.verdict !== "differs";
       parts.push(
         h(
           "p",
           { class: good ? "edit-good" : "edit-bad" },
-          `${good ? "✓" : "✕"} ${this.marked.length > 0 ? "Not compiled" : told.reason}`,
+          `${good ? "✓" : "✕"} ${this.marked.length > 0 ? "Not compiled" : outcome.reason}`,
         ),
       );
-      parts.push(...writeTimes(told));
-      for (const gap of told.edited?.unprotected ?? [])
+      parts.push(...writeTimes(outcome));
+      for (const gap of outcome.edited?.unprotected ?? [])
         parts.push(h("p", { class: "faint" }, `Not guarded here: ${gap}`));
     }
-    for (const one of this.marked)
+    for (const diagnostic of this.marked)
       parts.push(
         button(
-          one.line > 0 ? `line ${one.line}${one.column > 0 ? `:${one.column}` : ""} · ${one.text}` : one.text,
+          diagnostic.line > 0
+            ? `line ${diagnostic.line}${diagnostic.column > 0 ? `:${diagnostic.column}` : ""} · ${diagnostic.text}`
+            : diagnostic.text,
           "Go there",
-          () => this.goTo(one),
-          `quiet edit-message ${one.level}`,
+          () => this.goTo(diagnostic),
+          `quiet edit-message ${diagnostic.level}`,
         ),
       );
     replaceChildren(this.says, ...parts);

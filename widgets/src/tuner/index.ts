@@ -129,7 +129,7 @@ export class TunerView implements View {
       ...choices.map((one) => h("option", { value: one.id, selected: one.id === kernel }, kernelTitle(trace, one.id))),
     );
     select.addEventListener("change", () => this.store.go({ kernel: Number(select.value) }));
-    const known = (label: string): Branch | undefined =>
+    const labeled = (label: string): Branch | undefined =>
       whatIf.of(kernel).find((branch) => branch.labels.includes(label));
     const jump = (
       label: string,
@@ -138,13 +138,13 @@ export class TunerView implements View {
       kind: string,
       more: Record<string, string | number> = {},
     ): HTMLButtonElement => {
-      const there = known(label);
-      const one = button(text, title, () =>
+      const there = labeled(label);
+      const element = button(text, title, () =>
         there !== undefined && isWhole(there) ? whatIf.go(there) : whatIf.ask({ kind, kernel, ...more }, `${text}…`),
       );
-      one.disabled = there !== undefined ? !(isWhole(there) || live) : !live;
-      one.setAttribute("aria-pressed", String(there !== undefined && there.id === at?.id));
-      return one;
+      element.disabled = there !== undefined ? !(isWhole(there) || live) : !live;
+      element.setAttribute("aria-pressed", String(there !== undefined && there.id === at?.id));
+      return element;
     };
     const undo = button("Undo", "Remove the last opt or edit", () => whatIf.undo(kernel));
     const before = variant === null ? null : whatIf.withOpts(kernel, variant.opts.slice(0, -1));
@@ -163,7 +163,7 @@ export class TunerView implements View {
             undo,
             jump("no opts", "No opts", "The loops as the scheduler wrote them", "SetOpts", { opts: "" }),
             jump("heuristics", "Heuristics", "What the heuristics choose, without measuring", "HandCode"),
-            known("BEAM") === undefined
+            labeled("BEAM") === undefined
               ? beam
               : jump("BEAM", "BEAM’s", "The fastest candidate of the search", "SearchOpts", { width: BEAM_WIDTH }),
           ];

@@ -130,12 +130,12 @@ export function keepChanges(changes: LineChange[]): (LineChange | null)[] {
     if (kind === "same") return;
     for (let k = Math.max(0, i - CONTEXT); k <= Math.min(changes.length - 1, i + CONTEXT); k += 1) keep[k] = true;
   });
-  const found: (LineChange | null)[] = [];
+  const rows: (LineChange | null)[] = [];
   changes.forEach((change, i) => {
-    if (keep[i]) found.push(change);
-    else if (found.at(-1) !== null && keep.includes(true)) found.push(null);
+    if (keep[i]) rows.push(change);
+    else if (rows.at(-1) !== null && keep.includes(true)) rows.push(null);
   });
-  return found;
+  return rows;
 }
 
 const SIGNS = { same: " ", gone: "−", new: "+" };

@@ -28,8 +28,8 @@ export function timeText({
 }
 
 /** Returns the median and the quartiles of the base; "" without a time. */
-export function baseText(of: Compared): string {
-  const { base_median_us: median_us, base_low_us: low_us, base_high_us: high_us, base_times_us: times_us } = of;
+export function baseText(variant: Compared): string {
+  const { base_median_us: median_us, base_low_us: low_us, base_high_us: high_us, base_times_us: times_us } = variant;
   return timeText({ median_us, low_us, high_us, times_us });
 }
 

@@ -227,8 +227,8 @@ export class TreeList {
 
 /** Returns the name of a branch in its tree: its last opt, else its label. */
 export function nameOf(branch: Branch): string {
-  const { kind, arguments: given } = branch.command;
-  const values = Object.fromEntries(given);
+  const { kind, arguments: commandArguments } = branch.command;
+  const values = Object.fromEntries(commandArguments);
   if (kind === "ApplyOpt") return String(values.opt);
   if (kind === "UndoOpt") return "one opt less";
   if (kind === "Edit" && values.stage !== "opts") return `edited ${languageName(String(values.stage))}`;

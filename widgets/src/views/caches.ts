@@ -52,14 +52,14 @@ export class CachesView implements View {
   /** Shows the stored response, in a page. */
   private showKept(kernel: number): void {
     const stored = this.store.responses.of("caches").filter(([{ kernel: number = 0 }]) => number === kernel);
-    const kept = stored.at(-1)?.[1];
+    const lastStored = stored.at(-1)?.[1];
     const asks = [
       "This page has no cache results for this kernel. To store them, call this before you save the page: ",
       h("code", {}, `view.kernels[${kernel}].caches()`),
     ];
-    if (kept === undefined) replaceChildren(this.element, h("p", { class: "note" }, ...asks));
-    else if (kernel !== this.kernel) this.show(kept);
-    this.kernel = kept === undefined ? null : kernel;
+    if (lastStored === undefined) replaceChildren(this.element, h("p", { class: "note" }, ...asks));
+    else if (kernel !== this.kernel) this.show(lastStored);
+    this.kernel = lastStored === undefined ? null : kernel;
   }
 
   /** Returns the opts of the open branch in the tuner, else the captured ones. */
@@ -81,13 +81,13 @@ export class CachesView implements View {
   private async request(ask: Ask): Promise<void> {
     const { kernel } = this;
     const { before, after } = this.sides;
-    const asked = JSON.stringify(this.sides);
+    const sidesText = JSON.stringify(this.sides);
     if (this.element.querySelector(".sides") === null)
       replaceChildren(this.element, h("p", { class: "note", role: "status" }, "simulating the caches …"));
     this.element.setAttribute("aria-busy", "true");
     try {
-      const found = await ask({ ask: "caches", kernel: kernel ?? 0, before, after });
-      if (kernel === this.kernel && asked === JSON.stringify(this.sides)) this.show(found);
+      const response = await ask({ ask: "caches", kernel: kernel ?? 0, before, after });
+      if (kernel === this.kernel && sidesText === JSON.stringify(this.sides)) this.show(response);
     } catch (error) {
       if (kernel !== this.kernel) return;
       const alert = h("p", { class: "note", role: "alert" }, error instanceof Error ? error.message : String(error));
@@ -100,7 +100,7 @@ export class CachesView implements View {
 
   /** Returns the controls for both sides: every branch of the tuner, or typed opts. */
   private makeChoices(): HTMLElement {
-    const known: [string, Opts][] = [
+    const knownOpts: [string, Opts][] = [
       ["no opts", []],
       ["as captured", null],
     ];
@@ -108,16 +108,16 @@ export class CachesView implements View {
       if (
         branch.status !== "done" ||
         branch.kernels.length === 0 ||
-        known.some(([, opts]) => keyOf(opts) === keyOf(branch.kernels[0].opts))
+        knownOpts.some(([, opts]) => keyOf(opts) === keyOf(branch.kernels[0].opts))
       )
         continue;
-      known.push([nameOf(branch), branch.kernels[0].opts]);
+      knownOpts.push([nameOf(branch), branch.kernels[0].opts]);
     }
-    const side = (name: "before" | "after"): HTMLElement => {
+    const makeSelect = (name: "before" | "after"): HTMLElement => {
       const chosen = this.sides[name];
-      const all = known.some(([, opts]) => keyOf(opts) === keyOf(chosen))
-        ? known
-        : [...known, [chosen!.join(" "), chosen] as [string, Opts]];
+      const all = knownOpts.some(([, opts]) => keyOf(opts) === keyOf(chosen))
+        ? knownOpts
+        : [...knownOpts, [chosen!.join(" "), chosen] as [string, Opts]];
       const options = all.map(([text, opts]) =>
         h("option", { value: keyOf(opts), selected: keyOf(opts) === keyOf(chosen) }, text),
       );
@@ -141,7 +141,7 @@ export class CachesView implements View {
         if (event.key === "Enter") this.choose("after", value.match(/\w+\s*\([^)]*\)/g) ?? []);
       },
     });
-    return h("div", { class: "steps" }, side("before"), side("after"), h("label", {}, "or ", typed));
+    return h("div", { class: "steps" }, makeSelect("before"), makeSelect("after"), h("label", {}, "or ", typed));
   }
 
   private choose(side: "before" | "after", opts: Opts): void {
@@ -220,11 +220,11 @@ function makePairs(before: CacheModelData, after: CacheModelData, rows: CachesDa
   const { levels } = after;
   const head = (title: string, { name, opts }: CacheModelData): HTMLElement =>
     h("h5", {}, title, h("span", { class: "faint" }, ` · ${name} · ${opts.join(" ") || "no opts"}`));
-  const most = Math.max(1, sum(before.total), sum(after.total));
+  const largest = Math.max(1, sum(before.total), sum(after.total));
   const parts: HTMLElement[] = [
     head("Before", before),
     head("After", after),
-    ...makePair("all", "every access", before.total, after.total, levels, most),
+    ...makePair("all", "every access", before.total, after.total, levels, largest),
   ];
   const titles: [string, string][] = [
     ["buffer", "by buffer"],
@@ -236,13 +236,13 @@ function makePairs(before: CacheModelData, after: CacheModelData, rows: CachesDa
 
 /** Returns the rows of one kind below their title. */
 function group(of: string, title: string, rows: CachesData["rows"], levels: string[]): HTMLElement[] {
-  const here = rows.filter(([kind]) => kind === of);
-  if (here.length === 0) return [];
+  const groupRows = rows.filter(([kind]) => kind === of);
+  if (groupRows.length === 0) return [];
   const largest = Math.max(
     1,
-    ...here.flatMap(([, , one, other]) => [one, other]).map((counts) => (counts === null ? 0 : sum(counts))),
+    ...groupRows.flatMap(([, , one, other]) => [one, other]).map((counts) => (counts === null ? 0 : sum(counts))),
   );
-  const lines = here.flatMap(([, name, one, other]) =>
+  const lines = groupRows.flatMap(([, name, one, other]) =>
     makePair(name, of === "line" ? name : `${of} ${name}`, one, other, levels, largest),
   );
   return [h("h6", { class: "wide" }, title), ...lines];
@@ -254,7 +254,7 @@ function makePair(
   before: Traffic | null,
   after: Traffic | null,
   levels: string[],
-  most: number,
+  largest: number,
 ): HTMLElement[] {
   const none = (): HTMLElement =>
     h(
@@ -265,18 +265,18 @@ function makePair(
     );
   const ratio = before === null || after === null ? "" : writeTimes(sum(before), sum(after));
   return [
-    before === null ? none() : makeRow(name, title, before, levels, most),
-    after === null ? none() : makeRow(name, title, after, levels, most, ratio),
+    before === null ? none() : makeRow(name, title, before, levels, largest),
+    after === null ? none() : makeRow(name, title, after, levels, largest, ratio),
   ];
 }
 
 /** Returns the traffic with memory, in lines and bytes, and its change. The miss rate may rise while this falls. */
 function writeHeadline(before: CacheModelData | null, after: CacheModelData): HTMLElement {
   const line = after.caches[0]?.[3] ?? 64;
-  const told = ({ total }: CacheModelData): string =>
+  const trafficText = ({ total }: CacheModelData): string =>
     `${grouped(total.served.at(-1)!)} lines, ${bytes(total.served.at(-1)! * line)}`;
   const change = before === null ? "" : writeTimes(before.total.served.at(-1)!, after.total.served.at(-1)!);
-  const words = before === null ? told(after) : `${told(before)} → ${told(after)}`;
+  const words = before === null ? trafficText(after) : `${trafficText(before)} → ${trafficText(after)}`;
   return h(
     "p",
     { class: "headline" },
@@ -301,9 +301,9 @@ function drawHistogram(before: CacheModelData | null, after: CacheModelData): HT
   );
   const groups = Math.max(...used, ...after.caches.map(([, nbytes, , line]) => groupOf(nbytes / line))) + 1;
   const each = (width - left - right) / (groups + 1.5);
-  const most = Math.max(1, ...sides.flatMap(({ total }) => total.reuse));
+  const largest = Math.max(1, ...sides.flatMap(({ total }) => total.reuse));
   const tall = (count: number): number =>
-    count === 0 ? 0 : Math.max(1.5, (Math.log2(1 + count) / Math.log2(1 + most)) * (height - top - bottom));
+    count === 0 ? 0 : Math.max(1.5, (Math.log2(1 + count) / Math.log2(1 + largest)) * (height - top - bottom));
   const x = (group: number): number => left + (group === last ? groups + 0.5 : group) * each;
   const bars = sides.flatMap(({ total }, k) =>
     total.reuse.flatMap((count, group) => {
@@ -415,7 +415,14 @@ function drawTiles(which: string, { tile }: CacheModelData): HTMLElement {
   return h("section", {}, h("h6", {}, title), ...tile.buffers.map(([name, lines, of]) => strip(name, lines, of)));
 }
 
-function makeRow(name: string, title: string, counts: Traffic, levels: string[], most: number, more = ""): HTMLElement {
+function makeRow(
+  name: string,
+  title: string,
+  counts: Traffic,
+  levels: string[],
+  largest: number,
+  more = "",
+): HTMLElement {
   const all = sum(counts);
   const shares = counts.served.map((count, i) => ({ count, level: levels[i], i })).filter(({ count }) => count > 0);
   const words = shares
@@ -423,7 +430,7 @@ function makeRow(name: string, title: string, counts: Traffic, levels: string[],
     .map(({ count, level }) => `${level} ${grouped(count)} (${((100 * count) / all).toFixed(1)} %)`)
     .join(", ");
   const bars = shares.map(({ count, i }) =>
-    h("span", { class: `level${colour(i, levels)}`, style: `width:${(100 * count) / most}%` }),
+    h("span", { class: `level${colour(i, levels)}`, style: `width:${(100 * count) / largest}%` }),
   );
   return h(
     "div",

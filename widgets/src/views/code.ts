@@ -114,14 +114,14 @@ export class CodeView implements View {
     const { dialect, sources } = this.store.index.trace;
     const isWithoutPython = dialect !== null && sources.length === 0;
     const fitting = isWithoutPython || (!isWide && width < NARROW) ? [all] : isWide ? [a, b, c] : [a, bc];
-    const wanted = this.only === "" ? fitting : [this.panes[this.only]];
-    if (wanted.length === this.shown.length) return;
-    this.shown = wanted;
+    const arranged = this.only === "" ? fitting : [this.panes[this.only]];
+    if (arranged.length === this.shown.length) return;
+    this.shown = arranged;
     const column = (...panes: CodePane[]): HTMLElement =>
       h("div", { class: "column" }, ...panes.map((pane) => pane.element));
-    replaceChildren(this.element, ...(wanted.length < 3 ? [column(...wanted)] : [column(a, b), column(c)]));
-    this.element.classList.toggle("is-single", wanted.length < 3);
-    for (const pane of wanted) pane.draw();
+    replaceChildren(this.element, ...(arranged.length < 3 ? [column(...arranged)] : [column(a, b), column(c)]));
+    this.element.classList.toggle("is-single", arranged.length < 3);
+    for (const pane of arranged) pane.draw();
   }
 
   update(change: Change): void {
@@ -189,8 +189,8 @@ class CodePane {
   }
 
   update(change: Change): void {
-    const wanted = this.findChosen(this.listListings());
-    const isOther = wanted?.key !== this.listing?.key || (wanted?.program ?? null) !== this.program;
+    const chosen = this.findChosen(this.listListings());
+    const isOther = chosen?.key !== this.listing?.key || (chosen?.program ?? null) !== this.program;
     if (change.cursor && (isOther || this.kernel !== this.store.cursor.kernel)) this.draw();
     else if (change.selection || change.hover) this.mark();
     if (change.selection) this.scrollToMarked();
@@ -230,18 +230,18 @@ class CodePane {
     }));
     const { wanted } = PANES[this.key];
     const rank = (key: string): number => wanted.indexOf(key.startsWith("source") ? "source" : key);
-    const known = (key: string): boolean => Object.values(PANES).some(({ wanted: w }) => w.includes(key));
+    const isAssigned = (key: string): boolean => Object.values(PANES).some(({ wanted: w }) => w.includes(key));
     return [...sources, ...texts, ...all]
       .filter(
         ({ key }) =>
-          rank(key) >= 0 || (["b", "bc", "all"].includes(this.key) && !key.startsWith("source") && !known(key)),
+          rank(key) >= 0 || (["b", "bc", "all"].includes(this.key) && !key.startsWith("source") && !isAssigned(key)),
       )
       .sort((x, y) => rank(x.key) - rank(y.key));
   }
 
   private findChosen<T extends { key: string }>(listings: T[]): T | null {
-    const wanted = this.store.cursor.tabs[this.key];
-    return listings.find(({ key }) => key === wanted) ?? listings[0] ?? null;
+    const selected = this.store.cursor.tabs[this.key];
+    return listings.find(({ key }) => key === selected) ?? listings[0] ?? null;
   }
 
   draw(): void {
@@ -438,8 +438,8 @@ class CodePane {
   /** Returns the lines with the fewest nodes: a typedef that half the program shares is not what the user searches. */
   private findMostSpecific(rows: HTMLElement[]): HTMLElement[] {
     const breadth = (row: HTMLElement): number => this.listing!.lines[Number(row.dataset.line)].nodes.length;
-    const least = Math.min(...rows.map(breadth));
-    return rows.filter((row) => breadth(row) === least);
+    const narrowest = Math.min(...rows.map(breadth));
+    return rows.filter((row) => breadth(row) === narrowest);
   }
 
   /** Returns the first interesting line: the user's first line with nodes, or the head of the kernel's function. */

@@ -53,9 +53,9 @@ export class DebuggerView implements View {
 
   /** Returns a stepper over the recorded steps of the kernel. */
   private replayRecording(kernel: number): Step | null {
-    const found = this.store.index.trace.recordings.find((one) => one.kernel === kernel);
-    if (found === undefined) return null;
-    const run = new RecordedRun(found);
+    const recording = this.store.index.trace.recordings.find((one) => one.kernel === kernel);
+    if (recording === undefined) return null;
+    const run = new RecordedRun(recording);
     return async (request) => run.answer(request);
   }
 
@@ -177,9 +177,9 @@ export class DebuggerView implements View {
 
   private makeControls(state: DebuggerState): HTMLElement {
     const control = (text: string, title: string, action: Action): HTMLElement => {
-      const made = button(text, title, () => this.runAction(action));
-      made.dataset.focus = title;
-      return made;
+      const element = button(text, title, () => this.runAction(action));
+      element.dataset.focus = title;
+      return element;
     };
     const until = h("input", {
       type: "text",
@@ -241,13 +241,13 @@ export class DebuggerView implements View {
     const fields = new Map<string, HTMLInputElement>();
     return nest.map(([name, around]) => {
       const jump = (): void => {
-        const given = [...around, name]
+        const counterValues = [...around, name]
           .map((loop) => [loop, fields.get(loop)!.value])
           .filter(([, value]) => value !== "");
-        if (given.length > 0)
+        if (counterValues.length > 0)
           this.runFromField({
             do: "iteration",
-            counters: Object.fromEntries(given.map(([loop, value]) => [loop, Number(value)])),
+            counters: Object.fromEntries(counterValues.map(([loop, value]) => [loop, Number(value)])),
           });
       };
       const field = h("input", {
@@ -270,19 +270,19 @@ export class DebuggerView implements View {
 
   private makeProgram(state: DebuggerState): HTMLElement {
     const values = new Map(state.values);
-    const lines = state.listing.map((text, place) =>
+    const lines = state.listing.map((text, lineNumber) =>
       h(
         "button",
         {
           type: "button",
           class: "uop",
-          "aria-current": place === state.place ? "step" : null,
+          "aria-current": lineNumber === state.place ? "step" : null,
           title: "Run on to this line",
-          onclick: () => this.runAction({ do: "run to", line: place }),
+          onclick: () => this.runAction({ do: "run to", line: lineNumber }),
         },
         h("span", { class: "text" }, text),
         this.nameParameter(text),
-        values.has(place) ? h("span", { class: "value" }, values.get(place)!) : null,
+        values.has(lineNumber) ? h("span", { class: "value" }, values.get(lineNumber)!) : null,
       ),
     );
     return h("div", { class: "program", role: "group", "aria-label": "Linear program" }, ...lines);
@@ -322,9 +322,9 @@ function makeGrid({ name, size, width, first, cells, lit, recent, stored }: Tens
   const now = new Set(lit);
   const before = new Set(recent);
   const boxes = cells.map((text, i) => {
-    const place = first + i;
-    const kind = now.has(place) ? (stored ? "stored" : "loaded") : before.has(place) ? "recent" : "";
-    return h("span", { class: `element ${kind}`, title: `${name}[${place}]` }, text);
+    const elementNumber = first + i;
+    const kind = now.has(elementNumber) ? (stored ? "stored" : "loaded") : before.has(elementNumber) ? "recent" : "";
+    return h("span", { class: `element ${kind}`, title: `${name}[${elementNumber}]` }, text);
   });
   const shown = cells.length < size ? ` · ${first} … ${first + cells.length - 1} of ${grouped(size)}` : ` · ${size}`;
   return h(

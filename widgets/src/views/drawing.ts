@@ -75,9 +75,9 @@ export class Drawing {
     this.byEdge = new Map(drawn.edges.map((edge) => [`${edge.src} ${edge.dst}`, edge]));
     this.keepElements(new Set(this.byId.keys()));
     this.far.replaceChildren();
-    const made = frames.map((frame) => this.looks.frame(frame));
-    this.frames.replaceChildren(...made.map(([behind]) => behind));
-    this.headings.replaceChildren(...made.map(([, heading]) => heading));
+    const elements = frames.map((frame) => this.looks.frame(frame));
+    this.frames.replaceChildren(...elements.map(([behind]) => behind));
+    this.headings.replaceChildren(...elements.map(([, heading]) => heading));
     this.made = NOWHERE;
     this.show(zoom, sight, sight, true);
   }
@@ -184,9 +184,9 @@ export class Drawing {
     const isNumbered = sources >= 2 && edge.points.length > 0 && (user.members.length === 1 || operands.length <= 2);
     const number = isNumbered ? operandText(operands) : "";
     const says = [d, edge.long, through, number].join(" ");
-    const known = this.lines.get(key);
-    if (known?.says === says) return;
-    for (const element of known?.elements ?? []) element.remove();
+    const existing = this.lines.get(key);
+    if (existing?.says === says) return;
+    for (const element of existing?.elements ?? []) element.remove();
     const elements: SVGElement[] = [
       s("path", {
         d,

@@ -20,9 +20,9 @@ export function resultOf({ cursor, index }: Store): number | undefined {
 export function findLastMade({ cursor, index }: Store): number | undefined {
   const { stages } = index.trace;
   const own = stages.filter(({ kernel }) => kernel === (cursor.kernel ?? 0));
-  const made = (among: typeof stages): number | undefined =>
+  const findMade = (among: typeof stages): number | undefined =>
     among.flatMap(({ steps }) => steps.filter(({ rule }) => rule !== null)).at(-1)?.after;
-  return made(own) ?? made(stages);
+  return findMade(own) ?? findMade(stages);
 }
 
 /** Returns a button that goes to the slowest kernel; null at that kernel, and without times. */

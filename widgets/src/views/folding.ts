@@ -125,8 +125,8 @@ export class Regions {
     const open = new Set(this.opened.keys());
     if (isLazy && !this.earlierShown && index.earlier.size > 0) {
       const first = contractEarlier(index, whole, open);
-      const rest = this.listParts(first.graph, open);
-      return { graph: rest.graph, members: new Map([...first.members, ...rest.members]) };
+      const partsGraph = this.listParts(first.graph, open);
+      return { graph: partsGraph.graph, members: new Map([...first.members, ...partsGraph.members]) };
     }
     if (!isLazy) {
       // decided once per pass, so that boxes do not flicker when a node is added
@@ -162,11 +162,11 @@ export class Regions {
 
   /** Returns the text of each box with several nodes. */
   describeRegions(graph: ShownGraph, members: Map<number, number[]>): Map<number, Region> {
-    const of = ([box, ids]: [number, number[]]): [number, Region] => [
+    const described = ([box, ids]: [number, number[]]): [number, Region] => [
       box,
       this.makeRegion(ids.map((id) => graph.nodes.get(id)!.node)),
     ];
-    return new Map([...members].map(of));
+    return new Map([...members].map(described));
   }
 
   private makeRegion(members: number[]): Region {

@@ -34,15 +34,15 @@ export class GlossaryView implements View {
     this.drawn = words;
     if (words.length > 0) this.field.value = "";
     this.field.placeholder = words.length > 0 ? `shown: ${words.join(", ")}` : "find a word";
-    const wanted = this.field.value.trim().toLowerCase();
+    const query = this.field.value.trim().toLowerCase();
     const isShown = (word: string, text: string): boolean =>
-      words.length > 0 ? words.includes(word) : `${word} ${text}`.toLowerCase().includes(wanted);
+      words.length > 0 ? words.includes(word) : `${word} ${text}`.toLowerCase().includes(query);
     const groups = Object.entries(GLOSSARY).flatMap(([key, { title, terms }]) => {
-      const found = Object.entries(terms).filter(([word, text]) => isShown(word, text));
-      if (found.length === 0) return [];
+      const matches = Object.entries(terms).filter(([word, text]) => isShown(word, text));
+      if (matches.length === 0) return [];
       const mark = (word: string): string | null =>
         key === "axis" ? `axis-${word}` : key === "decision" ? `tag d-${word}` : null;
-      const rows = found.flatMap(([word, text]) => [
+      const rows = matches.flatMap(([word, text]) => [
         h("dt", {}, h("span", { class: mark(word) }, word)),
         h("dd", {}, text),
       ]);

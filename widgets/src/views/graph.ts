@@ -396,14 +396,14 @@ export class GraphView implements View {
       return { placed, frames: (placed.frames ?? []).map((frame) => ({ ...frame, product: frame.kernel })) };
     }
     const owners = ownersOf(index, next, this.regions.areKernels, (node) => this.regions.isEarlier(node));
-    const made = layOutInFrames(
+    const framed = layOutInFrames(
       boxes,
       edges,
       (id) => owners.get(id) ?? null,
       (kernel) => headingLength(index, kernel) * TITLE_CHARACTER,
       { flow, inside: products },
     );
-    return made === null ? plain() : { placed: made, frames: made.frames };
+    return framed === null ? plain() : { placed: framed, frames: framed.frames };
   }
 
   private productTitle(sum: number): string {

@@ -72,10 +72,10 @@ export function drawFrame(
 export function drawProduct({ product, left, top, width, height }: Frame, title: string): [SVGElement, SVGElement] {
   const attributes = { class: "frame product", "data-product": product };
   const says = s("title", {}, "A click draws the product as one box");
-  const place = { class: "name", x: left + 10, y: top + 17, "data-product": product };
+  const textAttributes = { class: "name", x: left + 10, y: top + 17, "data-product": product };
   return [
     s("g", attributes, s("rect", { x: left, y: top, width, height, rx: 7 })),
-    s("g", attributes, s("text", place, says, `▾ ${title}`)),
+    s("g", attributes, s("text", textAttributes, says, `▾ ${title}`)),
   ];
 }
 
@@ -89,8 +89,8 @@ function drawWord(verdict: VerdictRow | undefined, right: number, top: number): 
   if (verdict === undefined) return [];
   const { tone, text, kernel } = verdict;
   const says = s("title", {}, `${text}\nA click shows the numbers.`);
-  const place = { class: `verdict-word tone-${tone}`, x: right, y: top + 18, "data-verdict": kernel ?? 0 };
-  return [s("text", place, says, kindWord(verdict))];
+  const attributes = { class: `verdict-word tone-${tone}`, x: right, y: top + 18, "data-verdict": kernel ?? 0 };
+  return [s("text", attributes, says, kindWord(verdict))];
 }
 
 /** Returns the legend of the verdicts' colors. */
@@ -128,9 +128,9 @@ export function writeTooltip(index: TraceIndex, box: DrawnBox, isOpened: boolean
   const name = node.name === "" ? "" : `\n${node.name} in Python`;
   const owner = isTensor(index.trace, node) ? index.firstKernelOf.get(node.id) : undefined;
   const kernel = owner === undefined ? "" : `\nin ${kernelTitle(index.trace, owner)}`;
-  const made = node.calls.length > 0 ? `\nmade by ${node.calls.join(" → ")}` : "";
+  const origin = node.calls.length > 0 ? `\nmade by ${node.calls.join(" → ")}` : "";
   const open = isOpened ? "\na double click draws its region as one box again" : "";
-  return `${nodeText(node)}${node.dtype ? `\n${node.dtype}` : ""}${node.arg ? `\narg ${node.arg}` : ""}${name}${made}${kernel}${hidden}${does.join("")}${open}`;
+  return `${nodeText(node)}${node.dtype ? `\n${node.dtype}` : ""}${node.arg ? `\narg ${node.arg}` : ""}${name}${origin}${kernel}${hidden}${does.join("")}${open}`;
 }
 
 /** Returns the kernel in whose frame a box is drawn: its own, or for a box without kernel that of its only reader. */
@@ -195,9 +195,9 @@ export function countedText(drawn: DrawnGraph, isCone: boolean): string {
 export function makeHopChoice(chosen: number | null, go: (hops: number | null) => void): HTMLElement {
   const choices = HOPS.map((hops) => {
     const title = hops === null ? "Everything above and below" : `At most ${count(hops, "edge")} away`;
-    const made = button(hops === null ? "all" : String(hops), title, () => go(hops), "quiet");
-    made.setAttribute("aria-pressed", String(hops === chosen));
-    return made;
+    const hopButton = button(hops === null ? "all" : String(hops), title, () => go(hops), "quiet");
+    hopButton.setAttribute("aria-pressed", String(hops === chosen));
+    return hopButton;
   });
   return h("span", { class: "hops" }, "edges away: ", ...choices);
 }

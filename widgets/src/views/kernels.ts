@@ -68,8 +68,8 @@ export class KernelsView implements View {
         "verdict",
         (k) => this.findVerdict(k)?.kind ?? "",
         (k) => {
-          const found = this.findVerdict(k);
-          return found === undefined ? "–" : kindTag(found);
+          const verdict = this.findVerdict(k);
+          return verdict === undefined ? "–" : kindTag(verdict);
         },
       ),
       text(

@@ -50,13 +50,13 @@ export class LinesView implements View {
     const { found, order } = this;
     if (found === null) return;
     const lines = order === "source" ? found.lines : [...found.lines].sort((a, b) => b.time_us - a.time_us);
-    const most = Math.max(...lines.map(({ time_us }) => time_us), 0);
+    const largest = Math.max(...lines.map(({ time_us }) => time_us), 0);
     const heads = ["line", "time", "", "share", "place", "kernels"].map((title) => h("span", { class: "head" }, title));
     replaceChildren(
       this.element,
       this.makeBar(found),
       h("div", { class: "module-row heads", "aria-hidden": "true" }, ...heads),
-      h("div", { role: "list", "aria-label": "Lines" }, ...lines.map((line) => this.makeRow(line, found, most))),
+      h("div", { role: "list", "aria-label": "Lines" }, ...lines.map((line) => this.makeRow(line, found, largest))),
       h("p", { class: "note" }, found.how),
     );
     this.mark();
@@ -69,10 +69,10 @@ export class LinesView implements View {
         this.draw();
         this.element.querySelector<HTMLElement>(`[data-order="${order}"]`)?.focus();
       };
-      const one = button(text, `Lines ${text}`, choose, "quiet");
-      one.dataset.order = order;
-      one.setAttribute("aria-pressed", String(order === this.order));
-      return one;
+      const element = button(text, `Lines ${text}`, choose, "quiet");
+      element.dataset.order = order;
+      element.setAttribute("aria-pressed", String(order === this.order));
+      return element;
     };
     const missing = untimed > 0 ? `; ${count(untimed, "kernel")} without a time` : "";
     return h(
@@ -85,14 +85,14 @@ export class LinesView implements View {
     );
   }
 
-  private makeRow(line: LineTime, { total_us }: LinesByTime, most: number): HTMLElement {
+  private makeRow(line: LineTime, { total_us }: LinesByTime, largest: number): HTMLElement {
     const { file, text, time_us, share, kernels } = line;
     const number = line.line;
     const time = total_us > 0 ? duration(time_us) : "–";
     const percent = total_us > 0 ? `${figures(share * 100)} %` : "–";
     const short = file.split(/[\\/]/).at(-1) ?? file;
-    const place = number === 0 ? "" : `${short}:${number}`;
-    const says = `${place} ${text}: ${time}, ${percent}, ${count(kernels.length, "kernel")}`;
+    const position = number === 0 ? "" : `${short}:${number}`;
+    const says = `${position} ${text}: ${time}, ${percent}, ${count(kernels.length, "kernel")}`;
     const choose = (event: Event): void => {
       event.stopPropagation();
       this.choose(line);
@@ -111,9 +111,9 @@ export class LinesView implements View {
         ? h("span", { class: "name faint" }, text)
         : h("button", { type: "button", class: "name quiet", title: text, "aria-label": says, onclick: choose }, text),
       h("span", { class: "num" }, time),
-      h("span", { class: "track" }, h("span", { style: `width:${most === 0 ? 0 : (time_us / most) * 100}%` })),
+      h("span", { class: "track" }, h("span", { style: `width:${largest === 0 ? 0 : (time_us / largest) * 100}%` })),
       h("span", { class: "num" }, percent),
-      h("span", { class: "num", title: `${file}:${number}` }, place),
+      h("span", { class: "num", title: `${file}:${number}` }, position),
       this.makeChips(kernels),
     );
   }

@@ -52,7 +52,7 @@ export function textsOf({ lines, line_uops, passes, uops }: PassesData): PassLin
     used += own.length;
   });
   const uopOf = sumUp(line_uops);
-  const made = (unpackedTexts(lines) ?? []).map((text, at): PassLine => {
+  const makeLines = (unpackedTexts(lines) ?? []).map((text, at): PassLine => {
     const uop = uopOf[at] < 0 ? null : uopOf[at];
     return { text: String(text), uop, nodes: uop === null ? [] : (nodesOf.get(uop) ?? []) };
   });
@@ -62,7 +62,7 @@ export function textsOf({ lines, line_uops, passes, uops }: PassesData): PassLin
     const next: PassLine[] = [];
     let at = 0;
     for (const [first, removed, ...added] of edits) {
-      next.push(...now.slice(at, first), ...sumUp(added).map((line) => made[line]));
+      next.push(...now.slice(at, first), ...sumUp(added).map((line) => makeLines[line]));
       at = first + removed;
     }
     next.push(...now.slice(at));
@@ -401,7 +401,7 @@ export class LLVMPassesView implements View {
   private drawList(): void {
     const passes = this.listShown();
     const idle = this.found!.passes.filter(({ changed }) => !changed).length;
-    const most = Math.max(...this.found!.passes.map(({ seconds }) => seconds ?? 0), 1e-9);
+    const longest = Math.max(...this.found!.passes.map(({ seconds }) => seconds ?? 0), 1e-9);
     const toggle = h("input", { type: "checkbox", checked: !this.showsAll });
     toggle.addEventListener("change", () => {
       this.showsAll = !toggle.checked;
@@ -411,7 +411,7 @@ export class LLVMPassesView implements View {
     const rows = passes.flatMap((one): HTMLElement[] => {
       const heads = one.stage === stage ? [] : [h("div", { class: "stage", role: "presentation" }, one.stage)];
       stage = one.stage;
-      return [...heads, this.makeRow(one, most)];
+      return [...heads, this.makeRow(one, longest)];
     });
     const hide = h("label", { title: `${count(idle, "pass", "passes")} changed nothing` }, toggle, "hide unchanged");
     const scrolled = this.list.scrollTop;
@@ -431,12 +431,14 @@ export class LLVMPassesView implements View {
     }
   }
 
-  private makeRow(one: PassData, most: number): HTMLElement {
-    const { number, name, argument, change, seconds, changed, remarks } = one;
+  private makeRow(passData: PassData, longest: number): HTMLElement {
+    const { number, name, argument, change, seconds, changed, remarks } = passData;
     const isChosen = number === this.chosen;
     const time = seconds === null ? "" : duration(seconds * 1e6);
     const bar =
-      seconds === null ? null : h("span", { class: "meter" }, h("span", { style: `width:${(100 * seconds) / most}%` }));
+      seconds === null
+        ? null
+        : h("span", { class: "meter" }, h("span", { style: `width:${(100 * seconds) / longest}%` }));
     const says = [
       `${name}${argument === "" ? "" : ` (${argument})`}: ${change}`,
       time && `${time} of CPU time`,
@@ -535,17 +537,17 @@ export class LLVMPassesView implements View {
   private drawBar(): void {
     const pass = this.found!.passes[this.chosen];
     const isFirst = pass.begins || this.chosen === 0;
-    const whole = button(
+    const wholeButton = button(
       "whole text",
       "Show the equal lines, too",
       () => {
         this.isWhole = !this.isWhole;
         this.diff.whole(this.isWhole);
-        whole.setAttribute("aria-pressed", String(this.isWhole));
+        wholeButton.setAttribute("aria-pressed", String(this.isWhole));
       },
       "quiet",
     );
-    whole.setAttribute("aria-pressed", String(this.isWhole));
+    wholeButton.setAttribute("aria-pressed", String(this.isWhole));
     const says = isFirst ? `${pass.stage}, whole` : `${pass.stage}: before | after`;
     const hasFocus = this.finder.input.matches(":focus");
     const { line } = this;
@@ -565,7 +567,7 @@ export class LLVMPassesView implements View {
             "quiet",
           ),
       this.makeOffButton(pass),
-      isFirst ? null : whole,
+      isFirst ? null : wholeButton,
     );
     if (hasFocus) this.finder.input.focus();
   }
@@ -613,7 +615,7 @@ function nameOf(level: string): string {
 function describeSpills(spills: Spill[]): string[] {
   if (spills.length === 0) return [];
   const ofUop = new Map<string, Spill[]>();
-  for (const one of spills) ofUop.set(one.subject, [...(ofUop.get(one.subject) ?? []), one]);
+  for (const spill of spills) ofUop.set(spill.subject, [...(ofUop.get(spill.subject) ?? []), spill]);
   const most = [...ofUop].sort(([, a], [, b]) => countAccesses(b) - countAccesses(a)).slice(0, MOST_SPILLED);
   const more = ofUop.size > most.length ? `; the ${most.length} UOps of ${ofUop.size} that use the stack most` : "";
   return [

@@ -43,13 +43,13 @@ export class MemoryView implements View {
     });
     const left = trace.buffers.length - shown.length;
     const text = `${count(trace.buffers.length, "buffer")}, ${bytes(peak)} alive at most, over ${duration(end / 1.02)}${isKernelTime ? " of kernel time, in execution order" : ""}.`;
-    const rest = left > 0 ? ` The first ${MAX_LANES} are drawn, ${left} are not.` : "";
+    const omitted = left > 0 ? ` The first ${MAX_LANES} are drawn, ${left} are not.` : "";
     const used = mine.size > 0 ? " Strong bars: buffers of the chosen kernel." : "";
     const open = shown.some(({ freed_us }) => freed_us === null) ? " A bar that fades outlives the trace." : "";
     replaceChildren(
       this.element,
       compileChoice(this.store, this.compiling, (on) => this.choose(on)),
-      h("p", { class: "note" }, text + used + open + rest),
+      h("p", { class: "note" }, text + used + open + omitted),
       drawArea(steps, end, peak),
       ...lanes,
     );

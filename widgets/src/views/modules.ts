@@ -44,13 +44,13 @@ export class ModulesView implements View {
 
   /** Returns the visible rows, outermost first. */
   private listRows(): Row[] {
-    const found: Row[] = [];
+    const rows: Row[] = [];
     const add = (module: Module, depth: number, key: string): void => {
-      found.push({ module, depth, key });
+      rows.push({ module, depth, key });
       if (this.open.has(key)) module.children.forEach((child, i) => add(child, depth + 1, `${key}.${i}`));
     };
     if (this.root !== null) add(this.root, 0, "0");
-    return found;
+    return rows;
   }
 
   private draw(): void {
@@ -187,8 +187,8 @@ export class ModulesView implements View {
     const to = (row: Row | undefined): void => {
       if (row === undefined) return;
       this.focused = row.key;
-      for (const one of this.element.querySelectorAll<HTMLElement>("[data-module]"))
-        one.tabIndex = one.dataset.module === row.key ? 0 : -1;
+      for (const element of this.element.querySelectorAll<HTMLElement>("[data-module]"))
+        element.tabIndex = element.dataset.module === row.key ? 0 : -1;
       this.focus();
     };
     const isOpen = this.open.has(key);

@@ -98,7 +98,7 @@ export class NodeCard {
     }
     const [id] = selected;
     const node = index.node(id);
-    const here = [...related].filter((other) => shown.has(other)).length;
+    const shownCount = [...related].filter((other) => shown.has(other)).length;
     const clear = button("×", "Clear the selection (Esc)", () => this.store.select([]), "icon close");
     const close = h("span", { class: "corner" }, this.dockButton(), clear);
     const actions = h(
@@ -148,7 +148,7 @@ export class NodeCard {
         this.element,
         close,
         h("b", {}, text),
-        h("span", { class: "faint" }, `${here} highlighted in this graph`),
+        h("span", { class: "faint" }, `${shownCount} highlighted in this graph`),
         actions,
       );
       return;
@@ -161,8 +161,8 @@ export class NodeCard {
     const named = node.op === "DEFINE_GLOBAL" ? index.argumentText(cursor.kernel, Number(node.arg)) : node.name;
     const type = [node.dtype, shapeText(node.shape)].filter(Boolean).join(" ");
     const source = frame === null ? null : index.trace.sources[frame.source];
-    const part = frame === null ? "" : spanText(index, frame);
-    const line = part || (source?.text.split("\n")[(frame?.line ?? 1) - 1]?.trim() ?? "");
+    const expression = frame === null ? "" : spanText(index, frame);
+    const line = expression || (source?.text.split("\n")[(frame?.line ?? 1) - 1]?.trim() ?? "");
     const row = (name: string, ...value: (string | Element)[]): Element =>
       h("div", { class: "fact" }, h("span", { class: "faint" }, name), h("span", {}, ...value));
     replaceChildren(
@@ -181,7 +181,7 @@ export class NodeCard {
       frame && source
         ? row("from", h("code", {}, `${source.name}:${frame.line}`), " ", h("code", {}, truncate(line, 60)))
         : null,
-      here > 0
+      shownCount > 0
         ? null
         : row(
             "note",
@@ -212,8 +212,8 @@ function keepDocked(isDocked: boolean): void {
 
 /** Returns the verdict on a kernel as a colored word, if known. */
 function verdictWord(store: Store, kernel: number): (string | Element)[] {
-  const found = verdictOn(knownVerdicts(store), kernel);
-  return found === undefined ? [] : [" ", kindTag(found)];
+  const verdict = verdictOn(knownVerdicts(store), kernel);
+  return verdict === undefined ? [] : [" ", kindTag(verdict)];
 }
 
 /** Whether a node is a view of memory, or reads it. */

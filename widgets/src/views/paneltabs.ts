@@ -116,15 +116,15 @@ export class PanelTabs implements View {
   }
 }
 
-function choose(one: HTMLElement, isChosen: boolean): void {
-  one.setAttribute("aria-selected", String(isChosen));
-  one.tabIndex = isChosen ? 0 : -1;
+function choose(element: HTMLElement, isChosen: boolean): void {
+  element.setAttribute("aria-selected", String(isChosen));
+  element.tabIndex = isChosen ? 0 : -1;
 }
 
 function readPanels(): Record<string, string> {
   try {
-    const kept: unknown = JSON.parse(localStorage.getItem(KEPT) ?? "{}");
-    return typeof kept === "object" && kept !== null ? (kept as Record<string, string>) : {};
+    const stored: unknown = JSON.parse(localStorage.getItem(KEPT) ?? "{}");
+    return typeof stored === "object" && stored !== null ? (stored as Record<string, string>) : {};
   } catch {
     return {}; // a page from a file, or a notebook in a frame, may have no storage
   }

@@ -163,9 +163,9 @@ export class PassTree {
       const done = stage.id === cursor.stage ? countFirings(stage, cursor.step) : firings;
       const counts = stage.decisions.length || stage.opts.length || stage.candidates.length;
       // a transform processes the whole graph at once
-      const whole = stage.transform !== null && index.changed(stage) ? "graph" : "";
+      const scope = stage.transform !== null && index.changed(stage) ? "graph" : "";
       const text =
-        firings > 0 ? (done < firings ? `${done} / ${firings}` : String(firings)) : counts ? `${counts}` : whole;
+        firings > 0 ? (done < firings ? `${done} / ${firings}` : String(firings)) : counts ? `${counts}` : scope;
       row.querySelector(".n")!.textContent = text;
     }
   }

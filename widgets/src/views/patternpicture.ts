@@ -44,11 +44,11 @@ export function drawPattern(parts: readonly PatternPart[], select: (node: number
 
 /** Returns a color for each node; parts that match the same node share it. */
 function coloursOf(parts: readonly PatternPart[]): number[] {
-  const known = new Map<string, number>();
+  const colors = new Map<string, number>();
   return parts.map(({ path, at }) => {
     const key = at === null ? path.join() : `node ${at}`;
-    if (!known.has(key)) known.set(key, known.size % KERNEL_HUES);
-    return known.get(key)!;
+    if (!colors.has(key)) colors.set(key, colors.size % KERNEL_HUES);
+    return colors.get(key)!;
   });
 }
 

@@ -57,23 +57,23 @@ export class PipelineView implements View {
     const { trace } = this.store.index;
     const { cursor } = this.store;
     const { parts, search_us: searchUs } = this.findFigures(this.scope);
-    const of = this.scope === null ? count(trace.kernels.length, "kernel", "kernels") : `kernel ${this.scope}`;
+    const scope = this.scope === null ? count(trace.kernels.length, "kernel", "kernels") : `kernel ${this.scope}`;
     const longest = Math.max(1, ...parts.map((part) => part.time_us));
     const focused = this.element.contains(document.activeElement);
     const kernel = cursor.kernel === null ? undefined : trace.kernels[cursor.kernel];
     const buttons: HTMLElement[] = parts.map(({ place: part, title, words, time_us: us }) => {
-      const place = part as Place;
-      const active = cursor.place === place;
-      const searched = place === "kernels" && searchUs > 0 ? `, and ${duration(searchUs)} of search` : "";
-      const hint = `${title}, of ${of}: ${words}${us > 0 ? `; ${duration(us)}` : ""}${searched}\n${meaning("stage", STAGES[place])}${words.includes("idle") ? `\nidle: ${meaning("word", "idle")}` : ""}`;
-      const attributes = { type: "button", class: "part", title: hint, "data-place": place };
+      const stage = part as Place;
+      const active = cursor.place === stage;
+      const searched = stage === "kernels" && searchUs > 0 ? `, and ${duration(searchUs)} of search` : "";
+      const hint = `${title}, of ${scope}: ${words}${us > 0 ? `; ${duration(us)}` : ""}${searched}\n${meaning("stage", STAGES[stage])}${words.includes("idle") ? `\nidle: ${meaning("word", "idle")}` : ""}`;
+      const attributes = { type: "button", class: "part", title: hint, "data-place": stage };
       const bar = h("span", { class: "bar", style: `width:${us > 0 ? Math.max(2, (us / longest) * 100) : 0}%` });
       const time = us > 0 ? h("span", { class: "took" }, duration(us)) : null;
       const head = h("span", { class: "head" }, h("b", {}, title), time);
-      const name = place === "kernels" && kernel !== undefined ? [" · ", kernelLabel(kernel, 24)] : [];
+      const name = stage === "kernels" && kernel !== undefined ? [" · ", kernelLabel(kernel, 24)] : [];
       return h(
         "button",
-        { ...attributes, "aria-current": active ? "step" : null, onclick: () => this.store.go(this.targetOf(place)) },
+        { ...attributes, "aria-current": active ? "step" : null, onclick: () => this.store.go(this.targetOf(stage)) },
         head,
         h("span", { class: "what" }, words, ...name),
         bar,
@@ -88,10 +88,10 @@ export class PipelineView implements View {
 
   /** Scrolls a strip that is too long to the current position, without moving anything around it. */
   private scrollToCurrent(): void {
-    const part = this.element.querySelector<HTMLElement>('[aria-current="step"]');
+    const currentPart = this.element.querySelector<HTMLElement>('[aria-current="step"]');
     const { scrollLeft, clientWidth, scrollWidth } = this.element;
-    if (part === null || scrollWidth <= clientWidth) return;
-    const { offsetLeft, offsetWidth } = part;
+    if (currentPart === null || scrollWidth <= clientWidth) return;
+    const { offsetLeft, offsetWidth } = currentPart;
     if (offsetLeft < scrollLeft || offsetLeft + offsetWidth > scrollLeft + clientWidth)
       this.element.scrollLeft = offsetLeft - (clientWidth - offsetWidth) / 2;
   }
@@ -103,9 +103,9 @@ export class PipelineView implements View {
         this.isOfOne = isOfOne;
         this.draw();
       };
-      const made = button(text, `Statistics of ${text}`, choose, "quiet");
-      made.setAttribute("aria-pressed", String(this.isOfOne === isOfOne));
-      return made;
+      const element = button(text, `Statistics of ${text}`, choose, "quiet");
+      element.setAttribute("aria-pressed", String(this.isOfOne === isOfOne));
+      return element;
     };
     return h(
       "div",

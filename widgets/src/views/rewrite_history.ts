@@ -50,11 +50,11 @@ export class RewriteHistoryView implements View {
     }
     const nodes = [...selected];
     const all = nodes.flatMap((node) => index.rewriteHistory(node, cursor.kernel));
-    const seen = new Set<string>();
+    const listed = new Set<string>();
     const firings = all.filter(({ stage, step }) => {
       const key = `${stage.id} ${step}`;
-      if (seen.has(key)) return false;
-      seen.add(key);
+      if (listed.has(key)) return false;
+      listed.add(key);
       return true;
     });
     firings.sort((a, b) => a.stage.id - b.stage.id || a.step - b.step);
@@ -68,21 +68,21 @@ export class RewriteHistoryView implements View {
       nodes.length === 1
         ? index.callsOf(node, cursor.kernel).join(" → ")
         : callName(index.callsOf(node, cursor.kernel)[0] ?? "");
-    const made = [...new Set(nodes.map(callsOf))].filter((calls) => calls !== "");
+    const callNames = [...new Set(nodes.map(callsOf))].filter((calls) => calls !== "");
     const by =
-      made.length > 0
-        ? ` Made by ${made.slice(0, MOST_CALLS).join(", ")}${made.length > MOST_CALLS ? " and others" : ""}.`
+      callNames.length > 0
+        ? ` Made by ${callNames.slice(0, MOST_CALLS).join(", ")}${callNames.length > MOST_CALLS ? " and others" : ""}.`
         : "";
     const led = `: ${firings.length === 0 ? "no rewrite" : count(firings.length, "firing")}.${origin}${by}`;
     const head = h("p", { class: "note" }, h("b", {}, truncate(what, 80)), led);
     const rows = firings.map(({ stage, step, firing }) => {
       const { name } = firing.rule === null ? index.trace.transforms[stage.transform!] : index.trace.rules[firing.rule];
-      const here = stage.id === cursor.stage && step === cursor.step;
+      const isCurrent = stage.id === cursor.stage && step === cursor.step;
       const go = (): void =>
         this.store.go({ stage: stage.id, step, kernel: stage.kernel ?? cursor.kernel, graph: "uops" });
       return h(
         "button",
-        { type: "button", class: "event", "aria-current": here ? "step" : null, onclick: go },
+        { type: "button", class: "event", "aria-current": isCurrent ? "step" : null, onclick: go },
         h(
           "span",
           { class: "faint" },
@@ -102,10 +102,10 @@ export class RewriteHistoryView implements View {
   /** Returns the opts of the kernel that created the nodes; a click goes to the pass that applied them. */
   private listOpts(nodes: readonly number[]): Element[] {
     const { index, cursor } = this.store;
-    const found = madeBy(index, nodes, cursor.kernel);
-    if (found.length === 0) return [];
-    const stage = index.trace.stages.find((one) => one.opts.includes(found[0].opt));
-    const rows = found.map(({ opt, place, count: all }) =>
+    const opts = madeBy(index, nodes, cursor.kernel);
+    if (opts.length === 0) return [];
+    const stage = index.trace.stages.find((one) => one.opts.includes(opts[0].opt));
+    const rows = opts.map(({ opt, place, count: all }) =>
       h(
         "button",
         {

@@ -79,22 +79,24 @@ export class ShapeView implements View {
   /** Returns the stored response for the node, or for the node that it derives from. */
   private findRecorded(node: number | null): ShapeData {
     const shapes = new Map(this.store.responses.of("shape").map(([question, data]) => [question.node ?? -1, data]));
-    const known = [...shapes.keys()];
+    const recordedNodes = [...shapes.keys()];
     const origins =
       node === null
-        ? known
-        : [...this.store.index.ancestors(new Set([node]), this.store.cursor.kernel)].filter((id) => known.includes(id));
-    const found =
-      node !== null && known.includes(node)
+        ? recordedNodes
+        : [...this.store.index.ancestors(new Set([node]), this.store.cursor.kernel)].filter((id) =>
+            recordedNodes.includes(id),
+          );
+    const nearest =
+      node !== null && recordedNodes.includes(node)
         ? node
         : origins.sort((a, b) => shapes.get(b)!.steps.length - shapes.get(a)!.steps.length)[0];
-    if (found === undefined)
+    if (nearest === undefined)
       throw new Error(
-        known.length === 0
+        recordedNodes.length === 0
           ? "No tensor of this trace is a view of another one."
           : "The selected node is not a view. Select a RESHAPE, PERMUTE or PAD, or a LOAD of a view.",
       );
-    return shapes.get(found)!;
+    return shapes.get(nearest)!;
   }
 
   private refuse(message: string): void {
@@ -130,19 +132,19 @@ export class ShapeView implements View {
 
   /** Returns the movements so far; a click shows the shape at that step. */
   private makeWay(data: ShapeData): HTMLElement {
-    const told = data.steps.length - this.moves.length;
+    const ownFrom = data.steps.length - this.moves.length;
     const steps = data.steps.map((step, i) => {
       const name = i === 0 ? `${data.name} ` : `${step.op.toLowerCase()} ${step.arg} `;
-      const made = button(
+      const element = button(
         name,
         i === 0 ? "The first shape" : step.law,
         () => this.show(i),
-        i < told ? "step" : "step own",
+        i < ownFrom ? "step" : "step own",
       );
-      made.append(h("b", {}, sizesText(step.shape)));
-      made.dataset.focus = `step ${i}`;
-      made.setAttribute("aria-current", i === this.at ? "step" : "false");
-      return made;
+      element.append(h("b", {}, sizesText(step.shape)));
+      element.dataset.focus = `step ${i}`;
+      element.setAttribute("aria-current", i === this.at ? "step" : "false");
+      return element;
     });
     const undo =
       this.moves.length === 0
@@ -160,9 +162,9 @@ export class ShapeView implements View {
         h("code", {}, `view.panels.shape_of(${data.node}).permute(…)`),
       );
     const fitting = data.moves.filter(([, suggestion]) => suggestion !== "");
-    const known = new Map(fitting.map(([op, suggestion]) => [op, suggestion]));
-    if (!known.has(this.op)) this.op = fitting[0]?.[0] ?? "reshape";
-    this.arg = known.get(this.op) ?? "";
+    const suggestions = new Map(fitting.map(([op, suggestion]) => [op, suggestion]));
+    if (!suggestions.has(this.op)) this.op = fitting[0]?.[0] ?? "reshape";
+    this.arg = suggestions.get(this.op) ?? "";
     const input = h("input", {
       type: "text",
       value: this.arg,
@@ -180,14 +182,14 @@ export class ShapeView implements View {
         this.op = op;
         this.arg = input.value = suggestion;
         law.textContent = words;
-        for (const other of buttons) other.setAttribute("aria-pressed", String(other === made));
+        for (const other of buttons) other.setAttribute("aria-pressed", String(other === element));
       };
-      const made = button(op, `${words} (a double click applies it)`, choose);
-      made.addEventListener("dblclick", () => this.apply());
-      made.dataset.focus = op;
-      made.setAttribute("aria-pressed", String(op === this.op));
+      const element = button(op, `${words} (a double click applies it)`, choose);
+      element.addEventListener("dblclick", () => this.apply());
+      element.dataset.focus = op;
+      element.setAttribute("aria-pressed", String(op === this.op));
       if (op === this.op) law.textContent = words;
-      return made;
+      return element;
     });
     const apply = button("Apply", "Apply the movement (Enter)", () => this.apply());
     apply.dataset.focus = "apply";
@@ -356,7 +358,7 @@ export class ShapeView implements View {
       this.places.set(at, element);
       return element;
     });
-    const part =
+    const shownPart =
       stop - start < data.size
         ? ` · ${start} … ${stop - 1} of ${grouped(data.size)}`
         : ` · ${count(data.size, "place")}`;
@@ -389,7 +391,7 @@ export class ShapeView implements View {
       {
         class: "grid",
         role: "img",
-        "aria-label": `memory${part}: ${counts.size} offsets are read by the elements shown`,
+        "aria-label": `memory${shownPart}: ${counts.size} offsets are read by the elements shown`,
       },
       h("div", { class: "cells bare", style: `--width:${width}` }, ...boxes),
     );
@@ -397,7 +399,7 @@ export class ShapeView implements View {
     return h(
       "figure",
       {},
-      h("figcaption", {}, h("b", {}, data.name), h("span", { class: "faint" }, part)),
+      h("figcaption", {}, h("b", {}, data.name), h("span", { class: "faint" }, shownPart)),
       slider,
       grid,
       this.makeKey(data),
@@ -436,10 +438,10 @@ export class ShapeView implements View {
   // *** hover ***
 
   private pointAtElement(index: number[]): void {
-    const found = this.cells.findIndex(({ cell }) => cell.index.every((i, axis) => i === index[axis]));
-    this.active = found;
-    const { cell } = this.cells[found];
-    this.highlight(cell.offset, [found]);
+    const cellNumber = this.cells.findIndex(({ cell }) => cell.index.every((i, axis) => i === index[axis]));
+    this.active = cellNumber;
+    const { cell } = this.cells[cellNumber];
+    this.highlight(cell.offset, [cellNumber]);
     this.said.textContent =
       cell.offset === null
         ? `[${index.join(", ")}] is padding: no memory is read`

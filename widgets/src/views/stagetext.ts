@@ -38,16 +38,16 @@ export function listHistory(store: Store): HTMLElement[] {
   if (chosen === null)
     return [h("p", { class: "note" }, "Choose a line of a text: the lines that it came from are listed here.")];
   const { trace } = store.index;
-  const found = findLineHistory(trace, chosen);
+  const history = findLineHistory(trace, chosen);
   const { id, language, lines } = trace.stage_texts[chosen.text];
   const head = h(
     "p",
     { class: "note" },
     h("b", {}, truncate(lines[chosen.line].text.trim(), 80)),
     `: ${languageIn(trace, language)}, line ${chosen.line + 1}. `,
-    found.length === 1 ? "No earlier line led here." : `${count(found.length - 1, "earlier line")} led here.`,
+    history.length === 1 ? "No earlier line led here." : `${count(history.length - 1, "earlier line")} led here.`,
   );
-  const rows = found.map((place) => {
+  const rows = history.map((place) => {
     const text = trace.stage_texts[place.text];
     const isLast = place.text === id;
     return h(
@@ -161,17 +161,17 @@ class StageTextView implements View {
         this.draw();
       }),
     );
-    const whole = button(
+    const wholeButton = button(
       "whole text",
       "Show the equal lines, too",
       () => {
         this.isWhole = !this.isWhole;
         this.diff.whole(this.isWhole);
-        whole.setAttribute("aria-pressed", String(this.isWhole));
+        wholeButton.setAttribute("aria-pressed", String(this.isWhole));
       },
       "quiet",
     );
-    whole.setAttribute("aria-pressed", String(this.isWhole));
+    wholeButton.setAttribute("aria-pressed", String(this.isWhole));
     const says = `${languageIn(trace, text.language)}, ${count(text.lines.length, "line")}`;
     replaceChildren(
       this.bar,
@@ -181,7 +181,7 @@ class StageTextView implements View {
       this.finder.status,
       this.finder.input,
       trace.rules.length > 0 ? null : this.history, // otherwise the panel lists firings there
-      isSame ? whole : null,
+      isSame ? wholeButton : null,
     );
     this.nameHistory();
     this.diff.show({ before: isSame ? before.lines : null, after: text.lines, language: text.language });

@@ -170,12 +170,12 @@ export class StepperView implements View {
     });
   }
 
-  private seek(found: (step: Step) => boolean): void {
+  private seek(matches: (step: Step) => boolean): void {
     const { stage } = this;
     if (stage === null) return;
     const from = this.store.cursor.step;
     const order = [...stage.steps.keys()].map((i) => (i + from) % stage.steps.length);
-    const next = order.find((i) => stage.steps[i].rule !== null && found(stage.steps[i]) && i + 1 !== from);
+    const next = order.find((i) => stage.steps[i].rule !== null && matches(stage.steps[i]) && i + 1 !== from);
     if (next !== undefined) this.goTo(next + 1);
   }
 

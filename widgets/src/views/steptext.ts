@@ -17,7 +17,7 @@ export function ruleText(store: Store, rule: RuleInfo, stage: Stage, step: Step)
   const firings = stage.steps.filter((other) => other.rule === rule.id).length;
   const next = stage.steps[cursor.step];
   const took = (next?.at_us ?? stage.elapsed_us) - step.at_us;
-  const place = rule.file === "" ? "" : `${rule.file}:${rule.line} · `;
+  const position = rule.file === "" ? "" : `${rule.file}:${rule.line} · `;
   const nth = stage.steps.slice(0, cursor.step).filter((other) => other.rule === rule.id).length;
   return [
     h("h5", {}, rule.name),
@@ -27,7 +27,7 @@ export function ruleText(store: Store, rule: RuleInfo, stage: Stage, step: Step)
     h(
       "p",
       { class: "place" },
-      ...addBreaks(place),
+      ...addBreaks(position),
       `firing ${nth} of ${firings} here · ${duration(Math.max(0, took))} to the next step`,
     ),
     rule.text === "" ? null : codeBlock(rule.text),
@@ -46,15 +46,15 @@ export function transformText(index: TraceIndex, stage: Stage): Detail {
       ? `${before.size} → ${count(after.size, "node")}: ${added} added, ${removed} removed`
       : count(after.size, "node");
   const did = index.changed(stage) ? nodes : "no change here";
-  const place = transform.file === "" ? "" : `${transform.file}:${transform.line}`;
-  const time = stage.elapsed_us > 0 || place !== "" ? duration(stage.elapsed_us) : "";
+  const position = transform.file === "" ? "" : `${transform.file}:${transform.line}`;
+  const time = stage.elapsed_us > 0 || position !== "" ? duration(stage.elapsed_us) : "";
   return [
     h("h5", {}, transform.name),
     h("p", {}, h("span", { class: "tag d-keep" }, "transform"), " of the whole graph, in one step"),
     ...paragraphs(transform.law).map(({ text, formula }) =>
       formula ? h("div", { class: "law" }, text) : h("p", {}, text),
     ),
-    h("p", { class: "place" }, ...addBreaks([place, did, time].filter((part) => part !== "").join(" · "))),
+    h("p", { class: "place" }, ...addBreaks([position, did, time].filter((part) => part !== "").join(" · "))),
     transform.text === "" ? null : codeBlock(transform.text),
   ];
 }

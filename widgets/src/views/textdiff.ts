@@ -77,9 +77,9 @@ export class TextDiffView implements View {
   }
 
   /** Marks one line as selected. `isShown`: whether to open its fold and scroll to it. */
-  caret(side: Side, place: number, isShown = false): void {
-    const isIt = (row: Row): boolean => row.side === side && row.place === place;
-    if (isShown && !this.rows.some(isIt)) this.open(side, place);
+  caret(side: Side, line: number, isShown = false): void {
+    const isIt = (row: Row): boolean => row.side === side && row.place === line;
+    if (isShown && !this.rows.some(isIt)) this.open(side, line);
     for (const row of this.rows) row.element.classList.toggle("caret", isIt(row));
     if (!isShown) return;
     const element = this.rows.find(isIt)?.element;
@@ -95,8 +95,8 @@ export class TextDiffView implements View {
   }
 
   /** Opens the fold that contains a line. */
-  private open(side: Side, place: number): void {
-    for (const [element, hidden] of this.folds) if (hidden.some((row) => row[side] === place)) element.click();
+  private open(side: Side, line: number): void {
+    for (const [element, hidden] of this.folds) if (hidden.some((row) => row[side] === line)) element.click();
   }
 
   show(texts: DiffTexts): void {
@@ -131,18 +131,18 @@ export class TextDiffView implements View {
 
   private fold(hidden: readonly DiffRow[]): HTMLElement {
     const says = `${hidden.length} equal lines`;
-    const made: HTMLElement = button(
+    const foldButton: HTMLElement = button(
       `⋯ ${says}`,
       `Show ${says}`,
       () => {
-        this.folds.delete(made);
-        made.replaceWith(...hidden.map((row) => this.makeRow(row)));
+        this.folds.delete(foldButton);
+        foldButton.replaceWith(...hidden.map((row) => this.makeRow(row)));
         this.mark();
       },
       "quiet fold",
     );
-    this.folds.set(made, hidden);
-    return made;
+    this.folds.set(foldButton, hidden);
+    return foldButton;
   }
 
   private makeRow({ before, after, same }: DiffRow): HTMLElement {

@@ -142,7 +142,7 @@ export class ThroughputView implements View {
   }
 
   private makeTable({ instructions, ports }: ThroughputData): HTMLElement {
-    const most = Math.max(...ports.map(([, cycles]) => cycles), LEAST_SHOWN);
+    const busiest = Math.max(...ports.map(([, cycles]) => cycles), LEAST_SHOWN);
     const largest = Math.max(...instructions.flatMap(([, , , used]) => used.map(([, cycles]) => cycles)), LEAST_SHOWN);
     const head = ports.map(([name, cycles]) =>
       h(
@@ -175,7 +175,7 @@ export class ThroughputView implements View {
       );
     });
     const sums = ports.map(([, cycles]) =>
-      h("td", { class: cycles > 0.95 * most ? "num strong" : "num" }, cycles.toFixed(2)),
+      h("td", { class: cycles > 0.95 * busiest ? "num strong" : "num" }, cycles.toFixed(2)),
     );
     const uops = instructions.reduce((sum, [, count]) => sum + count, 0);
     return h(
@@ -232,7 +232,7 @@ function drawBounds(found: ThroughputData): HTMLElement[] {
       cycles,
     ],
   ];
-  const most = Math.max(
+  const largest = Math.max(
     ...rows.map(([, , , value]) => value),
     LEAST_SHOWN,
     Math.min(measured ?? 0, MOST_BEYOND * cycles),
@@ -241,7 +241,7 @@ function drawBounds(found: ThroughputData): HTMLElement[] {
     rows.push([
       "measured",
       "measured",
-      measured > most
+      measured > largest
         ? "measured over the whole kernel, not this loop alone; exceeds the scale"
         : "measured over a run",
       measured,
@@ -254,7 +254,10 @@ function drawBounds(found: ThroughputData): HTMLElement[] {
       h(
         "span",
         { class: "meter" },
-        h("span", { class: `level-${key.replace(" ", "-")}`, style: `width:${Math.min(100, (100 * value) / most)}%` }),
+        h("span", {
+          class: `level-${key.replace(" ", "-")}`,
+          style: `width:${Math.min(100, (100 * value) / largest)}%`,
+        }),
       ),
       h("span", { class: "num" }, value.toFixed(2)),
       h("span", { class: "words" }, words, key === bound ? h("b", {}, " · the bottleneck") : null),

@@ -158,7 +158,7 @@ export class TimelineView implements View {
   /** Draws the bars of a row; stages too short to be visible are one path per color. */
   private drawBars(spans: readonly Span[], top: number): SVGElement[] {
     const slivers = new Map<string, Set<string>>();
-    const found: SVGElement[] = [];
+    const elements: SVGElement[] = [];
     for (const span of spans) {
       const [left, right] = [
         Math.max(this.xOf(span.started_us), this.label),
@@ -170,19 +170,20 @@ export class TimelineView implements View {
       if (span.stage !== null && right - left < SLIVER) {
         const marks = slivers.get(cls) ?? new Set();
         slivers.set(cls, marks.add(`M${Math.round(left) + 0.5} ${y}v${ROW - 2}`));
-      } else found.push(this.drawSpan(span, left, Math.max(right - left, span.stage === null ? LEAST_RUN : 1), y, cls));
+      } else
+        elements.push(this.drawSpan(span, left, Math.max(right - left, span.stage === null ? LEAST_RUN : 1), y, cls));
     }
     return [
       ...[...slivers].map(([cls, marks]) => s("path", { class: `sliver ${cls}`, d: [...marks].join("") })),
-      ...found,
+      ...elements,
     ];
   }
 
   private drawSpan(span: Span, left: number, width: number, y: number, cls: string): SVGElement {
     const { index } = this.store;
     const words = spanWords(span).find((text) => width > text.length * CHARACTER + 6);
-    const of = span.kernel === null ? "" : kernelTitle(index.trace, span.kernel);
-    const what = span.stage === null ? `${of}: median` : [of, span.name].filter(Boolean).join(": ");
+    const kernelText = span.kernel === null ? "" : kernelTitle(index.trace, span.kernel);
+    const what = span.stage === null ? `${kernelText}: median` : [kernelText, span.name].filter(Boolean).join(": ");
     const says = `${what}, ${duration(span.elapsed_us)} from ${duration(span.started_us)} on`;
     const attributes = {
       class: `span ${cls}`,
@@ -201,14 +202,14 @@ export class TimelineView implements View {
 
   private drawMemory(top: number): SVGElement[] {
     const { memory } = this.figure;
-    const most = Math.max(0, ...memory.map(([, live]) => live));
+    const peak = Math.max(0, ...memory.map(([, live]) => live));
     const bottom = top + MEMORY;
     const name = this.name("memory", top);
-    const says = s("text", { class: "row-name", x: 8, y: top + 26 }, most === 0 ? "none" : `≤ ${bytes(most)}`);
-    if (most === 0) return [name, says];
+    const says = s("text", { class: "row-name", x: 8, y: top + 26 }, peak === 0 ? "none" : `≤ ${bytes(peak)}`);
+    if (peak === 0) return [name, says];
     const clamp = (us: number): string => Math.min(Math.max(this.xOf(us), this.label), this.width - 8).toFixed(1);
     const path = memory
-      .map(([us, live]) => `H${clamp(us)}V${(bottom - (live / most) * (MEMORY - 4)).toFixed(1)}`)
+      .map(([us, live]) => `H${clamp(us)}V${(bottom - (live / peak) * (MEMORY - 4)).toFixed(1)}`)
       .join("");
     return [
       name,
@@ -253,15 +254,15 @@ export class TimelineView implements View {
   private drawTicks(bottom: number): SVGElement[] {
     const length = this.to - this.from;
     const step = chooseTickStep(length, Math.max(2, Math.floor((this.width - this.label) / 110)));
-    const found: SVGElement[] = [];
+    const elements: SVGElement[] = [];
     for (let at = Math.ceil(this.from / step) * step; at <= this.to; at += step) {
       const x = this.xOf(at);
-      found.push(
+      elements.push(
         s("path", { class: "grid", d: `M${x} 2V${bottom + 3}` }),
         s("text", { x, y: bottom + 15, "text-anchor": x > this.width - 24 ? "end" : "middle" }, tickWords(at, step)),
       );
     }
-    return found;
+    return elements;
   }
 
   private mark(): void {

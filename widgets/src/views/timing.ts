@@ -24,13 +24,13 @@ export class TimingView implements View {
 
   /** Returns the verdict on the selected kernel, else on the program. */
   private makeVerdict(): HTMLElement | null {
-    const found = verdictsOf(this.store, () => this.draw());
+    const verdicts = verdictsOf(this.store, () => this.draw());
     const { kernel } = this.store.cursor;
-    const one = (kernel === null ? undefined : verdictOn(found, kernel)) ?? found?.whole ?? undefined;
-    if (one !== undefined) {
-      const card = verdictCard(this.store, one);
+    const verdict = (kernel === null ? undefined : verdictOn(verdicts, kernel)) ?? verdicts?.whole ?? undefined;
+    if (verdict !== undefined) {
+      const card = verdictCard(this.store, verdict);
       const { kernels } = this.store.index.trace;
-      const subject = one.kernel === null || one.kernel === undefined ? undefined : kernels[one.kernel];
+      const subject = verdict.kernel === null || verdict.kernel === undefined ? undefined : kernels[verdict.kernel];
       if (subject !== undefined && kernels.length > 1) card.prepend(h("p", { class: "subject" }, kernelLabel(subject)));
       return card;
     }

@@ -27,9 +27,14 @@ export function makeQuestionCard(
   const choices = stop.choices.map((choice, i) => {
     const verdict = isOpen ? "" : i === stop.answer ? "right" : i === guess ? "wrong" : "other";
     const sign = verdict === "right" ? "✓ " : verdict === "wrong" ? "✗ " : "";
-    const one = button(`${sign}${choice}`, isOpen ? `Guess: ${choice}` : choice, () => take(i), `choice ${verdict}`);
-    one.disabled = !isOpen;
-    return one;
+    const element = button(
+      `${sign}${choice}`,
+      isOpen ? `Guess: ${choice}` : choice,
+      () => take(i),
+      `choice ${verdict}`,
+    );
+    element.disabled = !isOpen;
+    return element;
   });
   const said = guess === stop.answer ? "Right. " : "Not quite. ";
   const shows =

@@ -20,11 +20,11 @@ export function makeCounterexample(
   before: string,
   after: string,
 ): HTMLElement {
-  const given = inputs.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]);
+  const inputRows = inputs.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]);
   return h(
     "dl",
     { class: "values rules-values", "aria-label": "Counterexample" },
-    ...given,
+    ...inputRows,
     h("dt", {}, "before"),
     h("dd", {}, before),
     h("dt", {}, "after"),
@@ -40,42 +40,42 @@ export function listWrongSteps({ trace }: TraceIndex, stage: Stage): number[] {
 /** Returns the verdict on the firing of `step`, or a button that requests it; null if it is unavailable. */
 export function verdictOf(store: Store, stage: Stage, step: number): HTMLElement | null {
   const { trace } = store.index;
-  const known = asked.get(trace)?.get(`${stage.id} ${step}`);
-  const told = trace.checks.find((one) => one.stage === stage.id && one.step === step) ?? known;
-  const place = h("div", { class: "firing-check", role: "status" });
-  if (told !== undefined) say(place, told);
+  const response = asked.get(trace)?.get(`${stage.id} ${step}`);
+  const storedCheck = trace.checks.find((one) => one.stage === stage.id && one.step === step) ?? response;
+  const element = h("div", { class: "firing-check", role: "status" });
+  if (storedCheck !== undefined) say(element, storedCheck);
   else if (store.ask !== null)
-    place.append(
+    element.append(
       button(
         "check it",
         "Computes both sides for many values, and compares the results",
-        () => void check(store, stage, step, place),
+        () => void check(store, stage, step, element),
       ),
     );
   else return null;
-  return place;
+  return element;
 }
 
-function say(place: HTMLElement, { verdict, says, inputs, was, has_become: now }: Said): void {
+function say(element: HTMLElement, { verdict, says, inputs, was, has_become: now }: Said): void {
   const isShown = verdict === "differs" && was !== "";
   replaceChildren(
-    place,
+    element,
     h("p", {}, makeVerdictTag(verdict), isShown ? " here the two differ:" : ` ${says}`),
     isShown ? makeCounterexample(inputs, was, now) : null,
   );
-  place.dataset.verdict = verdict;
+  element.dataset.verdict = verdict;
 }
 
-async function check(store: Store, stage: Stage, step: number, place: HTMLElement): Promise<void> {
-  replaceChildren(place, h("p", { class: "faint" }, "computing both sides …"));
+async function check(store: Store, stage: Stage, step: number, element: HTMLElement): Promise<void> {
+  replaceChildren(element, h("p", { class: "faint" }, "computing both sides …"));
   try {
-    const found = await store.ask!({ ask: "check", stage: stage.id, step });
-    const told = { ...found, verdict: found.status };
+    const verdict = await store.ask!({ ask: "check", stage: stage.id, step });
+    const said = { ...verdict, verdict: verdict.status };
     const { trace } = store.index;
     if (!asked.has(trace)) asked.set(trace, new Map());
-    asked.get(trace)!.set(`${stage.id} ${step}`, told);
-    say(place, told);
+    asked.get(trace)!.set(`${stage.id} ${step}`, said);
+    say(element, said);
   } catch (error) {
-    replaceChildren(place, h("p", { role: "alert" }, error instanceof Error ? error.message : String(error)));
+    replaceChildren(element, h("p", { role: "alert" }, error instanceof Error ? error.message : String(error)));
   }
 }

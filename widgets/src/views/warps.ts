@@ -175,9 +175,9 @@ export class WarpsView implements View {
   }
 
   /** Returns the UOps of a line of the listing. */
-  private findNodes(place: number): number[] {
+  private findNodes(line: number): number[] {
     const listed = this.store.index.programsOf(this.kernel).find(({ language }) => language === "uops");
-    return listed?.lines[place]?.nodes ?? [];
+    return listed?.lines[line]?.nodes ?? [];
   }
 
   /** Highlights the selection of other views. */
@@ -203,18 +203,18 @@ export class WarpsView implements View {
   }
 
   private drawDetail(): void {
-    const place = this.element.querySelector(".lanes");
+    const container = this.element.querySelector(".lanes");
     const one = this.groups[this.chosen]?.[0];
-    if (place === null) return;
-    if (one === undefined) return replaceChildren(place, h("p", { class: "note" }, "No load and no store."));
+    if (container === null) return;
+    if (one === undefined) return replaceChildren(container, h("p", { class: "note" }, "No load and no store."));
     const what = `${one.stored ? "Stores to" : "Loads from"} ${one.buffer}, ${count(one.nbytes, "byte")} a lane`;
-    const told =
+    const details =
       one.space === "shared" || one.lanes.length === 0
         ? ""
         : ` · ${count(one.segments, "segment")} in ${count(one.lines, "line")} of ${LINE} bytes`;
     replaceChildren(
-      place,
-      h("h6", {}, `${what}${told}`),
+      container,
+      h("h6", {}, `${what}${details}`),
       one.lanes.length === 0
         ? h("p", { class: "note" }, one.says)
         : one.space === "shared"
@@ -233,12 +233,12 @@ const HEADS = [
 ];
 
 function groupAlike(accesses: WarpAccessData[]): WarpAccessData[][] {
-  const found = new Map<string, WarpAccessData[]>();
+  const groups = new Map<string, WarpAccessData[]>();
   for (const one of accesses) {
     const key = JSON.stringify([one.stored, one.buffer, one.loops, one.mean, one.least, one.degree, one.says]);
-    found.set(key, [...(found.get(key) ?? []), one]);
+    groups.set(key, [...(groups.get(key) ?? []), one]);
   }
-  return [...found.values()];
+  return [...groups.values()];
 }
 
 function formatRounded(count: number): string {
@@ -246,10 +246,10 @@ function formatRounded(count: number): string {
 }
 
 /** Returns the rating of an access (good, acceptable or bad), which a word accompanies. */
-function rateAccess(one: WarpAccessData): string {
-  if (one.degree > 1) return one.degree > 4 ? "bad" : "worth";
-  if (one.requests === 0 || one.space === "shared" || one.mean <= one.least) return "good";
-  return one.mean > 2 * one.least ? "bad" : "worth";
+function rateAccess(access: WarpAccessData): string {
+  if (access.degree > 1) return access.degree > 4 ? "bad" : "worth";
+  if (access.requests === 0 || access.space === "shared" || access.mean <= access.least) return "good";
+  return access.mean > 2 * access.least ? "bad" : "worth";
 }
 
 function makeMeter(share: number): HTMLElement {
@@ -324,13 +324,13 @@ function drawOccupancy({ occupancy, why, shared_bytes }: GPUData): HTMLElement {
   if (occupancy === null)
     return h("section", { class: "held" }, h("p", { class: "note" }, `${why[0].toUpperCase()}${why.slice(1)}.`));
   const { share, limits, limit, registers, known, groups, advice } = occupancy;
-  const most = Math.max(...limits.map(([, , , allowed]) => allowed));
+  const largest = Math.max(...limits.map(([, , , allowed]) => allowed));
   const rows = limits.map(([name, need, have, allowed]) =>
     h(
       "div",
       { class: `bound ${name === limit ? "binds" : ""}`.trim(), "data-bound": name },
       h("span", { class: "name" }, name),
-      h("span", { class: "meter" }, h("span", { style: `width:${(100 * allowed) / most}%` })),
+      h("span", { class: "meter" }, h("span", { style: `width:${(100 * allowed) / largest}%` })),
       h("span", { class: "num" }, grouped(allowed)),
       h(
         "span",
@@ -373,14 +373,14 @@ function drawSegments({ lanes, nbytes, says }: WarpAccessData): HTMLElement {
     .slice(0, MOST_SEGMENTS);
   const wide = Math.min(150, (width - 2) / Math.max(1, touched.length));
   const left = (width - wide * touched.length) / 2;
-  const place = new Map(touched.map((segment, i) => [segment, left + i * wide]));
+  const segmentX = new Map(touched.map((segment, i) => [segment, left + i * wide]));
   const x = (at: number): number =>
-    (place.get(Math.floor(at / SEGMENT)) ?? 0) + 1 + ((at % SEGMENT) / SEGMENT) * (wide - 2);
+    (segmentX.get(Math.floor(at / SEGMENT)) ?? 0) + 1 + ((at % SEGMENT) / SEGMENT) * (wide - 2);
   const y = tall + gap;
   const boxes = touched.map((segment) =>
     s(
       "rect",
-      { class: "segment", x: place.get(segment)! + 0.5, y, width: wide - 1, height: low },
+      { class: "segment", x: segmentX.get(segment)! + 0.5, y, width: wide - 1, height: low },
       s("title", {}, `bytes ${segment * SEGMENT} to ${segment * SEGMENT + SEGMENT - 1}`),
     ),
   );
@@ -400,7 +400,7 @@ function drawSegments({ lanes, nbytes, says }: WarpAccessData): HTMLElement {
       ? [
           s(
             "text",
-            { x: place.get(segment)! + 1, y: y + low + 13 },
+            { x: segmentX.get(segment)! + 1, y: y + low + 13 },
             `+${grouped(segment * SEGMENT - touched[0] * SEGMENT)}`,
           ),
         ]
@@ -421,13 +421,13 @@ function drawSegments({ lanes, nbytes, says }: WarpAccessData): HTMLElement {
 function drawBanks({ lanes, banks, degree, says }: WarpAccessData): HTMLElement {
   const { width, lanes: tall, gap } = PICTURE;
   const each = width / BANKS;
-  const most = Math.min(8, degree);
+  const rows = Math.min(8, degree);
   const y = tall + gap;
   const boxes = banks.flatMap((words, bank) => {
-    const shown = Math.min(words, most);
+    const shown = Math.min(words, rows);
     const frame = s(
       "rect",
-      { class: "segment", x: bank * each + 1, y, width: each - 2, height: 12 * most + 2 },
+      { class: "segment", x: bank * each + 1, y, width: each - 2, height: 12 * rows + 2 },
       s("title", {}, `bank ${bank}: ${count(words, "word")}`),
     );
     return [
@@ -444,16 +444,16 @@ function drawBanks({ lanes, banks, degree, says }: WarpAccessData): HTMLElement 
     ];
   });
   const labels = banks.flatMap((words, bank) =>
-    words > most
-      ? [s("text", { x: (bank + 0.5) * each, y: y + 12 * most + 14, "text-anchor": "middle" }, `× ${words}`)]
+    words > rows
+      ? [s("text", { x: (bank + 0.5) * each, y: y + 12 * rows + 14, "text-anchor": "middle" }, `× ${words}`)]
       : bank % 8 === 0
-        ? [s("text", { x: bank * each + 2, y: y + 12 * most + 14 }, `bank ${bank}`)]
+        ? [s("text", { x: bank * each + 2, y: y + 12 * rows + 14 }, `bank ${bank}`)]
         : [],
   );
   return drawLanes(
     lanes,
     says,
-    y + 12 * most + 20,
+    y + 12 * rows + 20,
     (at) => [((Math.floor(at / 4) % BANKS) + 0.5) * each, y],
     boxes,
     [],

@@ -77,16 +77,16 @@ export class WhyView implements View {
     const { store } = this;
     const { trace } = store.index;
     const result = resultOf(store);
-    const made = findLastMade(store);
-    const of = store.cursor.kernel ?? 0;
-    const owner = trace.kernels[of]?.same_as ?? of;
+    const node = findLastMade(store);
+    const kernelNumber = store.cursor.kernel ?? 0;
+    const owner = trace.kernels[kernelNumber]?.same_as ?? kernelNumber;
     const opts = trace.stages.find(({ kernel, choices }) => kernel === owner && choices.length > 0);
-    const firing = trace.stages.findLast(({ steps }) => steps.some(({ after }) => after === made));
+    const firing = trace.stages.findLast(({ steps }) => steps.some(({ after }) => after === node));
     const showOpts = (): void => store.go({ stage: opts!.id, step: 0, graph: "uops", place: "passes" });
     const showRules = (): void => {
-      const step = firing!.steps.findLastIndex(({ after }) => after === made) + 1;
+      const step = firing!.steps.findLastIndex(({ after }) => after === node) + 1;
       store.go({ stage: firing!.id, step, graph: "uops", place: "passes" });
-      store.select([made!]);
+      store.select([node!]);
     };
     const isStored = result !== undefined && store.index.decisionOf.get(result)?.decision === "realize";
     const name = isStored ? store.index.node(result).name || truncate(nodeText(store.index.node(result)), 40) : "";
@@ -107,7 +107,7 @@ export class WhyView implements View {
         opts === undefined
           ? null
           : button(`Why does kernel ${owner} have these opts?`, "Shows each opt with its reason", showOpts),
-        made === undefined || firing === undefined
+        node === undefined || firing === undefined
           ? null
           : button("Which rules fired on a node, and what stopped the others?", "Selects a node of a pass", showRules),
       ),
@@ -157,9 +157,9 @@ export class WhyView implements View {
   }
 
   private async requestKernels(ask: Ask, a: number, b: number, key: string): Promise<void> {
-    const found = await ask({ ask: "why kernels", a, b }).catch(() => null);
-    if (found !== null && key === this.asked)
-      this.body.prepend(h("p", { class: "note", role: "status" }, `${found.text}.`));
+    const response = await ask({ ask: "why kernels", a, b }).catch(() => null);
+    if (response !== null && key === this.asked)
+      this.body.prepend(h("p", { class: "note", role: "status" }, `${response.text}.`));
   }
 
   /** Returns the firings of a pass that replaced or produced a node. */
@@ -178,8 +178,8 @@ export class WhyView implements View {
     this.show(recorded, h("p", { class: "note", role: "status" }, "waiting for Python …"));
     try {
       const { node, stage, step } = recorded;
-      const found = await ask({ ask: "why", node, stage, step });
-      if (key === this.asked) this.show(found, null);
+      const response = await ask({ ask: "why", node, stage, step });
+      if (key === this.asked) this.show(response, null);
     } catch (error) {
       if (key === this.asked)
         this.show(
@@ -268,41 +268,41 @@ export class WhyView implements View {
     );
   }
 
-  private makeAttempt(one: RuleAttempt): Element {
-    const { mismatch, at } = one;
-    const here =
+  private makeAttempt(attempt: RuleAttempt): Element {
+    const { mismatch, at } = attempt;
+    const bindings =
       at === null || this.store.selected.has(at)
         ? null
         : button("show it", "Select the node at which the match stopped", () => this.store.select([at]), "quiet");
     const picture = h("div");
     const draw = (event: Event): void => {
-      if (!(event.target as HTMLDetailsElement).open || picture.childElementCount > 0 || one.pattern.length === 0)
+      if (!(event.target as HTMLDetailsElement).open || picture.childElementCount > 0 || attempt.pattern.length === 0)
         return;
-      picture.append(drawPattern(one.pattern, (node) => this.store.select([node])));
+      picture.append(drawPattern(attempt.pattern, (node) => this.store.select([node])));
     };
     return h(
       "details",
-      { class: `tried ${one.verdict}`, ontoggle: draw },
+      { class: `tried ${attempt.verdict}`, ontoggle: draw },
       h(
         "summary",
         {},
-        h("b", {}, one.rule),
-        ...(mismatch === null ? describeFiring(one) : describeMismatch(one, mismatch)),
+        h("b", {}, attempt.rule),
+        ...(mismatch === null ? describeFiring(attempt) : describeMismatch(attempt, mismatch)),
       ),
       h(
         "div",
         { class: "more" },
         picture,
         ...(mismatch?.places ?? []).map(place),
-        ...makeValues("Names in the rule’s pattern, and the nodes that they match here:", one.bound),
+        ...makeValues("Names in the rule’s pattern, and the nodes that they match here:", attempt.bound),
         h("p", {}, "The rule:"),
-        h("div", { class: "law" }, one.law),
-        ...paragraphs(one.doc).map(({ text, formula }) =>
+        h("div", { class: "law" }, attempt.law),
+        ...paragraphs(attempt.doc).map(({ text, formula }) =>
           formula ? h("div", { class: "law" }, text) : h("p", {}, text),
         ),
-        here,
-        h("p", { class: "place" }, `The rule is defined in ${one.file}:${one.line}`),
-        one.text === "" ? null : codeBlock(one.text),
+        bindings,
+        h("p", { class: "place" }, `The rule is defined in ${attempt.file}:${attempt.line}`),
+        attempt.text === "" ? null : codeBlock(attempt.text),
       ),
     );
   }
