@@ -161,6 +161,7 @@ def _write_shapes() -> str:
 
 
 def _shape(hint: typing.Any) -> typing.Any:
+    """Returns the constraint of a type as data for `valid.ts`."""
     kind, constraint = constraint_of(hint)
     match constraint:
         case Id():
@@ -190,6 +191,7 @@ def _write_doc(cls: type) -> str:
 
 
 def _write_type(hint: typing.Any, label: str) -> str:
+    """Returns a Python type as TypeScript. `label` names the field in error messages."""
     if hint in _SCALARS:
         return _SCALARS[hint]
     if hint is typing.Any:
@@ -239,6 +241,7 @@ def _write_object(data: typing.Any) -> str:
 
 
 def _write_panel_rows() -> str:
+    """Returns the TypeScript module with the tables of panels."""
     groups = {
         group.name: {
             "title": group.title,

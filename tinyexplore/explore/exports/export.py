@@ -115,6 +115,7 @@ def empty_view_text(trace: Trace) -> str:
 
 
 def _write_text_page(trace: Trace, line: str) -> str:
+    """Returns a page without scripts that has one line about the trace."""
     title = escape(trace.title or "tinyexplore")
     page = f"""<!doctype html>
 <html lang="en">
@@ -244,6 +245,7 @@ def _write_texts(trace: Trace) -> str:
 
 
 def _write_kernel_table(trace: Trace) -> str:
+    """Writes the table of kernels for a page without scripts."""
     if not trace.kernels:
         return ""
     medians = {run.kernel: run for run in trace.runs}

@@ -142,6 +142,7 @@ def _read_folder(folder: Path, limits: DumpLimits) -> dict[str, str]:
 
 
 def _read_bundle(data: Any, limits: DumpLimits) -> Dump:
+    """Returns the dump in a bundle, which is checked against the limits."""
     texts = [data.get(name, "") for name in ("compiler", "version", "title")]
     tables = [data.get(name, {}) for name in ("files", "facts")]
     is_of_texts = all(isinstance(text, str) for text in texts) and all(

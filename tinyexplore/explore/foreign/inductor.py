@@ -285,6 +285,7 @@ def read_fx(lines: Sequence[str], prefix: str) -> Iterator[Operation]:
 
 
 def _read_assignment(line: str, match: re.Match[str], location: Place | None, prefix: str) -> Operation:
+    """Reads one statement of generated code or of an FX graph as an operation."""
     name, dtype, sizes, value = match.groups()
     value = value.partition(";  ")[0]
     call = _CALL.match(value)

@@ -220,6 +220,7 @@ def read_hlo(text: str) -> Iterable[Operation]:
 def _read_instruction(
     line: str, match: re.Match[str], computation: str, roots: dict[str, str], frames: dict[str, Place]
 ) -> Operation:
+    """Reads one instruction of HLO as an operation."""
     operands, _, attributes = match["rest"].partition(")")
     values = tuple(re.findall(r"%([\w.\-]+)", operands))
     called = tuple(roots[name] for name in _CALLED.findall(attributes) if name in roots)

@@ -125,6 +125,7 @@ def assembly(text: str) -> list[Operation]:
 
 
 def _yield_assembly_lines(text: str, files: dict[str, str]) -> Iterator[Operation]:
+    """Yields the lines of an assembly listing, each with the position in its last `.loc` directive."""
     location: Place | None = None
     user: dict[tuple[str, str], tuple[str, str]] = {}  # position in a library → the position of the inlined call
     for line in text.splitlines():

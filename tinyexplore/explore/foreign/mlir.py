@@ -163,6 +163,7 @@ def sections(text: str) -> Iterator[Section]:
 
 
 def _read_header(line: str) -> Section:
+    """Reads the header of a dump: the pass, and whether the dump is before or after it."""
     if fired := _FIRED.match(line):
         rule = (fired["file"], int(fired["line"]), fired["text"] or fired["name"])
         return Section("Pattern", fired["name"], fired["text"] or "", "", rule)
@@ -223,6 +224,7 @@ def _use_call_place(operation: Operation, called_at: dict[str, Place]) -> Operat
 
 
 def _read_operation(line: str, location: Place | None, region: tuple[str, ...]) -> Operation:
+    """Reads one line of MLIR as an operation."""
     if block := _BLOCK.match(line):
         arguments = tuple(_VALUE.findall(block[2] or ""))
         return Operation(line, "block", arguments, (), arg=block[1], place=location, group="control", region=region)

@@ -62,6 +62,7 @@ def try_interpreted(text: Text, captured: CapturedKernel | None) -> EditResult:
 
 
 def _try_edit(subject: EditSubject, text: Text) -> EditResult:
+    """Compiles an edited program for the interpreter, runs it, and compares and times its results."""
     began = time.perf_counter()
     try:
         spec = render_stage("uops", text.device, text.name, text.uops)

@@ -91,6 +91,8 @@ def _make_formatters(shell: InteractiveShell) -> dict[str, Any]:
 
 
 def _make_explore_magic(shell: InteractiveShell) -> Callable[[str, str], Any]:
+    """Returns the function of the magic %%explore for a shell."""
+
     def explore(line: str, cell: str) -> Any:
         """Runs the cell inside a capture and shows the capture."""
         __tracebackhide__ = True  # hides this frame in tracebacks

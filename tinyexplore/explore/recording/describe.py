@@ -140,6 +140,7 @@ def _write_uop_label(uop: UOp) -> str:
 
 
 def _write_uop_detail(uop: UOp, printer: Printer) -> str:
+    """Returns the operands and the argument of a UOp as text."""
     src = uop.src
     match uop.op:
         case Ops.CONST:
@@ -299,6 +300,7 @@ def _name_missing(uop: UOp) -> str:
 
 
 def _write_uop_line(uop: UOp, names: dict[UOp, str]) -> str:
+    """Returns the line of a UOp in the linear program, without its number and indent."""
     sources = [names[src] if src in names else _name_missing(src) for src in uop.src]
     kind = dtype_text(uop.dtype)
     match uop.op:

@@ -36,6 +36,7 @@ def loop_nest(sink: UOp) -> str:
 
 
 def _yield_statements(sink: UOp, printer: Printer) -> Iterator[Statement]:
+    """Yields the statements of a kernel, each with its loops: reductions and stores, in execution order."""
     nodes = sink.toposort()
     stores = [node for node in nodes if node.op is Ops.STORE]
     output_axes = frozenset[UOp]().union(*(store.ranges for store in stores))

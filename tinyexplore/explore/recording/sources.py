@@ -29,6 +29,7 @@ def source_name(file: str) -> str:
 
 
 def _name_source(file: str) -> str:
+    """Returns the display name of a file: "In [3]" for a cell, else a short path."""
     cell = cell_number(file)
     if cell is not None:
         return f"In [{cell}]"

@@ -76,6 +76,7 @@ def tables_from_json(kind: type[T], text: str | bytes, limits: Limits = LIMITS) 
 
 
 def _trace_of(kind: type[T], text: str | bytes | Iterable[bytes], limits: JsonLimits) -> T:
+    """Decodes JSON as a trace. Raises TraceFormatError for other data or another version."""
     try:
         data = bounded_json(text, limits)
     except UnicodeEncodeError as error:
@@ -165,6 +166,7 @@ def _return_unchanged(value: Any) -> Any:
 
 @cache
 def _make_encoder(hint: Any) -> Codec:
+    """Returns the function that encodes values of a type."""
     kind, _ = constraint_of(hint)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _encode_dataclass(kind)
@@ -196,6 +198,7 @@ def _encode_dataclass(kind: type) -> Codec:
 
 @cache
 def _make_decoder(hint: Any) -> Codec:
+    """Returns the function that decodes and checks values of a type."""
     kind, _ = constraint_of(hint)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _decode_dataclass(kind)
@@ -210,6 +213,7 @@ def _make_decoder(hint: Any) -> Codec:
 
 
 def _decode_tuple(arguments: tuple[Any, ...]) -> Codec:
+    """Returns the function that decodes an array as a tuple."""
     if len(arguments) == 2 and arguments[1] is Ellipsis:
         item = _make_decoder(arguments[0])
 
@@ -243,6 +247,7 @@ def _decode_each(decoders: list[Codec], values: list[Any] | TableRows) -> tuple[
 
 @cache
 def _decode_dataclass(kind: type) -> Codec:
+    """Returns the function that decodes an object as a dataclass. Missing fields get their defaults."""
     decoders = [(name, _make_decoder(hint)) for name, hint in hints_of(kind).items()]
     optional = {field.name for field in dataclasses.fields(kind) if field.default is not dataclasses.MISSING}
 

@@ -234,6 +234,7 @@ def _make_value_recoder(hint: Any, table: Callable[[type, Any], Any]) -> Recode 
 
 
 def _pack_table(kind: type, rows: list[dict[str, Any]]) -> Any:
+    """Returns the rows of a table as columns; few rows stay rows. `_rows_of` is the inverse."""
     rows = [_make_row_recoder(kind, _pack_table)(row) for row in rows]
     if len(rows) < FEW:
         return rows
@@ -258,6 +259,7 @@ def _unpack_table(kind: type, data: Any) -> Any:
 
 
 def _rows_of(kind: type, data: dict[str, Any]) -> TableRows:
+    """Returns the rows of a table in columns."""
     columns, count = data.get("columns"), data.get("rows")
     if not isinstance(columns, dict) or type(count) is not int or count < 0:
         raise TraceFormatError("expected an array, or an object with rows and columns")

@@ -241,6 +241,7 @@ def summary(trace: TraceTables) -> list[str]:
 
 
 def _write_summary(trace: TraceTables, compile_us: float, search_us: float, run_us: float) -> tuple[str, ...]:
+    """Returns the facts for the footer: kernels, and the times of compilation, search and runs."""
     cached = sum(kernel.cached for kernel in trace.kernels)
     count = len(trace.kernels)
     kernels = "both kernels" if count == 2 else f"all {count:,} kernels" if count > 1 else count_text(count, "kernel")

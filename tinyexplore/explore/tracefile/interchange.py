@@ -109,6 +109,7 @@ class Graph:
 
 
 def _make_digraph(trace: TraceTables, graph: DrawnGraph) -> graphviz.Digraph:
+    """Returns a drawn graph as an object of the package graphviz."""
     import graphviz
 
     digraph = graphviz.Digraph(
@@ -162,6 +163,7 @@ def _text(words: str) -> str:
 
 
 def _make_networkx(trace: TraceTables, nodes: tuple[Node, ...]) -> networkx.MultiDiGraph[Any]:
+    """Returns the nodes as a NetworkX graph. Its nodes have the fields of the trace."""
     import networkx
 
     kernels: dict[int, list[int]] = {}

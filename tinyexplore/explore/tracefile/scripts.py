@@ -72,6 +72,7 @@ def _find_kernel(trace: TraceTables, kernel: int | KernelInfo) -> KernelInfo:
 def _write_script(
     trace: TraceTables, info: KernelInfo, programs: Mapping[str, Program], bound: Mapping[str, int]
 ) -> KernelScript:
+    """Writes a standalone script for a kernel. `bound` has the values of its Variables."""
     nodes = _list_nodes(trace, programs["uops"])
     variables = _choose_variables(nodes, bound)
     head = [

@@ -82,6 +82,7 @@ def line_history(trace: TraceTables, text: StageText | int, number: int) -> tupl
 
 
 def _find_origin(trace: TraceTables, text: StageText, line: TextLine) -> tuple[StageText, int] | None:
+    """Returns the text and line from which a line was made: its recorded origin, else a line with a common node."""
     before = None if text.before is None else trace.stage_texts[text.before]
     if before is not None and line.origin is not None:
         return before, line.origin

@@ -144,6 +144,8 @@ def _check_of(hint: Any) -> Check | None:
 
 
 def _check_constraint(constraint: Constraint) -> Check:
+    """Returns the check of a constraint of a field."""
+
     def check(value: Any, sizes: Mapping[str, int], row: int) -> None:
         match constraint:
             case Id():
@@ -167,6 +169,7 @@ def _check_constraint(constraint: Constraint) -> Check:
 
 
 def _check_fields(kind: type) -> Check | None:
+    """Returns the check of all fields of a dataclass; None if none has a constraint."""
     checks = [(name, check) for name, hint in _read_hints(kind).items() if (check := _check_of(hint)) is not None]
     if not checks:
         return None
@@ -182,6 +185,7 @@ def _check_fields(kind: type) -> Check | None:
 
 
 def _check_present(arguments: tuple[Any, ...]) -> Check | None:
+    """Returns the check of an optional value; None if its type has no constraint."""
     checks = [check for argument in arguments if (check := _check_of(argument)) is not None]
     if not checks:
         return None

@@ -60,6 +60,7 @@ def _yield_leading_inside(statements: Iterable[Statement], head: tuple[UOp, ...]
 def _make_loop_line(
     head: tuple[UOp, ...], inside: Sequence[Statement], target: Target, printer: Printer, names: Sequence[str]
 ) -> NestLine:
+    """Returns the line of a loop with the memory that one iteration accesses, and the cache that holds it."""
     loop, depth = head[-1], len(head) - 1
     touches: dict[str, Touch] = {}
     for statement in inside:
@@ -76,6 +77,7 @@ def _make_loop_line(
 
 
 def _make_touch(index: UOp, loop: UOp, inner: Sequence[UOp], target: Target, names: Sequence[str]) -> Touch:
+    """Returns the bytes of an operand that one iteration of `loop` accesses."""
     pointer = index.src[0]
     strides = strides_of(index.src[1])
     is_argument = pointer.op is Ops.DEFINE_GLOBAL

@@ -92,11 +92,14 @@ def opt_steps(bench: KernelBench, number: int, *, timed: bool, clock: Clock = ti
         with recording(None):
             kernel = bench.under_settings(lambda count=count: bench.with_opts(number, applied[:count]))  # type: ignore[misc]
         late = clock() - began > BUDGET_S
-        steps.append(_step(bench, number, kernel, str(applied[count - 1]) if count else "", timed, late))
+        steps.append(_measure_step(bench, number, kernel, str(applied[count - 1]) if count else "", timed, late))
     return OptSteps(number, tuple(steps))
 
 
-def _step(bench: KernelBench, number: int, kernel: Kernel, opt: str, timed: bool, late: bool) -> MeasuredOptStep:
+def _measure_step(
+    bench: KernelBench, number: int, kernel: Kernel, opt: str, timed: bool, late: bool
+) -> MeasuredOptStep:
+    """Returns the kernel after one opt, timed if requested and not too late."""
     axes = tuple((axis.arg.name, axis.arg.kind.value, axis_size(axis)) for axis in kernel.axes)
     nest = tuple(annotated_nest(kernel, bench.names.get(number, ())))
     if not timed or late:

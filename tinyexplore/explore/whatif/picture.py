@@ -77,6 +77,7 @@ def schedule_of(branch: Branch) -> int | None:
 
 
 def _schedule_row(trace: Trace, branch: Branch, depth: int, slowest: float) -> tuple[Cell, ...]:
+    """Returns the row of a schedule in the table of its branches."""
     arguments = dict(branch.command.arguments)
     src = arguments.get("src")
     name = f"{branch.command.kind.lower()} {name_of_node(trace.nodes[src])}" if isinstance(src, int) else "as captured"

@@ -39,6 +39,7 @@ def times_of_pipeline(
 
 
 def _measure_pipeline(bench: KernelBench, captured: CapturedKernel, pipeline: Pipeline) -> PipelineTimes:
+    """Compiles a kernel by a pipeline, runs it in a worker, and returns its times or the reason why there are none."""
     subject = bench.subjects[captured.number]
     if why := bench.under_settings(lambda: refusal_of(subject.device)):
         return PipelineTimes(reason=why)

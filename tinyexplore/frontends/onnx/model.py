@@ -271,6 +271,7 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
 
 
 def _read_input(item: ValueInfoProto) -> ModelInput:
+    """Returns the declaration of an input: name, dtype and shape."""
     kind = item.type.WhichOneof("value")
     if kind != "tensor_type":
         return ModelInput(item.name, dtypes.void, None)

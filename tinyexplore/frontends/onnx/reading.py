@@ -86,6 +86,7 @@ def _check(model: ModelProto) -> None:
 
 
 def _check_graph(graph: GraphProto, outer: set[str], depth: int, left: int) -> int:
+    """Checks a graph and its subgraphs, and returns their number of nodes. `left` is the limit."""
     if depth > MOST_NESTED:
         raise OnnxError(f"graphs nested more than {MOST_NESTED} deep")
     names = outer | {item.name for item in graph.input} | {tensor.name for tensor in graph.initializer}

@@ -158,6 +158,7 @@ def _pair_kernel(
     first: StagePair | None,
     times: Times,
 ) -> KernelPair:
+    """Returns the comparison of two kernels: their listings, UOps, opts and times."""
     left = a.kernels[i] if i is not None else None
     right = b.kernels[j] if j is not None else None
     listings = tuple(
@@ -240,6 +241,7 @@ def comparison_dict(comparison: Comparison) -> dict[str, Any]:
 
 
 def _pair_to_dict(pair: KernelPair) -> dict[str, Any]:
+    """Returns a pair of kernels as plain data."""
     return {
         "a": _kernel_to_dict(pair.a, pair.times.a),
         "b": _kernel_to_dict(pair.b, pair.times.b),
@@ -253,6 +255,7 @@ def _pair_to_dict(pair: KernelPair) -> dict[str, Any]:
 
 
 def _kernel_to_dict(kernel: KernelInfo | None, run: Run | None) -> dict[str, Any] | None:
+    """Returns a kernel and its time as plain data; None if there is no kernel."""
     if kernel is None:
         return None
     return {

@@ -225,6 +225,7 @@ def _value_html(value: str | None) -> str:
 
 
 def _write_kernel_table(comparison: ComparedTraces) -> str:
+    """Writes the table of kernels: name, changes and times of each pair."""
     rows = []
     for number, pair in enumerate(comparison.kernels):
         name = f"<code>{escape(pair.name)}</code>"
@@ -247,6 +248,7 @@ def _changes_text(pair: KernelPair) -> str:
 def _write_section(
     comparison: ComparedTraces, number: int, pair: KernelPair, *, with_pictures: bool, is_packed: bool
 ) -> str:
+    """Writes the section of a pair of kernels: the first difference, graphs and listings."""
     parts = [f'<section><h2 id="kernel-{number}">{number} · <code>{escape(pair.name)}</code></h2>']
     if pair.first is not None:
         parts.append(f"<p>They differ from stage <strong>{escape(pair.first.name)}</strong>: ")
@@ -329,6 +331,7 @@ def _find_graph_after(trace: Trace, stage: Stage | None, kernel: KernelInfo | No
 
 
 def _write_listing(listing: ListingPair, is_open: bool, title: str = "") -> str:
+    """Writes the listings of a pair side by side, folded unless `is_open`."""
     name = escape(title or LANGUAGE_NAMES.get(listing.language, listing.language))
     if listing.same:
         return f'<p class="quiet">{name}: the same in both</p>'

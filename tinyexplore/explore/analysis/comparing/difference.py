@@ -214,6 +214,7 @@ def _index_stages(trace: Trace) -> dict[StageKey, Stage]:
 
 
 def _align_stages(a: Trace, b: Trace, kernels: tuple[tuple[int | None, int | None], ...]) -> tuple[StagePair, ...]:
+    """Pairs the stages of two traces by kernel, name and number. A stage without a partner has the partner None."""
     partner: dict[int | None, int | None] = {None: None}
     partner.update((left, right) for left, right in kernels if left is not None)
     unpaired_b = _index_stages(b)

@@ -75,6 +75,7 @@ def parse_targets(targets: str | Iterable[str] | None) -> tuple[LanguageTarget, 
 
 
 def _parse_target(word: str) -> LanguageTarget:
+    """Parses a target: a language ("c"), a machine ("sm_80"), or both ("llvm:neoverse-n1")."""
     language, colon, machine = (part.strip().lower() for part in word.partition(":"))
     language = _TIDY.get(language, language)
     if language not in LANGUAGES and not colon:
@@ -90,6 +91,7 @@ def _parse_target(word: str) -> LanguageTarget:
 
 
 def _language_of(machine: str, word: str) -> str:
+    """Returns the language of the kernels of a machine. `word` is the target for error messages."""
     try:
         choice = choice_of(machine)
     except UnknownTarget as error:

@@ -137,6 +137,7 @@ def machines_dict(comparison: Machines) -> dict[str, Any]:
 
 
 def _result_to_dict(result: ForMachine | None) -> dict[str, Any] | None:
+    """Returns the result of a kernel on one machine as plain data."""
     if result is None:
         return None
     counted = result.instructions

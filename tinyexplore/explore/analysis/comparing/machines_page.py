@@ -102,6 +102,7 @@ def _result_text(result: ForMachine) -> str:
 
 
 def _registers_svg(result: ForMachine, x: float, y: float) -> str:
+    """Draws the vector registers of a machine, divided into floats; used registers are filled."""
     used = set(result.instructions.registers)
     bits = min(result.machine.vector_bits, _WIDEST_BITS)
     width = _COLUMN * bits / _WIDEST_BITS
@@ -124,6 +125,7 @@ def _registers_svg(result: ForMachine, x: float, y: float) -> str:
 
 
 def _bars_svg(result: ForMachine, x: float, y: float, longest: int) -> str:
+    """Draws bars of the number of instructions: all, and those in the busiest loop."""
     counted = result.instructions
     full_width, loop = _COLUMN * counted.total / longest, _COLUMN * counted.in_loop / longest
     parts = [
@@ -185,6 +187,7 @@ def _names_html(row: Row) -> str:
 
 
 def _write_section(row: Row, title: str) -> str:
+    """Writes the section of a kernel: picture, table and assembly for each machine."""
     present = [result for result in row if result is not None]
     head = "".join(f"<th><code>{escape(result.machine.name)}</code></th>" for result in present)
     rows = [("kernel", [_write_code([result.kernel.name]) for result in present])]
@@ -208,6 +211,7 @@ def _write_code(words: Sequence[str]) -> str:
 
 
 def _write_listing(result: ForMachine) -> str:
+    """Writes the assembly for a machine. The busiest loop is highlighted."""
     loop = result.instructions.loop or (-1, -1)
     lines = "".join(
         f'<span class="line code{" in" if loop[0] <= number <= loop[1] else ""}">{line}</span>'

@@ -129,6 +129,7 @@ def compile_for_gpu(kernel_captured: CapturedKernel, machine: str, settings: Con
 
 
 def _make_origin_finder(trace: Trace, number_of: dict[UOp, int]) -> Callable[[UOp], frozenset[int]]:
+    """Returns a function from a UOp to the numbers of the AST nodes from which it was made."""
     numbers = {row.digest: row.id for row in trace.nodes if row.kind == "uop"}
     digests = UopDigests()
     origins = {_trace_number(numbers, node, digests): number for node, number in number_of.items()}

@@ -113,6 +113,7 @@ def _write_style_rules(cores: Sequence[TensorCore]) -> str:
 
 
 def _core_html(core: TensorCore, number: int) -> str:
+    """Writes the section of a tensor core: its facts, its layout formulas and its three matrices."""
     fragments = elements(core)
     m, n, k = core.dims
     shared = core.a.copies(core.lanes) > 1
@@ -157,6 +158,7 @@ def _lane_text(core: TensorCore, fragments: tuple[FragmentElement, ...], lane: i
 
 
 def _write_matrix(core: TensorCore, fragments: tuple[FragmentElement, ...], matrix: str) -> str:
+    """Writes a matrix as a table with the lane and register of each element."""
     rows, columns = core.layouts[matrix].shape
     two_lines = max(core.dims) <= _CELLS
     cells = {(fragment.row, fragment.column): fragment for fragment in fragments if fragment.matrix == matrix}

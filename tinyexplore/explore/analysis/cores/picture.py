@@ -68,6 +68,7 @@ def lanes_text(element: FragmentElement) -> str:
 def _draw_cell(
     core: TensorCore, element: FragmentElement, x: float, y: float, wide: float, high: float, *, two_lines: bool
 ) -> str:
+    """Draws one element of a matrix with its lane and register, in the color of its lane."""
     hue = hue_of(element.lanes[0], core.lanes)
     attributes = f'x="{x:.1f}" y="{y:.1f}" width="{wide - 2:.1f}" height="{high - 2:.1f}" rx="2.5"'
     red, green, blue = (round(255 * part) for part in hls_to_rgb(hue / 360, 0.5, 0.75))

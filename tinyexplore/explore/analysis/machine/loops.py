@@ -70,6 +70,7 @@ end:
 
 
 def _copy_ir(name: str, vector: str, width: int, fence: str) -> str:
+    """Returns the IR of a copy: one read and one write per vector."""
     reads, writes, past = _COPIES[name]
     lines = []
     hint = ", !nontemporal !0" if past else ""

@@ -169,6 +169,7 @@ def _format_rate(row: Ceiling | None) -> str:
 
 
 def _find_mixed_ceiling(rows: Iterable[Ceiling], nbytes: int, write_share: float, threads: int) -> Ceiling | None:
+    """Interpolates the bandwidth for a share of writes between the two nearest measured accesses."""
     memory_rows = [row for row in rows if row.kind == "memory" and row.threads == threads]
     sizes = sorted({row.holds for row in memory_rows})
     if not sizes:

@@ -116,6 +116,7 @@ def _test_any_lane(holds: Callable[[Any], bool]) -> Test:
 def _make_comparison(
     name: str, compare: Callable[[Any, Any], bool], number: float, uops: Sequence[UOp], names: Mapping[str, int]
 ) -> _Term:
+    """Returns the test of a comparison of a name, or of any value, with a number."""
     if name == "value":
         valued = frozenset(
             position for position, node in enumerate(uops) if node.op not in (Ops.DEFINE_LOCAL, Ops.BARRIER)
@@ -137,6 +138,7 @@ def _make_comparison(
 
 
 def _make_access_term(text: str, kind: str | None, name: str, index: str, *, uops: Sequence[UOp], names: Any) -> _Term:
+    """Returns the test of an access to one element of a buffer. `kind`: "load", "store" or None for both."""
     operations = {"load": {Ops.LOAD}, "store": {Ops.STORE}, None: {Ops.LOAD, Ops.STORE}}[kind]
     buffers = [node for node in uops if node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)]
     called = {f"data{node.arg}" if node.op is Ops.DEFINE_GLOBAL else str(node.arg): node for node in buffers}

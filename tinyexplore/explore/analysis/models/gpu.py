@@ -239,6 +239,7 @@ def source_lines(captured: CapturedKernel) -> dict[UOp, str]:
 
 
 def _yield_accesses(warps: Warps, at: Sequence[int], lines: Mapping[UOp, str]) -> Iterator[WarpAccess]:
+    """Yields the accesses to memory with the traffic of a group's warps, one for each load and store."""
     listing = uops_listing(warps.uops)
     for number, node, loops in loops_around(warps.uops):
         memory = node.src[0].src[0]

@@ -224,6 +224,7 @@ def analyze(lines: Sequence[str], arch: str, cpu: str, tool: str = "") -> Throug
 
 
 def _parse_report(region: dict[str, Any], machine: dict[str, Any], cpu: str, tool: str) -> Throughput:
+    """Parses the JSON report of llvm-mca for one region."""
     summary, names = region["SummaryView"], machine["Resources"]
     texts = [" ".join(text.split()) for text in region["Instructions"]]
     ports: list[dict[str, float]] = [{} for _ in texts]

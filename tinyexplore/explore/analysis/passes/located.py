@@ -54,6 +54,7 @@ def _number_scope(base: int, number: int) -> int:
 def _write_metadata(
     text: str, first: int, base: int, scopes: list[str], locations: dict[tuple[int, int], int]
 ) -> list[str]:
+    """Returns the lines of LLVM debug metadata: a unit, a file, the scopes and the locations."""
     unit, file, kind, flag = first, first + 1, first + 2, first + 3
     rows = [
         f"!{unit} = distinct !DICompileUnit(language: DW_LANG_C99, file: !{file}, isOptimized: true, "

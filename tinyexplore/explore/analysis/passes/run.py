@@ -356,6 +356,7 @@ def _make_sequence(
     places: _Places,
     assembly: Sequence[tuple[str, int]],
 ) -> list[LLVMPass]:
+    """Returns the passes in order, each with its lines. A pass without a dump has the lines of the previous one."""
     line_of = {
         defined[1]: line.uop + 1 for line in rendered if line.uop is not None and (defined := _NAME.match(line.text))
     }

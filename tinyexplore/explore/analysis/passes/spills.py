@@ -48,6 +48,7 @@ class _Slot:
 
 
 def _find_spills(lines: Sequence[PassLine], subjects: Mapping[int, str]) -> list[Spill]:
+    """Returns the spilled values by stack slot, each with the UOp that computes it."""
     slots = _find_slots(lines)
     definitions: dict[str, list[tuple[PassLine, str]]] = {}
     for line in lines if slots else ():

@@ -70,6 +70,7 @@ def model_verdict(info: KernelInfo, gpu: GPUView) -> SpeedVerdict:
 def _classify(
     info: KernelInfo, worst: WarpAccess | None, conflict: WarpAccess | None, intensity: float, items: int
 ) -> tuple[str, str]:
+    """Returns the kind of the bottleneck of a GPU kernel, and its sentence."""
     if items <= SMALL_ITEMS and info.bytes_moved <= SMALL_BYTES and info.flops <= 64 * SMALL_BYTES:
         return (
             "launch overhead",

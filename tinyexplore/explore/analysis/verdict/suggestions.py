@@ -118,6 +118,7 @@ def _suggest_against_spills(facts: KernelFacts, kernel: str) -> Iterator[Suggest
 
 
 def _suggest_against_strides(facts: KernelFacts, kernel: str) -> Iterator[Suggestion]:
+    """Yields suggestions against strided accesses: other orders, longer rows, or no prefetch."""
     name = facts.worst or facts.conflict or "the operand"
     if not facts.operations:
         yield Suggestion("This kernel only copies: leave out the .contiguous() that makes it if one kernel reads it.")

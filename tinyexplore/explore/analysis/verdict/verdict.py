@@ -315,6 +315,7 @@ def _launch_text(facts: KernelFacts) -> str:
 
 
 def _unexplained_text(facts: KernelFacts) -> str:
+    """Returns the sentence if no rule explains the time: the share that each part alone explains."""
     parts = [
         ("reading and writing its bytes once", explains(facts, facts.memory_us)),
         ("arithmetic", explains(facts, facts.compute_us)),

@@ -105,6 +105,7 @@ def _parse_value_type(text: str) -> DType:
 
 
 def _parse_argument(text: str, op: Ops, dtype: Any) -> Any:
+    """Parses the argument of a UOp from its text in the trace."""
     if text == "":
         return None
     if op is Ops.CONST:

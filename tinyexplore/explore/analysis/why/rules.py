@@ -225,6 +225,7 @@ def _is_about(rule: Rule, node: UOp) -> bool:
 
 
 def _try_rule(rule: Rule, node: UOp, ctx: Any, *, places: bool = True) -> RuleAttempt:
+    """Tries a rule on a node, and returns the result with the first mismatch."""
     match = match_rule(rule, node, ctx, places=places)
     unknown = match.mismatch is not None and match.mismatch.kind == "context"
     return RuleAttempt(

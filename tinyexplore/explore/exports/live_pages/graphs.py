@@ -51,15 +51,16 @@ def graph_from_data(data: Mapping[str, Any]) -> CapturedGraph:
 
 
 def _row_to_data(row: NodeRow) -> list[Any]:
+    """Returns a row of a graph as plain data. `_row_from_data` is the inverse."""
     memory = row.memory
     lies = None if memory is None else [memory.key, memory.device, memory.size, memory.dtype.name]
     return [
         row.node,
         row.op.name,
         row.dtype.name,
-        _require_plain(tuple(row.shape)),
+        _value_to_data(tuple(row.shape)),
         row.src,
-        _require_plain(row.arg),
+        _value_to_data(row.arg),
         row.device,
         lies,
         row.calls,
@@ -67,6 +68,7 @@ def _row_to_data(row: NodeRow) -> list[Any]:
 
 
 def _row_from_data(data: Any) -> NodeRow:
+    """Returns the row of a graph from plain data."""
     node, op, dtype, shape, src, arg, device, lies, calls = data
     memory = None
     if lies is not None:
@@ -85,7 +87,8 @@ def _row_from_data(data: Any) -> NodeRow:
     )
 
 
-def _require_plain(value: Any) -> Any:
+def _value_to_data(value: Any) -> Any:
+    """Returns a value as JSON data. Raises TypeError for other values than plain data."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -93,7 +96,7 @@ def _require_plain(value: Any) -> Any:
     if isinstance(value, Ops):
         return {"op": value.name}
     if isinstance(value, (tuple, list)):
-        return [_require_plain(item) for item in value]
+        return [_value_to_data(item) for item in value]
     raise TypeError(
         f"{type(value).__name__} is not plain data: use None, bool, int, float, str, Ops, or a list or tuple of these"
     )

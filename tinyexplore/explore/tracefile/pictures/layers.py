@@ -107,6 +107,7 @@ def _compute_ranks(count: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def make_layers(nodes: Sequence[Box], pairs: list[tuple[int, int]]) -> Layers:
+    """Assigns the nodes to layers, and splits long edges by dummy vertices."""
     count = len(nodes)
     rank = _compute_ranks(count, pairs)
     spans = [rank[b] - rank[a] for a, b in pairs]

@@ -108,6 +108,7 @@ def _to_tenths(point: Point) -> tuple[int, int]:
 
 
 def _make_layout(layers: Layers, plane: Plane) -> Layout:
+    """Returns the positions of the boxes and the paths of the edges, in pixels."""
     boxes, chain, spans, x, y = layers.boxes, layers.chain, layers.spans, plane.x, plane.y
     everything = range(len(x))
     left = min((x[v] - layers.width[v] / 2 for v in everything), default=0.0)

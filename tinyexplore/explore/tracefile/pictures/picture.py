@@ -188,6 +188,7 @@ def draw_boxes(boxes: Iterable[tuple[DrawnNode, Box, Point]]) -> str:
 
 
 def _draw_box(node: DrawnNode, box: Box, x: float, y: float) -> str:
+    """Draws a node: its box in the color of its role, with label and detail."""
     color = COLORS.get(node.group, COLORS["control"])
     name = node.group if node.group in COLORS else "control"
     dash = f' stroke-dasharray="{color.dash}"' if color.dash else ""

@@ -151,6 +151,7 @@ def _place_row(
 
 
 def place_y(layers: Layers, rows: Rows, plane: Plane) -> None:
+    """Sets the y coordinate of each layer, in pixels."""
     start = 0.0
     for row in rows:
         tallest = 0.0

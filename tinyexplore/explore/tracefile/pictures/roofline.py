@@ -119,6 +119,7 @@ def _draw_line(x1: float, y1: float, x2: float, y2: float, width: float, dash: s
 
 
 def axes(x: Scale, y: Scale, verb: str = "loaded") -> list[str]:
+    """Draws the axes of a roofline with their ticks and titles."""
     right, bottom = LEFT + PLOT_WIDTH, TOP + PLOT_HEIGHT
     parts = []
     for value in x.ticks():

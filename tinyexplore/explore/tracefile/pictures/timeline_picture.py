@@ -109,6 +109,7 @@ def span_words(span: TimelineSpan) -> str:
 
 
 def _draw_bar(span: TimelineSpan, x: TimeAxis, top: float) -> str:
+    """Draws a span of time with its label, if there is room."""
     left, y = x(span.started_us), top + span.depth * _ROW
     width = max(1.0, x(_end_us(span)) - left)
     if span.kernel is None:

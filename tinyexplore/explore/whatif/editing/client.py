@@ -148,6 +148,7 @@ def _inputs_of(captured: CapturedKernel | None) -> Iterator[tuple[tuple[str, lis
 
 
 def _edit_result(text: Text, reply: dict[str, Any]) -> EditResult:
+    """Returns the result of an edit from a worker's response."""
     lines = text.text.splitlines()
     diagnostics: tuple[Diagnostic, ...] = ()
     lost = ""

@@ -80,6 +80,8 @@ def program_text(uops: Sequence[UOp]) -> str:
 
 
 def _write_line(uop: UOp, names: dict[UOp, str], position: int) -> str:
+    """Returns the line of a UOp in the editable text."""
+
     def name(node: UOp) -> str:
         return _write_const(node) if node.op is Ops.CONST else names.get(node, f"?{node.op.name}")
 
@@ -440,6 +442,7 @@ def check_program(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
 
 
 def _check_arguments(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
+    """Raises ProgramError if the edit changes the arguments of the kernel."""
     kinds = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR)
     arguments = [node for node in before if node.op in kinds]
     for line in lines:

@@ -86,6 +86,7 @@ def _run_in_child(work: Callable[[Tell, Mailbox], None], mailbox: Mailbox, readi
 
 
 def _watch_child(child: int, reading: int, mailbox: Mailbox, patience_s: float) -> SandboxResult:
+    """Reads the reports of a child process until it ends or exceeds its time limit."""
     result = SandboxResult()
     partial_line = b""
     began = time.monotonic()

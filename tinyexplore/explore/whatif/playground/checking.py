@@ -68,6 +68,7 @@ def check_firings(
 def _check_steps(
     trace: Trace, stages: Iterable[int] | None, only: int | None, rule: str | None, samples: int
 ) -> Iterator[CheckedFiring]:
+    """Checks the firings of these stages. Equal firings are checked once."""
     rebuilt = RebuiltUOps(trace)
     verdicts: dict[tuple[str, UOp, UOp], Verdict] = {}
     stage_ids = None if stages is None else set(stages)

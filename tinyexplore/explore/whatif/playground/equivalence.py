@@ -136,14 +136,15 @@ def equivalent(
         if verdict.holds:
             if prove and tolerance is None and is_value(before):
                 proof = proved(before, after, cut)
-                return _weaken_proof(verdict, proof, before, after, cut)
+                return _combine_with_proof(verdict, proof, before, after, cut)
             return verdict
         doubt = str(verdict.counterexample or verdict.reason)
         carried = pair.carried
     return verdict
 
 
-def _weaken_proof(verdict: Verdict, proof: Proof, before: UOp, after: UOp, cut: frozenset[UOp]) -> Verdict:
+def _combine_with_proof(verdict: Verdict, proof: Proof, before: UOp, after: UOp, cut: frozenset[UOp]) -> Verdict:
+    """Returns the verdict of samples, improved by a proof or by a verified counterexample."""
     if proof.status == "proved":
         return Verdict("proved", verdict.samples)
     if proof.status == "differs":
@@ -161,6 +162,7 @@ def _zero_of(dtype: DType) -> Any:
 
 
 def _compare_types(before: UOp, after: UOp) -> str:
+    """Returns the difference of the types of two nodes as text; "" if they agree."""
     first, other = before.dtype, after.dtype
     if not isinstance(first, DType) or not isinstance(other, DType):
         return "" if type(first) is type(other) else f"{dtype_text(first)} has become {dtype_text(other)}"

@@ -82,6 +82,7 @@ def matches_of(
 def _find_matches(
     trace: Trace, rule: Rule, kernel: int | None, stage: str | None, checks: Checks
 ) -> Iterator[RuleMatch]:
+    """Yields the nodes of each graph at which a rule matches, each node once per kernel."""
     rebuilt = RebuiltUOps(trace)
     names = {stage} if stage is not None else {step.name for step in rewrites()}
     visited: set[tuple[int | None, int]] = set()

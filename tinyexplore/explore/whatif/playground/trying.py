@@ -92,6 +92,7 @@ def _pass_failure(failed: Exception, recorder: Recorder) -> str:
 
 
 def _yield_rewrites(recorder: Recorder) -> Iterable[UOpRewrite]:
+    """Yields the recorded rewrites, each with its pass and its step."""
     open_stages: list[list[int | str]] = []
     for event in recorder.events:
         match event:
@@ -182,6 +183,8 @@ def try_kernel(
 
 
 def _make_variant(bench: KernelBench, number: int, passes: Sequence[Pass]) -> KernelVariant:
+    """Compiles and times a kernel with other passes, and returns the result."""
+
     def captured() -> Kernel:
         return bench.captured(number)
 

@@ -32,6 +32,7 @@ def _read_activations(node: OnnxNode, direction: int) -> list[Activation]:
 
 
 def _find_activation(name: str, alphas: list[float], betas: list[float]) -> Activation | None:
+    """Returns an activation function by its name; None if it is unknown. Removes its parameters from the lists."""
     kind = name.lower()
     plain: dict[str, Activation] = {
         "sigmoid": Tensor.sigmoid,

@@ -23,6 +23,8 @@ def _add_batch_axis(x: Tensor, count: int, pool: Callable[[Tensor], Any]) -> Any
 
 
 def _add_max_pool(count: int, name: str) -> None:
+    """Adds the translation of max_pool over `count` axes, and of its gradient."""
+
     def function(
         call: Call,
         x: Tensor,
@@ -73,6 +75,7 @@ def _average_windows(
     count_include_pad: bool = True,
     divisor: int | None = None,
 ) -> Tensor:
+    """Returns the mean of each window, by the divisor that PyTorch's options select."""
     size = per_axis(kernel, count)
     step = per_axis(stride, count) if stride else size
     pad = sides(per_axis(padding, count))
@@ -88,6 +91,8 @@ def _average_windows(
 
 
 def _add_avg_pool(count: int) -> None:
+    """Adds the translation of avg_pool over `count` axes, and of its gradient."""
+
     def function(call: Call, x: Tensor, *args: Any) -> Tensor:
         return _average_windows(x, count, *args)
 

@@ -54,6 +54,8 @@ def amin(call: Call, a: Tensor, axes: Axes = (), keepdim: bool = False) -> Tenso
 
 
 def _add_extremum(name: str) -> None:
+    """Adds the translation of `max` or `min`, over an axis (with positions) or over all elements."""
+
     def function(call: Call, a: Tensor, axis: int | None = None, keepdim: bool = False) -> Any:
         if axis is None:
             return getattr(a, name)() if a.ndim else a
