@@ -272,7 +272,9 @@ TERMS: tuple[Term, ...] = (
     Term("term", "compute-bound", "Limited by arithmetic units: explore/analysis/verdict/rules.py."),
     Term("term", "latency-bound", "Limited by operations that wait for each other (a dependence chain)."),
     Term("term", "critical path", "The longest dependence chain of a loop iteration: panel Throughput."),
-    Term("term", "launch overhead", "The time of a call beside its kernel: execute/runner.py, execute/group.py."),
+    Term(
+        "term", "launch overhead", "The time of a call in addition to its kernel: execute/runner.py, execute/group.py."
+    ),
     Term("term", "cache miss", "An access that a cache level does not hold: panel Caches."),
     Term("term", "conflict miss", "A miss because too many lines share one cache set; packing avoids it."),
     Term("term", "gather", "A load of lanes that are not contiguous in memory."),
@@ -454,7 +456,7 @@ TERMS: tuple[Term, ...] = (
     Term("op", "SCATTER", "Values combined into the elements that an index names."),
     Term("op", "FETCH_ADD", "Returns the counter that an index names, and adds 1 to it."),
     Term("op", "SCAN_AXIS", "The running result along an axis."),
-    Term("op", "CONTIGUOUS", "Its values are stored in memory, in order."),
+    Term("op", "CONTIGUOUS", "The values are stored in memory, in order."),
     Term("op", "COPY", "The same values on another device."),
     Term("op", "WRITE", "A buffer with some of its elements changed."),
     Term("role", "buffer", "Memory that exists before this graph."),
@@ -541,7 +543,7 @@ TERMS: tuple[Term, ...] = (
     Term("column", "opts", "The opts of its loops, in order."),
     Term("column", "time", "The time of the launch itself: no samples were taken."),
     Term("column", "median", "The median of the samples. The verdict, the roofline and the story use it as well."),
-    Term("column", "verdict", "Its bottleneck, and its share of this machine's limit."),
+    Term("column", "verdict", "The bottleneck, and the share of this machine's limit."),
     Term(
         "column",
         "GFLOP/s",

@@ -97,7 +97,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "compute-bound": "Limited by arithmetic units: explore/analysis/verdict/rules.py.",
       "latency-bound": "Limited by operations that wait for each other (a dependence chain).",
       "critical path": "The longest dependence chain of a loop iteration: panel Throughput.",
-      "launch overhead": "The time of a call beside its kernel: execute/runner.py, execute/group.py.",
+      "launch overhead": "The time of a call in addition to its kernel: execute/runner.py, execute/group.py.",
       "cache miss": "An access that a cache level does not hold: panel Caches.",
       "conflict miss": "A miss because too many lines share one cache set; packing avoids it.",
       "gather": "A load of lanes that are not contiguous in memory.",
@@ -238,7 +238,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "SCATTER": "Values combined into the elements that an index names.",
       "FETCH_ADD": "Returns the counter that an index names, and adds 1 to it.",
       "SCAN_AXIS": "The running result along an axis.",
-      "CONTIGUOUS": "Its values are stored in memory, in order.",
+      "CONTIGUOUS": "The values are stored in memory, in order.",
       "COPY": "The same values on another device.",
       "WRITE": "A buffer with some of its elements changed."
     }
@@ -311,7 +311,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "opts": "The opts of its loops, in order.",
       "time": "The time of the launch itself: no samples were taken.",
       "median": "The median of the samples. The verdict, the roofline and the story use it as well.",
-      "verdict": "Its bottleneck, and its share of this machine's limit.",
+      "verdict": "The bottleneck, and the share of this machine's limit.",
       "GFLOP/s": "10⁹ floating-point operations per second: operations divided by the median. An exp counts as one operation. The verdict counts all of its instructions.",
       "GB/s": "10⁹ bytes per second: the least traffic divided by the median.",
       "FLOP": "Floating-point operations of one run.",

@@ -61,7 +61,7 @@ const ASM: [RegExp, string][] = [
   [/^ret/, "returns"],
   [/^push|^pop|^stp|^ldp/, "saves or restores registers on the stack"],
   [/^vzeroupper/, "clears the upper halves of the vector registers, which older code expects"],
-  [/^prefetch|^prfm/, "asks for a cache line ahead of its use"],
+  [/^prefetch|^prfm/, "requests a cache line before its use"],
   [/^mov|^ldr|^str|^ld1|^st1/, "moves between registers and memory"],
 ];
 

@@ -299,7 +299,7 @@ export class RulesView implements View {
     }
     const text = live
       ? "Write a rule in a cell to add it to the list. Or choose a rule of the pipeline, and compare the kernels without that rule."
-      : "The rules that fired in this capture. This page has the rules that were tried. A notebook tries more (view.rules).";
+      : "This page lists the rules that fired in this capture, and those that were tried. A notebook tries more (view.rules).";
     return h("div", {}, h("p", { class: "note" }, text), live ? codeBlock(EXAMPLE) : null);
   }
 

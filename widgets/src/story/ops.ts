@@ -310,7 +310,7 @@ export function listComputing({ ops }: OpGraph): Op[] {
 
 /** The definition of the counts, for tooltips. */
 export const COUNTED =
-  "An operation computes values. A view is another way to index the same memory. A constant stands in the code.";
+  "An operation computes values. A view is another way to index the same memory. A constant is part of the code.";
 
 /** Follows views down to the node with the values; also returns the views as text. */
 function followViews(

@@ -114,7 +114,7 @@ export function showPlainStage(store: Store, stage: Stage): Shown {
   const isProgram = stage.after.length > 1 && (stage.before.length === 1 || stage.transform !== null); // nodes in order
   let body: HTMLElement[];
   let verdict =
-    changed === false ? "It changed nothing." : changed === null ? "" : "The steps inside were not recorded.";
+    changed === false ? "No change." : changed === null ? "" : "The steps inside were not recorded.";
   if (isProgram) {
     body = [
       treeOf(

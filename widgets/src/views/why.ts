@@ -349,7 +349,7 @@ function place({ function: name, file, line, text, because, values: of }: Return
     { class: "came-to-none" },
     codeBlock(code),
     h("p", { class: "place" }, `The rule’s function declined at ${name}, ${file}:${line}`),
-    ...makeValues("Its variables, with their values here:", of),
+    ...makeValues("The variables of the function, with their values:", of),
   );
 }
 

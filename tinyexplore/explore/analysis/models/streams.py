@@ -369,11 +369,11 @@ class AddressStream:
         contents = self.contents
         if self.is_data_dependent and self.fixed:
             raise DataDependentAddress(
-                "where this kernel reads depends on what it reads: the footprint of one tile is unknown"
+                "the addresses of this kernel depend on loaded values: the footprint of one tile is unknown"
             )
         if self.is_data_dependent and contents is None:
             raise DataDependentAddress(
-                "where this kernel reads depends on what it reads: capture with keep_inputs=True, so that it can be run"
+                "the addresses of this kernel depend on loaded values: capture with keep_inputs=True to run it"
             )
         if contents is None:
             contents = [None] * sum(node.op is Ops.DEFINE_GLOBAL for node in self.uops)

@@ -233,13 +233,13 @@ NEEDS_MODEL = (_has_set_conflicts,)  # rules that hold if instructions do not ex
 RULES = (
     BottleneckRule(
         "launch overhead",
-        "It takes at most 3 times the launch overhead, or 6 times if its work takes less than half of that overhead.",
+        "The kernel takes at most 3 times the launch overhead; 6 times, if its work takes less than half of that.",
         "Other code could not make such a kernel 1.5 times faster.",
         _is_launch_bound,
     ),
     BottleneckRule(
         "redundant work",
-        "It accumulates at least 4 times as often as its result needs.",
+        "The kernel accumulates at least 4 times as often as its result needs.",
         "Overlapping tiles and padding stay below 1.3 times.",
         _is_redundant,
     ),
@@ -251,19 +251,19 @@ RULES = (
     ),
     BottleneckRule(
         "strided access",
-        "It uses less than half of each cache line that it fetches.",
+        "The kernel uses less than half of each cache line that it fetches.",
         "The unused bytes take as long as the used ones.",
         _has_low_line_use,
     ),
     BottleneckRule(
         "compute",
-        "Its arithmetic at the measured peak takes at least 65 % of the time.",
+        "The kernel's arithmetic at the measured peak takes at least 65 % of the time.",
         "Good matrix products reach 66 to 79 % of the peak.",
         _is_compute_bound,
     ),
     BottleneckRule(
         "bandwidth",
-        "Its bytes at the measured bandwidth take at least 70 % of the time.",
+        "The kernel's bytes at the measured bandwidth take at least 70 % of the time.",
         "Undisturbed streams reach 74 to 117 %.",
         _is_bandwidth_bound,
     ),
@@ -275,13 +275,13 @@ RULES = (
     ),
     BottleneckRule(
         "strided access",
-        "Its bytes come at least 1.8 times from beyond the L2, in runs shorter than a cache line.",
+        "The kernel's bytes come at least 1.8 times from beyond the L2, in runs shorter than a cache line.",
         "Read in order, each byte comes once.",
         _has_strided_rereads,
     ),
     BottleneckRule(
         "re-reads",
-        "Its bytes come at least 1.8 times from beyond the L2.",
+        "The kernel's bytes come at least 1.8 times from beyond the L2.",
         "With a tile that stays in the cache, each byte comes once.",
         _has_rereads,
     ),
@@ -305,7 +305,7 @@ RULES = (
     ),
     BottleneckRule(
         "not vectorized",
-        "Its busiest loop has no vector instruction.",
+        "The kernel's busiest loop has no vector instruction.",
         "A vector instruction computes 4 to 16 values.",
         _is_scalar,
     ),
@@ -317,7 +317,7 @@ RULES = (
     ),
     BottleneckRule(
         "strided access",
-        "Its rows lie at a multiple of 1 KB, so that few sets of the cache hold them.",
+        "The kernel's rows lie at a multiple of 1 KB, so that few sets of the cache hold them.",
         "Longer rows made such kernels 2.1 to 2.3 times faster.",
         _has_set_conflicts,
     ),
@@ -329,7 +329,7 @@ RULES = (
     ),
     BottleneckRule(
         "bandwidth",
-        "Its bytes take at least 70 % of the time at the bandwidth of the threads that it uses.",
+        "The kernel's bytes take at least 70 % of the time at the bandwidth of the threads that it uses.",
         "A small kernel is not divided among all threads.",
         _is_own_bandwidth_bound,
     ),
@@ -341,7 +341,7 @@ RULES = (
     ),
     BottleneckRule(
         "compute",
-        "Its instructions explain at least 60 % of the time.",
+        "The kernel's instructions explain at least 60 % of the time.",
         "The model explained 77 to 94 % of such loops.",
         _is_port_bound,
     ),
@@ -353,7 +353,7 @@ RULES = (
     ),
     BottleneckRule(
         "random access",
-        "It reads blocks below 4 KB at data-dependent addresses, and nothing else explains half of the time.",
+        "The kernel reads blocks below 4 KB at data-dependent addresses, and nothing else explains half of the time.",
         "On small pages an access to another place costs up to 10 times the measured rate.",
         _is_random_remainder,
     ),
@@ -371,7 +371,7 @@ RULES = (
     ),
     BottleneckRule(
         "compute",
-        "Its instructions and memory explain half of the time, its instructions more.",
+        "The kernel's instructions and memory explain half of the time, its instructions more.",
         "Instructions and memory accesses overlap only in part, so their sum is compared.",
         _is_mixed_compute,
     ),
@@ -383,19 +383,19 @@ RULES = (
     ),
     BottleneckRule(
         "bandwidth",
-        "Its bytes come from beyond the L2 and explain a quarter of the time, its instructions less.",
-        "It waits for memory, longer than a copy of as many bytes.",
+        "The kernel's bytes come from beyond the L2 and explain a quarter of the time, its instructions less.",
+        "The kernel waits for memory, longer than a copy of as many bytes.",
         _is_memory_remainder,
     ),
     BottleneckRule(
         "launch overhead",
-        "It takes at most 10 launches, no more than 20 µs, and no other rule holds.",
+        "The kernel takes at most 10 launches, no more than 20 µs, and no other rule holds.",
         "So short a kernel mostly starts: threads wake, and code and data come into the caches.",
         _is_short_remainder,
     ),
     BottleneckRule(
         "compute",
-        "Its threads share the work without loss, and memory explains less than a quarter of the time.",
+        "The kernel's threads share the work without loss, and memory explains less than a quarter of the time.",
         "Work that scales with the cores is limited by instructions, even if their model underestimates them.",
         _is_scaling_remainder,
     ),
