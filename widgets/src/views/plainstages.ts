@@ -113,8 +113,7 @@ export function showPlainStage(store: Store, stage: Stage): Shown {
   const [after] = stage.after;
   const isProgram = stage.after.length > 1 && (stage.before.length === 1 || stage.transform !== null); // nodes in order
   let body: HTMLElement[];
-  let verdict =
-    changed === false ? "No change." : changed === null ? "" : "The steps inside were not recorded.";
+  let verdict = changed === false ? "No change." : changed === null ? "" : "The steps inside were not recorded.";
   if (isProgram) {
     body = [
       treeOf(
