@@ -29,7 +29,7 @@ from tinyexplore.explore.exports.live_pages.page import write_playground
 from tinyexplore.explore.exports.live_pages.pyodide import PyodideMissing
 from tinyexplore.explore.notebook.foreign import open as open_file
 from tinyexplore.explore.notebook.frontends import onnx as explore_onnx
-from tinyexplore.explore.notebook.requests import REQUESTS, answer
+from tinyexplore.explore.notebook.requests import REQUESTS, respond_from_trace
 from tinyexplore.explore.notebook.session import Explorer, capture
 from tinyexplore.explore.tracefile.chrome import save_chrome_trace
 from tinyexplore.explore.tracefile.interchange import NoDotProgram
@@ -522,7 +522,7 @@ def run_ask(options: argparse.Namespace) -> int:
         data = json.loads(options.request)
     except ValueError as error:
         raise UsageError(f'the request is not valid JSON ({error}): give an object such as {{"request": …}}') from error
-    response = answer(trace, data)
+    response = respond_from_trace(trace, data)
     _print_line(json.dumps(response, indent=2, ensure_ascii=False))
     return FAILED if "error" in response else OK
 

@@ -14,7 +14,7 @@ from tests.explore import toy
 from tinyexplore import cli
 from tinyexplore.course import copy_course, course_folder
 from tinyexplore.explore import Trace
-from tinyexplore.explore.notebook.requests import REQUESTS, answer
+from tinyexplore.explore.notebook.requests import REQUESTS, respond_from_trace
 from tinyexplore.util import Context
 
 SCRIPT = """
@@ -241,7 +241,7 @@ def test_ask_responds_to_a_request_about_a_trace(script, tmp_path, capsys):
     capsys.readouterr()
     request = {"ask": "why", "node": node}
     assert cli.main(["ask", str(path), json.dumps(request)]) == 0
-    assert json.loads(capsys.readouterr().out) == answer(trace, request)
+    assert json.loads(capsys.readouterr().out) == respond_from_trace(trace, request)
     assert cli.main(["ask", str(path), '{"ask": "gpu"}']) == 1
     assert list(json.loads(capsys.readouterr().out)) == ["error"]
     assert cli.main(["ask", str(path), "{"]) == 2

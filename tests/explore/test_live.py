@@ -62,7 +62,7 @@ def served(view: Explorer, interpreted: None) -> tuple[Serving, list[tuple[str, 
 
 
 def asked(serving: Serving, **question: Any) -> Any:
-    return json.loads(serving.answer(json.dumps(question)))
+    return json.loads(serving.respond(json.dumps(question)))
 
 
 def test_what_is_carried_is_read_back_equal(view: Explorer) -> None:

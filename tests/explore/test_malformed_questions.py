@@ -14,7 +14,7 @@ import pytest
 from tinyexplore import Tensor, Trace
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.live.serving import Serving
-from tinyexplore.explore.notebook.requests import REQUESTS, Answers, answer
+from tinyexplore.explore.notebook.requests import REQUESTS, Answers, respond_from_trace
 
 FIELDS = ("node", "stage", "step", "rule", "a", "b", "moves", "kernel", "branch", "do", "count", "line", "condition")
 FIELDS += ("counters", "lane", "before", "after", "targets", "other")
@@ -56,7 +56,7 @@ def test_a_malformed_question_is_answered(kind: str, shown: Explorer) -> None:
 @pytest.mark.parametrize("question", [*VALUES, {"ask": []}, {"ask": None}, {"ask": {}}, {1: 2}], ids=repr)
 def test_what_is_no_question_at_all_is_answered(question: Any, shown: Explorer) -> None:
     assert "error" in Answers(lambda: shown.trace, shown.capture)(question)
-    assert "error" in answer(shown.trace, question)
+    assert "error" in respond_from_trace(shown.trace, question)
 
 
 def test_malformed_kernels_are_refused_by_what_runs_them(shown: Explorer) -> None:
@@ -70,7 +70,7 @@ def test_a_live_page_answers_whatever_it_is_sent(shown: Explorer) -> None:
     serving = Serving(lambda kind, text: None)
     serving.serve(shown)
     for text in ("", "{", "[]", "5", '"why"', "null", "[" * 5000, '{"ask": "write"}', '{"ask": "write", "text": 5}'):
-        assert isinstance(json.loads(serving.answer(text)), dict), text
+        assert isinstance(json.loads(serving.respond(text)), dict), text
 
 
 def test_a_malformed_command_is_an_error(shown: Explorer) -> None:
@@ -86,7 +86,7 @@ def test_a_malformed_command_is_an_error(shown: Explorer) -> None:
                     question[field] = random.choice([value for value in VALUES if value not in (0, None)])
             if random.random() < 0.5:
                 question["command"] = {"kind": "SetOpts", "kernel": random.choice(VALUES)}
-            assert "error" in json.loads(serving.answer(json.dumps(question))), question
+            assert "error" in json.loads(serving.respond(json.dumps(question))), question
     assert shown.whatif.branches == before
 
 
@@ -109,7 +109,7 @@ def test_a_page_without_a_trace_runs_programs_and_answers_nothing_else(tmp_path:
     serving = Serving(lambda kind, text: None, str(played))
 
     def ask(**question: Any) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(serving.answer(json.dumps(question)))
+        found: dict[str, Any] = json.loads(serving.respond(json.dumps(question)))
         return found
 
     for question in ({"ask": "why", "node": 1}, {"ask": "begin", "kernel": 0}, {"ask": "gpu"}):

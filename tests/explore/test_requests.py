@@ -14,7 +14,7 @@ from tinyexplore import Tensor, Trace
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.analysis.why.rules import explainer
 from tinyexplore.explore.live import playing  # noqa: F401  it registers a request, too
-from tinyexplore.explore.notebook.requests import GONE, REQUESTS, Answers, answer, from_data, request_key
+from tinyexplore.explore.notebook.requests import GONE, REQUESTS, Answers, from_data, request_key, respond_from_trace
 
 
 @pytest.fixture(scope="module")
@@ -30,19 +30,26 @@ def question(trace: Trace) -> dict[str, Any]:
 
 def test_an_answer_is_the_same_data_that_python_has(view: Explorer):
     asked = question(view.trace)
-    found = answer(view.trace, asked)
+    found = respond_from_trace(view.trace, asked)
     same = explainer(view.trace).why_not(asked["node"], asked["stage"], 0)
     assert found == json.loads(json.dumps(asdict(same)))
-    assert answer(view.trace, {"ask": "why", "node": asked["node"]})["node"] == asked["node"]
+    assert respond_from_trace(view.trace, {"ask": "why", "node": asked["node"]})["node"] == asked["node"]
 
 
 def test_what_cannot_be_answered_says_why(view: Explorer):
-    assert answer(view.trace, {"ask": "when"})["error"] == f"unknown request 'when'; known: {', '.join(REQUESTS)}"
-    assert "this trace has nodes 0 … " in answer(view.trace, {"ask": "why", "node": 10**6, "stage": 0})["error"]
-    assert answer(view.trace, {"ask": "why"})["error"] == "why: node is missing"
+    assert (
+        respond_from_trace(view.trace, {"ask": "when"})["error"]
+        == f"unknown request 'when'; known: {', '.join(REQUESTS)}"
+    )
+    assert (
+        "this trace has nodes 0 … "
+        in respond_from_trace(view.trace, {"ask": "why", "node": 10**6, "stage": 0})["error"]
+    )
+    assert respond_from_trace(view.trace, {"ask": "why"})["error"] == "why: node is missing"
     lazy = view.trace.where(kind="lazybuffer")[0].id
     assert (
-        "is a LazyBuffer: rules are about UOps" in answer(view.trace, {"ask": "why", "node": lazy, "stage": 0})["error"]
+        "is a LazyBuffer: rules are about UOps"
+        in respond_from_trace(view.trace, {"ask": "why", "node": lazy, "stage": 0})["error"]
     )
 
 
@@ -53,7 +60,7 @@ def test_a_widget_answers_over_its_channel(view: Explorer, monkeypatch: pytest.M
     assert widget.answers
     widget._handle_custom_msg({"id": "a 1", "question": question(view.trace)}, [])
     widget._handle_custom_msg({"something": "else"}, [])
-    assert sent == [{"id": "a 1", "answer": answer(view.trace, question(view.trace))}]
+    assert sent == [{"id": "a 1", "answer": respond_from_trace(view.trace, question(view.trace))}]
 
 
 def test_every_request_is_one_row_of_the_table(view: Explorer):
@@ -108,4 +115,4 @@ def test_a_malformed_request_says_which_field_and_why(view: Explorer, data: Any,
 
 
 def test_a_trace_alone_cannot_run_kernels(view: Explorer):
-    assert answer(view.trace, {"ask": "throughput"}) == {"error": GONE}
+    assert respond_from_trace(view.trace, {"ask": "throughput"}) == {"error": GONE}

@@ -17,7 +17,7 @@ from tinyexplore.explore.analysis.shapes import shape
 from tinyexplore.explore.analysis.shapes.cells import MOST_CELLS, shown_box
 from tinyexplore.explore.analysis.shapes.moves import HINTS, LAWS, read_argument, suggestion
 from tinyexplore.explore.analysis.shapes.of_trace import NoShape, shape_of_node, shapes_data
-from tinyexplore.explore.notebook.requests import answer
+from tinyexplore.explore.notebook.requests import respond_from_trace
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.shape import ShapeTracker, View
 
@@ -296,13 +296,13 @@ def test_a_node_of_a_trace_is_shown_with_the_views_beside_it():
     assert len(found.others) == 1 and len(found.others[0].tracker.views) == 2
     (load, *_) = trace.where(op="LOAD")
     assert shape_of_node(trace, load).steps[0].tracker.shape == (4, 6)
-    told = answer(trace, {"ask": "shape", "node": flip.id, "moves": [["permute", "1, 0"]]})
+    told = respond_from_trace(trace, {"ask": "shape", "node": flip.id, "moves": [["permute", "1, 0"]]})
     assert told["node"] == flip.id
     assert [step["shape"] for step in told["steps"]] == [[4, 6], [4, 6], [6, 4]]
     assert told["steps"][-1]["after"] == ["i0 + i1*-6 + 18", ""]
     assert (
         "only axes of size 1"
-        in answer(trace, {"ask": "shape", "node": flip.id, "moves": [["expand", "9, 9"]]})["error"]
+        in respond_from_trace(trace, {"ask": "shape", "node": flip.id, "moves": [["expand", "9, 9"]]})["error"]
     )
     assert flip.id in shapes_data(trace)
 

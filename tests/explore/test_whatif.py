@@ -235,7 +235,7 @@ def test_a_kernel_with_wrong_results_or_one_that_crashes_is_a_branch_that_failed
     session.kernels[0].set_opts()
 
     reply = json.dumps({"lost": "it crashed its worker (SIGSEGV)"})
-    monkeypatch.setattr("tinyexplore.explore.whatif.measure.answer", lambda *_: reply)
+    monkeypatch.setattr("tinyexplore.explore.whatif.measure.ask_worker", lambda *_: reply)
     branch = session.kernels[0].apply("UPCAST(0, 2)")
     assert (branch.status, branch.reason) == ("failed", "it crashed its worker (SIGSEGV)")
     assert branch.kernels[0].listings and session.kernels[0].branch.kernels[0].opts == ()
@@ -365,7 +365,7 @@ def test_each_opt_is_applied_once_and_a_kernel_is_lowered_and_compiled_once(monk
 
         def answered(request, name, timeout_s):
             requests.append(json.loads(request))
-            return workers.answer(request, name, timeout_s)
+            return workers.ask_worker(request, name, timeout_s)
 
         compiled = LLVMCompiler.object_code
         applied = counting("opts", lambda arguments: str(arguments[1]), apply_opt)
@@ -373,11 +373,11 @@ def test_each_opt_is_applied_once_and_a_kernel_is_lowered_and_compiled_once(monk
         monkeypatch.setattr("tinyexplore.explore.whatif.commands.apply_opt.apply_opt", applied)
         monkeypatch.setattr(lowering, "lowered", counting("lowered", lambda arguments: arguments[1], lowering.lowered))
         monkeypatch.setattr(LLVMCompiler, "object_code", counting("compiled", lambda arguments: arguments[1], compiled))
-        monkeypatch.setattr("tinyexplore.explore.whatif.measure.answer", answered)
+        monkeypatch.setattr("tinyexplore.explore.whatif.measure.ask_worker", answered)
         branch = session.kernels[0].apply("UPCAST(0, 4)")
         assert branch.status == "done" and made["opts"] == ["VECTOR(1, 4)", "UPCAST(0, 4)"]
         assert len(made["lowered"]) == len(made["compiled"]) == 1
-        reply = Workbench().answer(requests[0])  # what the worker does, in this process
+        reply = Workbench().respond(requests[0])  # what the worker does, in this process
         assert len(reply["seconds"]) >= 1 and made["compiled"].count(made["compiled"][0]) == 1
 
 
@@ -414,13 +414,13 @@ def test_a_command_that_is_cancelled_while_its_kernel_is_timed_leaves_no_branch(
     session.kernels[0].set_opts()
     before = session.whatif.branches
     began = Event()
-    asked = workers.answer
+    asked = workers.ask_worker
 
     def slow(request, name, timeout_s):
         began.set()
         return asked(request, name, timeout_s)
 
-    monkeypatch.setattr("tinyexplore.explore.whatif.measure.answer", slow)
+    monkeypatch.setattr("tinyexplore.explore.whatif.measure.ask_worker", slow)
     complaints = []
 
     def work():

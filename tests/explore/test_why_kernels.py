@@ -6,7 +6,7 @@ import pytest
 
 from tinyexplore import Tensor, Trace
 from tinyexplore.explore import Explorer, explore, why_kernels
-from tinyexplore.explore.notebook.requests import answer
+from tinyexplore.explore.notebook.requests import respond_from_trace
 from tinyexplore.explore.tracefile.fusions import Fusions, compared_text
 from tinyexplore.explore.tracefile.model import Compared, Decision
 from tinyexplore.schedule.fusion import COMPUTED, REPEAT_LIGHT, REPEAT_REDUCE
@@ -95,7 +95,7 @@ def test_neither_from_the_other_and_what_several_kernels_compute():
 
 def test_questions_over_the_channel_and_what_cannot_be_asked(view: Explorer):
     first, second = view.trace.where(op="REDUCE_AXIS", kind="lazybuffer")
-    found = answer(view.trace, {"ask": "why kernels", "a": first.id, "b": second.id})
+    found = respond_from_trace(view.trace, {"ask": "why kernels", "a": first.id, "b": second.id})
     assert found["text"] == view.why_kernels(first, second).text and found["edges"][0]["mark"] == "fused"
     uop = view.trace.where(kind="uop")[0]
     with pytest.raises(ValueError, match="is not a LazyBuffer"):

@@ -16,7 +16,7 @@ from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.analysis.requests import request_key
 from tinyexplore.explore.exports.export import chunk_scripts
 from tinyexplore.explore.exports.panels import PANEL_REQUESTS
-from tinyexplore.explore.notebook.requests import answer
+from tinyexplore.explore.notebook.requests import respond_from_trace
 
 
 def step() -> Tensor:
@@ -72,7 +72,7 @@ def test_the_request_has_the_same_result_and_pages_store_it(view: Explorer) -> N
     from tests.support.pages import stored_in
 
     found = view.panels.result("lines")
-    response = answer(view.trace, {"ask": "lines"})
+    response = respond_from_trace(view.trace, {"ask": "lines"})
     assert [line["time_us"] for line in response["lines"]] == [line.time_us for line in found.lines]
     assert stored_in(view.to_html())["responses"][request_key(PANEL_REQUESTS["lines"]())] == response
     assert found.by_time()[0].text in view.panels["lines"].svg()
@@ -110,7 +110,7 @@ def test_a_click_on_a_line_selects_what_it_made(
 @pytest.mark.browser
 def test_python_is_asked_where_the_page_stores_nothing(browser: Any, view: Explorer, tmp_path: Path) -> None:
     bare = view.to_html().replace('id="stored"', 'id="other"')
-    asked = answer(view.trace, {"ask": "lines"})
+    asked = respond_from_trace(view.trace, {"ask": "lines"})
     tab = opened(browser, bare.replace("</body>", f"{chunk_scripts(['lines'])}</body>"), tmp_path)
     assert "lines" not in panels_with_tabs(tab)
     tab.evaluate("tinyexplore.handle.go({panel: 'lines'})")  # a link leads there, and says what is missing

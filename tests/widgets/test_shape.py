@@ -16,7 +16,7 @@ from tests.widgets.test_accessibility import findings
 from tests.widgets.test_why import MOUNT
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.notebook.requests import answer
+from tinyexplore.explore.notebook.requests import respond_from_trace
 
 pytestmark = pytest.mark.browser
 
@@ -43,7 +43,7 @@ def page(browser: Any, view: Explorer, tmp_path: Path) -> Iterator[Callable[[boo
         tab.goto((tmp_path / "page.html").as_uri())
         tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=milliseconds(15))
         if live:
-            tab.expose_function("askPython", lambda question: answer(view.trace, question))
+            tab.expose_function("askPython", lambda question: respond_from_trace(view.trace, question))
             tab.evaluate(MOUNT)
         tab.wait_for_selector(".drawing .box", state="attached")
         open_panel(tab, "shape")

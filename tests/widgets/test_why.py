@@ -12,7 +12,7 @@ from tests.support.patience import milliseconds
 from tests.widgets.test_accessibility import findings
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.notebook.requests import answer
+from tinyexplore.explore.notebook.requests import respond_from_trace
 from tinyexplore.explore.tracefile.fusions import Fusions, compared_text
 
 pytestmark = pytest.mark.browser
@@ -54,7 +54,7 @@ def page(browser: Any, view: Explorer, tmp_path: Path) -> Iterator[Any]:
 @pytest.fixture
 def asking(page: Any, view: Explorer) -> Any:
     """The same page, with this Python behind it."""
-    page.expose_function("askPython", lambda question: answer(view.trace, question))
+    page.expose_function("askPython", lambda question: respond_from_trace(view.trace, question))
     page.evaluate(MOUNT)
     page.wait_for_selector(".drawing .box", state="attached")
     return page

@@ -182,7 +182,7 @@ class Workbench:
         HOST_ALLOCATOR.empty_cache()
         self.busy.release()
 
-    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+    def respond(self, request: dict[str, Any]) -> dict[str, Any]:
         """Returns the reply to a request. Raises CandidateFailed if the candidate leaves the search."""
         with self.busy:
             return self._respond_to(request)
@@ -428,7 +428,7 @@ def differ(actual: Any, expected: Any, dtype: DType) -> bool:
 def reply_to(bench: Workbench, line: str) -> dict[str, Any]:
     """Returns the reply to one request. An error becomes a reply, too."""
     try:
-        return bench.answer(json.loads(line))
+        return bench.respond(json.loads(line))
     except CandidateFailed as error:
         return {"lost": str(error)}
     except MemoryError:

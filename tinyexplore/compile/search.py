@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Any, Protocol
 
 from tinyexplore.compile.candidate import machine_of, request_of
-from tinyexplore.compile.workers import answer, dismiss
+from tinyexplore.compile.workers import ask_worker, dismiss
 from tinyexplore.device import Device
 from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, hand_coded
 from tinyexplore.kernel.search import CandidateTime, SearchResult, beam_search, find_replayed
@@ -243,7 +243,7 @@ class CandidateTimer:
             return concurrent.futures.Future()
         request = request_of(do, kernel, self.device, *further_kernels, **fields)
         try:
-            return self.executor.submit(answer, request, kernel.ast.digest, limit_s)
+            return self.executor.submit(ask_worker, request, kernel.ast.digest, limit_s)
         except Exception as error:  # the pool is broken, or the client is closed
             self.gone = f"the executor takes no work: {type(error).__name__}: {error}"
             return concurrent.futures.Future()

@@ -56,7 +56,7 @@ class Compilers:
                 self._cores.put(core)
 
         job = Job(partial(context.run, in_turn))
-        _workers().give([job], [partial(self.running.append, job)])
+        _workers().submit([job], [partial(self.running.append, job)])
         return job.result
 
 

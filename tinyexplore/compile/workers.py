@@ -1,7 +1,7 @@
 """Worker processes that may crash: each handles one request at a time, so a crash loses only that request.
 
-`answer` is the only function that a search submits to its executor. It takes and returns plain text. The process that
-calls it (this process, or a worker of a cluster) has its own worker processes for it.
+`ask_worker` is the only function that a search submits to its executor. It takes and returns plain text. The process
+that calls it (this process, or a worker of a cluster) has its own worker processes for it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class WorkerLost(RuntimeError):
     """Raised if a worker ends before it replies: it crashed, ran out of memory or took too long."""
 
 
-def answer(request: str, name: str, timeout_s: float) -> str:
+def ask_worker(request: str, name: str, timeout_s: float) -> str:
     """Returns the reply to `request`, both JSON objects; {"lost": why} if the worker ended before it replied.
 
     name: requests with the same name go to the same worker if it is free, because it caches compiled programs.
     """
-    return _workers.answer(request, name, timeout_s)
+    return _workers.ask(request, name, timeout_s)
 
 
 def dismiss() -> None:
@@ -103,8 +103,8 @@ class CompilerWorkers:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.forget)
 
-    def answer(self, request: str, name: str, timeout_s: float) -> str:
-        """Implements `answer`."""
+    def ask(self, request: str, name: str, timeout_s: float) -> str:
+        """Implements `ask_worker`."""
         try:
             worker = self.take(name)
         except OSError as error:
@@ -156,4 +156,4 @@ class CompilerWorkers:
 
 _workers = CompilerWorkers()
 
-__all__ = ["FOLDER", "WorkerLost", "CompilerWorkers", "answer", "dismiss"]
+__all__ = ["FOLDER", "WorkerLost", "CompilerWorkers", "ask_worker", "dismiss"]

@@ -83,7 +83,7 @@ def run_side_by_side(queues: Sequence[Work]) -> None:
         Job(partial(copy_context().run, as_instance, number, share, queue))
         for number, queue in enumerate(queues[1:], 1)
     ]
-    _workers(len(jobs)).do(jobs, partial(copy_context().run, as_instance, 0, share, queues[0]))
+    _workers(len(jobs)).run_alongside(jobs, partial(copy_context().run, as_instance, 0, share, queues[0]))
 
 
 def as_instance(number: int, share: int, work: Callable[[], T]) -> T:

@@ -64,7 +64,7 @@ def run_divided(bound: Callable[[int, int], None], extent: int | None, work_ns: 
     part_count = min(part_count, threads)
     edges = [extent * part_number // part_count for part_number in range(part_count + 1)]
     jobs = [Job(partial(bound, edges[part_number], edges[part_number + 1])) for part_number in range(1, part_count)]
-    _workers(threads - 1).do(jobs, partial(bound, edges[0], edges[1]))
+    _workers(threads - 1).run_alongside(jobs, partial(bound, edges[0], edges[1]))
 
 
 __all__ = ["estimated_ns", "parts_for", "run_divided", "thread_count"]

@@ -111,7 +111,7 @@ class WebGPU:
         wgpu is written in Python, and an interrupt inside it would leave locks held.
         """
         job = Job(partial(self._run_alone, work))
-        self._workers.do([job], _do_nothing)
+        self._workers.run_alongside([job], _do_nothing)
         return job.result()
 
     def _run_alone(self, work: Callable[[], T]) -> T:

@@ -32,7 +32,7 @@ class Job(Generic[R]):
         self._undone = Lock()
         self._undone.acquire()
 
-    def do(self) -> None:
+    def run(self) -> None:
         assert self._work is not None
         try:
             self._result = self._work()
@@ -75,7 +75,7 @@ class ThreadWorkers:
         self._jobs: SimpleQueue[Job[Any] | None] = SimpleQueue()
         self._threads: list[Lock] = []  # locks, each held while its thread lives
 
-    def give(self, jobs: Sequence[Job[Any]], then: Sequence[partial[Any]] = ()) -> None:
+    def submit(self, jobs: Sequence[Job[Any]], then: Sequence[partial[Any]] = ()) -> None:
         """Submits `jobs`, in this order, and calls `then`: all of it, or nothing if it is interrupted.
 
         If no thread can start, the jobs are done before this returns.
@@ -94,19 +94,19 @@ class ThreadWorkers:
                 break
         if not self._threads:
             for job in jobs:
-                job.do()
+                job.run()
             run_uninterrupted([*then])
             return
         run_uninterrupted([*[partial(self._jobs.put, job) for job in jobs], *then])
 
-    def do(self, jobs: Sequence[Job[Any]], work: Callable[[], object]) -> None:
+    def run_alongside(self, jobs: Sequence[Job[Any]], work: Callable[[], object]) -> None:
         """Submits `jobs`, and calls `work` meanwhile. Returns when all have ended, even if it is interrupted.
 
         Raises the first exception of the jobs.
         """
         done_flags: list[bool] = []
         try:
-            self.give(jobs, [partial(done_flags.append, True)])
+            self.submit(jobs, [partial(done_flags.append, True)])
             work()
         finally:
             if done_flags:
@@ -146,7 +146,7 @@ def _work(jobs: SimpleQueue[Job[Any] | None], life_lock: Lock) -> None:
             job = jobs.get()
             if job is None:
                 return
-            job.do()
+            job.run()
             del job
     finally:
         life_lock.release()

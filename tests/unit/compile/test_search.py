@@ -235,7 +235,7 @@ def storing(place: UOp, size: int = 8) -> Kernel:
 
 def ask(do: str, kernel: Kernel, *others: Kernel, device: str = "LLVM", limit_s: float = 60.0) -> dict[str, Any]:
     request = request_of(do, kernel, device, *others, limit=None)
-    return json.loads(workers.answer(request, kernel.ast.digest, limit_s))
+    return json.loads(workers.ask_worker(request, kernel.ast.digest, limit_s))
 
 
 def test_a_candidate_that_crashes_hangs_or_fills_memory_loses_only_itself() -> None:
@@ -257,9 +257,9 @@ def test_a_candidate_that_crashes_hangs_or_fills_memory_loses_only_itself() -> N
 def test_a_candidate_with_wrong_results_is_lost() -> None:
     right, wrong = storing(index_const(0)), storing(index_const(1))
     bench = Workbench()
-    assert bench.answer(json.loads(request_of("time", right, "LLVM", right, limit=None)))["seconds"] < 1
+    assert bench.respond(json.loads(request_of("time", right, "LLVM", right, limit=None)))["seconds"] < 1
     with pytest.raises(CandidateFailed, match=r"its results are wrong \(buffer 0\)"):
-        bench.answer(json.loads(request_of("time", wrong, "LLVM", right, limit=None)))
+        bench.respond(json.loads(request_of("time", wrong, "LLVM", right, limit=None)))
 
 
 def test_results_are_compared_in_every_column_also_where_not_all_are() -> None:
@@ -280,15 +280,15 @@ def test_rounding_is_no_wrong_result() -> None:
 def test_a_kernel_for_another_machine_is_refused() -> None:
     kernel = storing(index_const(0))
     request = {**json.loads(request_of("compile", kernel, "LLVM")), "machine": "pdp11"}
-    reply = json.loads(workers.answer(json.dumps(request), "", 60.0))
+    reply = json.loads(workers.ask_worker(json.dumps(request), "", 60.0))
     assert "another machine" in reply["lost"]
-    assert "lost" in json.loads(workers.answer('{"do": "anything"}', "", 60.0))
+    assert "lost" in json.loads(workers.ask_worker('{"do": "anything"}', "", 60.0))
 
 
 def test_a_hopeless_candidate_is_given_up_after_one_run() -> None:
     kernel, _ = small_matmul()
     bench = Workbench()
-    reply = bench.answer(json.loads(request_of("time", kernel, "LLVM", kernel, limit=1e-12)))
+    reply = bench.respond(json.loads(request_of("time", kernel, "LLVM", kernel, limit=1e-12)))
     assert reply["note"] == "given up after one run"
 
 
@@ -297,7 +297,7 @@ def test_a_time_from_a_busy_machine_is_marked(crowded: bool, monkeypatch: pytest
     monkeypatch.setattr(candidate, "is_crowded", lambda: crowded)
     monkeypatch.setattr(candidate, "interruptions", lambda: 0)
     kernel = storing(index_const(0))
-    reply = Workbench().answer(json.loads(request_of("time", kernel, "LLVM", kernel, limit=None)))
+    reply = Workbench().respond(json.loads(request_of("time", kernel, "LLVM", kernel, limit=None)))
     assert reply["disturbed"] is crowded
     assert reply["note"].startswith("something else ran during") is crowded
 

@@ -14,7 +14,7 @@ from tinyexplore.util.workers import Job, ThreadWorkers, wait_for_all
 def test_a_job_gives_its_result_or_raises_what_its_work_raised() -> None:
     workers = ThreadWorkers(2)
     jobs = [Job(partial(divmod, 7, number)) for number in (2, 0, 3)]
-    workers.give(jobs)
+    workers.submit(jobs)
     wait_for_all(jobs)
     assert (jobs[0].result(), jobs[2].result()) == ((3, 1), (2, 1))
     with pytest.raises(ZeroDivisionError):
@@ -23,13 +23,13 @@ def test_a_job_gives_its_result_or_raises_what_its_work_raised() -> None:
 
 def test_its_own_work_is_done_beside_the_jobs_and_both_may_raise() -> None:
     workers, done = ThreadWorkers(2), []
-    workers.do([Job(partial(done.append, number)) for number in (1, 2)], partial(done.append, 0))
+    workers.run_alongside([Job(partial(done.append, number)) for number in (1, 2)], partial(done.append, 0))
     assert sorted(done) == [0, 1, 2]
     with pytest.raises(ZeroDivisionError):
-        workers.do([Job(partial(divmod, 7, 0)), Job(partial(done.append, 3))], partial(done.append, 4))
+        workers.run_alongside([Job(partial(divmod, 7, 0)), Job(partial(done.append, 3))], partial(done.append, 4))
     assert sorted(done) == [0, 1, 2, 3, 4]
     with pytest.raises(KeyError):
-        workers.do([Job(partial(done.append, 5))], partial({}.pop, "own"))
+        workers.run_alongside([Job(partial(done.append, 5))], partial({}.pop, "own"))
     assert sorted(done) == [0, 1, 2, 3, 4, 5]
 
 
@@ -43,7 +43,7 @@ def test_an_interrupt_gives_all_jobs_or_none_and_locks_nothing() -> None:
         jobs = [Job(partial(done.append, number)) for number in range(4)]
 
         def call(jobs: list[Job[None]] = jobs, told: list[bool] = told) -> None:
-            workers.give(jobs, [partial(told.append, True)])
+            workers.submit(jobs, [partial(told.append, True)])
             wait_for_all(jobs)
 
         is_interrupted = interrupter.run(call, place)
@@ -52,5 +52,5 @@ def test_an_interrupt_gives_all_jobs_or_none_and_locks_nothing() -> None:
         assert sorted(done) == ([0, 1, 2, 3] if told else []), place
         place += 1
     after = Job(threading.get_ident)
-    workers.give([after])
+    workers.submit([after])
     assert after.result() != threading.get_ident()

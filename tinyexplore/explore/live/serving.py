@@ -107,7 +107,7 @@ class Serving:
         information = {"python": platform.python_version(), "live": explorer.whatif.is_live}
         return json.dumps(information)
 
-    def answer(self, question: str) -> str:
+    def respond(self, question: str) -> str:
         """Returns the response to a request, both as JSON. An error is a response, too."""
         try:
             return json.dumps(respond(self._source, json.loads(question)))

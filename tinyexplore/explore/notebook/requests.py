@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.notebook.capturing import CaptureSession
 
 
-def answer(trace: Trace, data: Any) -> Data:
+def respond_from_trace(trace: Trace, data: Any) -> Data:
     """Returns the response to a request about a trace whose kernels cannot run again."""
     return respond(RequestSource(lambda: trace), data)
 
@@ -87,7 +87,7 @@ __all__ = [
     "Request",
     "RequestError",
     "RequestSource",
-    "answer",
+    "respond_from_trace",
     "request_key",
     "from_data",
     "request",

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from tinyexplore.compile.candidate import request_of
-from tinyexplore.compile.workers import answer
+from tinyexplore.compile.workers import ask_worker
 from tinyexplore.explore.analysis.comparing.noise import Verdict, compare_times
 from tinyexplore.explore.recording.drafts import quantile
 from tinyexplore.explore.tracefile.model import Run
@@ -105,7 +105,7 @@ def measure_in_worker(
         )
     except TypeError as error:
         raise Untimed(f"not timed: {error}") from None
-    reply = json.loads(answer(request, kernel.original.digest, LIMIT_S))
+    reply = json.loads(ask_worker(request, kernel.original.digest, LIMIT_S))
     if "seconds" in reply:
         variant_times, base_us = (
             tuple([round(seconds * 1e6, 3) for seconds in reply[name]]) for name in ("seconds", "base_seconds")

@@ -16,7 +16,7 @@ interface Python {
 interface Serving {
   open_file(trace: string, carried: string, recorded: string): string;
   nothing(carried: string): string;
-  answer(question: string): string;
+  respond(question: string): string;
 }
 
 const held = new Map<string, Uint8Array>();
@@ -167,7 +167,7 @@ async function start({ files, trace, recorded }: Extract<ToWorker, { do: "start"
 
 /** Responds to a request, including the trace of a program that it ran. */
 function respond(id: number, question: string): void {
-  const answer = serving!.answer(question);
+  const answer = serving!.respond(question);
   const { FS } = python!;
   if (!FS.analyzePath(PLAYED).exists) return say({ told: "answer", id, answer });
   const trace = FS.readFile(PLAYED);

@@ -104,7 +104,7 @@ def try_edit(text: Text, captured: CapturedKernel | None) -> EditResult:
             "object": None if text.code is None else b64encode(text.code).decode(),
             "cpu": text.cpu,
         }
-        reply = json.loads(_workers.answer(json.dumps(request), "", ANSWER_S))
+        reply = json.loads(_workers.ask(json.dumps(request), "", ANSWER_S))
     if "lost" in reply:
         raise CommandRejected(f"the edit could not be tried: {reply['lost']}")
     return _edit_result(text, reply)

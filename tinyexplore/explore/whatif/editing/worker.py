@@ -52,7 +52,7 @@ class EditedKernels:
     def __init__(self) -> None:
         self.subjects: dict[str, EditSubject] = {}
 
-    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def respond(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the response to a request of `client.py`."""
         with Context(**request["settings"]):
             original, *uops = from_plain(request["graphs"])
@@ -202,7 +202,7 @@ def main() -> None:
         with open(os.devnull, "w", encoding="utf-8") as nowhere:
             faulthandler.dump_traceback_later(float(seconds), exit=True, file=nowhere)
             try:
-                reply = bench.answer(json.loads(request))
+                reply = bench.respond(json.loads(request))
             except Exception as error:
                 reply = {"lost": f"{type(error).__name__}: {error}"}
             faulthandler.cancel_dump_traceback_later()
