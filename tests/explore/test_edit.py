@@ -265,13 +265,13 @@ def test_a_crash_of_the_compiled_ir_is_told_as_well(view):
 
 
 def test_what_a_system_cannot_guard_is_said(monkeypatch):
-    assert faults.unprotected() == ()
+    assert faults.list_unprotected() == ()
     monkeypatch.setattr(faults, "resource", None)
-    assert faults.unprotected() == ("no memory limit",) and faults.limit_resources(1, 1.0) == 0
+    assert faults.list_unprotected() == ("no memory limit",) and faults.limit_resources(1, 1.0) == 0
     monkeypatch.setattr(faults, "protect", lambda: None)
-    assert faults.unprotected()[1].startswith("no guard pages")
+    assert faults.list_unprotected()[1].startswith("no guard pages")
     monkeypatch.delattr(os, "fork")
-    assert faults.unprotected()[0].startswith("no separate process")
+    assert faults.list_unprotected()[0].startswith("no separate process")
 
 
 def test_without_guards_known_bytes_still_find_what_was_written_beside_a_buffer(monkeypatch):

@@ -88,7 +88,7 @@ def lines_by_time(trace: Trace) -> LinesByTime:
     total = sum(medians.get(kernel.id, 0.0) for kernel in trace.kernels)
     texts = [source.text.splitlines() for source in trace.sources]
 
-    def described(line: tuple[int, int] | None) -> LineTime:
+    def describe_line(line: tuple[int, int] | None) -> LineTime:
         share = times[line] / total if total else 0.0
         if line is None:
             return LineTime(None, "", 0, ELSEWHERE, times[line], share, tuple(kernels[line]))
@@ -98,7 +98,7 @@ def lines_by_time(trace: Trace) -> LinesByTime:
 
     order = sorted(line for line in times if line is not None) + [line for line in times if line is None]
     untimed = sum(kernel.id not in medians for kernel in trace.kernels)
-    return LinesByTime(total, untimed, tuple(described(line) for line in order))
+    return LinesByTime(total, untimed, tuple(describe_line(line) for line in order))
 
 
 def lines_picture(trace: Trace) -> str:

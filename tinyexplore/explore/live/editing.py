@@ -24,7 +24,7 @@ from tinyexplore.explore.whatif.editing.subject import (
 )
 from tinyexplore.explore.whatif.editing.verdict import compare_outputs
 from tinyexplore.explore.whatif.outcome import CommandRejected
-from tinyexplore.explore.whatif.variant import executed
+from tinyexplore.explore.whatif.variant import count_executed
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Ops
@@ -45,7 +45,7 @@ def try_interpreted(text: Text, captured: CapturedKernel | None) -> EditResult:
             f"a page has no compiler for {NAMES[text.stage]}, and a browser runs no machine code. A notebook does "
             "both. Here you can edit the opts and the linear program (UOps)"
         )
-    if (work := max(executed(text.uops, lanes=True), executed(text.base, lanes=True))) > MOST_WORK:
+    if (work := max(count_executed(text.uops, lanes=True), count_executed(text.base, lanes=True))) > MOST_WORK:
         raise CommandRejected(f"not run: {work:,} operations, lane by lane, take too long to interpret in a page")
     variables = [node for node in text.base if node.op is Ops.DEFINE_VAR]
     contents = None if captured is None else captured.contents

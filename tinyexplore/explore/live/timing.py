@@ -16,7 +16,7 @@ from tinyexplore.device import Buffer
 from tinyexplore.execute.runner import Runner
 from tinyexplore.explore.live.interpreted import INTERPRETER
 from tinyexplore.explore.whatif.measure import Lost, Measurement, Untimed
-from tinyexplore.explore.whatif.variant import executed
+from tinyexplore.explore.whatif.variant import count_executed
 from tinyexplore.kernel import Kernel
 from tinyexplore.renderer.python import memory_format
 from tinyexplore.runtime.python import cast_view
@@ -39,7 +39,7 @@ def time_interpreted(
     program: the linear program of `kernel`.
     """
     runner = compile_given(device, kernel, program)
-    work = executed(runner.spec.uops, lanes=True)
+    work = count_executed(runner.spec.uops, lanes=True)
     if not work:
         raise Untimed("not timed: its loops have sizes that only a run knows")
     if work > MOST_WORK:
@@ -48,11 +48,11 @@ def time_interpreted(
     runs = [_bind_run(runner, buffers)]
     if base is not None and device == INTERPRETER:
         beside = compile_optimized(device, base)
-        if 0 < executed(beside.spec.uops, lanes=True) <= MOST_WORK:
+        if 0 < count_executed(beside.spec.uops, lanes=True) <= MOST_WORK:
             runs.append(_bind_run(beside, scratch_buffers(device, kernel.original)))
     times, *base_times = alternate_times(runs)
     other = compile_optimized(device, reference)
-    if reference.applied != kernel.applied and 0 < executed(other.spec.uops, lanes=True) <= MOST_WORK:
+    if reference.applied != kernel.applied and 0 < count_executed(other.spec.uops, lanes=True) <= MOST_WORK:
         expected = scratch_buffers(device, kernel.original)
         _bind_run(other, expected)()
         for position in sorted(runner.spec.writes):

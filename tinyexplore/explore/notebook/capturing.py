@@ -317,7 +317,7 @@ class CaptureSession(Readable):
                 "the capture has not ended: its trace is available after the `with` block. If an interrupt kept it "
                 "from ending, `view.__exit__(None, None, None)` ends it now"
             )
-        return trace if self._whatif is None else self._whatif.extended(trace)
+        return trace if self._whatif is None else self._whatif.extend_trace(trace)
 
     @property
     def whatif(self) -> WhatIf:

@@ -298,7 +298,7 @@ class Builder(Tables):
         """Names each buffer after the LazyBuffer whose values it has."""
         for value, node in self.node_ids.items():
             name = self.nodes[node].name
-            if isinstance(value, LazyBuffer) and name and (storage_of := self.held(value)) is not None:
+            if isinstance(value, LazyBuffer) and name and (storage_of := self.find_storage(value)) is not None:
                 self._update_buffer(storage_of.buffer, name=name, overwrite=storage_of.is_own)
         for draft in reversed(self.kernels):
             for buffer in draft.written():

@@ -131,19 +131,19 @@ class Tables:
             backward=scope[1],
         )
 
-    def held(self, value: LazyBuffer) -> NodeBuffer | None:
+    def find_storage(self, value: LazyBuffer) -> NodeBuffer | None:
         """Returns the buffer with the values of `value`, at the end of the recording if known, else now."""
         return self.storage[value] if value in self.storage else buffer_of(value)
 
     def _is_memory(self, value: LazyBuffer) -> bool:
         """Whether the values of a LazyBuffer were in memory before the trace began."""
-        storage_of = self.held(value)
+        storage_of = self.find_storage(value)
         return storage_of is not None and storage_of.is_own and (value.op is Ops.BUFFER or value not in self.recorded)
 
     def _digest(self, value: LazyBuffer, src: tuple[int, ...]) -> str:
         """Returns a hash of the content that is equal across runs; buffers are numbered by first appearance."""
         op, arg = value.op, value.arg
-        storage_of = self.held(value)
+        storage_of = self.find_storage(value)
         if storage_of is not None and self._is_memory(value):
             op = Ops.BUFFER
             arg = self.buffer_digests.setdefault(storage_of.buffer.id, f"buffer {len(self.buffer_digests)}")

@@ -248,7 +248,7 @@ class WhatIf(Readable):
 
         return opt_steps(self.bench(kernel), kernel, timed=timed)
 
-    def extended(self, trace: Trace) -> Trace:
+    def extend_trace(self, trace: Trace) -> Trace:
         """Returns `trace` with all branches of this session; returns it unchanged if it has them already."""
         if len(self._branches) == len(trace.branches) and tuple(self._branches) == trace.branches:
             return trace

@@ -59,12 +59,12 @@ def variant_of(
         bytes_loaded=loaded_bytes(runner.spec),
         compile_us=round(runner.compile_seconds * 1e6, 1),
         caches=cache_sizes(kernel.target),
-        uops=executed(runner.spec.uops),
+        uops=count_executed(runner.spec.uops),
         **times.fields(),
     )
 
 
-def executed(uops: Sequence[UOp], *, lanes: bool = False) -> int:
+def count_executed(uops: Sequence[UOp], *, lanes: bool = False) -> int:
     """Counts the UOps that one run of a linear program executes. A vector counts once, or per lane with `lanes`.
 
     Returns 0 if the size of a loop is not constant.
@@ -107,4 +107,4 @@ def _complete_nest(count: object) -> int:
     return count if isinstance(count, int) else 0
 
 
-__all__ = ["executed", "executed_flops", "variant_of"]
+__all__ = ["count_executed", "executed_flops", "variant_of"]

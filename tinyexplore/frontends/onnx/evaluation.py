@@ -381,7 +381,7 @@ class Evaluation:
             step += 1
         shapes = [_read_declared_shape(item) for item in body.output[1 + len(carried) :]]
         return carried + [
-            stacked(row, 0) if row else np.zeros((0, *shape), dtype) for row, (shape, dtype) in zip(rows, shapes)
+            stack_values(row, 0) if row else np.zeros((0, *shape), dtype) for row, (shape, dtype) in zip(rows, shapes)
         ]
 
     def _run_scan(self, attributes: Mapping[str, Any], inputs: list[Value], names: Names) -> list[Value]:
@@ -409,7 +409,7 @@ class Evaluation:
             for row, value in zip(rows, outputs[states:]):
                 row.append(value)
         return carried + [
-            stacked(row[::-1] if is_backward else row, axis)
+            stack_values(row[::-1] if is_backward else row, axis)
             for row, axis, is_backward in zip(rows, out_axes, out_backwards)
         ]
 
@@ -427,7 +427,7 @@ class Evaluation:
             rows.append(self._run_scan(later, [taken(value, 0, number) for value in inputs[1:]], names))
             self.versions = self_versions
         del states, body
-        return [stacked(list(column), 0) for column in zip(*rows)]
+        return [stack_values(list(column), 0) for column in zip(*rows)]
 
     def _run_sequence_map(self, body: GraphProto, inputs: list[Value], names: Names) -> list[Value]:
         """Evaluates a SequenceMap: its body for each element of the first sequence."""
@@ -479,7 +479,7 @@ def taken(value: Value, axis: int, index: int) -> Value:
     return value[tuple([slice(None)] * (axis % rank) + [index])]
 
 
-def stacked(values: list[Value], axis: int) -> Value:
+def stack_values(values: list[Value], axis: int) -> Value:
     """Stacks tensors of one shape along a new axis."""
     if all(isinstance(value, np.ndarray) for value in values):
         return np.stack([np.asarray(value) for value in values], axis)

@@ -104,7 +104,7 @@ class OnnxNode:
         value = self.attributes.get(name, default)
         return value  # type: ignore[no-any-return]
 
-    def required(self, name: str) -> Any:
+    def require(self, name: str) -> Any:
         """Returns a required attribute. Raises OnnxError if it is missing."""
         if name not in self.attributes:
             raise OnnxError(f"{self.operator}: the attribute {name!r} is missing")

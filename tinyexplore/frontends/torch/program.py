@@ -485,7 +485,7 @@ class PartRunner:
         tensors = []
         for slot, layout in zip(self.inputs, layouts):
             if isinstance(layout, StridedLayout):
-                restore_shape = partial(layout.seen, next(remaining_flats))
+                restore_shape = partial(layout.view_memory, next(remaining_flats))
             else:
                 restore_shape = partial(Tensor.zeros, *layout[0], dtype=layout[1])
             tensors.append(self._run_at_line(slot.reader, restore_shape))

@@ -76,7 +76,7 @@ class Call:
             value = int(value)
         return Tensor.full((), value, dtype=target)
 
-    def promoted(self, *values: Any) -> list[Tensor]:
+    def promote(self, *values: Any) -> list[Tensor]:
         """Converts Tensors and numbers to Tensors of the operands' common dtype."""
         return [self.tensor(value, self.common) for value in values]
 

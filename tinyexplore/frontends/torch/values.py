@@ -58,7 +58,7 @@ class StridedLayout:
     order: tuple[int, ...]
     count: int
 
-    def seen(self, flat: Tensor) -> Tensor:
+    def view_memory(self, flat: Tensor) -> Tensor:
         """Returns the tensor whose elements are in `flat`, in the order of memory."""
         in_memory = tuple([self.shape[axis] for axis in self.order])
         if self.order == tuple(range(len(self.shape))):
@@ -120,7 +120,7 @@ def tensor_of(value: Any) -> Tensor:
     if layout is None:
         plain = plain.contiguous()
         layout = _intern_layout(tuple(plain.shape), dtype, tuple(range(plain.ndim)), prod(plain.shape))
-    return layout.seen(flat_tensor(plain, layout.count, dtype, Device.DEFAULT))
+    return layout.view_memory(flat_tensor(plain, layout.count, dtype, Device.DEFAULT))
 
 
 def torch_of(value: Tensor) -> Any:

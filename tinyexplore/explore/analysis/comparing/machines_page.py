@@ -16,7 +16,7 @@ from tinyexplore.explore.analysis.comparing.for_machine import (
 )
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.pictures.highlight import lines_html, style_sheet
-from tinyexplore.explore.tracefile.pictures.picture import COLORS, document, shortened, text
+from tinyexplore.explore.tracefile.pictures.picture import COLORS, document, shorten, text
 
 _COLUMN, _GAP, _MARGIN = 176.0, 22.0, 22.0
 _REGISTER, _STEP = 5.0, 7.0  # height of a drawn register, and distance between two
@@ -79,7 +79,7 @@ def machines_svg(row: Row, title: str = "") -> str:
     heading = f"{title}: {calls}" if title else calls
     top, foot = 92.0, 92.0 + most_registers * _STEP + 14.0
     width = 2 * _MARGIN + len(present) * _COLUMN + (len(present) - 1) * _GAP
-    parts = [text(_MARGIN, 28, shortened(heading, int(width / 8)), size=13, bold=True)]
+    parts = [text(_MARGIN, 28, shorten(heading, int(width / 8)), size=13, bold=True)]
     for number, result in enumerate(present):
         x = _MARGIN + number * (_COLUMN + _GAP)
         parts.append(text(x, 56, result.machine.name, size=12, bold=True, mono=True))

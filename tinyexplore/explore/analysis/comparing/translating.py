@@ -60,7 +60,7 @@ def translate(kernel: CapturedKernel, targets: Sequence[LanguageTarget], trace: 
         try:
             target = target_of(want, captured.target)
             if target not in lowerings:
-                lowerings[target] = lowered(captured, target, number_of, settings)
+                lowerings[target] = lower_for_target(captured, target, number_of, settings)
             lowering = lowerings[target]
             spec = renderer_of(want.language, target).render(lowering.kernel.name, lowering.uops)
         except (DeviceUnavailable, RenderError) as error:
@@ -88,7 +88,7 @@ class TargetLowering(ReadableRow):
     behind: Callable[[UOp], frozenset[int]]
 
 
-def lowered(captured: Kernel, target: Target, number_of: dict[UOp, int], settings: Config) -> TargetLowering:
+def lower_for_target(captured: Kernel, target: Target, number_of: dict[UOp, int], settings: Config) -> TargetLowering:
     """Returns the kernel for `target`: the captured one for its own machine, else one with the heuristics' opts."""
     ast = captured.original
     recorder = Recorder()

@@ -404,7 +404,7 @@ def lines_touched(stream: AddressStream, counters: Mapping[str, int]) -> dict[st
         raise ValueError(f"no loop {', '.join(unknown)}; there are {', '.join(names) or 'none'}")
     fixed = {stream.uops[names[name]]: value for name, value in counters.items()}
     pieces: list[set[int]] = [set() for _ in stream.accesses]
-    for chunk in stream.restricted(fixed).chunks():
+    for chunk in stream.restrict(fixed).chunks():
         columns = chunk.columns.tolist()
         for row in chunk.lines.tolist():
             for line, access in zip(row, columns, strict=True):

@@ -9,7 +9,7 @@ from typing import Protocol
 from tinyexplore.explore.analysis.models.occupancy import Occupancy
 from tinyexplore.explore.analysis.models.warp_accesses import WarpAccess
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.pictures.picture import COLORS, document, shortened, text
+from tinyexplore.explore.tracefile.pictures.picture import COLORS, document, shorten, text
 
 MARGIN, ROW = 20.0, 30.0
 SIDE = 16  # most groups, and work-items, along each dimension
@@ -81,7 +81,7 @@ def gpu_svg(view: DrawnGPUKernel) -> str:
         )
         parts += dots(access, PLACES[2], y - 14)
         parts += [text(x, y, words, size=11) for x, words in zip(PLACES[3:6], access.figures)]
-        parts.append(text(PLACES[6], y, shortened(access.says, 38), size=11))
+        parts.append(text(PLACES[6], y, shorten(access.says, 38), size=11))
         y += ROW
     if left := len(rows) - MOST_ROWS if len(rows) > MOST_ROWS else 0:
         parts.append(

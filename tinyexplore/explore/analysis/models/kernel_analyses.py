@@ -350,7 +350,7 @@ class KernelAnalyses:
     def _read_branch(
         self, captured: CapturedKernel, branch: Branch
     ) -> tuple[Sequence[str], Sequence[UOp], float | None]:
-        from tinyexplore.explore.analysis.models.microscope import lowered
+        from tinyexplore.explore.analysis.models.microscope import lower_with_opts
 
         variant = next((kernel for kernel in branch.kernels if kernel.kernel == captured.number), None)
         if variant is None:
@@ -359,7 +359,7 @@ class KernelAnalyses:
         assembly = _require_assembly(captured, listed)
         if branch.edited is not None:  # the loops of an edited text are unknown
             return assembly, (), None
-        return assembly, lowered(captured.make_kernel(), variant.opts)[1], variant.median_us
+        return assembly, lower_with_opts(captured.make_kernel(), variant.opts)[1], variant.median_us
 
 
 def _require_assembly(captured: CapturedKernel, lines: Sequence[str]) -> Sequence[str]:

@@ -30,7 +30,7 @@ def model_of(
     if opts is None:
         uops, source, name, applied = captured.uops, spec.lines, spec.name, kernel.applied
     else:
-        other, uops = lowered(kernel, opts)
+        other, uops = lower_with_opts(kernel, opts)
         name, applied = other.name, other.applied
         source = () if render is None else render(name, uops).lines
     return model_caches(
@@ -45,7 +45,7 @@ def model_of(
     )
 
 
-def lowered(kernel: Kernel, opts: Iterable[Opt | str]) -> tuple[Kernel, tuple[UOp, ...]]:
+def lower_with_opts(kernel: Kernel, opts: Iterable[Opt | str]) -> tuple[Kernel, tuple[UOp, ...]]:
     """Returns `kernel` with `opts` instead of its own, and its linear program."""
     other = Kernel(kernel.original, kernel.target, kernel.original, kernel.original)
     for opt in opts:
@@ -53,4 +53,4 @@ def lowered(kernel: Kernel, opts: Iterable[Opt | str]) -> tuple[Kernel, tuple[UO
     return other, tuple(lower(other))
 
 
-__all__ = ["lowered", "model_of"]
+__all__ = ["lower_with_opts", "model_of"]

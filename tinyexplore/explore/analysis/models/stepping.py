@@ -43,9 +43,9 @@ class SteppingWriter(PythonWriter):
             self.look_before(node)
         super().write_node(node)
         if node.op not in _SILENT:
-            self.line(f"yield {', '.join([str(self.places[node]), *self.told(node)])}")
+            self.line(f"yield {', '.join([str(self.places[node]), *self.event_fields(node)])}")
 
-    def told(self, node: UOp) -> list[str]:
+    def event_fields(self, node: UOp) -> list[str]:
         """Returns the fields of an event: the value, and for an access its position."""
         match node.op:
             case Ops.LOAD:

@@ -50,7 +50,7 @@ class SteppingItemWriter(SteppingWriter, WorkItemWriter):
         elif node.op is Ops.WMMA:
             operands = ", ".join(self.operand(src) for src in node.src)
             self.line(f"{self.variable(node)} = yield {self.places[node]}, {node.arg!r}, {operands}")
-            self.line(f"yield {', '.join([str(self.places[node]), *self.told(node)])}")
+            self.line(f"yield {', '.join([str(self.places[node]), *self.event_fields(node)])}")
         else:
             super().write_node(node)
 
@@ -58,8 +58,8 @@ class SteppingItemWriter(SteppingWriter, WorkItemWriter):
         is_watched = memory.op is Ops.DEFINE_GLOBAL or is_shared(memory)
         return f"{self.operand(memory)}.view" if is_watched else self.operand(memory)
 
-    def told(self, node: UOp) -> list[str]:
-        return [self.view(node)] if node.op is Ops.DEFINE_LOCAL else super().told(node)
+    def event_fields(self, node: UOp) -> list[str]:
+        return [self.view(node)] if node.op is Ops.DEFINE_LOCAL else super().event_fields(node)
 
 
 class NotedMemory(Watched):

@@ -174,7 +174,7 @@ class AddressStream:
         """An upper estimate of the number of accesses; None if the end of a loop depends on data."""
         return self._count_accesses(self.tree)
 
-    def restricted(self, counters: Mapping[UOp, int]) -> AddressStream:
+    def restrict(self, counters: Mapping[UOp, int]) -> AddressStream:
         """Returns the accesses that are inside all of these loops, for these counters."""
         stream = copy(self)
         stream.fixed = dict(counters)
@@ -447,7 +447,7 @@ def _numpy_function_of(op: Ops) -> Any:
     """Returns the NumPy function of an integer operation; None for an operation that occurs in no index."""
     import numpy as np
 
-    def divided(x: Any, y: Any) -> Any:
+    def divide(x: Any, y: Any) -> Any:
         return np.where((np.asarray(x) % y != 0) & ((np.asarray(x) < 0) != (np.asarray(y) < 0)), x // y + 1, x // y)
 
     functions = {
@@ -466,8 +466,8 @@ def _numpy_function_of(op: Ops) -> Any:
         Ops.SHL: np.left_shift,
         Ops.SHR: np.right_shift,
         Ops.WHERE: np.where,
-        Ops.IDIV: divided,
-        Ops.MOD: lambda x, y: x - divided(x, y) * y,
+        Ops.IDIV: divide,
+        Ops.MOD: lambda x, y: x - divide(x, y) * y,
         Ops.MULACC: lambda x, y, z: x * y + z,
     }
     return functions.get(op)

@@ -53,11 +53,11 @@ def index_texts(tracker: ShapeTracker) -> tuple[IndexText, IndexText]:
         valid_after = None if valid is None else graph_rewrite(valid, SIMPLIFY)
     printer = printer_of(axes)
 
-    def told(index: UOp, valid: UOp | None) -> IndexText:
+    def index_text(index: UOp, valid: UOp | None) -> IndexText:
         always = valid is None or (valid.op is Ops.CONST and bool(valid.arg))
         return IndexText(printer.text(index), "" if always or valid is None else printer.text(valid))
 
-    return told(index, valid), told(after, valid_after)
+    return index_text(index, valid), index_text(after, valid_after)
 
 
 def _compute_offset(view: View, coords: tuple[UOp, ...]) -> UOp:

@@ -68,7 +68,7 @@ class MovementStep(ReadableRow):
         return LAWS.get(self.op, "")
 
 
-def moved(source: ShapeTracker, op: str, arg: Any, node: int | None = None) -> MovementStep:
+def apply_movement(source: ShapeTracker, op: str, arg: Any, node: int | None = None) -> MovementStep:
     """Returns `source` after one movement.
 
     Raises:
@@ -322,4 +322,14 @@ def _apply_stride(source: ShapeTracker, steps: Shape) -> ShapeTracker:
     return tracker.reshape(tuple(counts)).simplify()
 
 
-__all__ = ["HINTS", "LAWS", "MovementStep", "axes_of", "formula", "moved", "printer_of", "read_argument", "suggestion"]
+__all__ = [
+    "HINTS",
+    "LAWS",
+    "MovementStep",
+    "apply_movement",
+    "axes_of",
+    "formula",
+    "printer_of",
+    "read_argument",
+    "suggestion",
+]

@@ -9,7 +9,7 @@ from typing import Any
 
 from tinyexplore.explore.analysis.shapes.cells import reach_of
 from tinyexplore.explore.analysis.shapes.grid import Other
-from tinyexplore.explore.analysis.shapes.moves import LAWS, MovementStep, moved
+from tinyexplore.explore.analysis.shapes.moves import LAWS, MovementStep, apply_movement
 from tinyexplore.explore.analysis.shapes.view import MOST_OTHERS, ShapeData, ShapeView
 from tinyexplore.explore.tracefile.model import Node
 from tinyexplore.explore.tracefile.query import related
@@ -107,7 +107,7 @@ def _make_steps(chain: Sequence[Node]) -> tuple[MovementStep, ...]:
     steps = [MovementStep(first.label, None, ShapeTracker.from_shape(_read_sizes(first)), node=first.id)]
     for node in chain[1:]:
         arg = _read_sizes(node) if node.op in ("RESHAPE", "EXPAND") else _parse_numbers(node.arg)
-        steps.append(moved(steps[-1].tracker, node.op, arg, node.id))
+        steps.append(apply_movement(steps[-1].tracker, node.op, arg, node.id))
     return tuple(steps)
 
 

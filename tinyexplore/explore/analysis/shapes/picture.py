@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tinyexplore.explore.analysis.shapes.cells import cells_of, memory_width, memory_window, shown_box
 from tinyexplore.explore.analysis.shapes.text import PADDING, planes_of, step_text, view_text, window_text
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.pictures.picture import COLORS, document, shortened, text
+from tinyexplore.explore.tracefile.pictures.picture import COLORS, document, shorten, text
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.shapes.grid import ShapeGrid
@@ -40,12 +40,12 @@ class _Grid:
 
 def shape_svg(view: ShapeGrid) -> str:
     """Returns the grids of a view, its movements and its index expression."""
-    title = shortened(step_text(view), _MOST_LETTERS)
+    title = shorten(step_text(view), _MOST_LETTERS)
     lines = [f"view {view_text(part.shape, part.strides, part.offset, part.mask)}" for part in view.views]
     lines.append(f"offset {view.before}")
     if str(view.after) != str(view.before):
         lines.append(f"simplified {view.after}")
-    lines = [shortened(line, _MOST_LETTERS) for line in [*([view.formula] if view.formula else []), *lines]]
+    lines = [shorten(line, _MOST_LETTERS) for line in [*([view.formula] if view.formula else []), *lines]]
     top = 44.0 + 16.0 * len(lines) + 14
     counts = Counter(cell.offset for cell in view.cells if cell.offset is not None)
     element = _draw_elements(view, _MARGIN, top)

@@ -13,7 +13,7 @@ from typing import Any
 from tinyexplore.explore.analysis.shapes.cells import reach_of
 from tinyexplore.explore.analysis.shapes.grid import Other, ShapeGrid
 from tinyexplore.explore.analysis.shapes.indices import index_texts
-from tinyexplore.explore.analysis.shapes.moves import LAWS, MovementStep, moved, read_argument, suggestion
+from tinyexplore.explore.analysis.shapes.moves import LAWS, MovementStep, apply_movement, read_argument, suggestion
 from tinyexplore.explore.analysis.shapes.picture import shape_svg
 from tinyexplore.explore.analysis.shapes.text import shape_grid_text
 from tinyexplore.explore.tracefile.readable import ReadableRow
@@ -97,7 +97,7 @@ class ShapeView(ShapeGrid):
     def moved(self, op: str, arg: Any) -> ShapeView:
         """Returns the view after one movement: `moved("permute", (1, 0))`, or with its argument as text."""
         value = read_argument(op, arg) if isinstance(arg, str) else arg
-        return replace(self, steps=(*self.steps, moved(self.tracker, op, value)), window=())
+        return replace(self, steps=(*self.steps, apply_movement(self.tracker, op, value)), window=())
 
     def reshape(self, *shape: int) -> ShapeView:
         return self.moved("reshape", shape)
@@ -185,7 +185,7 @@ def steps_of(value: Any) -> tuple[MovementStep, ...]:
             value = value.src[0]
         steps = [MovementStep("BUFFER", None, ShapeTracker.from_shape(_check_sizes(value.shape)))]
         for move in reversed(moves):
-            steps.append(moved(steps[-1].tracker, move.op.name, move.arg))
+            steps.append(apply_movement(steps[-1].tracker, move.op.name, move.arg))
         return tuple(steps)
     if isinstance(value, tuple):
         return (MovementStep("BUFFER", None, ShapeTracker.from_shape(_check_sizes(value))),)

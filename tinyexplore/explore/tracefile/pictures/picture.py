@@ -169,14 +169,14 @@ def text(
     return f'<text x="{_format(x)}" y="{_format(y)}"{look}>{escape(words, quote=False)}</text>'
 
 
-def shortened(words: str, limit: int) -> str:
+def shorten(words: str, limit: int) -> str:
     """Shortens `words` to at most `limit` characters; an ellipsis shows that text is missing (the tooltip has it)."""
     return words if len(words) <= limit else words[: limit - 1].rstrip() + "…"
 
 
 def box_of(node: DrawnNode) -> Box:
     """Returns the size of a node's box."""
-    label, detail = shortened(node.label, MAX_LABEL), shortened(node.detail, MAX_DETAIL)
+    label, detail = shorten(node.label, MAX_LABEL), shorten(node.detail, MAX_DETAIL)
     width = max(58.0, len(label) * LABEL_PX + 20.0, len(detail) * DETAIL_PX + 18.0)
     return Box(node.id, float(int(width + 0.5)), TWO_LINES if detail else ONE_LINE)
 
@@ -192,7 +192,7 @@ def _draw_box(node: DrawnNode, box: Box, x: float, y: float) -> str:
     color = COLORS.get(node.group, COLORS["control"])
     name = node.group if node.group in COLORS else "control"
     dash = f' stroke-dasharray="{color.dash}"' if color.dash else ""
-    label, detail = shortened(node.label, MAX_LABEL), shortened(node.detail, MAX_DETAIL)
+    label, detail = shorten(node.label, MAX_LABEL), shorten(node.detail, MAX_DETAIL)
     parts = [
         f"<g><title>{escape(node.tooltip, quote=False)}</title>",
         f'<rect class="g-{name}" x="{_format(x - box.width / 2)}" y="{_format(y - box.height / 2)}" '

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import Roof, Roofline, RooflineCeiling, RooflinePoint, TraceTables
-from tinyexplore.explore.tracefile.pictures.picture import KERNEL_HUES, document, kernel_color, shortened, text
+from tinyexplore.explore.tracefile.pictures.picture import KERNEL_HUES, document, kernel_color, shorten, text
 from tinyexplore.explore.tracefile.pictures.roofline import (
     LEFT,
     PLOT_HEIGHT,
@@ -131,7 +131,7 @@ def roofline_picture(trace: TraceTables) -> str:
         top = TOP + 14 + row * 34.0
         parts.append(_point_svg(point, left, top))
         name, _, rates = point.text.partition(": ")
-        parts.append(text(left + 18, top - 1, shortened(name, 40), bold=True))
+        parts.append(text(left + 18, top - 1, shorten(name, 40), bold=True))
         parts.append(text(left + 18, top + 13, rates, shade="ink2"))
     note = roofline_data.note
     if len(by_time) > _MOST_WORDS:

@@ -16,7 +16,7 @@ from tinyexplore.explore.tracefile.pictures.picture import (
     KERNEL_HUES,
     document,
     kernel_color,
-    shortened,
+    shorten,
     text,
 )
 from tinyexplore.explore.tracefile.spans import Mark, marks
@@ -115,7 +115,7 @@ def sheet_svg(
             if isinstance(cell, Bar):
                 parts.append(_draw_bar(cell, x, y))
             else:
-                words = shortened(_cell_text(cell), _MOST_CHARACTERS)
+                words = shorten(_cell_text(cell), _MOST_CHARACTERS)
                 if isinstance(cell, Changed):
                     parts.append(_highlight(cell.color, x, y, widths[i]))
                 if isinstance(cell, Marked):

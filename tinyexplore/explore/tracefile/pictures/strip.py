@@ -22,7 +22,7 @@ from tinyexplore.explore.tracefile.pictures.picture import (
     kernel_color,
     legend,
     legend_width,
-    shortened,
+    shorten,
     text,
 )
 from tinyexplore.explore.tracefile.texts import duration_text
@@ -210,7 +210,7 @@ class _Kernels:
         return i
 
     def _group_of(self, kernel: KernelInfo, graph: DrawnGraph, inputs: dict[int, int], is_open: bool) -> _KernelBoxes:
-        title = f"kernel {kernel.id} · {shortened(kernel.name, 36)}"
+        title = f"kernel {kernel.id} · {shorten(kernel.name, 36)}"
         facts = [count_text(len(kernel.nodes), "LazyBuffer")]
         if kernel.id in self.medians:
             facts.append(duration_text(self.medians[kernel.id]))

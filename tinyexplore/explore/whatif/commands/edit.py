@@ -15,7 +15,7 @@ from tinyexplore.explore.whatif.editing.linear import ProgramError, check_progra
 from tinyexplore.explore.whatif.editing.stages import base_program, stage_text, stages_of
 from tinyexplore.explore.whatif.measure import Measurement
 from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
-from tinyexplore.explore.whatif.variant import executed
+from tinyexplore.explore.whatif.variant import count_executed
 from tinyexplore.trace import recording
 from tinyexplore.uop import UOp
 
@@ -128,7 +128,7 @@ def variant_of_edit(
         listings=listings,
         stages=(),
         compile_us=edit_result.compile_us,
-        uops=executed(uops) if uops else variant.uops,
+        uops=count_executed(uops) if uops else variant.uops,
         **{"verdict": "unknown", **Measurement(edit_result.times_us, edit_result.edited.before_us).fields()},
     )
 

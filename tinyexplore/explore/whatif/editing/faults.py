@@ -43,7 +43,7 @@ def tells_addresses() -> bool:
     return sys.platform == "linux" and struct.calcsize("P") == 8 and hasattr(os, "fork")
 
 
-def unprotected() -> tuple[str, ...]:
+def list_unprotected() -> tuple[str, ...]:
     """Returns the faults against which this system offers no protection, as text."""
     pages = []
     if not hasattr(os, "fork"):
@@ -151,4 +151,4 @@ def how_it_ended(status: int, fault: tuple[int, int, int, str] | None, buffers: 
     return f"ended its process with status {status}"
 
 
-__all__ = ["FAULT_STATUS", "Mailbox", "how_it_ended", "limit_resources", "tells_addresses", "unprotected"]
+__all__ = ["FAULT_STATUS", "Mailbox", "how_it_ended", "limit_resources", "tells_addresses", "list_unprotected"]

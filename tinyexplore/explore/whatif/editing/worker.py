@@ -22,7 +22,7 @@ from tinyexplore.compile.candidate import PATIENCE_S, expendable, in_turns, timi
 from tinyexplore.compile.lowering import further_listings
 from tinyexplore.device import CompiledProgram, Device
 from tinyexplore.execute.threads import run_divided
-from tinyexplore.explore.whatif.editing.faults import Mailbox, limit_resources, unprotected
+from tinyexplore.explore.whatif.editing.faults import Mailbox, limit_resources, list_unprotected
 from tinyexplore.explore.whatif.editing.guard_pages import Fenced, fenced_buffers
 from tinyexplore.explore.whatif.editing.sandbox import Tell, run_in_sandbox
 from tinyexplore.explore.whatif.editing.subject import (
@@ -67,7 +67,7 @@ class EditedKernels:
 
             run = run_in_sandbox(work, COMPILE_S)
             reply = {name: run.reported[name] for name in run.reported if name not in ("places", "spare", "failed")}
-            return {**reply, "ended": run.failure, "against": subject.against, "unprotected": unprotected()}
+            return {**reply, "ended": run.failure, "against": subject.against, "unprotected": list_unprotected()}
 
 
 def _make_subject(request: Mapping[str, Any], original: UOp, base: tuple[UOp, ...]) -> EditSubject:

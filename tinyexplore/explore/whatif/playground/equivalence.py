@@ -34,7 +34,7 @@ from tinyexplore.explore.whatif.playground.meaning import (
     lane_count,
     memory_name,
 )
-from tinyexplore.explore.whatif.playground.proof import Proof, proved
+from tinyexplore.explore.whatif.playground.proof import Proof, prove_equal
 from tinyexplore.explore.whatif.playground.samples import Choose, choices, constants_of, simpler_values
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.bounds import bounds
@@ -129,13 +129,13 @@ def equivalent(
     for cut in _cut_candidates(before, after):
         pair = _Pair(before, after, cut, tolerance)
         try:
-            verdict = pair.compared(samples, carried)
+            verdict = pair.compare(samples, carried)
         except NotEvaluated as error:
             more = f"; with arbitrary values for its parts: {doubt:.200}" if doubt else ""
             return Verdict("not checked", reason=f"{error}{more}")
         if verdict.holds:
             if prove and tolerance is None and is_value(before):
-                proof = proved(before, after, cut)
+                proof = prove_equal(before, after, cut)
                 return _combine_with_proof(verdict, proof, before, after, cut)
             return verdict
         doubt = str(verdict.counterexample or verdict.reason)
@@ -149,7 +149,7 @@ def _combine_with_proof(verdict: Verdict, proof: Proof, before: UOp, after: UOp,
         return Verdict("proved", verdict.samples)
     if proof.status == "differs":
         pair = _Pair(before, after, cut, None)
-        counterexample = pair.compared_once(
+        counterexample = pair.compare_once(
             lambda requirement: proof.values.get((requirement.node, requirement.lane), _zero_of(requirement.dtype))
         )
         if isinstance(counterexample, Counterexample):
@@ -223,7 +223,7 @@ class _Pair:
         self.last: World
         self.lane = 0  # the lane of the last difference
 
-    def compared(self, samples: int, carried: Sequence[Carried] = ()) -> Verdict:
+    def compare(self, samples: int, carried: Sequence[Carried] = ()) -> Verdict:
         """Compares the graphs on `samples` samples, or fewer if the time is over.
 
         carried: inputs for which the graphs differed with more free variables. They are tried first.
@@ -244,12 +244,10 @@ class _Pair:
         for choose, carried_values in self._yield_samples(
             carried, inputs, most_samples, min(COMBINED * samples, max(most_samples, budget))
         ):
-            counterexample = self.compared_once(choose, carried_values)
+            counterexample = self.compare_once(choose, carried_values)
             if isinstance(counterexample, Counterexample):
                 if not self.cut:
-                    return Verdict(
-                        "differs", compared, counterexample=self.simplified(self.last, choose, counterexample)
-                    )
+                    return Verdict("differs", compared, counterexample=self.simplify(self.last, choose, counterexample))
                 doubt = doubt or counterexample
                 self.carried.append(_list_carried_values(self.last, self.lane))
                 if len(self.carried) == MOST_CARRIED:
@@ -274,7 +272,7 @@ class _Pair:
         for choose in choices(inputs, most_samples, usual=usual, constants=constants, budget=budget):
             yield choose, {}
 
-    def simplified(self, world: World, choose: Choose, counterexample: Counterexample) -> Counterexample:
+    def simplify(self, world: World, choose: Choose, counterexample: Counterexample) -> Counterexample:
         """Returns a counterexample with the most zeros and ones among its inputs.
 
         The search sets half of the inputs to zero, then a quarter, and so on, then each input alone (delta debugging,
@@ -289,7 +287,7 @@ class _Pair:
         def differs(values: Mapping[InputRequirement, Any]) -> bool:
             nonlocal chosen, counterexample, tries
             tries += 1
-            other = self.compared_once(_choose_from(values, choose))
+            other = self.compare_once(_choose_from(values, choose))
             if not isinstance(other, Counterexample):
                 return False
             chosen, counterexample = (
@@ -315,7 +313,7 @@ class _Pair:
                         break
         return counterexample
 
-    def compared_once(self, choose: Choose, carried: Carried | None = None) -> Counterexample | str:
+    def compare_once(self, choose: Choose, carried: Carried | None = None) -> Counterexample | str:
         """Returns the result of one sample: a counterexample, "" if both graphs agree, or why none was compared."""
         world = self.last = World(choose, self.cut, carried)
         before, after, faults = self._compute_results(world)

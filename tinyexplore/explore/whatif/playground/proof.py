@@ -52,7 +52,7 @@ def how_sure() -> str:
     return "z3 proves simple cases; samples check the others" if can_prove() else ABSENT
 
 
-def proved(before: UOp, after: UOp, cut: frozenset[UOp]) -> Proof:
+def prove_equal(before: UOp, after: UOp, cut: frozenset[UOp]) -> Proof:
     """Returns a Proof about whether two graphs are equal for all values of `cut` nodes, loops and Variables in bounds.
 
     Its status is "proved", "differs" (with values for which the graphs differ), or "unknown": z3 is missing, reached
@@ -126,7 +126,7 @@ class _Form:
             if missing:
                 stack.extend(missing)
                 continue
-            self.done[node] = self.input(node) if is_input else self.made(node)
+            self.done[node] = self.input(node) if is_input else self.make_term(node)
             stack.pop()
         return self.done[root]
 
@@ -154,7 +154,7 @@ class _Form:
                 values[node, 0] = value.as_long() if dtypes.is_unsigned(node.dtype) else value.as_signed_long()
         return values
 
-    def made(self, node: UOp) -> Any:
+    def make_term(self, node: UOp) -> Any:
         z3, op, src = self.z3, node.op, [self.done[source] for source in node.src]
         if op is Ops.CONST:
             return z3.BoolVal(bool(node.arg)) if node.dtype is dtypes.bool else z3.BitVecVal(node.arg, node.dtype.bits)
@@ -239,4 +239,4 @@ class _Form:
         raise NotImplementedError(f"{op.name} of integers")
 
 
-__all__ = ["ABSENT", "Proof", "can_prove", "how_sure", "proved"]
+__all__ = ["ABSENT", "Proof", "can_prove", "how_sure", "prove_equal"]

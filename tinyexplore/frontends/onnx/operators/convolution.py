@@ -53,7 +53,7 @@ class Window:
         return [amount for pair in pairs for amount in pair]
 
 
-def convolved(node: OnnxNode, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def convolve(node: OnnxNode, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Returns `x` convolved with `weight`, with the node's attributes."""
     window = Window(node, x.shape[2:], weight.shape[2:])
     return x.conv2d(
@@ -68,7 +68,7 @@ def convolved(node: OnnxNode, x: Tensor, weight: Tensor, bias: Tensor | None) ->
 
 @operator("Conv")
 def _conv(node: OnnxNode) -> Tensor:
-    return convolved(node, node.tensor(0), node.tensor(1), node.tensor_or(2))
+    return convolve(node, node.tensor(0), node.tensor(1), node.tensor_or(2))
 
 
 @operator("ConvInteger")
@@ -79,7 +79,7 @@ def _conv_integer(node: OnnxNode) -> Tensor:
     if node.has(3):
         zero = node.tensor(3).cast(dtypes.int32)
         weight = weight - (zero.reshape((-1,) + (1,) * (weight.ndim - 1)) if zero.ndim else zero)
-    return convolved(node, x, weight, None)
+    return convolve(node, x, weight, None)
 
 
 @operator("ConvTranspose")

@@ -50,7 +50,7 @@ def _eye_like(node: OnnxNode) -> Tensor:
 
 
 def _random_shape(node: OnnxNode) -> tuple[int, ...]:
-    return node.shape(0) if node.operator.endswith("Like") else check_shape(tuple(node.required("shape")))
+    return node.shape(0) if node.operator.endswith("Like") else check_shape(tuple(node.require("shape")))
 
 
 @operator("RandomUniform", "RandomUniformLike")

@@ -122,7 +122,7 @@ def _pow(node: OnnxNode) -> Tensor:
 @operator("BitShift")
 def _bit_shift(node: OnnxNode) -> Tensor:
     a, b = node.tensor(0), node.tensor(1)
-    return a << b if node.required("direction") == "LEFT" else a >> b
+    return a << b if node.require("direction") == "LEFT" else a >> b
 
 
 @operator("Sum")
@@ -179,7 +179,7 @@ def cast_as_standard(x: Tensor, dtype: DType, saturate: bool = True) -> Tensor:
 
 @operator("Cast")
 def _cast(node: OnnxNode) -> Tensor:
-    dtype = dtype_of_number(int(node.required("to")))
+    dtype = dtype_of_number(int(node.require("to")))
     return cast_as_standard(node.tensor(0), dtype, bool(node.attribute("saturate", 1)))
 
 
@@ -190,7 +190,7 @@ def _cast_like(node: OnnxNode) -> Tensor:
 
 @operator("BitCast")
 def _bitcast(node: OnnxNode) -> Tensor:
-    return node.tensor(0).bitcast(dtype_of_number(int(node.required("to"))))
+    return node.tensor(0).bitcast(dtype_of_number(int(node.require("to"))))
 
 
 # *** activations ***

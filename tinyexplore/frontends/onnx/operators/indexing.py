@@ -15,7 +15,7 @@ from tinyexplore.tensor import Tensor
 REDUCTIONS = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 
 
-def wrapped(index: Tensor, size: int) -> Tensor:
+def wrap_indices(index: Tensor, size: int) -> Tensor:
     """Returns indices counted from the front: a negative index counts from the end."""
     index = index.cast(dtypes.int64)
     return (index < 0).where(index + size, index)
@@ -31,14 +31,14 @@ def _gather(node: OnnxNode) -> Tensor:
         if not -x.shape[axis] <= position < x.shape[axis]:
             raise OnnxError(f"Gather: index {position} is out of range for an axis of size {x.shape[axis]}")
         return x[tuple([slice(None)] * axis + [position])]
-    return x[tuple([slice(None)] * axis + [wrapped(node.tensor(1), x.shape[axis])])]
+    return x[tuple([slice(None)] * axis + [wrap_indices(node.tensor(1), x.shape[axis])])]
 
 
 @operator("GatherElements")
 def _gather_elements(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     axis = node.axis(x.ndim)
-    return x.gather(axis, wrapped(node.tensor(1), x.shape[axis]))
+    return x.gather(axis, wrap_indices(node.tensor(1), x.shape[axis]))
 
 
 @operator("GatherND")
@@ -50,7 +50,7 @@ def _gather_nd(node: OnnxNode) -> Tensor:
         Tensor.arange(x.shape[axis]).reshape(tuple(-1 if dim == axis else 1 for dim in range(rank)))
         for axis in range(batch)
     ]
-    indices += [wrapped(index[..., dim], x.shape[batch + dim]) for dim in range(count)]
+    indices += [wrap_indices(index[..., dim], x.shape[batch + dim]) for dim in range(count)]
     return x[tuple(indices)]
 
 
@@ -58,7 +58,7 @@ def _gather_nd(node: OnnxNode) -> Tensor:
 def _scatter_elements(node: OnnxNode) -> Tensor:
     x, updates = node.tensor(0), node.tensor(2)
     axis = node.axis(x.ndim)
-    index = wrapped(node.tensor(1), x.shape[axis])
+    index = wrap_indices(node.tensor(1), x.shape[axis])
     reduction = node.attribute("reduction", "none")
     if reduction == "none":
         return x.scatter(axis, index, updates)
@@ -75,7 +75,7 @@ def _scatter_nd(node: OnnxNode) -> Tensor:
         return x
     flat = Tensor.zeros(*index.shape[:-1], dtype=dtypes.int64)
     for dim in range(count):
-        flat = flat + wrapped(index[..., dim], x.shape[dim]) * math.prod(x.shape[dim + 1 : count])
+        flat = flat + wrap_indices(index[..., dim], x.shape[dim]) * math.prod(x.shape[dim + 1 : count])
     indices = flat.reshape((entries, 1)).expand((entries, width))
     target, source = x.reshape((rows, width)), updates.reshape((entries, width))
     reduction = node.attribute("reduction", "none")
@@ -104,7 +104,7 @@ def _one_hot(node: OnnxNode) -> Tensor:
     depth, index, values = int(node.scalar(1)), node.tensor(0).cast(dtypes.int64), node.tensor(2)
     check_shape((*index.shape, depth))
     axis = axis_in(node.attribute("axis", -1), index.ndim + 1)
-    index = wrapped(index, depth).unsqueeze(axis)
+    index = wrap_indices(index, depth).unsqueeze(axis)
     classes = Tensor.arange(depth).reshape(tuple(depth if dim == axis else 1 for dim in range(index.ndim)))
     return index.eq(classes.cast(dtypes.int64)).where(values[1], values[0])
 
@@ -112,7 +112,7 @@ def _one_hot(node: OnnxNode) -> Tensor:
 @operator("TopK")
 def _top_k(node: OnnxNode) -> tuple[Value, ...]:
     x = node.tensor(0)
-    count = int(node.scalar(1)) if node.has(1) else int(node.required("k"))
+    count = int(node.scalar(1)) if node.has(1) else int(node.require("k"))
     values, indices = x.topk(count, node.attribute("axis", -1), bool(node.attribute("largest", 1)))
     return values, indices.cast(dtypes.int64)
 

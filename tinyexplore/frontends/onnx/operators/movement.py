@@ -36,7 +36,7 @@ def _resolve_size(node: OnnxNode) -> Value:
 @operator("Reshape")
 def _reshape(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
-    shape = node.ints(1) if node.has(1) else list(node.required("shape"))
+    shape = node.ints(1) if node.has(1) else list(node.require("shape"))
     if not node.attribute("allowzero", 0):
         if any(size == 0 and axis >= x.ndim for axis, size in enumerate(shape)):
             raise OnnxError(f"Reshape of {x.shape} to {shape}: a 0 copies a size that the input does not have")
@@ -122,7 +122,7 @@ def _split(node: OnnxNode) -> tuple[Value, ...]:
     return tuple(x.split(list(sizes), axis))
 
 
-def strided(x: Tensor, axis: int, start: int, end: int, step: int) -> Tensor:
+def take_strided(x: Tensor, axis: int, start: int, end: int, step: int) -> Tensor:
     """Returns `x[start:end:step]` along one axis, with bounds clamped as in ONNX."""
     if step == 0:
         raise OnnxError("Slice: a step is 0")
@@ -140,14 +140,14 @@ def strided(x: Tensor, axis: int, start: int, end: int, step: int) -> Tensor:
 def _slice(node: OnnxNode) -> Tensor:
     x = node.tensor(0)
     if node.version < 10:
-        starts, ends = list(node.required("starts")), list(node.required("ends"))
+        starts, ends = list(node.require("starts")), list(node.require("ends"))
         axes, steps = node.attribute("axes", list(range(len(starts)))), [1] * len(starts)
     else:
         starts, ends = node.ints(1), node.ints(2)
         axes = node.ints(3) if node.has(3) else list(range(len(starts)))
         steps = node.ints(4) if node.has(4) else [1] * len(starts)
     for start, end, axis, step in zip(starts, ends, axes, steps):
-        x = strided(x, axis_in(axis, x.ndim), start, end, step)
+        x = take_strided(x, axis_in(axis, x.ndim), start, end, step)
     return x
 
 
@@ -200,7 +200,7 @@ def _pad_by_places(x: Tensor, full: Sequence[tuple[int, int]], mode: str) -> Ten
 
 @operator("DepthToSpace")
 def _depth_to_space(node: OnnxNode) -> Tensor:
-    x, block = node.tensor(0), int(node.required("blocksize"))
+    x, block = node.tensor(0), int(node.require("blocksize"))
     n, c, h, w = x.shape
     if node.attribute("mode", "DCR") == "DCR":
         parts = x.reshape((n, block, block, c // block**2, h, w)).permute((0, 3, 4, 1, 5, 2))
@@ -211,7 +211,7 @@ def _depth_to_space(node: OnnxNode) -> Tensor:
 
 @operator("SpaceToDepth")
 def _space_to_depth(node: OnnxNode) -> Tensor:
-    x, block = node.tensor(0), int(node.required("blocksize"))
+    x, block = node.tensor(0), int(node.require("blocksize"))
     n, c, h, w = x.shape
     parts = x.reshape((n, c, h // block, block, w // block, block))
     order = (0, 3, 5, 1, 2, 4) if node.attribute("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)

@@ -67,7 +67,7 @@ def _lp_norm(node: OnnxNode) -> Tensor:
 @operator("LRN")
 def _lrn(node: OnnxNode) -> Tensor:
     """Computes local response normalization, over the neighboring channels of each channel."""
-    x, size = node.tensor(0), int(node.required("size"))
+    x, size = node.tensor(0), int(node.require("size"))
     before = (size - 1) // 2
     padding = [(0, 0)] * x.ndim
     padding[1] = (before, size - 1 - before)

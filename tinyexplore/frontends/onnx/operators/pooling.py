@@ -16,7 +16,7 @@ def _max_pool(node: OnnxNode) -> tuple[Value, ...]:
     """Computes maximum pooling. The second output has indices in the flattened tensor, row-major or
     (`storage_order`) column-major."""
     x = node.tensor(0)
-    window = Window(node, x.shape[2:], node.required("kernel_shape"))
+    window = Window(node, x.shape[2:], node.require("kernel_shape"))
     wants_places = node.outputs > 1 and node.used[1]
     low = x.cast(dtypes.int32) if x.dtype in (dtypes.int8, dtypes.uint8) else x
     result = low.max_pool2d(
@@ -49,7 +49,7 @@ def _max_pool(node: OnnxNode) -> tuple[Value, ...]:
 def _max_unpool(node: OnnxNode) -> Tensor:
     """Writes each value at its index in the flattened result. All other elements are 0."""
     x, indices = node.tensor(0), node.tensor(1)
-    kernel = list(node.required("kernel_shape"))
+    kernel = list(node.require("kernel_shape"))
     window = Window(node, x.shape[2:], kernel)
     if node.has(2):
         shape = tuple(node.ints(2))
@@ -73,7 +73,7 @@ def _max_unpool(node: OnnxNode) -> Tensor:
 
 
 def _average_windows(node: OnnxNode, x: Tensor, counts_padding: bool) -> Tensor:
-    window = Window(node, x.shape[2:], node.required("kernel_shape"))
+    window = Window(node, x.shape[2:], node.require("kernel_shape"))
     return x.avg_pool2d(
         tuple(window.kernel),
         tuple(window.strides),
@@ -92,7 +92,7 @@ def _average_pool(node: OnnxNode) -> Tensor:
 @operator("LpPool")
 def _lp_pool(node: OnnxNode) -> Tensor:
     x, power = node.tensor(0), node.attribute("p", 2)
-    window = Window(node, x.shape[2:], node.required("kernel_shape"))
+    window = Window(node, x.shape[2:], node.require("kernel_shape"))
     powers = x.abs().pow(power)
     ones = Tensor.ones(x.shape[1], 1, *window.kernel, dtype=x.dtype)
     if node.attribute("ceil_mode", 0):

@@ -29,7 +29,7 @@ def _gemm(node: OnnxNode) -> Tensor:
 
 @operator("Einsum")
 def _einsum(node: OnnxNode) -> Tensor:
-    return Tensor.einsum(node.required("equation").replace(" ", ""), *node.tensors())
+    return Tensor.einsum(node.require("equation").replace(" ", ""), *node.tensors())
 
 
 @operator("MatMulInteger")

@@ -73,7 +73,7 @@ class _Direction:
         self.bias_of_state = None if self.bias is None else self.bias[self.split :]
         del dtype_like
 
-    def clipped(self, x: Tensor) -> Tensor:
+    def clip_input(self, x: Tensor) -> Tensor:
         return x.clip(-self.limit, self.limit) if self.limit else x
 
     def of_input(self, x: Tensor) -> Tensor:
@@ -90,7 +90,7 @@ class _Direction:
         return {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[self.kind](projected, state, cell)
 
     def _rnn(self, projected: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-        return self.functions[0](self.clipped(projected + self.of_state(state))), cell
+        return self.functions[0](self.clip_input(projected + self.of_state(state))), cell
 
     def _lstm(self, projected: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
         inputs, outputs, forget, new = (projected + self.of_state(state)).split(self.hidden, 1)
@@ -98,12 +98,12 @@ class _Direction:
         peep = self.peepholes
         if peep is not None:
             inputs, forget = inputs + peep[0] * cell, forget + peep[2] * cell
-        opened = gate(self.clipped(inputs))
-        input_gate = 1 - opened if self.node.attribute("input_forget", 0) else gate(self.clipped(forget))
-        cell = input_gate * cell + opened * squash(self.clipped(new))
+        opened = gate(self.clip_input(inputs))
+        input_gate = 1 - opened if self.node.attribute("input_forget", 0) else gate(self.clip_input(forget))
+        cell = input_gate * cell + opened * squash(self.clip_input(new))
         if peep is not None:
             outputs = outputs + peep[1] * cell
-        return gate(self.clipped(outputs)) * squash_cell(cell), cell
+        return gate(self.clip_input(outputs)) * squash_cell(cell), cell
 
     def _gru(self, projected: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
         gate, squash = self.functions
@@ -115,14 +115,14 @@ class _Direction:
         if bias is not None:
             update_and_reset = update_and_reset + bias[: 2 * n]
         update_state, reset_state = update_and_reset.split(n, 1)
-        update, reset = gate(self.clipped(update_in + update_state)), gate(self.clipped(reset_in + reset_state))
+        update, reset = gate(self.clip_input(update_in + update_state)), gate(self.clip_input(reset_in + reset_state))
         if self.node.attribute("linear_before_reset", 0):
             inner = state.matmul(weights[2 * n :].transpose())
             inner = reset * (inner if bias is None else inner + bias[2 * n :])
         else:
             inner = (reset * state).matmul(weights[2 * n :].transpose())
             inner = inner if bias is None else inner + bias[2 * n :]
-        new = squash(self.clipped(new_in + inner))
+        new = squash(self.clip_input(new_in + inner))
         return (1 - update) * new + update * state, cell
 
 

@@ -62,7 +62,7 @@ def _read_scales_and_sizes(node: OnnxNode, x: Tensor, axes: list[int]) -> tuple[
     scales: Array | None
     output_sizes: list[int] | None
     if node.version < 11:
-        scales = node.array(1).reshape(-1) if node.has(1) else np.array(node.required("scales"))
+        scales = node.array(1).reshape(-1) if node.has(1) else np.array(node.require("scales"))
         output_sizes = None
     else:
         scales_input = node.array(2) if node.has(2) else None

@@ -61,8 +61,8 @@ def _concat(node: OnnxNode) -> Value:
 
     first, *others = [tensor_of(value) for value in node.sequence(0)]
     if node.attribute("new_axis", 0):
-        return first.stack(*others, dim=axis_in(int(node.required("axis")), first.ndim + 1))
-    return first.cat(*others, dim=axis_in(int(node.required("axis")), first.ndim)) if others else first
+        return first.stack(*others, dim=axis_in(int(node.require("axis")), first.ndim + 1))
+    return first.cat(*others, dim=axis_in(int(node.require("axis")), first.ndim)) if others else first
 
 
 @operator("SplitToSequence")

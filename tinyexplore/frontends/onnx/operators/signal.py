@@ -10,7 +10,7 @@ from tinyexplore.frontends.onnx.values import check_shape
 from tinyexplore.tensor import Tensor
 
 
-def transformed(real: Tensor, imaginary: Tensor | None, length: int, count: int, inverse: bool, dtype: DType) -> Tensor:
+def transform(real: Tensor, imaginary: Tensor | None, length: int, count: int, inverse: bool, dtype: DType) -> Tensor:
     """Returns the first `count` Fourier coefficients along the last axis. A new last axis has real and imaginary
     part."""
     check_shape((length, count))
@@ -46,12 +46,12 @@ def _dft(node: OnnxNode) -> Tensor:
         real = real.cat(real[..., mirror], dim=-1)
         assert imaginary is not None
         imaginary = imaginary.cat(-imaginary[..., mirror], dim=-1)
-        result = transformed(real, imaginary, full, full, True, x.dtype)[..., :1]
+        result = transform(real, imaginary, full, full, True, x.dtype)[..., :1]
     else:
         real = _fit_length(real, length)
         imaginary = None if imaginary is None else _fit_length(imaginary, length)
         count = length // 2 + 1 if one_sided else length
-        result = transformed(real, imaginary, length, count, inverse, x.dtype)
+        result = transform(real, imaginary, length, count, inverse, x.dtype)
     return result.transpose(axis, x.ndim - 2)
 
 
@@ -77,7 +77,7 @@ def _stft(node: OnnxNode) -> Tensor:
     one_sided = bool(node.attribute("onesided", 1)) and imaginary is None
     count = length // 2 + 1 if one_sided else length
     dtype = signal.dtype if dtypes.is_float(signal.dtype) else dtypes.float32
-    return transformed(frames(real), None if imaginary is None else frames(imaginary), length, count, False, dtype)
+    return transform(frames(real), None if imaginary is None else frames(imaginary), length, count, False, dtype)
 
 
 @operator("MelWeightMatrix")

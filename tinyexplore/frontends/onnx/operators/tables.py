@@ -46,7 +46,7 @@ def _normalizer(node: OnnxNode) -> Tensor:
 @operator("LinearRegressor", domain=ML)
 def _linear_regressor(node: OnnxNode) -> Tensor:
     x, targets = node.tensor(0).cast(dtypes.float32), node.attribute("targets", 1)
-    weights = Tensor(np.array(node.required("coefficients"), np.float32).reshape(targets, -1))
+    weights = Tensor(np.array(node.require("coefficients"), np.float32).reshape(targets, -1))
     result = x.matmul(weights.transpose())
     intercepts: list[float] = node.attribute("intercepts", [])
     return result + Tensor(np.array(intercepts, np.float32)) if intercepts else result

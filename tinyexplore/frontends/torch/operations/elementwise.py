@@ -50,7 +50,7 @@ def div(call: Call, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tens
     """Returns a / b; with `rounding_mode`, rounded towards zero ("trunc") or down ("floor")."""
     if rounding_mode is None:
         return call.tensor(a) / call.tensor(b)
-    left, right = call.promoted(a, b)
+    left, right = call.promote(a, b)
     mode: Any = rounding_mode
     return left.div(right, rounding_mode=mode).cast(call.dtype)
 
@@ -64,14 +64,14 @@ def floor_divide(call: Call, a: Any, b: Any) -> Tensor:
 @aten("remainder")
 def remainder(call: Call, a: Any, b: Any) -> Tensor:
     """Returns the remainder of a division, with the sign of the divisor."""
-    left, right = call.promoted(a, b)
+    left, right = call.promote(a, b)
     return left.mod(right)
 
 
 @aten("fmod")
 def fmod(call: Call, a: Any, b: Any) -> Tensor:
     """Returns the remainder of a division, with the sign of the dividend."""
-    left, right = call.promoted(a, b)
+    left, right = call.promote(a, b)
     return left.fmod(right)
 
 
@@ -234,7 +234,7 @@ def addcdiv(call: Call, a: Tensor, b: Tensor, c: Tensor, *, value: float = 1) ->
 
 def _compare(name: str) -> None:
     def compare(call: Call, a: Any, b: Any) -> Tensor:
-        left, right = call.promoted(a, b)
+        left, right = call.promote(a, b)
         result: Tensor = getattr(left, name)(right)
         return result
 
@@ -290,21 +290,21 @@ def masked_fill(call: Call, a: Tensor, mask: Tensor, value: Any) -> Tensor:
 @aten("bitwise_and", "__and__")
 def bitwise_and(call: Call, a: Any, b: Any) -> Tensor:
     """Returns the bitwise and."""
-    left, right = call.promoted(a, b)
+    left, right = call.promote(a, b)
     return left & right
 
 
 @aten("bitwise_or", "__or__")
 def bitwise_or(call: Call, a: Any, b: Any) -> Tensor:
     """Returns the bitwise or."""
-    left, right = call.promoted(a, b)
+    left, right = call.promote(a, b)
     return left | right
 
 
 @aten("bitwise_xor", "__xor__")
 def bitwise_xor(call: Call, a: Any, b: Any) -> Tensor:
     """Returns the bitwise exclusive or."""
-    left, right = call.promoted(a, b)
+    left, right = call.promote(a, b)
     return left ^ right
 
 
@@ -326,14 +326,14 @@ def _shift_amount(call: Call, amount: Any) -> int:
 def bitwise_left_shift(call: Call, a: Any, b: Any) -> Tensor:
     """Shifts to the left by a constant."""
     amount = _shift_amount(call, b)
-    return call.promoted(a)[0] << amount
+    return call.promote(a)[0] << amount
 
 
 @aten("bitwise_right_shift", "__rshift__")
 def bitwise_right_shift(call: Call, a: Any, b: Any) -> Tensor:
     """Shifts to the right by a constant."""
     amount = _shift_amount(call, b)
-    return call.promoted(a)[0] >> amount
+    return call.promote(a)[0] >> amount
 
 
 # *** functions of one number ***

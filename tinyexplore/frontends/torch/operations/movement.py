@@ -125,7 +125,7 @@ def slice_scatter(
     if step == 1:
         before, after = [slice(None)] * a.ndim, [slice(None)] * a.ndim
         before[axis], after[axis] = slice(0, positions.start), slice(positions.stop, None)
-        return joined([a[tuple(before)], value, a[tuple(after)]], axis)
+        return join([a[tuple(before)], value, a[tuple(after)]], axis)
     indices = Tensor.arange(a.shape[axis])
     distance = indices - positions.start
     is_inside = (indices >= positions.start) & (indices < positions.stop) & ((distance % step) == 0)
@@ -135,7 +135,7 @@ def slice_scatter(
     return is_inside.reshape(shape).expand(a.shape).where(spread, a)
 
 
-def joined(parts: Sequence[Tensor], axis: int) -> Tensor:
+def join(parts: Sequence[Tensor], axis: int) -> Tensor:
     """Concatenates tensors. Leaves out those without elements."""
     nonempty = [part for part in parts if part.shape[axis] != 0] or list(parts[:1])
     return nonempty[0] if len(nonempty) == 1 else nonempty[0].cat(*nonempty[1:], dim=axis)
@@ -155,7 +155,7 @@ def cat(call: Call, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     parts = [part.cast(call.dtype) for part in tensors if part.shape != (0,)]
     if not parts:
         return call.full(0)
-    return joined(parts, axis % parts[0].ndim)
+    return join(parts, axis % parts[0].ndim)
 
 
 @aten("stack")

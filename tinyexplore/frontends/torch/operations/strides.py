@@ -63,7 +63,7 @@ def blocks_of(size: Sequence[int], stride: Sequence[int], offset: int, count: in
     return Blocks((*shape, step), (*bounds, (position, position + 1)), tuple(order))
 
 
-def strided(storage: Tensor, size: Sequence[int], stride: Sequence[int], offset: int) -> Tensor:
+def read_strided(storage: Tensor, size: Sequence[int], stride: Sequence[int], offset: int) -> Tensor:
     """Returns the elements at `offset` plus multiples of the strides of a tensor with one axis, by movements alone."""
     order = moving_axes(size, stride)
     blocks = blocks_of(size, stride, offset, storage.shape[0])
@@ -133,7 +133,7 @@ def as_strided(
         return call.full(0)
     base = call.operands[0]
     start = offset_in(base, size, stride, storage_offset)
-    return strided(storage_of(a, base), size, stride, start)
+    return read_strided(storage_of(a, base), size, stride, start)
 
 
 @aten("as_strided_scatter")
@@ -156,11 +156,11 @@ def as_strided_scatter(
     value = source.cast(a.dtype)
     blocks = blocks_of(size, stride, start, storage.shape[0])
     if blocks is not None and math.prod(blocks.shape) == storage.shape[0]:
-        written = placed(storage, value, blocks)
+        written = write_strided(storage, value, blocks)
     else:
-        positions = strided(Tensor.arange(storage.shape[0]), size, stride, start)
+        positions = read_strided(Tensor.arange(storage.shape[0]), size, stride, start)
         written = storage.scatter(0, positions.reshape((-1,)), value.reshape((-1,)))
-    return strided(written, call.shape, result.stride(), 0)
+    return read_strided(written, call.shape, result.stride(), 0)
 
 
 def overlaps(size: Sequence[int], stride: Sequence[int]) -> bool:
@@ -175,7 +175,7 @@ def overlaps(size: Sequence[int], stride: Sequence[int]) -> bool:
     return False
 
 
-def placed(storage: Tensor, value: Tensor, blocks: Blocks) -> Tensor:
+def write_strided(storage: Tensor, value: Tensor, blocks: Blocks) -> Tensor:
     """Returns a storage with a slice of its blocks replaced."""
     lengths = tuple([stop - start for start, stop in blocks.bounds])
     ordered = value.reshape(tuple([lengths[axis] for axis in blocks.permutation]))
