@@ -78,7 +78,7 @@ def test_a_link_holds_program_and_place_and_runs_nothing(page: Any, browser: Any
     context = browser.new_context(offline=True)
     other = context.new_page()
     other.goto(f"{site.as_uri()}{link}")
-    other.wait_for_selector(".pg-note:has-text('nothing of it has run')")
+    other.wait_for_selector(".pg-note:has-text('has not run yet')")
     assert other.input_value(".pg-text") == PROGRAM and other.get_attribute("html", "data-live") == "asleep"
     other.set_default_timeout(START_MS)
     other.click(RUN)

@@ -60,7 +60,7 @@ def test_every_kernel_of_a_page_is_run_timed_and_compared(shown: Callable[[str],
         tab.wait_for_selector(DONE)
         said = tab.inner_text(".run-here")
         assert re.search(r"✓ [\d,]+ results as expected", said) and "captured, in another process" in said
-        assert "on what it read" in said
+        assert "the inputs of the capture" in said
         assert float(tab.get_attribute(".run-here [data-median-us]", "data-median-us")) > 0
     assert tab.get_by_role("button", name="Run again").count() == 1
 
