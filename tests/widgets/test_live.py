@@ -198,7 +198,7 @@ def test_a_rule_is_written_in_the_page_and_a_wrong_one_gets_its_counterexample(p
 
 def test_the_throughput_of_a_loop_says_that_no_browser_starts_the_tool(page: Any) -> None:
     page.evaluate("tinyexplore.handle.go({panel: 'throughput', kernel: 0})")
-    page.wait_for_selector(".throughput [role=alert]:has-text('which no browser starts')")
+    page.wait_for_selector(".throughput [role=alert]:has-text('which a browser cannot start')")
 
 
 def test_the_engine_in_the_page_writes_a_kernel_in_every_language(page: Any, view: Explorer) -> None:
