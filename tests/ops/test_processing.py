@@ -16,6 +16,7 @@ from tinyexplore.engine import create_schedule
 from tinyexplore.kernel import Kernel
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.nn.state import get_parameters
+from tinyexplore.tensor import processing
 from tinyexplore.tensor.winograd import minimal_filters
 from tinyexplore.uop import Ops
 from tinyexplore.util import GlobalCounters
@@ -190,17 +191,31 @@ def test_transposed_convolution_is_the_gradient_of_convolution(options: dict[str
 
 
 @pytest.mark.parametrize(
-    "kernel, stride, padding, extra, groups",
-    [(1, 2, 0, 1, 1), (2, 2, 0, 0, 1), (3, 2, 1, 1, 2), (5, 2, 0, 1, 1), (4, 3, 1, 0, 2), (1, 3, 0, 0, 1)],
+    ("kernel", "stride", "padding", "extra", "groups", "size"),
+    [
+        (1, 2, 0, 1, 1, 5),
+        (2, 2, 0, 0, 1, 5),
+        (3, 2, 1, 1, 2, 5),
+        (5, 2, 0, 1, 1, 5),
+        (4, 3, 1, 0, 2, 5),
+        (1, 3, 0, 0, 1, 5),
+        # phases whose positions differ, at the length of one and of two cache lines
+        (4, 2, 1, 0, 1, 16),
+        (4, 2, 1, 1, 2, 32),
+        (5, 3, 2, 1, 1, 16),
+        (6, 4, 3, 2, 1, 16),
+        (3, 4, 2, 1, 1, 16),
+        (4, 2, 3, 0, 1, 18),
+    ],
 )
 def test_transposed_convolution_adds_what_each_element_spreads(
-    kernel: int, stride: int, padding: int, extra: int, groups: int
+    kernel: int, stride: int, padding: int, extra: int, groups: int, size: int
 ) -> None:
     """y[out] = Σ x[in] · w[out - stride · in], and its gradients, element by element."""
-    x, w = random_array((2, 4, 5)), random_array((4, 3, kernel), seed=1)
-    end = 4 * stride + kernel + extra
+    x, w = random_array((2, 4, size)), random_array((4, 3, kernel), seed=1)
+    end = (size - 1) * stride + kernel + extra
     expected = np.zeros((2, groups * 3, end))
-    for place, tap in np.ndindex(5, kernel):
+    for place, tap in np.ndindex(size, kernel):
         for group in range(groups):
             part = slice(group * 4 // groups, (group + 1) * 4 // groups)
             product = x[:, part, place] @ w[part, :, tap]
@@ -215,7 +230,7 @@ def test_transposed_convolution_adds_what_each_element_spreads(
     whole = np.zeros((2, groups * 3, end))
     whole[..., inside] = given
     dx, dw = np.zeros(x.shape), np.zeros(w.shape)
-    for place, tap in np.ndindex(5, kernel):
+    for place, tap in np.ndindex(size, kernel):
         for group in range(groups):
             part = slice(group * 4 // groups, (group + 1) * 4 // groups)
             above = whole[:, 3 * group : 3 * group + 3, place * stride + tap]
@@ -224,6 +239,18 @@ def test_transposed_convolution_adds_what_each_element_spreads(
     for tensor, gradient in ((xs, dx), (ws, dw)):
         assert tensor.grad is not None
         np.testing.assert_allclose(tensor.grad.numpy(), gradient, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "size, padding, positions",
+    [(32, 1, [(1, 33), (0, 32)]), (24, 1, [(0, 25)]), (16, 0, [(0, 17)]), (32, 2, [(1, 32)])],
+)
+def test_phases_of_a_transposed_convolution_are_apart_if_each_needs_fewer_cache_lines(
+    size: int, padding: int, positions: list[tuple[int, int]]
+) -> None:
+    span = (padding, 2 * size + 2 - padding)
+    (run,) = processing._group_phases(4, 2, size + 1, span)
+    assert [(part.start, part.stop) for part in processing._split_phases([run], 2, span)] == positions
 
 
 def test_transposed_convolution_multiplies_nothing_by_zero() -> None:

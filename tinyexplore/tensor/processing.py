@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from string import ascii_letters
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T", bound="Pooling")
+LINE = 16  # floats in a cache line, and in the longest vectors
 
 
 class Processing(Convolvable, Loss):
@@ -190,10 +192,13 @@ class Processing(Convolvable, Loss):
         if set(gap) == {1} and max(step) > 1 and min(step) > 0:
             dtype = least_upper_dtype(self.dtype, weight.dtype)
             operands, pairs = (self.cast(dtype), weight.cast(dtype)), padding_pairs(padding, axis_count)
-            result = operands[0]._detach_value()._convolve_phases(operands[1]._detach_value(), groups, step)
-            result = result._remove_padding(
-                step, pairs, [n + extra_size for n, extra_size in zip(kernel, extra)], self.shape[2:]
+            reach = [n + extra_size for n, extra_size in zip(kernel, extra)]
+            spans = tuple(
+                (before, (n - 1) * stride + width - after)
+                for n, stride, width, (before, after) in zip(self.shape[2:], step, reach, pairs)
             )
+            result = operands[0]._detach_value()._convolve_phases(operands[1]._detach_value(), groups, step, spans)
+            result = result._remove_padding(step, spans)
             how = (type(self), groups, step, pairs)
             result = operands[0]._wrap_with_rule(result.lazydata, transposed_gradient, operands, how)
             return result if bias is None else result + bias.reshape((1, -1, *(1,) * axis_count))
@@ -208,19 +213,22 @@ class Processing(Convolvable, Loss):
         flipped = flipped.flip(tuple(range(2, 2 + axis_count)))
         return dilated.pad(amounts).conv2d(flipped, bias, groups=groups, dilation=gap)
 
-    def _convolve_phases(self, weight: Self, groups: int, step: Shape) -> Self:
+    def _convolve_phases(self, weight: Self, groups: int, step: Shape, spans: Pairs) -> Self:
         """Computes a transposed convolution whose size is a multiple of the step on each axis.
 
         Results at the same distance (phase) after a multiple of `step` use the same part of the kernel, every `step`-th
         weight. Phases with the same number of weights form one convolution, whose filters are those of each phase.
+
+        spans: the results that are kept on each axis, as (first, end); others may be 0.
         """
         axis_count = len(step)
         taps = [-(-size // stride) for size, stride in zip(weight.shape[2:], step)]
         fill_amounts = [(0, count * stride - size) for count, stride, size in zip(taps, step, weight.shape[2:])]
         taps_and_phases = [length for pair in zip(taps, step) for length in pair]
         split = weight.pad([(0, 0), (0, 0), *fill_amounts]).reshape((groups, -1, weight.shape[1], *taps_and_phases))
-        runs = [_group_phases(size, stride) for size, stride in zip(weight.shape[2:], step)]
         size = tuple(axis_size + count - 1 for axis_size, count in zip(self.shape[2:], taps))
+        runs = [_group_phases(*lengths) for lengths in zip(weight.shape[2:], step, size, spans)]
+        runs[-1] = _split_phases(runs[-1], step[-1], spans[-1])
         paddings = [amount for n in reversed(taps) for amount in (n - 1, n - 1)]
         padded = self._pad_for_windows(padding_pairs(paddings, axis_count), groups)
         phases = padded._convolve_runs(split, groups, runs, size)
@@ -228,25 +236,24 @@ class Processing(Convolvable, Loss):
         interleaved = phases.permute((0, 1, *order))
         return interleaved.reshape((*interleaved.shape[:2], *(n * axis_step for n, axis_step in zip(size, step))))
 
-    def _remove_padding(self, step: Shape, pairs: Pairs, reach: Sequence[int], input_size: Shape) -> Self:
-        """Removes the padding `pairs` from the result of a transposed convolution.
+    def _remove_padding(self, step: Shape, spans: Pairs) -> Self:
+        """Keeps the results `spans` of a transposed convolution on each axis.
 
         The size is first rounded up to a multiple of `step`, because the phases of a position are neighboring lanes of
-        a vector. The excess is then sliced off. reach: kernel size + output padding on each axis.
+        a vector. The excess is then sliced off.
         """
         amounts, excess = [(0, 0), (0, 0)], [0, 0]
-        for stride, (before, after), width, count, size in zip(step, pairs, reach, input_size, self.shape[2:]):
-            last_end = (count - 1) * stride + width - after
-            rounding = (before - last_end) % stride
+        for stride, (first, end), size in zip(step, spans, self.shape[2:]):
+            rounding = (first - end) % stride
             excess.append(rounding)
-            amounts.append((-before, last_end + rounding - size))
+            amounts.append((-first, end + rounding - size))
         result = self.pad(amounts)
         if any(excess):
             result = result.contiguous().pad([(0, -count) for count in excess])
         return result
 
     def _convolve_runs(
-        self, split: Self, groups: int, runs: Sequence[Sequence[tuple[int, int, int]]], size: Shape, *chosen_runs: Any
+        self, split: Self, groups: int, runs: Sequence[Sequence[PhaseRun]], size: Shape, *chosen_runs: PhaseRun
     ) -> Self:
         """Computes one convolution for each run of phases and concatenates them: (batch, channels, *phases, *size).
 
@@ -257,22 +264,25 @@ class Processing(Convolvable, Loss):
         if number < len(runs):
             results = [self._convolve_runs(split, groups, runs, size, *chosen_runs, run) for run in runs[number]]
             return results[0].cat(*results[1:], dim=2 + number)
-        channels, counts = groups * split.shape[2], [count for _, count, _ in chosen_runs]
-        if not all([taps for _, _, taps in chosen_runs]):
+        channels, counts = groups * split.shape[2], [run.count for run in chosen_runs]
+        if not all(run.taps and run.start < run.stop for run in chosen_runs):
             return self._const(0, shape=(self.shape[0], channels, *counts, *size))
-        bounds = [bound for first, count, taps in chosen_runs for bound in ((0, taps), (first, first + count))]
+        bounds = [bound for run in chosen_runs for bound in ((0, run.taps), (run.first, run.first + run.count))]
         weights = split.shrink([(0, extent) for extent in split.shape[:3]] + bounds)
         tap_axes, phase_axes = tuple(range(3, 3 + 2 * number, 2)), tuple(range(4, 4 + 2 * number, 2))
         filters = weights.flip(tap_axes).permute((0, 2, *phase_axes, 1, *tap_axes))
-        taps = [count for _, _, count in chosen_runs]
-        filters = filters.reshape((-1, split.shape[1], *taps))
-        kept_sizes = tuple(
-            full_size - max(split.shape[3 + 2 * axis] - n, 0) for axis, (full_size, n) in enumerate(zip(size, taps))
-        )
-        bounds_inside = [(max_ - n, max_ - n + h + n - 1) for max_, n, h in zip(split.shape[3::2], taps, kept_sizes)]
+        filters = filters.reshape((-1, split.shape[1], *(run.taps for run in chosen_runs)))
+        positions = [(run.start, run.stop) for run in chosen_runs]
+        # a run with fewer taps than others reads from a later element on
+        bounds_inside = [
+            (most - run.taps + run.start, most + run.stop - 1) for most, run in zip(split.shape[3::2], chosen_runs)
+        ]
         result = self.shrink([(0, bound) for bound in self.shape[:2]] + bounds_inside).conv2d(filters, None, groups)
-        unmerged = result.contiguous().reshape((self.shape[0], channels, *counts, *kept_sizes))
-        return unmerged.pad([(0, 0)] * (2 + number) + [(0, full_size - n) for full_size, n in zip(size, kept_sizes)])
+        computed = [stop - start for start, stop in positions]
+        unmerged = result.contiguous().reshape((self.shape[0], channels, *counts, *computed))
+        return unmerged.pad(
+            [(0, 0)] * (2 + number) + [(start, full_size - stop) for full_size, (start, stop) in zip(size, positions)]
+        )
 
     def _insert_zeros(self, axis: int, distance: int) -> Self:
         """Inserts `distance - 1` zeros between neighbors along `axis`."""
@@ -427,11 +437,60 @@ def _order_axes(x: T, letters: str, order: Sequence[str]) -> T:
     )
 
 
-def _group_phases(size: int, step: int) -> list[tuple[int, int, int]]:
-    """Groups the phases of a transposed convolution by their number of weights: (first phase, phases, weights) each."""
-    weights, longer_count = divmod(size, step)
-    runs = [(0, longer_count, weights + 1), (longer_count, step - longer_count, weights)]
-    return [run for run in runs if run[1]]
+@dataclass(frozen=True)
+class PhaseRun:
+    """Phases of a transposed convolution that one convolution computes, on one axis.
+
+    first, count: the phases.
+    taps: the number of weights of each.
+    start, stop: the positions that are computed.
+    """
+
+    first: int
+    count: int
+    taps: int
+    start: int
+    stop: int
+
+
+def _group_phases(kernel: int, step: int, size: int, span: tuple[int, int]) -> list[PhaseRun]:
+    """Groups the phases of a transposed convolution on an axis by their number of weights.
+
+    size: the number of positions on the axis; span: the results that are kept.
+    """
+    weights, longer_count = divmod(kernel, step)
+    fewer = -(-kernel // step) - weights  # a phase with a weight less has a position less
+    runs = [(0, longer_count, weights + 1, size), (longer_count, step - longer_count, weights, size - fewer)]
+    return [
+        PhaseRun(first, count, taps, *_positions_within(first, count, step, span, positions))
+        for first, count, taps, positions in runs
+        if count
+    ]
+
+
+def _positions_within(first: int, count: int, step: int, span: tuple[int, int], size: int) -> tuple[int, int]:
+    """Returns the positions, as (start, stop) within `size`, at which any of `count` phases has a result in `span`."""
+    start, end = span
+    return max(-((first + count - 1 - start) // step), 0), min(-((first - end) // step), size)
+
+
+def _split_phases(runs: list[PhaseRun], step: int, span: tuple[int, int]) -> list[PhaseRun]:
+    """Splits runs into phases with equal positions where each of these then needs fewer cache lines.
+
+    Example: a kernel of 4 with step 2 and padding 1 has 33 positions for 32 inputs, of which each phase needs 32.
+    """
+    split: list[PhaseRun] = []
+    for run in runs:
+        parts: list[PhaseRun] = []
+        for phase in range(run.first, run.first + run.count):
+            start, stop = _positions_within(phase, 1, step, span, run.stop)
+            if parts and (parts[-1].start, parts[-1].stop) == (start, stop):
+                parts[-1] = replace(parts[-1], count=parts[-1].count + 1)
+            else:
+                parts.append(PhaseRun(phase, 1, run.taps, start, stop))
+        lines = max(-(-(part.stop - part.start) // LINE) for part in parts)
+        split += parts if lines < -(-(run.stop - run.start) // LINE) else [run]
+    return split
 
 
 @gradient_by_tensors
