@@ -489,7 +489,10 @@ class Fusion:
         if node.op is not Ops.REDUCE_AXIS and not reduces_within(node):
             return None  # plain arithmetic is better stored once, for all kernels that stream it
         columns = max(steps_between(row, use) for use in uses)
-        shared = max(row_bytes(node, row) * columns, bytes_every_row_reads(node, uses[0].idxs, row))
+        read_again = bytes_every_row_reads(node, uses[0].idxs, row)
+        if read_again is None:
+            return None
+        shared = max(row_bytes(node, row) * columns, read_again)
         needs_panels = columns >= PANEL_COLUMNS and any([node in factors_of(total) for total in uses[0].plan.sums])
         bound = target.matrix_bytes if needs_panels else target.read_again_bytes
         return None if self.exceeds(SHARED, shared, bound) else row
@@ -520,6 +523,8 @@ class Fusion:
         if any(loop.arg.kind is not AxisKind.ROW for loop in use.loops[len(outer) :]):
             return False
         shared = bytes_every_row_reads(node, use.idxs, RowLoops((), outer))
+        if shared is None:
+            return False
         return not self.exceeds(SHARED, shared, self.target_of(node.device).read_again_bytes)
 
     def is_rather_padded(self, node: LazyBuffer, uses: list[Use], repeats: float) -> bool:

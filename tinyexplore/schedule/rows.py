@@ -21,6 +21,9 @@ from tinyexplore.uop.symbolic import greatest, product, simplified
 if TYPE_CHECKING:
     from tinyexplore.schedule.plan import Use
 
+# The most reads that are followed to memory. Each block of a residual network can double the number of reads: the two
+# branches read other indices. The programs of bench.cliffs need up to 360.
+MOST_READS = 5_000
 STORED = frozenset({Ops.CONTIGUOUS, Ops.COPY, Ops.SCAN_AXIS, Ops.SCATTER, Ops.FETCH_ADD, Ops.WRITE})  # always in memory
 
 
@@ -110,8 +113,9 @@ def reductions_within(node: LazyBuffer) -> Iterator[LazyBuffer]:
         visited.update(inner.src)
 
 
-def bytes_every_row_reads(node: LazyBuffer, idxs: Index, row: RowLoops) -> int:
-    """Returns the bytes that every row reads when `node` is computed at `idxs`."""
+def bytes_every_row_reads(node: LazyBuffer, idxs: Index, row: RowLoops) -> int | None:
+    """Returns the bytes that every row reads when `node` is computed at `idxs`; None if there are too many reads to
+    follow."""
     if not row.loops:
         return 0
     rows = row.loops[-1]
@@ -123,6 +127,8 @@ def bytes_every_row_reads(node: LazyBuffer, idxs: Index, row: RowLoops) -> int:
         if (inner, indices) in visited:
             continue
         visited.add((inner, indices))
+        if len(visited) > MOST_READS:
+            return None
         if inner.op in (Ops.CONST, Ops.IOTA):
             continue
         if inner.buffer is not None or inner.op in STORED:
