@@ -25,7 +25,7 @@ from bench.peers import OURS, PEERS
 from bench.report import Report, Row, make_row
 from bench.targets import cases_with_aims
 from bench.wide.cases import TINY_WIDE, WIDE
-from tinyexplore.target import chosen
+from tinyexplore.target import current_choice
 
 DEFAULT_PEERS = "numpy,torch,torch.compile,torch.max,jax,numba,tinygrad,tinygrad.llvm"
 WIDE_PEERS = "numpy,torch,torch.compile,jax,numba"
@@ -251,7 +251,7 @@ def _describe_run(settings: Settings) -> dict[str, Any]:
     return {
         "date": _current_time(),
         "machine": f"{_cpu_name()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}",
-        "target": chosen().text or "native",
+        "target": current_choice().text or "native",
         "load at the start": f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "nan",
         "threads": settings.thread_count,
         "rounds": f"{settings.rounds} of {settings.slice_seconds * 1e3:g} ms for each peer and case, interleaved",

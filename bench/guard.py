@@ -25,7 +25,7 @@ from typing import Any
 from bench import cases
 from bench.cases import Case
 from bench.harness import ROOT, environment
-from tinyexplore.target import chosen
+from tinyexplore.target import current_choice
 
 MEASURED_ON = "znver4"  # the CPU of `usual`: AVX-512, OpenBLAS 0.3.31
 ROUNDS = 15
@@ -82,7 +82,7 @@ def is_measured_here() -> bool:
     """Whether the generated code is for the CPU of `usual`."""
     from llvmlite.binding import get_host_cpu_name
 
-    return chosen().is_native and get_host_cpu_name() == MEASURED_ON
+    return current_choice().is_native and get_host_cpu_name() == MEASURED_ON
 
 
 def ratios(names: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyexplore.target import LEVELS, chosen, nearest_level
+from tinyexplore.target import LEVELS, current_choice, nearest_level
 
 OPENBLAS = dict(zip(LEVELS, ("Prescott", "Nehalem", "Haswell", "SkylakeX")))
 TORCH = dict(zip(LEVELS, ("default", "default", "avx2", "avx512")))
@@ -13,7 +13,7 @@ XLA = dict(zip(LEVELS, ("SSE4_2", "SSE4_2", "AVX2", "AVX512")))
 
 def peer_limits() -> dict[str, str]:
     """Return the environment variables; none if TARGET is this machine, or of another architecture."""
-    choice = chosen()
+    choice = current_choice()
     if choice.is_native or choice.arch != "x86_64":
         return {}
     level = nearest_level(choice.features)

@@ -1,7 +1,7 @@
 """tinyexplore without its hooks, loaded by an import hook that removes them from the syntax tree.
 
 The cost of a detached recorder is visible only in comparison with code without hooks. The import hook makes that code
-of the same files: it removes `if recorder is not None:` blocks, and replaces `staged(name, root, work)` by `work()`.
+of the same files: it removes `if recorder is not None:` blocks, and replaces `record_stage(name, root, work)` by `work()`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Stripper(ast.NodeTransformer):
         if name == "active_recorder":
             self.removed += 1
             return ast.copy_location(ast.Constant(None), node)
-        if name == "staged":
+        if name == "record_stage":
             self.removed += 1
             return ast.copy_location(ast.Call(node.args[2], [], []), node)
         return node

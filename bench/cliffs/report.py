@@ -47,13 +47,13 @@ def describe_run(settings: Settings) -> dict[str, Any]:
     from llvmlite.binding import get_host_cpu_name
 
     from bench.__main__ import _cpu_name
-    from tinyexplore.target import chosen
+    from tinyexplore.target import current_choice
 
     peer = "torch.compile" if settings.compiles else "eager"
     return {
         "date": date.today().isoformat(),
         "cpu": f"{_cpu_name()} (LLVM: {get_host_cpu_name()}), {os.cpu_count()} cores",
-        "target": chosen().text or "native",
+        "target": current_choice().text or "native",
         "peer": f"PyTorch, {peer}",
         "threads": str(settings.threads),
         "clock": "time on the CPU" if settings.cpu_time else "wall",

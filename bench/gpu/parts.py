@@ -60,11 +60,11 @@ def run(part: str, file: Path, seconds: float, *, small: bool, stand_in: bool) -
 def machine(rows: Rows) -> None:
     """Report the card, the driver and the versions."""
     from tinyexplore import Device
-    from tinyexplore.runtime.cuda import opened_cuda
+    from tinyexplore.runtime.cuda import get_cuda
 
-    rows.add("gpu", **{"is": opened_cuda(0).name})
+    rows.add("gpu", **{"is": get_cuda(0).name})
     rows.add("target", **{"is": Device["CUDA"].target.describe()})
-    rows.add("compiler", **{"is": opened_cuda(0).compiler})
+    rows.add("compiler", **{"is": get_cuda(0).compiler})
     query = "name,driver_version,memory.total,clocks.max.sm,clocks.max.mem,power.limit"
     rows.add("driver", **{"is": command_output(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"])})
     rows.add("commit", **{"is": command_output(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"])})

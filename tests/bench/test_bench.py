@@ -403,7 +403,7 @@ def test_stripping_leaves_no_question_for_a_recorder() -> None:
         "        recorder.record(x)",
         "    if recorder is None:",
         "        r = 2",
-        "    return staged('a', x, lambda: r)",
+        "    return record_stage('a', x, lambda: r)",
     ]
     tree, removed = strip("\n".join(lines))
     stripped = "def f(x):\n    r = 1\n    recorder = None\n    pass\n    r = 2\n    return (lambda: r)()"

@@ -282,7 +282,7 @@ VECTOR, UPCAST = Opt(OptOps.VECTOR, 1, 4), Opt(OptOps.UPCAST, 0, 2)
 
 def test_what_a_search_tries_are_branches_and_what_it_finds_is_whole(monkeypatch):
     tries = [([VECTOR, UPCAST], 1e-6, ""), ([VECTOR], 2e-6, "given up"), ([UPCAST], math.inf, "it crashed its worker")]
-    monkeypatch.setattr("tinyexplore.explore.whatif.commands.search.searched", fake_search(tries))
+    monkeypatch.setattr("tinyexplore.explore.whatif.commands.search.search_opts", fake_search(tries))
     session = product()
     plain = session.kernels[0].set_opts()
     found = session.kernels[0].search(1)
@@ -299,7 +299,9 @@ def test_what_a_search_tries_are_branches_and_what_it_finds_is_whole(monkeypatch
 
 
 def test_a_search_that_is_cancelled_keeps_what_it_tried(monkeypatch):
-    monkeypatch.setattr("tinyexplore.explore.whatif.commands.search.searched", fake_search([([VECTOR], 1e-6, "")] * 2))
+    monkeypatch.setattr(
+        "tinyexplore.explore.whatif.commands.search.search_opts", fake_search([([VECTOR], 1e-6, "")] * 2)
+    )
     session = product()
     session.kernels[0].set_opts()
     session.whatif.on_change = lambda branch: session.whatif.cancel()
@@ -309,7 +311,7 @@ def test_a_search_that_is_cancelled_keeps_what_it_tried(monkeypatch):
 
 
 def test_while_a_search_goes_on_another_thread_is_told_so(monkeypatch):
-    monkeypatch.setattr("tinyexplore.explore.whatif.commands.search.searched", fake_search([([VECTOR], 1e-6, "")]))
+    monkeypatch.setattr("tinyexplore.explore.whatif.commands.search.search_opts", fake_search([([VECTOR], 1e-6, "")]))
     session = product()
     session.kernels[0].set_opts()
     complaints = []
@@ -371,7 +373,9 @@ def test_each_opt_is_applied_once_and_a_kernel_is_lowered_and_compiled_once(monk
         applied = counting("opts", lambda arguments: str(arguments[1]), apply_opt)
         monkeypatch.setattr("tinyexplore.explore.whatif.bench.apply_opt", applied)
         monkeypatch.setattr("tinyexplore.explore.whatif.commands.apply_opt.apply_opt", applied)
-        monkeypatch.setattr(lowering, "lowered", counting("lowered", lambda arguments: arguments[1], lowering.lowered))
+        monkeypatch.setattr(
+            lowering, "render_kernel", counting("lowered", lambda arguments: arguments[1], lowering.render_kernel)
+        )
         monkeypatch.setattr(LLVMCompiler, "object_code", counting("compiled", lambda arguments: arguments[1], compiled))
         monkeypatch.setattr("tinyexplore.explore.whatif.measure.ask_worker", answered)
         branch = session.kernels[0].apply("UPCAST(0, 4)")

@@ -142,7 +142,7 @@ def endless_search(device: str, kernel: Kernel, width: int) -> Kernel:
 def test_a_search_fills_the_tree_and_can_be_cancelled(
     live: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tinyexplore.explore.whatif.commands.search.searched", endless_search)
+    monkeypatch.setattr("tinyexplore.explore.whatif.commands.search.search_opts", endless_search)
     view = product()
     view.whatif.begin(0)
     tab = live(view)

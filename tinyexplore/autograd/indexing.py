@@ -18,7 +18,7 @@ def accumulation_dtype(dtype: DType) -> DType:
     return dtypes.float32 if dtypes.is_float(dtype) and dtype.itemsize < 4 else dtype
 
 
-def taken(table: LazyBuffer, axis: int, index: LazyBuffer) -> LazyBuffer:
+def take_elements(table: LazyBuffer, axis: int, index: LazyBuffer) -> LazyBuffer:
     """Returns the elements of `axis` at the positions in `index`; 0 where an index is out of range."""
     if not isinstance(table, LazyBuffer):
         return cast(Any, table).taken(axis, index)
@@ -88,7 +88,7 @@ def written_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     (_, v), indices = step.sources, step.arg
     flat, line = g.reshape((elements_of(g.shape),)), indices.reshape((elements_of(v.shape),))
     remaining = flat.scatter(None, 0, line, constant(0, g, line.shape)).reshape(g.shape)
-    return remaining, taken(flat, 0, line).reshape(v.shape)
+    return remaining, take_elements(flat, 0, line).reshape(v.shape)
 
 
 def scatter_last_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
@@ -98,17 +98,17 @@ def scatter_last_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     order = beside(g, LazyBuffer.iota(v.shape[axis], dtypes.int32, v.device).reshape(shape).expand(v.shape))
     last_writer = constant(-1, order, x.shape).scatter(None, axis, index, order)
     remaining = last_writer.alu(Ops.CMPEQ, constant(-1, last_writer)).alu(Ops.WHERE, g, constant(0, g))
-    gathered = taken(g, axis, index)
+    gathered = take_elements(g, axis, index)
     return (
         remaining,
-        taken(last_writer, axis, index).alu(Ops.CMPEQ, order).alu(Ops.WHERE, gathered, constant(0, gathered)),
+        take_elements(last_writer, axis, index).alu(Ops.CMPEQ, order).alu(Ops.WHERE, gathered, constant(0, gathered)),
     )
 
 
 def scatter_add_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = x + Σ v added to a position: dx = g, dv = g at its position"""
     _, axis, index = step.arg
-    return (g, taken(g, axis, index) if step.needs(1) else None)
+    return (g, take_elements(g, axis, index) if step.needs(1) else None)
 
 
 def scatter_extremum_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
@@ -116,9 +116,9 @@ def scatter_extremum_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     (x, v), (_, axis, index) = step.sources, step.arg
     wide = accumulation_dtype(g.dtype)
     is_x = x.alu(Ops.CMPEQ, step.result).cast(wide)
-    is_v = v.alu(Ops.CMPEQ, taken(step.result, axis, index)).cast(wide)
+    is_v = v.alu(Ops.CMPEQ, take_elements(step.result, axis, index)).cast(wide)
     share = g.cast(wide).alu(Ops.FDIV, is_x.scatter(Ops.ADD, axis, index, is_v)).contiguous()
-    dv = is_v.alu(Ops.MUL, taken(share, axis, index))
+    dv = is_v.alu(Ops.MUL, take_elements(share, axis, index))
     return (is_x.alu(Ops.MUL, share).cast(g.dtype), dv.cast(g.dtype))
 
 
@@ -135,7 +135,13 @@ def scatter_prod_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     gradients = []
     for factor, none, product, count, gradient in (
         (some_x, no_x, product_of_x_and_v, zeros, g),
-        (some_v, no_v, taken(product_of_x_and_v, axis, index), taken(zeros, axis, index), taken(g, axis, index)),
+        (
+            some_v,
+            no_v,
+            take_elements(product_of_x_and_v, axis, index),
+            take_elements(zeros, axis, index),
+            take_elements(g, axis, index),
+        ),
     ):
         no_other_zero = count.alu(Ops.CMPEQ, none.cast(dtypes.int32))  # no zero among the other factors
         gradients.append(

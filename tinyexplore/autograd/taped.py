@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from tinyexplore.autograd.indexing import taken, taken_gradient
+from tinyexplore.autograd.indexing import take_elements, taken_gradient
 from tinyexplore.autograd.rules import GRADIENTS, REDUCE_GRADIENTS, stationary_gradient
 from tinyexplore.autograd.running import cumprod_gradient, cumsum_gradient, recurrence_gradient
 from tinyexplore.autograd.tape import GradientRule, Taped, TapeEntry
@@ -96,10 +96,10 @@ class TapedBuffer(Findable):
     def gather(self, index: Any) -> TapedBuffer:
         return self._wrap(self.lazydata.gather(plain(index)), GRADIENTS[Ops.GATHER], (), plain(index))
 
-    def taken(self, axis: int, index: Any) -> TapedBuffer:
+    def take_elements(self, axis: int, index: Any) -> TapedBuffer:
         """Calls `places.taken` as one step, whose gradient is a scatter."""
         indices = plain(index)
-        return self._wrap(taken(self.lazydata, axis, indices), taken_gradient, (), (axis, indices))
+        return self._wrap(take_elements(self.lazydata, axis, indices), taken_gradient, (), (axis, indices))
 
     def scatter(self, op: Ops | None, axis: int, index: Any, values: Any) -> TapedBuffer:
         indices = plain(index)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tinyexplore.codegen.lowering import Lowering
-from tinyexplore.trace import Transformed, active_recorder, staged
+from tinyexplore.trace import Transformed, active_recorder, record_stage
 from tinyexplore.uop import PatternMatcher, graph_rewrite
 from tinyexplore.uop.spec import Spec
 
@@ -86,7 +86,7 @@ class GraphPass:
                 recorder.record(Transformed(self, form, result))
             return result
 
-        return staged(self.name, form, transformed)
+        return record_stage(self.name, form, transformed)
 
 
 Pass = Rewrite | GraphPass

@@ -243,7 +243,7 @@ class Workbench:
         for slot in slots:
             self.buffers[slot].copyin(b"\xff" * self.buffers[slot].nbytes)
         self.run_of(runner)()
-        return [sampled(self.buffers[slot]) for slot in slots]
+        return [sample_elements(self.buffers[slot]) for slot in slots]
 
     def check(self, runner: Runner, reference: Runner) -> None:
         """Raises if the results of `runner` differ from `reference`."""
@@ -264,7 +264,7 @@ class Workbench:
         self.check(runner, reference)
         run, best = self.run_of(runner), math.inf if limit is None else limit
         with timing_lock():
-            first_seconds = undisturbed(run, 1, best * HOPELESS)
+            first_seconds = sample_undisturbed(run, 1, best * HOPELESS)
             if first_seconds > best * HOPELESS:
                 return Sampled(first_seconds, False, "given up after one run")
             calls = max(1, round(SAMPLE_S / max(first_seconds, 1e-7)))
@@ -340,7 +340,7 @@ def in_turns(
     return times
 
 
-def undisturbed(run: Callable[[], object], calls: int, enough: float) -> float:
+def sample_undisturbed(run: Callable[[], object], calls: int, enough: float) -> float:
     """Returns a sample. Repeats a disturbed sample that took longer than `enough` a few times."""
     fastest, was_quiet = sample(run, calls)
     for _ in range(3):
@@ -385,7 +385,7 @@ def numbers(dtype: DType, seed: int) -> bytes:
     )
 
 
-def sampled(buffer: Buffer) -> Any:
+def sample_elements(buffer: Buffer) -> Any:
     """Returns elements of a buffer, evenly spaced over all of it, as a NumPy array of numbers to compare.
 
     Their distance is coprime to the size, so that elements of every column of every matrix and of every lane of a

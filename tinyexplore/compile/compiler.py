@@ -10,7 +10,7 @@ from tinyexplore.compile.cache import RunnerKey, runners
 from tinyexplore.compile.disk import find_facts, is_as_written, lowering_key
 from tinyexplore.compile.lowering import prepare
 from tinyexplore.compile.reuse import ReuseScope, current_cache_scope
-from tinyexplore.compile.search import searched
+from tinyexplore.compile.search import search_opts
 from tinyexplore.compile.threads import Compilers
 from tinyexplore.device import Device
 from tinyexplore.execute.execitem import ExecItem
@@ -19,7 +19,7 @@ from tinyexplore.execute.threads import thread_count
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.target import NATIVE
-from tinyexplore.trace import CacheHit, NativeFallback, active_recorder, recording, stage, staged
+from tinyexplore.trace import CacheHit, NativeFallback, active_recorder, record_stage, recording, stage
 from tinyexplore.uop import UOp
 from tinyexplore.util import Context, config
 
@@ -114,8 +114,8 @@ def choose_opts(device: str, ast: UOp) -> Kernel:
     if settings.NOOPT:
         return kernel
     if settings.BEAM:
-        return staged("optimize", ast, lambda: searched(device, kernel, settings.BEAM))
-    return staged("optimize", ast, lambda: hand_coded(kernel))
+        return record_stage("optimize", ast, lambda: search_opts(device, kernel, settings.BEAM))
+    return record_stage("optimize", ast, lambda: hand_coded(kernel))
 
 
 __all__ = ["choose_opts", "compile_item", "compile_many", "run_item"]

@@ -19,7 +19,7 @@ from tinyexplore.renderer.c import CRenderer
 from tinyexplore.renderer.gpu import in_other_languages
 from tinyexplore.renderer.program import StoredSpec
 from tinyexplore.runtime.gpu_assembly import assembly_listings
-from tinyexplore.trace import Compiled, Rendered, SourceLine, active_recorder, staged
+from tinyexplore.trace import Compiled, Rendered, SourceLine, active_recorder, record_stage
 from tinyexplore.uop import UOp
 from tinyexplore.uop.ops import multiplications_in
 from tinyexplore.uop.symbolic import sint
@@ -75,10 +75,10 @@ class Recipe:
         return StoredSpec.of(spec, self._lower_again)
 
     def _lower_again(self) -> ProgramSpec:
-        return _without_recorder(self.settings, lambda: lowered(self.device, self._rebuild(), self.passes))
+        return _without_recorder(self.settings, lambda: render_kernel(self.device, self._rebuild(), self.passes))
 
 
-def lowered(device: str, kernel: Kernel, passes: Sequence[Pass] = PASSES) -> ProgramSpec:
+def render_kernel(device: str, kernel: Kernel, passes: Sequence[Pass] = PASSES) -> ProgramSpec:
     """Returns the rendered program of `kernel`."""
     uops = lower(kernel, passes)
 
@@ -89,7 +89,7 @@ def lowered(device: str, kernel: Kernel, passes: Sequence[Pass] = PASSES) -> Pro
             recorder.record(Rendered(spec, spec.language, spec.lines))
         return spec
 
-    return staged("render", kernel.ast, render)
+    return record_stage("render", kernel.ast, render)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ class Prepared:
     def compiled(self, number: int | None = None) -> Runner:
         """Compiles the program and returns the Runner. `number`: the number of the kernel."""
         start = time.perf_counter()
-        program = staged("compile", self.root, lambda: compile_program(self.device, self.spec), kernel=number)
+        program = record_stage("compile", self.root, lambda: compile_program(self.device, self.spec), kernel=number)
         seconds = self.seconds + time.perf_counter() - start
         return Runner(
             self.device,
@@ -146,7 +146,7 @@ def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], may_reuse: Call
     facts = find_facts(key) if key is not None else None
     if facts is not None and may_reuse():
         settings = config()  # the current settings
-        spec = facts.spec(device, lambda: _without_recorder(settings, lambda: lowered(device, choose())))
+        spec = facts.spec(device, lambda: _without_recorder(settings, lambda: render_kernel(device, choose())))
         seconds = time.perf_counter() - start
         work = (facts.flops, facts.bytes_moved, facts.operations)
         return Prepared(device, ast, lambda: _without_recorder(settings, choose), spec, *work, seconds)
@@ -170,7 +170,7 @@ def prepare_optimized(
     """Lowers `kernel` with its current opts."""
     start = time.perf_counter() if start is None else start
     recipe = Recipe.of(device, kernel, passes)
-    spec = recipe.stored(lowered(device, kernel, passes))
+    spec = recipe.stored(render_kernel(device, kernel, passes))
     flops, moved_bytes = flop_count(kernel.original), bytes_moved(kernel.original)
     operations = flop_count(kernel.original, multiplications_in)
     return Prepared(

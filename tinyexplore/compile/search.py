@@ -67,7 +67,7 @@ def measuring_on(executor: Executor | None) -> Iterator[None]:
         _executor.reset(token)
 
 
-def searched(device: str, kernel: Kernel, width: int) -> Kernel:
+def search_opts(device: str, kernel: Kernel, width: int) -> Kernel:
     """Returns `kernel` with the opts that a beam of `width` finds fastest. The default schedule is the baseline.
 
     The result is stored on disk (except with `CACHELEVEL=0`), under the kernel, the machine, the compiler, the width
@@ -87,7 +87,7 @@ def searched(device: str, kernel: Kernel, width: int) -> Kernel:
     result = find_stored(key, starts)
     if result is None:
         result = search(device, starts, width, key)
-    return recorded_again(kernel, starts, result)
+    return record_again(kernel, starts, result)
 
 
 def refusal_of(device: str) -> str:
@@ -118,7 +118,7 @@ def keep_heuristics(kernel: Kernel, reason: str) -> Kernel:
     return kernel_of_heuristics
 
 
-def recorded_again(kernel: Kernel, starts: Sequence[Kernel], result: SearchResult) -> Kernel:
+def record_again(kernel: Kernel, starts: Sequence[Kernel], result: SearchResult) -> Kernel:
     """Returns the kernel of the result, rebuilt opt by opt, so that each opt is recorded."""
     if result.kernel.ast is starts[0].ast:
         return hand_coded(kernel)
@@ -341,4 +341,4 @@ def find_stored(key: str, starts: Sequence[Kernel]) -> SearchResult | None:
     return result
 
 
-__all__ = ["CandidateTimer", "Executor", "measuring_on", "searched"]
+__all__ = ["CandidateTimer", "Executor", "measuring_on", "search_opts"]

@@ -12,7 +12,7 @@ from tinyexplore.device.registry import (
     Storage,
     UnknownDevice,
 )
-from tinyexplore.util.on_import import imported
+from tinyexplore.util.on_import import run_waiting
 
 __all__ = [
     "Allocator",
@@ -30,4 +30,4 @@ __all__ = [
     "UnknownDevice",
 ]
 
-imported(__name__)
+run_waiting(__name__)

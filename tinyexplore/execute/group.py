@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from tinyexplore.device import Buffer, Device, Memory
 from tinyexplore.dtype import DType
-from tinyexplore.execute.memory import LiveRange, aligned, place_live_ranges
+from tinyexplore.execute.memory import LiveRange, align, place_live_ranges
 from tinyexplore.execute.runner import Runner
 from tinyexplore.execute.threads import current_instance, parts_for, thread_count
 from tinyexplore.runtime.native import BoundProgram, NativeProgram
@@ -132,7 +132,7 @@ class StepGroup:
         """Returns the offset in shared memory of each slot that needs no separate buffer, and the total size."""
         last_step = {slot: time for time, step in enumerate(steps) for slot in step.done}
         ranges = {
-            output.slot: LiveRange(aligned(output.nbytes), time, last_step[output.slot])
+            output.slot: LiveRange(align(output.nbytes), time, last_step[output.slot])
             for time, step in enumerate(steps)
             for output in step.made
             if last_step.get(output.slot, -1) > time or (output.slot in last_step and len(step.made) > 1)

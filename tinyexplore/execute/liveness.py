@@ -77,7 +77,7 @@ def reference_counts(nodes: list[LazyBuffer], chosen: Chosen) -> tuple[int, ...]
     return references(chosen(nodes))
 
 
-def needed_later(
+def find_needed_later(
     nodes: list[LazyBuffer], chosen: Chosen, counts: Sequence[int], computed: Collection[LazyBuffer]
 ) -> set[LazyBuffer]:
     """Returns the `computed` nodes that may be needed after the graph of `nodes` is computed.

@@ -112,7 +112,7 @@ def _place_all(lives: Sequence[LiveRange], order: Callable[[int], tuple[int, int
     return tuple(offsets)
 
 
-def aligned(nbytes: int) -> int:
+def align(nbytes: int) -> int:
     """Rounds `nbytes` up to whole cache lines, so that the next buffer starts at one."""
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
@@ -154,7 +154,7 @@ def live_ranges(items: Sequence[ExecItem | ScheduleItem], persistent: Collection
             first_step.setdefault(buffer, time)
             last_step[buffer] = time
     return {
-        buffer: LiveRange(aligned(buffer.nbytes), first_step[buffer], last_step[buffer])
+        buffer: LiveRange(align(buffer.nbytes), first_step[buffer], last_step[buffer])
         for buffer in first_step
         if buffer not in excluded and buffer.size
     }

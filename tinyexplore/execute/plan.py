@@ -23,7 +23,7 @@ from tinyexplore.execute.instances import (
     instance_of,
     run_side_by_side,
 )
-from tinyexplore.execute.liveness import Chosen, in_place_writes, needed_later, reference_counts
+from tinyexplore.execute.liveness import Chosen, find_needed_later, in_place_writes, reference_counts
 from tinyexplore.execute.runner import Runner
 from tinyexplore.lazy import LazyBuffer, Since, first_number, note_since
 from tinyexplore.schedule import NO_WRITES, Requirement, ScheduleItem, Writes
@@ -303,7 +303,7 @@ class Plan:
         counts: the number of references to each node in `chosen`. The result is cached for these counts.
         """
         slot_of = {nodes[number]: slot for number, slot in self.nodes.items()}
-        needed_nodes = needed_later(nodes, self.chosen, counts, slot_of)
+        needed_nodes = find_needed_later(nodes, self.chosen, counts, slot_of)
         slots = self.unnamed.union([slot for node, slot in slot_of.items() if node not in needed_nodes])
         if len(self.unneeded) >= MOST_PATTERNS:
             self.unneeded.clear()

@@ -29,7 +29,7 @@ from tinyexplore.tensor.changes import Notes, undo_on_error
 from tinyexplore.tensor.live_tensors import live_tensors
 from tinyexplore.trace import Planned, active_recorder
 from tinyexplore.uop import OpGroups, Ops, UOp
-from tinyexplore.uop.symbolic import guarded, is_symbolic, variables
+from tinyexplore.uop.symbolic import call_guarded, is_symbolic, variables
 from tinyexplore.util.interpreter import collect_young, collecting_later
 
 if TYPE_CHECKING:
@@ -122,7 +122,11 @@ def _capture_call(
     executed.given = _copy_to_own_memory(in_part, values_before, notes)
     conditions: list[UOp] = []
     run = partial(
-        _call_and_realize, executed, notes, values_before, lambda: guarded(conditions, partial(fxn, *args, **kwargs))
+        _call_and_realize,
+        executed,
+        notes,
+        values_before,
+        lambda: call_guarded(conditions, partial(fxn, *args, **kwargs)),
     )
     result, names, changed, values = undo_on_error(notes, lambda: engine.capturing(executed, run))
     if not executed.items:

@@ -321,7 +321,7 @@ class LazyBuffer:
             node = node.src[0]
         tracker = ShapeTracker.from_shape(concrete(node.shape))
         for move in reversed(moves):
-            tracker = moved_like(tracker, move)
+            tracker = move_like(tracker, move)
         return tracker
 
     # *** computation ***
@@ -651,7 +651,7 @@ class LazyBuffer:
 Movable = TypeVar("Movable", LazyBuffer, ShapeTracker)
 
 
-def moved_like(source: Movable, step: LazyBuffer) -> Movable:
+def move_like(source: Movable, step: LazyBuffer) -> Movable:
     """Applies the movement `step` to `source`."""
     arg: Any = step.arg if isinstance(source, LazyBuffer) else concrete(step.arg)
     match step.op:

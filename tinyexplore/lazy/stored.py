@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType
-from tinyexplore.lazy.lazybuffer import LazyBuffer, Origin, Shape, ShapeError, moved_like
+from tinyexplore.lazy.lazybuffer import LazyBuffer, Origin, Shape, ShapeError, move_like
 from tinyexplore.lazy.sharded import ShardedBuffer
 from tinyexplore.uop import OpGroups, Ops
 
@@ -145,7 +145,7 @@ class StoredBuffer(LazyBuffer):
             steps.append(node)
             node = node.src[0]
         for step in reversed(steps):
-            start = moved_like(start, step)
+            start = move_like(start, step)
         return start
 
 

@@ -46,7 +46,7 @@ USED_AGAIN_S = 3600.0  # resolution of the time of last use
 _SAFELY = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 
 
-def cached(name: str, make: Callable[[], bytes], load: Callable[[bytes], T]) -> T:
+def load_cached(name: str, make: Callable[[], bytes], load: Callable[[bytes], T]) -> T:
     """Returns `load` of the bytes that `make` makes for `name`, either now or in an earlier process.
 
     If stored bytes do not load (another machine may have stored them), they are rebuilt.
@@ -300,4 +300,4 @@ def _sweep(folder: str) -> None:
                 os.unlink(file.path)
 
 
-__all__ = ["cached", "find", "keep"]
+__all__ = ["load_cached", "find", "keep"]

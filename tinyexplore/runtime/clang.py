@@ -20,11 +20,11 @@ from tinyexplore.renderer.c import CRenderer
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.runtime import sanitized
 from tinyexplore.runtime.asm import assembly_lines, program_roots
-from tinyexplore.runtime.cache import cached
+from tinyexplore.runtime.cache import load_cached
 from tinyexplore.runtime.errors import CompileError, compile_error
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import ForeignProgram, NativeProgram, cpu_target, function_bytes, refusal
-from tinyexplore.target import FEATURES, NATIVE, TargetChoice, choice_of, chosen, machine
+from tinyexplore.target import FEATURES, NATIVE, TargetChoice, choice_of, current_choice, machine
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.util import config, getenv
@@ -204,7 +204,7 @@ class CCompiler:
         """Returns the machine code of `spec`, ready to run, or for display if this machine cannot execute it."""
         if spec.compiler.endswith(SANITIZED) and not self.refusal:
             return self._compile_sanitized(spec)
-        return cached(spec.key, lambda: self._compile_shared_object(spec), lambda code: self._load(spec, code))
+        return load_cached(spec.key, lambda: self._compile_shared_object(spec), lambda code: self._load(spec, code))
 
     def _compile_sanitized(self, spec: ProgramSpec) -> sanitized.SanitizedProgram:
         return self._with_file(spec.name, lambda path: self._compile_sanitized_at(path, spec))
@@ -285,7 +285,7 @@ class _Renderer(CRenderer):
 
 def open_clang(path: str | None = None) -> DeviceInterface:
     """Opens the CLANG device for the current TARGET, with the compiler `path` (None: the result of `find_compiler`)."""
-    choice = chosen()
+    choice = current_choice()
     compiler = CCompiler(path or find_compiler(), choice)
     native_ops = OpGroups.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR}
     target = cpu_target("CLANG", os.path.basename(compiler.path), compiler.features, native_ops, (), choice)

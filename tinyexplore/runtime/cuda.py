@@ -19,7 +19,7 @@ from weakref import ref
 from tinyexplore.device import Buffer, DeviceUnavailable
 from tinyexplore.device.allocator import Block, HostAllocator, Memory
 from tinyexplore.renderer.program import Launch, ProgramSpec
-from tinyexplore.runtime.cache import cached
+from tinyexplore.runtime.cache import load_cached
 from tinyexplore.runtime.errors import compile_error
 from tinyexplore.runtime.gpu import is_misaligned, without_vectors
 from tinyexplore.runtime.launch_queue import LaunchQueue
@@ -145,7 +145,7 @@ class CUDA(LaunchQueue):
 
     def compile(self, spec: ProgramSpec) -> CUDAProgram:
         """Returns `spec` ready to run, compiled now or read from disk. Raises CompileError if NVRTC rejects it."""
-        return cached(spec.key, lambda: self.machine_code(spec), lambda code: CUDAProgram(self, spec, code))
+        return load_cached(spec.key, lambda: self.machine_code(spec), lambda code: CUDAProgram(self, spec, code))
 
     def machine_code(self, spec: ProgramSpec) -> bytes:
         """Returns the CUBIN of a program."""
@@ -353,7 +353,7 @@ def first_line(error: Exception) -> str:
 
 
 @cache
-def opened_cuda(number: int) -> CUDA:
+def get_cuda(number: int) -> CUDA:
     return CUDA(number)
 
 

@@ -6,21 +6,21 @@ from dataclasses import replace
 
 from tinyexplore.device import DeviceInterface, DeviceUnavailable, Graphs
 from tinyexplore.renderer.gpu import GPURenderer
-from tinyexplore.runtime.cuda import device_name, opened_cuda
+from tinyexplore.runtime.cuda import device_name, get_cuda
 from tinyexplore.runtime.cuda_graph import KernelGraph, refusal
 from tinyexplore.runtime.gpu import gpu_target, no_listings
-from tinyexplore.target import GPUS, chosen
+from tinyexplore.target import GPUS, current_choice
 
 
 def open_cuda(number: int = 0) -> DeviceInterface:
     """Opens the device CUDA, or CUDA:1, …. Raises DeviceUnavailable, with a remedy, if something is missing."""
-    choice = chosen()
+    choice = current_choice()
     if choice.gpu is not None and choice.gpu.language != "cuda":
         raise DeviceUnavailable(
             f"TARGET={choice.text!r}: the CUDA device runs CUDA C++, not {choice.gpu.language}; DEVICE=LLVM shows the "
             "text, DEVICE=PYTHON emulates it"
         )
-    cuda = opened_cuda(number)
+    cuda = get_cuda(number)
     if choice.gpu is not None and choice.cpu != cuda.architecture:
         raise DeviceUnavailable(
             f"TARGET={choice.text!r}: this GPU ({cuda.name}) is {cuda.architecture}; unset TARGET, or DEVICE=LLVM "

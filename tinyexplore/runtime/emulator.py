@@ -19,7 +19,7 @@ from tinyexplore.dtype import PtrDType
 from tinyexplore.renderer.program import Launch, ProgramSpec, is_group_barrier, is_shared
 from tinyexplore.renderer.python import memory_format
 from tinyexplore.target import TENSOR_CORES
-from tinyexplore.target.tensor_cores import multiplied
+from tinyexplore.target.tensor_cores import multiply
 from tinyexplore.uop import Ops
 
 SEVERAL = -1  # numbers of the readers
@@ -186,7 +186,7 @@ def run_past_cores(items: Items, warp: dict[int, WorkItem], lanes: int) -> dict[
                 f"but {difference}"
             )
         a, b, c = ([stop[field_number] for stop in at_core.values()] for field_number in (2, 3, 4))
-        products = dict(zip(warp, multiplied(TENSOR_CORES[name], a, b, c)))
+        products = dict(zip(warp, multiply(TENSOR_CORES[name], a, b, c)))
 
 
 def new_shared_memory(dtype: PtrDType) -> memoryview:

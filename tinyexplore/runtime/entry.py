@@ -24,7 +24,7 @@ from typing import Any
 from tinyexplore.device import Buffer, DeviceUnavailable, Memory
 from tinyexplore.dtype import DType
 from tinyexplore.renderer.program import CompileOptions, Effort
-from tinyexplore.runtime.cache import cached
+from tinyexplore.runtime.cache import load_cached
 from tinyexplore.runtime.pool import Batch
 from tinyexplore.util.interpreter import (
     MethodDef,
@@ -285,7 +285,7 @@ class _Makers:
         key = blake2b(key_text.encode(), digest_size=20).hexdigest()
         imports = {name: interface_address(name) for name in _IMPORTED}
         imports["clock_gettime"] = function_address(ctypes.CDLL(None).clock_gettime)
-        self.library = cached(
+        self.library = load_cached(
             key,
             lambda: compiler.object_code(text, AS_WRITTEN),
             lambda code: compiler.link("entry", (code,), ("entry_call",), imports),

@@ -15,10 +15,10 @@ from tinyexplore.renderer.llvm import LLVMRenderer, with_debug_info
 from tinyexplore.renderer.llvm.arithmetic import DOT_FEATURES, SCALE_FEATURES
 from tinyexplore.renderer.program import CompileOptions, Effort, ProgramSpec, StoredSpec
 from tinyexplore.runtime.asm import assembly_lines, optimized_ir_lines
-from tinyexplore.runtime.cache import cached
+from tinyexplore.runtime.cache import load_cached
 from tinyexplore.runtime.linking import LIBRARY_BYTES, Library, Linker
 from tinyexplore.runtime.native import ForeignProgram, NativeProgram, cannot_run, cpu_target, function_bytes, refusal
-from tinyexplore.runtime.side_by_side import emit_object, parsed, run_passes, verify
+from tinyexplore.runtime.side_by_side import emit_object, parse_module, run_passes, verify
 from tinyexplore.runtime.tile_registers import usable_features
 from tinyexplore.target import AMX, NATIVE, WASM32, Target, TargetChoice, choice_of, machine
 from tinyexplore.trace import SourceLine
@@ -122,7 +122,7 @@ class LLVMCompiler:
     def _optimize(self, ir: str, options: CompileOptions, target_machine: Any) -> Any:
         """Returns the parsed, verified and optimized module. Raises RuntimeError if the IR is not valid."""
         llvm = self.llvm
-        module = parsed(ir, llvm.create_context())
+        module = parse_module(ir, llvm.create_context())
         module.triple, module.data_layout = self.triple, self._layout
         verify(module)
         if options.effort is not Effort.FULL:
@@ -202,7 +202,7 @@ class LLVMCompiler:
         return self._load_cached(spec, self.load)
 
     def _load_cached(self, spec: ProgramSpec, load: Callable[[ProgramSpec, bytes], P]) -> P:
-        return cached(spec.key, lambda: self.object_code(spec.source, spec.options), lambda code: load(spec, code))
+        return load_cached(spec.key, lambda: self.object_code(spec.source, spec.options), lambda code: load(spec, code))
 
     def listings(self, spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
         """Returns LLVM's listings of `spec`: the IR after optimization ("llvm-opt") and the assembly ("asm")."""

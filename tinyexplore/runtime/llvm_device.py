@@ -9,7 +9,7 @@ from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.llvm import compiler_for, llvm_target
 from tinyexplore.runtime.pool import make_pool_ahead
 from tinyexplore.runtime.wasm import wasm_text_device
-from tinyexplore.target import WASM32, chosen
+from tinyexplore.target import WASM32, current_choice
 
 
 def open_llvm() -> DeviceInterface:
@@ -17,7 +17,7 @@ def open_llvm() -> DeviceInterface:
 
     Raises DeviceUnavailable if llvmlite is not installed.
     """
-    choice = chosen()
+    choice = current_choice()
     if choice.gpu is not None:
         return text_device("LLVM", choice)
     if choice.cpu == WASM32:

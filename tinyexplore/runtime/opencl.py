@@ -27,7 +27,7 @@ from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.launch_queue import LaunchQueue
 from tinyexplore.runtime.native import check_arguments, cpu_target
 from tinyexplore.runtime.pool import thread_count
-from tinyexplore.target import GPUS, Target, TargetChoice, chosen, machine
+from tinyexplore.target import GPUS, Target, TargetChoice, current_choice, machine
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.symbolic import value_of
 
@@ -283,7 +283,7 @@ def _open_opencl() -> OpenCL:
 
 def open_gpu() -> DeviceInterface:
     """Opens the GPU device. Raises DeviceUnavailable, with a remedy, if a package or a driver is missing."""
-    choice = chosen()
+    choice = current_choice()
     if choice.gpu is not None and choice.gpu.language != "opencl":
         raise DeviceUnavailable(
             f"TARGET={choice.text!r}: the GPU device runs OpenCL, not {choice.gpu.language}; DEVICE=LLVM shows the "

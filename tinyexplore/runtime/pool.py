@@ -22,7 +22,7 @@ from typing import Any
 
 from tinyexplore.device import DeviceUnavailable
 from tinyexplore.renderer.program import CompileOptions, Effort
-from tinyexplore.runtime.cache import cached
+from tinyexplore.runtime.cache import load_cached
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.target import core_count, machine
 from tinyexplore.util import config
@@ -73,7 +73,7 @@ class NativePool:
         def link(code: bytes) -> Any:
             return compiler.link("pool", (code,), ("pool_init", "pool_stop", "pool_run"))
 
-        self._library = cached(key, compiled, link)
+        self._library = load_cached(key, compiled, link)
         self._init = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(self._library["pool_init"])
         self._stop = ctypes.CFUNCTYPE(None)(self._library["pool_stop"])
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._library["pool_run"])

@@ -20,7 +20,7 @@ from tinyexplore.runtime.emulator import EmulatedGroups, bind
 from tinyexplore.runtime.gpu import gpu_target
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import check_arguments
-from tinyexplore.target import AMX, TENSOR_CORES, Target, chosen, machine
+from tinyexplore.target import AMX, TENSOR_CORES, Target, current_choice, machine
 from tinyexplore.target.tensor_cores import tile_product
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import OpGroups, Ops, UOp
@@ -146,7 +146,7 @@ class PythonProgram:
 def open_python() -> DeviceInterface:
     """Opens the PYTHON device, which is always available. If TARGET names a GPU, `emulator` runs its programs."""
     version = platform.python_version()
-    choice = chosen()
+    choice = current_choice()
     if choice.gpu is not None:
         gpu = gpu_target("PYTHON", choice.gpu, choice.cpu, choice.text)
         return DeviceInterface(

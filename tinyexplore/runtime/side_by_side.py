@@ -14,7 +14,7 @@ from typing import Any
 from tinyexplore.util.interpreter import TRICKS, dispose_passes, without_lock
 
 
-def parsed(ir: str, context: Any) -> Any:
+def parse_module(ir: str, context: Any) -> Any:
     """Returns the result of `parse_assembly(ir, context)`. No other thread may use `context`.
 
     Raises RuntimeError if `ir` is not valid.

@@ -15,7 +15,7 @@ TILE_DATA = 18  # the number of the tile data in the CPU's state components
 
 
 @cache
-def allowed() -> bool:
+def request_permission() -> bool:
     """Asks Linux once for permission to use AMX tile data in this process, existing threads included.
 
     False if the system refuses, or is not Linux: then this process uses no tiles."""
@@ -29,9 +29,9 @@ def allowed() -> bool:
 
 def usable_features(features: str) -> str:
     """Returns LLVM's list of this CPU's features ("+avx2,+amx-tile,…"), without the tiles if they may not be used."""
-    if "+amx-tile" not in features.split(",") or allowed():
+    if "+amx-tile" not in features.split(",") or request_permission():
         return features
     return ",".join(f"-{name[1:]}" if name.startswith("+amx-") else name for name in features.split(","))
 
 
-__all__ = ["allowed", "usable_features"]
+__all__ = ["request_permission", "usable_features"]

@@ -31,10 +31,10 @@ from tinyexplore.device.allocator import (
 from tinyexplore.dtype import dtypes
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.renderer.wasm import WASMRenderer, assemble
-from tinyexplore.runtime.cache import cached
+from tinyexplore.runtime.cache import load_cached
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import ForeignProgram, check_arguments
-from tinyexplore.target import WASM32, Target, chosen
+from tinyexplore.target import WASM32, Target, current_choice
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Ops
 from tinyexplore.util.locks import new_in_children
@@ -158,7 +158,7 @@ class Engine:
 
     def compile(self, spec: ProgramSpec) -> WASMProgram:
         """Returns `spec` as a module, compiled to machine code now or read from disk."""
-        return cached(
+        return load_cached(
             spec.key,
             lambda: _run_without_signals(lambda: self._compile(spec)),
             lambda code: _run_without_signals(lambda: self._load(spec, code)),
@@ -326,7 +326,7 @@ def wasm_target(text: str = "", name: str = "WASM") -> Target:
 def open_wasm() -> DeviceInterface:
     """Opens the WASM device. Raises DeviceUnavailable if wasmtime is not installed."""
     engine = _get_engine()
-    target = wasm_target(chosen().text)
+    target = wasm_target(current_choice().text)
     renderer = WASMRenderer(target, engine.version)
     return DeviceInterface("WASM", target, engine.allocator, renderer, engine.compile, _no_listings)
 

@@ -25,7 +25,7 @@ from tinyexplore.runtime.errors import CompileError, compile_error
 from tinyexplore.runtime.gpu import gpu_target, no_listings
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import check_arguments
-from tinyexplore.target import GPUS, chosen
+from tinyexplore.target import GPUS, current_choice
 from tinyexplore.util.config import environment_default
 from tinyexplore.util.locks import new_in_children
 from tinyexplore.util.workers import Job, ThreadWorkers
@@ -308,7 +308,7 @@ class _Call:
 
 def open_webgpu() -> DeviceInterface:
     """Opens the WEBGPU device. Raises DeviceUnavailable, with a remedy, if a package or a driver is missing."""
-    choice = chosen()
+    choice = current_choice()
     if choice.gpu is not None and choice.gpu is not GPUS["webgpu"]:
         raise DeviceUnavailable(
             f"TARGET={choice.text!r}: the WEBGPU device runs WGSL, not {choice.gpu.language}; DEVICE=LLVM shows the "

@@ -18,7 +18,7 @@ from tinyexplore.schedule.splitting import split_reductions
 from tinyexplore.schedule.starts import with_shared_programs
 from tinyexplore.schedule.writes import NO_WRITES, Writes, decide_writes, graph_order, must_be_realized
 from tinyexplore.target import Target
-from tinyexplore.trace import WritesAllowed, active_recorder, staged
+from tinyexplore.trace import WritesAllowed, active_recorder, record_stage
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import bind_together
 from tinyexplore.util import toposort
@@ -39,7 +39,7 @@ def schedule_graph(
     unrealized = [node for node in dict.fromkeys(outputs) if node.buffer is None and node.size]
     if not unrealized:
         return ()
-    return staged("schedule", tuple(unrealized), lambda: _schedule(unrealized, target_of, writes, overrides))
+    return record_stage("schedule", tuple(unrealized), lambda: _schedule(unrealized, target_of, writes, overrides))
 
 
 def _schedule(

@@ -16,7 +16,7 @@ from typing import Any
 
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.folding import constant_in
-from tinyexplore.lazy.lazybuffer import moved_like
+from tinyexplore.lazy.lazybuffer import move_like
 from tinyexplore.schedule.rewritten import Rewritten, rewritten_writes
 from tinyexplore.schedule.writes import Writes, graph_order, is_leaf
 from tinyexplore.shape import ShapeTracker
@@ -123,7 +123,7 @@ class ValueNumbers:
         if _is_symbolic(source) or _is_symbolic(node):
             representative = self.known.setdefault((node.op, node.arg, source), node)
         else:
-            tracker = moved_like(tracker or ShapeTracker.from_shape(source.shape), node)
+            tracker = move_like(tracker or ShapeTracker.from_shape(source.shape), node)
             if tracker.contiguous and tracker.shape == base.shape:
                 self.number[node] = base
                 return

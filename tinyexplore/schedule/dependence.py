@@ -98,13 +98,13 @@ def depends(digits: Digits) -> bool:
     return any([varies for _, varies in digits])
 
 
-def merged(digits: Iterable[Digit]) -> Digits:
+def merge_digits(digits: Iterable[Digit]) -> Digits:
     """Returns the digits of an axis, merged into the fewest digits."""
     groups = groupby([digit for digit in digits if digit[0] != 1], itemgetter(1))
     return tuple([(product([size for size, _ in group]), varies) for varies, group in groups])
 
 
-def refined(digits: Sequence[Digits]) -> tuple[sint, ...] | None:
+def refine_digits(digits: Sequence[Digits]) -> tuple[sint, ...] | None:
     """Returns the finest digit sizes, outermost first, that make up several descriptions of one axis; None if there are
     none."""
     sizes = {tuple([size for size, _ in value_digits]) for value_digits in digits}
@@ -140,11 +140,11 @@ def dependence_flags(digits: Digits, sizes: Sequence[sint]) -> list[bool]:
 
 def _merge_digits(size: sint, digits: Sequence[Digits]) -> Digits:
     """Returns the digits of an axis along which at least one of several values changes."""
-    sizes = refined(digits)
+    sizes = refine_digits(digits)
     if sizes is None:
         return ((size, any(map(depends, digits))),)
     columns = zip(*[dependence_flags(value_digits, sizes) for value_digits in digits])
-    return merged(zip(sizes, map(any, columns)))
+    return merge_digits(zip(sizes, map(any, columns)))
 
 
 def _resize_digits(node: LazyBuffer, axis: int, digits: Digits) -> Digits:
@@ -165,10 +165,10 @@ def _resize_digits(node: LazyBuffer, axis: int, digits: Digits) -> Digits:
         return ((new_size, True),)
     if not varies:
         common_step = gcd(old_size, start_amount, stop_amount)
-        return merged(((new_size // common_step, True), (common_step, False)))
+        return merge_digits(((new_size // common_step, True), (common_step, False)))
     if start_amount % inner or stop_amount % inner:
         return ((new_size, True),)
-    return merged(((new_size // inner, is_pad or digits[0][1]), *digits[1:]))
+    return merge_digits(((new_size // inner, is_pad or digits[0][1]), *digits[1:]))
 
 
 def aligned_groups(old_shape: Sequence[sint], new_shape: Sequence[sint]) -> Iterator[tuple[range, range]]:
@@ -192,7 +192,7 @@ def aligned_groups(old_shape: Sequence[sint], new_shape: Sequence[sint]) -> Iter
         yield range(first_a, old_axis), range(first_b, new_axis)
 
 
-def regrouped(digits: Sequence[Digit], sizes: Sequence[sint]) -> list[list[Digit]] | None:
+def regroup_digits(digits: Sequence[Digit], sizes: Sequence[sint]) -> list[list[Digit]] | None:
     """Divides `digits`, outermost first, among axes of `sizes`. Splits a digit if an axis ends inside it; None if
     impossible."""
     regrouped_digits: list[list[Digit]] = []
@@ -228,11 +228,11 @@ def _reshape_layout(source: Layout, old_shape: Sequence[sint], new_shape: Sequen
     for axes, new_axes in aligned_groups(old_shape, new_shape):
         digits = [digit for axis in axes for digit in source[axis]]
         sizes = [new_shape[axis] for axis in new_axes]
-        groups = regrouped(merged(digits), sizes)
+        groups = regroup_digits(merge_digits(digits), sizes)
         if groups is None:
             layout += uniform(sizes, any([varies for _, varies in digits]))
         else:
-            layout += map(merged, groups)
+            layout += map(merge_digits, groups)
     return tuple(layout)
 
 
@@ -244,7 +244,7 @@ __all__ = [
     "aligned_groups",
     "depends",
     "dependence_flags",
-    "refined",
-    "regrouped",
+    "refine_digits",
+    "regroup_digits",
     "uniform",
 ]

@@ -29,7 +29,7 @@ from tinyexplore.schedule.rows import (
     row_bytes,
     steps_between,
 )
-from tinyexplore.schedule.writes import NO_WRITES, Writes, graph_order, is_leaf, must_be_realized, needed_in_memory
+from tinyexplore.schedule.writes import NO_WRITES, Writes, find_needed_in_memory, graph_order, is_leaf, must_be_realized
 from tinyexplore.target import Target
 from tinyexplore.trace import Decided, NumberCompared, active_recorder
 from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
@@ -97,7 +97,7 @@ class Fusion:
         self.costs = Costs(self.order, overrides)
         self.users = Counter(src for node in self.order if node.buffer is None for src in set(node.src))
         self.dot_factors = {factor for node in self.order for factor in self.factors_of_dots(node)}
-        self.needed = needed_in_memory(self.order)
+        self.needed = find_needed_in_memory(self.order)
         self.forced = must_be_realized(self.order, outputs, overrides) | writes.computed_first
         self.decisions: dict[LazyBuffer, tuple[str, str, str]] = {}
         self.descendants: dict[LazyBuffer, set[LazyBuffer]] = {}  # pairs of reductions: all are compared

@@ -30,8 +30,8 @@ from tinyexplore.schedule.dependence import (
     aligned_groups,
     dependence_flags,
     depends,
-    refined,
-    regrouped,
+    refine_digits,
+    regroup_digits,
 )
 from tinyexplore.schedule.rewritten import Rewritten, rewritten_writes
 from tinyexplore.schedule.writes import Writes, graph_order
@@ -134,7 +134,7 @@ class _Reduction:
         self.reduced: set[int] = set()
         depending: list[list[bool]] = [[] for _ in layouts]
         for axis, digits in enumerate(zip(*layouts)):
-            sizes = refined(digits)
+            sizes = refine_digits(digits)
             if sizes is None:
                 sizes = (source.shape[axis],)
                 for value_digits, list_of in zip(digits, depending):
@@ -347,7 +347,7 @@ def _undo_reshape(layout: Layout, source_shape: Sequence[sint], result_shape: Se
     """Maps the digits of a reshape's result to the digits of its source; None if they do not match its axes."""
     source_layout: list[tuple[Digit, ...]] = []
     for axes, new_axes in aligned_groups(source_shape, result_shape):
-        groups = regrouped(
+        groups = regroup_digits(
             [digit for axis in new_axes for digit in layout[axis]], [source_shape[axis] for axis in axes]
         )
         if groups is None:

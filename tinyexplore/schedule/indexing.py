@@ -126,12 +126,12 @@ def reshape_index(source: tuple[sint, ...], shape: tuple[sint, ...], idxs: Index
             continue
         position = flat_index(shape[first_b:b], idxs[first_b:b])
         for axis in reversed(inner[1:]):
-            position, result[axis] = divided(position, source[axis])
+            position, result[axis] = divide_index(position, source[axis])
         result[inner[0]] = position
     return tuple(result)
 
 
-def divided(idx: UOp, divisor: sint) -> tuple[UOp, UOp]:
+def divide_index(idx: UOp, divisor: sint) -> tuple[UOp, UOp]:
     """Returns quotient and remainder of an index divided by the size of an axis."""
     if isinstance(divisor, int):
         return divide(idx, divisor)

@@ -47,12 +47,12 @@ def must_be_realized(
 ) -> set[LazyBuffer]:
     """Returns the nodes that always get memory: outputs, nodes needed in memory, contiguous nodes, and the user's
     cuts."""
-    forced = needed_in_memory(order).union(outputs, overrides.cut)
+    forced = find_needed_in_memory(order).union(outputs, overrides.cut)
     forced.update(node for node in order if node.op is Ops.CONTIGUOUS and node not in overrides.join)
     return {node for node in forced if node.buffer is None}
 
 
-def needed_in_memory(order: Iterable[LazyBuffer]) -> set[LazyBuffer]:
+def find_needed_in_memory(order: Iterable[LazyBuffer]) -> set[LazyBuffer]:
     """Returns the nodes that must be in memory: copies and their sources, WRITEs and their targets, and tables of
     gathers."""
     in_memory: set[LazyBuffer] = set()

@@ -14,7 +14,7 @@ from tinyexplore.target.choice import (
     TargetChoice,
     UnknownTarget,
     choice_of,
-    chosen,
+    current_choice,
     machine,
     nearest_level,
 )
@@ -150,7 +150,7 @@ class Target:
 
 def planned_cores() -> int:
     """Returns among how many cores work is divided: the number in TARGET, else THREADS, else this machine's."""
-    return chosen().threads or config().THREADS or core_count()
+    return current_choice().threads or config().THREADS or core_count()
 
 
 def core_count() -> int:
@@ -177,7 +177,7 @@ __all__ = [
     "TensorCore",
     "UnknownTarget",
     "choice_of",
-    "chosen",
+    "current_choice",
     "core_count",
     "machine",
     "nearest_level",

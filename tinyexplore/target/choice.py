@@ -96,7 +96,7 @@ def choice_of(text: str) -> TargetChoice:
     return TargetChoice(text, cpu, **{**cache_sizes, **dict([_parse_detail(text, detail) for detail in details])})
 
 
-def chosen() -> TargetChoice:
+def current_choice() -> TargetChoice:
     """Returns the current TargetChoice."""
     return choice_of(config().TARGET)
 

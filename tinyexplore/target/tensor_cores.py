@@ -233,7 +233,7 @@ AMX = (
 TENSOR_CORES = {core.name: core for core in (*AMPERE, *CDNA_2, *RDNA_3, *APPLE, *AMX)}
 
 
-def multiplied(
+def multiply(
     core: TensorCore, a: Sequence[Sequence[float]], b: Sequence[Sequence[float]], c: Sequence[Sequence[float]]
 ) -> list[list[float]]:
     """Computes a tensor-core instruction. Returns each lane's registers of C after it.
@@ -266,7 +266,7 @@ def tile_product(core: TensorCore, a: Sequence[int], b: Sequence[int], c: Sequen
 
     size = core.c.registers
     rows_of_c = [c[start : start + size] for start in range(0, len(c), size)]
-    return [value for row in multiplied(core, rows(a), rows(b), rows_of_c) for value in row]
+    return [value for row in multiply(core, rows(a), rows(b), rows_of_c) for value in row]
 
 
 def _to_signed_byte(bits: int) -> int:
@@ -305,4 +305,4 @@ def with_mantissa(value: float, bits: int) -> float:
     return (1 if value > 0 else -1) * ldexp(scaled, exponent - bits - 1)
 
 
-__all__ = ["AMX", "TENSOR_CORES", "FragmentLayout", "TensorCore", "multiplied", "tile_product", "with_mantissa"]
+__all__ = ["AMX", "TENSOR_CORES", "FragmentLayout", "TensorCore", "multiply", "tile_product", "with_mantissa"]

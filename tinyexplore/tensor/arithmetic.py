@@ -13,7 +13,7 @@ from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, least
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.base import Base, Shape, unsigned_of
 from tinyexplore.tensor.checks import need_tensor, shown
-from tinyexplore.tensor.data import checked
+from tinyexplore.tensor.data import check_value
 from tinyexplore.tensor.errors import OperandError
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.semantics import MEANING
@@ -72,7 +72,7 @@ class Arithmetic(Base):
 
     def _number(self, value: ConstType | UOp, dtype: DType, shape: Shape | None = None) -> Self:
         """Returns the number `value` as a constant tensor. Raises OverflowError if `dtype` cannot represent it."""
-        return self._const(checked(value, dtype) if type(value) is int else value, dtype, shape)
+        return self._const(check_value(value, dtype) if type(value) is int else value, dtype, shape)
 
     def _match_operands(self, other: Any, operation: str, reverse: bool = False) -> tuple[Self, Self]:
         """Brings both operands to one shape and dtype. Returns them in the order of the operation."""

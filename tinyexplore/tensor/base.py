@@ -290,7 +290,7 @@ class Base(Findable):
             shape = lazydata.shape
             if type(lazydata) is LazyBuffer and (type(value) is int or type(value) is float) and dtypes.is_float(dtype):
                 return self._wrap(LazyBuffer(Ops.CONST, dtype, shape, (), float(value), lazydata.device))
-        return self._wrap(LazyBuffer.const(wrapped(value, dtype), dtype, lazydata.device, shape))
+        return self._wrap(LazyBuffer.const(wrap_value(value, dtype), dtype, lazydata.device, shape))
 
     # *** dtype and memory ***
 
@@ -646,7 +646,7 @@ def _join_words(bits: LazyBuffer, itemsize: int) -> LazyBuffer:
     return shifted.reduce(Ops.ADD, (len(shape) - 1,)).reshape(shape[:-1])
 
 
-def wrapped(value: ConstType | UOp, dtype: DType) -> ConstType | UOp:
+def wrap_value(value: ConstType | UOp, dtype: DType) -> ConstType | UOp:
     """Returns `value` as `dtype` represents it. Ints wrap around, as in arithmetic. Symbolic sizes wrap when they are
     cast."""
     if not dtypes.is_int(dtype) or isinstance(value, UOp):

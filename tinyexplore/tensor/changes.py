@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import LazyBuffer, parts_of
-from tinyexplore.lazy.lazybuffer import moved_like
+from tinyexplore.lazy.lazybuffer import move_like
 from tinyexplore.uop import OpGroups, Ops
 from tinyexplore.uop.symbolic import product
 from tinyexplore.util.uninterrupted import run_uninterrupted
@@ -174,7 +174,7 @@ def with_part(view: LazyBuffer, root: LazyBuffer, value: LazyBuffer) -> LazyBuff
     if type(root) is LazyBuffer and root.can_be_written and all([_shows_each_once(step) for step in steps]):
         indices = LazyBuffer.iota(product(root.shape), dtypes.index, root.device).reshape(root.shape)
         for step in reversed(steps):
-            indices = moved_like(indices, step)
+            indices = move_like(indices, step)
         return root.written_at(indices, value)
     is_written = LazyBuffer.const(True, dtypes.bool, view.device, view.shape)
     for step in steps:

@@ -14,7 +14,7 @@ from tinyexplore.lazy.lazybuffer import check_dtype_holds
 from tinyexplore.tensor import random
 from tinyexplore.tensor.base import DTypeLike, Shape
 from tinyexplore.tensor.checks import need_int, need_number, need_tensor
-from tinyexplore.tensor.data import checked, elements_at
+from tinyexplore.tensor.data import check_value, elements_at
 from tinyexplore.tensor.errors import ArgumentError
 from tinyexplore.tensor.movement import flat_sizes, has_negative
 from tinyexplore.tensor.ordering import Ordering
@@ -61,7 +61,7 @@ class Creation(Ordering):
         value_dtype = dtypes.default_int if isinstance(fill_value, UOp) else dtypes.from_py(fill_value)
         target = value_dtype if dtype is None else to_dtype(dtype)
         sizes = _check_sizes((shape,))
-        value = fill_value if isinstance(fill_value, UOp) else checked(fill_value, target)
+        value = fill_value if isinstance(fill_value, UOp) else check_value(fill_value, target)
         lazydata = LazyBuffer.const(value, target, Device.canonicalize(device), sizes)
         return cls._mark_as_data(cls._wrap(lazydata), requires_grad)
 
@@ -164,7 +164,7 @@ class Creation(Ordering):
             length = max(0, int(-((stop - start) // -step)) if is_whole else math.ceil((stop - start) / step))
             if length:
                 for limit in (start, start + (length - 1) * step):
-                    checked(limit, target)
+                    check_value(limit, target)
         ints = dtypes.default_int if greatest(length) <= dtypes.max(dtypes.int32) else dtypes.int64
         counter = cls._wrap(LazyBuffer.iota(length, ints, Device.canonicalize(device)))
         return cls._mark_as_data(counter._make_progression(start, step, target), requires_grad)
@@ -212,7 +212,7 @@ class Creation(Ordering):
             raise ArgumentError("linspace of bools: numbers equally far apart are ints or floats")
         for limit in (start, stop) if not isinstance(steps, UOp) and steps else ():
             if not isinstance(limit, UOp):
-                checked(limit, target)
+                check_value(limit, target)
         wide = _range_float(target, start, stop)
         requires_grad = kwargs.pop("requires_grad", None)
         counter = cls.arange(steps, **kwargs)
@@ -307,7 +307,7 @@ class Creation(Ordering):
         need_int(n, "randperm: n", 0)
         target = dtypes.default_int if dtype is None else to_dtype(dtype)
         if isinstance(n, int) and n:
-            checked(n - 1, target)
+            check_value(n - 1, target)
         return cls.rand(n, device=device, dtype=wide_float(dtypes.default_float)).argsort().cast(target)
 
     def rand_like(self, **kwargs: Any) -> Self:
@@ -348,8 +348,8 @@ class Creation(Ordering):
         target = to_dtype(kwargs.pop("dtype", None) or dtypes.default_float)
         need_number(low, "uniform: low")
         need_number(high, "uniform: high")
-        checked(low, target)
-        checked(high, target)
+        check_value(low, target)
+        check_value(high, target)
         drawn = cls.rand(*shape, **kwargs)
         if dtypes.is_float(target):
             return cls._mark_as_data(random.between(drawn, low, high, target), requires_grad)

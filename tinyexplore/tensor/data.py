@@ -37,8 +37,8 @@ def lazydata_of(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
     if isinstance(data, (bool, int, float)):
         target = dtypes.from_py(data) if dtype is None else dtype
         if Device.is_storage(device):
-            return LazyBuffer.from_buffer(Buffer(device, 1, target).copyin(packed([data], target)), ())
-        return LazyBuffer.const(checked(data, target), target, device)
+            return LazyBuffer.from_buffer(Buffer(device, 1, target).copyin(pack_numbers([data], target)), ())
+        return LazyBuffer.const(check_value(data, target), target, device)
     if isinstance(data, UOp):
         return LazyBuffer.const(data, dtypes.default_int if dtype is None else dtype, device)
     if isinstance(data, (list, tuple)):
@@ -56,7 +56,7 @@ def lazydata_of(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
     )
 
 
-def checked(value: ConstType, dtype: DType) -> ConstType:
+def check_value(value: ConstType, dtype: DType) -> ConstType:
     """Returns `value` if `dtype` can represent it. Rounds a float towards zero for an int dtype. Raises OverflowError
     otherwise."""
     if not dtypes.is_int(dtype):
@@ -91,7 +91,9 @@ def _from_list(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
         advice = "join tensors with Tensor.stack()" if hasattr(odd, "lazydata") else "need bool, int or float"
         raise TypeError(f"a list for a Tensor holds {type(odd).__name__} {odd!r}: {advice}")
     target = dtypes.from_py(values) if dtype is None else dtype
-    return LazyBuffer.from_buffer(Buffer(device, len(values), target).copyin(packed(values, target)), tuple(shape))
+    return LazyBuffer.from_buffer(
+        Buffer(device, len(values), target).copyin(pack_numbers(values, target)), tuple(shape)
+    )
 
 
 def _flatten_into(values: list[Any], data: Any, shape: Shape, indices: Shape) -> None:
@@ -123,7 +125,7 @@ def _format_subscript(indices: Shape) -> str:
     return "data" + "".join(f"[{number}]" for number in indices)
 
 
-def packed(values: list[Any], dtype: DType) -> bytes:
+def pack_numbers(values: list[Any], dtype: DType) -> bytes:
     """Converts numbers to `dtype` and returns their bytes."""
     if dtype.fmt is None:
         floats = [_round_to_format(value, "f") for value in values]  # no dtype of that kind has a larger range
@@ -131,7 +133,7 @@ def packed(values: list[Any], dtype: DType) -> bytes:
     if dtypes.is_bool(dtype):
         return bytes(bytearray(value != 0 for value in values))
     if dtypes.is_int(dtype):
-        values = [checked(value, dtype) for value in values]
+        values = [check_value(value, dtype) for value in values]
     try:
         return struct.pack(f"={len(values)}{dtype.fmt}", *values)
     except (OverflowError, struct.error):  # values beyond the range of all floats become infinity, as in a cast
@@ -244,7 +246,7 @@ def numbers_of(buffer: Buffer) -> list[ConstType]:
     return [from_bits(word, dtype) for word in words]
 
 
-def nested(values: list[ConstType], shape: Shape) -> Any:
+def nest_numbers(values: list[ConstType], shape: Shape) -> Any:
     """Arranges the numbers as nested lists of `shape`."""
     if not shape:
         return values[0]

@@ -114,7 +114,7 @@ def capsule_of(source: Any, copy: bool | None = None) -> Any:
         return source.__dlpack__()
 
 
-def shared(capsule: Any, device: str) -> LazyBuffer | None:
+def share_capsule(capsule: Any, device: str) -> LazyBuffer | None:
     """Wraps the elements of a capsule without a copy. Returns None if movements of dense memory cannot produce its
     strides.
 
@@ -170,7 +170,7 @@ def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
 def lazydata_from(source: Any, device: str, copy: bool | None = None) -> LazyBuffer:
     """Returns the elements of an object with `__dlpack__`. They share its memory if possible, unless `copy` is True."""
     capsule = capsule_of(source, copy or None)
-    lazydata = shared(capsule, device)
+    lazydata = share_capsule(capsule, device)
     _, flags = _read_array(capsule)
     if lazydata is not None and (not copy or flags & COPIED):
         return lazydata
@@ -217,7 +217,7 @@ def array_over(buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...],
     return numpy.ndarray(shape, numpy_dtype, buffer.memoryview(), offset * dtype.itemsize, steps)
 
 
-def exported(array: Any, dtype: DType, max_version: tuple[int, int] | None, copied: bool) -> Any:
+def export_array(array: Any, dtype: DType, max_version: tuple[int, int] | None, copied: bool) -> Any:
     """Returns a capsule over a NumPy array from `array_over`, with elements of `dtype`.
 
     Raises:

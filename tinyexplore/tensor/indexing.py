@@ -22,7 +22,7 @@ from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import Base, Shape
 from tinyexplore.tensor.changes import note_change, refuse_gradient_of_part, with_part
 from tinyexplore.tensor.checks import need_tensor
-from tinyexplore.tensor.data import checked
+from tinyexplore.tensor.data import check_value
 from tinyexplore.tensor.errors import IndexShapeError, OperandError
 from tinyexplore.tensor.reduction import Reduction, index_dtype, sum_dtype
 from tinyexplore.tensor.stale_views import StaleViews
@@ -284,7 +284,7 @@ class Indexing(Reduction):
             view.assign(values._broadcast_to(view.shape))
             return
         if isinstance(v, (int, float)):
-            v = checked(v, self.dtype)
+            v = check_value(v, self.dtype)
         value = (
             self._as_tensor(v, "setitem").cast(self.dtype)
             if not isinstance(v, (list, tuple))

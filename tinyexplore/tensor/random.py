@@ -22,7 +22,7 @@ from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor.changes import note_key
-from tinyexplore.tensor.data import checked
+from tinyexplore.tensor.data import check_value
 from tinyexplore.tensor.indexing import Indexing
 from tinyexplore.tensor.precision import wide_float
 from tinyexplore.uop import Ops
@@ -227,8 +227,8 @@ def randint(tensor_class: type[T], shape: tuple[int, ...], low: int, high: int, 
         raise ValueError(f"randint from {low} to {high}: need ints, low < high")
     if not dtypes.is_int(target):
         raise TypeError(f"randint of dtype {target.name}: need an int dtype")
-    checked(low, target)
-    checked(high - 1, target)
+    check_value(low, target)
+    check_value(high - 1, target)
     if high - low > 1 << 32:
         raise ValueError(f"randint from {low} to {high}: the range is at most 2**32 wide")
     size, range_size = _counted(shape), high - low

@@ -9,7 +9,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.checks import need_number, need_tensor
-from tinyexplore.tensor.data import checked
+from tinyexplore.tensor.data import check_value
 from tinyexplore.tensor.errors import ArgumentError, OperandError
 from tinyexplore.tensor.indexing import Indexing
 from tinyexplore.tensor.reduction import index_dtype
@@ -109,7 +109,7 @@ class Scattering(Indexing):
             value = src
         else:
             need_number(src, "scatter: what is written")
-            value = index._const(checked(src, self.dtype), self.dtype)
+            value = index._const(check_value(src, self.dtype), self.dtype)
         fits = index.ndim == value.ndim == self.ndim and all(
             requested <= provided and (i == axis or requested <= axis_size)
             for i, (requested, provided, axis_size) in enumerate(zip(index.shape, value.shape, self.shape))

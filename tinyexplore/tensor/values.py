@@ -172,7 +172,7 @@ class Values(Base):
             )
         if copy and not is_copy:
             array, is_copy = array.copy(), True
-        return exchange.exported(array, self.dtype, max_version, is_copy)
+        return exchange.export_array(array, self.dtype, max_version, is_copy)
 
     @classmethod
     def from_dlpack(cls, source: Any, /, *, device: str | None = None, copy: bool | None = None) -> Self:
@@ -206,7 +206,7 @@ class Values(Base):
 
     def tolist(self) -> Any:
         """Returns the values as Python numbers, in nested lists of the tensor's shape."""
-        return conversion.nested(conversion.numbers_of(self._read()), self._shape_now())
+        return conversion.nest_numbers(conversion.numbers_of(self._read()), self._shape_now())
 
     def item(self) -> ConstType:
         """Returns the only element as a Python number."""

@@ -41,6 +41,7 @@ from tinyexplore.trace.recorder import (
     active_recorder,
     console_recorder,
     progress_recorder,
+    record_stage,
     recorder_variable,
     recording,
     recording_if_no_recorder,
@@ -48,7 +49,6 @@ from tinyexplore.trace.recorder import (
     register_progress,
     showing_progress,
     stage,
-    staged,
 )
 
 __all__ = [
@@ -97,5 +97,5 @@ __all__ = [
     "showing_progress",
     "source_line",
     "stage",
-    "staged",
+    "record_stage",
 ]

@@ -173,7 +173,7 @@ def stage(name: str, root: object, kernel: int | None, result: object) -> Iterat
         recorder.record(StageEnded(name, result, perf_counter() - start))
 
 
-def staged(stage: str, root: object, work: Callable[[], R], *, kernel: int | None = None) -> R:
+def record_stage(stage: str, root: object, work: Callable[[], R], *, kernel: int | None = None) -> R:
     """Calls `work`, records it as a stage, and returns its result. The stage begins with `root` and ends with the
     result."""
     recorder = active_recorder()

@@ -133,7 +133,7 @@ def _make_endless_error(earlier_nodes: tuple[UOp, ...], rule: Rule, node: UOp) -
     )
 
 
-def settled_by(node: UOp, matcher: PatternMatcher, depth: int = MAX_DEPTH) -> UOp:
+def settle_by(node: UOp, matcher: PatternMatcher, depth: int = MAX_DEPTH) -> UOp:
     """Rewrites `node` like `graph_rewrite`, by a table that remembers. Records nothing. Fast for new nodes on rewritten
     sources.
 
@@ -148,7 +148,7 @@ def settled_by(node: UOp, matcher: PatternMatcher, depth: int = MAX_DEPTH) -> UO
             if source.settled is not matcher and source.mask & mask:
                 if not depth:
                     return _rewrite(node, matcher, None, None)
-                settled_source = settled_by(source, matcher, depth - 1)
+                settled_source = settle_by(source, matcher, depth - 1)
                 if settled_source is not source:
                     sources = list(node.src) if sources is None else sources
                     sources[number] = settled_source

@@ -2,8 +2,8 @@
 
 A size is an int or a UOp of index dtype (`sint`). A Variable occurs in a shape unbound (DEFINE_VAR) or with its value
 in this call (BIND). Comparisons of sizes are decided for all values that the Variables may have, so the result holds in
-every call. If a comparison depends on the value (`if v.bind(4) > 0`), the value of this call decides. Inside `guarded`
-the answer then becomes a guard: a condition on the values of other calls.
+every call. If a comparison depends on the value (`if v.bind(4) > 0`), the value of this call decides. Inside
+`call_guarded` the answer then becomes a guard: a condition on the values of other calls.
 """
 
 from __future__ import annotations
@@ -294,8 +294,8 @@ def greatest(size: sint) -> int:
 def truth(node: UOp) -> bool:
     """Whether a comparison of sizes holds, or a size is not 0: for all values, else for the bound values.
 
-    Inside `guarded`, an answer for the bound values becomes a guard. Raises SymbolicError if it depends on an unbound
-    Variable.
+    Inside `call_guarded`, an answer for the bound values becomes a guard. Raises SymbolicError if it depends on an
+    unbound Variable.
     """
     answer = _decide(node)
     if answer is not None:
@@ -314,7 +314,7 @@ def truth(node: UOp) -> bool:
 _guards: ContextVar[list[UOp] | None] = ContextVar("tinyexplore_guards", default=None)
 
 
-def guarded(conditions: list[UOp], work: Callable[[], T]) -> T:
+def call_guarded(conditions: list[UOp], work: Callable[[], T]) -> T:
     """Calls `work` and returns its result. Adds guards to `conditions` for the comparisons of bound Variables inside
     `work`.
 
@@ -343,7 +343,7 @@ def _claim(question: UOp, answer: bool) -> UOp:
 
 
 def read_value(size: UOp) -> int:
-    """Returns `value_of` for `size.val`. Inside `guarded`, the value becomes a guard.
+    """Returns `value_of` for `size.val`. Inside `call_guarded`, the value becomes a guard.
 
     If the program immediately compares the value with a number (`size.val == 0`), only the outcome of the comparison
     becomes the guard.
@@ -582,7 +582,7 @@ def is_size(node: UOp) -> bool:
     return not node.mask & NO_SIZE
 
 
-def written_out(node: UOp) -> sint:
+def write_out(node: UOp) -> sint:
     """Returns a size, or both sides of a comparison, in the normal form."""
     if node.op in OpGroups.COMPARE:
         return node.replace(src=tuple([as_size(simplified(side)) for side in node.src]))
@@ -650,4 +650,4 @@ Queries.read_value = read_value
 Queries.text = text
 Queries.truth = truth
 Queries.valued_text = valued_text
-Queries.written_out = written_out
+Queries.written_out = write_out

@@ -16,10 +16,10 @@ def when_imported(package: str, work: Callable[[], object]) -> None:
     _waiting[package] = work
 
 
-def imported(package: str) -> None:
+def run_waiting(package: str) -> None:
     """Runs the work that waits for `package`, once."""
     if (work := _waiting.pop(package, None)) is not None:
         work()
 
 
-__all__ = ["imported", "when_imported"]
+__all__ = ["run_waiting", "when_imported"]

@@ -26,7 +26,7 @@ from tinyexplore.compile.candidate import (
     compiling_lock,
     differ,
     request_of,
-    sampled,
+    sample_elements,
     timing_lock,
 )
 from tinyexplore.compile.candidate import numbers as numbers_of
@@ -62,7 +62,7 @@ def small_matmul(m: int = 24, k: int = 33, n: int = 40) -> tuple[Kernel, np.ndar
 def searched(kernel: Kernel, width: int = 1) -> tuple[Kernel, Events]:
     events = Events()
     with recording(events):
-        found = search.searched("LLVM", kernel, width)
+        found = search.search_opts("LLVM", kernel, width)
     return found, events
 
 
@@ -264,7 +264,9 @@ def test_a_candidate_with_wrong_results_is_lost() -> None:
 
 def test_results_are_compared_in_every_column_also_where_not_all_are() -> None:
     columns = 1024
-    found = sampled(Buffer("LLVM", columns * columns, dtypes.int32).copyin(np.arange(columns**2, dtype=np.int32)))
+    found = sample_elements(
+        Buffer("LLVM", columns * columns, dtypes.int32).copyin(np.arange(columns**2, dtype=np.int32))
+    )
     assert candidate.COMPARED // 2 < found.size <= candidate.COMPARED
     assert len(np.unique(found % columns)) == columns
 

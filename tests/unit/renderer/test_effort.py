@@ -22,13 +22,13 @@ from tinyexplore.renderer.llvm.effort import (
     MOST_PUT_TOGETHER,
     MOST_SHUFFLED,
     WORK,
+    find_shuffled_vectors,
     innermost_bodies,
     is_brief,
     is_in_full_vectors,
     is_put_together,
     lanes_of_alone,
     leaves_little,
-    shuffled_from,
 )
 from tinyexplore.runtime.llvm import compiler_for
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
@@ -138,11 +138,11 @@ def test_shuffles_take_lanes_of_two_vectors_of_a_type() -> None:
     def vector(*lanes: UOp) -> UOp:
         return UOp(Ops.VECTORIZE, dtypes.float32.vec(len(lanes)), lanes)
 
-    assert shuffled_from(vector(d, a)) == (three[1], three[0])
-    assert shuffled_from(vector(a, b, b)) == (three[0],)
-    assert shuffled_from(vector(a, a)) is None, "a splat"
-    assert shuffled_from(vector(a, c, e)) is None, "three vectors"
-    assert shuffled_from(vector(f, UOp.const(dtypes.float32, 0.0))) is None, "a constant"
+    assert find_shuffled_vectors(vector(d, a)) == (three[1], three[0])
+    assert find_shuffled_vectors(vector(a, b, b)) == (three[0],)
+    assert find_shuffled_vectors(vector(a, a)) is None, "a splat"
+    assert find_shuffled_vectors(vector(a, c, e)) is None, "three vectors"
+    assert find_shuffled_vectors(vector(f, UOp.const(dtypes.float32, 0.0))) is None, "a constant"
     assert lanes_of_alone({vector(a, d)}, (a, d, vector(a, d), d + 1.0)) == {a}
 
 

@@ -103,11 +103,11 @@ def test_what_was_kept_is_found_until_it_is_turned_off(store: Path) -> None:
         made.append(True)
         return b"machine code"
 
-    assert [cache.cached("key", make, bytes.decode) for _ in range(3)] == ["machine code"] * 3
+    assert [cache.load_cached("key", make, bytes.decode) for _ in range(3)] == ["machine code"] * 3
     assert len(made) == 1
     assert in_another_process("print(cache.find('key'))") == "b'machine code'\n"
     with Context(CACHELEVEL=0):
-        assert cache.cached("key", make, bytes) == b"machine code"
+        assert cache.load_cached("key", make, bytes) == b"machine code"
     assert len(made) == 2
     assert [path.stat().st_mode & 0o777 for path in (store, store / ".key", store / "key")] == [0o700, 0o600, 0o600]
 
@@ -306,7 +306,7 @@ def test_a_name_cannot_lead_elsewhere(name: str) -> None:
 
 def test_programs_go_on_without_a_folder(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def works() -> bool:
-        return cache.cached("name", lambda: b"made", bytes.decode) == "made" and cache.find("name") is None
+        return cache.load_cached("name", lambda: b"made", bytes.decode) == "made" and cache.find("name") is None
 
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/nowhere")
     with pytest.warns(RuntimeWarning, match="/dev/null/nowhere/tinyexplore cannot be used"):

@@ -72,7 +72,7 @@ def _forget() -> None:
     plans.cache_clear()
     runners.cache_clear()
     _programs.clear()
-    cuda.opened_cuda.cache_clear()
+    cuda.get_cuda.cache_clear()
     Device.register("CUDA", cuda_device.open_cuda, cuda_device.open_cuda)
 
 

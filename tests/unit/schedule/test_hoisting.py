@@ -14,7 +14,7 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.engine import create_schedule
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import NO_WRITES, hoisting
-from tinyexplore.schedule.dependence import Dependence, refined, regrouped
+from tinyexplore.schedule.dependence import Dependence, refine_digits, regroup_digits
 from tinyexplore.uop import Ops
 
 M, K, N = 64, 48, 32
@@ -408,10 +408,10 @@ def test_axes_are_taken_apart_where_a_value_changes_along_a_part() -> None:
     assert layout_of(constant.pad(((6, 0), (0, 0)))) == (((5, True), (2, False)), ((6, True),))
     assert layout_of(rows.repeat(3, 1)[:7]) == (((7, True),), ((6, True),))
     assert layout_of(rows.repeat(3, 1) * rows.repeat_interleave(3, 0)) == (((12, True),), ((6, True),))
-    assert refined([((12, True),), ((3, False), (4, True))]) == (3, 4)
-    assert refined([((4, False), (3, True)), ((3, False), (4, True))]) is None
-    assert regrouped([(12, True)], (3, 4)) == [[(3, True)], [(4, True)]]
-    assert regrouped([(3, True), (4, False)], (4, 3)) is None
+    assert refine_digits([((12, True),), ((3, False), (4, True))]) == (3, 4)
+    assert refine_digits([((4, False), (3, True)), ((3, False), (4, True))]) is None
+    assert regroup_digits([(12, True)], (3, 4)) == [[(3, True)], [(4, True)]]
+    assert regroup_digits([(3, True), (4, False)], (4, 3)) is None
 
 
 def test_constants_depend_on_nothing_and_counters_on_their_axis() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.target import AMX, GPUS, TENSOR_CORES, FragmentLayout, TensorCore
-from tinyexplore.target.tensor_cores import multiplied, tile_product, with_mantissa
+from tinyexplore.target.tensor_cores import multiply, tile_product, with_mantissa
 
 Map = Callable[[int, int], tuple[int, int]]
 
@@ -136,7 +136,7 @@ def test_a_core_adds_the_product(core: TensorCore) -> None:
     a, b, c = (rng.integers(-8, 8, shape).astype(kinds[0]) for shape in ((m, k), (k, n), (m, n)))
     if not whole:
         a, b, c = a / 8, b / 4, c + rng.normal(size=c.shape).astype(np.float32)
-    found = multiplied(core, *(held(one, core.lanes, x) for one, x in zip((core.a, core.b, core.c), (a, b, c))))
+    found = multiply(core, *(held(one, core.lanes, x) for one, x in zip((core.a, core.b, core.c), (a, b, c))))
     assert found == held(core.c, core.lanes, (a @ b + c).astype(kinds[1]))
 
 
@@ -160,7 +160,7 @@ def test_what_is_not_finite_goes_through() -> None:
     core = TENSOR_CORES["mma_m16n8k16_f16"]
     a, b, c = np.ones((16, 16)), np.ones((16, 8)), np.zeros((16, 8))
     a[0, 0], b[0, 1], c[2, 3] = np.inf, 0, np.nan
-    found = multiplied(core, *(held(one, 32, x) for one, x in zip((core.a, core.b, core.c), (a, b, c))))
+    found = multiply(core, *(held(one, 32, x) for one, x in zip((core.a, core.b, core.c), (a, b, c))))
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(found, held(core.c, 32, (a @ b + c)))
 

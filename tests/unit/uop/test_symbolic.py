@@ -16,8 +16,8 @@ from tinyexplore.uop.symbolic import (
     SymbolicError,
     Variable,
     bindings,
+    call_guarded,
     concrete,
-    guarded,
     holds,
     limits,
     rebound,
@@ -71,7 +71,7 @@ def test_the_normal_form_means_the_same_and_is_reached_at_once(size: Any) -> Non
 def test_an_answer_about_sizes_holds_for_every_value_that_meets_what_was_told(a: Any, b: Any) -> None:
     told: list[UOp] = []
     try:
-        answer = guarded(told, lambda: bool(a < b))
+        answer = call_guarded(told, lambda: bool(a < b))
     except SymbolicError:
         return  # depends on a Variable without a value: right by definition
     alike = [(v, w) for v in range(1, 7) for w in range(5) if all(at(condition, v, w) for condition in told)]
@@ -122,7 +122,7 @@ def test_arithmetic_means_what_python_makes_of_the_numbers(write: Callable[[Any]
 
 def test_two_conditions_are_asked_of_a_bound_variable_together() -> None:
     told: list[UOp] = []
-    assert guarded(told, lambda: bool((V.bind(3) > 2) & (V.bind(3) < 5)))
+    assert call_guarded(told, lambda: bool((V.bind(3) > 2) & (V.bind(3) < 5)))
     assert [value_of(condition, {V: number}) for condition in told for number in (2, 3, 4, 5)] == [0, 1, 1, 0]
 
 
@@ -147,7 +147,7 @@ def test_a_bound_variable_is_compared_by_its_value(number: int) -> None:
 def test_what_is_asked_of_a_value_is_told_as_what_holds() -> None:
     v = V.bind(3)
     told: list[UOp] = []
-    guarded(told, lambda: (bool(v > 2), bool(v > 4), bool(v % 2), bool(v < 7), v.val, v.unbind(), v + 1))
+    call_guarded(told, lambda: (bool(v > 2), bool(v > 4), bool(v % 2), bool(v < 7), v.val, v.unbind(), v + 1))
     assert [text(condition) for condition in told] == ["v > 2", "v <= 4", "(v % 2) != 0", "v == 3", "v == 3"]
     assert bool(v > 2) and len(told) == 5
 
@@ -157,7 +157,7 @@ def test_a_value_that_is_only_compared_is_asked_no_more_than_that() -> None:
 
     def told(work: Callable[[], object]) -> list[str]:
         conditions: list[UOp] = []
-        guarded(conditions, work)
+        call_guarded(conditions, work)
         return [text(condition) for condition in conditions]
 
     assert told(lambda: v.val == 2) == told(lambda: v.val != 2) == ["v != 2"]
@@ -168,7 +168,7 @@ def test_a_value_that_is_only_compared_is_asked_no_more_than_that() -> None:
     assert told(lambda: 2 == v.val) == told(lambda: v.val == 2.0) == ["v == 3"]  # noqa: SIM300 (not understood)
     assert told(lambda: max([v], key=attrgetter("val")).val == 2) == ["v == 3", "v != 2"]
     with pytest.raises(SymbolicError, match="no value"):
-        guarded([], lambda: V.val == 2)
+        call_guarded([], lambda: V.val == 2)
 
 
 def test_a_size_tells_its_name_its_bounds_and_how_it_is_written() -> None:

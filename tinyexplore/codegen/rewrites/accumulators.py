@@ -14,7 +14,7 @@ def accumulate(reduce: UOp, value: UOp, ctx: Lowering) -> UOp:
     loops = reduce.src[1:]
     register = UOp(Ops.DEFINE_ACC, reduce.dtype, (reduce_identity(reduce.arg, reduce.dtype),), next(ctx.numbers))
     step = multiply_add(register, value) if reduce.arg is Ops.ADD else None
-    changed = combined_with(register, reduce.arg, value) if step is None else step
+    changed = combine_with(register, reduce.arg, value) if step is None else step
     assigned = UOp(Ops.ASSIGN, reduce.dtype, (register, changed))
     return UOp(Ops.RESULT, reduce.dtype, (register, assigned, *loops))
 
@@ -27,7 +27,7 @@ def carry(scan: UOp, value: UOp, ctx: Lowering) -> UOp:
     *factor, loop = scan.src[1:]
     start = reduce_identity(Ops.ADD if factor else scan.arg, scan.dtype)
     register = UOp(Ops.DEFINE_ACC, scan.dtype, (start,), next(ctx.numbers))
-    changed = register.alu(scan.arg, *factor, value) if factor else combined_with(register, scan.arg, value)
+    changed = register.alu(scan.arg, *factor, value) if factor else combine_with(register, scan.arg, value)
     assigned = UOp(Ops.ASSIGN, scan.dtype, (register, changed, loop))
     return UOp(Ops.RESULT, scan.dtype, (register, assigned))
 
@@ -50,19 +50,19 @@ def scan_lanes(scan: UOp, value: UOp, ctx: Lowering) -> UOp:
             for block_start in range(0, count, 2 * block)
         ]
         lanes = [lane for last in lasts for lane in (*[identity_lane] * block, *[last] * block)]
-        value = combined_with(value, scan.arg, UOp(Ops.VECTORIZE, scan.dtype, tuple(lanes)))
+        value = combine_with(value, scan.arg, UOp(Ops.VECTORIZE, scan.dtype, tuple(lanes)))
         block *= 2
     (*loops, _) = scan.src[1:]
     if not loops:
         return value
     register = UOp(Ops.DEFINE_ACC, scan.dtype, (identity,), next(ctx.numbers))
     last = UOp(Ops.GEP, scan.dtype.scalar, (register,), count - 1)
-    changed = combined_with(last.broadcast(count), scan.arg, value)
+    changed = combine_with(last.broadcast(count), scan.arg, value)
     assigned = UOp(Ops.ASSIGN, scan.dtype, (register, changed, *loops))
     return UOp(Ops.RESULT, scan.dtype, (register, assigned))
 
 
-def combined_with(register: UOp, op: Ops, value: UOp) -> UOp:
+def combine_with(register: UOp, op: Ops, value: UOp) -> UOp:
     """Combines the register with one more value. Bools are combined by `or` (ADD, MAX) or `and`."""
     if dtypes.is_bool(register.dtype):
         return register | value if op in (Ops.ADD, Ops.MAX) else register & value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyexplore.uop import Ops, PatternMatcher, UOp, UPat, cvar, rule, var
 from tinyexplore.uop.algebra import SIMPLIFY
-from tinyexplore.uop.rewrite import settled_by
+from tinyexplore.uop.rewrite import settle_by
 
 
 @rule(UPat.of(Ops.INDEX, var("pointer"), var("idx"), True))
@@ -38,7 +38,7 @@ ALWAYS = PatternMatcher(
 
 def simplified(node: UOp) -> UOp:
     """Simplifies `node` by the laws of this pass."""
-    return settled_by(node, ALWAYS)
+    return settle_by(node, ALWAYS)
 
 
 __all__ = ["ALWAYS", "simplified"]

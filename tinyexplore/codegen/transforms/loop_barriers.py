@@ -64,7 +64,7 @@ def remove_early_barriers(program: Sequence[UOp]) -> tuple[UOp, ...]:
         elif node.op in (Ops.LOAD, Ops.STORE):
             accessed_memory.add(node.src[0].src[0])
         elif is_of_group(node):
-            stored = stored_until_next(node, program[number + 1 :])
+            stored = find_stored_until_next(node, program[number + 1 :])
             if stored is not None and stored.isdisjoint(accessed_memory):
                 early_barriers.append(node)
                 continue
@@ -78,7 +78,7 @@ def remove_early_barriers(program: Sequence[UOp]) -> tuple[UOp, ...]:
     return tuple(dict.fromkeys(replacements.values()))
 
 
-def stored_until_next(barrier: UOp, later_nodes: Sequence[UOp]) -> set[UOp] | None:
+def find_stored_until_next(barrier: UOp, later_nodes: Sequence[UOp]) -> set[UOp] | None:
     """Returns the memory that is stored to between a barrier and the next one of the same loop.
 
     None if there is no next one, if a wait for the memory comes before it, or if shared memory is read.

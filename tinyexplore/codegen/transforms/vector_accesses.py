@@ -31,17 +31,17 @@ def access_in_vectors(sink: UOp, lowering: Lowering) -> UOp:
     most_bytes = lowering.target.access_bytes
     if not most_bytes:
         return sink
-    lanes, previous_sink = loaded_in_vectors(sink, most_bytes), None
+    lanes, previous_sink = load_in_vectors(sink, most_bytes), None
     # repeated, because the barriers and the address of a vector may also contain loads
     while sink is not previous_sink:
         previous_sink, sink = sink, sink.substitute(lanes, how="loaded with its neighbors")
     filled: dict[UOp, UOp] = {}
     for barrier in sink.find(Ops.BARRIER):  # sources first
-        filled[barrier] = stored_in_vectors(barrier.substitute(filled), most_bytes)
-    return stored_in_vectors(sink.substitute(filled, how="after vectors are stored"), most_bytes)
+        filled[barrier] = store_in_vectors(barrier.substitute(filled), most_bytes)
+    return store_in_vectors(sink.substitute(filled, how="after vectors are stored"), most_bytes)
 
 
-def loaded_in_vectors(sink: UOp, most_bytes: int) -> dict[UOp, UOp]:
+def load_in_vectors(sink: UOp, most_bytes: int) -> dict[UOp, UOp]:
     """Returns for each load of aligned neighbors its lane of their vector."""
     changes: dict[UOp, UOp] = {}
     for loads in vectors_of(sink.find(Ops.LOAD), most_bytes):
@@ -52,7 +52,7 @@ def loaded_in_vectors(sink: UOp, most_bytes: int) -> dict[UOp, UOp]:
     return changes
 
 
-def stored_in_vectors(node: UOp, most_bytes: int) -> UOp:
+def store_in_vectors(node: UOp, most_bytes: int) -> UOp:
     """Returns a SINK or a BARRIER in which stores to aligned neighbors are stores of vectors."""
     joined: dict[UOp, UOp | None] = {}
     for stores in vectors_of([store for store in node.src if store.op is Ops.STORE], most_bytes):

@@ -48,7 +48,7 @@ def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
     numbers = count(1 + max((axis.arg.id for axis in sink.find(Ops.RANGE)), default=-1))
     meetings: dict[UOp, UOp] = {}
     for barrier in filter(fills_shared, sink.find(Ops.BARRIER)):
-        meetings[barrier] = filled_together(barrier, items, numbers, lowering.target.access_bytes)
+        meetings[barrier] = fill_together(barrier, items, numbers, lowering.target.access_bytes)
         record_derived([(barrier, meetings[barrier])], "by all work-items of the group")
     for number, reduce in enumerate(grouped_reductions(sink)):
         partial = reduce.substitute(meetings, how="in shared memory")  # it may read the results of other reductions
@@ -101,7 +101,7 @@ def with_gate(store: UOp, condition: UOp | None) -> UOp:
     return store.replace(src=(pointer.index(idx, valid[0] & condition if valid else condition), *stored_sources))
 
 
-def filled_together(barrier: UOp, items: list[UOp], numbers: count[int], most_bytes: int) -> UOp:
+def fill_together(barrier: UOp, items: list[UOp], numbers: count[int], most_bytes: int) -> UOp:
     """Fills shared memory by all `items` of a group. Neighboring work-items copy neighbors, and each element is copied
     once.
 

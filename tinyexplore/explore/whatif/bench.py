@@ -19,7 +19,7 @@ from tinyexplore.explore.whatif.measure import Lost, Measure, Measurement, Untim
 from tinyexplore.explore.whatif.variant import variant_of
 from tinyexplore.kernel import Kernel, Opt, apply_opt, hand_coded
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
-from tinyexplore.trace import Recorder, active_recorder, recording, stage, staged
+from tinyexplore.trace import Recorder, active_recorder, record_stage, recording, stage
 from tinyexplore.uop import UOp
 from tinyexplore.util import Config, Context
 
@@ -145,7 +145,7 @@ class KernelBench:
 
         def work() -> tuple[Kernel, Runner]:
             with stage("kernel", subject.original, 0, subject.original):
-                kernel = staged("optimize", subject.original, make)
+                kernel = record_stage("optimize", subject.original, make)
                 accept(kernel)
                 return kernel, compile_optimized(subject.device, kernel, passes)
 

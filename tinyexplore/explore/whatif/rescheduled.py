@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, TypeVar
 
-from tinyexplore.compile.candidate import TOLERANCE, differ, numbers, sampled
+from tinyexplore.compile.candidate import TOLERANCE, differ, numbers, sample_elements
 from tinyexplore.device import Buffer
 from tinyexplore.engine import (
     ExecItem,
@@ -261,7 +261,7 @@ def compare_outputs(base: Attempt, variant_attempt: Attempt) -> list[OutputCheck
         return _compare_without_numpy(base, variant_attempt)
     checks = []
     for (node, right), (_, buffer) in zip(base.outputs().items(), variant_attempt.outputs().items(), strict=True):
-        expected, values = sampled(right), sampled(buffer)
+        expected, values = sample_elements(right), sample_elements(buffer)
         with numpy.errstate(all="ignore"):
             differences = numpy.abs(values.astype("float64") - expected.astype("float64"))
             finite = differences[numpy.isfinite(differences)]

@@ -69,7 +69,7 @@ def lanes_of_results(kernel: Kernel, accesses: Sequence[IndexStrides]) -> Genera
     lanes = lanes_for(kernel, best) if suits else 1
     are_few_lanes = lanes <= SHUFFLED_STRIDE and lanes < kernel.lanes
     is_strided_store = any(access.is_store and (access.stride(best) or 0) > 1 for access in accesses)
-    interleaved = interleaved_with(inner, accesses) if are_few_lanes or is_strided_store else None
+    interleaved = find_interleaved_axis(inner, accesses) if are_few_lanes or is_strided_store else None
     if interleaved is not None and (are_few_lanes or interleaved[0] is best):
         walked, short = interleaved
         reason = "neighboring results are interleaved in registers, not stored one by one"
@@ -111,7 +111,7 @@ def vector_score(axis: UOp, accesses: Sequence[IndexStrides], packed: Collection
     return score + max(-MOST_ONCE, min(MOST_ONCE, ONCE * score_once))
 
 
-def interleaved_with(inner: list[UOp], accesses: Sequence[IndexStrides]) -> tuple[UOp, list[UOp]] | None:
+def find_interleaved_axis(inner: list[UOp], accesses: Sequence[IndexStrides]) -> tuple[UOp, list[UOp]] | None:
     """Returns the axis whose results are interleaved with those of short inner axes, and these axes.
 
     None if loads along the axis have larger strides.

@@ -52,8 +52,10 @@ def prefetch(kernel: Kernel) -> Proposals:
     if kernel.result_copies or any(axis.arg.ahead for axis in kernel.axes):
         return
     loads = loads_from_memory(kernel)
-    choice = propose_indirect_prefetch(kernel) or prefetched_row(kernel, loads) or prefetched_jump(kernel, loads)
-    choice = choice or prefetched_stretch(kernel, loads)
+    choice = (
+        propose_indirect_prefetch(kernel) or propose_row_prefetch(kernel, loads) or propose_jump_prefetch(kernel, loads)
+    )
+    choice = choice or propose_stretch_prefetch(kernel, loads)
     if choice is not None:
         loops = {loop for load in loads for loop in load.node.ranges if loop.arg.kind in LOOPS}
         steps = {
@@ -81,7 +83,7 @@ def loop_number(loop: UOp) -> int:
     return int(loop.arg.id)
 
 
-def prefetched_row(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | None:
+def propose_row_prefetch(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | None:
     row = row_read_again(kernel, [load for load in loads if comes_from_memory(load, kernel.target)])
     if row is None:
         return None
@@ -90,7 +92,7 @@ def prefetched_row(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | None
     return Proposal(Opt(OptOps.PREFETCH, axis.arg.id, steps), reason)
 
 
-def prefetched_jump(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | None:
+def propose_jump_prefetch(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | None:
     """Returns PREFETCH for a loop whose accesses jump from page to page.
 
     A copy from a cache gets none: its tile reads whole lines, and a transposition of 1024² or 2048² from L3 takes 1.1
@@ -149,7 +151,7 @@ def is_read_seldom(kernel: Kernel, load: IndexStrides) -> bool:
     return is_summed and prod(axis.size for axis in axes) * times_read <= MOST_READS * int(load.node.src[0].dtype.size)
 
 
-def prefetched_stretch(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | None:
+def propose_stretch_prefetch(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | None:
     """Returns PREFETCH for the sum's loop in a product of few rows with a matrix in a cache past L2.
 
     The tile shares its loads among all rows and reads two or three lines of each matrix row. That is too little for a

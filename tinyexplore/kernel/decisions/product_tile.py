@@ -425,7 +425,7 @@ def pack_panels(kernel: Kernel) -> Tiling:
     row_loads = product.along(outer_row)
     if len(rows) == len(columns) == len(row_loads) == 1 and is_strided(product, row_loads[0]):
         if misses_caches(product, row_loads[0]):
-            row_id = yield from packed_rows(kernel, min(axis.arg.id for axis in columns + rows), row_id)
+            row_id = yield from pack_rows(kernel, min(axis.arg.id for axis in columns + rows), row_id)
     reason = "the panel is packed once and then read sequentially from a cache"
     kernel = yield Proposal(Opt(OptOps.STAGE, row_id), reason)
     return kernel
@@ -470,7 +470,7 @@ def is_strided(product: Product, load: IndexStrides) -> bool:
     return load.stride(innermost) != 1
 
 
-def packed_rows(kernel: Kernel, column_id: int, row_id: int) -> Generator[Proposal, Kernel, int]:
+def pack_rows(kernel: Kernel, column_id: int, row_id: int) -> Generator[Proposal, Kernel, int]:
     """Proposes blocks of rows as the outermost loop, each packed once for all columns. Returns the id of the loop in
     a block."""
     row = kernel.axis(row_id)

@@ -28,7 +28,7 @@ for i in 0..50: for k in 0..64: acc += a[i,k] if k < 50 else 0
 )
 
 
-def padded(size: int, amount: int) -> int:
+def round_up(size: int, amount: int) -> int:
     """Rounds `size` up to a multiple of `amount`."""
     return -(-size // amount) * amount
 
@@ -48,14 +48,14 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
         return "choose an amount of 2 or more"
     if axis.size % amount == 0:
         return f"the axis has size {axis.size}, a multiple of {amount} already"
-    if padded(axis.size, amount) > 2 * axis.size:
-        return f"the axis has size {axis.size}: more than half of {padded(axis.size, amount)} steps would do nothing"
+    if round_up(axis.size, amount) > 2 * axis.size:
+        return f"the axis has size {axis.size}: more than half of {round_up(axis.size, amount)} steps would do nothing"
     return None
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     """Masks every access in a step of `axis`. A reduction over it adds its identity in steps past the end."""
-    padded_axis = UOp.range(padded(axis.size, opt.amount), axis.arg)
+    padded_axis = UOp.range(round_up(axis.size, opt.amount), axis.arg)
     is_inside = padded_axis < axis.src[0]
     changes: dict[UOp, UOp] = {axis: padded_axis}
     for node in kernel.nodes:

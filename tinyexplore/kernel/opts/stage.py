@@ -85,10 +85,10 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     if kernel.target.has_local:
         return shared.apply(kernel, axis, opt)
-    return substitute_recorded(kernel.ast, staged_loads(kernel, axis), str(opt))
+    return substitute_recorded(kernel.ast, stage_loads(kernel, axis), str(opt))
 
 
-def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
+def stage_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
     """Maps each load that the steps of `axis` have in common to the load from scratch memory that replaces it."""
     changes: dict[UOp, UOp] = {}
     next_id = kernel.next_id()

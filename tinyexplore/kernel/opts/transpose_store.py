@@ -34,16 +34,16 @@ def legality_error(kernel: Kernel, axis: UOp, _: int) -> str | None:
         return f"the axis is {axis.arg.kind.value}, but this Opt takes only the lanes of results"
     if all(strides_of(store.src[0].src[1]).get(axis) == 1 for store in kernel.ast.src):
         return "neighbors in a vector are already neighbors in memory"
-    if any(filled_twice(store) for store in kernel.ast.src):
+    if any(is_filled_twice(store) for store in kernel.ast.src):
         return "scratch memory that both the sums and the stores read would be filled for each of the two"
     return None
 
 
 def apply(kernel: Kernel, _: UOp, opt: Opt) -> UOp:
-    return substitute_recorded(kernel.ast, collected_stores(kernel), str(opt))
+    return substitute_recorded(kernel.ast, collect_stores(kernel), str(opt))
 
 
-def collected_stores(kernel: Kernel) -> dict[UOp, UOp]:
+def collect_stores(kernel: Kernel) -> dict[UOp, UOp]:
     """Maps each store of a tile to the store of its elements from scratch memory, one by one.
 
     Scratch memory holds the sums that the tile accumulates. Operations on these sums, and on other operands, run for
@@ -88,7 +88,7 @@ def nodes_outside(store: UOp, values: Collection[UOp]) -> list[UOp]:
     return list(outer_nodes)
 
 
-def filled_twice(store: UOp) -> bool:
+def is_filled_twice(store: UOp) -> bool:
     """Whether both the collected values and the operations on them read scratch memory that differs within a tile."""
     values = direct_reductions(store)
     inner = {node for value in values for node in value.toposort() if node.op is Ops.BARRIER and tile_axes(node)}

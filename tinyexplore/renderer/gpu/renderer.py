@@ -70,7 +70,7 @@ class GPURenderer:
                 )
         if self.language == WGSL and (words := too_wide(uops)):
             raise RenderError(f"{words}; cast to another type, or choose another device")
-        lines = written(self.language, name, uops)
+        lines = write_kernel(self.language, name, uops)
         aligned = frozenset(node.arg for node in in_vectors(uops) if node.op is Ops.DEFINE_GLOBAL)
         return spec_of(name, self.target, uops, self.language, lines, self.compiler, aligned)
 
@@ -85,11 +85,11 @@ def in_other_languages(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, .
             continue
         if any(node.op in gpu.lacks_ops for node in spec.uops) or (gpu.language == WGSL and too_wide(spec.uops)):
             continue
-        programs.append((gpu.language, tuple(written(gpu.language, spec.name, spec.uops))))
+        programs.append((gpu.language, tuple(write_kernel(gpu.language, spec.name, spec.uops))))
     return programs
 
 
-def written(language: str, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
+def write_kernel(language: str, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
     """Returns the lines of a kernel called `name` in `language`."""
     if language == WGSL:  # in WGSL a buffer is an array of numbers or an array of vectors, not both
         stands_for = one_by_one(uops)

@@ -33,19 +33,19 @@ def leaves_little(uops: Sequence[UOp], vector_bytes: int) -> bool:
     """Whether all of LLVM's passes would take long and gain nothing: full vectors, or vectors in a long program.
 
     Such programs among the 220 of the benchmark ran as fast without the passes. Lanes that come from more vectors than
-    `shuffled_from` allows become shuffles only by these passes: without them, such programs take up to twice the time.
-    If such vectors are few, as in a convolution over short rows, the difference cannot be measured, and the passes
-    would take tens of milliseconds.
+    `find_shuffled_vectors` allows become shuffles only by these passes: without them, such programs take up to twice
+    the time. If such vectors are few, as in a convolution over short rows, the difference cannot be measured, and the
+    passes would take tens of milliseconds.
     """
     if is_in_full_vectors(uops, vector_bytes):
         return True
     if len(uops) <= LONG:
         return False
     vectors = len([node for node in uops if node.op in WORK and node.dtype.count > 1])
-    return vectors > 0 and MOST_PUT_TOGETHER * sum(map(is_put_together, vectorized(uops))) <= vectors
+    return vectors > 0 and MOST_PUT_TOGETHER * sum(map(is_put_together, find_vectorizes(uops))) <= vectors
 
 
-def vectorized(uops: Sequence[UOp]) -> list[UOp]:
+def find_vectorizes(uops: Sequence[UOp]) -> list[UOp]:
     """Returns the VECTORIZEs of a program."""
     return [node for node in uops if node.op is Ops.VECTORIZE]
 
@@ -76,12 +76,12 @@ def is_put_together(node: UOp) -> bool:
     """
     if node.op is not Ops.VECTORIZE or len(set(node.src)) == 1 or all([lane.op is Ops.CONST for lane in node.src]):
         return False
-    if shuffled_from(node) is not None:
+    if find_shuffled_vectors(node) is not None:
         return False
     return not all([lane.op is Ops.GEP and lane.arg == node.src[0].arg for lane in node.src])
 
 
-def shuffled_from(node: UOp) -> tuple[UOp, ...] | None:
+def find_shuffled_vectors(node: UOp) -> tuple[UOp, ...] | None:
     """Returns the vectors, of one type and at most six, from which this VECTORIZE takes its lanes by shuffles; else
     None.
 
@@ -111,7 +111,7 @@ def is_in_full_vectors(uops: Sequence[UOp], vector_bytes: int) -> bool:
     lanes must not be inserted or extracted, except by shuffles.
     """
     bodies = innermost_bodies(uops)
-    vectors = vectorized(uops)
+    vectors = find_vectorizes(uops)
     spread = {node.src[0] for node in vectors if node.src[0] is node.src[-1]}
     sums = any([node.op is Ops.DEFINE_ACC for node in uops])
     lanes = []
@@ -122,7 +122,7 @@ def is_in_full_vectors(uops: Sequence[UOp], vector_bytes: int) -> bool:
             lanes.append(node)
     if not lanes:
         return bool(bodies)
-    shuffled = {node for node in vectors if shuffled_from(node) is not None}
+    shuffled = {node for node in vectors if find_shuffled_vectors(node) is not None}
     shuffled |= lanes_of_alone(shuffled, uops)
     # the last lane of a scan
     shuffled |= {lane for lane in spread if lane.op is Ops.GEP and lane.src[0].op is Ops.DEFINE_ACC}
@@ -175,6 +175,6 @@ __all__ = [
     "is_in_full_vectors",
     "lanes_of_alone",
     "leaves_little",
-    "shuffled_from",
-    "vectorized",
+    "find_shuffled_vectors",
+    "find_vectorizes",
 ]

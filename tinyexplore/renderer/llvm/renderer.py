@@ -20,9 +20,9 @@ from tinyexplore.renderer.llvm.arithmetic import (
 from tinyexplore.renderer.llvm.cores import load_tile, product_of_tiles, store_tile, zero_tile
 from tinyexplore.renderer.llvm.effort import (
     effort_for,
+    find_shuffled_vectors,
+    find_vectorizes,
     lanes_of_alone,
-    shuffled_from,
-    vectorized,
 )
 from tinyexplore.renderer.llvm.streaming import streaming_stores
 from tinyexplore.renderer.program import (
@@ -512,7 +512,7 @@ class FunctionWriter(InstructionWriter):
         matrix = _find_transposed_rows(node)
         if matrix is not None:
             return self.transposed(matrix)[node.src[0].arg]
-        vectors = shuffled_from(node)
+        vectors = find_shuffled_vectors(node)
         if vectors is not None:
             return self.shuffled(node, vectors)
         result = "poison"
@@ -738,7 +738,7 @@ def _find_transposed_rows(node: UOp) -> tuple[UOp, ...] | None:
 
 def _find_only_shuffled(uops: Sequence[UOp]) -> set[UOp]:
     """Returns the GEPs that only shuffles, and columns of transposed matrices, use: they need no instruction."""
-    shuffled = {node for node in vectorized(uops) if shuffled_from(node) or _find_transposed_rows(node)}
+    shuffled = {node for node in find_vectorizes(uops) if find_shuffled_vectors(node) or _find_transposed_rows(node)}
     return lanes_of_alone(shuffled, uops)
 
 

@@ -19,7 +19,7 @@ from tinyexplore.renderer.wasm.values import (
     registers,
     scalar_type,
     shape,
-    shuffled,
+    shuffle_bytes,
     sign,
 )
 from tinyexplore.uop import Ops, UOp
@@ -232,7 +232,7 @@ class Casts(ABC):
             return Value((convert(value.text),), 8)
         parts = []
         for part in self.store_in_locals(value).parts:
-            high = shuffled(part, part, [*range(8, 16), *range(8)])
+            high = shuffle_bytes(part, part, [*range(8, 16), *range(8)])
             parts += [convert(part), convert(high)]
         return Value(tuple(parts), 8)
 
@@ -260,12 +260,12 @@ class Casts(ABC):
             parts = list(value.parts)
             if len(parts) % 2:
                 parts[-1:] = self.store_in_locals(Value((parts[-1],), value.lane)).parts * 2
-            value = Value(tuple(shuffled(x, y, byte_numbers) for x, y in zip(parts[::2], parts[1::2])), half_lane)
+            value = Value(tuple(shuffle_bytes(x, y, byte_numbers) for x, y in zip(parts[::2], parts[1::2])), half_lane)
         return value
 
     def permute_bytes(self, value: Value, byte_numbers: list[int]) -> Value:
         """Returns one register with its bytes permuted."""
-        return Value((shuffled(value.text, value.text, byte_numbers),), value.lane)
+        return Value((shuffle_bytes(value.text, value.text, byte_numbers),), value.lane)
 
     # *** lanes ***
 

@@ -113,7 +113,7 @@ def lanes_text(lane_shape: str, numbers: list[str]) -> str:
     return f"(v128.const {lane_shape} {' '.join(numbers)})"
 
 
-def shuffled(low_register: str, high_register: str, byte_numbers: list[int]) -> str:
+def shuffle_bytes(low_register: str, high_register: str, byte_numbers: list[int]) -> str:
     """Selects bytes of two registers, by their numbers. The second register's bytes start at 16."""
     return f"(i8x16.shuffle {' '.join(map(str, byte_numbers))} {low_register} {high_register})"
 
@@ -121,7 +121,7 @@ def shuffled(low_register: str, high_register: str, byte_numbers: list[int]) -> 
 def low_halves(first: str, second: str, half_bytes: int = 8) -> str:
     """Returns the first `half_bytes` bytes of one register, then those of another."""
     byte_numbers = [*range(half_bytes), *range(REGISTER_BYTES, REGISTER_BYTES + half_bytes)]
-    return shuffled(first, second, (byte_numbers * (REGISTER_BYTES // len(byte_numbers)))[:REGISTER_BYTES])
+    return shuffle_bytes(first, second, (byte_numbers * (REGISTER_BYTES // len(byte_numbers)))[:REGISTER_BYTES])
 
 
 def unsupported_error(operation: str) -> RenderError:

@@ -246,16 +246,16 @@ def test_tensors_and_gradients_are_those_of_float32(shape: tuple[int, int, int])
 
 def test_where_the_system_refuses_the_tiles_the_cpu_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     have = "+avx512f,+amx-tile,+amx-bf16,+amx-int8,-xop"
-    monkeypatch.setattr(tile_registers, "allowed", lambda: False)
+    monkeypatch.setattr(tile_registers, "request_permission", lambda: False)
     assert tile_registers.usable_features(have) == "+avx512f,-amx-tile,-amx-bf16,-amx-int8,-xop"
     assert tile_registers.usable_features("+avx2,-amx-tile") == "+avx2,-amx-tile"
-    monkeypatch.setattr(tile_registers, "allowed", lambda: True)
+    monkeypatch.setattr(tile_registers, "request_permission", lambda: True)
     assert tile_registers.usable_features(have) == have
 
 
 def test_leave_is_asked_of_the_system_itself() -> None:
     """After the request, Linux lists the tile registers among the permitted ones if and only if it granted them."""
-    if not tile_registers.allowed():
+    if not tile_registers.request_permission():
         assert not HAVE_TILES
         return
     may = ctypes.c_uint64()

@@ -32,7 +32,7 @@ from tinyexplore.kernel import Kernel, apply_opt, hand_coded
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.renderer import ProgramSpec, RenderError
 from tinyexplore.target import Target
-from tinyexplore.trace import Recorder, SourceLine, recording, stage, staged
+from tinyexplore.trace import Recorder, SourceLine, record_stage, recording, stage
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.util import Config, Context
 
@@ -104,7 +104,7 @@ def lower_for_target(captured: Kernel, target: Target, number_of: dict[UOp, int]
         return kernel
 
     with recording(recorder), stage("kernel", ast, 0, ast):
-        kernel = staged("optimize", ast, choose)
+        kernel = record_stage("optimize", ast, choose)
         uops = tuple(lower(kernel))
     return TargetLowering(kernel, uops, _make_origin_finder(build_trace(recorder), number_of))
 

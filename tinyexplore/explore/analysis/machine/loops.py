@@ -18,8 +18,8 @@ from math import prod
 from typing import Any
 
 from tinyexplore.explore.tracefile.readable import ReadableRow
-from tinyexplore.runtime.tile_registers import allowed, usable_features
-from tinyexplore.target import AMX, chosen
+from tinyexplore.runtime.tile_registers import request_permission, usable_features
+from tinyexplore.target import AMX, current_choice
 
 try:
     import mmap
@@ -178,7 +178,7 @@ def arithmetic_of(vector_bytes: int, features: set[str], is_x86: bool) -> list[F
     return kinds + [
         FmaRate(f"{core.factor.name} tile", TILE, TILE, f"llvm.x86.{core.call}.internal", 2 * prod(core.dims), element)
         for core, element in ((core, b"\x01" if core.factor.itemsize == 1 else b"\x80\x3f") for core in AMX)
-        if features.issuperset(core.needs) and allowed()
+        if features.issuperset(core.needs) and request_permission()
     ]
 
 
@@ -467,7 +467,7 @@ class Loops:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         llvm.initialize_native_asmparser()
-        choice = chosen()
+        choice = current_choice()
         features = llvm.get_host_cpu_features()
         if choice.is_native:
             self.cpu, flags = llvm.get_host_cpu_name(), usable_features(features.flatten())

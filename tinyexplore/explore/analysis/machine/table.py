@@ -29,7 +29,7 @@ from tinyexplore.explore.tracefile.model import Ceiling
 from tinyexplore.explore.tracefile.texts import figures_text
 from tinyexplore.runtime.cache import find, keep
 from tinyexplore.runtime.llvm import compiler_for
-from tinyexplore.target import chosen, core_count
+from tinyexplore.target import core_count, current_choice
 from tinyexplore.tensor import Tensor
 from tinyexplore.trace import recording
 
@@ -279,7 +279,7 @@ def no_ceilings_reason(device: str) -> str:
 
 
 def _is_foreign(device: str) -> bool:
-    choice = chosen()
+    choice = current_choice()
     return choice.gpu is not None or choice.arch == "wasm32" or bool(compiler_for(choice.cpu).refusal)
 
 

@@ -25,7 +25,7 @@ from tinyexplore.runtime.emulator import (
     run_past_cores,
 )
 from tinyexplore.target import TENSOR_CORES
-from tinyexplore.target.tensor_cores import multiplied
+from tinyexplore.target.tensor_cores import multiply
 from tinyexplore.uop import Ops, UOp
 
 # memory, element, old value, new value
@@ -202,7 +202,7 @@ class _WorkGroup:
         self._check_same_line(event[0], line_of)
         stops[self.followed] = event
         a, b, c = ([stops[number][part] for number in lanes] for part in (2, 3, 4))
-        results: list[Any] = multiplied(TENSOR_CORES[event[1]], a, b, c)
+        results: list[Any] = multiply(TENSOR_CORES[event[1]], a, b, c)
         for number, item in others.items():
             self.ahead[number] = self._run_to_next_stop(number, item, results[lanes.index(number)])
         return results

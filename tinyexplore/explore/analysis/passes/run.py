@@ -24,7 +24,7 @@ from tinyexplore.renderer.llvm import with_debug_info
 from tinyexplore.renderer.program import Effort, ProgramSpec
 from tinyexplore.runtime.asm import assembly_lines, program_roots
 from tinyexplore.runtime.llvm import CODE_LEVEL, OPTIMIZATION_LEVEL, LLVMCompiler, code_level, compiler_for
-from tinyexplore.runtime.tile_registers import allowed
+from tinyexplore.runtime.tile_registers import request_permission
 from tinyexplore.target import NATIVE
 
 LIMIT_S = 60.0  # seconds, for a child process
@@ -177,7 +177,7 @@ def _run(
 
 def _run_children(jobs: Sequence[Mapping[str, Any]]) -> list[tuple[bytes, str]]:
     """Runs a child process for each job, in parallel; returns their standard output and standard error."""
-    allowed()  # children inherit the permission to use tile registers
+    request_permission()  # children inherit the permission to use tile registers
     children: list[_Child] = []
     try:
         for job in jobs:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tinyexplore.compile.search import searched
+from tinyexplore.compile.search import search_opts
 from tinyexplore.explore.tracefile.model import Search as SearchData
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.opts import try_out
@@ -52,7 +52,7 @@ class SearchOpts:
     def _run_search(self, context: CommandContext, listener: Listener) -> Kernel:
         subject = context.bench.subjects[self.kernel]
         with recording(listener), showing_progress(listener if context.shows_progress else None):
-            return searched(subject.device, context.bench.unchanged(self.kernel), self.width)
+            return search_opts(subject.device, context.bench.unchanged(self.kernel), self.width)
 
 
 def _make_outcome(event: Searched) -> SearchData:
