@@ -1,7 +1,8 @@
 """tinyexplore without its hooks, loaded by an import hook that removes them from the syntax tree.
 
 The cost of a detached recorder is visible only in comparison with code without hooks. The import hook makes that code
-of the same files: it removes `if recorder is not None:` blocks, and replaces `record_stage(name, root, work)` by `work()`.
+of the same files. It removes `if recorder is not None:` blocks, and replaces `record_stage(name, root, work)` by
+`work()`.
 """
 
 from __future__ import annotations

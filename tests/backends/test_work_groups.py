@@ -155,7 +155,7 @@ def applied(kernel: Kernel, *opts: Opt) -> Kernel:
 def test_work_items_that_met_in_a_rows_maximum_divide_the_row() -> None:
     """The reductions of softmax and the row that is stored are one dimension of the group."""
     kernel = hand_coded(kernel_on(item_of("softmax")))
-    kernel = kernel.restarted(kernel.start)
+    kernel = kernel.restart(kernel.start)
     rows = [axis.arg.id for axis in kernel.axes]
     kernel = applied(
         kernel, Opt(OptOps.GROUP, rows[2], 8), Opt(OptOps.GROUP, rows[3], 8), Opt(OptOps.LOCAL, rows[1], 8)

@@ -36,7 +36,7 @@ class ExecutionCapture:
         """Whether only this capture uses the memory: it wrote the memory first, or received it."""
         return buffer in self.owners or buffer in self.given
 
-    def owned(self) -> list[Buffer]:
+    def find_owned(self) -> list[Buffer]:
         """Returns the written buffers whose values are still referenced."""
         return [buffer for buffer, owner in self.owners.items() if owner() is not None]
 

@@ -87,7 +87,7 @@ def _share_memory(call: CapturedCall, executed: ExecutionCapture, read_only: set
 
     read_only: the intermediates that replays only read.
     """
-    persistent = {*executed.owned(), *call.keys, *read_only}
+    persistent = {*executed.find_owned(), *call.keys, *read_only}
     for state in call.states:
         persistent.update((*state.before, *state.buffers[0], *state.buffers[1]))
     for values in ([value for _, value in call.assigned], [output.value for output in call.outputs], call.given):

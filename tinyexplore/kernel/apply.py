@@ -32,4 +32,4 @@ def apply_opts(kernel: Kernel, *opts: Opt) -> Kernel:
 
 def undo_opt(kernel: Kernel) -> Kernel:
     """Returns the kernel without its last Opt."""
-    return apply_opts(kernel.restarted(kernel.start), *kernel.applied[:-1])
+    return apply_opts(kernel.restart(kernel.start), *kernel.applied[:-1])

@@ -47,7 +47,7 @@ class Kernel:
         opts = ", ".join(map(str, self.applied))
         return f"Kernel({axes or 'no axes'}; {f'opts {opts}' if opts else 'no opts'})"
 
-    def restarted(self, ast: UOp) -> Kernel:
+    def restart(self, ast: UOp) -> Kernel:
         """Returns a kernel without Opts over `ast`, the same computation with other axes."""
         return Kernel(ast, self.target, self.original, ast)
 

@@ -190,7 +190,7 @@ def neighbors(kernel: Kernel) -> list[Kernel]:
 
 def find_replayed(kernel: Kernel, opts: Sequence[Opt], *, limited: bool = False) -> Kernel | None:
     """Returns `kernel` restarted with `opts`; None if one of them is illegal, or if `limited` and one `is_too_much`."""
-    replayed = kernel.restarted(kernel.start)
+    replayed = kernel.restart(kernel.start)
     for opt in opts:
         try:
             if limited and is_too_much(replayed, opt):

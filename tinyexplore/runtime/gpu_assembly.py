@@ -40,11 +40,11 @@ class GPUAssembler:
         backend lacks."""
         ir = GPUIRRenderer(self.target, self.compiler).render(name, uops)
         # source locations only, without tables, so that ptxas accepts the PTX as it is
-        text = self.assembled(with_debug_info(ir, "DebugDirectivesOnly"))
+        text = self.assemble(with_debug_info(ir, "DebugDirectivesOnly"))
         lines = ptx_lines if self.language == "ptx" else amdgcn_lines
         return replace(ir, language=self.language, lines=lines(ir, text))
 
-    def assembled(self, ir: str) -> str:
+    def assemble(self, ir: str) -> str:
         """Returns the assembly that LLVM generates for a module."""
         llvm = self.llvm
         options = {"cpu": self.target.cpu, "features": self.backend.features.get(self.target.cpu, "")}

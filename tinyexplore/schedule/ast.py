@@ -193,30 +193,30 @@ class AstBuilder:
             return use.idxs[0].cast(node.dtype)
         if node.op is Ops.WRITE:
             indices, value = (self.source_value(*pair) for pair in zip(node.src[1:], use.sources))
-            self.steps[node] = (self.written(node, indices),)
+            self.steps[node] = (self.write_address(node, indices),)
             return value
         src = [self.source_value(source, inner) for source, inner in zip(node.src, use.sources)]
         if node.op is Ops.CONTIGUOUS:
             return src[0]
         if node.op is Ops.PAD:
-            return self.padded(node, use, src[0])
+            return self.pad_value(node, use, src[0])
         if node.op in OpGroups.MOVEMENT:
             return src[0]
         if node.op is Ops.GATHER:
-            return self.picked(node, use, src[0], src[1])
+            return self.pick_element(node, use, src[0], src[1])
         if node.op is Ops.SCATTER:
-            return self.scattered(node, use, *src)
+            return self.scatter_value(node, use, *src)
         if node.op is Ops.FETCH_ADD:
-            return self.fetched(node, use, *src)
+            return self.fetch_count(node, use, *src)
         if node.op is Ops.SCAN_AXIS:
             op, axis = node.arg
             loop = use.idxs[axis]
             return UOp(Ops.SCAN, node.dtype, (*src, loop), op) if loop.op is Ops.RANGE else src[0]
         if node.op is Ops.REDUCE_AXIS:
-            return self.reduced(node, use, src[0])
+            return self.reduce_value(node, use, src[0])
         return UOp(node.op, node.dtype, tuple(src))
 
-    def padded(self, node: LazyBuffer, use: Use, value: UOp) -> UOp:
+    def pad_value(self, node: LazyBuffer, use: Use, value: UOp) -> UOp:
         """Returns `value` inside the bounds and zero outside. A load with exactly this mask already gives zero."""
         _, conditions = source_index(node, use.idxs)
         condition = conjunction(conditions)
@@ -224,7 +224,7 @@ class AstBuilder:
             return value
         return condition.where(value, UOp.const(node.dtype, 0))
 
-    def picked(self, node: LazyBuffer, use: Use, value: UOp, index: UOp) -> UOp:
+    def pick_element(self, node: LazyBuffer, use: Use, value: UOp, index: UOp) -> UOp:
         """Returns the table's element if the index is in range, else 0. Never accesses memory outside the table."""
         assert use.picked is not None
         position = index.cast(dtypes.index)
@@ -233,7 +233,7 @@ class AstBuilder:
         in_range = (position >= 0) & (position <= last_index)
         return in_range.where(value, UOp.const(node.dtype, 0))
 
-    def scattered(self, node: LazyBuffer, use: Use, copied: UOp, index: UOp, value: UOp) -> UOp:
+    def scatter_value(self, node: LazyBuffer, use: Use, copied: UOp, index: UOp, value: UOp) -> UOp:
         """Returns the new value at the position that `index` gives.
 
         Each step reads the old value after the copy of the target and after all earlier steps.
@@ -260,7 +260,7 @@ class AstBuilder:
         self.note(node, old_value, "is read")
         return old_value.alu(op, value)
 
-    def fetched(self, node: LazyBuffer, use: Use, copied: UOp, index: UOp) -> UOp:
+    def fetch_count(self, node: LazyBuffer, use: Use, copied: UOp, index: UOp) -> UOp:
         """Returns the counter in scratch memory that `index` selects. This step then increases it by one."""
         bins = node.src[0].shape[-1]
         dtype = PtrDType(node.dtype, greatest(bins), "local")
@@ -278,7 +278,7 @@ class AstBuilder:
             self.note(node, uop, how)
         return old_count
 
-    def written(self, node: LazyBuffer, position: UOp) -> UOp:
+    def write_address(self, node: LazyBuffer, position: UOp) -> UOp:
         """Returns the address of a WRITE. A loaded index out of range gives no address."""
         pointer = self.pointer(node)
         if not position.find(Ops.LOAD):
@@ -286,7 +286,7 @@ class AstBuilder:
         position = position.cast(dtypes.index)
         return pointer.index(position, (position >= 0) & (position < as_size(simplified(product(node.shape)))))
 
-    def reduced(self, node: LazyBuffer, use: Use, value: UOp) -> UOp:
+    def reduce_value(self, node: LazyBuffer, use: Use, value: UOp) -> UOp:
         op = node.arg[0]
         if node.src[0].size == 0:
             return reduce_identity(op, node.dtype)

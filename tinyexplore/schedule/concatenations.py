@@ -55,7 +55,7 @@ class Concatenation:
             return None
         return Concatenation(parts[::-1], axis)
 
-    def repeated(self) -> LazyBuffer | None:
+    def find_repetition(self) -> LazyBuffer | None:
         """Computes the same values as a repetition of fewer parts; None if no part repeats regularly."""
         keys = [_make_part_key(part) for part in self.parts]
         run = max(

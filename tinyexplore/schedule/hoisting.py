@@ -79,7 +79,7 @@ def hoist_invariants(
         hoisted = None
         if node.op is Ops.REDUCE_AXIS and node.size:
             with recording(None):
-                hoisted = _Reduction(node, src[0], dependence, in_memory).hoisted()
+                hoisted = _Reduction(node, src[0], dependence, in_memory).hoist()
         elif node.op is Ops.ADD and node.size:
             with recording(None):
                 hoisted = _repeat_equal_parts(node if src == node.src else node.over(src), in_memory)
@@ -100,7 +100,7 @@ def hoist_invariants(
 def _repeat_equal_parts(node: LazyBuffer, in_memory: Nodes) -> tuple[LazyBuffer, str] | None:
     """Returns a concatenation of equal parts as a repetition, and the reason; None if `node` is none."""
     join = Concatenation.of(node, in_memory)
-    value = None if join is None else join.repeated()
+    value = None if join is None else join.find_repetition()
     if join is None or value is None:
         return None
     return value, f"equal ones among the {len(join.parts)} parts are repeated, not joined"
@@ -175,7 +175,7 @@ class _Reduction:
     def steps(self, digits: Collection[int]) -> int:
         return prod([greatest(self.sizes[digit]) for digit in digits])
 
-    def hoisted(self) -> tuple[LazyBuffer, str] | None:
+    def hoist(self) -> tuple[LazyBuffer, str] | None:
         """Returns a graph with the same value in fewer steps, and the reason; None if there is none."""
         all_digits = frozenset(range(len(self.sizes)))
         needed_digits = frozenset().union(*self.depending)

@@ -44,7 +44,7 @@ def with_split_axes(kernel: Kernel) -> Kernel:
                 loops = [digit_loop for loop in reduce.src[1:] for digit_loop, _ in digits.get(loop, [(loop, 1)])]
                 changes[reduce] = UOp(Ops.REDUCE, reduce.dtype, (body, *loops), reduce.arg)
         ast = graph_rewrite(substitute_recorded(kernel.ast, changes, how), SIMPLIFY, stage="split axes")
-        kernel = kernel.restarted(ast)
+        kernel = kernel.restart(ast)
     return kernel
 
 
@@ -189,4 +189,4 @@ def merge(kernel: Kernel, outer: UOp, inner: UOp) -> Kernel:
         body = substitute_recorded(reduce.src[0], reduces, how)
         reduces[reduce] = UOp(Ops.REDUCE, reduce.dtype, (body, *loops), reduce.arg)
     ast = substitute_recorded(ast, reduces, how)
-    return kernel.restarted(ast)
+    return kernel.restart(ast)

@@ -45,7 +45,7 @@ class ByteFloat:
     values: tuple[float, ...]
     itemsize: int = 1
 
-    def decoded(self, stored: Tensor) -> Tensor:
+    def decode(self, stored: Tensor) -> Tensor:
         """Decodes the bytes to numbers on the default device."""
         codes = stored.to(Device.DEFAULT)
         return Tensor(list(self.values), dtype=self.dtype, device=codes.device)[codes]
@@ -99,7 +99,7 @@ class TensorFile:
         """Returns elements from byte `start` on, row-major. They are read later, except for a ByteFloat, which is
         converted now."""
         if isinstance(dtype, ByteFloat):
-            return dtype.decoded(self.tensor(start, dtypes.uint8, shape))
+            return dtype.decode(self.tensor(start, dtypes.uint8, shape))
         count = prod(shape)
         stored = self.buffer.device if self.buffer.device.startswith("DISK:") else "NPY"
         memory = self.buffer.memory.part(start, count * dtype.itemsize)

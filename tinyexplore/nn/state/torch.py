@@ -146,7 +146,7 @@ class _View:
         return sorted(range(len(self.size)), key=lambda axis: (-self.stride[axis], self.size[axis] == 1, axis))
 
     def tensor(self) -> Tensor:
-        return self._read_elements() if self.kind is None else self.kind.decoded(self._read_elements())
+        return self._read_elements() if self.kind is None else self.kind.decode(self._read_elements())
 
     def _read_elements(self) -> Tensor:
         storage = self.storage

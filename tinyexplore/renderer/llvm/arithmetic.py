@@ -497,10 +497,10 @@ class InstructionWriter:
             return self.float_to_uint64(value, source)
         wide_type = dtypes.int64 if target.scalar in (dtypes.uint32, dtypes.int64) else dtypes.int32
         wide = wide_type.vec(source.count)
-        integer = self.truncated(value, source, wide)
+        integer = self.truncate(value, source, wide)
         return integer if wide.bits == target.bits else self.convert("trunc", integer, wide, target)
 
-    def truncated(self, value: str, source: DType, target: DType) -> str:
+    def truncate(self, value: str, source: DType, target: DType) -> str:
         """Converts a float to int32 or int64. Values out of range become the least integer, as on x86."""
         integer = self.convert("fptosi", value, source, target)
         integer = self.value(f"freeze {register_type(target)} {integer}", "cast")
@@ -531,7 +531,7 @@ class InstructionWriter:
         is_large = self.value(f"fcmp oge {ir_type} {value}, {literal(2.0**63, source)}", "large")
         reduced = self.value(f"fsub {ir_type} {value}, {literal(2.0**63, source)}", "less")
         in_range = self.value(f"select {flags} {is_large}, {ir_type} {reduced}, {ir_type} {value}", "inside")
-        integer = self.truncated(in_range, source, i64)
+        integer = self.truncate(in_range, source, i64)
         highest = self.value(
             f"select {flags} {is_large}, {bits} {literal(1 << 63, u64)}, {bits} {literal(0, u64)}", "high"
         )

@@ -131,7 +131,7 @@ class FunctionWriter(InstructionWriter):
         lines = [SourceLine(f"define void @{name}({signature}) {attributes} {{", (*arguments, *stores_and_loops))]
         lines.append(SourceLine("entry:", ()))
         if is_final:
-            lines += [line for slot, node in enumerate(arguments) for line in self.unpacked(slot, node)]
+            lines += [line for slot, node in enumerate(arguments) for line in self.load_argument(slot, node)]
         lines += [*self.entry_block, *self.lines]
         lines += [SourceLine("  ret void", ()), SourceLine("}", ()), SourceLine("", ())]
         if is_final:
@@ -195,7 +195,7 @@ class FunctionWriter(InstructionWriter):
             declarations.append(f"ptr noalias align {align} {self.names[node]}")
         return declarations + [f"i64 {self.names[node]}" for node in variables]
 
-    def unpacked(self, number: int, node: UOp) -> list[SourceLine]:
+    def load_argument(self, number: int, node: UOp) -> list[SourceLine]:
         """Loads the address of a buffer, or an integer, from the argument array of `@name_entry`."""
         ir_type = "ptr" if node.op is Ops.DEFINE_GLOBAL else "i64"
         slot = f"  %slot{number} = getelementptr inbounds ptr, ptr %buffers, i64 {number}"
@@ -213,7 +213,7 @@ class FunctionWriter(InstructionWriter):
         an alias.
         """
         texts = [f"define void @{name}_entry(ptr %buffers, i64 %start, i64 %stop) {attributes} {{", "entry:"]
-        texts += [line.text for slot, node in enumerate(arguments) for line in self.unpacked(slot, node)]
+        texts += [line.text for slot, node in enumerate(arguments) for line in self.load_argument(slot, node)]
         forwarded = [f"{text.split()[0]} {text.split()[-1]}" for text in parameters]
         call = ", ".join([*forwarded, "i64 %start", "i64 %stop"])
         texts += [f"  tail call void @{name}({call})", "  ret void", "}"]
@@ -253,7 +253,7 @@ class FunctionWriter(InstructionWriter):
             case Ops.DEFINE_ACC:
                 self.names[node] = zero_tile(self) if is_tile(node.dtype) else self.operand(node.src[0])
             case Ops.WMMA:
-                self.names[node] = self.multiplied(node)
+                self.names[node] = self.multiply_tiles(node)
             case Ops.ASSIGN:
                 self.names[node.src[0]] = self.operand(node.src[1])
             case Ops.RESULT:
@@ -284,7 +284,7 @@ class FunctionWriter(InstructionWriter):
             case _:
                 raise RenderError(f"{node!r} does not belong in a linear program")
 
-    def multiplied(self, node: UOp) -> str:
+    def multiply_tiles(self, node: UOp) -> str:
         """Writes a product on the tile registers of the CPU, added to a tile, or to zeros."""
         a, b, c = node.src
         addend = zero_tile(self) if c.op is Ops.CONST else self.operand(c)
@@ -511,16 +511,16 @@ class FunctionWriter(InstructionWriter):
             )
         matrix = _find_transposed_rows(node)
         if matrix is not None:
-            return self.transposed(matrix)[node.src[0].arg]
+            return self.transpose_registers(matrix)[node.src[0].arg]
         vectors = find_shuffled_vectors(node)
         if vectors is not None:
-            return self.shuffled(node, vectors)
+            return self.combine_lanes(node, vectors)
         result = "poison"
         for lane, src in enumerate(node.src):
             result = self.value(f"insertelement {ir_type} {result}, {scalar} {self.operand(src)}, i64 {lane}", "vec")
         return result
 
-    def shuffled(self, node: UOp, vectors: tuple[UOp, ...]) -> str:
+    def combine_lanes(self, node: UOp, vectors: tuple[UOp, ...]) -> str:
         """Combines lanes of one or two vectors, in any order, then inserts the lanes of each further vector."""
         ir_type, width = register_type(vectors[0].dtype), vectors[0].dtype.count
         number = [vectors.index(lane.src[0]) for lane in node.src]
@@ -543,12 +543,12 @@ class FunctionWriter(InstructionWriter):
 
     def shuffle(self, ir_type: str, first: str, second: str, mask_lanes: Sequence[int | None]) -> str:
         """Selects lanes of two concatenated vectors, by their numbers; None: any lane."""
-        return self.shuffled_by(ir_type, first, second, mask_of(mask_lanes))
+        return self.shuffle_by_mask(ir_type, first, second, mask_of(mask_lanes))
 
-    def shuffled_by(self, ir_type: str, first: str, second: str, mask: str) -> str:
+    def shuffle_by_mask(self, ir_type: str, first: str, second: str, mask: str) -> str:
         return self.value(f"shufflevector {ir_type} {first}, {ir_type} {second}, {mask}", "picked")
 
-    def transposed(self, matrix: tuple[UOp, ...]) -> list[str]:
+    def transpose_registers(self, matrix: tuple[UOp, ...]) -> list[str]:
         """Returns the columns of a matrix of registers: see `columns_of_square` and `columns_of_blocks`."""
         if matrix not in self.columns:
             is_square = len(matrix) == matrix[0].dtype.count
@@ -568,7 +568,7 @@ class FunctionWriter(InstructionWriter):
         while count < size:
             ir_type, both_vectors = register_type(dtype.scalar.vec(count)), mask_of(range(2 * count))
             firsts = [start + i for start in range(0, len(group), 2 * width) for i in range(width)]
-            group = [self.shuffled_by(ir_type, group[i], group[i + width], both_vectors) for i in firsts]
+            group = [self.shuffle_by_mask(ir_type, group[i], group[i + width], both_vectors) for i in firsts]
             count *= 2
         whole_type = register_type(dtype.scalar.vec(size))
         group = [self.hide_origin(row, dtype.scalar.vec(size)) for row in group]
@@ -578,8 +578,8 @@ class FunctionWriter(InstructionWriter):
             low_mask, high_mask = mask_of(low), mask_of([lane + width // 2 for lane in low])
             for i in [i for i in range(width) if not i & step]:
                 lower, upper = group[i], group[i + step]
-                group[i] = self.shuffled_by(whole_type, lower, upper, low_mask)
-                group[i + step] = self.shuffled_by(whole_type, lower, upper, high_mask)
+                group[i] = self.shuffle_by_mask(whole_type, lower, upper, low_mask)
+                group[i + step] = self.shuffle_by_mask(whole_type, lower, upper, high_mask)
         return [group[int(f"{i:b}".zfill(width.bit_length() - 1)[::-1], 2)] for i in range(width)]
 
     def columns_of_square(self, matrix: tuple[UOp, ...]) -> list[str]:

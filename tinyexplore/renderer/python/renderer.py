@@ -268,9 +268,9 @@ class PythonWriter(TextWriter):
             return f"{left} {_BOOL[op]} {right}", LOOSE
         if dtypes.is_int(dtype):
             return self.int_scalar(node)
-        return self.called(node)
+        return self.call_text(node)
 
-    def called(self, node: UOp) -> tuple[str, int]:
+    def call_text(self, node: UOp) -> tuple[str, int]:
         return f"{self.call(node)}({', '.join(self.operand(src) for src in node.src)})", ATOM
 
     def float_scalar(self, node: UOp) -> tuple[str, int]:
@@ -288,7 +288,7 @@ class PythonWriter(TextWriter):
         )
         if op is Ops.CAST and exact_double:
             return self.operand(src[0]), LOOSE
-        return self.called(node)
+        return self.call_text(node)
 
     def int_scalar(self, node: UOp) -> tuple[str, int]:
         op, dtype, src = node.op, node.dtype, node.src
@@ -301,7 +301,7 @@ class PythonWriter(TextWriter):
         if op is Ops.CAST and dtypes.is_int(src[0].dtype) and _fits(src[0], dtype):
             return self.operand(src[0]), LOOSE
         if op not in (Ops.ADD, Ops.MUL):
-            return self.called(node)
+            return self.call_text(node)
         text, tightness = infix(self, node)
         if is_exact(node):
             return text, tightness

@@ -110,7 +110,7 @@ class WasmArithmetic(Casts):
             return f"({wasm_type}.{name} {' '.join(texts)})"
         text = self.int_text(op, wasm_type, sign(dtype), texts)
         exact = op in OpGroups.COMPARE or op in _BITS or op in _EXTREME or op in (Ops.SHR, Ops.MOD)
-        return text if exact else self.wrapped(text, dtype)
+        return text if exact else self.wrap_integer(text, dtype)
 
     def int_text(self, op: Ops, wasm_type: str, sign: str, texts: list[str]) -> str:
         """Returns `op` on integers of the type `wasm_type`, without wrapping to a narrower dtype."""
@@ -149,8 +149,10 @@ class WasmArithmetic(Casts):
         if low > 0 or high < -1:
             if bounds(node.src[0])[0] >= 0 and low > 0:
                 letter = "u"
-            return self.wrapped(f"({wasm_type}.{'div' if op is Ops.IDIV else 'rem'}_{letter} {left} {right})", dtype)
-        return self.wrapped(self.guarded_divide(op, wasm_type, letter, f"{left} {right}"), dtype)
+            return self.wrap_integer(
+                f"({wasm_type}.{'div' if op is Ops.IDIV else 'rem'}_{letter} {left} {right})", dtype
+            )
+        return self.wrap_integer(self.guarded_divide(op, wasm_type, letter, f"{left} {right}"), dtype)
 
     def where(self, node: UOp, dtype: DType) -> Value:
         condition = node.src[0]

@@ -65,7 +65,7 @@ class Casts(ABC):
             return f"(i32.wrap_i64 {text})"
         raise RenderError(f"{node!r} is {wasm_type}; {expected_type} is expected")
 
-    def wrapped(self, text: str, dtype: DType) -> str:
+    def wrap_integer(self, text: str, dtype: DType) -> str:
         """Returns the small integer of `dtype` that has the low bits of an i32."""
         dtype = dtype.scalar
         if dtypes.is_bool(dtype) or dtype.itemsize >= 4 or dtypes.is_float(dtype) and dtype not in BITS_ONLY:
@@ -109,7 +109,7 @@ class Casts(ABC):
                 )
             return f"({target_type}.convert_{source_type}_{sign(source)} {text})"
         if dtypes.is_float(source):
-            return self.truncated(text, source_type, target)
+            return self.truncate(text, source_type, target)
         if source_type != target_type:
             name = "i32.wrap_i64" if target_type == "i32" else f"i64.extend_i32_{sign(source)}"
             text = f"({name} {text})"
@@ -118,16 +118,16 @@ class Casts(ABC):
             and source.itemsize < target.itemsize
             and (sign(source) == "u" or sign(target) == "s")
         )
-        return text if fits or dtypes.is_bool(source) else self.wrapped(text, target)
+        return text if fits or dtypes.is_bool(source) else self.wrap_integer(text, target)
 
-    def truncated(self, text: str, source_type: str, target: DType) -> str:
+    def truncate(self, text: str, source_type: str, target: DType) -> str:
         """Converts a float to an integer, as on x86; through a wider type if there is no instruction."""
         if target is dtypes.uint64:
             double = text if source_type == "f64" else f"(f64.promote_f32 {text})"
             return f"(call ${self.needs('f64_to_u64')} {double})"
         if target is dtypes.uint32:
             return f"(i32.wrap_i64 (call ${self.needs(f'{source_type}_to_i64')} {text}))"
-        return self.wrapped(f"(call ${self.needs(f'{source_type}_to_{scalar_type(target)}')} {text})", target)
+        return self.wrap_integer(f"(call ${self.needs(f'{source_type}_to_{scalar_type(target)}')} {text})", target)
 
     def to_bits_scalar(self, text: str, source: DType, target: DType) -> str:
         if source is dtypes.float64 and target is dtypes.float16:
@@ -152,7 +152,7 @@ class Casts(ABC):
             raise RenderError(f"BITCAST of {source!r} to {target!r}: a vector and a scalar")
         source_type, target_type = scalar_type(source), scalar_type(target)
         if source_type == target_type:
-            return Value((self.wrapped(value.text, target),))
+            return Value((self.wrap_integer(value.text, target),))
         return Value((f"({target_type}.reinterpret_{source_type} {value.text})",))
 
     # *** registers ***

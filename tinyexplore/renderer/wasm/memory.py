@@ -57,10 +57,10 @@ class Accesses(Casts):
         for base_address in self.uses.base_addresses.get(node, ()):
             if node.op is not Ops.DEFINE_ACC:
                 name = self.local("a", "i32")
-                self.line(f"(local.set {name} {self.computed(base_address)})")
+                self.line(f"(local.set {name} {self.compute_base(base_address)})")
                 self.addresses[base_address] = f"(local.get {name})"
 
-    def computed(self, base_address: BaseAddress) -> str:
+    def compute_base(self, base_address: BaseAddress) -> str:
         buffer, varying = base_address
         assert isinstance(buffer.dtype, PtrDType) and varying is not None
         text, nbytes = self.number(varying, "i32"), buffer.dtype.base.itemsize
@@ -87,7 +87,7 @@ class Accesses(Casts):
             if offset < 0:
                 return f"(i32.add {text} (i32.const {offset * buffer.dtype.base.itemsize}))", 0
         elif varying.op is Ops.DEFINE_ACC:
-            text = self.computed(base_address)
+            text = self.compute_base(base_address)
         else:
             text = self.addresses[base_address]
         return text, offset * buffer.dtype.base.itemsize
@@ -107,7 +107,7 @@ class Accesses(Casts):
             for part_offset, nbytes in _split_to_registers(dtype, offset)
         ]
         if valid is None:
-            self.define(node, self.loaded(Value(tuple(texts), lane_bytes(dtype)), dtype))
+            self.define(node, self.to_register_form(Value(tuple(texts), lane_bytes(dtype)), dtype))
             return
         names = [self.local("t", "v128") for _ in texts]
         parts = tuple(f"(local.get {name})" for name in names)
@@ -126,7 +126,7 @@ class Accesses(Casts):
                 text = f"({name}{_offset_text(part_offset)} {lane_of_part} {address} {parts[register_number]})"
                 self.line(f"  (if {_bit_text(bits, lane)} (then (local.set {names[register_number]} {text})))")
             self.line("))")
-        self.define(node, self.loaded(Value(parts, lane_bytes(dtype)), dtype))
+        self.define(node, self.to_register_form(Value(parts, lane_bytes(dtype)), dtype))
 
     def load_scalar(self, node: UOp, dtype: DType, address: str, offset: int, valid: UOp | None) -> None:
         if node in self.uses.splatted:
@@ -145,7 +145,7 @@ class Accesses(Casts):
             text = f"(if (result {wasm_type}) {test} (then {text}) (else ({wasm_type}.const {zero})))"
         self.define(node, Value((text,)))
 
-    def loaded(self, value: Value, dtype: DType) -> Value:
+    def to_register_form(self, value: Value, dtype: DType) -> Value:
         """Converts bytes from memory to their register form: bools become masks."""
         if not dtypes.is_bool(dtype):
             return value
@@ -165,7 +165,7 @@ class Accesses(Casts):
             text = f"({wasm_type}.store{part}{_offset_text(offset)} {address} {self.number(value, wasm_type)})"
             self.line(text if valid is None else f"(if {self.operand(valid).text} (then {text}))")
             return
-        stored = self.stored(value, dtype)
+        stored = self.to_memory_form(value, dtype)
         lane = lane_bytes(dtype)
         texts = [
             _write_whole_store(address, part_offset, nbytes, part)
@@ -186,7 +186,7 @@ class Accesses(Casts):
                 self.line(f"  (if {_bit_text(bits, number)} (then {text}))")
             self.line("))")
 
-    def stored(self, value: UOp, dtype: DType) -> tuple[str, ...]:
+    def to_memory_form(self, value: UOp, dtype: DType) -> tuple[str, ...]:
         """Returns the registers of a vector in their memory form."""
         if not dtypes.is_bool(dtype):
             return self.store_in_locals(self.operand(value)).parts
