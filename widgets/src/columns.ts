@@ -76,7 +76,7 @@ export function textsOf(packed: unknown): unknown[] | null {
   if (Array.isArray(packed)) return packed as unknown[];
   const { forms, form, numbers } = (packed ?? {}) as { forms?: string[]; form?: number[]; numbers?: number[] };
   if (!Array.isArray(forms) || !Array.isArray(form) || !Array.isArray(numbers)) return null;
-  const pieces = forms.map((one) => String(one).split(HOLE));
+  const pieces = forms.map((form) => String(form).split(HOLE));
   const last = pieces.map(({ length }) => new Array<number>(length - 1).fill(0));
   let at = 0;
   let characters = 0;
@@ -183,7 +183,7 @@ function unchain(column: unknown[]): unknown[] {
   return column.map((items) => {
     if (!Array.isArray(items) || items.some((one) => typeof one !== "number")) return items as unknown;
     let last = first;
-    const ids = items.map((one: number) => (last += one));
+    const ids = items.map((value: number) => (last += value));
     first = ids[0] ?? first;
     return ids;
   });

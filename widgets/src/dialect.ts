@@ -29,7 +29,7 @@ export function levelFor({ dialect }: OfDialect, role: Level["role"]): Level | u
 
 /** Returns the display name of a language. */
 export function languageIn({ dialect }: OfDialect, key: string): string {
-  return dialect?.languages.find((one) => one.key === key)?.name ?? ownName(key);
+  return dialect?.languages.find((language) => language.key === key)?.name ?? ownName(key);
 }
 
 /** Returns a count with its noun: "1 LazyBuffer", "12 HLO instructions". */

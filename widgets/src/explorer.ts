@@ -434,7 +434,7 @@ function choosePanel({ scopes, dialect }: Trace): Panel {
   const panels = dialect?.panels;
   return panels === undefined || panels.includes(preferred)
     ? preferred
-    : (PANELS.find((one) => panels.includes(one)) ?? preferred);
+    : (PANELS.find((name) => panels.includes(name)) ?? preferred);
 }
 
 /** The default options, which the story does not list. */

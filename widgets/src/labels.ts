@@ -51,7 +51,7 @@ export function spreadDots(points: readonly Spot[], radius: number): Spot[] {
   const order = points.map((_, i) => i).sort((a, b) => points[a][0] - points[b][0] || points[a][1] - points[b][1]);
   const placed: Spot[] = [];
   const isFree = (x: number, y: number): boolean =>
-    placed.every((one) => Math.hypot(one[0] - x, one[1] - y) >= 2 * radius);
+    placed.every((spot) => Math.hypot(spot[0] - x, spot[1] - y) >= 2 * radius);
   const spots = [...points];
   for (const i of order) {
     const [x, y] = points[i];

@@ -204,7 +204,7 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
     if (!allReaders.every((user) => views.has(user) || options.regions?.has(user))) return [];
     const { node: own } = graph.nodes.get(id)!;
     const within = (user: number): number[] =>
-      options.regions?.get(user)?.members.filter((one) => trace.nodes[one].src.includes(own)) ?? [
+      options.regions?.get(user)?.members.filter((member) => trace.nodes[member].src.includes(own)) ?? [
         graph.nodes.get(user)!.node,
       ];
     return allReaders.flatMap(within).map((one) => trace.nodes[one]);

@@ -80,7 +80,11 @@ export function chapters(index: TraceIndex): Chapter[] {
     }),
   ] as Omit<Chapter, "kernel">[];
   const id = kernel?.id ?? null;
-  return pages.map((one) => ({ ...one, kernel: id, place: { ...one.place, ...(id === null ? {} : { kernel: id }) } }));
+  return pages.map((chapter) => ({
+    ...chapter,
+    kernel: id,
+    place: { ...chapter.place, ...(id === null ? {} : { kernel: id }) },
+  }));
 }
 
 /** Returns the slowest kernel; without times, the first one. */
@@ -89,7 +93,10 @@ export function slowest(
   kernels: readonly KernelInfo[] = index.trace.kernels.filter(({ id }) => !index.earlier.has(id)),
 ): KernelInfo | null {
   const us = ({ id }: KernelInfo): number => index.runOf(id)?.median_us ?? -1;
-  return kernels.reduce<KernelInfo | null>((best, one) => (best === null || us(one) > us(best) ? one : best), null);
+  return kernels.reduce<KernelInfo | null>(
+    (best, kernel) => (best === null || us(kernel) > us(best) ? kernel : best),
+    null,
+  );
 }
 
 /** Returns the loops and statements of a kernel; for a trace that has only axes, these as nested loops. */

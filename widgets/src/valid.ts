@@ -218,7 +218,7 @@ function checkOfEach(checks: Check[]): Check {
 }
 
 function checkOfEither(either: Shape[]): Check {
-  const scalars = either.filter((one) => typeof one === "string");
+  const scalars = either.filter((shape) => typeof shape === "string");
   const other = either.find((one) => typeof one !== "string");
   const check = other === undefined ? null : checkOf(other);
   return (value, around) => {

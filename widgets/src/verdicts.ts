@@ -47,7 +47,7 @@ export function areComing({ index }: Store): boolean {
 
 /** Returns the verdict on one kernel. */
 export function verdictOn(verdicts: VerdictList | null, kernel: number): VerdictRow | undefined {
-  return verdicts?.rows.find((one) => one.kernel === kernel);
+  return verdicts?.rows.find((verdict) => verdict.kernel === kernel);
 }
 
 /** The meanings of the colors, as text. */
@@ -132,6 +132,6 @@ export function evidencePlace(store: Store, evidence: string, kernel: number | u
     const programs = kernel === undefined ? [] : store.index.programsOf(kernel);
     return programs.length > 0 ? { place: "code" } : null;
   }
-  const panel = PANEL_OF[evidence] ?? PANELS.find((one) => one === evidence);
+  const panel = PANEL_OF[evidence] ?? PANELS.find((name) => name === evidence);
   return panel !== undefined && canShow(store, panel) ? { panel } : null;
 }

@@ -74,7 +74,7 @@ export class WhatIf {
     const target = text({ cut: sorted(cut), join: sorted(join) });
     return (
       this.ofSchedule(schedule).find(
-        (one) => one.status === "done" && one.schedule !== null && text(one.schedule) === target,
+        (branch) => branch.status === "done" && branch.schedule !== null && text(branch.schedule) === target,
       ) ?? null
     );
   }

@@ -337,10 +337,10 @@ function listOpcodes(reach: Reach, explain: Explain): Entry[] {
 function showLine({ store, root }: Reach, language: string, lines: readonly number[]): void {
   openListing(store, language);
   const pane = [...root.querySelectorAll<HTMLElement>(".code")].find(
-    (one) => one.querySelector(`[data-language="${language}"]`) !== null,
+    (element) => element.querySelector(`[data-language="${language}"]`) !== null,
   );
   const chosen = Number(pane?.querySelector<HTMLElement>(".line.caret")?.dataset.line ?? -1);
-  const line = lines.find((one) => one > chosen) ?? lines[0];
+  const line = lines.find((value) => value > chosen) ?? lines[0];
   const row = pane?.querySelector<HTMLElement>(`[data-line="${line}"]`);
   row?.click();
   row?.scrollIntoView({ block: "nearest" });

@@ -36,7 +36,7 @@ export async function fromFragment(fragment: string): Promise<Shared | null> {
   let text: string;
   try {
     const binary = atob(code.replaceAll("-", "+").replaceAll("_", "/"));
-    const data = Uint8Array.from(binary, (one) => one.charCodeAt(0));
+    const data = Uint8Array.from(binary, (character) => character.charCodeAt(0));
     text = await readBounded(new Blob([data]).stream().pipeThrough(new DecompressionStream("deflate-raw")));
   } catch (error) {
     throw new Error(

@@ -68,15 +68,15 @@ export class RosettaView implements View {
     replaceChildren(this.element, note(text, code));
   }
 
-  private show(found: RosettaData): void {
-    this.found = found;
+  private show(data: RosettaData): void {
+    this.found = data;
     this.pointed = null;
     this.lines = [];
-    const columns = this.listColumns(found);
+    const columns = this.listColumns(data);
     const rows = alignTexts(columns.map(({ lines }) => lines));
-    const heads = columns.map((column, at) => this.makeHead(found, column, at));
+    const heads = columns.map((column, at) => this.makeHead(data, column, at));
     const body = this.foldHelpers(rows, columns).map((row) =>
-      row instanceof HTMLElement ? row : this.makeRow(found, columns, row),
+      row instanceof HTMLElement ? row : this.makeRow(data, columns, row),
     );
     const note =
       "Each row is a node of the kernel's AST, before any opt, with its lines in each language. Lines keep their order. A gap says whether the counterpart is at another place.";
@@ -85,8 +85,8 @@ export class RosettaView implements View {
       h(
         "div",
         { class: "steps" },
-        h("b", {}, found.kernel),
-        columns.length < 3 ? this.makeThirdColumnButton(found) : null,
+        h("b", {}, data.kernel),
+        columns.length < 3 ? this.makeThirdColumnButton(data) : null,
       ),
       h(
         "table",
@@ -109,12 +109,12 @@ export class RosettaView implements View {
     return chosen.length > 0 ? chosen : translations.slice(0, limit);
   }
 
-  private makeHead(found: RosettaData, { target, opts, refusal }: TranslationData, at: number): HTMLElement {
-    const options = found.translations.map((one) =>
+  private makeHead(data: RosettaData, { target, opts, refusal }: TranslationData, at: number): HTMLElement {
+    const options = data.translations.map((translation) =>
       h(
         "option",
-        { value: one.target, selected: one.target === target },
-        `${one.words}${one.machine === "" ? "" : ` · ${one.machine}`}`,
+        { value: translation.target, selected: translation.target === target },
+        `${translation.words}${translation.machine === "" ? "" : ` · ${translation.machine}`}`,
       ),
     );
     const none = at < 2 ? [] : [h("option", { value: "" }, "no third column")];
@@ -139,10 +139,10 @@ export class RosettaView implements View {
     );
   }
 
-  private makeThirdColumnButton(found: RosettaData): HTMLElement {
+  private makeThirdColumnButton(data: RosettaData): HTMLElement {
     const next =
-      found.translations.find(({ target, refusal }) => refusal === "" && !this.chosen!.includes(target)) ??
-      found.translations[0];
+      data.translations.find(({ target, refusal }) => refusal === "" && !this.chosen!.includes(target)) ??
+      data.translations[0];
     return button(
       "add a column",
       "Adds a third language",

@@ -160,13 +160,13 @@ function makeKernelView(trace: Trace, variant: KernelVariant): HTMLElement {
 function makeDifference(trace: Trace, variant: KernelVariant): HTMLElement {
   const captured = trace.programs.filter(({ kernel }) => kernel === variant.kernel);
   const languages = WANTED.filter(
-    (one) =>
-      variant.listings.some(({ language }) => language === one) && captured.some(({ language }) => language === one),
+    (name) =>
+      variant.listings.some(({ language }) => language === name) && captured.some(({ language }) => language === name),
   );
   const body = h("div", { class: "rules-diff" });
   const draw = (language: string): void => {
-    const before = captured.find((one) => one.language === language)!.lines.map(({ text }) => text);
-    const after = variant.listings.find((one) => one.language === language)!.lines;
+    const before = captured.find((program) => program.language === language)!.lines.map(({ text }) => text);
+    const after = variant.listings.find((listing) => listing.language === language)!.lines;
     const changes: (LineChange | null)[] = keepChanges(compareLines(before, [...after]));
     const tabs = languages.map((one) => tab(one, languageName(one), one === language, () => draw(one)));
     const lines = changes.map((change) =>

@@ -41,7 +41,9 @@ const LEFT = ["c", "cuda", "opencl", "hip", "metal", "wgsl", "python", "llvm", "
 export function findInnerLoop(index: TraceIndex, kernel: number): InnerLoop | null {
   const programs = index.programsOf(kernel);
   const pick = (languages: readonly string[], not?: Program): Program | undefined =>
-    languages.flatMap((language) => programs.find((one) => one.language === language && one !== not) ?? [])[0];
+    languages.flatMap(
+      (language) => programs.find((program) => program.language === language && program !== not) ?? [],
+    )[0];
   const right = pick(RIGHT) ?? pick(LEFT);
   if (right === undefined) return null;
   const left = pick(LEFT, right) ?? null;

@@ -314,7 +314,7 @@ function arrangeFrames(frames: Block[], graph: OpGraph, room: Room, size: Size, 
   }
   if (bands.length > limit) return null;
   const heights = bands.map((band) => Math.max(...band.map((frame) => frame.h)));
-  const total = heights.reduce((sum, one) => sum + one, 0) + (bands.length - 1) * 24;
+  const total = heights.reduce((sum, value) => sum + value, 0) + (bands.length - 1) * 24;
   if (total > room.height - 4) return null;
   const spare = Math.min((room.height - total) / (bands.length + 1), 46);
   let y = Math.max(2, (room.height - total - spare * (bands.length - 1)) / 2);
@@ -442,7 +442,7 @@ function placeBoxes(index: TraceIndex, graph: OpGraph, room: Room): Laid {
     };
   });
   const edges = sources.flatMap((from, i) =>
-    from.map((one) => ({ from: `k${kernels[one].id}`, to: `k${kernels[i].id}`, cls: "cut" })),
+    from.map((source) => ({ from: `k${kernels[source].id}`, to: `k${kernels[i].id}`, cls: "cut" })),
   );
   return { state: { nodes, edges }, height: Math.max(...at.map(([, y]) => y + size.h)) };
 }

@@ -85,7 +85,7 @@ export function placeBoxes(
   const perRow = Math.ceil(lists.length / rows);
   const bands = Array.from({ length: rows }, (_, k) => lists.slice(k * perRow, (k + 1) * perRow));
   const heights = bands.map((band) => Math.max(...band.map((list) => list.length)) * (size.h + size.gapY));
-  const total = heights.reduce((sum, one) => sum + one, 0);
+  const total = heights.reduce((sum, value) => sum + value, 0);
   if (total > room.height + size.gapY) return null;
   const spare = Number.isFinite(room.height) ? (room.height + size.gapY - total) / (rows + 1) : size.gapY;
   const at: [number, number][] = sources.map(() => [0, 0]);

@@ -117,7 +117,7 @@ class Grid {
     const lanes = (at: number, size: number): number[] =>
       LANES.flatMap((far) => [at - size / 2 - far, at + size / 2 + far]);
     const lines = (some: number[], most: number): number[] =>
-      [...new Set(some.map((one) => Math.round(one * 2) / 2))]
+      [...new Set(some.map((value) => Math.round(value * 2) / 2))]
         .filter((one) => one >= 1 && one <= most - 1)
         .sort((a, b) => a - b);
     this.xs = lines([...boxes.map(({ x }) => x), ...all.flatMap(({ x, w }) => lanes(x, w))], room.width);
@@ -308,7 +308,7 @@ function roundCorners(points: readonly Point[]): Way {
 /** Returns equidistant points along a line with corners. */
 function samplePoints(points: readonly Point[]): Point[] {
   const lengths = points.slice(1).map((point, i) => Math.hypot(point[0] - points[i][0], point[1] - points[i][1]));
-  const total = lengths.reduce((sum, one) => sum + one, 0) || 1;
+  const total = lengths.reduce((sum, value) => sum + value, 0) || 1;
   return Array.from({ length: SAMPLES }, (_, i): Point => {
     let left = (total * i) / (SAMPLES - 1);
     let k = 0;

@@ -100,7 +100,7 @@ export function stateOf({ groups, placed }: Drawable, marked: ReadonlySet<number
 
 /** Returns the numeric sizes, without axes of one element if there are many axes. */
 export function squeezeSizes(size: readonly (number | string)[]): number[] {
-  const numbers = size.map(Number).filter((one) => Number.isFinite(one));
+  const numbers = size.map(Number).filter((value) => Number.isFinite(value));
   return numbers.length > 2 ? numbers.filter((one) => one !== 1) : numbers;
 }
 

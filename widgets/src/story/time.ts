@@ -67,7 +67,7 @@ export class TimePage implements Page {
   /** The slowest kernels, in execution order. */
   private get shown(): Timed[] {
     const slow = [...this.timed].sort((a, b) => b.us - a.us).slice(0, MOST_CARDS);
-    return this.timed.filter((one) => slow.includes(one));
+    return this.timed.filter((timed) => slow.includes(timed));
   }
 
   get count(): number {
@@ -300,7 +300,7 @@ export class TimePage implements Page {
     });
     for (const { name, rate, kind } of lines) {
       if (kind !== "arithmetic") continue;
-      const from = Math.max(left, x(rate / Math.max(1e-9, ...slopes.map((one) => one.rate))));
+      const from = Math.max(left, x(rate / Math.max(1e-9, ...slopes.map((ceiling) => ceiling.rate))));
       const text = `${name} ${figures(rate)} GFLOP/s`;
       drawn.push([
         [from, y(rate)],
@@ -386,7 +386,7 @@ export class TimePage implements Page {
       return [bold("This program has no times. "), reason ?? "The kernels did not run here."];
     }
     const total = this.timed.reduce((sum, { us }) => sum + us, 0);
-    const slow = this.timed.reduce((best, one) => (one.us > best.us ? one : best));
+    const slow = this.timed.reduce((best, timed) => (timed.us > best.us ? timed : best));
     const share =
       this.timed.length > 1 ? ` ${Math.round((slow.us / total) * 100)} % of it in ${humanName(slow.kernel)}.` : "";
     return [

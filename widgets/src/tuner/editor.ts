@@ -159,7 +159,9 @@ export class Editor {
 
   private draw(): void {
     const lines = this.area.value.split("\n");
-    const at = new Map(this.area.value === this.asked ? this.marked.map((one) => [one.line, one]) : []);
+    const at = new Map(
+      this.area.value === this.asked ? this.marked.map((diagnostic) => [diagnostic.line, diagnostic]) : [],
+    );
     const colour = lines.length <= MOST_COLOURED;
     replaceChildren(
       this.gutter,

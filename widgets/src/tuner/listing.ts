@@ -28,7 +28,7 @@ export class TunerListing {
 
   draw(branch: Branch, base: Branch | null): void {
     const listings = listingsOf(branch);
-    const languages = WANTED.filter((one) => listings.some(({ language }) => language === one));
+    const languages = WANTED.filter((name) => listings.some(({ language }) => language === name));
     if (!languages.includes(this.language)) this.language = languages[0] ?? "";
     const redraw = (): void => this.draw(branch, base);
     const tabs = languages.map((one) =>

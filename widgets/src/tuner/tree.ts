@@ -141,7 +141,9 @@ export class TreeList {
   private chooseVisible(kernel: number, all: Branch[], children: Map<number | null, Branch[]>): Branch[] {
     if (all.length <= MOST_CHILDREN) return all;
     const at = this.whatIf.at(kernel)?.id;
-    return all.filter((one, i) => i < MOST_CHILDREN || one.id === at || one.labels.length > 0 || children.has(one.id));
+    return all.filter(
+      (branch, i) => i < MOST_CHILDREN || branch.id === at || branch.labels.length > 0 || children.has(branch.id),
+    );
   }
 
   private makeRest(parent: number, depth: number, left: number): HTMLElement {

@@ -194,7 +194,7 @@ export class CachesView implements View {
 }
 
 /** Returns the same with buffers renamed by `called`. */
-function renameBuffers(found: CachesData, called: (name: string) => string): CachesData {
+function renameBuffers(data: CachesData, called: (name: string) => string): CachesData {
   const model = <M extends CacheModelData | null>(side: M): M =>
     side === null || side.tile === null
       ? side
@@ -202,12 +202,12 @@ function renameBuffers(found: CachesData, called: (name: string) => string): Cac
           ...side,
           tile: { ...side.tile, buffers: side.tile.buffers.map(([name, ...lines]) => [called(name), ...lines]) },
         };
-  const rows = found.rows.map(([of, name, ...counts]): CachesData["rows"][number] => [
+  const rows = data.rows.map(([of, name, ...counts]): CachesData["rows"][number] => [
     of,
     of === "buffer" ? called(name) : name,
     ...counts,
   ]);
-  return { after: model(found.after), before: model(found.before), rows };
+  return { after: model(data.after), before: model(data.before), rows };
 }
 
 function keyOf(opts: Opts): string {

@@ -269,12 +269,12 @@ export class LLVMPassesView implements View {
     this.drawHead();
   }
 
-  private show(found: PassesData): void {
+  private show(data: PassesData): void {
     const before = this.found?.passes[this.chosen];
-    this.found = found;
-    this.texts = textsOf(found);
-    const same = before && found.passes.find(({ name, changed }) => changed && name === before.name);
-    const first = found.passes.find(({ changed, begins }) => changed && !begins);
+    this.found = data;
+    this.texts = textsOf(data);
+    const same = before && data.passes.find(({ name, changed }) => changed && name === before.name);
+    const first = data.passes.find(({ changed, begins }) => changed && !begins);
     this.chosen = same?.number ?? first?.number ?? 0;
     replaceChildren(this.element, this.head, this.body);
     this.drawAll();
@@ -356,7 +356,7 @@ export class LLVMPassesView implements View {
       .filter(
         ([{ kernel = 0, without = [], cpu = "" }]) => kernel === this.kernel && without.length === 0 && cpu === "",
       );
-    return levels.filter((one) => stored.some(([{ level = "" }]) => level === one));
+    return levels.filter((name) => stored.some(([{ level = "" }]) => level === name));
   }
 
   private ask(change: Partial<Pipeline>): void {
@@ -408,10 +408,10 @@ export class LLVMPassesView implements View {
       this.drawList();
     });
     let stage = "";
-    const rows = passes.flatMap((one): HTMLElement[] => {
-      const heads = one.stage === stage ? [] : [h("div", { class: "stage", role: "presentation" }, one.stage)];
-      stage = one.stage;
-      return [...heads, this.makeRow(one, longest)];
+    const rows = passes.flatMap((pass): HTMLElement[] => {
+      const heads = pass.stage === stage ? [] : [h("div", { class: "stage", role: "presentation" }, pass.stage)];
+      stage = pass.stage;
+      return [...heads, this.makeRow(pass, longest)];
     });
     const hide = h("label", { title: `${count(idle, "pass", "passes")} changed nothing` }, toggle, "hide unchanged");
     const scrolled = this.list.scrollTop;

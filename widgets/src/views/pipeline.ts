@@ -50,7 +50,7 @@ export class PipelineView implements View {
   }
 
   private findFigures(kernel: number | null): Figures {
-    return this.store.index.trace.figures.find((one) => one.kernel === kernel) ?? NO_FIGURES;
+    return this.store.index.trace.figures.find((figures) => figures.kernel === kernel) ?? NO_FIGURES;
   }
 
   private draw(): void {

@@ -163,8 +163,8 @@ export class StoryView implements View {
   }
 
   private drawNav(): void {
-    const marks = this.chapters.map((one, i) => {
-      const mark = button(one.title, `Page ${i + 1}: ${one.about}`, () => this.open(i), "chapter");
+    const marks = this.chapters.map((chapter, i) => {
+      const mark = button(chapter.title, `Page ${i + 1}: ${chapter.about}`, () => this.open(i), "chapter");
       if (i === this.at) mark.setAttribute("aria-current", "step");
       if (i < this.at) mark.classList.add("read");
       return mark;

@@ -112,8 +112,8 @@ export class ThroughputView implements View {
     );
   }
 
-  private show(found: ThroughputData): void {
-    const { kernel, cycles, bound, reason, cpu, tool, lines, notes } = found;
+  private show(data: ThroughputData): void {
+    const { kernel, cycles, bound, reason, cpu, tool, lines, notes } = data;
     const where = lines === null ? "" : ` · lines ${lines[0] + 1} to ${lines[1] + 1} of the assembly`;
     replaceChildren(
       this.element,
@@ -126,11 +126,11 @@ export class ThroughputView implements View {
         bound === "unknown" ? "" : h("b", {}, WORDS[bound]),
         `: ${reason}.`,
       ),
-      h("div", { class: "bounds" }, ...drawBounds(found)),
+      h("div", { class: "bounds" }, ...drawBounds(data)),
       h(
         "div",
         { class: "costs", tabindex: 0, role: "group", "aria-label": "Costs of the instructions" },
-        this.makeTable(found),
+        this.makeTable(data),
       ),
       h(
         "p",
@@ -217,8 +217,8 @@ export class ThroughputView implements View {
 }
 
 /** Draws the cycles of an iteration on one scale: lower bounds, simulated, measured. */
-function drawBounds(found: ThroughputData): HTMLElement[] {
-  const { cycles, ports, front_end: front, bound, measured, instructions } = found;
+function drawBounds(data: ThroughputData): HTMLElement[] {
+  const { cycles, ports, front_end: front, bound, measured, instructions } = data;
   const busiest = Math.max(...ports.map(([, used]) => used), 0);
   const uops = instructions.reduce((sum, [, count]) => sum + count, 0);
   const names = ports.filter(([, used]) => used > 0.95 * busiest).map(([name]) => shortenPort(name, ports));

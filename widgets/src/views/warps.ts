@@ -72,9 +72,9 @@ export class WarpsView implements View {
     replaceChildren(this.element, note(says, code), isPossible ? h("p", { class: "note" }, elsewhere) : null);
   }
 
-  private show(found: GPUData): void {
-    this.found = found;
-    this.groups = groupAlike(found.accesses);
+  private show(data: GPUData): void {
+    this.found = data;
+    this.groups = groupAlike(data.accesses);
     this.chosen = Math.max(
       0,
       this.groups.findIndex((group) => this.isSelected(group)),
@@ -82,16 +82,16 @@ export class WarpsView implements View {
     this.rows = this.groups.map((group, number) => this.makeRow(group, number));
     const head = HEADS.map(([text, title], i) => h("th", { scope: "col", class: i === 1 ? "num" : null, title }, text));
     const where =
-      found.group === null ? "the first warp of the grid" : `every warp of the group at (${found.at.join(", ")})`;
+      data.group === null ? "the first warp of the grid" : `every warp of the group at (${data.at.join(", ")})`;
     replaceChildren(
       this.element,
       h(
         "p",
         { class: "warps-says" },
-        h("b", {}, found.says),
+        h("b", {}, data.says),
         this.target === "" ? null : " · compiled for this GPU, not run",
-        ` · ${found.target}`,
-        found.occupancy === null ? null : ` · ${Math.round(100 * found.occupancy.share)} % occupancy`,
+        ` · ${data.target}`,
+        data.occupancy === null ? null : ` · ${Math.round(100 * data.occupancy.share)} % occupancy`,
       ),
       h(
         "div",
@@ -110,7 +110,7 @@ export class WarpsView implements View {
           "div",
           { class: "beside" },
           h("div", { class: "lanes" }),
-          h("div", { class: "warps-top" }, ...drawPlanes(found), drawOccupancy(found)),
+          h("div", { class: "warps-top" }, ...drawPlanes(data), drawOccupancy(data)),
         ),
       ),
     );

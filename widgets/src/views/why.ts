@@ -189,15 +189,15 @@ export class WhyView implements View {
     }
   }
 
-  private makeOffline(found: WhyNot): Element {
-    const { stage, step, node } = found;
+  private makeOffline(result: WhyNot): Element {
+    const { stage, step, node } = result;
     const call = `Explorer(Trace.load("trace.json.gz")).why_not(${node}, stage=${stage}, step=${step})`;
     return h(
       "p",
       { class: "note" },
       "Rules are Python functions, which this page cannot run. In a notebook, this panel lists the rules that could fire, and what stopped the others. For a saved trace, call ",
       h("code", {}, call),
-      ` (node ${node} in “${found.name}”, pass ${stage} of the trace).`,
+      ` (node ${node} in “${result.name}”, pass ${stage} of the trace).`,
     );
   }
 
@@ -209,31 +209,31 @@ export class WhyView implements View {
     return h("p", { class: "note" }, h("b", {}, truncate(what, 90)), ` ${text}`);
   }
 
-  private show(found: WhyNot, status: Element | null): void {
-    const { fired, could, stopped } = found;
+  private show(result: WhyNot, status: Element | null): void {
+    const { fired, could, stopped } = result;
     const counts =
       status === null && could.length + stopped.length > 0
         ? `: ${count(could.length, "rule")} could fire, ${stopped.length} cannot`
         : "";
     const own = stopped.filter(({ mismatch }) => ITS_OWN.has(mismatch!.kind));
-    const others = stopped.filter((one) => !own.includes(one));
+    const others = stopped.filter((attempt) => !own.includes(attempt));
     const shown = this.showsAll ? others : others.slice(0, Math.max(0, FEW - own.length));
     const more = button(
       `all ${others.length} …`,
       "Show every rule that was stopped",
       () => {
         this.showsAll = true;
-        this.show(found, status);
+        this.show(result, status);
       },
       "quiet",
     );
     replaceChildren(
       this.body,
-      this.makeHead(found.what, `in ${found.name} after step ${found.step}${counts}.`),
-      found.note === "" ? null : h("p", { class: "note faint" }, found.note),
+      this.makeHead(result.what, `in ${result.name} after step ${result.step}${counts}.`),
+      result.note === "" ? null : h("p", { class: "note faint" }, result.note),
       stopped.length === 0 ? null : h("p", { class: "note faint" }, READING),
       ...this.group("Could fire now", "", could),
-      ...(fired.length === 0 ? [] : [h("h5", {}, "Fired"), ...fired.map((one) => this.makeFiring(found, one))]),
+      ...(fired.length === 0 ? [] : [h("h5", {}, "Fired"), ...fired.map((one) => this.makeFiring(result, one))]),
       ...this.group("Stopped by its function", "the pattern matches, but the rule's function declines", own),
       ...this.group("Stopped by its pattern", "the nearest miss first", shown),
       shown.length < others.length ? more : null,
@@ -245,7 +245,7 @@ export class WhyView implements View {
     if (rules.length === 0) return [];
     return [
       h("h5", {}, title, h("span", { class: "faint" }, text === "" ? "" : ` · ${text}`)),
-      ...rules.map((one) => this.makeAttempt(one)),
+      ...rules.map((attempt) => this.makeAttempt(attempt)),
     ];
   }
 
