@@ -27,7 +27,7 @@ def test_a_softmax_is_a_row_loop_with_its_reductions_and_its_row_buffer_before_t
     lines = [line.split("=")[0].rstrip() if "=" in line else line for line in loop_nest(item.ast).splitlines()]
     assert lines == [
         "for g0 in range(4):  # global",
-        "  most0",
+        "  largest0",
         "  for w3 in range(8):  # row",
         "    row0[w3]",
         "  total1",

@@ -8,7 +8,7 @@ from tinyexplore.explore.recording.describe import Printer, walk_text
 from tinyexplore.uop import Ops, UOp
 
 MAX_STATEMENT = 400  # most characters of one operand: enough for a whole formula
-_NAMES = {Ops.ADD: "total", Ops.MUL: "product", Ops.MAX: "most", Ops.MIN: "least"}
+_NAMES = {Ops.ADD: "total", Ops.MUL: "product", Ops.MAX: "largest", Ops.MIN: "smallest"}
 
 Statement = tuple[tuple[UOp, ...], str]  # (the loops around it, outermost first; its text)
 
@@ -17,9 +17,9 @@ def loop_nest(sink: UOp) -> str:
     """Returns the output loops, the reductions and rows computed inside them, and the stores::
 
     for g0 in range(64):  # global
-      most0 = max(data1[g0*128 + r2] for r2 in range(128))
+      largest0 = max(data1[g0*128 + r2] for r2 in range(128))
       for g1 in range(128):  # global
-        data0[g0*128 + g1] = data1[g0*128 + g1] - most0
+        data0[g0*128 + g1] = data1[g0*128 + g1] - largest0
     """
     lines = []
     opened: tuple[UOp, ...] = ()
