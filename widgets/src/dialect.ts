@@ -23,7 +23,7 @@ export function levelOf({ dialect }: OfDialect, { kind }: Kinded): Level {
 }
 
 /** Returns the first level with a role; undefined if the compiler has none. */
-export function levelFor({ dialect }: OfDialect, role: Level["role"]): Level | undefined {
+export function findLevel({ dialect }: OfDialect, role: Level["role"]): Level | undefined {
   return (dialect?.levels ?? OWN).find((level) => level.role === role);
 }
 
@@ -33,7 +33,7 @@ export function languageIn({ dialect }: OfDialect, key: string): string {
 }
 
 /** Returns a count with its noun: "1 LazyBuffer", "12 HLO instructions". */
-export function counted(number: number, level: Level | undefined): string {
+export function countText(number: number, level: Level | undefined): string {
   return count(number, level?.name ?? "node", level?.plural ?? "nodes");
 }
 

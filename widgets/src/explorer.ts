@@ -21,7 +21,7 @@ import { CodeView } from "./views/code";
 import { GraphView } from "./views/graph";
 import { PanelTabs } from "./views/paneltabs";
 import { PipelineView } from "./views/pipeline";
-import { chapters, slowest } from "./story";
+import { listChapters, findSlowest } from "./story";
 import type { StepperView } from "./views/stepper";
 import { StoryView } from "./views/story";
 import { type Stop, TourView } from "./views/tour";
@@ -117,7 +117,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
         ? "workbench"
         : "story"
       : (options.mode ?? readMode(options.page) ?? chooseMode(store));
-  if (chapters(index).length < 2) mode = "workbench";
+  if (listChapters(index).length < 2) mode = "workbench";
   let body: Body | null = null;
   let tour: TourView | null = null;
 
@@ -419,7 +419,7 @@ function chooseCursor(index: TraceIndex): Cursor {
   const hasTensors = trace.nodes.some((node) => isTensor(trace, node));
   return {
     place: hasTensors ? "lazy" : "passes",
-    kernel: slowest(index)?.id ?? slowest(index, index.trace.kernels)?.id ?? null,
+    kernel: findSlowest(index)?.id ?? findSlowest(index, index.trace.kernels)?.id ?? null,
     stage: first?.stage ?? null,
     step: first?.step ?? 0,
     graph: hasTensors ? "lazy" : "uops",

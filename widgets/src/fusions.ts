@@ -28,7 +28,7 @@ export function fateOf(index: TraceIndex, src: number, dst: number): Fate | null
 }
 
 /** Returns the edge between two LazyBuffers, in either direction; null if neither reads the other. */
-export function edgeBetween(index: TraceIndex, a: number, b: number): Fate | null {
+export function findEdgeBetween(index: TraceIndex, a: number, b: number): Fate | null {
   return fateOf(index, a, b) ?? fateOf(index, b, a);
 }
 
@@ -60,7 +60,7 @@ export function comparedText({ what, value, bound, over }: Compared): string {
 }
 
 /** Returns the numbers of a decision, one row each; a number above its bound is highlighted. */
-export function comparisons({ compared }: { compared: Compared[] }): Element {
+export function makeComparisons({ compared }: { compared: Compared[] }): Element {
   const rows = compared.map((one) => h("li", { class: one.over ? "over" : null }, comparedText(one)));
   return h("ul", { class: "compared", "aria-label": "Compared numbers" }, ...rows);
 }

@@ -12,7 +12,7 @@ export interface MadeBy {
 }
 
 /** Returns the opts that created UOps of a kernel, in the order of application. */
-export function madeBy(index: TraceIndex, nodes: readonly number[], kernel: number | null): MadeBy[] {
+export function findMakers(index: TraceIndex, nodes: readonly number[], kernel: number | null): MadeBy[] {
   const { stages, nodes: all, kernels } = index.trace;
   const uops = nodes.filter((id) => !isTensor(index.trace, index.node(id)));
   if (kernel === null || uops.length === 0) return [];

@@ -17,7 +17,7 @@ export interface Module {
 }
 
 /** Returns the whole trace with its modules inside; null if it has none. */
-export function moduleTree(trace: Trace): Module | null {
+export function buildModuleTree(trace: Trace): Module | null {
   const children = new Map<number | null, number[]>();
   for (const node of trace.nodes) {
     const { id, scope } = node;

@@ -176,16 +176,16 @@ export class TraceIndex {
 
   /** Returns the nearest Python line among a node's ancestors. */
   frameOf(id: number, kernel: number | null = null): Frame | null {
-    const user = this.beganAt(id, kernel)?.user ?? null;
+    const user = this.findBeginning(id, kernel)?.user ?? null;
     return user === null ? null : this.trace.frames[user];
   }
 
   /** Returns the Python calls that created the nearest node with such a line, the user's own first. */
   callsOf(id: number, kernel: number | null = null): readonly string[] {
-    return this.beganAt(id, kernel)?.calls ?? [];
+    return this.findBeginning(id, kernel)?.calls ?? [];
   }
 
-  private beganAt(id: number, kernel: number | null): Node | null {
+  private findBeginning(id: number, kernel: number | null): Node | null {
     const key = `${kernel}:${id}`;
     const cached = this.nearest.get(key);
     if (cached !== undefined) return cached;
@@ -310,7 +310,7 @@ export class TraceIndex {
 }
 
 /** Returns a kernel's giga-operations and gigabytes a second, if it was timed. */
-export function throughput(kernel: KernelInfo, run: Run | null): { gflops: number | null; gbps: number | null } {
+export function computeThroughput(kernel: KernelInfo, run: Run | null): { gflops: number | null; gbps: number | null } {
   if (run === null || run.median_us <= 0) return { gflops: null, gbps: null };
   return { gflops: kernel.flops / run.median_us / 1e3, gbps: kernel.bytes_moved / run.median_us / 1e3 };
 }

@@ -33,7 +33,7 @@ export class Scale {
   }
 
   /** Returns at most `most` ticks at powers of two. */
-  ticks(limit = 10): number[] {
+  listTicks(limit = 10): number[] {
     const [first, last] = [Math.round(Math.log2(this.low)), Math.round(Math.log2(this.high))];
     const step = 1 + Math.floor((last - first) / limit);
     return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, i) => 2 ** (first + i * step));

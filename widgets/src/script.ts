@@ -11,7 +11,7 @@ export function hasReproducer({ trace }: TraceIndex, id: number): boolean {
 }
 
 /** Returns the script of a kernel that has one. */
-export async function reproducer({ trace }: TraceIndex, id: number): Promise<string> {
+export async function writeReproducer({ trace }: TraceIndex, id: number): Promise<string> {
   return scriptText(trace, id, await unzip(fromBase64(SHARED)));
 }
 

@@ -41,7 +41,7 @@ export function rangesOf(frames: readonly Frame[], source: number, text: string)
 }
 
 /** Splits the tokens of a line at the ends of ranges. Leading blanks belong to no range. */
-export function pieces(tokens: readonly Token[], ranges: readonly Range[]): Piece[] {
+export function splitAtRanges(tokens: readonly Token[], ranges: readonly Range[]): Piece[] {
   const cuts = new Set(ranges.flatMap(({ from, to }) => [from, to]));
   const indent = [.../^\s*/.exec(tokens.map(([, text]) => text).join(""))![0]].length;
   cuts.add(indent);

@@ -20,9 +20,9 @@ export interface Chapter {
 }
 
 /** Returns the pages that the trace has, in order. */
-export function chapters(index: TraceIndex): Chapter[] {
+export function listChapters(index: TraceIndex): Chapter[] {
   const { trace } = index;
-  const kernel = slowest(index);
+  const kernel = findSlowest(index);
   const lazy = trace.nodes.filter((node) => isTensor(trace, node));
   const own = kernel === null ? [] : stagesOf(index, kernel);
   const opts = own.find((stage) => stage.opts.length > 0);
@@ -88,7 +88,7 @@ export function chapters(index: TraceIndex): Chapter[] {
 }
 
 /** Returns the slowest kernel; without times, the first one. */
-export function slowest(
+export function findSlowest(
   index: TraceIndex,
   kernels: readonly KernelInfo[] = index.trace.kernels.filter(({ id }) => !index.earlier.has(id)),
 ): KernelInfo | null {

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { answersTo } from "../src/goto/box";
+import { findEntries } from "../src/goto/box";
 import type { Entry } from "../src/goto/entries";
 import { matchOf } from "../src/goto/ranking";
 
 const entry = (kind: Entry["kind"], name: string, says = ""): Entry => ({ kind, name, says, go: () => undefined });
-const names = (query: string, ...entries: Entry[]): string[] => answersTo(query, entries).rows.map(({ name }) => name);
+const names = (query: string, ...entries: Entry[]): string[] =>
+  findEntries(query, entries).rows.map(({ name }) => name);
 
 test("whole names come first, then beginnings, beginnings of words, parts, and letters in order", () => {
   const found = ["store", "store_load", "fold_stores", "bitstored", "s_to_range_ended", "load"].map((name) =>
@@ -33,9 +34,9 @@ test("what answers equally well is listed by kind, then the shorter name, then a
 
 test("each word must answer, in the name or in what is said beside it", () => {
   const [first, second] = [entry("pass", "simplify", "kernel 0"), entry("pass", "simplify", "kernel 1")];
-  assert.equal(answersTo("simplify kernel 1", [first, second]).total, 1);
-  assert.equal(answersTo("pass simp", [first, second]).total, 2); // the kind is said, too
-  assert.equal(answersTo("simplify roofline", [first, second]).total, 0);
+  assert.equal(findEntries("simplify kernel 1", [first, second]).total, 1);
+  assert.equal(findEntries("pass simp", [first, second]).total, 2); // the kind is said, too
+  assert.equal(findEntries("simplify roofline", [first, second]).total, 0);
 });
 
 test("the letters that answer are marked", () => {
@@ -49,7 +50,7 @@ test("the letters that answer are marked", () => {
 test("without a query there are panels and actions, in their order; what is too much is counted", () => {
   const found = [entry("action", "Fit"), entry("panel", "Why"), entry("opcode", "ret")];
   assert.deepEqual(names("", ...found), ["Fit", "Why"]);
-  const { rows, total } = answersTo(
+  const { rows, total } = findEntries(
     "ret",
     Array.from({ length: 80 }, (_, i) => entry("opcode", `ret${i}`)),
   );

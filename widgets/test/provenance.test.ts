@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { TraceIndex, throughput } from "../src/provenance";
+import { TraceIndex, computeThroughput } from "../src/provenance";
 import { TRACE } from "./sample_trace";
 
 const sorted = (ids: Iterable<number>): number[] => [...ids].sort((a, b) => a - b);
@@ -41,8 +41,8 @@ test("a kernel that reuses a program shows that program's listings", () => {
 });
 
 test("throughput is operations and bytes over the median", () => {
-  assert.deepEqual(throughput(TRACE.kernels[0], TRACE.runs[0]), { gflops: 1, gbps: 0.25 });
-  assert.deepEqual(throughput(TRACE.kernels[0], null), { gflops: null, gbps: null });
+  assert.deepEqual(computeThroughput(TRACE.kernels[0], TRACE.runs[0]), { gflops: 1, gbps: 0.25 });
+  assert.deepEqual(computeThroughput(TRACE.kernels[0], null), { gflops: null, gbps: null });
 });
 
 test("reachable nodes come sources first, each once", () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Frame, Node } from "../src/model";
 import { TraceIndex } from "../src/provenance";
-import { type Piece, pieces, rangesOf, spanText, stopsOf } from "../src/spans";
+import { type Piece, splitAtRanges, rangesOf, spanText, stopsOf } from "../src/spans";
 import { tokenizePython } from "../src/tokens";
 
 const TEXT = "y = (x @ w).softmax().sum()  # é\nz = (\n  y\n).exp()";
@@ -16,7 +16,10 @@ const FRAMES = SPANS.map((span, id): Frame => ({ id, source: 0, line: span[0], f
 
 function cut(line: number): [string, number[]][] {
   const ranges = rangesOf(FRAMES, 0, TEXT);
-  return pieces(tokenizePython(TEXT)[line - 1], ranges.get(line) ?? []).map(({ token, frames }) => [token[1], frames]);
+  return splitAtRanges(tokenizePython(TEXT)[line - 1], ranges.get(line) ?? []).map(({ token, frames }) => [
+    token[1],
+    frames,
+  ]);
 }
 
 const textOf = (frame: number): string =>
@@ -54,7 +57,7 @@ test("the innermost part stands first", () => {
     { ...FRAMES[0], span: [1, 4, 1, 27] },
     { ...FRAMES[1], id: 1 },
   ];
-  const found = pieces(tokenizePython(TEXT)[0], rangesOf(nested, 0, TEXT).get(1)!);
+  const found = splitAtRanges(tokenizePython(TEXT)[0], rangesOf(nested, 0, TEXT).get(1)!);
   assert.deepEqual(found.find(({ token }) => token[1] === "softmax")?.frames, [1, 0]);
 });
 
@@ -65,7 +68,7 @@ test("characters outside of the first plane count as one", () => {
       ["", " + x"],
     ] as Piece["token"][],
   ];
-  const [quoted, , x] = pieces(line, [{ frame: 0, from: 6, to: 7, size: 1 }]);
+  const [quoted, , x] = splitAtRanges(line, [{ frame: 0, from: 6, to: 7, size: 1 }]);
   assert.deepEqual([quoted.token[1], x.token[1], x.frames], ['"🙂"', "x", [0]]);
 });
 
@@ -86,7 +89,7 @@ test("a frame says what was written there, and the keyboard stops at a line and 
     FRAMES.map((frame) => spanText(index, frame)),
     ["x @ w", ".softmax()", ".sum()", "( y ).exp()"],
   );
-  const parts = pieces(tokenizePython(TEXT)[0], rangesOf(FRAMES, 0, TEXT).get(1)!);
+  const parts = splitAtRanges(tokenizePython(TEXT)[0], rangesOf(FRAMES, 0, TEXT).get(1)!);
   assert.deepEqual(
     stopsOf(index, [{ nodes: index.nodesOfLine(0, 1), parts }]).map(({ nodes }) => nodes),
     [[0, 1, 2, 3], [0], [1, 2], [3]],

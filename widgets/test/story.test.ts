@@ -5,10 +5,10 @@ import { Trail, linkOf, readLink } from "../src/links";
 import type { KernelInfo, Trace } from "../src/model";
 import { TraceIndex } from "../src/provenance";
 import { type Cursor, PANELS } from "../src/store";
-import { chapters, nestOf, slowest } from "../src/story";
-import { chooseConsequential, tells } from "../src/story/consequence";
+import { listChapters, nestOf, findSlowest } from "../src/story";
+import { chooseConsequential, addsToDoc } from "../src/story/consequence";
 import { foldLines, findLoops } from "../src/story/innerloop";
-import { addKeys, optGroups, tileOf } from "../src/story/loops";
+import { addKeys, groupOpts, tileOf } from "../src/story/loops";
 import { expressionsOf, buildOpGraph, productOf } from "../src/story/ops";
 import { columnsOf, fitBoxes, heightOf, placeBoxes } from "../src/story/placing";
 import { listProgramLines } from "../src/story/python";
@@ -86,7 +86,7 @@ const TRACE = {
 } as unknown as Trace;
 
 test("a trace has the pages of which it can tell something, each at its place in the workbench", () => {
-  const told = chapters(new TraceIndex(TRACE)).map(({ key, place }) => [key, place.place]);
+  const told = listChapters(new TraceIndex(TRACE)).map(({ key, place }) => [key, place.place]);
   assert.deepEqual(told, [
     ["python", "python"],
     ["tensors", "lazy"],
@@ -96,16 +96,16 @@ test("a trace has the pages of which it can tell something, each at its place in
     ["code", "code"],
     ["time", "run"],
   ]);
-  assert.equal(chapters(new TraceIndex(TRACE)).at(-1)?.kernel, 1);
+  assert.equal(listChapters(new TraceIndex(TRACE)).at(-1)?.kernel, 1);
 });
 
 test("a trace tells only what it has", () => {
   const bare = { ...TRACE, kernels: [], runs: [], programs: [], stages: [] } as unknown as Trace;
   assert.deepEqual(
-    chapters(new TraceIndex(bare)).map(({ key }) => key),
+    listChapters(new TraceIndex(bare)).map(({ key }) => key),
     ["python", "tensors"],
   );
-  assert.equal(slowest(new TraceIndex(bare)), null);
+  assert.equal(findSlowest(new TraceIndex(bare)), null);
 });
 
 const CURSOR: Cursor = { place: "passes", kernel: 1, stage: 4, step: 2, graph: "uops", panel: "rewrites", tabs: {} };
@@ -173,14 +173,14 @@ test("the loops of a kernel stand as the program runs them; of a trace without t
   assert.deepEqual(nestOf(index, old), [nest[0], { depth: 1, text: "one step of @", kind: "" }]);
 });
 
-type Step = Parameters<typeof optGroups>[0][number];
+type Step = Parameters<typeof groupOpts>[0][number];
 
 function opted(opt: string, median_us: number | null): Step {
   return { opt, median_us, nest: [], axes: [], low_us: null, high_us: null, samples: 20, note: "" };
 }
 
 function grouped(...steps: Step[]): string[] {
-  return optGroups(steps).map(({ opts }) => opts.join(" "));
+  return groupOpts(steps).map(({ opts }) => opts.join(" "));
 }
 
 test("an opt that changes the time by less than a tenth is shown together with the next", () => {
@@ -395,7 +395,7 @@ test("a firing that makes other kinds of operations comes before one that only f
     ],
   );
   assert.deepEqual(
-    all.map(({ rule }) => tells(rule)),
+    all.map(({ rule }) => addsToDoc(rule)),
     [true, false],
   );
 });

@@ -1,7 +1,7 @@
 // The fusion board: the scheduler's cuts and joins, possible changes, and their results.
 
 import { button, h, replaceChildren } from "../dom";
-import { comparisons } from "../fusions";
+import { makeComparisons } from "../fusions";
 import { bytes, count, duration, grouped } from "../format";
 import { baseText, ratioText, timeText } from "../tuner/times";
 import type { Branch, FusedKernel, OutputCheck, ScheduleVariant } from "../model";
@@ -267,7 +267,7 @@ export class FusionView implements View {
         h("span", { class: `chip ${edge.mark}` }, marks[edge.mark]),
       ),
       decision === undefined ? null : h("p", {}, `${decision.decision}: ${decision.reason}`),
-      decision === undefined || decision.compared.length === 0 ? null : comparisons(decision),
+      decision === undefined || decision.compared.length === 0 ? null : makeComparisons(decision),
       h(
         "div",
         { class: "fusion-tools" },

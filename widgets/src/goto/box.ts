@@ -22,7 +22,7 @@ interface Row {
 }
 
 /** Returns the best matches of a query, at most `most`, and the number of all matches. */
-export function answersTo(query: string, entries: readonly Entry[], limit = MOST): { rows: Row[]; total: number } {
+export function findEntries(query: string, entries: readonly Entry[], limit = MOST): { rows: Row[]; total: number } {
   const isEmpty = query.trim() === "";
   const offered = isEmpty ? entries.filter(({ kind }) => kind === "panel" || kind === "action") : entries;
   const matches = offered.flatMap((entry, at) => {
@@ -118,7 +118,7 @@ class Box {
 
   private search(): void {
     const query = this.field.value;
-    const { rows, total } = answersTo(query, this.entries);
+    const { rows, total } = findEntries(query, this.entries);
     const words = query.trim();
     this.rows = words === "" ? rows : [...rows, ...this.offerTextSearch(words), this.offerGraphSearch(words)];
     this.at = 0;

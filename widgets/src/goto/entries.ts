@@ -1,7 +1,7 @@
 // The entries of "Go to": panels, actions, chapters, kernels, passes, rules, listings, operations, opcodes and
 // tensors.
 
-import { counted, isTensor, levelFor, levelOf } from "../dialect";
+import { countText, isTensor, findLevel, levelOf } from "../dialect";
 import { canShow } from "../available";
 import { chooseKernel } from "../choosing";
 import { meaning } from "../explaining";
@@ -12,7 +12,7 @@ import type { Run, Stage } from "../model";
 import { Graphs } from "../shown";
 import { PANEL_ROWS } from "../panel_rows";
 import { PANELS, type Store } from "../store";
-import { chapters } from "../story";
+import { listChapters } from "../story";
 import { tokenize } from "../tokens";
 import { verdictsOf } from "../verdicts";
 import { tabsWith } from "../views/code";
@@ -158,7 +158,7 @@ function listActions({ root }: Reach): Entry[] {
 }
 
 function listChapters({ store, open }: Reach): Entry[] {
-  const pages = chapters(store.index);
+  const pages = listChapters(store.index);
   return pages.length < 2
     ? []
     : pages.map(({ key, title, about }) => ({
@@ -276,7 +276,7 @@ function listOperations({ store }: Reach, explain: Explain): Entry[] {
       ([op, nodes]): Entry => ({
         kind: "operation",
         name: op,
-        says: counted(nodes.length, levelFor(trace, "tensors")),
+        says: countText(nodes.length, findLevel(trace, "tensors")),
         go: () => show(nodes),
       }),
     ),

@@ -122,7 +122,7 @@ function shareOf(index: TraceIndex, kernel: KernelInfo): number {
 }
 
 /** Whether the law adds to the first sentence of the docstring, which is shown above it. */
-export function tells({ law, doc }: Pick<RuleInfo, "law" | "doc">): boolean {
+export function addsToDoc({ law, doc }: Pick<RuleInfo, "law" | "doc">): boolean {
   const first = doc
     .trim()
     .replace(/\s+/g, " ")

@@ -24,7 +24,7 @@ const SMALL = 0.1;
  * Returns the kernel without opts, then its opts; one that changes the time by less than a tenth is merged with the
  * next.
  */
-export function optGroups(steps: readonly Step[]): OptGroup[] {
+export function groupOpts(steps: readonly Step[]): OptGroup[] {
   if (steps.length === 0) return [];
   const groups: OptGroup[] = [{ opts: [], step: steps[0] }];
   let waiting: string[] = [];
@@ -211,7 +211,7 @@ export class LoopsPage implements Page {
   }
 
   private take({ steps }: OptSteps): void {
-    this.groups = optGroups(steps);
+    this.groups = groupOpts(steps);
     this.drawCards();
     if (this.element.isConnected) {
       this.changed();

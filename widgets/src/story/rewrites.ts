@@ -5,7 +5,7 @@ import { count, grouped, truncate } from "../format";
 import { humanName } from "../kernels";
 import type { Node } from "../model";
 import type { Store } from "../store";
-import { type Firing, chooseConsequential, ruleWords, tells } from "./consequence";
+import { type Firing, chooseConsequential, ruleWords, addsToDoc } from "./consequence";
 import { type Page, bold } from "./page";
 import { type Room, fitBoxes, heightOf } from "./placing";
 import { Scene, type SceneNode, type SceneState, makeLegend } from "./scene";
@@ -184,7 +184,7 @@ export class RewritesPage implements Page {
       this.card,
       h("h3", {}, rule.name),
       h("p", {}, ruleWords(rule)),
-      tells(rule) ? h("div", { class: "law" }, rule.law) : null,
+      addsToDoc(rule) ? h("div", { class: "law" }, rule.law) : null,
       h("p", {}, h("b", {}, "Effect. "), `${effect.join(", ")}.${share}`),
       h("dl", {}, ...list),
     );

@@ -3,7 +3,7 @@
 
 import { h } from "../dom";
 import { paragraphs } from "../format";
-import { comparisons } from "../fusions";
+import { makeComparisons } from "../fusions";
 import type { Choice, OptStep, Stage, Weighed } from "../model";
 
 const MOST_OPTIONS = 8;
@@ -43,7 +43,7 @@ function makeRow(choice: Choice, opts: OptStep[]): Element {
         ),
       ),
       ...choice.weighed.map(listOptions),
-      choice.compared.length === 0 ? null : comparisons(choice),
+      choice.compared.length === 0 ? null : makeComparisons(choice),
       ...paragraphs(choice.law).map(({ text, formula }) =>
         formula ? h("div", { class: "law" }, text) : h("p", { class: "faint" }, text),
       ),

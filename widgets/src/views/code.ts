@@ -8,7 +8,7 @@ import { languageIn } from "../dialect";
 import { button, h, replaceChildren, tab, tabList } from "../dom";
 import type { Program, StageText } from "../model";
 import { kernelClass } from "../kernels";
-import { type Piece, type Stop, framesOf, kernelOfFrame, pieces, rangesOf, stopsOf } from "../spans";
+import { type Piece, type Stop, framesOf, kernelOfFrame, splitAtRanges, rangesOf, stopsOf } from "../spans";
 import { explainWords } from "../explaining";
 import type { Change, Cursor, Store, View } from "../store";
 import { InSight } from "../insight";
@@ -293,7 +293,7 @@ class CodePane {
     const text = source.text.replace(/\n+$/, "");
     const ranges = rangesOf(this.store.index.trace.frames, id, text);
     const lines = tokenizePython(text).map((tokens, i) => {
-      const parts = pieces(tokens, ranges.get(i + 1) ?? []);
+      const parts = splitAtRanges(tokens, ranges.get(i + 1) ?? []);
       return { words: "", nodes: this.store.index.nodesOfLine(id, i + 1), first: String(i + 1), parts };
     });
     return { key: `source ${id}`, title: source.name, language: "source", lines, text };

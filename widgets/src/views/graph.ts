@@ -2,7 +2,7 @@
 // step to
 // step.
 
-import { counted, isTensor, levelFor, levelOf } from "../dialect";
+import { countText, isTensor, findLevel, levelOf } from "../dialect";
 import { button, h, replaceChildren } from "../dom";
 import { count } from "../format";
 import type { Flow } from "../flow";
@@ -464,9 +464,9 @@ export class GraphView implements View {
   private writeTitle(stage: Stage | null, step: number, steps: number, isBefore: boolean): void {
     const lazy = stage === null;
     const { trace } = this.store.index;
-    const tensors = levelFor(trace, "tensors");
+    const tensors = findLevel(trace, "tensors");
     const root = isBefore ? stage?.before[0] : (stage?.after[0] ?? stage?.before[0]);
-    const program = root === undefined ? levelFor(trace, "program") : levelOf(trace, trace.nodes[root]);
+    const program = root === undefined ? findLevel(trace, "program") : levelOf(trace, trace.nodes[root]);
     if (this.family === "none") {
       replaceChildren(this.title, h("b", {}, "Graph"));
       return;
@@ -492,7 +492,7 @@ export class GraphView implements View {
     replaceChildren(
       this.title,
       h("b", {}, what),
-      h("span", { title: lazy ? counted(this.drawn.total, tensors) : where }, where),
+      h("span", { title: lazy ? countText(this.drawn.total, tensors) : where }, where),
       hasOther ? button(`→ ${other}`, `Show the graph of ${other}`, swap, "quiet swap") : null,
     );
   }

@@ -5,9 +5,9 @@ import { button, h, replaceChildren } from "../dom";
 import { meaning, nameMeaning, optMeaning } from "../explaining";
 import { bytes, duration, figures, grouped } from "../format";
 import type { KernelInfo } from "../model";
-import { throughput } from "../provenance";
+import { computeThroughput } from "../provenance";
 import { humanName } from "../kernels";
-import { hasReproducer, reproducer } from "../script";
+import { hasReproducer, writeReproducer } from "../script";
 import type { Change, Store, View } from "../store";
 import { type VerdictRow, kindTag, knownVerdicts, verdictOn, verdictsOf } from "../verdicts";
 import { kernelName, kernelNumber } from "./pipeline";
@@ -40,7 +40,8 @@ export class KernelsView implements View {
   private makeColumns(): Column[] {
     const { index } = this.store;
     const run = (kernel: KernelInfo): number => index.runOf(kernel.id)?.median_us ?? -1;
-    const speed = (kernel: KernelInfo): ReturnType<typeof throughput> => throughput(kernel, index.runOf(kernel.id));
+    const speed = (kernel: KernelInfo): ReturnType<typeof computeThroughput> =>
+      computeThroughput(kernel, index.runOf(kernel.id));
     const number = (key: string, title: string, value: Column["value"], cell: Column["cell"]): Column => {
       return { key, title, hint: meaning("column", title), numeric: true, value, cell };
     };
@@ -193,12 +194,12 @@ export class KernelsView implements View {
     const { index } = this.store;
     const owner = hasReproducer(index, id) ? id : first;
     if (owner === null || !hasReproducer(index, owner)) return [];
-    const save = async (): Promise<void> => saveFile(`kernel_${id}_${name}.py`, await reproducer(index, owner));
+    const save = async (): Promise<void> => saveFile(`kernel_${id}_${name}.py`, await writeReproducer(index, owner));
     const tell = (error: unknown): void => window.alert(`No script: ${error instanceof Error ? error.message : error}`);
     const what = "a script that compiles, runs and times this kernel with NumPy and llvmlite, or a C compiler";
     return [
       button("script", `Download ${what}`, () => void save().catch(tell), "script"),
-      copyButton(`Copy ${what}`, () => reproducer(index, owner)),
+      copyButton(`Copy ${what}`, () => writeReproducer(index, owner)),
     ];
   }
 

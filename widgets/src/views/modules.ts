@@ -4,7 +4,7 @@ import { chooseKernel } from "../choosing";
 import { button, h, replaceChildren } from "../dom";
 import { bytes, count, duration } from "../format";
 import { kernelClass, kernelTitle } from "../kernels";
-import { type Module, moduleTree } from "../modules";
+import { type Module, buildModuleTree } from "../modules";
 import type { Change, Store, View } from "../store";
 
 const OPEN_ROWS = 12; // rows; further levels are initially closed
@@ -23,7 +23,7 @@ export class ModulesView implements View {
   private focused = "";
 
   constructor(private readonly store: Store) {
-    this.root = moduleTree(store.index.trace);
+    this.root = buildModuleTree(store.index.trace);
     this.openFirst();
     this.draw();
   }

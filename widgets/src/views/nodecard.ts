@@ -1,12 +1,12 @@
 // The card of the selected node: its description, the scheduler's decision on it, and its origin.
 
 import { canShow } from "../available";
-import { isTensor, levelFor, regionText } from "../dialect";
+import { isTensor, findLevel, regionText } from "../dialect";
 import { button, h, replaceChildren } from "../dom";
 import { count, shapeText, truncate } from "../format";
 import { kernelTitle } from "../kernels";
 import { spanText } from "../spans";
-import { type Fate, comparisons, edgeBetween, fateText } from "../fusions";
+import { type Fate, makeComparisons, findEdgeBetween, fateText } from "../fusions";
 import type { ShownGraph } from "../replay";
 import type { Store } from "../store";
 import { nodeText } from "../tree";
@@ -70,7 +70,7 @@ export class NodeCard {
   private findEdge(selected: number[]): Fate | null {
     const { index } = this.store;
     if (selected.length !== 2 || selected.some((id) => !isTensor(index.trace, index.node(id)))) return null;
-    return edgeBetween(index, selected[0], selected[1]);
+    return findEdgeBetween(index, selected[0], selected[1]);
   }
 
   /**
@@ -109,7 +109,7 @@ export class NodeCard {
       ),
       button(
         "origin",
-        `Select the ${levelFor(index.trace, "tensors")?.plural ?? "nodes"} of its origin, and their Python (O)`,
+        `Select the ${findLevel(index.trace, "tensors")?.plural ?? "nodes"} of its origin, and their Python (O)`,
         () => showOrigin(this.store),
       ),
       canShow(this.store, "history")
@@ -130,7 +130,7 @@ export class NodeCard {
     if (fate !== null) {
       const [src, dst] = [fate.src, fate.dst].map((node) => truncate(nodeText(index.node(node)), 40));
       const [word, ...why] = fateText(index, fate).split("\n");
-      const numbers = fate.decision === undefined || why.length === 0 ? null : comparisons(fate.decision);
+      const numbers = fate.decision === undefined || why.length === 0 ? null : makeComparisons(fate.decision);
       replaceChildren(
         this.element,
         close,
@@ -175,7 +175,7 @@ export class NodeCard {
       region === "" ? null : row("in", region),
       later.length === 0 ? null : row("and later", ...later.map((src) => truncate(nodeText(index.node(src)), 60))),
       decision
-        ? row(decision.decision, decision.reason, ...(decision.compared.length > 0 ? [comparisons(decision)] : []))
+        ? row(decision.decision, decision.reason, ...(decision.compared.length > 0 ? [makeComparisons(decision)] : []))
         : null,
       kernel !== undefined ? row("kernel", kernelTitle(index.trace, kernel), ...verdictWord(this.store, kernel)) : null,
       frame && source

@@ -2,7 +2,7 @@
 
 import { h, replaceChildren } from "../dom";
 import { callName, count, truncate } from "../format";
-import { madeBy } from "../madeby";
+import { findMakers } from "../madeby";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
 import { countFirings } from "../walking";
@@ -102,7 +102,7 @@ export class RewriteHistoryView implements View {
   /** Returns the opts of the kernel that created the nodes; a click goes to the pass that applied them. */
   private listOpts(nodes: readonly number[]): Element[] {
     const { index, cursor } = this.store;
-    const opts = madeBy(index, nodes, cursor.kernel);
+    const opts = findMakers(index, nodes, cursor.kernel);
     if (opts.length === 0) return [];
     const stage = index.trace.stages.find((one) => one.opts.includes(opts[0].opt));
     const rows = opts.map(({ opt, place, count: all }) =>

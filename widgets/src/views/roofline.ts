@@ -85,13 +85,13 @@ export class RooflineView implements View {
     const word = (text: string, at: object): SVGElement => s("text", { ...at }, text);
     return [
       ...x
-        .ticks(width < 500 ? 5 : 10)
+        .listTicks(width < 500 ? 5 : 10)
         .flatMap((value) => [
           s("path", { class: "grid", d: `M${x.at(value)} ${TOP}V${bottom}` }),
           word(formatTick(value), { x: x.at(value), y: bottom + 14, "text-anchor": "middle" }),
         ]),
       ...y
-        .ticks(height < 260 ? 5 : 10)
+        .listTicks(height < 260 ? 5 : 10)
         .flatMap((value) => [
           s("path", { class: "grid", d: `M${LEFT} ${y.at(value)}H${width - RIGHT}` }),
           word(formatTick(value), { x: LEFT - 6, y: y.at(value) + 4, "text-anchor": "end" }),

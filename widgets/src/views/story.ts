@@ -2,7 +2,7 @@
 
 import { button, h, prefersReducedMotion, replaceChildren } from "../dom";
 import type { Change, Store, View } from "../store";
-import { type Chapter, type ChapterKey, chapters } from "../story";
+import { type Chapter, type ChapterKey, listChapters } from "../story";
 import type { MakePage, Page } from "../story/page";
 
 const MOTION_MS = 750; // duration of one step, at normal speed
@@ -30,7 +30,7 @@ export class StoryView implements View {
     private readonly turned: (key: string) => void,
     first: string | null = null,
   ) {
-    this.chapters = chapters(store.index);
+    this.chapters = listChapters(store.index);
     const start = this.chapters.findIndex(({ key }) => key === first);
     this.at = Math.max(0, start);
     this.element.append(this.nav, this.sentence, this.picture, this.foot);

@@ -6,7 +6,7 @@ import { meaning } from "../explaining";
 import { count, duration, figures, quartiles, samples, sumText } from "../format";
 import { kernelLabel } from "../kernels";
 import type { KernelInfo } from "../model";
-import { throughput } from "../provenance";
+import { computeThroughput } from "../provenance";
 import type { Change, Store, View } from "../store";
 import { verdictCard, verdictOn, verdictsOf } from "../verdicts";
 
@@ -54,7 +54,7 @@ export class TimingView implements View {
     const longest = Math.min(2 * slowest, Math.max(...timed.map(({ run }) => run.high_us)));
     const total = timed.reduce((sum, { run }) => sum + run.median_us, 0);
     const rows = timed.map(({ kernel, run }) => {
-      const { gflops, gbps } = throughput(kernel, run);
+      const { gflops, gbps } = computeThroughput(kernel, run);
       const at = (us: number): string => `${(Math.min(us, longest) / longest) * 100}%`;
       const isCut = run.high_us > longest;
       const times = samples(run);

@@ -4,7 +4,7 @@
 
 import type { Ask, Mismatch, ReturnSite, RuleAttempt, WhyNot } from "../asking";
 import { button, h, replaceChildren } from "../dom";
-import { comparisons, fateOf } from "../fusions";
+import { makeComparisons, fateOf } from "../fusions";
 import { count, paragraphs, truncate } from "../format";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
@@ -144,7 +144,7 @@ export class WhyView implements View {
           ? "The scheduler made no decision about it."
           : `${decision.decision}: ${decision.reason}.`,
       ),
-      decision === undefined ? null : comparisons(decision),
+      decision === undefined ? null : makeComparisons(decision),
       ...list(
         "Reads",
         [...new Set(node.src)].map((src) => row(src, id)),
