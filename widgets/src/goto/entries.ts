@@ -98,7 +98,7 @@ export function entriesOf(reach: Reach, explain: Explain): Entry[] {
     ...listOperations(reach, explain),
     ...listOpcodes(reach, explain),
     ...listListings(reach),
-    ...listChapters(reach),
+    ...listStoryPages(reach),
   ];
 }
 
@@ -157,7 +157,7 @@ function listActions({ root }: Reach): Entry[] {
   }));
 }
 
-function listChapters({ store, open }: Reach): Entry[] {
+function listStoryPages({ store, open }: Reach): Entry[] {
   const pages = listChapters(store.index);
   return pages.length < 2
     ? []
