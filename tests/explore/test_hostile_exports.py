@@ -182,7 +182,7 @@ def test_dot(foreign: Trace) -> None:
     data = json.loads(done.stdout, strict=False)
     names = [item["name"] for item in data["objects"]]
     assert all(re.fullmatch(r"n\d+|cluster_\d+", name) for name in names)
-    assert len([name for name in names if name.startswith("n")]) == len(graph._drawn_graph().nodes)
+    assert len([name for name in names if name.startswith("n")]) == len(graph._make_drawn_graph().nodes)
 
 
 def test_perfetto_and_chrome(foreign: Trace) -> None:

@@ -233,7 +233,7 @@ NEEDS_MODEL = (_has_set_conflicts,)  # rules that hold if instructions do not ex
 RULES = (
     BottleneckRule(
         "launch overhead",
-        "The kernel takes at most 3 times the launch overhead; 6 times, if its work takes less than half of that.",
+        "The kernel takes at most 3 times the launch overhead, or 6 times if its work takes less than half of it.",
         "Other code could not make such a kernel 1.5 times faster.",
         _is_launch_bound,
     ),
