@@ -27,6 +27,7 @@ from tinyexplore.frontends.torch.table import Call, NotTranslated, translation
 from tinyexplore.frontends.torch.values import DTYPES, StridedLayout, flat_tensor, is_plain, layout_of, torch_of
 from tinyexplore.jit import TinyJit
 from tinyexplore.jit.arguments import JitError
+from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor import Tensor
 from tinyexplore.trace import active_recorder, recording
 
@@ -209,6 +210,7 @@ class TorchProgram:
         self.placeholders = [node for node in graph.nodes if node.op == "placeholder"]
         (output,) = [node for node in graph.nodes if node.op == "output"]
         self.results = output.args[0] if isinstance(output.args[0], (tuple, list)) else (output.args[0],)
+        self.attributes = [node for node in graph.nodes if node.op == "get_attr"]
         functions = [node for node in graph.nodes if node.op == "call_function"]
         writes = [node for node in functions if getattr(getattr(node.target, "_schema", None), "is_mutable", False)]
         self.left: dict[Any, str] = {}
@@ -250,9 +252,8 @@ class TorchProgram:
 
     def __call__(self, *args: Any) -> list[Any]:
         values: dict[Any, Any] = dict(zip(self.placeholders, args))
-        for node in self.module.graph.nodes:
-            if node.op == "get_attr":
-                values[node] = operator.attrgetter(node.target)(self.module)
+        for node in self.attributes:
+            values[node] = operator.attrgetter(node.target)(self.module)
         for number, part in enumerate(self.parts):
             if part.by_aten:
                 for node in part.nodes:
@@ -384,14 +385,15 @@ class Captured:
         for number in moving:
             stays[number] = flats[number]
         self._step = TinyJit(step)
-        self._results: Sequence[Tensor] = ()
+        self._values: list[LazyBuffer] = []
         self._views: list[Any] = []
 
     def __call__(self, flats: Sequence[Tensor]) -> list[Any]:
         """Returns the results as PyTorch tensors. The next call writes into the same memory."""
         results = self._step(*[flats[number] for number in self.moving])
-        if len(results) != len(self._results) or any(a is not b for a, b in zip(results, self._results)):
-            self._results, self._views = results, [torch_of(tensor) for tensor in results]
+        values = [tensor.lazydata for tensor in results]  # a replay returns new Tensors of the same values
+        if len(values) != len(self._values) or any([a is not b for a, b in zip(values, self._values)]):
+            self._values, self._views = values, [torch_of(tensor) for tensor in results]
         return self._views
 
 
@@ -402,7 +404,7 @@ class PartRunner:
         self.program = program
         self.part = part
         self.wanted = outputs
-        self.vals = [node.meta["val"] for node in outputs]
+        self.forms = [ResultForm.of(node.meta["val"]) for node in outputs]
         part_nodes = set(part.nodes)
         self.inputs = [Input(next(user for user in node.users if user in part_nodes)) for node in part.inputs]
         self.storages = self._storages()
@@ -460,7 +462,7 @@ class PartRunner:
     def _run(self, layouts: list[Any], flats: list[Tensor], stays: list[bool]) -> list[Any]:
         if not self.program.replay or not flats:
             return [
-                _make_result(torch_of(output), val) for output, val in zip(self._compute(layouts, flats), self.vals)
+                _make_result(torch_of(output), form) for output, form in zip(self._compute(layouts, flats), self.forms)
             ]
         key = (
             *layouts,
@@ -475,10 +477,10 @@ class PartRunner:
         replayed = self.captured[key]
         if replayed is not None:
             try:
-                return [_make_result(view, val, copy=True) for view, val in zip(replayed(flats), self.vals)]
+                return [_make_result(view, form, copy=True) for view, form in zip(replayed(flats), self.forms)]
             except JitError:
                 self.captured[key] = None
-        return [_make_result(torch_of(output), val) for output, val in zip(self._compute(layouts, flats), self.vals)]
+        return [_make_result(torch_of(output), form) for output, form in zip(self._compute(layouts, flats), self.forms)]
 
     def _compute(self, layouts: Sequence[Any], flats: Sequence[Tensor]) -> list[Tensor]:
         remaining_flats = iter(flats)
@@ -531,14 +533,36 @@ def given_tensor(value: Any) -> tuple[Any, Tensor | None]:
     return layout, flat_tensor(plain, layout.count, layout.dtype, Device.DEFAULT)
 
 
-def _make_result(tensor: Any, val: Any, copy: bool = False) -> Any:
+@dataclass(frozen=True)
+class ResultForm:
+    """The layout that PyTorch expects of a result.
+
+    Attributes:
+        shape: the sizes of its axes.
+        strides: the steps of its axes in memory, in elements.
+        dtype: PyTorch's dtype of its elements.
+        nbytes: the size of its elements.
+    """
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: Any
+    nbytes: int
+
+    @staticmethod
+    def of(val: Any) -> ResultForm:
+        """Returns the form of a fake tensor."""
+        return ResultForm(tuple(val.shape), val.stride(), val.dtype, val.numel() * val.element_size())
+
+
+def _make_result(tensor: Any, form: ResultForm, copy: bool = False) -> Any:
     """Returns a result in memory, in the layout that PyTorch expects."""
-    shape, strides = tuple(val.shape), val.stride()
-    if not copy and tensor.stride() == strides:
+    is_in_form = tensor.stride() == form.strides
+    if is_in_form and not copy:
         return tensor
-    result = torch.empty_strided(shape, strides, dtype=val.dtype)
-    if tensor.stride() != strides or not tensor.is_contiguous():
+    result = torch.empty_strided(form.shape, form.strides, dtype=form.dtype)
+    if not is_in_form or not tensor.is_contiguous():
         return result.copy_(tensor)
     # `copy_` would wake PyTorch's threads, which then spin for milliseconds on the cores of the next call's kernels
-    ctypes.memmove(result.data_ptr(), tensor.data_ptr(), tensor.numel() * tensor.element_size())
+    ctypes.memmove(result.data_ptr(), tensor.data_ptr(), form.nbytes)
     return result

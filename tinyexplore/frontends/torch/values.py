@@ -75,6 +75,7 @@ def layout_of(tensor: Any) -> StridedLayout | None:
     return None if tensor.data_ptr() % dtype.itemsize else dense_layout(tuple(tensor.shape), tensor.stride(), dtype)
 
 
+@lru_cache(4096)
 def dense_layout(shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> StridedLayout | None:
     """Returns the layout of elements with these strides; None if it has gaps."""
     order = sorted(
