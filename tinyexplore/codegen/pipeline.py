@@ -11,6 +11,7 @@ from tinyexplore.codegen.rewrites.bools import BOOLS
 from tinyexplore.codegen.rewrites.division import DIVISIONS
 from tinyexplore.codegen.rewrites.dot_products import DOT_PRODUCTS, SIGNED_DOT_PRODUCTS
 from tinyexplore.codegen.rewrites.fp8 import FP8_AS_BYTES, FP8_CONVERSIONS
+from tinyexplore.codegen.rewrites.masked_addresses import MASKED_ADDRESSES
 from tinyexplore.codegen.rewrites.narrow_comparisons import NARROW_COMPARISONS
 from tinyexplore.codegen.rewrites.simplify import ALWAYS
 from tinyexplore.codegen.rewrites.small_floats import WIDEN_SMALL_FLOATS
@@ -84,6 +85,7 @@ PASSES: tuple[Pass, ...] = (
     # the cheapest instructions, and their order
     Rewrite("dot products", DOT_PRODUCTS, REGISTERS_SPEC, REGISTERS_SPEC),
     Rewrite("divisions", DIVISIONS, REGISTERS_SPEC, REGISTERS_SPEC),
+    Rewrite("masked addresses", MASKED_ADDRESSES, REGISTERS_SPEC, REGISTERS_SPEC),
     Rewrite("narrow comparisons", NARROW_COMPARISONS, REGISTERS_SPEC, REGISTERS_SPEC),
     Rewrite("simplify the rest", ALWAYS, REGISTERS_SPEC, REGISTERS_SPEC),
     GraphPass("prefetch", prefetch_ahead, REGISTERS_SPEC, REGISTERS_SPEC),

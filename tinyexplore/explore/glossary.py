@@ -509,6 +509,7 @@ TERMS: tuple[Term, ...] = (
     Term("pass", "branches", "Moves rare, expensive code to a cold path that runs only if some lane needs it."),
     Term("pass", "dot products", "Uses the machine's dot instructions."),
     Term("pass", "divisions", "Replaces divisions by constants with multiplications and shifts."),
+    Term("pass", "masked addresses", "Vector loads whose mask selects no lane read the start of their buffer."),
     Term("pass", "narrow comparisons", "Compares in as few bits as the values need."),
     Term("pass", "simplify the rest", "Algebraic simplification of the remaining graph."),
     Term("pass", "prefetch", "Inserts software prefetches before loads."),

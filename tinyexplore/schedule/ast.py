@@ -217,10 +217,11 @@ class AstBuilder:
         return UOp(node.op, node.dtype, tuple(src))
 
     def pad_value(self, node: LazyBuffer, use: Use, value: UOp) -> UOp:
-        """Returns `value` inside the bounds and zero outside. A load with exactly this mask already gives zero."""
+        """Returns `value` inside the bounds and zero outside. A load with exactly this mask already gives zero bits."""
         _, conditions = source_index(node, use.idxs)
         condition = conjunction(conditions)
-        if condition is None or (value.op is Ops.LOAD and value.src[0].src[2:] == (condition,)):
+        load = value.src[0] if value.op is Ops.BITCAST else value
+        if condition is None or (load.op is Ops.LOAD and load.src[0].src[2:] == (condition,)):
             return value
         return condition.where(value, UOp.const(node.dtype, 0))
 

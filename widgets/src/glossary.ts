@@ -289,6 +289,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "branches": "Moves rare, expensive code to a cold path that runs only if some lane needs it.",
       "dot products": "Uses the machine's dot instructions.",
       "divisions": "Replaces divisions by constants with multiplications and shifts.",
+      "masked addresses": "Vector loads whose mask selects no lane read the start of their buffer.",
       "narrow comparisons": "Compares in as few bits as the values need.",
       "simplify the rest": "Algebraic simplification of the remaining graph.",
       "prefetch": "Inserts software prefetches before loads.",

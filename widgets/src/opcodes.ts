@@ -88,7 +88,7 @@ const PTX: [RegExp, string][] = [
 
 const AMDGCN: [RegExp, string][] = [
   [/^s_waitcnt/, "waits for outstanding memory accesses"],
-  [/^s_delay_alu/, "tells the hardware how far back the needed result was started"],
+  [/^s_delay_alu/, "states how far back the needed result was started"],
   [/^s_barrier/, "waits until every wave of the group arrives"],
   [/^s_load/, "reads values that are the same for the whole wave, such as arguments of the kernel"],
   [/^s_endpgm/, "ends the wave"],
