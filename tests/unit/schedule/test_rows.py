@@ -1,4 +1,4 @@
-"""What a row of a kernel reads again, counted down to memory."""
+"""Counts of the bytes that each row of a kernel reads again, from each cache and from memory."""
 
 from __future__ import annotations
 
