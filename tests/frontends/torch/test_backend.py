@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn import functional
 
 from tinyexplore import GlobalCounters
-from tinyexplore.frontends.torch import supported_operations, tinyexplore
+from tinyexplore.frontends.torch import program, supported_operations, tinyexplore
 from tinyexplore.frontends.torch.program import LeftToAten, Part, TorchProgram, divide_graph
 
 
@@ -64,6 +64,15 @@ def test_replays_follow_their_arguments_and_do_not_overwrite_results() -> None:
         results.append((found[1], x + 1))
     for found, expected in results:
         assert_close(found, expected)
+
+
+def test_a_replay_reads_its_results_through_views_that_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    step = compiled(lambda x: (x + 1, x.sum(0)))
+    for number in range(3):
+        step(torch.full((3, 4), float(number)))
+    monkeypatch.setattr(program, "torch_of", lambda tensor: pytest.fail("a result was exported again"))
+    first, second = step(torch.full((3, 4), 1.0)), step(torch.full((3, 4), 2.0))
+    assert [float(one.sum()) for one in (*first, *second)] == [24, 12, 36, 24]
 
 
 def test_parameters_are_read_where_they_are() -> None:
