@@ -94,7 +94,7 @@ def test_selection_goes_both_ways_and_keys_stay_inside(browser: Any, lab: str) -
     tab.focus(".tinyexplore")
     tab.keyboard.press("b")  # in a notebook: a new cell below
     assert tab.evaluate(cells) == before
-    assert "firing" in tab.inner_text(".tinyexplore .history")
+    assert "Origin" in tab.inner_text(".tinyexplore .history")
     tab.click(".jp-Cell >> nth=1")
     tab.keyboard.press("Shift+Enter")
     tab.wait_for_selector("text=/selected \\[\\d+/", timeout=milliseconds(20))
