@@ -114,10 +114,10 @@ def scatter_add_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 def scatter_extremum_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = the largest (or least) of x and all v at a position: g is shared equally by all that equal y"""
     (x, v), (_, axis, index) = step.sources, step.arg
-    wide = accumulation_dtype(g.dtype)
-    is_x = x.alu(Ops.CMPEQ, step.result).cast(wide)
-    is_v = v.alu(Ops.CMPEQ, take_elements(step.result, axis, index)).cast(wide)
-    share = g.cast(wide).alu(Ops.FDIV, is_x.scatter(Ops.ADD, axis, index, is_v)).contiguous()
+    wide_dtype = accumulation_dtype(g.dtype)
+    is_x = x.alu(Ops.CMPEQ, step.result).cast(wide_dtype)
+    is_v = v.alu(Ops.CMPEQ, take_elements(step.result, axis, index)).cast(wide_dtype)
+    share = g.cast(wide_dtype).alu(Ops.FDIV, is_x.scatter(Ops.ADD, axis, index, is_v)).contiguous()
     dv = is_v.alu(Ops.MUL, take_elements(share, axis, index))
     return (is_x.alu(Ops.MUL, share).cast(g.dtype), dv.cast(g.dtype))
 

@@ -351,9 +351,9 @@ def reduce_sum_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 def reduce_extremum_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = max x (or min): g is shared equally by all elements that equal y, counted in float32 at least"""
     (x,) = step.sources
-    wide = least_upper_dtype(g.dtype, dtypes.float32)
-    holds = x.alu(Ops.CMPEQ, step.result.expand(x.shape)).cast(wide)
-    share = g.cast(wide).alu(Ops.FDIV, holds.reduce(Ops.ADD, step.arg))
+    wide_dtype = least_upper_dtype(g.dtype, dtypes.float32)
+    holds = x.alu(Ops.CMPEQ, step.result.expand(x.shape)).cast(wide_dtype)
+    share = g.cast(wide_dtype).alu(Ops.FDIV, holds.reduce(Ops.ADD, step.arg))
     return (holds.alu(Ops.MUL, share.expand(x.shape)).cast(g.dtype),)
 
 

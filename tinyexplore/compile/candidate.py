@@ -340,11 +340,11 @@ def in_turns(
     return times
 
 
-def sample_undisturbed(run: Callable[[], object], calls: int, enough: float) -> float:
-    """Returns a sample. Repeats a disturbed sample that took longer than `enough` a few times."""
+def sample_undisturbed(run: Callable[[], object], calls: int, enough_s: float) -> float:
+    """Returns a sample. Repeats a disturbed sample that took longer than `enough_s` a few times."""
     fastest, was_quiet = sample(run, calls)
     for _ in range(3):
-        if was_quiet or fastest <= enough:
+        if was_quiet or fastest <= enough_s:
             break
         seconds, was_quiet = sample(run, calls)
         fastest = min(fastest, seconds)
@@ -394,8 +394,8 @@ def sample_elements(buffer: Buffer) -> Any:
     import numpy
 
     if buffer.dtype is dtypes.bfloat16:
-        wide = numpy.frombuffer(buffer.memoryview(), "uint16").astype("uint32") << 16
-        elements = wide.view("float32")
+        float_bits = numpy.frombuffer(buffer.memoryview(), "uint16").astype("uint32") << 16
+        elements = float_bits.view("float32")
     elif buffer.dtype in dtypes.fp8s:
         elements = numpy.frombuffer(buffer.memoryview(), "uint8").astype("int16")  # the distance of neighbors may be 1
     else:

@@ -112,15 +112,15 @@ def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 
         floor = search.seconds(beam[0])
         if math.isinf(floor):
             break  # no kernel runs
-        fresh = {
+        new_kernels = {
             neighbor.ast: neighbor
             for kernel in beam
             for neighbor in neighbors(kernel)
             if neighbor.ast not in search.known
         }
-        if not fresh:
+        if not new_kernels:
             break
-        candidates = list(fresh.values())
+        candidates = list(new_kernels.values())
         random.shuffle(candidates)
         candidates = candidates[: PER_ROUND * width]
         search.time(candidates)

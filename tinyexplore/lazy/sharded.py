@@ -284,9 +284,9 @@ class ShardedBuffer(LazyBuffer):
         """Gathers on each device from its part (zeros elsewhere) and adds the results, or copies the table."""
         if sum(part.base.size for part in self.parts) <= indices.size * len(self.parts):
             return self.whole()._gather_part_by_part(indices)
-        wide = indices if indices.dtype is dtypes.int32 else indices.cast(dtypes.int64)
+        wide_indices = indices if indices.dtype is dtypes.int32 else indices.cast(dtypes.int64)
         parts = []
-        for part, index, (start, _) in zip(self.parts, cast(ShardedBuffer, wide).whole().parts, self.bounds):
+        for part, index, (start, _) in zip(self.parts, cast(ShardedBuffer, wide_indices).whole().parts, self.bounds):
             negative_start = LazyBuffer.const(-start, index.dtype, index.device, index.shape)
             parts.append(as_bits(part.gather(index.alu(Ops.ADD, negative_start))))
         return ShardedBuffer([bits.bitcast(self.dtype) for bits in all_reduce(Ops.ADD, parts)], None)
@@ -305,9 +305,9 @@ class ShardedBuffer(LazyBuffer):
         self, op: Ops | None, axis: int, indices: ShardedBuffer, updates: ShardedBuffer
     ) -> ShardedBuffer:
         if self.axis == axis:
-            wide = indices if indices.dtype is dtypes.int32 else indices.cast(dtypes.int64)
+            wide_indices = indices if indices.dtype is dtypes.int32 else indices.cast(dtypes.int64)
             scattered = []
-            rows = zip(self.parts, cast(ShardedBuffer, wide).whole().parts, updates.whole().parts, self.bounds)
+            rows = zip(self.parts, cast(ShardedBuffer, wide_indices).whole().parts, updates.whole().parts, self.bounds)
             for part, named, part_values, (start, _) in rows:
                 negative_start = LazyBuffer.const(-start, named.dtype, named.device, named.shape)
                 scattered.append(part.scatter(op, axis, named.alu(Ops.ADD, negative_start), part_values))

@@ -61,13 +61,13 @@ class BatchNorm:
     def __call__(self, x: Tensor) -> Tensor:
         _need_channels(x, self.sz, "BatchNorm")
         mean, var = self.running_mean, self.running_var
-        operands, wide = [x, self.weight, self.bias], _widen(x)
+        operands, wide_x = [x, self.weight, self.bias], _widen(x)
         if Tensor.training or mean is None or var is None:
-            mean, var = self._compute_batch_statistics(wide)
+            mean, var = self._compute_batch_statistics(wide_x)
         else:
             operands.append(mean)
         target = least_upper_float(least_upper_dtype(*[operand.dtype for operand in operands if operand is not None]))
-        normal = wide.batchnorm(self.weight, self.bias, mean, (_widen(var) + self.eps).rsqrt())
+        normal = wide_x.batchnorm(self.weight, self.bias, mean, (_widen(var) + self.eps).rsqrt())
         return normal.cast(target)
 
     def _compute_batch_statistics(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -170,8 +170,8 @@ class RMSNorm:
         need_tensor(x, "RMSNorm: x")
         if x.shape[-1:] != (self.dim,):
             raise ShapeError(f"RMSNorm over {self.dim} of a tensor of shape {x.shape}: the last axis must be equal")
-        wide = _widen(x)
-        normal = wide * (wide.square().mean(-1, keepdim=True) + self.eps).rsqrt()
+        wide_x = _widen(x)
+        normal = wide_x * (wide_x.square().mean(-1, keepdim=True) + self.eps).rsqrt()
         if self.weight is None:
             return normal.cast(least_upper_float(x.dtype))
         return _apply_affine(normal, x, self.weight)

@@ -133,19 +133,19 @@ def ptx_lines(spec: ProgramSpec, text: str) -> tuple[SourceLine, ...]:
     head = program_head(spec.uops)
     assembly: list[SourceLine] = []
     line: int | None = None
-    for long in text.splitlines():
-        location = _LOC.match(long)
+    for full_line in text.splitlines():
+        location = _LOC.match(full_line)
         if location is not None:
             line = int(location[1])
             continue
-        plain = long.split("//", 1)[0].rstrip()
-        if not plain or plain.lstrip().startswith((".file", ".section", "$L__tmp", "$L__func")):
+        line_text = full_line.split("//", 1)[0].rstrip()
+        if not line_text or line_text.lstrip().startswith((".file", ".section", "$L__tmp", "$L__func")):
             continue
-        if ".entry" in plain:
-            assembly.append(SourceLine(plain, head))
-        elif plain.startswith("\t") and line is not None:
-            mnemonic, _, operands = plain.strip().partition(" \t" if " \t" in plain else "\t")
+        if ".entry" in line_text:
+            assembly.append(SourceLine(line_text, head))
+        elif line_text.startswith("\t") and line is not None:
+            mnemonic, _, operands = line_text.strip().partition(" \t" if " \t" in line_text else "\t")
             assembly.append(SourceLine(f"    {mnemonic:<16} {operands}".rstrip(), find(line) if line else ()))
         else:
-            assembly.append(SourceLine(plain.expandtabs(4), ()))
+            assembly.append(SourceLine(line_text.expandtabs(4), ()))
     return tuple(assembly)

@@ -207,9 +207,9 @@ class _MirroredMemory:
         view = self.host_memory.view()
         if self.factor == 1:
             return view
-        wide = bytearray(len(view) * self.factor)
-        wide[:: self.factor] = view
-        return wide
+        words = bytearray(len(view) * self.factor)
+        words[:: self.factor] = view
+        return words
 
     def store_content(self, data: memoryview) -> None:
         """Stores the content copied from the device."""

@@ -65,9 +65,9 @@ class Concatenation:
         period = min([size for size in _find_divisors(len(keys)) if keys == keys[:size] * (len(keys) // size)])
         if period == len(self.parts):
             return None
-        different = self.parts[::run][:period]
-        outer_sizes, size, inner_sizes = self._split_sizes_at_axis(different[0])
-        joined = self._join_parts(different).reshape((*outer_sizes, 1, period, 1, size, *inner_sizes))
+        different_parts = self.parts[::run][:period]
+        outer_sizes, size, inner_sizes = self._split_sizes_at_axis(different_parts[0])
+        joined = self._join_parts(different_parts).reshape((*outer_sizes, 1, period, 1, size, *inner_sizes))
         repetition = joined.expand((*outer_sizes, len(keys) // period, period, run, size, *inner_sizes))
         return repetition.reshape((*outer_sizes, len(self.parts) * size, *inner_sizes))
 

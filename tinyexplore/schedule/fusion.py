@@ -449,10 +449,10 @@ class Fusion:
             return ()
         sizes = [product.shape[axis] for axis in node.arg[1] if product.shape[axis] != 1]
         factors = tuple(source.base for source in product.src)
-        small = {factor.src[0].dtype for factor in factors if factor.op is Ops.CAST and factor.buffer is None}
-        if len(sizes) != 1 or len(small) != 1 or any(factor.op is not Ops.CAST for factor in factors):
+        small_dtypes = {factor.src[0].dtype for factor in factors if factor.op is Ops.CAST and factor.buffer is None}
+        if len(sizes) != 1 or len(small_dtypes) != 1 or any(factor.op is not Ops.CAST for factor in factors):
             return ()
-        if not self.has_dot_of(node, small.pop(), sizes[0]):
+        if not self.has_dot_of(node, small_dtypes.pop(), sizes[0]):
             return ()
         return factors if self.is_product(node, product.size) else ()
 
@@ -511,9 +511,11 @@ class Fusion:
             use.row_buffer = row_buffer
         size = row_bytes(node, row)
         reads_per_row = sum(steps_between(row, use) for use in uses)
-        long = f"{size} B" if size < 1024 else f"{size / 1024:.3g} KiB"
+        size_text = f"{size} B" if size < 1024 else f"{size / 1024:.3g} KiB"
         self.record_decision(
-            node, "keep", f"read {_times(reads_per_row)} by the loops of one kernel: a row of {long} stays in the cache"
+            node,
+            "keep",
+            f"read {_times(reads_per_row)} by the loops of one kernel: a row of {size_text} stays in the cache",
         )
         self.visit_sources(node, filled)
 
@@ -691,12 +693,12 @@ def reason_against_fusing(node: LazyBuffer) -> str:
 
 def expanded_bounds(node: LazyBuffer) -> set[int]:
     """Returns how many neighbors in an EXPAND equal one source element, as a set; empty if 1."""
-    alike: sint = 1
+    equal_count: sint = 1
     for size, source_size in zip(reversed(node.shape), reversed(node.src[0].shape)):
         if source_size != 1:
             break
-        alike = alike * size
-    return {alike} if isinstance(alike, int) and alike > 1 else set()
+        equal_count = equal_count * size
+    return {equal_count} if isinstance(equal_count, int) and equal_count > 1 else set()
 
 
 def has_other_axes(node: LazyBuffer) -> bool:

@@ -285,12 +285,12 @@ def _alu(op: Ops, a: LazyBuffer, b: LazyBuffer) -> LazyBuffer:
 
 def _multiply_by_count(value: LazyBuffer, count: sint) -> LazyBuffer:
     """Returns `value` times `count`, computed in float32 if a narrower float may not represent the count."""
-    wide = dtypes.float32 if dtypes.is_float(value.dtype) and value.dtype.itemsize < 4 else value.dtype
-    number = dtypes.as_const(count, wide) if isinstance(count, int) and dtypes.is_float(wide) else count
+    wide_dtype = dtypes.float32 if dtypes.is_float(value.dtype) and value.dtype.itemsize < 4 else value.dtype
+    number = dtypes.as_const(count, wide_dtype) if isinstance(count, int) and dtypes.is_float(wide_dtype) else count
     if isinstance(number, int):
-        number = wrap(number, wide)
-    factor = LazyBuffer.const(number, wide, value.device, value.shape)
-    return value.cast(wide).alu(Ops.MUL, factor).cast(value.dtype)
+        number = wrap(number, wide_dtype)
+    factor = LazyBuffer.const(number, wide_dtype, value.device, value.shape)
+    return value.cast(wide_dtype).alu(Ops.MUL, factor).cast(value.dtype)
 
 
 def slice_independent(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) -> LazyBuffer:

@@ -104,18 +104,20 @@ def _split(node: LazyBuffer, source: LazyBuffer, target: Target) -> tuple[LazyBu
         return None
     if result_count < FEW_RESULTS:
         split = _reduce_in_two_steps(source, op, where, node.shape, _choose_axis(source, where), target)
-        why = f"{result_count} result{'s' if result_count > 1 else ''} of {source.size} elements would leave cores idle"
+        explanation = (
+            f"{result_count} result{'s' if result_count > 1 else ''} of {source.size} elements would leave cores idle"
+        )
     else:
         sums_rows = where == tuple(range(len(where)))
         is_short = result_count * node.dtype.itemsize <= SHORT_ROW_BYTES
         if not sums_rows or source.size < MUCH_IN_SHORT_ROWS or not is_short:
             return None
         split = _reduce_in_two_steps(source, op, where, node.shape, 0, target)
-        why = f"its rows of {result_count} are short, and cores share rows rather than columns"
+        explanation = f"its rows of {result_count} are short, and cores share rows rather than columns"
     if split is None:
         return None
     result, part_count = split
-    return result, f"{part_count} partial results in memory first: {why}"
+    return result, f"{part_count} partial results in memory first: {explanation}"
 
 
 def _record_split(node: LazyBuffer, result: LazyBuffer, source: LazyBuffer, reason: str) -> None:

@@ -28,12 +28,12 @@ def with_shared_programs(items: Sequence[ScheduleItem]) -> list[ScheduleItem]:
     Example: the steps of a recurrent network. Lowering and compiling each step separately would take most of the first
     run.
     """
-    alike: dict[Any, list[int]] = {}
+    similar_items: dict[Any, list[int]] = {}
     for number, item in enumerate(items):
         if item.ast is not None:
-            alike.setdefault(_make_resemblance_key(item), []).append(number)
+            similar_items.setdefault(_make_resemblance_key(item), []).append(number)
     result = list(items)
-    for numbers in alike.values():
+    for numbers in similar_items.values():
         if len(numbers) < 2:
             continue
         equal: dict[UOp, list[tuple[int, IndexTerms, Starts]]] = {}

@@ -637,12 +637,12 @@ def _split_words(bits: LazyBuffer, itemsize: int) -> LazyBuffer:
 def _join_words(bits: LazyBuffer, itemsize: int) -> LazyBuffer:
     """Joins several words to one word of `itemsize` bytes; the first one is lowest."""
     words_per_word = itemsize // bits.dtype.itemsize
-    wide = unsigned_of(itemsize)
+    wide_dtype = unsigned_of(itemsize)
     shape = (*bits.shape[:-1], bits.shape[-1] // words_per_word, words_per_word)
-    step = LazyBuffer.const(bits.dtype.bits, wide, bits.device, (words_per_word,))
-    shifts = LazyBuffer.iota(words_per_word, wide, bits.device).alu(Ops.MUL, step)
+    step = LazyBuffer.const(bits.dtype.bits, wide_dtype, bits.device, (words_per_word,))
+    shifts = LazyBuffer.iota(words_per_word, wide_dtype, bits.device).alu(Ops.MUL, step)
     shifts = shifts.reshape((*(1,) * (len(shape) - 1), words_per_word)).expand(shape)
-    shifted = bits.cast(wide).reshape(shape).alu(Ops.SHL, shifts)
+    shifted = bits.cast(wide_dtype).reshape(shape).alu(Ops.SHL, shifts)
     return shifted.reduce(Ops.ADD, (len(shape) - 1,)).reshape(shape[:-1])
 
 

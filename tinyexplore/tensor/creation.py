@@ -213,14 +213,14 @@ class Creation(Ordering):
         for limit in (start, stop) if not isinstance(steps, UOp) and steps else ():
             if not isinstance(limit, UOp):
                 check_value(limit, target)
-        wide = _range_float(target, start, stop)
+        wide_dtype = _range_float(target, start, stop)
         requires_grad = kwargs.pop("requires_grad", None)
         counter = cls.arange(steps, **kwargs)
         last: Any = steps - 1 if isinstance(steps, UOp) else max(steps - 1, 1)
-        step = (stop - start) / (counter._const(last.maximum(1)).cast(wide) if isinstance(steps, UOp) else last)
-        rising = counter.cast(wide) * step + start
+        step = (stop - start) / (counter._const(last.maximum(1)).cast(wide_dtype) if isinstance(steps, UOp) else last)
+        rising = counter.cast(wide_dtype) * step + start
         # so that the last number is exactly `stop`
-        falling = (counter._const(last) - counter).cast(wide) * -step + stop
+        falling = (counter._const(last) - counter).cast(wide_dtype) * -step + stop
         halfway = last.maximum(1) if isinstance(steps, UOp) else last
         values = (counter < (halfway + 1) // 2).where(rising, falling)
         return cls._mark_as_data(values.cast(target), requires_grad)

@@ -82,14 +82,14 @@ def _from_list(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
         level = level[0] if level else None
     values: list[Any] = []
     _flatten_into(values, data, tuple(shape), ())
-    odd = next((value for value in values if not isinstance(value, (bool, int, float))), None)
-    if odd is not None:
-        if hasattr(odd, "__array_interface__"):
+    invalid_value = next((value for value in values if not isinstance(value, (bool, int, float))), None)
+    if invalid_value is not None:
+        if hasattr(invalid_value, "__array_interface__"):
             import numpy
 
             return _from_array(numpy.asarray(data), dtype, device)
-        advice = "join tensors with Tensor.stack()" if hasattr(odd, "lazydata") else "need bool, int or float"
-        raise TypeError(f"a list for a Tensor holds {type(odd).__name__} {odd!r}: {advice}")
+        advice = "join tensors with Tensor.stack()" if hasattr(invalid_value, "lazydata") else "need bool, int or float"
+        raise TypeError(f"a list for a Tensor holds {type(invalid_value).__name__} {invalid_value!r}: {advice}")
     target = dtypes.from_py(values) if dtype is None else dtype
     return LazyBuffer.from_buffer(
         Buffer(device, len(values), target).copyin(pack_numbers(values, target)), tuple(shape)
@@ -227,8 +227,8 @@ def array_of(buffer: Buffer, shape: Shape) -> numpy.ndarray:
         return numpy.empty(shape, dtype=numpy.float32 if dtype.fmt is None else dtype.name)
     raw = buffer.memoryview()
     if dtype is dtypes.bfloat16:
-        wide = numpy.frombuffer(raw, dtype=numpy.uint16).astype(numpy.uint32) << 16
-        return wide.view(numpy.float32).reshape(shape)
+        float_bits = numpy.frombuffer(raw, dtype=numpy.uint16).astype(numpy.uint32) << 16
+        return float_bits.view(numpy.float32).reshape(shape)
     if dtype in dtypes.fp8s:
         table = numpy.array([from_bits(bits, dtype) for bits in range(256)], dtype=numpy.float32)
         return table[numpy.frombuffer(raw, dtype=numpy.uint8)].reshape(shape)

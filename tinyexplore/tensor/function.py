@@ -49,11 +49,11 @@ class Function:
 
         def function_gradient(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
             """Calls the user's `backward`."""
-            doing = context
+            function = context
             if not isinstance(g, LazyBuffer):  # the gradient will be differentiated again
-                doing = cls(device, *step.inputs)
-                doing.forward(*step.sources, **kwargs)
-            gradient = doing.backward(g)
+                function = cls(device, *step.inputs)
+                function.forward(*step.sources, **kwargs)
+            gradient = function.backward(g)
             gradients = gradient if isinstance(gradient, tuple) else (gradient,)
             if len(gradients) != len(step.sources):
                 raise ValueError(

@@ -144,8 +144,8 @@ class Functions(Operators):
         x = taped._detach_value()
         size = x.abs()
         is_huge = size > SQUARE_FITS  # here x² + 1 rounds to x², and x² might overflow
-        usual = is_huge.where(1.0, size)
-        result = (usual + usual * usual / (1.0 + (usual * usual + 1.0).sqrt()))._log1p()
+        safe_size = is_huge.where(1.0, size)
+        result = (safe_size + safe_size * safe_size / (1.0 + (safe_size * safe_size + 1.0).sqrt()))._log1p()
         result = is_huge.where(size.log() + math.log(2), result)
         return taped._with_rule(x._lend_sign(result), asinh_gradient)
 
@@ -156,8 +156,8 @@ class Functions(Operators):
         x = taped._detach_value()
         x = (x < 1.0).where(math.nan, x)  # at x = -10⁴, x + √(x² - 1) would round to 0
         is_huge = x.abs() > SQUARE_FITS
-        usual = is_huge.where(2.0, x)
-        result = (usual + ((usual - 1.0) * (usual + 1.0)).sqrt()).log()
+        safe_x = is_huge.where(2.0, x)
+        result = (safe_x + ((safe_x - 1.0) * (safe_x + 1.0)).sqrt()).log()
         return taped._with_rule(is_huge.where(x.log() + math.log(2), result), acosh_gradient)
 
     @rounded_once

@@ -302,8 +302,8 @@ class Indexing(Reduction):
             self.lazydata = laid_out_as(indices.where(value, self).lazydata, self.lazydata)
             return
         items = self._expand_items(indices)
-        plain = [slice(None) if _is_advanced(item) else item for item in items]
-        StaleViews.warn_of(self, self._apply_basic_items(plain).lazydata, v, value)
+        basic_items = [slice(None) if _is_advanced(item) else item for item in items]
+        StaleViews.warn_of(self, self._apply_basic_items(basic_items).lazydata, v, value)
         if any(_is_advanced(item) for item in items):
             self._write_positions(items, value)
         else:

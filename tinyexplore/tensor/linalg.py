@@ -88,13 +88,17 @@ class LinearAlgebra(Creation, Products):
         taped, scale = self._scale_matrices("svd")
         dtype, x = self._to_float().dtype, taped.detach()
         count = x.shape[-1]
-        even = count + count % 2
-        w = x.pad([(0, 0)] * (x.ndim - 1) + [(0, even - count)])
-        v = type(self).eye(even, dtype=x.dtype, device=x.device)._broadcast_to((*x.shape[:-2], even, even))
+        even_count = count + count % 2
+        w = x.pad([(0, 0)] * (x.ndim - 1) + [(0, even_count - count)])
+        v = (
+            type(self)
+            .eye(even_count, dtype=x.dtype, device=x.device)
+            ._broadcast_to((*x.shape[:-2], even_count, even_count))
+        )
         joined = w.cat(v, dim=-2)  # the columns of V undergo the same operations as those of W
-        for _ in range(SWEEPS[x.dtype] * (even - 1) if even > 2 else 2):
+        for _ in range(SWEEPS[x.dtype] * (even_count - 1) if even_count > 2 else 2):
             joined = _advance_round(_rotate_pairs(joined, x.shape[-2])).contiguous()
-        w, v = joined.split([x.shape[-2], even], joined.ndim - 2)
+        w, v = joined.split([x.shape[-2], even_count], joined.ndim - 2)
         lengths = w.square().sum(-2).sqrt()
         order = lengths.argsort(-1, descending=True)[..., :count]
         s = lengths.gather(-1, order)

@@ -124,8 +124,8 @@ class Loss(Creation):
         is_label = Y.unsqueeze(-1) == logs._positions_along(logs.ndim - 1, position_dtype(Y.dtype))
         label_logs = (is_label & counts.unsqueeze(-1)).where(logs, 0.0).sum(-1)
         if label_smoothing:
-            even = counts.where(logs.sum(-1), 0.0) * (1.0 / classes)
-            label_logs = label_logs * (1 - label_smoothing) + even * label_smoothing
+            even_loss = counts.where(logs.sum(-1), 0.0) * (1.0 / classes)
+            label_logs = label_logs * (1 - label_smoothing) + even_loss * label_smoothing
         if reduction == "mean":
             return label_logs.sum().neg() / counts.sum()
         return label_logs.neg()._average_loss(reduction)

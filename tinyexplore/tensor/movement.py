@@ -348,12 +348,12 @@ class Movement(Operators):
                 f"at most {max(most_added, 0)} on a side"
             )
         if mode == "replicate":
-            wide = [self.shape[:axis] + (amount,) + self.shape[axis + 1 :] for amount in (before, after)]
+            edge_shapes = [self.shape[:axis] + (amount,) + self.shape[axis + 1 :] for amount in (before, after)]
             first_edge, last_edge = self._cut(axis, 0, min(1, size)), self._cut(axis, max(size - 1, 0), size)
             parts = [
-                first_edge._broadcast_to(wide[0]) if before else first_edge._cut(axis, 0, 0),
+                first_edge._broadcast_to(edge_shapes[0]) if before else first_edge._cut(axis, 0, 0),
                 self,
-                last_edge._broadcast_to(wide[1]) if after else last_edge._cut(axis, 0, 0),
+                last_edge._broadcast_to(edge_shapes[1]) if after else last_edge._cut(axis, 0, 0),
             ]
         elif mode == "reflect":
             first_edge = self._cut(axis, 1, before + 1).flip(axis)

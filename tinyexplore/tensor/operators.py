@@ -143,8 +143,8 @@ class Operators(Signs, Assignment):
         """
         if y.dtype is dtypes.float64:
             return y.eq(0).where(self / y, ((self - remainder) / y).round())
-        wide = dtypes.float64 if y.dtype is dtypes.float32 else dtypes.float32
-        return (self.cast(wide) / y.cast(wide)).trunc().cast(y.dtype)
+        wide_dtype = dtypes.float64 if y.dtype is dtypes.float32 else dtypes.float32
+        return (self.cast(wide_dtype) / y.cast(wide_dtype)).trunc().cast(y.dtype)
 
     def _number_operands(self, x: Any, operation: str, reverse: bool) -> tuple[Self, Self]:
         a, b = self._match_operands(x, operation, reverse)
@@ -181,9 +181,9 @@ class Operators(Signs, Assignment):
         if type(x) in (int, float) and not dtypes.is_float(self.dtype) and (reverse or x < 0):
             return self._to_float().pow(x, reverse)
         if not reverse and (type(x) is int or type(x) is float):
-            small = self._raise_to_constant(x)
-            if small is not None:
-                return small
+            small_power = self._raise_to_constant(x)
+            if small_power is not None:
+                return small_power
         a, b = self._number_operands(x, "pow", reverse)
         if dtypes.is_float(a.dtype):
             return a._alu(Ops.POW, b)

@@ -69,22 +69,22 @@ class Processing(Convolvable, Loss):
         axis_count = weight.ndim - 2
         self._check_convolution(weight, groups)
         result_dtype = least_upper_dtype(self.dtype, weight.dtype)
-        wide = sum_dtype(result_dtype) if acc_dtype is None else to_dtype(acc_dtype)
+        wide_dtype = sum_dtype(result_dtype) if acc_dtype is None else to_dtype(acc_dtype)
         kernel = weight.shape[2:]
         steps, gaps = per_axis(stride, axis_count, "stride"), per_axis(dilation, axis_count, "dilation")
         if isinstance(padding, str):
             pairs = named_padding(padding, kernel, steps, gaps)
         else:
             pairs = padding_pairs(padding, axis_count)
-        padded = self.cast(wide)._pad_for_windows(pairs, groups)
+        padded = self.cast(wide_dtype)._pad_for_windows(pairs, groups)
         if self._is_winograd(padded, weight, groups, steps, gaps):
-            result = minimal_filters(padded, weight.cast(wide), groups)
-            return result._add_bias(bias, axis_count, result_dtype if acc_dtype is None else wide)
-        filters = weight.cast(wide)
+            result = minimal_filters(padded, weight.cast(wide_dtype), groups)
+            return result._add_bias(bias, axis_count, result_dtype if acc_dtype is None else wide_dtype)
+        filters = weight.cast(wide_dtype)
         result = padded._detach_value()._convolve(filters._detach_value(), groups, steps, gaps)
         how = (type(self), groups, steps, gaps)
         result = padded._wrap_with_rule(result.lazydata, convolution_gradient, (padded, filters), how)
-        return result._add_bias(bias, axis_count, result_dtype if acc_dtype is None else wide)
+        return result._add_bias(bias, axis_count, result_dtype if acc_dtype is None else wide_dtype)
 
     def _add_bias(self, bias: Self | None, axis_count: int, target: DType) -> Self:
         """Adds `bias`, one number per channel, then rounds to `target`, or to the promoted dtype of it and `bias`."""
@@ -381,8 +381,8 @@ class Processing(Convolvable, Loss):
         spread = [_order_axes(x, letters, order) for letters, x in zip(inputs, xs)]
         target = least_upper_dtype(*[x.dtype for x in xs])
         if dtypes.is_float(target):
-            wide = wide_float(target) if acc_dtype is None else to_dtype(acc_dtype)
-            spread = [x.cast(wide) for x in spread]
+            wide_dtype = wide_float(target) if acc_dtype is None else to_dtype(acc_dtype)
+            spread = [x.cast(wide_dtype) for x in spread]
         product = spread[0]
         for x in spread[1:]:
             product = product * x

@@ -39,8 +39,8 @@ class Products(Reduction):
                 f"({w.shape[n_axis] if w.ndim else 'a scalar'})"
             )
         result_dtype = least_upper_dtype(x.dtype, w.dtype)
-        wide = sum_dtype(result_dtype) if acc_dtype is None else to_dtype(acc_dtype)
-        x, w = x.cast(wide), w.cast(wide)
+        wide_dtype = sum_dtype(result_dtype) if acc_dtype is None else to_dtype(acc_dtype)
+        x, w = x.cast(wide_dtype), w.cast(wide_dtype)
         x_rows = x
         w_columns = w if w.ndim == 1 else w.transpose(-1, -2)
         if x.ndim > 1 and w.ndim > 1:
@@ -77,8 +77,12 @@ class Products(Reduction):
             return self.cast(dtype).linear(weight.cast(dtype), None if bias is None else bias.cast(dtype))
         target = least_upper_dtype(self.dtype, weight.dtype)
         if bias is not None and target in NARROW:
-            wide = wide_float(target)
-            total = self.cast(wide) * weight.cast(wide) if weight.ndim == 1 else self.dot(weight, acc_dtype=wide)
+            wide_dtype = wide_float(target)
+            total = (
+                self.cast(wide_dtype) * weight.cast(wide_dtype)
+                if weight.ndim == 1
+                else self.dot(weight, acc_dtype=wide_dtype)
+            )
             return (total + bias).cast(least_upper_dtype(target, bias.dtype))
         x = self * weight if weight.ndim == 1 else self.dot(weight)
         return x if bias is None else x + bias

@@ -140,8 +140,8 @@ def _of_order(key: T, like: T) -> T:
         return (key ^ dtypes.min(key.dtype)).bitcast(like.dtype)
     if not dtypes.is_float(like.dtype):
         return key.cast(like.dtype)
-    wide = dtypes.float64 if key.dtype is dtypes.int64 else dtypes.float32
-    return _ascending(key).bitcast(wide).cast(like.dtype)
+    float_dtype = dtypes.float64 if key.dtype is dtypes.int64 else dtypes.float32
+    return _ascending(key).bitcast(float_dtype).cast(like.dtype)
 
 
 def _ascending(bits: T) -> T:

@@ -182,15 +182,15 @@ def between(drawn: T, low: float, high: float, target: DType) -> T:
 
     As in tinygrad 0.9.2, rounds before it adds `low`, unless that might overflow.
     """
-    wide, spread, upper_bound = wide_float(target), high - low, to_dtype_range(float(high), target)
+    wide_dtype, spread, upper_bound = wide_float(target), high - low, to_dtype_range(float(high), target)
     if all(math.isfinite(to_dtype_range(float(spread), dtype)) for dtype in (target, drawn.dtype)):
         scaled = (drawn * spread).cast(target)
         largest = to_dtype_range(to_dtype_range(LAST * spread, target) + low, target)
         scaled = scaled if low == 0 else (scaled + low).cast(target)
     else:
-        u = drawn.cast(wide)
+        u = drawn.cast(wide_dtype)
         scaled = (u * high + (1.0 - u) * low).cast(target)
-        largest = to_dtype_range(to_dtype_range(LAST * high + (1 - LAST) * low, wide), target)
+        largest = to_dtype_range(to_dtype_range(LAST * high + (1 - LAST) * low, wide_dtype), target)
     return (
         scaled.minimum(next_below(upper_bound, target))
         if low < high and math.isfinite(upper_bound) and largest >= upper_bound
@@ -236,13 +236,13 @@ def randint(tensor_class: type[T], shape: tuple[int, ...], low: int, high: int, 
         return rand(tensor_class, shape, dtypes.float32, device).cast(target)
     bits = random_bits(tensor_class, size, device)
     lowest, highest = dtypes.min(dtypes.int32), dtypes.max(dtypes.int32)
-    wide = dtypes.int32 if lowest <= low and high <= highest else dtypes.int64
+    int_dtype = dtypes.int32 if lowest <= low and high <= highest else dtypes.int64
     if range_size <= 1 << 24:
         steps = uniform_of(bits, range_size)
     else:  # the upper word of bits · range
         product = bits.cast(dtypes.uint64)
         steps = product._alu(Ops.MUL, product._const(range_size))._alu(Ops.SHR, product._const(32))
-    return (steps.cast(wide) + low).cast(target).reshape(shape)
+    return (steps.cast(int_dtype) + low).cast(target).reshape(shape)
 
 
 FEW_BOUNDS = 32  # up to this many bounds, one operation compares all

@@ -70,8 +70,8 @@ class Reduction(Movement, Functions):
     def _accumulated(
         self, op: Ops, axis: Axes, keepdim: bool, acc_dtype: DTypeLike | None, identity: ConstType
     ) -> Self:
-        wide = sum_dtype(self.dtype) if acc_dtype is None else to_dtype(acc_dtype)
-        reduced = self.cast(wide)._reduce(op, axis, keepdim, identity, "sum")
+        wide_dtype = sum_dtype(self.dtype) if acc_dtype is None else to_dtype(acc_dtype)
+        reduced = self.cast(wide_dtype)._reduce(op, axis, keepdim, identity, "sum")
         is_narrow_float = acc_dtype is None and dtypes.is_float(self.dtype)
         return reduced.cast(self.dtype) if is_narrow_float else reduced
 
@@ -128,18 +128,18 @@ class Reduction(Movement, Functions):
     def mean(self, axis: Axes = None, keepdim: bool = False) -> Self:
         """Returns the mean over `axis`. Without elements: NaN."""
         dtype = self.dtype if dtypes.is_float(self.dtype) else dtypes.default_float
-        wide = self.cast(sum_dtype(dtype))
+        wide_x = self.cast(sum_dtype(dtype))
         count = self._count(self._resolve_axes(axis))
-        total = wide.sum(axis, keepdim)
+        total = wide_x.sum(axis, keepdim)
         return (total / count if count != 0 else total * math.nan).cast(dtype)
 
     def var(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> Self:
         """Returns the variance over `axis`: the sum of squared distances from the mean, divided by n - correction."""
         need_number(correction, "var: the correction")
         dtype = self.dtype if dtypes.is_float(self.dtype) else dtypes.default_float
-        wide = self.cast(sum_dtype(dtype))
+        wide_x = self.cast(sum_dtype(dtype))
         axes = self._resolve_axes(axis)
-        centered = wide._wrap_stationary(wide - wide.mean(axes, keepdim=True))  # as in layernorm
+        centered = wide_x._wrap_stationary(wide_x - wide_x.mean(axes, keepdim=True))  # as in layernorm
         squares = centered.square().sum(axes, keepdim)
         count = self._count(axes)
         if isinstance(count, int):
@@ -245,8 +245,8 @@ class Reduction(Movement, Functions):
         return self._scan_total(Ops.ADD, axis)
 
     def _scan_total(self, op: Ops, axis: int) -> Self:
-        dim, wide = self._resolve_axis(axis), self.cast(sum_dtype(self.dtype))
-        total = wide._scan_by(op, dim) if self.ndim and 0 not in self.shape else wide
+        dim, wide_x = self._resolve_axis(axis), self.cast(sum_dtype(self.dtype))
+        total = wide_x._scan_by(op, dim) if self.ndim and 0 not in self.shape else wide_x
         return total.cast(self.dtype) if dtypes.is_float(self.dtype) else total
 
     def _cumsum(self, axis: int = 0, _first_zero: bool = False) -> Self:

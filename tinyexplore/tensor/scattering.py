@@ -57,15 +57,15 @@ class Scattering(Indexing):
         # along axes along which it was expanded, an index selects the same elements
         equal = [i for i in _expanded_axes(index.lazydata) if i != axis]
         named = index.shrink([(0, 1 if i in equal else size) for i, size in enumerate(index.shape)])
-        narrow = tuple(1 if i in equal else size for i, size in enumerate(target.shape))
+        index_shape = tuple(1 if i in equal else size for i, size in enumerate(target.shape))
         start = target
         if not include_self:
-            none = target._const(False, dtypes.bool, narrow)
+            none = target._const(False, dtypes.bool, index_shape)
             is_named = none._scatter_into(None, axis, named, none._const(True, shape=named.shape))
             start = is_named.where(reduce_identity(op, self.dtype).arg, target)
         result = start._scatter_into(op, axis, index, source, is_mean=reduce == "mean")
         if reduce == "mean":
-            counts = target._const(0, dtypes.default_int, narrow)
+            counts = target._const(0, dtypes.default_int, index_shape)
             counts = counts._scatter_into(Ops.ADD, axis, named, counts._const(1, shape=named.shape))
             number = ((counts + 1) if include_self else counts.maximum(1)).cast(result.dtype)
             if result._is_divided_in_part(number, index):

@@ -167,14 +167,16 @@ def _make_quotient(parts: Parts | None, divisor: int) -> UOp | None:
     if not common:
         return from_terms(*multiples)
     has_multiples = bool(multiples[0]) or multiples[1] != 0
-    small, divisor = from_terms(*remaining), divisor // common
+    dividend, divisor = from_terms(*remaining), divisor // common
     digits = _split_digits(*remaining, divisor) if common == 1 else None
     if digits is not None:
-        small, _, unit = digits
+        dividend, _, unit = digits
         divisor //= unit
     elif common == 1 and not has_multiples:
         return None
-    result = small if divisor == 1 else _use_operation_if_none(quotient(small, divisor), Ops.IDIV, small, divisor)
+    result = (
+        dividend if divisor == 1 else _use_operation_if_none(quotient(dividend, divisor), Ops.IDIV, dividend, divisor)
+    )
     return from_terms(*multiples) + result if has_multiples else result
 
 
@@ -185,7 +187,7 @@ def _make_remainder(parts: Parts | None, divisor: int) -> UOp | None:
     multiples, remaining, common, left_over = parts
     if not common:
         return from_terms(*remaining)
-    small, divisor = from_terms(*remaining), divisor // common
+    dividend, divisor = from_terms(*remaining), divisor // common
     digits = _split_digits(*remaining, divisor) if common == 1 else None
     if digits is not None:
         high, low, unit = digits
@@ -195,7 +197,7 @@ def _make_remainder(parts: Parts | None, divisor: int) -> UOp | None:
         return _use_operation_if_none(remainder(high, unit_count), Ops.MOD, high, unit_count) * index_const(unit) + low
     if common == 1 and not multiples[0] and not multiples[1]:
         return None
-    result = _use_operation_if_none(remainder(small, divisor), Ops.MOD, small, divisor)
+    result = _use_operation_if_none(remainder(dividend, divisor), Ops.MOD, dividend, divisor)
     if common > 1:
         result = result * index_const(common)
     return result + index_const(left_over) if left_over else result

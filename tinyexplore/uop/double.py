@@ -165,11 +165,11 @@ def _split_for_log(x: UOp) -> tuple[UOp, UOp, UOp]:
 
     With s = f / (2 + f), log(1 + f) = 2 s + s³ P(s²), and 2 s = f - s f: t = s (f²/2 + s² P(s²)) - f²/2.
     """
-    small = x < 2.0**-1022
-    bits_above = _as_bits(small.where(x * 2.0**54, x)) + -SQRT_HALF_BITS
+    is_subnormal = x < 2.0**-1022
+    bits_above = _as_bits(is_subnormal.where(x * 2.0**54, x)) + -SQRT_HALF_BITS
     f = _as_float((bits_above & ((1 << 52) - 1)) + SQRT_HALF_BITS) + -1.0
     exponent = (bits_above >> 52).cast(like(x, dtypes.int32)).cast(x.dtype)  # vectors convert int32 faster
-    e = exponent + small.where(UOp.const(x.dtype, -54.0), 0.0)
+    e = exponent + is_subnormal.where(UOp.const(x.dtype, -54.0), 0.0)
     s = f / (f + 2.0)
     z = s * s
     half_square = f * f * 0.5

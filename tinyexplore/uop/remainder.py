@@ -27,8 +27,8 @@ def mod_float32(node: UOp, x: UOp, y: UOp, ctx: Any) -> UOp | None:
     """
     if node.arg is RARELY or is_native(ctx, x.dtype, Ops.MOD):
         return None
-    long = like(x, dtypes.float64)
-    a, b = x.cast(long), y.cast(long)
+    wide_dtype = like(x, dtypes.float64)
+    a, b = x.cast(wide_dtype), y.cast(wide_dtype)
     quotient = a / b
     remainder = mulacc(_round_to_zero(quotient), -b, a).cast(x.dtype)
     return _select_rare_cases(x, y, quotient, MOST, _copy_sign(remainder, x))
@@ -68,9 +68,9 @@ def _select_rare_cases(x: UOp, y: UOp, quotient: UOp, quotient_limit: float, rem
 
     For quotients of `quotient_limit` and more, infinities and NaN, returns the device's result.
     """
-    usual = (_magnitude(x) < _magnitude(y)).where(x, remainder)
+    usual_value = (_magnitude(x) < _magnitude(y)).where(x, remainder)
     is_far = opposite((quotient < quotient_limit) & (quotient > -quotient_limit))
-    return rarely(is_far, UOp(Ops.MOD, x.dtype, (x, y), RARELY), usual)
+    return rarely(is_far, UOp(Ops.MOD, x.dtype, (x, y), RARELY), usual_value)
 
 
 def _magnitude(x: UOp) -> UOp:

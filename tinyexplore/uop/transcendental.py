@@ -235,10 +235,10 @@ def leading_bits(number: float, count: int) -> float:
 
 def _split_for_log(x: UOp) -> tuple[UOp, UOp]:
     """Returns e and f with x = 2**e * (1 + f), sqrt(1/2) ≤ 1 + f < sqrt(2), for every x > 0, including subnormals."""
-    small = x < 2.0**-126
-    bits_above = as_bits(small.where(x * 2.0**23, x)) + -SQRT_HALF_BITS
+    is_subnormal = x < 2.0**-126
+    bits_above = as_bits(is_subnormal.where(x * 2.0**23, x)) + -SQRT_HALF_BITS
     f = as_float((bits_above & 0x7FFFFF) + SQRT_HALF_BITS) + -1.0
-    return (bits_above >> 23).cast(x.dtype) + small.where(UOp.const(x.dtype, -23.0), 0.0), f
+    return (bits_above >> 23).cast(x.dtype) + is_subnormal.where(UOp.const(x.dtype, -23.0), 0.0), f
 
 
 def _select_special_logs(x: UOp, value: UOp) -> UOp:
@@ -310,8 +310,8 @@ def _count_quarter_turns(magnitude: UOp, ctx: Any) -> tuple[UOp, UOp]:
     n, remaining = shifted + -ROUND_TO_WHOLE, magnitude
     fuses = getattr(ctx, "fuses", False)
     if not fuses:
-        long = like(magnitude, dtypes.float64)
-        n, remaining = n.cast(long), remaining.cast(long)
+        wide_dtype = like(magnitude, dtypes.float64)
+        n, remaining = n.cast(wide_dtype), remaining.cast(wide_dtype)
     for half_pi_part in HALF_PI if fuses else HALF_PI_LONG:
         remaining = mulacc(n, -half_pi_part, remaining)
     far_q, far_r = _count_quarter_turns_of_large(magnitude)
@@ -327,14 +327,14 @@ def _count_quarter_turns_of_large(magnitude: UOp) -> tuple[UOp, UOp]:
     point, and enough bits after it for the float32 that is closest to a multiple of π/2.
     """
     bits = as_bits(magnitude)
-    long = like(magnitude, dtypes.uint64)
-    m = ((bits & 0x7FFFFF) | 0x800000).cast(long)
+    wide_dtype = like(magnitude, dtypes.uint64)
+    m = ((bits & 0x7FFFFF) | 0x800000).cast(wide_dtype)
     s = (bits >> 23) + -127
     by_two_words, by_one_word = (s & 64).ne(0), (s & 32).ne(0)
-    pairs = [UOp.const(long, high << 32 | low) for high, low in zip(TWO_OVER_PI, TWO_OVER_PI[1:])]
+    pairs = [UOp.const(wide_dtype, high << 32 | low) for high, low in zip(TWO_OVER_PI, TWO_OVER_PI[1:])]
     pairs = [by_two_words.where(later, word) for word, later in zip(pairs, pairs[2:])]
     pairs = [by_one_word.where(later, word) for word, later in zip(pairs, pairs[1:])]
-    shift_down = ((s & 31) ^ 31).cast(long)
+    shift_down = ((s & 31) ^ 31).cast(wide_dtype)
     high_word, middle_word, low_word = ((pair >> 1 >> shift_down) & 0xFFFFFFFF for pair in pairs)
     turns = (m * high_word << 32) + m * middle_word + (m * low_word >> 32)
     q = ((turns + (1 << 61)) >> 62).cast(like(magnitude, dtypes.int32))
@@ -417,8 +417,8 @@ def pow_float32(x: UOp, y: UOp, ctx: Any) -> UOp | None:
     value = _compute_exp2_long(power).cast(x.dtype)
     is_whole = y.alu(Ops.FLOOR).eq(y)
     half_exponent = y * 0.5
-    odd = is_whole & half_exponent.alu(Ops.FLOOR).ne(half_exponent)
-    value = odd.where(as_float(as_bits(value) | _sign_bit(x)), value)
+    is_odd = is_whole & half_exponent.alu(Ops.FLOOR).ne(half_exponent)
+    value = is_odd.where(as_float(as_bits(value) | _sign_bit(x)), value)
     undefined = (x < 0.0) & (x > -math.inf) & opposite(is_whole)
     value = undefined.where(math.nan, value)
     is_one = y.eq(0.0) | x.eq(1.0) | (x.eq(-1.0) & _magnitude(y).eq(math.inf))
@@ -428,13 +428,13 @@ def pow_float32(x: UOp, y: UOp, ctx: Any) -> UOp | None:
 def _compute_log2_long(magnitude: UOp) -> UOp:
     """Returns log2 of a float32 ≥ 0 as a float64: for 2**e times m near 1, computes e + log2(m) by s = (m - 1) / (m
     + 1)."""
-    long, int_dtype = like(magnitude, dtypes.float64), like(magnitude, dtypes.int64)
-    bits_above = magnitude.cast(long).bitcast(int_dtype) + -SQRT_HALF_BITS_LONG
-    m = ((bits_above & ((1 << 52) - 1)) + SQRT_HALF_BITS_LONG).bitcast(long)
-    e = (bits_above >> 52).cast(like(magnitude, dtypes.int32)).cast(long)  # vectors convert int32 faster
+    float_dtype, int_dtype = like(magnitude, dtypes.float64), like(magnitude, dtypes.int64)
+    bits_above = magnitude.cast(float_dtype).bitcast(int_dtype) + -SQRT_HALF_BITS_LONG
+    m = ((bits_above & ((1 << 52) - 1)) + SQRT_HALF_BITS_LONG).bitcast(float_dtype)
+    e = (bits_above >> 52).cast(like(magnitude, dtypes.int32)).cast(float_dtype)  # vectors convert int32 faster
     s = (m + -1.0) / (m + 1.0)
     value = mulacc(polynomial(s * s, LOG2_OF_RATIO), s, e)
-    value = (magnitude < math.inf).where(value, magnitude.cast(long))  # infinity and NaN stay
+    value = (magnitude < math.inf).where(value, magnitude.cast(float_dtype))  # infinity and NaN stay
     return magnitude.eq(0.0).where(-math.inf, value)
 
 

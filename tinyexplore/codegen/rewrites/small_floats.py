@@ -22,16 +22,16 @@ def compute_in_float32(node: UOp, ctx: Lowering) -> UOp | None:
     """
     values = node.src[: node.value_count]
     stored = (*ctx.target.storage_only, *dtypes.fp8s)
-    small = next((src.dtype for src in values if src.dtype.scalar in stored), None)
-    if small is None:
+    small_dtype = next((src.dtype for src in values if src.dtype.scalar in stored), None)
+    if small_dtype is None:
         return None
-    assert isinstance(small, DType) and isinstance(node.dtype, DType)
-    is_half_mulacc = node.op is Ops.MULACC and small.scalar is dtypes.float16
+    assert isinstance(small_dtype, DType) and isinstance(node.dtype, DType)
+    is_half_mulacc = node.op is Ops.MULACC and small_dtype.scalar is dtypes.float16
     wide_dtype = dtypes.float64 if is_half_mulacc and dtypes.float64 not in ctx.target.lacks else dtypes.float32
-    wide = tuple(src.cast(wide_dtype.vec(src.dtype.count)) for src in values)
+    wide_values = tuple(src.cast(wide_dtype.vec(src.dtype.count)) for src in values)
     if node.op in OpGroups.COMPARE:
-        return node.replace(src=wide)
-    inner = node.replace(dtype=wide_dtype.vec(node.dtype.count), src=(*wide, *node.src[len(values) :]))
+        return node.replace(src=wide_values)
+    inner = node.replace(dtype=wide_dtype.vec(node.dtype.count), src=(*wide_values, *node.src[len(values) :]))
     return inner.cast(node.dtype)
 
 

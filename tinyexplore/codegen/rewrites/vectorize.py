@@ -131,8 +131,8 @@ def widen(node: UOp) -> UOp | None:
     if count == lanes == min(counts):
         return None
     assert isinstance(node.dtype, DType)
-    wide = [src if src.dtype.count == count else src.broadcast(count) for src in values]
-    return UOp(node.op, node.dtype.vec(count), (*wide, *node.src[len(values) :]), node.arg)
+    vectors = [src if src.dtype.count == count else src.broadcast(count) for src in values]
+    return UOp(node.op, node.dtype.vec(count), (*vectors, *node.src[len(values) :]), node.arg)
 
 
 @rule(UPat.of(Ops.HREDUCE, var("value"), var("lanes"), name="node"))

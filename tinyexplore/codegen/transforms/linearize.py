@@ -262,18 +262,20 @@ class _Blocks:
                 if not inner.keys().isdisjoint(node.src):
                     self.across[node] = {inner[src] for src in node.src if src in inner}
 
-    def units_of(self, path: Path, loops: list[Path], plain: list[UOp]) -> list[tuple[int, UOp | Path]]:
+    def units_of(self, path: Path, loops: list[Path], plain_nodes: list[UOp]) -> list[tuple[int, UOp | Path]]:
         """Returns the nodes and loops of a loop body with their positions in the graph's order, sorted by these."""
         position, key = self.node_position, self.key
-        late = self.loads_after_loops(path, loops, plain)
+        late_loads = self.loads_after_loops(path, loops, plain_nodes)
         behind = len(self.order)
         units: list[tuple[int, UOp | Path]] = [
-            (position[node] + behind if node in late else position[node], node) for node in plain
+            (position[node] + behind if node in late_loads else position[node], node) for node in plain_nodes
         ]
         units += [(key[loop], loop) for loop in loops]
-        if late and any(loop[-1].arg.kind is AxisKind.REDUCE for loop in loops):
+        if late_loads and any(loop[-1].arg.kind is AxisKind.REDUCE for loop in loops):
             units += [
-                (position[node], self.prefetch_of(node)) for node in plain if node in late and self.is_beyond_l2(node)
+                (position[node], self.prefetch_of(node))
+                for node in plain_nodes
+                if node in late_loads and self.is_beyond_l2(node)
             ]
         units.sort(key=itemgetter(0))
         return units
@@ -281,12 +283,12 @@ class _Blocks:
     def emit_block(self, path: Path, out: list[UOp]) -> None:
         """Emits the nodes of one loop body and the loops in it, each after its dependences, otherwise in the graph's
         order."""
-        plain = self.plain.get(path, [])
+        plain_nodes = self.plain.get(path, [])
         loops = self.loops.get(path)
         if not loops:
-            out += plain if path else [node for node in plain if node.op not in ARGUMENTS]
+            out += plain_nodes if path else [node for node in plain_nodes if node.op not in ARGUMENTS]
             return
-        units = self.units_of(path, loops, plain)
+        units = self.units_of(path, loops, plain_nodes)
         emitted: set[UOp | Path] = set()
         waiting: dict[UOp | Path, int] = {}  # units that came up too early, with the number of missing dependences
         users: dict[UOp | Path, list[tuple[int, UOp | Path]]] = {}
@@ -330,7 +332,7 @@ class _Blocks:
         if len(emitted) != len(units):
             raise ValueError("cannot order the kernel: two loops depend on each other's results")
 
-    def loads_after_loops(self, path: Path, loops: list[Path], plain: list[UOp]) -> set[UOp]:
+    def loads_after_loops(self, path: Path, loops: list[Path], plain_nodes: list[UOp]) -> set[UOp]:
         """Returns loads of arguments, and values computed from them, that are used only after the loops of a block.
 
         They are placed after the loops, because registers would hold them until then for each result of a tile. Before
@@ -341,23 +343,23 @@ class _Blocks:
         last_loop_key = max(self.key[loop] for loop in loops)
         loads = {
             node
-            for node in plain
+            for node in plain_nodes
             if node.op is Ops.LOAD and self.node_position[node] < last_loop_key and self.reads_constant_memory(node)
         }
         if not loads:
             return loads
         later_nodes: set[UOp] = set()
-        for node in plain:
+        for node in plain_nodes:
             if not later_nodes.isdisjoint(node.src) or any(
                 isinstance(unit, tuple) for unit in self.across.get(node, ())
             ):
                 later_nodes.add(node)
         needed_nodes = {unit for loop in loops for unit in self.needs[loop] if not isinstance(unit, tuple)}
-        for node in reversed(plain):
+        for node in reversed(plain_nodes):
             if node in needed_nodes or (node.op in EFFECTS and node not in later_nodes):
                 needed_nodes.update(node.src)
         loads -= needed_nodes
-        for node in plain:
+        for node in plain_nodes:
             if node not in needed_nodes and not loads.isdisjoint(node.src):
                 loads.add(node)
         return loads

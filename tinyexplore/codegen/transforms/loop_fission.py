@@ -35,8 +35,10 @@ def with_one_loop_split(sink: UOp) -> UOp | None:
         first_id = 1 + max(reduce.arg.id for reduce in sink.find(Ops.RANGE))
         reduces_of_key = [reduce for reduce in reduces if _find_loops_and_position(reduce) == key]
         separate_loops = [*clash, *_find_filling_loops(reduces_of_key, frozenset(clash))]
-        fresh = {loop: loop.replace(arg=replace(loop.arg, id=first_id + n)) for n, loop in enumerate(separate_loops)}
-        changes = {reduce: reduce.substitute(fresh, how="a loop of its own") for reduce in reduces_of_key}
+        new_loops = {
+            loop: loop.replace(arg=replace(loop.arg, id=first_id + n)) for n, loop in enumerate(separate_loops)
+        }
+        changes = {reduce: reduce.substitute(new_loops, how="a loop of its own") for reduce in reduces_of_key}
         return sink.substitute(changes, how="a loop of its own")
     return None
 

@@ -36,9 +36,9 @@ def widen_vectors(sink: UOp, lowering: Lowering) -> UOp:
         merged[upcast_axis] = index_const(0)
     if not merged:
         return sink
-    wide = sink.substitute(merged, how="wide vectors")
-    shorter_barriers = {barrier: without_merged_axes(barrier) for barrier in wide.find(Ops.BARRIER)}
-    return wide.substitute(shorter_barriers, how="wide vectors") if shorter_barriers else wide
+    widened_sink = sink.substitute(merged, how="wide vectors")
+    shorter_barriers = {barrier: without_merged_axes(barrier) for barrier in widened_sink.find(Ops.BARRIER)}
+    return widened_sink.substitute(shorter_barriers, how="wide vectors") if shorter_barriers else widened_sink
 
 
 def without_merged_axes(barrier: UOp) -> UOp:

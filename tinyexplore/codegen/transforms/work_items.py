@@ -155,13 +155,13 @@ def group_reduction(reduce: UOp, name: str, item: UOp, condition: UOp | None, nu
     local = sorted((loop for loop in reduce.ranges if loop.arg.kind is AxisKind.LOCAL), key=lambda loop: loop.arg.id)
     all_loops = [*local, *tile, axis]
     space = UOp(Ops.DEFINE_LOCAL, PtrDType(reduce.dtype, prod(loop.size for loop in all_loops), "shared"), (), name)
-    fresh = {loop: UOp.range(loop.size, Axis(next(numbers), AxisKind.UPCAST)) for loop in tile}
+    new_loops = {loop: UOp.range(loop.size, Axis(next(numbers), AxisKind.UPCAST)) for loop in tile}
     position = row_major(all_loops)
-    address = space.index(position.substitute({axis: item, **fresh}))
+    address = space.index(position.substitute({axis: item, **new_loops}))
     store = with_gate(
-        UOp(Ops.STORE, dtypes.void, (address, partial.substitute(fresh, how="a tile's parts"))), condition
+        UOp(Ops.STORE, dtypes.void, (address, partial.substitute(new_loops, how="a tile's parts"))), condition
     )
-    filled = UOp(Ops.BARRIER, dtypes.void, (store, *fresh.values()))
+    filled = UOp(Ops.BARRIER, dtypes.void, (store, *new_loops.values()))
     read_loop = UOp.range(axis.size, Axis(next(numbers), AxisKind.REDUCE))
     loaded = UOp(Ops.LOAD, reduce.dtype, (space.index(position.substitute({axis: read_loop})), filled))
     return UOp(Ops.REDUCE, reduce.dtype, (loaded, read_loop), reduce.arg)

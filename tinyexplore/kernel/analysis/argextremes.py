@@ -91,10 +91,10 @@ def same_loops(loops: Sequence[UOp], other_loops: Sequence[UOp]) -> dict[UOp, UO
     if len(loops) != len(other_loops):
         return None
     pairs = dict(zip(loops, other_loops))
-    alike = all(
+    are_alike = all(
         loop.src == other_loop.src and loop.arg.kind is other_loop.arg.kind for loop, other_loop in pairs.items()
     )
-    return pairs if alike else None
+    return pairs if are_alike else None
 
 
 def is_part_of_extreme(extreme: UOp, whole_extreme: UOp, value: UOp) -> bool:

@@ -82,7 +82,7 @@ def main_reduce(kernel: Kernel) -> UOp | None:
         for other_reduce in steps
         if other_reduce is not main
     )
-    little = (
+    is_dominant = (
         DOMINANCE_RATIO * sum(steps[other_reduce] for other_reduce in steps if other_reduce is not main) <= steps[main]
     )
-    return main if little and not nested else None
+    return main if is_dominant and not nested else None

@@ -117,26 +117,26 @@ def factor_dtype(first: UOp, second: UOp) -> DType:
     """Returns the dtype of two factors before their conversion for the product; if they differ, the dtype of the
     product."""
     if first.op is Ops.CAST and second.op is Ops.CAST and first.src[0].dtype is second.src[0].dtype:
-        narrow: DType = first.src[0].dtype
-        return narrow
-    wide: DType = first.dtype
-    return wide
+        narrow_dtype: DType = first.src[0].dtype
+        return narrow_dtype
+    wide_dtype: DType = first.dtype
+    return wide_dtype
 
 
 def reason_against_cores(kernel: Kernel, reduce: UOp, amount: int) -> str:
     """Returns the reason why no core of the target computes this sum `amount` steps at a time."""
     factor, accumulator = factor_dtype(*reduce.src[0].src), reduce.dtype
     cores = cores_of(kernel.target)
-    alike = [core for core in cores if core.factor is factor and core.accumulator is accumulator]
-    if not alike:
+    cores_of_dtypes = [core for core in cores if core.factor is factor and core.accumulator is accumulator]
+    if not cores_of_dtypes:
         supported = ", ".join(dict.fromkeys(f"{core.factor.name} → {core.accumulator.name}" for core in cores))
         return f"no core of {kernel.target.cpu} takes {factor.name} → {accumulator.name}; it has {supported}"
     if not any(usable_cores(kernel.target, factor, accumulator)):
-        return f"its cores read {alike[0].mantissa} bits of a float32's fraction: ALLOW_TF32=1 allows that"
+        return f"its cores read {cores_of_dtypes[0].mantissa} bits of a float32's fraction: ALLOW_TF32=1 allows that"
     sizes = sorted({core.dims[2] for core in usable_cores(kernel.target, factor, accumulator)})
     if amount not in sizes:
         return f"these cores do {' or '.join(map(str, sizes))} steps at a time"
-    if alike[0].tiles and any(factor.src[0].op is not Ops.LOAD for factor in reduce.src[0].src):
+    if cores_of_dtypes[0].tiles and any(factor.src[0].op is not Ops.LOAD for factor in reduce.src[0].src):
         return "a tile is filled from memory, and a factor is computed: it would have to be stored first"
     return "rows need an output axis that changes only one factor, and columns one that changes only the other"
 

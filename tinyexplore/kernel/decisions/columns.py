@@ -41,16 +41,16 @@ def block_columns(kernel: Kernel) -> Proposals:
             yield from read_whole_rows(columns, loop, kernel.target.sums_in_flight)
             return
         if takes_long_steps(kernel, load, columns.size, loop):
-            wide = block_of("vectors of a row", columns.size, LONG_STEP, LONG_STEP)
-            reason = f"{wide} vectors of each long row: this leaves time to prefetch later rows"
-            yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
+            vector_count = block_of("vectors of a row", columns.size, LONG_STEP, LONG_STEP)
+            reason = f"{vector_count} vectors of each long row: this leaves time to prefetch later rows"
+            yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, vector_count), reason)
             return
     busy = kernel.target.sums_in_flight
-    wide = block_of("vectors of columns", columns.size, busy, busy)
-    if wide > 1:
+    vector_count = block_of("vectors of columns", columns.size, busy, busy)
+    if vector_count > 1:
         reason = "neighboring columns use each row's cache lines while these are in the cache"
-        kernel = yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
-    rows = (kernel.target.vector_registers - wide) // (wide * registers_of(kernel))
+        kernel = yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, vector_count), reason)
+    rows = (kernel.target.vector_registers - vector_count) // (vector_count * registers_of(kernel))
     if is_plain and rows >= 2 and loop.size >= MANY_ROWS * rows:
         reason = f"{rows} rows at a time: more DRAM pages are open at the same time"
         yield from unroll_rows(kernel, loop, rows, reason)

@@ -71,10 +71,10 @@ def lanes_of_results(kernel: Kernel, accesses: Sequence[IndexStrides]) -> Genera
     is_strided_store = any(access.is_store and (access.stride(best) or 0) > 1 for access in accesses)
     interleaved = find_interleaved_axis(inner, accesses) if are_few_lanes or is_strided_store else None
     if interleaved is not None and (are_few_lanes or interleaved[0] is best):
-        walked, short = interleaved
+        walked, short_axes = interleaved
         reason = "neighboring results are interleaved in registers, not stored one by one"
         kernel = yield Proposal(Opt(OptOps.VECTOR, walked.arg.id, lanes_for(kernel, walked)), reason)
-        for short_axis in short:
+        for short_axis in short_axes:
             kernel = yield Proposal(Opt(OptOps.UPCAST, short_axis.arg.id, short_axis.size), reason)
     elif lanes > 1 and reaches(
         "2 × lanes along this axis, against lanes along the reduction", lanes * 2, reduced_lanes(kernel, accesses)
@@ -117,18 +117,18 @@ def find_interleaved_axis(inner: list[UOp], accesses: Sequence[IndexStrides]) ->
     None if loads along the axis have larger strides.
     """
     stores = [access for access in accesses if access.is_store]
-    short: list[UOp] = []
+    short_axes: list[UOp] = []
     walked = 1
     while walked <= SHUFFLED_STRIDE:
         axis = next((axis for axis in inner if all(store.stride(axis) == walked for store in stores)), None)
-        if axis is None or axis in short or not axis.is_static:
+        if axis is None or axis in short_axes or not axis.is_static:
             return None
         if axis.size > SHUFFLED_STRIDE:
             loads = [access for access in accesses if not access.is_store and axis in access.node.ranges]
             strides = [load.stride(axis) for load in loads]
             are_interleaved = all(stride is not None and 0 <= stride <= SHUFFLED_STRIDE for stride in strides)
-            return (axis, short) if short and are_interleaved else None
-        short.append(axis)
+            return (axis, short_axes) if short_axes and are_interleaved else None
+        short_axes.append(axis)
         walked *= axis.size
     return None
 

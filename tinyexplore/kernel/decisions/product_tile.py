@@ -52,23 +52,23 @@ class Tile:
     """A register tile of a product.
 
     cost: instructions per multiply-add.
-    wide: vectors along the lanes' axis.
-    tall: steps of `rows`.
+    vector_count: vectors along the lanes' axis.
+    row_count: steps of `rows`.
     rows: the axis of the tile's rows, or None.
     outer: the axis that is merged into the lanes' axis first, or None.
     merged: steps of `outer` that are merged.
     """
 
     cost: float
-    wide: int
-    tall: int
+    vector_count: int
+    row_count: int
     rows: UOp | None
     outer: UOp | None = None
     merged: int = 1
 
     def __str__(self) -> str:
-        rows = f" × {self.tall} of {self.rows.arg.name}" if self.rows is not None else ""
-        return f"{self.wide} vector{'s' if self.wide > 1 else ''}{rows}"
+        rows = f" × {self.row_count} of {self.rows.arg.name}" if self.rows is not None else ""
+        return f"{self.vector_count} vector{'s' if self.vector_count > 1 else ''}{rows}"
 
 
 def tile_product(kernel: Kernel) -> Proposals:
@@ -108,19 +108,19 @@ def tile_loops(kernel: Kernel, tile: Tile, lanes: UOp, cost: float) -> Tiling:
     """Proposes the lanes and the register tile around them. Returns the kernel after these Opts."""
     count = lanes_for(kernel, lanes)
     if tile.outer is not None:
-        reason = f"{tile.merged} rows of {lanes.size} fill {tile.wide} vectors"
+        reason = f"{tile.merged} rows of {lanes.size} fill {tile.vector_count} vectors"
         block = kernel.next_id()
         yield Proposal(Opt(OptOps.UPCAST, tile.outer.arg.id, tile.merged), reason)
         kernel = yield Proposal(Opt(OptOps.COLLAPSE, block, lanes.arg.id), reason)
         count = kernel.lanes
     reason = f"lanes along this axis need the fewest instructions per multiply-add: {cost:.2f}"
     kernel = yield Proposal(Opt(OptOps.VECTOR, lanes.arg.id, count), reason)
-    if tile.wide > 1:
-        reason = f"{tile.wide} vectors share each row's load"
-        kernel = yield Proposal(Opt(OptOps.UPCAST, lanes.arg.id, tile.wide), reason)
-    if tile.rows is not None and tile.tall > 1:
-        reason = f"{tile.tall} rows share each load of a vector"
-        kernel = yield Proposal(Opt(OptOps.UPCAST, tile.rows.arg.id, tile.tall), reason)
+    if tile.vector_count > 1:
+        reason = f"{tile.vector_count} vectors share each row's load"
+        kernel = yield Proposal(Opt(OptOps.UPCAST, lanes.arg.id, tile.vector_count), reason)
+    if tile.rows is not None and tile.row_count > 1:
+        reason = f"{tile.row_count} rows share each load of a vector"
+        kernel = yield Proposal(Opt(OptOps.UPCAST, tile.rows.arg.id, tile.row_count), reason)
     return kernel
 
 
@@ -133,7 +133,7 @@ def lane_cost(product: Product, axis: UOp, tile: Tile) -> float:
     vectors = product.along(axis)
     rows = prod(row.size for row in product.rows_of(vectors))
     shared = min(SHARED_BY, max(1, rows))
-    packings = 1 if axis.size > tile.wide * kernel.lanes else part_count(kernel)
+    packings = 1 if axis.size > tile.vector_count * kernel.lanes else part_count(kernel)
     cost = 1.0 + LOAD / SHARED_BY * (len(product.loads) - len(vectors))
     for load in vectors:
         stride = load.stride(axis)
@@ -202,10 +202,10 @@ def is_packable(product: Product, load: IndexStrides) -> bool:
     return len([axis for axis in product.outputs if axis in load.node.ranges and axis.arg.id > first_row_id]) <= 1
 
 
-def panel_fits(product: Product, load: IndexStrides, wide: int) -> bool:
-    """Whether a packed panel of `wide` vectors can be read fast enough for every tile: sequentially, from L2 or
+def panel_fits(product: Product, load: IndexStrides, vector_count: int) -> bool:
+    """Whether a packed panel of `vector_count` vectors can be read fast enough for every tile: sequentially, from L2 or
     beyond."""
-    panel = product.steps * product.kernel.lanes * wide * itemsize(load)
+    panel = product.steps * product.kernel.lanes * vector_count * itemsize(load)
     return panel <= MOST_L2 * product.kernel.target.l2_bytes
 
 
@@ -235,25 +235,25 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
         if takes_long_steps(product.kernel, vectors[0], blocks, loops[0]):
             widest = LONG_STEP
     tiles = []
-    for wide in range(1, min(widest, blocks) + 1):
-        if wide > 1 and packed and not all(panel_fits(product, load, wide) for load in vectors):
+    for vector_count in range(1, min(widest, blocks) + 1):
+        if vector_count > 1 and packed and not all(panel_fits(product, load, vector_count) for load in vectors):
             break
-        waste = waste_of(blocks, wide) * blocks * product.kernel.lanes / lanes.size
-        tiles.append(with_rows(product, Tile(waste, wide, 1, None), rows, loads))
-    plain = min(tiles, key=lambda tile: tile.cost)
-    weigh(f"{TILE_COST} {lanes.arg.name}", {str(tile): tile.cost for tile in tiles}, str(plain), least=True)
+        waste = waste_of(blocks, vector_count) * blocks * product.kernel.lanes / lanes.size
+        tiles.append(with_rows(product, Tile(waste, vector_count, 1, None), rows, loads))
+    cheapest = min(tiles, key=lambda tile: tile.cost)
+    weigh(f"{TILE_COST} {lanes.arg.name}", {str(tile): tile.cost for tile in tiles}, str(cheapest), least=True)
     outer = mergeable_row(product, lanes, vectors)
     if outer is None:
-        return plain
+        return cheapest
     for merged in range(2, min(outer.size, widest * product.kernel.lanes // lanes.size) + 1):
         size = merged * lanes.size
-        wide = -(-size // product.kernel.lanes)
+        vector_count = -(-size // product.kernel.lanes)
         if size >= product.kernel.lanes:
-            waste = waste_of(outer.size, merged) * wide * product.kernel.lanes / size
+            waste = waste_of(outer.size, merged) * vector_count * product.kernel.lanes / size
             other_rows = [row for row in rows if row.axis is not outer]
-            tiles.append(with_rows(product, Tile(waste, wide, 1, None, outer, merged), other_rows, loads))
+            tiles.append(with_rows(product, Tile(waste, vector_count, 1, None, outer, merged), other_rows, loads))
     best = min(tiles, key=lambda tile: tile.cost)
-    return best if best.cost < WORTH_MERGING * plain.cost else plain
+    return best if best.cost < WORTH_MERGING * cheapest.cost else cheapest
 
 
 def load_costs(product: Product, lanes: UOp, vectors: list[IndexStrides]) -> tuple[float, float]:
@@ -306,17 +306,19 @@ def with_rows(product: Product, tile: Tile, rows: list[TileAxis], loads: tuple[f
     """
     number, vector, crossing = loads
     registers = product.kernel.target.vector_registers
-    spare = registers - tile.wide - 1 - (JOINING if tile.outer is not None else 0)
-    best = Tile(tile.cost * (1 + number / tile.wide + vector), tile.wide, 1, None, tile.outer, tile.merged)
+    spare = registers - tile.vector_count - 1 - (JOINING if tile.outer is not None else 0)
+    best = Tile(
+        tile.cost * (1 + number / tile.vector_count + vector), tile.vector_count, 1, None, tile.outer, tile.merged
+    )
     least_cost = best.cost + tile.cost * crossing
     for row in rows:
         size = row.axis.size
-        for tall in range(2, min(row.most, size, spare // tile.wide) + 1):
-            waste = tile.cost * waste_of(size, tall)
-            cost = waste * (1 + number / tile.wide + vector / tall)
-            if cost + waste * crossing / tall < least_cost:
-                least_cost = cost + waste * crossing / tall
-                best = Tile(cost, tile.wide, tall, row.axis, tile.outer, tile.merged)
+        for row_count in range(2, min(row.most, size, spare // tile.vector_count) + 1):
+            waste = tile.cost * waste_of(size, row_count)
+            cost = waste * (1 + number / tile.vector_count + vector / row_count)
+            if cost + waste * crossing / row_count < least_cost:
+                least_cost = cost + waste * crossing / row_count
+                best = Tile(cost, tile.vector_count, row_count, row.axis, tile.outer, tile.merged)
     return best
 
 
@@ -378,7 +380,7 @@ def nearer_loop_inside(kernel: Kernel, product: Product, lanes: UOp, tile: Tile)
         return kernel
     tiles = {lanes, rows, outer}
     vectors = product.along(lanes)
-    walked_by_row = sum(footprint_of_tiles(product, load, tiles) for load in vectors) * (rows.size // tile.tall)
+    walked_by_row = sum(footprint_of_tiles(product, load, tiles) for load in vectors) * (rows.size // tile.row_count)
     scalar_loads = [load for load in product.loads if load not in vectors]
     walked_by_block = sum(footprint_of_tiles(product, load, tiles) for load in scalar_loads) * (
         outer.size // tile.merged
@@ -442,9 +444,9 @@ def is_worth_packing(product: Product, panel: IndexStrides, lanes: UOp, rows: li
     most_rows = MANY_ROWS_OF_LARGE if buffer_bytes(panel) > kernel.target.l2_bytes else MANY_ROWS
     large = misses_caches(product, panel) and is_strided(product, panel) and repeats >= most_rows
     panel_bytes = itemsize(panel) * prod(axis.size for axis in panel.node.ranges if axis.arg.kind in PACKING_ORDER)
-    wide = panel_bytes // (product.steps * kernel.lanes * itemsize(panel))
+    vector_count = panel_bytes // (product.steps * kernel.lanes * itemsize(panel))
     in_words = bool(words_in(product.reduce.src[0])) and repeats >= MANY_ROWS
-    return not is_masked(panel) and panel_fits(product, panel, wide) and (transposed or large or in_words)
+    return not is_masked(panel) and panel_fits(product, panel, vector_count) and (transposed or large or in_words)
 
 
 def misses_caches(product: Product, load: IndexStrides) -> bool:
@@ -479,12 +481,12 @@ def pack_rows(kernel: Kernel, column_id: int, row_id: int) -> Generator[Proposal
         return row_id
     (load,) = product.along(row)
     tile_bytes = itemsize(load) * prod(axis.size for axis in load.node.ranges if axis.arg.kind in PACKING_ORDER)
-    tall = prod(axis.size for axis in load.node.ranges if axis.arg.kind is AxisKind.UPCAST)
+    row_count = prod(axis.size for axis in load.node.ranges if axis.arg.kind is AxisKind.UPCAST)
     most_tiles = MOST_L2 * kernel.target.l2_bytes // tile_bytes
     for_each_core = -(-row.size // kernel.target.threads)
     # two blocks per core: the first core to finish takes another
     block = min(most_tiles, -(-row.size // (2 * kernel.target.threads)))
-    if block * tall < ROWS_IN_A_BLOCK and for_each_core <= most_tiles:
+    if block * row_count < ROWS_IN_A_BLOCK and for_each_core <= most_tiles:
         block = for_each_core
     block = min(block, -(-row.size // 2))  # a single core also has two blocks
     if block < 2:

@@ -78,19 +78,21 @@ def tile_of_vectors(reduced: Reduced) -> Proposals:
     registers = kernel.target.vector_registers
     rows_are_neighbors = rows is not None and any(load.stride(rows) == 1 for load in loads)
     widest = 4 if registers >= 32 and not rows_are_neighbors else 2
-    wide = block_of("vectors of columns", columns.size, widest, widest) if columns is not None else 1
-    if columns is not None and wide > 1:
-        reason = f"{wide} vectors of columns share each row's load"
-        yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
+    vector_count = block_of("vectors of columns", columns.size, widest, widest) if columns is not None else 1
+    if columns is not None and vector_count > 1:
+        reason = f"{vector_count} vectors of columns share each row's load"
+        yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, vector_count), reason)
     if rows is None:
         return
     # separate rows are separate streams: few, because streams a power of two apart share one set of the L1 cache;
     # neighboring rows: one cache line of elements
-    is_widest = wide == widest and not rows_are_neighbors
+    is_widest = vector_count == widest and not rows_are_neighbors
     limit = 6 if is_widest else 14
-    tall = block_of("rows", rows.size, max(2, (registers - 4) // wide), limit if rows.is_static else UNKNOWN_ROWS)
-    if tall > 1:
-        yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
+    row_count = block_of(
+        "rows", rows.size, max(2, (registers - 4) // vector_count), limit if rows.is_static else UNKNOWN_ROWS
+    )
+    if row_count > 1:
+        yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, row_count), f"{row_count} rows share each load of a column")
 
 
 def tile_of_sums(reduced: Reduced) -> Generator[Proposal, Kernel, Kernel]:
@@ -101,16 +103,16 @@ def tile_of_sums(reduced: Reduced) -> Generator[Proposal, Kernel, Kernel]:
     most_rows, most_columns = sums_in_registers(kernel.target)
     if rows is not None:
         is_one_row = len(reduced.shared) == 1 and rows_are_streamed(kernel, rows, reduced.loads)
-        tall = 1 if is_one_row else block_of("rows", rows.size, most_rows, most_rows)
-        if tall > 1:
-            reason = f"{tall} rows share each load of a column"
-            kernel = yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, tall), reason)
+        row_count = 1 if is_one_row else block_of("rows", rows.size, most_rows, most_rows)
+        if row_count > 1:
+            reason = f"{row_count} rows share each load of a column"
+            kernel = yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, row_count), reason)
     if len(reduced.shared) > 1:
         columns = max((axis for axis in reduced.shared if axis is not rows), key=lambda axis: axis.size)
-        tall = block_of("columns", columns.size, most_columns, most_columns)
-        if tall > 1:
-            reason = f"{tall} columns share each load of a row"
-            kernel = yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, tall), reason)
+        column_count = block_of("columns", columns.size, most_columns, most_columns)
+        if column_count > 1:
+            reason = f"{column_count} columns share each load of a row"
+            kernel = yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, column_count), reason)
     return kernel
 
 

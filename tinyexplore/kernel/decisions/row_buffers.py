@@ -31,13 +31,13 @@ def tile_row_buffers(kernel: Kernel) -> Proposals:
     if not products or any(lanes_of(reduce) is None for reduce in products):
         return
     for columns in {loop: None for reduce in products if (loop := vector_loop(kernel, lanes_of(reduce))) is not None}:
-        wide = block_of("vectors of columns", columns.size, widest, widest)
-        if wide > 1:
-            reason = f"{wide} vectors of columns share each row's load"
-            yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
-    tall = block_of("rows", rows.size, row_limit, 6)
-    if tall > 1:
-        yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
+        vector_count = block_of("vectors of columns", columns.size, widest, widest)
+        if vector_count > 1:
+            reason = f"{vector_count} vectors of columns share each row's load"
+            yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, vector_count), reason)
+    row_count = block_of("rows", rows.size, row_limit, 6)
+    if row_count > 1:
+        yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, row_count), f"{row_count} rows share each load of a column")
     yield Proposal(Opt(OptOps.STAGE, rows.arg.id), "the operand that all rows share is packed once, in lane order")
 
 
@@ -60,8 +60,8 @@ def innermost_row_loop(kernel: Kernel, row_limit: int) -> UOp | None:
     """
     axes = {axis for row in kernel.find(Ops.BARRIER) if keeps_row(row) for axis in row.ranges}
     loops = sorted((axis for axis in axes if axis.arg.kind is AxisKind.GLOBAL), key=lambda axis: -axis.arg.id)
-    long = [axis for axis in loops if not axis.is_static or axis.size > row_limit]
-    return next(iter(long or loops), None)
+    long_loops = [axis for axis in loops if not axis.is_static or axis.size > row_limit]
+    return next(iter(long_loops or loops), None)
 
 
 def is_product(reduce: UOp, rows: UOp) -> bool:

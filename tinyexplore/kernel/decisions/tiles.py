@@ -41,12 +41,12 @@ def use_tiles(kernel: Kernel) -> Proposals:
     kernel = yield Proposal(Opt(OptOps.TC, fit.steps.arg.id, k), reason)
     if not kernel.find(Ops.WMMA):
         return
-    tall, wide = shape_of_tiles(kernel, fit)
-    for side_axis, amount in ((fit.columns, wide), (fit.rows, tall)):
+    rows_of_tiles, columns_of_tiles = shape_of_tiles(kernel, fit)
+    for side_axis, amount in ((fit.columns, columns_of_tiles), (fit.rows, rows_of_tiles)):
         if amount > 1:
             reason = f"a tile of a factor serves {amount} products"
             kernel = yield Proposal(Opt(OptOps.UPCAST, side_axis.arg.id, amount), reason)
-    yield from pack_factors(kernel, fit, tall)
+    yield from pack_factors(kernel, fit, rows_of_tiles)
 
 
 def best_fit(kernel: Kernel) -> Fit | None:
@@ -73,30 +73,33 @@ def shape_of_tiles(kernel: Kernel, fit: Fit) -> tuple[int, int]:
     blocks = [size_of(kernel, axis.arg.id) for axis in (fit.rows, fit.columns)]
     shapes: dict[str, float] = {}
     tile_sizes = {}
-    for tall in range(1, min(fit.core.tiles, blocks[0]) + 1):
-        for wide in range(1, min(fit.core.tiles, blocks[1]) + 1):
-            if tall * wide + tall + wide <= fit.core.tiles:
+    for rows_of_tiles in range(1, min(fit.core.tiles, blocks[0]) + 1):
+        for columns_of_tiles in range(1, min(fit.core.tiles, blocks[1]) + 1):
+            if rows_of_tiles * columns_of_tiles + rows_of_tiles + columns_of_tiles <= fit.core.tiles:
                 waste = 1.0
-                for block_count, size in zip(blocks, (tall, wide)):
+                for block_count, size in zip(blocks, (rows_of_tiles, columns_of_tiles)):
                     waste *= -(-block_count // size) * size / block_count
-                name = f"{tall} × {wide}"
-                shapes[name], tile_sizes[name] = waste * (1 + 1 / tall + 1 / wide), (tall, wide)
+                name = f"{rows_of_tiles} × {columns_of_tiles}"
+                shapes[name], tile_sizes[name] = (
+                    waste * (1 + 1 / rows_of_tiles + 1 / columns_of_tiles),
+                    (rows_of_tiles, columns_of_tiles),
+                )
     best = min(shapes, key=lambda name: shapes[name])
     weigh("products and loads of tiles over the products wanted", shapes, best, least=True)
     return tile_sizes[best]
 
 
-def pack_factors(kernel: Kernel, fit: Fit, tall: int) -> Tiling:
+def pack_factors(kernel: Kernel, fit: Fit, rows_of_tiles: int) -> Tiling:
     """Proposes STAGE for both factors, with the loop order that it needs.
 
-    Rows are packed `tall` tiles at a time. They run in blocks outside the columns if all rows would not stay in the L2
+    Rows are packed `rows_of_tiles` tiles at a time. They run in blocks outside the columns if all rows would not stay in the L2
     cache, or if each core gets a block. Columns are packed one step of their loop at a time, for all rows of a block.
     If a core has several blocks, all columns are packed once.
     """
     rows, columns = fit.rows.arg.id, fit.columns.arg.id
     out_row = next(axis.arg.id for axis in kernel.output_axes if axis.arg.kind is AxisKind.LOCAL)
     count = size_of(kernel, rows)
-    block = rows_of_a_block(kernel, fit, count, tall)
+    block = rows_of_a_block(kernel, fit, count, rows_of_tiles)
     outer, inner, repeats = columns, rows, -1
     if 1 < block < count:
         inner, outer_row = kernel.next_id(), rows
@@ -131,13 +134,13 @@ def own_cores(kernel: Kernel, fit: Fit) -> int:
     return target.threads if is_divided else 1
 
 
-def rows_of_a_block(kernel: Kernel, fit: Fit, count: int, tall: int) -> int:
+def rows_of_a_block(kernel: Kernel, fit: Fit, count: int, rows_of_tiles: int) -> int:
     """Returns how many of `count` tiles of rows are packed at a time.
 
     They fit half of the L2 cache, and are at most a core's share if no outer loop is divided among the cores. There are
     enough of them to make packing the columns pay.
     """
-    rows = tall * fit.core.dims[0]
+    rows = rows_of_tiles * fit.core.dims[0]
     most_tiles = kernel.target.matrix_bytes // (rows * packed_row_bytes(fit))
     most_tiles = min(most_tiles, -(-count // own_cores(kernel, fit)))
     block = max(most_tiles, -(-ROWS_OF_A_BLOCK // rows))

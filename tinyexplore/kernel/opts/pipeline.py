@@ -195,7 +195,7 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     piped = find_pipelined(kernel, axis)
     assert not isinstance(piped, str)
     how, amount = str(opt), opt.amount
-    fresh = {loop: with_higher_id(loop) for loop in kernel.axes if loop.arg.id > axis.arg.id}
+    new_axes = {loop: with_higher_id(loop) for loop in kernel.axes if loop.arg.id > axis.arg.id}
     start = UOp.range(-(-axis.size // amount), replace(axis.arg, ahead=0)) * index_const(amount)
     if axis.size % amount:
         start = start.minimum(index_const(axis.size - amount))
@@ -206,25 +206,25 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
         UOp(Ops.DEFINE_LOCAL, PtrDType(value.dtype, amount, "local"), (), f"left{number}")
         for number, value in enumerate(piped.left)
     ]
-    filler = {store_axis: fresh[loop] for store_axis, loop in piped.row_axes.items()}
-    row = piped.row.src[0].substitute({**fresh, **filler}, how=how)
+    filler = {store_axis: new_axes[loop] for store_axis, loop in piped.row_axes.items()}
+    row = piped.row.src[0].substitute({**new_axes, **filler}, how=how)
 
     opening_changes = {axis: start + previous_step, **filler, piped.row: UOp(Ops.LOAD, piped.row.dtype, (row,))}
     for value, memory in zip(piped.left, scratch):
         opening_changes[value] = UOp(Ops.LOAD, value.dtype, (memory.index(previous_step),))
     stored = UOp(Ops.BARRIER, dtypes.void, (substitute_recorded(piped.store, opening_changes, how),))
 
-    replacements = {**fresh, axis: start + step}
+    replacements = {**new_axes, axis: start + step}
     fill, *loops = piped.filled.src
     store = substitute_recorded(fill, replacements, how)
     store = store.replace(src=(*store.src, stored))
-    loops = [fresh[loop] for loop in loops]
+    loops = [new_axes[loop] for loop in loops]
     filled = UOp(Ops.BARRIER, dtypes.void, (store, *loops))
 
-    closing_changes = {**fresh, axis: start + last_step}
+    closing_changes = {**new_axes, axis: start + last_step}
     all_filled = UOp(Ops.BARRIER, dtypes.void, (store, *loops, step))
     closing_changes[piped.row] = UOp(
-        Ops.LOAD, piped.row.dtype, (piped.row.src[0].substitute(fresh, how=how), all_filled)
+        Ops.LOAD, piped.row.dtype, (piped.row.src[0].substitute(new_axes, how=how), all_filled)
     )
     for value, memory in zip(piped.left, scratch):
         number = substitute_recorded(value, {**replacements, piped.filled: filled}, how)

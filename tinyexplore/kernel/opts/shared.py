@@ -57,8 +57,8 @@ def shared_reads(kernel: Kernel, axis: UOp) -> list[UOp]:
             is_indirect = any(src.find(Ops.LOAD) for src in load.src[0].src[1:])
             if memory.op is not Ops.DEFINE_GLOBAL or memory in written_memory or is_indirect or len(load.src) > 1:
                 continue
-            alike = any(loop in body.ranges and loop not in load.ranges for loop in items)
-            if axis in load.ranges and alike and all(loop.is_static for loop in tile_axes(load, axis)):
+            is_shared = any(loop in body.ranges and loop not in load.ranges for loop in items)
+            if axis in load.ranges and is_shared and all(loop.is_static for loop in tile_axes(load, axis)):
                 loads[load] = None
     return list(loads)
 

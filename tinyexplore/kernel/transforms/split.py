@@ -56,10 +56,10 @@ def split_output(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> dict[UO
     blocks = ragged_blocks(axis, kernel.nodes)
     if blocks is not None:
         position, step, end = blocks
-        wide = step * amount
-        if end >= wide:
-            outer = UOp.range(-(-end // wide), axis.arg)
-            start = _clamp_start(outer * index_const(wide), outer.size * wide, end - wide)
+        stride = step * amount
+        if end >= stride:
+            outer = UOp.range(-(-end // stride), axis.arg)
+            start = _clamp_start(outer * index_const(stride), outer.size * stride, end - stride)
             return {position: start + inner * index_const(step)}
     outer = UOp.range(-(-size // amount), axis.arg)
     return {axis: _clamp_start(outer * index_const(amount), outer.size * amount, size - amount) + inner}

@@ -106,8 +106,8 @@ def _read_member(directory: bytes, offset: int) -> tuple[Member, int]:
         name = directory[offset + _ENTRY.size : name_end].decode()
     except UnicodeDecodeError:
         raise ArchiveError("the name of a member is not UTF-8") from None
-    wide = [number for number in (size, packed, header) if number == 0xFFFFFFFF]
-    numbers = iter(_read_wide_numbers(directory[name_end:extra_end], len(wide)))
+    wide_fields = [number for number in (size, packed, header) if number == 0xFFFFFFFF]
+    numbers = iter(_read_wide_numbers(directory[name_end:extra_end], len(wide_fields)))
     size, packed, header = (next(numbers) if number == 0xFFFFFFFF else number for number in (size, packed, header))
     is_plain = method == _STORED and not flags & _ENCRYPTED and packed == size
     return Member(name, header, size, is_plain), extra_end + entry[12]

@@ -114,8 +114,8 @@ class CArithmetic(TextWriter):
         return text if node.dtype.count == 1 else self.splat(text, node.dtype)
 
     def splat(self, text: str, dtype: DType) -> str:
-        plain = dtypes.uint16.vec(dtype.count) if dtype.scalar in BITS_ONLY else dtype
-        name = self.needs(f"splat_{short_name(plain)}", lambda: parts.splat_text(plain), types=(plain,))
+        bits_dtype = dtypes.uint16.vec(dtype.count) if dtype.scalar in BITS_ONLY else dtype
+        name = self.needs(f"splat_{short_name(bits_dtype)}", lambda: parts.splat_text(bits_dtype), types=(bits_dtype,))
         return f"{name}({text})"
 
     # *** operations ***
@@ -147,9 +147,9 @@ class CArithmetic(TextWriter):
     def arithmetic(self, op: Ops, dtype: DType, values: list[str]) -> tuple[str, int]:
         """Returns `op` on expressions that all have `dtype`, and its precedence."""
         if dtype.scalar in BITS_ONLY:
-            wide = dtypes.float32.vec(dtype.count)
-            text, tightness = self.arithmetic(op, wide, [self.cast(value, dtype, wide) for value in values])
-            return (text, tightness) if op in OpGroups.COMPARE else (self.cast(f"({text})", wide, dtype), ATOM)
+            wide_dtype = dtypes.float32.vec(dtype.count)
+            text, tightness = self.arithmetic(op, wide_dtype, [self.cast(value, dtype, wide_dtype) for value in values])
+            return (text, tightness) if op in OpGroups.COMPARE else (self.cast(f"({text})", wide_dtype, dtype), ATOM)
         if op in OpGroups.COMPARE:
             return self.compare(op, dtype, values)
         if dtypes.is_bool(dtype):
@@ -276,8 +276,8 @@ class CArithmetic(TextWriter):
         low, high = bounds(node.src[1])
         if low > 0 or high < -1:
             text = f"{left} {'/' if op is Ops.IDIV else '%'} {right}"
-            small = dtype.count == 1 and dtype.itemsize < 4
-            return (f"({SCALAR[dtype]})({text})", SUM) if small else (text, LOOSE)
+            is_small = dtype.count == 1 and dtype.itemsize < 4
+            return (f"({SCALAR[dtype]})({text})", SUM) if is_small else (text, LOOSE)
         name = self.divisor(op, dtype.scalar)
         if dtype.count > 1:
             function = name

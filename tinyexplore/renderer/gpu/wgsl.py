@@ -313,8 +313,8 @@ class WGSLWriter(CWriter):
             return f"{self.needs('fmod_f32', lambda: _FMOD.format(nan=nan))}({', '.join(values)})"
         if op is Ops.POW:
             self.is_nan()
-            odd = {"nan": self.not_finite("NAN"), "inf": self.not_finite("INFINITY")}
-            return f"{self.needs('pow_f32', lambda: _POW.format(**odd))}({', '.join(values)})"
+            special_values = {"nan": self.not_finite("NAN"), "inf": self.not_finite("INFINITY")}
+            return f"{self.needs('pow_f32', lambda: _POW.format(**special_values))}({', '.join(values)})"
         if op is Ops.TANH:
             self.is_nan()
             return f"{self.needs('tanh_f32', lambda: _TANH)}({values[0]})"

@@ -197,9 +197,9 @@ class InstructionWriter:
         assert isinstance(dtype, DType)
         source = node.src[0].dtype
         assert isinstance(source, DType)
-        plain = plain_instruction(op, source)
-        if plain is not None:
-            return self.value(f"{plain[0]} {values[0]}, {values[1]}", plain[1])
+        plain_text = plain_instruction(op, source)
+        if plain_text is not None:
+            return self.value(f"{plain_text[0]} {values[0]}, {values[1]}", plain_text[1])
         if op is Ops.CAST:
             return self.cast(values[0], source, dtype)
         if op is Ops.BITCAST:
@@ -269,14 +269,14 @@ class InstructionWriter:
     def scale(self, dtype: DType, x: str, n: str) -> str:
         """Writes x times 2 to the power of floor(n), by AVX-512's instruction."""
         lanes = max(dtype.count, 128 // dtype.bits)
-        wide = dtype.scalar.vec(lanes)
-        ir_type, bits = register_type(wide), lanes * dtype.bits
+        wide_dtype = dtype.scalar.vec(lanes)
+        ir_type, bits = register_type(wide_dtype), lanes * dtype.bits
         name = f"llvm.x86.avx512.mask.scalef.p{'s' if dtype.scalar is dtypes.float32 else 'd'}.{bits}"
         values = [(ir_type, self.lanes(value, dtype, lanes)) for value in (x, n)]
         all_lanes = (f"i{max(lanes, 8)}", "-1")
         rounding = [("i32", "4")] if bits == REGISTER_BITS else []  # rounding mode: as the processor is set
         scaled = self.call(ir_type, name, *values, (ir_type, "zeroinitializer"), all_lanes, *rounding, hint="scale")
-        return self.lanes(scaled, wide, dtype.count)
+        return self.lanes(scaled, wide_dtype, dtype.count)
 
     def table(self, node: UOp, index: str) -> str:
         """Returns the lanes of a register that the low bits of `index` select."""
@@ -285,13 +285,15 @@ class InstructionWriter:
         count = REGISTER_BITS // dtype.scalar.bits
         if len(node.arg) != count or dtype.count > count:
             raise RenderError(f"TABLE of {len(node.arg)} {dtype!r}: there is an instruction for {count}")
-        wide, index_dtype = dtype.scalar.vec(count), source.scalar.vec(count)
-        ir_type = register_type(wide)
+        wide_dtype, index_dtype = dtype.scalar.vec(count), source.scalar.vec(count)
+        ir_type = register_type(wide_dtype)
         scalar = register_type(dtype.scalar)
         values = ", ".join([f"{scalar} {literal(value, dtype.scalar)}" for value in node.arg])
         name = f"llvm.x86.avx512.permvar.{'s' if dtype.scalar is dtypes.float32 else 'd'}f.{REGISTER_BITS}"
         position = (register_type(index_dtype), self.lanes(index, source, count))
-        return self.lanes(self.call(ir_type, name, (ir_type, f"<{values}>"), position, hint="table"), wide, dtype.count)
+        return self.lanes(
+            self.call(ir_type, name, (ir_type, f"<{values}>"), position, hint="table"), wide_dtype, dtype.count
+        )
 
     def lanes(self, value: str, dtype: DType, count: int) -> str:
         """Returns the first `count` lanes of a vector. Further lanes are undefined."""
@@ -303,13 +305,13 @@ class InstructionWriter:
 
     def arithmetic(self, node: UOp, op: Ops, dtype: DType, values: list[str]) -> str:
         """Writes `op` on values that all have `dtype`."""
-        plain = plain_instruction(op, dtype)
-        if plain is not None:
-            return self.value(f"{plain[0]} {values[0]}, {values[1]}", plain[1])
+        plain_text = plain_instruction(op, dtype)
+        if plain_text is not None:
+            return self.value(f"{plain_text[0]} {values[0]}, {values[1]}", plain_text[1])
         if dtype.scalar in _COMPUTED_IN_FLOAT32:
-            wide = dtypes.float32.vec(dtype.count)
-            result = self.arithmetic(node, op, wide, [self.cast(value, dtype, wide) for value in values])
-            return result if op in OpGroups.COMPARE else self.cast(result, wide, dtype)
+            wide_dtype = dtypes.float32.vec(dtype.count)
+            result = self.arithmetic(node, op, wide_dtype, [self.cast(value, dtype, wide_dtype) for value in values])
+            return result if op in OpGroups.COMPARE else self.cast(result, wide_dtype, dtype)
         if op in OpGroups.COMPARE:
             return self.compare(op, dtype, values)
         if dtypes.is_float(dtype):
@@ -463,8 +465,10 @@ class InstructionWriter:
         f32 = dtypes.float32.vec(count)
         if dtypes.is_bool(target):
             if dtypes.is_float(source):
-                wide = f32 if source.scalar in _COMPUTED_IN_FLOAT32 else source
-                return self.compare(Ops.CMPNE, wide, [self.cast(value, source, wide), literal(0.0, wide)])
+                wide_dtype = f32 if source.scalar in _COMPUTED_IN_FLOAT32 else source
+                return self.compare(
+                    Ops.CMPNE, wide_dtype, [self.cast(value, source, wide_dtype), literal(0.0, wide_dtype)]
+                )
             return self.compare(Ops.CMPNE, source, [value, literal(0, source)])
         if source.scalar is dtypes.bfloat16:
             return self.cast(self.from_bfloat16(value, count), f32, target)
@@ -496,9 +500,9 @@ class InstructionWriter:
         if target.scalar is dtypes.uint64:
             return self.float_to_uint64(value, source)
         wide_type = dtypes.int64 if target.scalar in (dtypes.uint32, dtypes.int64) else dtypes.int32
-        wide = wide_type.vec(source.count)
-        integer = self.truncate(value, source, wide)
-        return integer if wide.bits == target.bits else self.convert("trunc", integer, wide, target)
+        wide_dtype = wide_type.vec(source.count)
+        integer = self.truncate(value, source, wide_dtype)
+        return integer if wide_dtype.bits == target.bits else self.convert("trunc", integer, wide_dtype, target)
 
     def truncate(self, value: str, source: DType, target: DType) -> str:
         """Converts a float to int32 or int64. Values out of range become the least integer, as on x86."""
@@ -539,8 +543,8 @@ class InstructionWriter:
 
     def from_bfloat16(self, bits: str, count: int) -> str:
         u16, u32, f32 = (dtype.vec(count) for dtype in (dtypes.uint16, dtypes.uint32, dtypes.float32))
-        wide = self.convert("zext", bits, u16, u32)
-        high = self.value(f"shl {register_type(u32)} {wide}, {literal(16, u32)}", "bits")
+        wide_bits = self.convert("zext", bits, u16, u32)
+        high = self.value(f"shl {register_type(u32)} {wide_bits}, {literal(16, u32)}", "bits")
         return self.convert("bitcast", high, u32, f32)
 
     def to_bfloat16(self, value: str, count: int) -> str:
@@ -548,9 +552,9 @@ class InstructionWriter:
         u16, u32, f32 = (dtype.vec(count) for dtype in (dtypes.uint16, dtypes.uint32, dtypes.float32))
         ir_type, flags = register_type(u32), register_type(dtypes.bool.vec(count))
         bits = self.convert("bitcast", value, f32, u32)
-        odd = self.value(f"lshr {ir_type} {bits}, {literal(16, u32)}", "bits")
-        odd = self.value(f"and {ir_type} {odd}, {literal(1, u32)}", "bits")
-        rounding = self.value(f"add {ir_type} {odd}, {literal(0x7FFF, u32)}", "bits")
+        lowest_kept_bit = self.value(f"lshr {ir_type} {bits}, {literal(16, u32)}", "bits")
+        lowest_kept_bit = self.value(f"and {ir_type} {lowest_kept_bit}, {literal(1, u32)}", "bits")
+        rounding = self.value(f"add {ir_type} {lowest_kept_bit}, {literal(0x7FFF, u32)}", "bits")
         rounded = self.value(f"add {ir_type} {bits}, {rounding}", "bits")
         rounded = self.value(f"lshr {ir_type} {rounded}, {literal(16, u32)}", "bits")
         is_nan = self.value(f"fcmp uno {register_type(f32)} {value}, {literal(0.0, f32)}", "nan")
@@ -575,8 +579,8 @@ class InstructionWriter:
         bits = self.convert("bitcast", nearest, f32, i32)
         step = self.convert("sext", is_larger, flags, i32)
         toward_zero = self.value(f"add {ir_type} {bits}, {step}", "bits")
-        odd = self.value(f"or {ir_type} {toward_zero}, {literal(1, i32)}", "bits")
-        odd_if_inexact = self.value(f"select {flags} {inexact}, {ir_type} {odd}, {ir_type} {bits}", "bits")
+        odd_bits = self.value(f"or {ir_type} {toward_zero}, {literal(1, i32)}", "bits")
+        odd_if_inexact = self.value(f"select {flags} {inexact}, {ir_type} {odd_bits}, {ir_type} {bits}", "bits")
         return self.convert("bitcast", odd_if_inexact, i32, f32)
 
     def bitcast(self, value: str, source: DType, target: DType) -> str:

@@ -211,8 +211,8 @@ class _KernelWriter(FunctionWriter):
         function = self.backend.numbers[index_kind] if index_kind else self.backend.size
         if not function:
             return str(CHOSEN_ITEMS if dimension == 0 else 1)
-        short = self.call("i32", function.format(x=LETTERS[dimension]), hint=index_kind or "size")
-        return self.value(f"zext nneg i32 {short} to i64", index_kind or "size")
+        index32 = self.call("i32", function.format(x=LETTERS[dimension]), hint=index_kind or "size")
+        return self.value(f"zext nneg i32 {index32} to i64", index_kind or "size")
 
     def define_local(self, node: UOp) -> None:
         assert isinstance(node.dtype, PtrDType)

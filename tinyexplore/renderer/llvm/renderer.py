@@ -349,9 +349,9 @@ class FunctionWriter(InstructionWriter):
         if is_tile(dtype):
             return load_tile(self, pointer)
         ir_type = memory_type(dtype)
-        plain = f"{self.loads} {ir_type}, ptr {pointer}, align {self.alignment(dtype)}"
+        plain_load = f"{self.loads} {ir_type}, ptr {pointer}, align {self.alignment(dtype)}"
         if valid is None:
-            return self.from_memory(self.value(plain, "load"), dtype)
+            return self.from_memory(self.value(plain_load, "load"), dtype)
         if valid.dtype.count > 1:
             loaded = self.masked_load(pointer, valid, dtype)
             return self.from_memory(loaded, dtype)
@@ -361,7 +361,7 @@ class FunctionWriter(InstructionWriter):
         line_number = len(self.lines)
         self.raw(f"  br i1 {condition}, label %load.at{line_number}, label %load.done{line_number}")
         self.label(f"load.at{line_number}")
-        loaded = self.value(plain, "load")
+        loaded = self.value(plain_load, "load")
         self.raw(f"  br label %load.done{line_number}")
         self.label(f"load.done{line_number}")
         zero = "zeroinitializer"
@@ -403,13 +403,13 @@ class FunctionWriter(InstructionWriter):
             value = self.value(f"zext {register_type(dtype)} {value} to {ir_type}", "byte")
         valid = index.src[2] if len(index.src) > 2 else None
         pointer, base = self.address(index)
-        plain = f"  store {ir_type} {value}, ptr {pointer}, align {self.alignment(dtype)}"
+        plain_store = f"  store {ir_type} {value}, ptr {pointer}, align {self.alignment(dtype)}"
         if node in self.streaming:
             align = min(self.target.line_bytes, dtype.itemsize * dtype.count)
             self.raw(f"  store {ir_type} {value}, ptr {pointer}, align {align}, !nontemporal !{{i32 1}}")
             return
         if valid is None:
-            self.raw(plain)
+            self.raw(plain_store)
             return
         condition = self.operand(valid)
         if valid.dtype.count > 1:
@@ -424,7 +424,7 @@ class FunctionWriter(InstructionWriter):
         line_number = len(self.lines)
         self.raw(f"  br i1 {condition}, label %store.at{line_number}, label %store.done{line_number}")
         self.label(f"store.at{line_number}")
-        self.raw(plain)
+        self.raw(plain_store)
         self.raw(f"  br label %store.done{line_number}")
         self.label(f"store.done{line_number}")
 

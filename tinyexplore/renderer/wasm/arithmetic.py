@@ -71,8 +71,8 @@ class WasmArithmetic(Casts):
 
     def long_arithmetic(self, node: UOp, op: Ops) -> Value:
         """Returns arithmetic of int64 scalars, in 32 bits if every result that is used fits."""
-        narrow = all([src in self.narrow for src in node.src]) and (node in self.narrow or op in OpGroups.COMPARE)
-        wasm_type = "i32" if narrow else "i64"
+        is_narrow = all([src in self.narrow for src in node.src]) and (node in self.narrow or op in OpGroups.COMPARE)
+        wasm_type = "i32" if is_narrow else "i64"
         texts = [self.number(src, wasm_type) for src in node.src]
         if op in (Ops.IDIV, Ops.MOD):
             return Value((self.divide(node, op, dtypes.int64, wasm_type, *texts),))
@@ -81,9 +81,9 @@ class WasmArithmetic(Casts):
     def arithmetic(self, op: Ops, dtype: DType, values: Sequence[Value]) -> Value:
         """Returns `op` on values that all have `dtype`."""
         if dtype.scalar in BITS_ONLY:
-            wide = dtypes.float32.vec(dtype.count)
-            result = self.arithmetic(op, wide, [self.cast(value, dtype, wide) for value in values])
-            return result if op in OpGroups.COMPARE else self.cast(result, wide, dtype)
+            wide_dtype = dtypes.float32.vec(dtype.count)
+            result = self.arithmetic(op, wide_dtype, [self.cast(value, dtype, wide_dtype) for value in values])
+            return result if op in OpGroups.COMPARE else self.cast(result, wide_dtype, dtype)
         if dtype.count > 1:
             return self.lanes_arithmetic(op, dtype, values)
         return Value((self.scalar_arithmetic(op, dtype, [value.text for value in values]),))

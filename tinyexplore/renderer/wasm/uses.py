@@ -122,7 +122,7 @@ def split_address(index: UOp) -> tuple[BaseAddress, int]:
     return (buffer, position), 0
 
 
-def _is_narrow(node: UOp, narrow: set[UOp]) -> bool:
+def _is_narrow(node: UOp, narrow_nodes: set[UOp]) -> bool:
     """Whether an int64 fits in 32 bits and can be computed from sources that do."""
     if node.dtype is not dtypes.int64:
         return False
@@ -137,4 +137,4 @@ def _is_narrow(node: UOp, narrow: set[UOp]) -> bool:
         source = node.src[0].dtype
         return isinstance(source, DType) and not dtypes.is_float(source) and source.itemsize <= 4
     values = node.src[1:] if node.op is Ops.WHERE else node.src
-    return node.op in _NARROW_OPS and all(src in narrow for src in values)
+    return node.op in _NARROW_OPS and all(src in narrow_nodes for src in values)
