@@ -92,9 +92,9 @@ def shape_of_tiles(kernel: Kernel, fit: Fit) -> tuple[int, int]:
 def pack_factors(kernel: Kernel, fit: Fit, rows_of_tiles: int) -> Tiling:
     """Proposes STAGE for both factors, with the loop order that it needs.
 
-    Rows are packed `rows_of_tiles` tiles at a time. They run in blocks outside the columns if all rows would not stay in
-    the L2 cache, or if each core gets a block. Columns are packed one step of their loop at a time, for all rows of a block.
-    If a core has several blocks, all columns are packed once.
+    Rows are packed `rows_of_tiles` tiles at a time. They run in blocks outside the columns if all rows would not stay
+    in the L2 cache, or if each core gets a block. Columns are packed one step of their loop at a time, for all rows
+    of a block. If a core has several blocks, all columns are packed once.
     """
     rows, columns = fit.rows.arg.id, fit.columns.arg.id
     out_row = next(axis.arg.id for axis in kernel.output_axes if axis.arg.kind is AxisKind.LOCAL)
