@@ -374,17 +374,17 @@ def product_of_others(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
     """Returns for each element the product of all others along `axes`: of all before it times that of all after it."""
     last_axis = len(x.shape) - 1
     if len(axes) == 1 and axes[0] != last_axis and x.shape[last_axis] != 1:
-        return _product_from_both_sides(x, axes[0])
+        return _multiply_from_both_sides(x, axes[0])
     order = (*[axis for axis in range(len(x.shape)) if axis not in axes], *axes)
     permuted = x.permute(order)
     count = prod(x.shape[axis] for axis in axes)
     line = permuted.reshape((*permuted.shape[: len(order) - len(axes)], count))
     is_long = isinstance(count, int) and count >= FOLDED_FROM
-    product = _product_in_columns(line) if is_long else _product_from_both_sides(line, len(line.shape) - 1)
+    product = _multiply_in_columns(line) if is_long else _multiply_from_both_sides(line, len(line.shape) - 1)
     return product.reshape(permuted.shape).permute(sorted(range(len(order)), key=order.__getitem__))
 
 
-def _product_from_both_sides(x: LazyBuffer, axis: int) -> LazyBuffer:
+def _multiply_from_both_sides(x: LazyBuffer, axis: int) -> LazyBuffer:
     """Returns the product of all other elements along `axis`, by running products from both ends."""
     count = x.shape[axis]
 
@@ -396,7 +396,7 @@ def _product_from_both_sides(x: LazyBuffer, axis: int) -> LazyBuffer:
     return product_before(x).alu(Ops.MUL, product_before(x.flip((axis,))).flip((axis,)))
 
 
-def _product_in_columns(line: LazyBuffer) -> LazyBuffer:
+def _multiply_in_columns(line: LazyBuffer) -> LazyBuffer:
     """Returns the product of all other elements along the last axis, which becomes a matrix.
 
     It is the product of the others in the element's column, times that of all other columns. A running product down the
@@ -417,7 +417,7 @@ def _product_in_columns(line: LazyBuffer) -> LazyBuffer:
     grid = padded.reshape((*outer, rows, columns))
     totals = grid.reduce(Ops.MUL, (axis,)).reshape((*outer, columns))
     other_columns = product_of_others(totals, (axis,)).reshape((*outer, 1, columns)).expand(grid.shape)
-    gradient = _product_from_both_sides(grid, axis).alu(Ops.MUL, other_columns).reshape(padded.shape)
+    gradient = _multiply_from_both_sides(grid, axis).alu(Ops.MUL, other_columns).reshape(padded.shape)
     return gradient.shrink([*[(0, size) for size in outer], (0, count)])
 
 

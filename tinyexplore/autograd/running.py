@@ -25,7 +25,7 @@ def _pad_axis(x: LazyBuffer, axis: int, before: int, after: int) -> LazyBuffer:
     return x.pad([(before, after) if dim == axis else (0, 0) for dim in range(len(x.shape))])
 
 
-def _recurrence_from_the_end(g: LazyBuffer, factor: LazyBuffer, axis: int) -> LazyBuffer:
+def _scan_from_end(g: LazyBuffer, factor: LazyBuffer, axis: int) -> LazyBuffer:
     """Returns r(j) = g(j) + factor(j) · r(j + 1). The last element needs no factor."""
     factors = _pad_axis(factor, axis, 0, 1)
     return g.flip((axis,)).recurrence(factors.flip((axis,)), axis).flip((axis,))
@@ -34,7 +34,7 @@ def _recurrence_from_the_end(g: LazyBuffer, factor: LazyBuffer, axis: int) -> La
 def recurrence_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y(i) = y(i - 1) · f(i) + x(i): dx(j) = r(j) = g(j) + f(j + 1) · r(j + 1), and df(j) = y(j - 1) · r(j)"""
     (_, factor), axis = step.sources, step.arg
-    dx = _recurrence_from_the_end(g, _without_ends(factor, axis, 1, 0), axis)
+    dx = _scan_from_end(g, _without_ends(factor, axis, 1, 0), axis)
     previous_result = _pad_axis(_without_ends(step.result, axis, 0, 1), axis, 1, 0)
     return dx, previous_result.alu(Ops.MUL, dx) if step.needs(1) else None
 
@@ -48,7 +48,7 @@ def cumprod_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     previous_result = is_first.alu(
         Ops.WHERE, constant(1.0, x), _pad_axis(_without_ends(step.result, axis, 0, 1), axis, 1, 0)
     )
-    return (previous_result.alu(Ops.MUL, _recurrence_from_the_end(g, _without_ends(x, axis, 1, 0), axis)),)
+    return (previous_result.alu(Ops.MUL, _scan_from_end(g, _without_ends(x, axis, 1, 0), axis)),)
 
 
 def logcumsumexp_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
@@ -62,4 +62,4 @@ def logcumsumexp_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
         Ops.WHERE, constant(0.0, earlier), earlier.alu(Ops.ADD, later.alu(Ops.NEG))
     )
     weight = x.alu(Ops.ADD, y.alu(Ops.NEG)).alu(Ops.EXP)
-    return (weight.alu(Ops.MUL, _recurrence_from_the_end(g, change.alu(Ops.EXP), axis)),)
+    return (weight.alu(Ops.MUL, _scan_from_end(g, change.alu(Ops.EXP), axis)),)

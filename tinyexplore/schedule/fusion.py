@@ -136,7 +136,7 @@ class Fusion:
             return  # only an empty value reads it
         repeats = sum(use.executions for use in uses) / node.size
         if node not in self.overrides.join and self.is_rather_padded(node, uses, repeats):
-            self.realize(node, f"its use would ask {_times(repeats)} for each element whether it is padding")
+            self.realize(node, f"its use would ask {_times_text(repeats)} for each element whether it is padding")
             return
         if node not in self.overrides.join and self.is_rather_moved(node, uses):
             self.realize(node, "what it moves will be stored, and is read in this order")
@@ -315,7 +315,7 @@ class Fusion:
             return self.reason_to_store_factor(node, uses, repeats)
         limit = REPEAT_EXPENSIVE if node.op in EXPENSIVE else REPEAT_LIGHT
         if self.exceeds(COMPUTED, repeats, limit) and not self.is_recomputed_cheaply(node, uses):
-            return f"the loops around its use would compute each element {_times(repeats)}"
+            return f"the loops around its use would compute each element {_times_text(repeats)}"
         return None
 
     def reason_to_store_factor(self, node: LazyBuffer, uses: list[Use], repeats: float) -> str | None:
@@ -331,7 +331,7 @@ class Fusion:
             return None
         if not any([self.is_product(total, total.src[0].size) for total in totals]):
             return None
-        return f"a product would compute each element {_times(repeats)}"
+        return f"a product would compute each element {_times_text(repeats)}"
 
     def is_recomputed_cheaply(self, node: LazyBuffer, uses: list[Use]) -> bool:
         """Whether recomputing `node` costs at most one operation per element of the results. False for a value of
@@ -350,7 +350,7 @@ class Fusion:
 
     def reason_to_realize_reduce(self, node: LazyBuffer, uses: list[Use], repeats: float) -> str | None:
         if self.exceeds(COMPUTED, repeats, REPEAT_REDUCE):
-            return f"the loops around its use would do the reduction {_times(repeats)} for each element"
+            return f"the loops around its use would do the reduction {_times_text(repeats)} for each element"
         if self.exceeds("different places at which one kernel reads it", len(uses), 1):
             return f"read at {len(uses)} different places of one kernel"
         (use,) = uses
@@ -515,7 +515,7 @@ class Fusion:
         self.record_decision(
             node,
             "keep",
-            f"read {_times(reads_per_row)} by the loops of one kernel: a row of {size_text} stays in the cache",
+            f"read {_times_text(reads_per_row)} by the loops of one kernel: a row of {size_text} stays in the cache",
         )
         self.visit_sources(node, filled)
 
@@ -725,5 +725,5 @@ def runs_sequentially(plan: KernelPlan, *, sums_up: bool) -> bool:
     return all(size == 1 for size in root.src[-1].shape[root.arg[1] + 1 :])
 
 
-def _times(repeats: float) -> str:
+def _times_text(repeats: float) -> str:
     return f"{int(repeats + 0.5)} times" if repeats >= 10 else f"{repeats:.2g} times"

@@ -191,11 +191,11 @@ class _Reduction:
         if equal_digits and self.op is Ops.ADD and self.node.dtype is not dtypes.bool:
             value = _multiply_by_count(value, product([self.sizes[digit] for digit in equal_digits]))
         full = tuple([1 if digit in self.reduced else size for digit, size in enumerate(self.sizes)])
-        return value.expand(full).reshape(self.node.shape), self._reason(
+        return value.expand(full).reshape(self.node.shape), self._format_reason(
             needed_digits, equal_digits, bool(groups), steps_before, steps_after
         )
 
-    def _reason(
+    def _format_reason(
         self,
         needed_digits: frozenset[int],
         equal_digits: Collection[int],
@@ -300,7 +300,7 @@ def slice_independent(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth:
     nodes `in_memory`.
     """
     flat = _flat_shape(layout)
-    if all([taken_whole for _, taken_whole in _digits(layout)]):
+    if all([taken_whole for _, taken_whole in _flatten_digits(layout)]):
         return node.reshape(flat)
     if node.buffer is not None or node in in_memory or depth > MOST_DEEP:
         return _take_first_elements(node, layout)
@@ -356,17 +356,17 @@ def _undo_reshape(layout: Layout, source_shape: Sequence[sint], result_shape: Se
     return tuple(source_layout)
 
 
-def _digits(layout: Layout) -> list[Digit]:
+def _flatten_digits(layout: Layout) -> list[Digit]:
     return [digit for digits in layout for digit in digits]
 
 
 def _flat_shape(layout: Layout) -> tuple[sint, ...]:
-    return tuple([size if is_whole else 1 for size, is_whole in _digits(layout)])
+    return tuple([size if is_whole else 1 for size, is_whole in _flatten_digits(layout)])
 
 
 def _take_first_elements(node: LazyBuffer, layout: Layout) -> LazyBuffer:
-    split_node = node.reshape(tuple([size for size, _ in _digits(layout)]))
-    return split_node.shrink([(0, size if is_whole else 1) for size, is_whole in _digits(layout)])
+    split_node = node.reshape(tuple([size for size, _ in _flatten_digits(layout)]))
+    return split_node.shrink([(0, size if is_whole else 1) for size, is_whole in _flatten_digits(layout)])
 
 
 __all__ = ["hoist_invariants"]

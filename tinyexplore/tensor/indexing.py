@@ -70,7 +70,7 @@ class Indexing(Reduction):
         # the positions in `view` of the index tensors and lists; `view` has an axis for each None, and none for ints
         tensors = [item for item in items if not _is_int(item)]
         axes = [axis for axis, item in enumerate(tensors) if _is_advanced(item)]
-        numbers = [view._index_tensor(item, axis) for item, axis in zip(advanced, axes)]
+        numbers = [view._to_index_tensor(item, axis) for item, axis in zip(advanced, axes)]
         # an index without axes removes its axis, like an int
         scalar_axes = [axis for axis, number in zip(axes, numbers) if not number.ndim]
         index_axes = [
@@ -132,7 +132,7 @@ class Indexing(Reduction):
                 shape.append((stop - start + (abs(step) - 1)) // abs(step))
                 continue
             if isinstance(item, UOp) or isinstance(size, UOp):
-                bounds.append(_element_bounds(item, size))
+                bounds.append(_make_element_bounds(item, size))
                 continue
             index = int(item)
             if not -size <= index < size:
@@ -147,7 +147,7 @@ class Indexing(Reduction):
                 view = view.reshape(view.shape[:-1])
         return view.reshape(tuple(shape))
 
-    def _index_tensor(self, item: Any, axis: int) -> Self:
+    def _to_index_tensor(self, item: Any, axis: int) -> Self:
         """Converts the item for `axis` to a tensor of ints, counted from the front."""
         size = self.shape[axis]
         if self._is_tensor(item):
@@ -477,28 +477,28 @@ def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
         if bound is not None and not _is_int(bound):
             raise TypeError(f"slice {item}: its parts must be ints")
     if UOp in (type(item.start), type(item.stop), type(size)):
-        return _symbolic_slice(item, size)
+        return _bound_symbolic_slice(item, size)
     positions = range(*item.indices(size))
     if not positions:
         return 0, 0, positions.step
     return min(positions[0], positions[-1]), max(positions[0], positions[-1]) + 1, positions.step
 
 
-def _element_bounds(item: Any, size: Any) -> tuple[Any, Any]:
+def _make_element_bounds(item: Any, size: Any) -> tuple[Any, Any]:
     """Returns the bounds (start, stop) of one element if its index or the size is symbolic. A negative int counts from
     the end."""
     start = simplified(size + item) if isinstance(item, int) and item < 0 else item
     return start, start + 1
 
 
-def _symbolic_slice(item: slice, size: Any) -> tuple[Any, Any, int]:
+def _bound_symbolic_slice(item: slice, size: Any) -> tuple[Any, Any, int]:
     """Computes `_slice_bounds` if a bound or the size is symbolic. The bounds are not limited to the size, which
     varies."""
     step = 1 if item.step is None else int(item.step)
     if step < 1 and (item.start is not None or item.stop is not None):
         raise SymbolicError(f"slice {item} of a symbolic axis: flip() it, then take every step-th of the part")
-    start = 0 if item.start is None else _element_bounds(item.start, size)[0]
-    stop = size if item.stop is None else _element_bounds(item.stop, size)[0]
+    start = 0 if item.start is None else _make_element_bounds(item.start, size)[0]
+    stop = size if item.stop is None else _make_element_bounds(item.stop, size)[0]
     return start, stop, step
 
 

@@ -31,7 +31,7 @@ class Ordering(Indexing):
 
     # *** sorting ***
 
-    def _ranks(self, descending: bool) -> Self:
+    def _rank_elements(self, descending: bool) -> Self:
         """Returns for each element of the last axis the number of elements that precede it in sorted order.
 
         Equal elements keep their order. NaN is last.
@@ -61,7 +61,7 @@ class Ordering(Indexing):
         if x._is_long(x.ndim - 1):
             indices = sorted_indices(x.reshape((x.numel() // length, length)), descending)
             return indices.cast(dtypes.default_int).reshape(x.shape).transpose(axis, -1)
-        ranks = x._ranks(descending)
+        ranks = x._rank_elements(descending)
         indices = ranks._positions_along(ranks.ndim - 1)._broadcast_to(ranks.shape)
         ordered = ranks._const(0, indices.dtype, ranks.shape)._scatter_into(None, ranks.ndim - 1, ranks, indices)
         return ordered.transpose(axis, -1)

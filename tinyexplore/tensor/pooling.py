@@ -63,7 +63,7 @@ def named_padding(name: str, kernel: Shape, steps: Shape, gaps: Shape) -> Pairs:
 class Pooling(Scattering):
     __slots__ = ()
 
-    def _windows(self, kernel: Shape, stride: Shape, dilation: Shape) -> Self:
+    def _make_windows(self, kernel: Shape, stride: Shape, dilation: Shape) -> Self:
         """Returns the pooling windows: (…, *spatial) → (…, *positions, *kernel)."""
         result = self
         first_axis = self.ndim - len(kernel)
@@ -195,7 +195,7 @@ class Pooling(Scattering):
         x = self
         if pool.beyond is not None:
             x = x.pad(pool.beyond[-x.ndim :], value=beyond)
-        return x._windows(pool.kernel, pool.step, pool.gap)
+        return x._make_windows(pool.kernel, pool.step, pool.gap)
 
 
 @dataclass(frozen=True)

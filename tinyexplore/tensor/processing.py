@@ -118,7 +118,7 @@ class Processing(Convolvable, Loss):
     def _unfold(self, kernel: Shape, groups: int, steps: Shape, gaps: Shape) -> Self:
         """Returns the windows that each filter multiplies: (batch, group, 1, *positions, in, *kernel)."""
         axis_count = len(kernel)
-        windows = self._windows(kernel, steps, gaps)
+        windows = self._make_windows(kernel, steps, gaps)
         split = windows.reshape((windows.shape[0], groups, 1, windows.shape[1] // groups, *windows.shape[2:]))
         spatial, taps = tuple(range(4, 4 + axis_count)), tuple(range(4 + axis_count, 4 + 2 * axis_count))
         return split.permute((0, 1, 2, *spatial, 3, *taps))
@@ -373,7 +373,7 @@ class Processing(Convolvable, Loss):
             )
         if len(inputs) != len(xs):
             raise ValueError(f"einsum {formula!r}: {len(inputs)} operands are named, {len(xs)} given")
-        sizes = _sizes_of_letters(formula, inputs, [x.shape for x in xs])
+        sizes = _collect_letter_sizes(formula, inputs, [x.shape for x in xs])
         if len(set(output_letters)) != len(output_letters) or not set(output_letters) <= set(sizes):
             raise ValueError(f"einsum {formula!r}: the result must name each of its axes once, from {sorted(sizes)}")
         summed = [letter for letter in sizes if letter not in output_letters]
@@ -538,7 +538,7 @@ def transposed_gradient(step: TapeEntry, values: Sequence[Processing], g: Proces
     return dx, dw
 
 
-def _sizes_of_letters(formula: str, inputs: Sequence[str], shapes: Sequence[Any]) -> dict[str, Any]:
+def _collect_letter_sizes(formula: str, inputs: Sequence[str], shapes: Sequence[Any]) -> dict[str, Any]:
     """Returns the size of each letter of einsum's `formula`. Raises ShapeError if two operands differ."""
     sizes: dict[str, Any] = {}
     for letters, shape in zip(inputs, shapes):

@@ -59,21 +59,21 @@ def first_indices(x: T, count: int, descending: bool) -> T:
     """
     key = ordered_int(x)
     rows, length = x.shape
-    packed = _packed(key ^ -1 if descending else key)
+    packed = _pack_with_indices(key ^ -1 if descending else key)
     size = run_size(length, count)
     if size == 1:
-        return _least_elements(packed.contiguous(), count) & LOWER
+        return _find_least_elements(packed.contiguous(), count) & LOWER
     runs = -(-length // size)
     padded = packed.pad(((0, 0), (0, runs * size - length)), value=dtypes.max(dtypes.int64))
     run_minima = padded.reshape((rows, runs, size)).min(2).contiguous()
-    run_numbers = (_least_elements(run_minima, count) & LOWER) // size
+    run_numbers = (_find_least_elements(run_minima, count) & LOWER) // size
     indices = (run_numbers.unsqueeze(2) * size + x._wrap(LazyBuffer.iota(size, dtypes.int64, x.device))).reshape(
         (rows, count * size)
     )
     is_inside = indices < length
     values_there = ordered_int(x.gather(1, indices.minimum(length - 1)))
-    candidates = _at_indices(values_there ^ -1 if descending else values_there, indices)
-    return _least_elements(is_inside.where(candidates, dtypes.max(dtypes.int64)).contiguous(), count) & LOWER
+    candidates = _combine_with_indices(values_there ^ -1 if descending else values_there, indices)
+    return _find_least_elements(is_inside.where(candidates, dtypes.max(dtypes.int64)).contiguous(), count) & LOWER
 
 
 def run_size(length: int, count: int) -> int:
@@ -83,10 +83,10 @@ def run_size(length: int, count: int) -> int:
     at √(length / count).
     """
     size = math.isqrt(length // max(count, 1))
-    return size if _in_runs(length, count, size) < count * length // WORTH_TWO_LEVELS else 1
+    return size if _count_examined(length, count, size) < count * length // WORTH_TWO_LEVELS else 1
 
 
-def _in_runs(length: int, count: int, size: int) -> int:
+def _count_examined(length: int, count: int, size: int) -> int:
     """Returns the number of elements that `first_indices` examines with runs of `size`."""
     return length + 2 * count * count * size
 
@@ -94,14 +94,14 @@ def _in_runs(length: int, count: int, size: int) -> int:
 def is_search_cheaper(length: int, count: int) -> bool:
     """Whether `first_indices` takes less time than sorting, because it examines each element only a few times."""
     size = run_size(length, count)
-    looks = count * length if size == 1 else _in_runs(length, count, size)
+    looks = count * length if size == 1 else _count_examined(length, count, size)
     return count <= MOST_WANTED and looks <= MOST_LOOKS * length
 
 
-def _least_elements(packed: T, count: int) -> T:
+def _find_least_elements(packed: T, count: int) -> T:
     """Returns the `count` least elements of each row, in order. All elements differ."""
     rows = packed.lazydata
-    largest = _filled(int(dtypes.max(dtypes.int64)), rows)
+    largest = _fill_like(int(dtypes.max(dtypes.int64)), rows)
     minima = [rows.reduce(Ops.MIN, (1,))]
     while len(minima) < count:
         is_later = minima[-1].expand(rows.shape).alu(Ops.CMPLT, rows)
@@ -116,14 +116,14 @@ def sort_rows(x: T, descending: bool) -> T:
     Equal elements need no order, so an element of 32 bits is not packed with its index.
     """
     key = _order(x)
-    rows = _sorted_rows(key ^ -1 if descending else key, 0)
-    return _of_order(rows ^ -1 if descending else rows, x)
+    rows = _sort_rows(key ^ -1 if descending else key, 0)
+    return _undo_order(rows ^ -1 if descending else rows, x)
 
 
 def _order(x: T) -> T:
     """Converts elements to int32 (int64 for 64 bits) of the same order. -0.0 is less than 0.0, and NaN is last.
 
-    The ints have as many bits as the floats. `_of_order` is the inverse.
+    The ints have as many bits as the floats. `_undo_order` is the inverse.
     """
     int_dtype = dtypes.int64 if x.dtype.itemsize == 8 else dtypes.int32
     if dtypes.is_unsigned(x.dtype) and x.dtype.itemsize == int_dtype.itemsize:
@@ -131,20 +131,20 @@ def _order(x: T) -> T:
     if not dtypes.is_float(x.dtype):
         return x.cast(int_dtype)
     x = x.cast(dtypes.float64 if int_dtype is dtypes.int64 else dtypes.float32)
-    return x.isnan().where(dtypes.max(int_dtype), _ascending(x.bitcast(int_dtype)))
+    return x.isnan().where(dtypes.max(int_dtype), _reverse_negative(x.bitcast(int_dtype)))
 
 
-def _of_order(key: T, like: T) -> T:
+def _undo_order(key: T, like: T) -> T:
     """Inverts `_order`, for elements of the dtype of `like`."""
     if dtypes.is_unsigned(like.dtype) and like.dtype.itemsize == key.dtype.itemsize:
         return (key ^ dtypes.min(key.dtype)).bitcast(like.dtype)
     if not dtypes.is_float(like.dtype):
         return key.cast(like.dtype)
     float_dtype = dtypes.float64 if key.dtype is dtypes.int64 else dtypes.float32
-    return _ascending(key).bitcast(float_dtype).cast(like.dtype)
+    return _reverse_negative(key).bitcast(float_dtype).cast(like.dtype)
 
 
-def _ascending(bits: T) -> T:
+def _reverse_negative(bits: T) -> T:
     """Converts the bits of floats to ints of the same order (the bits of negative floats descend), and back."""
     return (bits < 0).where(bits ^ dtypes.max(bits.dtype), bits)
 
@@ -160,21 +160,21 @@ def ordered_int(x: T) -> T:
     return comparable(x).cast(dtypes.int64)
 
 
-def _packed(key: T) -> T:
+def _pack_with_indices(key: T) -> T:
     """Packs each 32-bit key with its index: the key in the upper half, the index in the lower half."""
-    return _at_indices(key, key._positions_along(1, dtypes.int64))
+    return _combine_with_indices(key, key._positions_along(1, dtypes.int64))
 
 
-def _at_indices(key: T, indices: T) -> T:
+def _combine_with_indices(key: T, indices: T) -> T:
     return (key << PLACE_BITS) | indices
 
 
 def _sort_indices(key: T) -> T:
     """Returns the original indices of the keys of each row in sorted order, as int64 of 32 bits."""
-    return _sorted_rows(_packed(key), PLACE_BITS) & LOWER
+    return _sort_rows(_pack_with_indices(key), PLACE_BITS) & LOWER
 
 
-def _sorted_rows(x: T, lowest: int) -> T:
+def _sort_rows(x: T, lowest: int) -> T:
     """Sorts each row of `x`, int32 or int64, by the bits from `lowest` on."""
     rows = x.lazydata
     if not isinstance(rows, ShardedBuffer):
@@ -191,16 +191,16 @@ def _sort_bits(x: LazyBuffer, lowest: int) -> LazyBuffer:
     padded = length + -length % blocks
     count = digit_size(bits, padded // blocks)
     # inverting all bits but the sign gives the descending order; 0 becomes the greatest, so padding is last
-    inverting_mask = _filled(int(dtypes.max(x.dtype)), x)
+    inverting_mask = _fill_like(int(dtypes.max(x.dtype)), x)
     x = x.alu(Ops.XOR, inverting_mask).pad(((0, 0), (0, padded - length)))
     x = x.reshape((rows * blocks, padded // blocks)).contiguous()
-    scratch = _filled(0, x).contiguous()
-    shift = _filled(lowest, x, (1, 1)).contiguous()
+    scratch = _fill_like(0, x).contiguous()
+    shift = _fill_like(lowest, x, (1, 1)).contiguous()
     for _ in range(0, bits, count):
-        digits = x.alu(Ops.SHR, shift.expand(x.shape)).alu(Ops.XOR, _filled(-1, x))
-        digits = digits.alu(Ops.AND, _filled((1 << count) - 1, x)).cast(dtypes.int32)
+        digits = x.alu(Ops.SHR, shift.expand(x.shape)).alu(Ops.XOR, _fill_like(-1, x))
+        digits = digits.alu(Ops.AND, _fill_like((1 << count) - 1, x)).cast(dtypes.int32)
         x, scratch = scratch.written_at(_find_positions(digits, 1 << count, rows), x), x
-        shift = shift.alu(Ops.ADD, _filled(count, shift)).contiguous()
+        shift = shift.alu(Ops.ADD, _fill_like(count, shift)).contiguous()
     return x.reshape((rows, padded)).shrink(((0, rows), (0, length))).alu(Ops.XOR, inverting_mask)
 
 
@@ -227,11 +227,11 @@ def _find_positions(digits: LazyBuffer, count: int, rows: int) -> LazyBuffer:
     in_order = counts.reshape((rows, blocks_per_row, count)).permute((0, 2, 1)).reshape((rows, count * blocks_per_row))
     less_count = in_order.scan(Ops.ADD, 1).alu(Ops.ADD, in_order.alu(Ops.NEG))
     row = LazyBuffer.iota(rows, dtype, digits.device).reshape((rows, 1)).expand(less_count.shape)
-    less_count = less_count.alu(Ops.ADD, row.alu(Ops.MUL, _filled(blocks_per_row * length, row)))
+    less_count = less_count.alu(Ops.ADD, row.alu(Ops.MUL, _fill_like(blocks_per_row * length, row)))
     less_count = less_count.reshape((rows, count, blocks_per_row)).permute((0, 2, 1)).reshape((blocks, count))
     return less_count.fetch_add(digits)
 
 
-def _filled(value: int, like: LazyBuffer, shape: tuple[int, ...] | None = None) -> LazyBuffer:
+def _fill_like(value: int, like: LazyBuffer, shape: tuple[int, ...] | None = None) -> LazyBuffer:
     """Returns a tensor filled with `value`, in the shape of `like` unless `shape` is given."""
     return LazyBuffer.const(value, like.dtype, like.device, like.shape if shape is None else shape)

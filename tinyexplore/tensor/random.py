@@ -60,13 +60,13 @@ class Generator:
     def next_key(self, size: int, device: str) -> LazyBuffer:
         """Returns the seed and the count for the next `size` random numbers, as data, so that kernels do not depend on
         them."""
-        return self._next(KEY_WORDS, (KEY_WORDS,), size, device)
+        return self._draw_next(KEY_WORDS, (KEY_WORDS,), size, device)
 
     def next_words(self, size: int, device: str) -> LazyBuffer:
         """Draws two words of 32 random bits for each of `size` elements immediately, for THREEFRY=0."""
-        return self._next(2 * size, (2, size), 0, device)
+        return self._draw_next(2 * size, (2, size), 0, device)
 
-    def _next(self, words: int, shape: tuple[int, ...], size: int, device: str) -> LazyBuffer:
+    def _draw_next(self, words: int, shape: tuple[int, ...], size: int, device: str) -> LazyBuffer:
         buffer = Buffer(Device.members(device)[0], words, dtypes.uint32)
         self.fill(buffer, size)
         note_key(buffer, size)

@@ -67,9 +67,7 @@ class Reduction(Movement, Functions):
     def _without_axes(self, axes: Shape) -> Self:
         return self._reshape_checked(tuple([size for i, size in enumerate(self.lazydata.shape) if i not in axes]))
 
-    def _accumulated(
-        self, op: Ops, axis: Axes, keepdim: bool, acc_dtype: DTypeLike | None, identity: ConstType
-    ) -> Self:
+    def _accumulate(self, op: Ops, axis: Axes, keepdim: bool, acc_dtype: DTypeLike | None, identity: ConstType) -> Self:
         wide_dtype = sum_dtype(self.dtype) if acc_dtype is None else to_dtype(acc_dtype)
         reduced = self.cast(wide_dtype)._reduce(op, axis, keepdim, identity, "sum")
         is_narrow_float = acc_dtype is None and dtypes.is_float(self.dtype)
@@ -83,7 +81,7 @@ class Reduction(Movement, Functions):
         dtype: DTypeLike | None = None,
     ) -> Self:
         """Sums over `axis` (None: all axes), in `acc_dtype` (`dtype` is its later name)."""
-        return self._accumulated(Ops.ADD, axis, keepdim, dtype if acc_dtype is None else acc_dtype, 0)
+        return self._accumulate(Ops.ADD, axis, keepdim, dtype if acc_dtype is None else acc_dtype, 0)
 
     def prod(
         self,
@@ -93,7 +91,7 @@ class Reduction(Movement, Functions):
         dtype: DTypeLike | None = None,
     ) -> Self:
         """Multiplies over `axis` (None: all axes), in `acc_dtype` (`dtype` is its later name)."""
-        return self._accumulated(Ops.MUL, axis, keepdim, dtype if acc_dtype is None else acc_dtype, 1)
+        return self._accumulate(Ops.MUL, axis, keepdim, dtype if acc_dtype is None else acc_dtype, 1)
 
     def max(self, axis: Axes = None, keepdim: bool = False) -> Self:
         """Returns the largest element over `axis` (None: all axes), or NaN if there is one. Without elements: the least
@@ -163,10 +161,10 @@ class Reduction(Movement, Functions):
 
     # *** index of the extreme ***
 
-    def _argument(self, op: Ops, axis: int | None, keepdim: bool) -> Self:
+    def _find_extreme_index(self, op: Ops, axis: int | None, keepdim: bool) -> Self:
         if axis is None:
             flat = self.reshape((self.numel(),))
-            index = flat._argument(op, 0, False)
+            index = flat._find_extreme_index(op, 0, False)
             return index.reshape((1,) * self.ndim) if keepdim else index
         dim = self._resolve_axis(axis)
         if self.ndim == 0:
@@ -189,11 +187,11 @@ class Reduction(Movement, Functions):
 
     def argmax(self, axis: int | None = None, keepdim: bool = False) -> Self:
         """Returns the first index of the largest element along `axis` (None: of the flattened tensor)."""
-        return self._argument(Ops.MAX, axis, keepdim)
+        return self._find_extreme_index(Ops.MAX, axis, keepdim)
 
     def argmin(self, axis: int | None = None, keepdim: bool = False) -> Self:
         """Returns the first index of the smallest element along `axis` (None: of the flattened tensor)."""
-        return self._argument(Ops.MIN, axis, keepdim)
+        return self._find_extreme_index(Ops.MIN, axis, keepdim)
 
     # *** softmax and related functions ***
 

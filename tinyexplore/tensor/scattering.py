@@ -23,7 +23,7 @@ FEW_PARTS = 4  # with at least this many times more elements than indices, only 
 REDUCTIONS = {"sum": Ops.ADD, "prod": Ops.MUL, "mean": Ops.ADD, "amax": Ops.MAX, "amin": Ops.MIN}
 
 
-def _expanded_axes(node: LazyBuffer) -> list[int]:
+def _find_expanded_axes(node: LazyBuffer) -> list[int]:
     """Returns the axes along which a value was expanded. An index has equal elements along them."""
     while node.op is Ops.CAST or (node.op is Ops.SHRINK and node.src[0].op is Ops.EXPAND):
         node = node.src[0]
@@ -55,7 +55,7 @@ class Scattering(Indexing):
         axis, target, index, source = self._scatter_operands(dim, index, src)
         op = REDUCTIONS[reduce]
         # along axes along which it was expanded, an index selects the same elements
-        equal = [i for i in _expanded_axes(index.lazydata) if i != axis]
+        equal = [i for i in _find_expanded_axes(index.lazydata) if i != axis]
         named = index.shrink([(0, 1 if i in equal else size) for i, size in enumerate(index.shape)])
         index_shape = tuple(1 if i in equal else size for i, size in enumerate(target.shape))
         start = target

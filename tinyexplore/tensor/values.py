@@ -81,13 +81,13 @@ class Values(Base):
         """Computes pending copies to storage."""
         _engine().realize([self.lazydata.base])
 
-    def _shape_now(self) -> Shape:
+    def _evaluate_shape(self) -> Shape:
         """Returns the shape as ints, with Variables at their bound values. Raises SymbolicError if one is not bound."""
         return tuple([value_of(size) for size in self.shape])
 
     def numpy(self) -> np.ndarray:
         """Copies the values to a NumPy array (bfloat16 as float32)."""
-        return conversion.array_of(self._read(), self._shape_now())
+        return conversion.array_of(self._read(), self._evaluate_shape())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Implements `np.asarray(tensor)`: returns an array over the tensor's memory, or a copy if the dtype or `copy`
@@ -104,7 +104,7 @@ class Values(Base):
                 raise ValueError(f"NumPy has no {self.dtype.name}: an array of it is a copy, as float32")
             array = self.numpy()
         else:
-            array, is_copy = self._array_in_place()
+            array, is_copy = self._view_as_array()
             if copy is False and (is_copy or (dtype is not None and array.dtype != dtype)):
                 raise ValueError(
                     f"an array of this tensor ({self.shape}, {self.dtype.name}, {self.device}) is a copy; "
@@ -114,12 +114,12 @@ class Values(Base):
                 array = array.copy()
         return array if dtype is None else array.astype(dtype, copy=False)
 
-    def _array_in_place(self) -> tuple[np.ndarray, bool]:
+    def _view_as_array(self) -> tuple[np.ndarray, bool]:
         """Returns a NumPy array of the elements in the tensor's memory, and whether they had to be copied.
 
         bfloat16 and 8-bit floats appear as unsigned integers of their bits.
         """
-        lazydata, shape = self.lazydata, self._shape_now()
+        lazydata, shape = self.lazydata, self._evaluate_shape()
         row_major = tuple([prod(shape[axis + 1 :]) for axis in range(len(shape))])
         if isinstance(lazydata, (StoredBuffer, ShardedBuffer)) or _engine().active_capture() is not None:
             return exchange.array_over(self._read(), shape, row_major, 0), True
@@ -164,7 +164,7 @@ class Values(Base):
             raise BufferError(f"__dlpack__(stream={stream!r}): memory of the CPU has no streams; give None")
         if dl_device is not None and tuple(dl_device) != (exchange.CPU, 0):
             raise BufferError(f"__dlpack__(dl_device={dl_device}): only the CPU, (1, 0), is possible")
-        array, is_copy = self._array_in_place()
+        array, is_copy = self._view_as_array()
         if copy is False and is_copy:
             raise BufferError(
                 f"__dlpack__(copy=False): elements of shape {self.shape} on {self.device} do not lie in one memory "
@@ -202,20 +202,20 @@ class Values(Base):
             raise TypeError(f"Python's memoryview has no {self.dtype.name}: use .numpy(), or .float().data()")
         raw = self._read().memoryview()
         code: Any = self.dtype.fmt
-        return raw.cast(code) if raw.nbytes == 0 else raw.cast(code, self._shape_now())
+        return raw.cast(code) if raw.nbytes == 0 else raw.cast(code, self._evaluate_shape())
 
     def tolist(self) -> Any:
         """Returns the values as Python numbers, in nested lists of the tensor's shape."""
-        return conversion.nest_numbers(conversion.numbers_of(self._read()), self._shape_now())
+        return conversion.nest_numbers(conversion.numbers_of(self._read()), self._evaluate_shape())
 
     def item(self) -> ConstType:
         """Returns the only element as a Python number."""
-        if prod(self._shape_now()) != 1:
+        if prod(self._evaluate_shape()) != 1:
             raise ValueError(f"item() of a tensor of shape {self.shape}: it has {self.numel()} elements, not one")
         return conversion.numbers_of(self._read())[0]
 
     def __bool__(self) -> bool:
-        if prod(self._shape_now()) != 1:
+        if prod(self._evaluate_shape()) != 1:
             raise TypeError(f"truth of a tensor of shape {self.shape}: use .any() or .all()")
         return bool(self.item())
 

@@ -83,7 +83,7 @@ def minimal_filters(x: T, weight: T, groups: int) -> T:
     size = tuple(axis_size - TAPS + 1 for axis_size in x.shape[2:])
     tiles = tuple(-(-count // RESULTS) for count in size)
     padded = x.pad([(0, 0), (0, 0), *((0, t * RESULTS - count) for t, count in zip(tiles, size))])
-    windows = padded._windows((TILE,) * axis_count, (RESULTS,) * axis_count, (1,) * axis_count)
+    windows = padded._make_windows((TILE,) * axis_count, (RESULTS,) * axis_count, (1,) * axis_count)
     batch, ins, outs = x.shape[0], x.shape[1], weight.shape[0]
     tile, count = TILE**axis_count, batch * prod(tiles)
     # for each position of a tile: (group, position, in, tiles of all images)
@@ -114,12 +114,14 @@ def _make_kronecker_power(x: T, matrix: Matrix, axis_count: int) -> T:
     """Returns the Kronecker power of a matrix, with the dtype and device of `x`."""
     rows, columns = len(matrix) ** axis_count, len(matrix[0]) ** axis_count
     device = x.lazydata.device
-    buffer = Buffer(Device.members(device)[0], rows * columns, x.dtype).copyin(_elements(matrix, axis_count, x.dtype))
+    buffer = Buffer(Device.members(device)[0], rows * columns, x.dtype).copyin(
+        _compute_power_elements(matrix, axis_count, x.dtype)
+    )
     return x._wrap(LazyBuffer.from_buffer(buffer, (rows, columns)).copy_to_device(device))
 
 
 @lru_cache(16)
-def _elements(matrix: Matrix, axis_count: int, dtype: DType) -> bytes:
+def _compute_power_elements(matrix: Matrix, axis_count: int, dtype: DType) -> bytes:
     """Returns the elements of the Kronecker power as bytes, row-major."""
     elements = [prod(factors) for row in product(matrix, repeat=axis_count) for factors in product(*row)]
     rounded = [evaluate(Ops.CAST, dtype, float(element), src_dtypes=(dtypes.float64,)) for element in elements]

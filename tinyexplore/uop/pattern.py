@@ -232,7 +232,7 @@ def rule(pattern: UPat) -> Callable[[Callable[..., UOp | None]], Rule]:
     def make(function: Callable[..., UOp | None]) -> Rule:
         code = function.__code__
         doc = inspect.getdoc(function) or ""
-        effect = _first_sentence(doc) or f"{function.__name__}({', '.join(_parameters(function))})"
+        effect = _first_sentence(doc) or f"{function.__name__}({', '.join(_list_parameters(function))})"
         law = f"{pattern}  →  {effect}"
         return Rule(function.__name__, pattern, function, law, doc, code.co_filename, code.co_firstlineno)
 
@@ -245,7 +245,7 @@ def _first_sentence(doc: str) -> str:
     return re.split(r"\.(?:\s|$)", paragraph, maxsplit=1)[0]
 
 
-def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+def _list_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     code = function.__code__
     return code.co_varnames[: code.co_argcount]
 
@@ -346,7 +346,7 @@ class _MatcherWriter:
             self.bound[pattern.name] = node  # type: ignore[index]
         sources = pattern.src or ()
         type_known = type_known and _has_one_dtype(pattern)
-        if pattern.is_commutative and not _same_shape(*sources):
+        if pattern.is_commutative and not _have_same_shape(*sources):
             left_name, right_name, pair = self.fresh("n"), self.fresh("n"), self.fresh("p")
             self.line(depth, f"{pair} = {node}.src")
             self.line(depth, f"for {left_name}, {right_name} in ({pair}, ({pair}[1], {pair}[0])):")
@@ -387,7 +387,7 @@ class _MatcherWriter:
         return name
 
 
-def _same_shape(a: UPat, b: UPat) -> bool:
+def _have_same_shape(a: UPat, b: UPat) -> bool:
     """Whether both patterns are free variables of the same dtypes, so that the other order would only swap their
     names."""
     return a.ops is None and b.ops is None and a.dtypes == b.dtypes and a.name != b.name
@@ -405,7 +405,7 @@ def matcher_text(rule: Rule, *, is_candidate: bool) -> tuple[str, dict[str, Any]
     is_candidate: whether the function is called only for nodes for which `PatternMatcher.candidates` has the rule.
     """
     writer = _MatcherWriter()
-    parameters = _parameters(rule.function)
+    parameters = _list_parameters(rule.function)
 
     def final(depth: int) -> None:
         bound_names = {"root": "root", "ctx": "ctx", **writer.bound}

@@ -134,11 +134,11 @@ def to_dtype_range(value: Any, dtype: DType) -> Any:
     if dtype is dtypes.float64:
         return float(value)
     if dtype in _ROUND:
-        return _ROUND[dtype](_float_of(value) if type(value) is int else value)
+        return _ROUND[dtype](_to_sticky_float(value) if type(value) is int else value)
     return bool(value) if dtype is dtypes.bool else wrap(value, dtype)
 
 
-def _float_of(value: int) -> float:
+def _to_sticky_float(value: int) -> float:
     """Converts an int to float64 with a sticky last bit, so that rounding to a narrower float afterwards is correct."""
     magnitude = abs(value)
     excess = magnitude.bit_length() - 53
