@@ -21,7 +21,7 @@ def accumulation_dtype(dtype: DType) -> DType:
 def take_elements(table: LazyBuffer, axis: int, index: LazyBuffer) -> LazyBuffer:
     """Returns the elements of `axis` at the positions in `index`; 0 where an index is out of range."""
     if not isinstance(table, LazyBuffer):
-        return cast(Any, table).taken(axis, index)
+        return cast(Any, table).take_elements(axis, index)
     other_axes = tuple(i for i in range(len(table.shape)) if i != axis)
     shape = tuple(1 if i == axis else size for i, size in enumerate(table.shape))
     table_rows = table.permute((*other_axes, axis)).reshape((*shape, table.shape[axis]))

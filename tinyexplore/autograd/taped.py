@@ -97,7 +97,7 @@ class TapedBuffer(Findable):
         return self._wrap(self.lazydata.gather(plain(index)), GRADIENTS[Ops.GATHER], (), plain(index))
 
     def take_elements(self, axis: int, index: Any) -> TapedBuffer:
-        """Calls `places.taken` as one step, whose gradient is a scatter."""
+        """Calls `indexing.take_elements` as one step, whose gradient is a scatter."""
         indices = plain(index)
         return self._wrap(take_elements(self.lazydata, axis, indices), taken_gradient, (), (axis, indices))
 

@@ -83,16 +83,16 @@ class _TreeWriter(Generic[T]):
         head, tail = named + self.head(node), self.rest(node)
         if not lines_of_sources:
             return [head + tail]
-        if all(len(source_text) == 1 for source_text in lines_of_sources):
-            inner = ", ".join(source_text[0] for source_text in lines_of_sources) + (
+        if all(len(lines_of_source) == 1 for lines_of_source in lines_of_sources):
+            inner = ", ".join(lines_of_source[0] for lines_of_source in lines_of_sources) + (
                 "," if len(lines_of_sources) == 1 else ""
             )
             if len(head) + len(inner) + len(tail) < WIDTH:
                 return [f"{head}, src=({inner}){tail}"]
         source_lines: list[str] = []
-        for source_text in lines_of_sources:
-            source_lines += source_text[:-1]
-            source_lines.append(source_text[-1] + ",")
+        for lines_of_source in lines_of_sources:
+            source_lines += lines_of_source[:-1]
+            source_lines.append(lines_of_source[-1] + ",")
         return [f"{head}, src=(", *_indent(source_lines), f"){tail}"]
 
 
