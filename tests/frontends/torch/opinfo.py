@@ -23,6 +23,7 @@ import signal
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -143,9 +144,12 @@ def tried(info: Any, sample: Any, dtype: str, gradients: bool) -> tuple[str, str
     function = one if gradients else functionalize(one, remove="mutations_and_views")
     try:
         with sdpa_kernel(SDPBackend.MATH), torch.backends.mkldnn.flags(enabled=False):
-            module = make_fx(
-                function, decomposition_table=decompositions(), tracing_mode="fake", _allow_non_fake_inputs=True
-            )(*one.inputs())
+            trace = partial(
+                make_fx, decomposition_table=decompositions(), tracing_mode="fake", _allow_non_fake_inputs=True
+            )
+            module = trace(function)(*one.inputs())
+            if gradients:
+                module = without_writes(trace, module, one.inputs())
     except TooLong:
         raise
     except Exception as error:
@@ -184,6 +188,19 @@ def tried(info: Any, sample: Any, dtype: str, gradients: bool) -> tuple[str, str
     if not left:
         return "here", ""
     return ("parts" if program.calls else "aten"), "; ".join(left)[:300]
+
+
+def without_writes(trace: Any, module: Any, inputs: list[Any]) -> Any:
+    """A graph with the writes of autograd itself (in the gradient of as_strided, for example) replaced by operations
+    without writes, as AOTAutograd does; the same graph if PyTorch cannot."""
+    from torch.func import functionalize
+
+    try:
+        return trace(functionalize(module, remove="mutations_and_views"))(*[value.detach() for value in inputs])
+    except TooLong:
+        raise
+    except Exception:
+        return module
 
 
 def again(module: Any, inputs: list[Any]) -> list[Any] | None:
