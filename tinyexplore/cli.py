@@ -372,7 +372,7 @@ def _capture_model(path: Path, arguments: list[str], settings: dict[str, Any]) -
     for word in arguments:
         name, _, number = word.partition("=")
         if not number.isdecimal():
-            raise UsageError(f"{word!r}: after a model stand the sizes that it leaves open, as batch=1")
+            raise UsageError(f"{word!r}: expected NAME=SIZE for a symbolic axis of the model, such as batch=1")
         sizes[name] = int(number)
     try:
         return explore_onnx(path, sizes=sizes, **settings), OK

@@ -15,7 +15,7 @@ from tinyexplore.explore.analysis.models.gpu import GPUView
 from tinyexplore.explore.analysis.models.occupancy import live_registers, occupancy
 from tinyexplore.explore.analysis.models.warps import WarpRequest, Warps, loops_around
 from tinyexplore.explore.analysis.requests import to_data
-from tinyexplore.explore.notebook.requests import Answers
+from tinyexplore.explore.notebook.requests import RequestHandler
 from tinyexplore.target import GPUS
 from tinyexplore.uop import Ops, UOp, index_const
 from tinyexplore.util import Context
@@ -204,7 +204,7 @@ def test_a_view_reads_as_text_as_a_picture_and_as_data(view: Any) -> None:
     text = str(found)
     assert "bytes used" in text and "16 of 16" in text and "registers allow no more" in text
     assert found.svg().startswith("<svg") and "occupancy, bound by registers" in found.svg()
-    assert Answers(lambda: view.trace, view.capture)({"ask": "gpu", "kernel": 0}) == to_data(found)
+    assert RequestHandler(lambda: view.trace, view.capture)({"ask": "gpu", "kernel": 0}) == to_data(found)
     assert found.as_data().accesses[0].lanes[:2] == tuple(found.accesses[0].shown.addresses[:2])
 
 

@@ -31,7 +31,7 @@ from tinyexplore.explore.exports.live_pages.packing import OF_NO_USE, PACKAGE, p
 from tinyexplore.explore.exports.live_pages.precompiled import with_first_bytecode
 from tinyexplore.explore.exports.live_pages.pyodide import PYODIDE_VERSION, PyodideMissing, find_pyodide
 from tinyexplore.explore.live.serving import Serving
-from tinyexplore.explore.notebook.requests import Answers
+from tinyexplore.explore.notebook.requests import RequestHandler
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
 from tinyexplore.explore.whatif.editing.verdict import compare_outputs, compare_without_numpy
 from tinyexplore.util import Context, private
@@ -89,7 +89,7 @@ def test_the_kernels_of_a_trace_are_made_again_node_for_node(view: Explorer, ser
 
 def test_a_worker_answers_what_a_notebook_does(view: Explorer, served: Any) -> None:
     serving, _ = served
-    notebook = Answers(lambda: view.trace, view.capture)
+    notebook = RequestHandler(lambda: view.trace, view.capture)
     trace = view.trace
     stage = next(stage for stage in trace.stages if any(step.rule is not None for step in stage.steps))
     questions = [

@@ -14,7 +14,7 @@ import pytest
 from tinyexplore import Tensor, Trace
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.live.serving import Serving
-from tinyexplore.explore.notebook.requests import REQUESTS, Answers, respond_from_trace
+from tinyexplore.explore.notebook.requests import REQUESTS, RequestHandler, respond_from_trace
 
 FIELDS = ("node", "stage", "step", "rule", "a", "b", "moves", "kernel", "branch", "do", "count", "line", "condition")
 FIELDS += ("counters", "lane", "before", "after", "targets", "other")
@@ -46,7 +46,7 @@ def questions(kind: Any, random: Random, count: int) -> list[Any]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_malformed_question_is_answered(kind: str, shown: Explorer) -> None:
-    answers = Answers(lambda: shown.trace, shown.capture)
+    answers = RequestHandler(lambda: shown.trace, shown.capture)
     for question in questions(kind, Random(kind), 120):
         found = answers(question)
         assert isinstance(found, dict), question
@@ -55,12 +55,12 @@ def test_a_malformed_question_is_answered(kind: str, shown: Explorer) -> None:
 
 @pytest.mark.parametrize("question", [*VALUES, {"ask": []}, {"ask": None}, {"ask": {}}, {1: 2}], ids=repr)
 def test_what_is_no_question_at_all_is_answered(question: Any, shown: Explorer) -> None:
-    assert "error" in Answers(lambda: shown.trace, shown.capture)(question)
+    assert "error" in RequestHandler(lambda: shown.trace, shown.capture)(question)
     assert "error" in respond_from_trace(shown.trace, question)
 
 
 def test_malformed_kernels_are_refused_by_what_runs_them(shown: Explorer) -> None:
-    answers = Answers(lambda: shown.trace, shown.capture)
+    answers = RequestHandler(lambda: shown.trace, shown.capture)
     for kind in BY_HAND:
         for kernel in ("x", None, [], {}, 10**40, -1, 1.5e300, float("nan"), "\ud800"):
             assert "error" in answers({"ask": kind, "kernel": kernel}), (kind, kernel)
@@ -91,7 +91,7 @@ def test_a_malformed_command_is_an_error(shown: Explorer) -> None:
 
 
 def test_commands_are_requests_of_a_script_too(shown: Explorer) -> None:
-    answers = Answers(lambda: shown.trace, shown.capture)
+    answers = RequestHandler(lambda: shown.trace, shown.capture)
     begun = answers({"ask": "begin", "kernel": 0})
     assert begun == {"branch": shown.kernels[0].branch.id, "status": "done", "reason": ""}
     command = {"kind": "SetOpts", "kernel": 0, "opts": "UPCAST(0, 4)"}
@@ -126,4 +126,4 @@ def test_a_page_without_a_trace_runs_programs_and_answers_nothing_else(tmp_path:
 
 
 def test_a_notebook_runs_no_program_that_a_request_brings(shown: Explorer) -> None:
-    assert "error" in Answers(lambda: shown.trace, shown)({"ask": "play", "text": "1"})
+    assert "error" in RequestHandler(lambda: shown.trace, shown)({"ask": "play", "text": "1"})

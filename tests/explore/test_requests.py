@@ -14,7 +14,14 @@ from tinyexplore import Tensor, Trace
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.analysis.why.rules import explainer
 from tinyexplore.explore.live import playing  # noqa: F401  it registers a request, too
-from tinyexplore.explore.notebook.requests import GONE, REQUESTS, Answers, from_data, request_key, respond_from_trace
+from tinyexplore.explore.notebook.requests import (
+    GONE,
+    REQUESTS,
+    RequestHandler,
+    from_data,
+    request_key,
+    respond_from_trace,
+)
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +118,7 @@ def test_the_canonical_form_leaves_defaults_out_and_sorts_names():
     ],
 )
 def test_a_malformed_request_says_which_field_and_why(view: Explorer, data: Any, complaint: str):
-    assert re.match(complaint, Answers(lambda: view.trace, view.capture)(data)["error"])
+    assert re.match(complaint, RequestHandler(lambda: view.trace, view.capture)(data)["error"])
 
 
 def test_a_trace_alone_cannot_run_kernels(view: Explorer):

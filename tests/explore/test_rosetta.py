@@ -10,7 +10,7 @@ from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, Rosetta, RosettaError, explore
 from tinyexplore.explore.analysis.comparing.languages import LANGUAGES, parse_targets
 from tinyexplore.explore.analysis.comparing.rosetta import RosettaLine, align_lines
-from tinyexplore.explore.notebook.requests import Answers
+from tinyexplore.explore.notebook.requests import RequestHandler
 
 MACHINE = "x86-64-v3,threads=2,l1=32K,l2=512K"
 
@@ -157,7 +157,7 @@ def test_alignment_moves_no_line_and_says_where_counterparts_are():
 
 
 def test_a_view_is_answered_with_data(sum_of_two):
-    answers = Answers(lambda: sum_of_two.trace, sum_of_two.capture)
+    answers = RequestHandler(lambda: sum_of_two.trace, sum_of_two.capture)
     found = answers({"ask": "rosetta", "kernel": 0, "targets": ["c", "metal"]})
     assert json.loads(json.dumps(found))["translations"][1]["words"] == "Metal"
     assert answers({"ask": "rosetta", "kernel": 0, "targets": "basic"})["error"].startswith("'basic' is not")

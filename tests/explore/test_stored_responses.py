@@ -11,7 +11,7 @@ from tests.support.pages import responses_in, stored_in
 from tinyexplore import Tensor, explore
 from tinyexplore.explore.analysis.models import caches
 from tinyexplore.explore.analysis.requests import to_data
-from tinyexplore.explore.notebook.requests import Answers
+from tinyexplore.explore.notebook.requests import RequestHandler
 from tinyexplore.explore.notebook.session import Explorer
 
 
@@ -50,7 +50,9 @@ def test_the_opts_that_were_asked_for_stand_beside_the_captured_ones(view: Explo
 
 
 def test_what_the_panel_compared_last_is_what_the_page_shows(view: Explorer) -> None:
-    Answers(lambda: view.trace, view.capture)({"ask": "caches", "kernel": 0, "before": ["UPCAST(1, 2)"], "after": []})
+    RequestHandler(lambda: view.trace, view.capture)(
+        {"ask": "caches", "kernel": 0, "before": ["UPCAST(1, 2)"], "after": []}
+    )
     (found,) = responses_in(view.to_html(), "caches").values()
     assert (found["before"]["opts"], found["after"]["opts"]) == (["UPCAST(1, 2)"], [])
 

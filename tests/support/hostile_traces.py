@@ -13,7 +13,7 @@ from typing import Any
 from tinyexplore.cli import main
 from tinyexplore.explore import Explorer, Trace, compare
 from tinyexplore.explore.exports.export import static_html
-from tinyexplore.explore.notebook.requests import Answers
+from tinyexplore.explore.notebook.requests import RequestHandler
 from tinyexplore.explore.tracefile.chrome import to_chrome_trace
 from tinyexplore.explore.tracefile.codec import trace_to_json
 from tinyexplore.explore.tracefile.perfetto import to_perfetto
@@ -101,4 +101,4 @@ def command(*words: str) -> tuple[int, str]:
     return status, out.getvalue()
 
 
-__all__ = ["Answers", "Place", "changed", "command", "places_of", "uses"]
+__all__ = ["RequestHandler", "Place", "changed", "command", "places_of", "uses"]

@@ -1,4 +1,4 @@
-"""What somebody stumbled over who had not seen the explorer before (docs/newcomer.md), and must not again."""
+"""What somebody stumbled over who had not seen the explorer before and must not again."""
 
 from __future__ import annotations
 

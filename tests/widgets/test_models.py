@@ -20,7 +20,7 @@ from tinyexplore import Context, Tensor
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.analysis.models.panel_data import debugger_data, row_widths
 from tinyexplore.explore.exports.export import chunk_scripts
-from tinyexplore.explore.notebook.requests import Answers
+from tinyexplore.explore.notebook.requests import RequestHandler
 
 pytestmark = pytest.mark.browser
 
@@ -40,7 +40,7 @@ def opened(browser: Any, view: Explorer, folder: Path, panel: str) -> Any:
     tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
     tab.goto((folder / "page.html").as_uri())
     tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=milliseconds(15))
-    tab.expose_function("askPython", Answers(lambda: view.trace, view.capture))
+    tab.expose_function("askPython", RequestHandler(lambda: view.trace, view.capture))
     tab.evaluate(MOUNT)
     tab.wait_for_selector(".drawing .box", state="attached")
     open_panel(tab, panel)

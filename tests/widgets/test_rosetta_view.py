@@ -15,7 +15,7 @@ from tests.widgets.test_why import MOUNT
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.exports.export import chunk_scripts
-from tinyexplore.explore.notebook.requests import Answers
+from tinyexplore.explore.notebook.requests import RequestHandler
 
 pytestmark = pytest.mark.browser
 ROWS = """() => [...document.querySelectorAll('.rosetta tbody tr')].map((row) => [...row.cells].map((cell) =>
@@ -65,7 +65,7 @@ def test_a_page_draws_the_texts_that_it_carries_side_by_side(
 
 def test_python_is_asked_and_gaps_lead_to_counterparts(browser: Any, view: Explorer, tmp_path: Path) -> None:
     asked: list[Any] = []
-    answers = Answers(lambda: view.trace, view.capture)
+    answers = RequestHandler(lambda: view.trace, view.capture)
 
     def answer(question: Any) -> Any:
         asked.append(question)

@@ -17,7 +17,7 @@ from tests.widgets.test_why import MOUNT
 from tinyexplore import Context, Device, Tensor
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore import open as open_trace
-from tinyexplore.explore.notebook.requests import Answers
+from tinyexplore.explore.notebook.requests import RequestHandler
 
 pytestmark = pytest.mark.browser
 RECORDED = Path(__file__).resolve().parents[2] / "notebooks" / "recorded"
@@ -166,7 +166,7 @@ def test_a_page_has_the_passes_of_the_slowest_kernel(
 def test_the_panel_runs_a_pipeline_searches_its_texts_and_leads_back(
     browser: Any, view: Explorer, tmp_path: Path, scheme: str, screenshots: Path
 ) -> None:
-    answers = Answers(lambda: view.trace, view.capture)
+    answers = RequestHandler(lambda: view.trace, view.capture)
     tab = opened(browser, view.to_html(), tmp_path, color_scheme=scheme)
     tab.expose_function("askPython", answers)
     tab.evaluate(MOUNT)
@@ -210,7 +210,7 @@ def test_the_panel_runs_a_pipeline_searches_its_texts_and_leads_back(
 def test_another_pipeline_is_requested_and_set_beside(
     browser: Any, view: Explorer, tmp_path: Path, screenshots: Path
 ) -> None:
-    answers = Answers(lambda: view.trace, view.capture)
+    answers = RequestHandler(lambda: view.trace, view.capture)
     tab = opened(browser, view.to_html(), tmp_path)
     tab.expose_function("askPython", answers)
     tab.evaluate(MOUNT)

@@ -16,7 +16,7 @@ from tests.widgets.test_why import MOUNT
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.exports.export import chunk_scripts
-from tinyexplore.explore.notebook.requests import Answers
+from tinyexplore.explore.notebook.requests import RequestHandler
 
 pytestmark = pytest.mark.browser
 ROWS = "() => [...document.querySelectorAll('.warps tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText.replace(/\\s+/g, ' ').trim()))"
@@ -78,7 +78,7 @@ def test_python_is_asked_and_says_where_there_are_no_warps(browser: Any, view: E
     assert tab.inner_text(".later:not([hidden]) code") == 'explore(f, target="sm_80")'
     tab.close()
     tab = opened(browser, page.replace("</body>", f"{chunk_scripts(['warps'])}</body>"), tmp_path)
-    tab.expose_function("askPython", Answers(lambda: cpu.trace, cpu.capture))
+    tab.expose_function("askPython", RequestHandler(lambda: cpu.trace, cpu.capture))
     tab.evaluate(MOUNT)
     open_panel(tab, "warps")
     tab.wait_for_selector(".warps [role=alert]:has-text('is for a CPU')")
@@ -87,7 +87,7 @@ def test_python_is_asked_and_says_where_there_are_no_warps(browser: Any, view: E
     assert "compiled for this GPU, not run" in tab.inner_text(".warps-says")
     tab.close()
     tab = opened(browser, re.sub(r'<script[^>]*id="stored">.*?</script>', "", view.to_html()), tmp_path)
-    tab.expose_function("askPython", Answers(lambda: view.trace, view.capture))
+    tab.expose_function("askPython", RequestHandler(lambda: view.trace, view.capture))
     tab.evaluate(MOUNT)
     open_panel(tab, "warps")
     tab.wait_for_selector(".warps table")

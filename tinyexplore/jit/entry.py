@@ -65,7 +65,7 @@ def _runs_briefly(replay: CallReplay) -> bool:
 
 def _needs_only_comparison(replay: CallReplay) -> bool:
     """Whether a call only needs to compare its arguments: no state, no random keys, no argument given twice."""
-    if not replay.plain or replay.changes or replay.keys or replay.same:
+    if not replay.plain or replay.has_side_effects or replay.keys or replay.same:
         return False
     return len(replay.slots) <= MOST_ARGUMENTS
 

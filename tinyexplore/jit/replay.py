@@ -47,7 +47,7 @@ class State:
         if not is_alike(old_value, new_value):
             raise JitError(
                 f"{tensor!r} was {describe(old_value)} before the captured call and is {describe(new_value)} after it: "
-                "a replay needs it to stay as it is; shard it as it is to be before the first call"
+                "its sharding must not change between calls; shard it before the first call"
             )
         self.tensor, self.before = tensor, own_buffers(old_value)
         self.stays = own_buffers(new_value) == self.before
@@ -87,7 +87,7 @@ class CapturedCall:
     items: the kernels and copies, in order.
     states: the state that it changes beside its arguments.
     assigned: (argument number, new value) of each argument that it assigned.
-    keys: the random keys drawn, and how many numbers each is for.
+    keys: the random keys drawn, each with the count of numbers drawn from it.
     structure: the structure of its result.
     outputs: the tensors of the result.
     others: tensors that it neither received nor changed, with their values before it.
@@ -185,10 +185,10 @@ class CallReplay:
 
     def _bind_kernels(self) -> None:
         """Builds the list of kernels for each turn, its launch steps and its costs."""
-        self.at = [0]  # the number of the next turn
-        self.moves = any(not state.stays for state in self.states)
+        self.next_turn_cell = [0]  # one number, in a list that the exchange changes without Python code
+        self.alternates = any(not state.stays for state in self.states)
         self.turns = [
-            _exchange_buffers(self.captured.items, self.states, turn) for turn in ((0, 1) if self.moves else (0,))
+            _exchange_buffers(self.captured.items, self.states, turn) for turn in ((0, 1) if self.alternates else (0,))
         ]
         self.steps: list[list[Callable[[], None]]] = [prepare_batch(items) for items in self.turns]
         with engine.console():
@@ -205,13 +205,13 @@ class CallReplay:
         self.in_place = [(number, self.slots[number]) for number in captured.in_place]
         lent = {captured.given[number].buffer for number in captured.in_place}
         self.written = frozenset(buffer.address for buffer in written_by(all_items) - lent)
-        self.new = [
+        self.assigned_uses = [
             (number, value, [BufferUses(buffer, all_items) for buffer in own_buffers(value)])
             for number, value in self.assigned
         ]
         self.altered = sorted({*captured.in_place, *[number for number, _ in self.assigned]})
         tensors = [tensor for _, tensor in captured.arguments.tensors]
-        self.one = {  # (changed argument, argument) that were one tensor when captured
+        self.aliased_arguments = {  # (changed argument, argument) that were one tensor when captured
             (number, result_number)
             for number in self.altered
             for result_number, tensor in enumerate(tensors)
@@ -220,17 +220,23 @@ class CallReplay:
 
     def _plan_state_exchange(self) -> None:
         """Prepares the calls and values that advance the state after the kernels of each turn have run."""
-        self.changes = bool(self.states or self.assigned or self.in_place)
+        self.has_side_effects = bool(self.states or self.assigned or self.in_place)
         self.tensors = [state.tensor for state in self.states]
-        self.seen: list[int] = []  # the epoch before and after the last change of state
-        see = partial(self.seen.extend, Epoch.count)
+        self.epochs_at_exchange: list[int] = []  # the epoch before and after the last change of state
+        record_epoch = partial(self.epochs_at_exchange.extend, Epoch.count)
         self.exchanges: list[list[partial[Any]]] = []
         self.after: list[list[LazyBuffer]] = []  # the values of the states after each turn
         self.overwritten: list[list[Buffer]] = []  # the buffers that each turn both reads as state and writes
         for turn, items in enumerate(self.turns):
             following = len(self.turns) - 1 - turn
             self.exchanges.append(
-                [partial(self.seen.clear), see, Epoch.advance, see, partial(self.at.__setitem__, 0, following)]
+                [
+                    partial(self.epochs_at_exchange.clear),
+                    record_epoch,
+                    Epoch.advance,
+                    record_epoch,
+                    partial(self.next_turn_cell.__setitem__, 0, following),
+                ]
             )
             self.after.append([state.values[following] for state in self.states])
             written_buffers = written_by(items)
@@ -261,7 +267,7 @@ class CallReplay:
     @property
     def next_turn(self) -> int:
         """The index in `turns` of the next list of items. It determines which of its two buffers each state is in."""
-        return self.at[0]
+        return self.next_turn_cell[0]
 
     @property
     def memory(self) -> list[MemoryPlan]:
@@ -426,7 +432,7 @@ class CallReplay:
             self._check_same(arguments)
         if self.values:
             self._give_values()
-        if not self.changes:
+        if not self.has_side_effects:
             self._run(None, [])
         else:
             self._run_changing(arguments)
@@ -487,18 +493,18 @@ class CallReplay:
         """Runs kernels that write parts of arguments in place, and allocates new memory for arguments that are
         assigned to."""
         self._check_changed(arguments)
-        turn = self.at[0]
+        turn = self.next_turn_cell[0]
         exchange: Exchange = self.exchanges[turn], self.tensors, "lazydata", self.after[turn]
         if not (self.assigned or self.in_place):
             self._run(exchange, self.overwritten[turn])
         else:
             self._run_giving(arguments, exchange)
-        epoch_before, epoch_after = self.seen
+        epoch_before, epoch_after = self.epochs_at_exchange
         if epoch_before == self.epoch:
             self.epoch = epoch_after
 
     def _run_giving(self, arguments: list[Tensor], exchange: Exchange) -> None:
-        new_values = [allocate_like(value) for _, value, _ in self.new]
+        new_values = [allocate_like(value) for _, value, _ in self.assigned_uses]
         assigned = [arguments[number] for number, _ in self.assigned]
         values_alive = [tensor.lazydata for tensor in assigned]  # keeps the values alive until the exchange is complete
         calls, tensors, name, values = exchange
@@ -506,15 +512,18 @@ class CallReplay:
         try:
             for number, slot in self.in_place:
                 slot.lend(arguments[number])
-            for value, (_, _, all_uses) in zip(new_values, self.new):
+            for value, (_, _, all_uses) in zip(new_values, self.assigned_uses):
                 for uses, buffer in zip(all_uses, own_buffers(value)):
                     uses.put(buffer)
             lent = [buffer for number, _ in self.in_place for buffer in own_buffers(arguments[number].lazydata)]
-            self._run((calls, [*tensors, *assigned], name, [*values, *results]), self.overwritten[self.at[0]] + lent)
+            self._run(
+                (calls, [*tensors, *assigned], name, [*values, *results]),
+                self.overwritten[self.next_turn_cell[0]] + lent,
+            )
         finally:
             for _, slot in self.in_place:
                 slot.buffer_uses[0].return_buffer()
-            for _, _, all_uses in self.new:
+            for _, _, all_uses in self.assigned_uses:
                 for uses in all_uses:
                     uses.return_buffer()
         del values_alive
@@ -523,7 +532,11 @@ class CallReplay:
         """Raises JitError if a tensor that the call changes is also another argument, unless it was when captured."""
         for number in self.altered:
             for other_number, tensor in enumerate(arguments):
-                if tensor is arguments[number] and other_number != number and (number, other_number) not in self.one:
+                if (
+                    tensor is arguments[number]
+                    and other_number != number
+                    and (number, other_number) not in self.aliased_arguments
+                ):
                     raise JitError(
                         f"{self.slots[number].name}, which the captured call assigned to, is now the same tensor as "
                         f"{self.slots[other_number].name}, and was another one: capture with one tensor for both"
@@ -552,7 +565,7 @@ class CallReplay:
 
 def _replay_again(captured: CapturedCall, training: bool, turn: int) -> CallReplay:
     replay = CallReplay(captured)
-    replay.training, replay.at[0] = training, turn
+    replay.training, replay.next_turn_cell[0] = training, turn
     replay.epoch = -1  # the first call follows assignments between capturing and pickling
     return replay
 

@@ -73,7 +73,7 @@ class Optimizer:
 
     def _step(self) -> list[Tensor]:
         """Assigns the new parameters and state. Returns the state."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what a step is")
+        raise NotImplementedError(f"{type(self).__name__} must implement _step()")
 
     def _learning_rate(self) -> Tensor:
         """Returns `lr`, a vector of one element, as a scalar, so that scalar parameters stay scalars."""

@@ -192,11 +192,11 @@ class CUDAProgram:
         # 0: it will be copied to managed memory
         reached = [memory.address if is_managed(memory) else 0 for memory in memories]
         if is_misaligned(self.spec, reached):
-            return self.twin.bind(buffers, values)
+            return self.unaligned_variant.bind(buffers, values)
         return BoundKernel(self, memories, values)
 
     @cached_property
-    def twin(self) -> CUDAProgram:
+    def unaligned_variant(self) -> CUDAProgram:
         """The program for buffers of any alignment."""
         return self.cuda.compile(without_vectors(self.spec))
 

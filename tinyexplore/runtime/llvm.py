@@ -179,11 +179,11 @@ class LLVMCompiler:
     def _link(self, spec: ProgramSpec, code: bytes) -> NativeProgram:
         entry = f"{spec.name}_entry"
         library = self.link(spec.name, [code], (entry,))
-        unaligned = partial(self._make_twin, spec) if spec.aligned else None
+        unaligned = partial(self._make_unaligned_variant, spec) if spec.aligned else None
         nbytes = LIBRARY_BYTES + len(code)
         return NativeProgram(spec, library[entry], (library, self), nbytes, unaligned, function_bytes(code))
 
-    def _make_twin(self, spec: ProgramSpec) -> NativeProgram:
+    def _make_unaligned_variant(self, spec: ProgramSpec) -> NativeProgram:
         """Returns the program without streaming stores, for buffers of any alignment."""
 
         def rendered() -> ProgramSpec:

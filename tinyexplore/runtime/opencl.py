@@ -132,7 +132,7 @@ class OpenCLProgram:
         memories = [buffer.allocate().memory for buffer in buffers]
         in_place = opencl.shares_memory or all(map(opencl.is_shared, memories))
         if in_place and is_misaligned(self.spec, [memory.address for memory in memories]):
-            return self.twin.bind(buffers, values)
+            return self.unaligned_variant.bind(buffers, values)
         flags = cl.mem_flags
         kernel = cl.Kernel(self.built, self.spec.name)
         hosts: list[_Hosts] = []
@@ -161,7 +161,7 @@ class OpenCLProgram:
         return _BoundOpenCL(self, kernel, grid, group, memories, hosts, scratch)
 
     @cached_property
-    def twin(self) -> OpenCLProgram:
+    def unaligned_variant(self) -> OpenCLProgram:
         """The program for buffers of any alignment."""
         return self.opencl.compile(without_vectors(self.spec))
 

@@ -257,4 +257,4 @@ def test_what_is_still_to_be_computed_from_the_old_value(is_given: bool) -> None
         np.testing.assert_array_equal(held.numpy(), array)
         if is_given or call < 2:  # what nobody gave is the TinyJit's own after the capture (decision 6)
             np.testing.assert_array_equal(later.numpy(), expected)
-    assert jit.captured is not None and not jit.captured.moves and not jit.captured.assigned
+    assert jit.captured is not None and not jit.captured.alternates and not jit.captured.assigned

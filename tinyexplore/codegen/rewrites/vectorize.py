@@ -31,7 +31,7 @@ def stride_along(idx: UOp, axis: UOp) -> int | None:
 
 
 def first_lane(idx: UOp, axis: UOp) -> UOp:
-    """Returns an index in the first lane."""
+    """Returns the index expression evaluated at lane 0."""
     return simplified(idx.with_axes({axis: index_const(0)}, how="one lane"))
 
 

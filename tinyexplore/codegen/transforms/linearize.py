@@ -94,8 +94,7 @@ class _Blocks:
         self.find_paths()
 
     def find_paths(self) -> None:
-        """Finds the path of each node, from the last node to the first: all users of a node have their path before
-        it."""
+        """Assigns each node its enclosing loops, users before operands."""
         steps: dict[UOp, list[UOp]] = {}  # for each loop, the users of its variable
         ends: dict[UOp, list[UOp]] = {}  # the loops that end at a node
         reading: set[UOp] = set()  # readers of a register that a loop changes; they stay inside the loop
@@ -112,9 +111,7 @@ class _Blocks:
             node_path = path.get(node)
             if node_path is None:
                 if op is Ops.DEFINE_ACC:
-                    raise ValueError(
-                        f"{node!r} is read, but nothing says after which loops it is done: no RESULT has it"
-                    )
+                    raise ValueError(f"{node!r} has no RESULT: the accumulator cannot be placed after its loops")
                 uses_register = node.mask & REGISTERS and not registers.isdisjoint(node.src)
                 # a RESULT reads after its loops
                 is_reading = (uses_register and op is not Ops.RESULT) or node in reading
@@ -239,10 +236,8 @@ class _Blocks:
         self.find_needs_across()
 
     def find_needs_across(self) -> None:
-        """Finds dependences between blocks. For a source in another block, a loop around one of the two nodes depends
-        on the other.
-
-        The other is then the other node, or a loop around it.
+        """Adds the order of blocks: if a node reads a node of another block, the two loops (or nodes) that contain them
+        in their common block get an edge.
         """
         self.across: dict[UOp, set[UOp | Path]] = {}  # the dependences of a node on loops beside it
         for block_path, nodes in self.plain.items():

@@ -46,19 +46,19 @@ def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
     stores = [with_gate(store, gate_condition(dimensions, items, store)) for store in sink.src]
     record_derived(zip(sink.src, stores), "by one work-item")
     numbers = count(1 + max((axis.arg.id for axis in sink.find(Ops.RANGE)), default=-1))
-    meetings: dict[UOp, UOp] = {}
+    synchronized: dict[UOp, UOp] = {}
     for barrier in filter(fills_shared, sink.find(Ops.BARRIER)):
-        meetings[barrier] = fill_together(barrier, items, numbers, lowering.target.access_bytes)
-        record_derived([(barrier, meetings[barrier])], "by all work-items of the group")
+        synchronized[barrier] = fill_together(barrier, items, numbers, lowering.target.access_bytes)
+        record_derived([(barrier, synchronized[barrier])], "by all work-items of the group")
     for number, reduce in enumerate(grouped_reductions(sink)):
-        partial = reduce.substitute(meetings, how="in shared memory")  # it may read the results of other reductions
-        met = group_reduction(
+        partial = reduce.substitute(synchronized, how="in shared memory")  # it may read the results of other reductions
+        group_result = group_reduction(
             partial, f"shared{number}", items[0], gate_condition(dimensions[1:], items[1:], reduce), numbers
         )
-        record_derived([(partial, met)], "in shared memory")
-        meetings[reduce] = met
-    met_sink = UOp.sink(*stores).substitute(meetings, how="in shared memory")
-    return substitute_recorded(met_sink, coordinate_of, "a work-item")
+        record_derived([(partial, group_result)], "in shared memory")
+        synchronized[reduce] = group_result
+    synchronized_sink = UOp.sink(*stores).substitute(synchronized, how="in shared memory")
+    return substitute_recorded(synchronized_sink, coordinate_of, "a work-item")
 
 
 def special(name: str, end: UOp) -> UOp:

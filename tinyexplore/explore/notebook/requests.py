@@ -44,7 +44,7 @@ def _find_analyses(capture: ref[CaptureSession]) -> KernelAnalyses | None:
     return None if capture_session is None else capture_session.analyses
 
 
-class Answers:
+class RequestHandler:
     """Responds to the requests of one view, in a notebook and in a page with engine. It keeps no Explorer alive.
 
     commands, opened, again: see `RequestSource`.
@@ -83,7 +83,7 @@ class Answers:
 __all__ = [
     "GONE",
     "REQUESTS",
-    "Answers",
+    "RequestHandler",
     "Request",
     "RequestError",
     "RequestSource",

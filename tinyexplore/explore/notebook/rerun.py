@@ -9,7 +9,7 @@ from weakref import ref
 from tinyexplore.explore.analysis.requests import GONE, RequestError
 from tinyexplore.explore.notebook.capturing import CaptureSession, TraceOf
 from tinyexplore.explore.notebook.realizing import realize_all
-from tinyexplore.explore.notebook.requests import Answers
+from tinyexplore.explore.notebook.requests import RequestHandler
 from tinyexplore.explore.whatif.channel import Channel
 
 
@@ -19,7 +19,7 @@ def connect(capture: CaptureSession, widget: Any) -> None:
     channel = Channel(capture.whatif, widget)
     rerun = None if capture.called is None else partial(run_again, ref(capture))
     widget.runs_again = rerun is not None
-    widget.answer_with(Answers(trace, capture, commands=channel, again=rerun).reply_to)
+    widget.answer_with(RequestHandler(trace, capture, commands=channel, again=rerun).reply_to)
     capture.whatif.ask_for_trace(trace)
 
 

@@ -71,8 +71,8 @@ from tinyexplore.trace import (
     Transformed,
     UserFrame,
     WritesAllowed,
+    events,
 )
-from tinyexplore.trace import events as told
 from tinyexplore.uop import UOp
 from tinyexplore.util import toposort
 from tinyexplore.util.interpreter import collecting_later
@@ -167,9 +167,9 @@ class Builder(Tables):
             StageBegan: self._read_stage_began,
             StageEnded: self._read_stage_ended,
             Recorded: self._read_recorded,
-            told.NumberCompared: self._read_compared,
-            told.OptionsScored: self._read_options_scored,
-            told.HeuristicConsidered: self._read_heuristic_considered,
+            events.NumberCompared: self._read_compared,
+            events.OptionsScored: self._read_options_scored,
+            events.HeuristicConsidered: self._read_heuristic_considered,
             Decided: self._read_decided,
             WritesAllowed: lambda event: None,
             Rewrote: self._read_rewrote,
@@ -484,16 +484,16 @@ class Builder(Tables):
             for after in roots_of(event.after):
                 self._account(self.node(before), after, event.how)
 
-    def _read_heuristic_considered(self, event: told.HeuristicConsidered) -> None:
+    def _read_heuristic_considered(self, event: events.HeuristicConsidered) -> None:
         if self.open:
             law = inspect.getdoc(event.decision.choose) or ""
             self.open[-1].choices.append(ChoiceDraft(event.decision.name, law, event.settled_by))
 
-    def _read_compared(self, event: told.NumberCompared) -> None:
+    def _read_compared(self, event: events.NumberCompared) -> None:
         if self.open and self.open[-1].choices:
             self.open[-1].choices[-1].compared.append(compared_row(event))
 
-    def _read_options_scored(self, event: told.OptionsScored) -> None:
+    def _read_options_scored(self, event: events.OptionsScored) -> None:
         if self.open and self.open[-1].choices:
             options = tuple([(name, round(score, 4)) for name, score in event.options if isfinite(score)])
             row = Weighed(event.what, options, event.chosen, event.least)

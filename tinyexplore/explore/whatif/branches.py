@@ -41,7 +41,7 @@ from tinyexplore.explore.whatif.commands.rules import passes_of
 from tinyexplore.explore.whatif.editing.client import EditResult, Text, dismiss, warm_up
 from tinyexplore.explore.whatif.editing.stages import stage_text
 from tinyexplore.explore.whatif.measure import LIMIT_S, Measure
-from tinyexplore.explore.whatif.outcome import Cancelled, CommandRejected, CommandResult
+from tinyexplore.explore.whatif.outcome import Cancelled, CommandOutcome, CommandRejected
 from tinyexplore.explore.whatif.rescheduled import Rescheduling
 from tinyexplore.kernel import Kernel
 from tinyexplore.util import Config
@@ -116,7 +116,9 @@ class WhatIf(Readable):
         graphs: Mapping[int, CapturedGraph] | None = None,
     ) -> None:
         self._branches: list[Branch] = list(trace.branches)
-        self._told = len(self._branches)  # the number of branches that the trace has or that were passed to `on_change`
+        self._sent_count = len(
+            self._branches
+        )  # the number of branches that the trace has or that were passed to `on_change`
         self.on_change: Callable[[Branch], None] | None = None
         self.on_move: Callable[[], None] | None = None
         self.on_progress: Callable[[Progress], None] | None = None
@@ -409,7 +411,7 @@ class WhatIf(Readable):
             firing.kernel for firing in row.firings
         ]
         if not numbers or (row.kernel is None and not row.rule_law):
-            raise WhatIfError(f"branch {row.id} has no kernel: {row.reason or 'it has no kernel'}")
+            raise WhatIfError(f"branch {row.id} changed no kernel: {row.reason or 'nothing can be traced'}")
         if kernel is not None and kernel not in numbers:
             raise WhatIfError(
                 f"branch {row.id} has the kernels {', '.join(map(str, dict.fromkeys(numbers)))}, not {kernel}"
@@ -456,7 +458,7 @@ class WhatIf(Readable):
             return None
         return self.at(command.about) or self.do(AsCaptured(command.about))
 
-    def _find_candidate(self, number: int | None, outcome: CommandResult) -> Branch | None:
+    def _find_candidate(self, number: int | None, outcome: CommandOutcome) -> Branch | None:
         """Returns a branch of a search with the same opts, which has times but no listings; None if there is none."""
         if number is None or not outcome.kernels:
             return None
@@ -499,7 +501,7 @@ class WhatIf(Readable):
         self._branches.append(branch)
         self._report(branch)
 
-    def _add(self, command: Command, parent: Branch | None, outcome: CommandResult, status: str) -> Branch:
+    def _add(self, command: Command, parent: Branch | None, outcome: CommandOutcome, status: str) -> Branch:
         branch = Branch(
             id=len(self._branches),
             parent=None if parent is None else parent.id,
@@ -522,7 +524,7 @@ class WhatIf(Readable):
         self._report(branch)
         return branch
 
-    def _update_branch(self, branch: Branch, label: str, outcome: CommandResult) -> Branch:
+    def _update_branch(self, branch: Branch, label: str, outcome: CommandOutcome) -> Branch:
         """Adds the label, note or search result of `outcome` to an earlier branch, and makes it the current one."""
         if label and label not in branch.labels:
             branch = self._replace_row(replace(branch, labels=(*branch.labels, label)))
@@ -540,8 +542,8 @@ class WhatIf(Readable):
 
     def _report(self, branch: Branch) -> None:
         """Calls `on_change` with the branches that an interrupt delayed, and then with `branch`."""
-        new = self._branches[self._told :]
-        self._told = len(self._branches)
+        new = self._branches[self._sent_count :]
+        self._sent_count = len(self._branches)
         if self.on_change is not None:
             for changed in new if branch in new else [*new, branch]:
                 self.on_change(changed)

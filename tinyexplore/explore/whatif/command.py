@@ -10,7 +10,7 @@ from tinyexplore.explore.analysis.opts import to_opt
 from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.bench import KernelBench
-from tinyexplore.explore.whatif.outcome import Cancelled, CommandResult
+from tinyexplore.explore.whatif.outcome import Cancelled, CommandOutcome
 from tinyexplore.explore.whatif.rescheduled import Rescheduling
 from tinyexplore.kernel import Kernel
 
@@ -77,7 +77,7 @@ class Command(Protocol):
         """Returns the kernel that the command changes, or None."""
         ...
 
-    def carry_out(self, context: CommandContext) -> CommandResult:
+    def carry_out(self, context: CommandContext) -> CommandOutcome:
         """Runs the command.
 
         Raises:

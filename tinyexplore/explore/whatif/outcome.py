@@ -1,4 +1,4 @@
-"""The result of a command: done, rejected or cancelled."""
+"""The outcome of a command: done, rejected or cancelled."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tinyexplore.uop import Rule
 
 
 @dataclass(frozen=True)
-class CommandResult:
-    """The result of a command.
+class CommandOutcome:
+    """What a command changed.
 
     kernels: the kernels that it changed.
     schedule: a new schedule, None for none.
@@ -36,13 +36,13 @@ class CommandResult:
 class CommandRejected(Exception):
     """A command failed. The branch stores the reason and the results so far: `kernels` and `rest`."""
 
-    def __init__(self, reason: str, kernels: Sequence[KernelVariant] = (), rest: CommandResult | None = None) -> None:
+    def __init__(self, reason: str, kernels: Sequence[KernelVariant] = (), rest: CommandOutcome | None = None) -> None:
         super().__init__(reason)
-        self.outcome = replace(rest or CommandResult(), kernels=tuple(kernels), note=reason)
+        self.outcome = replace(rest or CommandOutcome(), kernels=tuple(kernels), note=reason)
 
 
 class Cancelled(BaseException):
     """The user cancelled a long command."""
 
 
-__all__ = ["Cancelled", "CommandResult", "CommandRejected"]
+__all__ = ["Cancelled", "CommandOutcome", "CommandRejected"]

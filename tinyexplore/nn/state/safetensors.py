@@ -133,7 +133,7 @@ def _read_header(file: TensorFile) -> tuple[int, dict[str, Any]]:
         content = bytes(file.raw[8 : 8 + length])
         header = bounded_json(content, _header_limits(length), pairs=_without_doubles)
     except UntrustedError as error:
-        raise file.error(_FORMAT, f"of its header, {error}") from None
+        raise file.error(_FORMAT, f"header: {error}") from None
     if not isinstance(header, dict):
         raise file.error(_FORMAT, f"its header is a {type(header).__name__}, not names with their entries")
     return 8 + length, header

@@ -8,7 +8,7 @@ from typing import ClassVar
 from tinyexplore.explore.analysis.opts import to_opt
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
+from tinyexplore.explore.whatif.outcome import CommandOutcome, CommandRejected
 from tinyexplore.kernel import apply_opt
 
 
@@ -28,7 +28,7 @@ class ApplyOpt:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, context: CommandContext) -> CommandResult:
+    def carry_out(self, context: CommandContext) -> CommandOutcome:
         opt = to_opt(self.opt)
         if context.parent is not None and context.parent.edited is not None:
             raise CommandRejected(

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.outcome import CommandResult
+from tinyexplore.explore.whatif.outcome import CommandOutcome
 from tinyexplore.kernel import Kernel
 from tinyexplore.trace import recording
 
@@ -28,7 +28,7 @@ class AsCaptured:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, context: CommandContext) -> CommandResult:
+    def carry_out(self, context: CommandContext) -> CommandOutcome:
         def make() -> Kernel:
             """Builds the captured kernel. If the heuristics chose its opts, they run again to record their reasons."""
             with recording(None):

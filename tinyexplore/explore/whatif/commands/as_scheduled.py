@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.overriding import reschedule
-from tinyexplore.explore.whatif.outcome import CommandResult
+from tinyexplore.explore.whatif.outcome import CommandOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,5 +24,5 @@ class AsScheduled:
     def about(self) -> None:
         return None
 
-    def carry_out(self, context: CommandContext) -> CommandResult:
+    def carry_out(self, context: CommandContext) -> CommandOutcome:
         return reschedule(context, self.schedule, frozenset(), frozenset())

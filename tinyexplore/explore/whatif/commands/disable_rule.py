@@ -9,7 +9,7 @@ from typing import ClassVar
 from tinyexplore.codegen import Pass
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.rules import changes_of, pipeline_with, try_out_rule
-from tinyexplore.explore.whatif.outcome import CommandResult
+from tinyexplore.explore.whatif.outcome import CommandOutcome
 from tinyexplore.explore.whatif.playground.pipeline import Disabled, rewrites
 from tinyexplore.uop import Rule
 
@@ -34,7 +34,7 @@ class DisableRule:
         """Returns the passes for a kernel."""
         return pipeline_with(context, Disabled(self.rule))
 
-    def carry_out(self, context: CommandContext) -> CommandResult:
+    def carry_out(self, context: CommandContext) -> CommandOutcome:
         passes = self.pipeline(context, 0)
         rule = self._find_rule(context)
         kernels = sorted(context.bench.subjects)

@@ -14,7 +14,7 @@ from tinyexplore.explore.whatif.editing.client import EditResult, Text, check_si
 from tinyexplore.explore.whatif.editing.linear import ProgramError, check_program, parse_program
 from tinyexplore.explore.whatif.editing.stages import base_program, stage_text, stages_of
 from tinyexplore.explore.whatif.measure import Measurement
-from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
+from tinyexplore.explore.whatif.outcome import CommandOutcome, CommandRejected
 from tinyexplore.explore.whatif.variant import count_executed
 from tinyexplore.trace import recording
 from tinyexplore.uop import UOp
@@ -41,7 +41,7 @@ class Edit:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, context: CommandContext) -> CommandResult:
+    def carry_out(self, context: CommandContext) -> CommandOutcome:
         if self.stage == "opts":
             return self._set_edited_opts(context)
         if self.stage not in (stages := stages_of(context, self.kernel)):
@@ -54,21 +54,21 @@ class Edit:
                 and branch.status == "done"
                 and dict(branch.command.arguments) == self._list_arguments()
             ):
-                return CommandResult(same=branch)
+                return CommandOutcome(same=branch)
         return self._try_text(context)
 
     def _list_arguments(self) -> dict[str, int | str]:
         return {"kernel": self.kernel, "stage": self.stage, "text": self.text}
 
-    def _set_edited_opts(self, context: CommandContext) -> CommandResult:
+    def _set_edited_opts(self, context: CommandContext) -> CommandOutcome:
         try:
             opts = to_opts(self.text)
         except WhatIfError as error:
             edited = Edited("opts", (_diagnose_opts(self.text, str(error)),))
-            raise CommandRejected(str(error), rest=CommandResult(edited=edited)) from None
+            raise CommandRejected(str(error), rest=CommandOutcome(edited=edited)) from None
         return try_out(context, self.kernel, lambda: context.bench.with_opts(self.kernel, opts))
 
-    def _try_text(self, context: CommandContext) -> CommandResult:
+    def _try_text(self, context: CommandContext) -> CommandOutcome:
         bench, number = context.bench, self.kernel
         device = bench.subjects[number].device
         if why := bench.under_settings(lambda: refusal_of(device)):
@@ -77,12 +77,12 @@ class Edit:
             kernel, base = base_program(context, number)
             before = stage_text(context, number, self.stage)
         if self.text.split() == before.split() and context.parent is not None:
-            return CommandResult(same=context.parent, note="nothing was changed")
+            return CommandOutcome(same=context.parent, note="nothing was changed")
         uops: tuple[UOp, ...] = ()
         if self.stage == "uops":
             uops = self._parse_text(base)
         elif wrong := check_signature(self.stage, kernel.name, before, self.text):
-            raise CommandRejected(wrong.text, rest=CommandResult(edited=Edited(self.stage, (wrong,))))
+            raise CommandRejected(wrong.text, rest=CommandOutcome(edited=Edited(self.stage, (wrong,))))
         names = bench.names.get(number, ())
         buffers = [node for node in base if node.op.name == "DEFINE_GLOBAL"]
         display_names = tuple(_name_buffer(place_of.arg, names) for place_of in buffers)
@@ -95,9 +95,9 @@ class Edit:
         variant = variant_of_edit(context, edit_result, self.stage, self.text, uops)
         if edit_result.lost:
             raise CommandRejected(
-                edit_result.lost, (variant,) if edit_result.listings else (), CommandResult(edited=edit_result.edited)
+                edit_result.lost, (variant,) if edit_result.listings else (), CommandOutcome(edited=edit_result.edited)
             )
-        return CommandResult((variant,), note=verdict_words(edit_result.edited), edited=edit_result.edited)
+        return CommandOutcome((variant,), note=verdict_words(edit_result.edited), edited=edit_result.edited)
 
     def _parse_text(self, base: tuple[UOp, ...]) -> tuple[UOp, ...]:
         """Parses the text as a linear program.
@@ -110,7 +110,7 @@ class Edit:
             check_program(lines, base)
         except ProgramError as error:
             edited = Edited(self.stage, (Diagnostic(error.line, error.column, "error", error.message),))
-            raise CommandRejected(str(error), rest=CommandResult(edited=edited)) from None
+            raise CommandRejected(str(error), rest=CommandOutcome(edited=edited)) from None
         return tuple(line.uop for line in lines)
 
 

@@ -11,7 +11,7 @@ from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.rules import rule_named, try_out_rule
-from tinyexplore.explore.whatif.outcome import CommandResult
+from tinyexplore.explore.whatif.outcome import CommandOutcome
 from tinyexplore.explore.whatif.playground.intermediate import graph_at
 from tinyexplore.explore.whatif.playground.pipeline import fired_everywhere, fired_once, passes_from
 
@@ -50,7 +50,7 @@ class FireRule:
             raise WhatIfError(f"no node {self.node} in kernel {self.kernel} after step {self.step} of {self.stage}")
         return passes_from(self.stage, graph.root, fired_once(self.stage, rule, node))
 
-    def carry_out(self, context: CommandContext) -> CommandResult:
+    def carry_out(self, context: CommandContext) -> CommandOutcome:
         rule = rule_named(self.rule)
         context.bench.subjects[self.kernel]
         passes = self.pipeline(context, self.kernel)

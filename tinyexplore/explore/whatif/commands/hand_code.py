@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.outcome import CommandResult
+from tinyexplore.explore.whatif.outcome import CommandOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,5 +24,5 @@ class HandCode:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, context: CommandContext) -> CommandResult:
+    def carry_out(self, context: CommandContext) -> CommandOutcome:
         return try_out(context, self.kernel, lambda: context.bench.hand_coded(self.kernel))

@@ -9,7 +9,7 @@ from typing import ClassVar
 from tinyexplore.codegen import Pass
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.rules import pipeline_with, rule_named, try_out_rule
-from tinyexplore.explore.whatif.outcome import CommandResult
+from tinyexplore.explore.whatif.outcome import CommandOutcome
 from tinyexplore.explore.whatif.playground.pipeline import Inserted
 
 
@@ -35,7 +35,7 @@ class InsertRule:
         """Returns the passes for a kernel."""
         return pipeline_with(context, Inserted(rule_named(self.rule), self.stage, self.position))
 
-    def carry_out(self, context: CommandContext) -> CommandResult:
+    def carry_out(self, context: CommandContext) -> CommandOutcome:
         rule = rule_named(self.rule)
         passes = self.pipeline(context, 0)
         kernels = sorted(context.bench.subjects)

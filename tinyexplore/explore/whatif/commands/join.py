@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.overriding import edge_at, overrides_at, reschedule
-from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
+from tinyexplore.explore.whatif.outcome import CommandOutcome, CommandRejected
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Join:
     def about(self) -> None:
         return None
 
-    def carry_out(self, context: CommandContext) -> CommandResult:
+    def carry_out(self, context: CommandContext) -> CommandOutcome:
         edge = edge_at(context, self.schedule, self.src, self.dst)
         if edge.against_join:
             raise CommandRejected(edge.against_join)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.overriding import overrides_at, reschedule
-from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
+from tinyexplore.explore.whatif.outcome import CommandOutcome, CommandRejected
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Leave:
     def about(self) -> None:
         return None
 
-    def carry_out(self, context: CommandContext) -> CommandResult:
+    def carry_out(self, context: CommandContext) -> CommandOutcome:
         cut, join = overrides_at(context)
         if self.src not in cut | join:
             raise CommandRejected(f"node {self.src}is neither cut nor joined in this branch")

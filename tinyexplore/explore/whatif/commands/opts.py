@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.whatif.command import CommandContext
-from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
+from tinyexplore.explore.whatif.outcome import CommandOutcome, CommandRejected
 from tinyexplore.kernel import Kernel, OptError
 
 
@@ -18,7 +18,7 @@ class _KnownKernel(Exception):
         self.branch = branch
 
 
-def try_out(context: CommandContext, number: int, make: Callable[[], Kernel]) -> CommandResult:
+def try_out(context: CommandContext, number: int, make: Callable[[], Kernel]) -> CommandOutcome:
     """Compiles and times the kernel that `make` returns; returns the earlier branch if it has the same kernel."""
 
     def accept(kernel: Kernel) -> None:
@@ -32,7 +32,7 @@ def try_out(context: CommandContext, number: int, make: Callable[[], Kernel]) ->
     except OptError as error:
         raise CommandRejected(str(error)) from None
     except _KnownKernel as same:
-        return CommandResult(same=same.branch)
+        return CommandOutcome(same=same.branch)
     if lost:
         raise CommandRejected(lost, (variant,))
-    return CommandResult((variant,), note=note)
+    return CommandOutcome((variant,), note=note)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.fusions import Edge, Fusions
 from tinyexplore.explore.whatif.command import CommandContext
-from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
+from tinyexplore.explore.whatif.outcome import CommandOutcome, CommandRejected
 
 
 def overrides_at(context: CommandContext) -> tuple[frozenset[int], frozenset[int]]:
@@ -33,7 +33,7 @@ def edge_at(context: CommandContext, schedule: int, src: int, dst: int) -> Edge:
     return fusions.edge(src, dst)
 
 
-def reschedule(context: CommandContext, schedule: int, cut: frozenset[int], join: frozenset[int]) -> CommandResult:
+def reschedule(context: CommandContext, schedule: int, cut: frozenset[int], join: frozenset[int]) -> CommandOutcome:
     """Compiles, compares and times the schedule with these overrides, or returns the branch that already has them."""
     if schedule not in context.rescheduling.graphs:
         raise WhatIfError(f"stage {schedule} has no graph that can be scheduled again")
@@ -41,12 +41,12 @@ def reschedule(context: CommandContext, schedule: int, cut: frozenset[int], join
         variant_of_branch = branch.schedule
         if branch.status == "done" and variant_of_branch is not None and variant_of_branch.stage == schedule:
             if (frozenset(variant_of_branch.cut), frozenset(variant_of_branch.join)) == (cut, join):
-                return CommandResult(same=branch)
+                return CommandOutcome(same=branch)
     variant, note, lost = context.rescheduling.variant(schedule, cut, join, context.step)
     variant = replace(variant, edges=Fusions(context.trace, variant).fusion_edges())
     if lost:
-        raise CommandRejected(lost, rest=CommandResult(schedule=variant))
-    return CommandResult(schedule=variant, note=note)
+        raise CommandRejected(lost, rest=CommandOutcome(schedule=variant))
+    return CommandOutcome(schedule=variant, note=note)
 
 
 __all__ = ["edge_at", "overrides_at", "reschedule"]

@@ -8,7 +8,7 @@ from tinyexplore.codegen import PASSES, Pass
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.whatif.command import CommandContext
-from tinyexplore.explore.whatif.outcome import Cancelled, CommandRejected, CommandResult
+from tinyexplore.explore.whatif.outcome import Cancelled, CommandOutcome, CommandRejected
 from tinyexplore.explore.whatif.playground.pipeline import Change, Disabled, Inserted, NoSuchPass, passes_with
 from tinyexplore.explore.whatif.playground.trying import Checks, UOpRewrite, result_text, try_kernel
 from tinyexplore.explore.whatif.playground.written import find_written_rule
@@ -53,7 +53,7 @@ def try_out_rule(
     kernels: Sequence[int],
     passes_for: Callable[[int], Sequence[Pass]],
     is_asked: Callable[[UOpRewrite], bool],
-) -> CommandResult:
+) -> CommandOutcome:
     """Compiles the kernels, each with the passes from `passes_for`.
 
     Raises:
@@ -68,7 +68,7 @@ def try_out_rule(
         trials.append(try_kernel(context.bench, number, passes_for(number), is_asked, checks))
     variants = tuple([trial.variant for trial in trials if trial.variant is not None])
     firings = tuple([firing for trial in trials for firing in trial.firings])
-    outcome = CommandResult(variants, note=result_text(trials, name, len(kernels)), rule=rule, firings=firings)
+    outcome = CommandOutcome(variants, note=result_text(trials, name, len(kernels)), rule=rule, firings=firings)
     if not variants and any(trial.failure for trial in trials):
         raise CommandRejected(outcome.note, variants, outcome)
     return outcome

@@ -10,7 +10,7 @@ from tinyexplore.compile.search import search_opts
 from tinyexplore.explore.tracefile.model import Search as SearchData
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.outcome import Cancelled, CommandRejected, CommandResult
+from tinyexplore.explore.whatif.outcome import Cancelled, CommandOutcome, CommandRejected
 from tinyexplore.kernel import Kernel
 from tinyexplore.trace import CandidateMeasured, Event, Recorder, Searched, Searching, recording, showing_progress
 
@@ -31,7 +31,7 @@ class SearchOpts:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, context: CommandContext) -> CommandResult:
+    def carry_out(self, context: CommandContext) -> CommandOutcome:
         if self.width < 1:
             raise CommandRejected(f"beam width {self.width}: need at least 1 kernel")
         listener = Listener(self.kernel, context)
@@ -47,7 +47,7 @@ class SearchOpts:
             and outcome_text.after_us != outcome_text.before_us
         )
         note = "" if outcome_text is None or is_better else outcome_text.reason
-        return CommandResult(outcome.kernels, same=outcome.same, note=note, search=outcome_text)
+        return CommandOutcome(outcome.kernels, same=outcome.same, note=note, search=outcome_text)
 
     def _run_search(self, context: CommandContext, listener: Listener) -> Kernel:
         subject = context.bench.subjects[self.kernel]

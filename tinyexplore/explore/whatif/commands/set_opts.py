@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tinyexplore.explore.analysis.opts import to_opts
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.outcome import CommandResult
+from tinyexplore.explore.whatif.outcome import CommandOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,6 @@ class SetOpts:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, context: CommandContext) -> CommandResult:
+    def carry_out(self, context: CommandContext) -> CommandOutcome:
         opts = to_opts(self.opts)
         return try_out(context, self.kernel, lambda: context.bench.with_opts(self.kernel, opts))

@@ -10,7 +10,7 @@ from tinyexplore.codegen import Pass
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.rules import try_out_rule
-from tinyexplore.explore.whatif.outcome import CommandResult
+from tinyexplore.explore.whatif.outcome import CommandOutcome
 from tinyexplore.explore.whatif.playground.intermediate import graph_at
 from tinyexplore.explore.whatif.playground.pipeline import passes_skipping
 from tinyexplore.uop import Rule, UOp
@@ -39,7 +39,7 @@ class SkipFiring:
         rule, node = self._find_firing(context)
         return passes_skipping(self.stage, rule.name, node)
 
-    def carry_out(self, context: CommandContext) -> CommandResult:
+    def carry_out(self, context: CommandContext) -> CommandOutcome:
         rule, _ = self._find_firing(context)
         passes = self.pipeline(context, self.kernel)
         words = f"without {rule.name} at step {self.step} of {self.stage}"

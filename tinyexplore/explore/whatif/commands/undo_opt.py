@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.outcome import CommandRejected, CommandResult
+from tinyexplore.explore.whatif.outcome import CommandOutcome, CommandRejected
 from tinyexplore.kernel import undo_opt
 
 
@@ -27,9 +27,9 @@ class UndoOpt:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, context: CommandContext) -> CommandResult:
+    def carry_out(self, context: CommandContext) -> CommandOutcome:
         if context.parent is not None and context.parent.edited is not None and context.parent.parent is not None:
-            return CommandResult(same=context.branches[context.parent.parent])
+            return CommandOutcome(same=context.branches[context.parent.parent])
         if not context.bench.under_settings(lambda: context.kernel(self.kernel)).applied:
             raise CommandRejected("no opt was applied, so there is nothing to undo")
         return try_out(context, self.kernel, lambda: undo_opt(context.kernel(self.kernel)))
