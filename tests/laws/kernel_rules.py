@@ -17,7 +17,15 @@ import ml_dtypes
 import numpy as np
 
 from tests.laws.kernel_meaning import Machine, run_kernel
-from tinyexplore.codegen.rewrites import accumulators, dot_products, fp8, simplify, unroll, vectorize
+from tinyexplore.codegen.rewrites import (
+    accumulators,
+    dot_products,
+    fp8,
+    masked_addresses,
+    simplify,
+    unroll,
+    vectorize,
+)
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.uop import Axis, AxisKind, OpGroups, Ops, PatternMatcher, Rule, UOp, graph_rewrite, index_const
 from tinyexplore.uop.semantics import evaluate, to_bits
@@ -358,6 +366,29 @@ def vector_load(rule: Rule, pieces: Pieces) -> bool:
     return after is not None and same_lanes(pieces, before, after, axis, outer)
 
 
+def masked_address(rule: Rule, pieces: Pieces) -> bool:
+    """One step of the loop may reach into the buffer, at one of its edges; the others are far outside."""
+    random, loop = pieces.random, pieces.axis(AxisKind.GLOBAL)
+    size, lanes, stride = random.randint(5, 40), random.choice((2, 4, 8)), random.randint(5000, 6000)
+    near = random.choice((1 - lanes, -lanes, 0, size - lanes, size - 1, size))
+    start = loop * stride + (near - stride * random.randrange(loop.size))
+    valid = UOp(
+        Ops.VECTORIZE,
+        dtypes.bool.vec(lanes),
+        tuple([(start + lane > -1) & (start + lane < size) for lane in range(lanes)]),
+    )
+    before = UOp(Ops.LOAD, pieces.kind().vec(lanes), ())
+    before = before.replace(src=(pieces.buffer(before.dtype.scalar, size).index(start, valid),))
+    after = rule(before)
+    assert after is not None
+    for at in points([loop]):
+        machine = Machine(pieces.memory, False)
+        (address,) = machine.value(start, dict(at))
+        (found,) = machine.value(after.src[0].src[1], dict(at))
+        assert found == (address if any(machine.value(valid, dict(at))) else 0)
+    return same_value(pieces, before, after, [loop])
+
+
 def vector_store(rule: Rule, pieces: Pieces) -> bool:
     outer, axis = pieces.axes(AxisKind.GLOBAL, 0, 2), pieces.axis(AxisKind.VECTOR)
     value = pieces.load([*outer, axis], dtypes.float32, masked=False)
@@ -676,6 +707,7 @@ LAWS: dict[Rule, Law] = {
     vectorize.scatter: scatter,
     vectorize.lane_of_vector: lane_of_vector,
     vectorize.lane_of_constant: lane_of_constant,
+    masked_addresses.masked_address: masked_address,
     simplify.lane_by_number: lane_by_number,
     simplify.valid_always: valid_always,
     simplify.valid_never: valid_never,
