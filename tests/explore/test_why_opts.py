@@ -38,8 +38,12 @@ def test_the_numbers_of_an_elementwise_loop_and_the_opts_without_a_decision(view
     found = view.kernels[1].why_opts()
     several = found["take_several_vectors"]
     rows = {one.what: one for one in several.choice.compared}
-    assert (rows["steps"].value, rows["steps"].bound, rows["steps"].over) == (65536, FEWEST_STEPS, True)
-    assert rows["operations of a step"].bound == MOST_ARITHMETIC and not rows["operations of a step"].over
+    assert (rows["loop iterations"].value, rows["loop iterations"].bound, rows["loop iterations"].over) == (
+        65536,
+        FEWEST_STEPS,
+        True,
+    )
+    assert rows["operations per iteration"].bound == MOST_ARITHMETIC and not rows["operations per iteration"].over
     assert several.instead == tuple(opt for opt in found.opts if opt != several.opts[0].opt)
     lanes = found["choose_lanes"]
     assert lanes.choice.weighed[0].chosen == "g0" and lanes.instead is not None
@@ -50,7 +54,7 @@ def test_the_numbers_of_an_elementwise_loop_and_the_opts_without_a_decision(view
 def test_what_a_product_weighed_and_its_next_best(view: Explorer):
     found = view.kernels[0].why_opts()
     tile = found["tile_product"]
-    along = next(one for one in tile.choice.weighed if one.what.startswith("instructions for each multiply-add"))
+    along = next(one for one in tile.choice.weighed if one.what.startswith("instructions per multiply-add"))
     scores = dict(along.options)
     assert along.least and scores[along.chosen] == min(scores.values())
     name, score = next_best(along)

@@ -25,18 +25,18 @@ def add_accumulators(kernel: Kernel) -> Proposals:
     """
     if kernel.find(Ops.WMMA):
         return
-    if not exceeds("steps", kernel.steps, FEW_VECTORS * kernel.lanes):
+    if not exceeds("loop iterations", kernel.steps, FEW_VECTORS * kernel.lanes):
         return
     for reduce in kernel.reduces:
         loops = [axis for axis in reduce.src[1:] if axis.arg.kind is AxisKind.REDUCE and axis in kernel.axes]
         if is_short_window(reduce, loops):
-            reason = "a short window is fully unrolled: no loop, and no accumulators to initialize"
+            reason = "full unrolling removes the loop of a short window and the initialization of its accumulators"
             for loop in loops:
                 kernel = yield Proposal(Opt(OptOps.UNROLL, loop.arg.id, loop.size), reason)
             continue
         unrolled = independent_sums(reduce, loops, kernel.target.sums_in_flight)
         if unrolled is not None:
-            kernel = yield Proposal(unrolled, "independent accumulators hide the latency of the sum")
+            kernel = yield Proposal(unrolled, "independent accumulators hide the latency of the dependence chain")
 
 
 def independent_sums(reduce: UOp, loops: Sequence[UOp], most_accumulators: int) -> Opt | None:
@@ -48,7 +48,8 @@ def independent_sums(reduce: UOp, loops: Sequence[UOp], most_accumulators: int) 
     all_axes = (*reduce.ranges, *reduce.src[1:])
     tiles = prod(axis.size for axis in all_axes if axis.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
     sums = min(ALONGSIDE, most_accumulators // tiles)
-    exceeds("independent sums that the register tile has", tiles, most_accumulators // 2)
+    quantity = "accumulators of the register tile, compared with half of those that hide latency"
+    exceeds(quantity, tiles, most_accumulators // 2)
     axis = max(loops, key=lambda axis: (axis.size, axis.arg.id), default=None)
     if sums < 2 or axis is None or axis.size < 2:
         return None

@@ -42,17 +42,17 @@ def block_columns(kernel: Kernel) -> Proposals:
             return
         if takes_long_steps(kernel, load, columns.size, loop):
             vector_count = block_of("vectors of a row", columns.size, LONG_STEP, LONG_STEP)
-            reason = f"{vector_count} vectors of each long row: this leaves time to prefetch later rows"
+            reason = f"{vector_count} vectors of a long row per iteration leave time to prefetch later rows"
             yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, vector_count), reason)
             return
     busy = kernel.target.sums_in_flight
     vector_count = block_of("vectors of columns", columns.size, busy, busy)
     if vector_count > 1:
-        reason = "neighboring columns use each row's cache lines while these are in the cache"
+        reason = "neighboring columns use each cache line of a row before the cache evicts it"
         kernel = yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, vector_count), reason)
     rows = (kernel.target.vector_registers - vector_count) // (vector_count * registers_of(kernel))
     if is_plain and rows >= 2 and loop.size >= MANY_ROWS * rows:
-        reason = f"{rows} rows at a time: more DRAM pages are open at the same time"
+        reason = f"{rows} rows per iteration keep more DRAM pages open"
         yield from unroll_rows(kernel, loop, rows, reason)
 
 
@@ -97,11 +97,13 @@ def read_whole_rows(columns: UOp, loop: UOp, sums: int) -> Proposals:
 
     If rows are short, a step reads several of them, for `sums` independent accumulators.
     """
-    reason = "whole rows: memory is read sequentially"
+    reason = "the kernel reads whole rows, so its memory accesses are sequential"
     kernel = yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, columns.size), reason)
     rows = sums // columns.size
     if rows >= 2 and loop.size >= MANY_ROWS * rows:
-        yield from unroll_rows(kernel, loop, rows, f"{rows} short rows at a time: independent sums")
+        yield from unroll_rows(
+            kernel, loop, rows, f"{rows} short rows per iteration have independent accumulators, which hide latency"
+        )
 
 
 __all__ = ["LONG_STEP", "block_columns", "takes_long_steps"]

@@ -17,9 +17,9 @@ class ScheduleAspect(Enum):
     """An aspect of the schedule that several heuristics may settle. The first one that changes the kernel settles
     it."""
 
-    LANES = "along which axes a vector has its lanes"
-    WORDS = "whether neighbors of a factor are multiplied together, as words or in tiles"
-    TILE = "what the innermost body does at a time: rows and columns of a register tile, or several vectors"
+    LANES = "which axes are vectorized"
+    WORDS = "whether dot instructions or tile registers multiply neighboring elements of the factors"
+    TILE = "the work of one iteration: rows and columns of a register tile, or several vectors"
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def block_of(steps: str, size: int, largest: int, limit: int) -> int:
     size_of_block = best_block(size, largest, limit)
     recorder = active_recorder()
     if recorder is not None:
-        title = f"{steps} at a time: work done over work wanted, the largest that wastes little"
+        title = f"{steps} per iteration, by computed / needed work (largest within 9/8)"
         work = [(str(block), -(-size // block) * block / size) for block in range(min(largest, limit, size), 1, -1)]
         if work:
             recorder.record(OptionsScored(title, tuple(work), str(size_of_block), True))

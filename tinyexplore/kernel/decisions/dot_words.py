@@ -22,9 +22,14 @@ def use_dot_instructions(kernel: Kernel) -> Proposals:
         return
     (loop,) = product.reduce.src[1:]
     amount = IN_A_WORD[op]
-    if exceeds("places left over at the end of the sum", loop.size % amount, 0) and not config().TC_OPT:
+    if exceeds("elements of the sum that fill no dot instruction", loop.size % amount, 0) and not config().TC_OPT:
         return
     column_axes = [axis for axis in product.outputs if product.rows_of(product.along(axis))]
-    if any(reaches(f"results along {axis.arg.name}, against lanes", axis.size, kernel.lanes) for axis in column_axes):
-        weigh("multiply-adds of a lane in one instruction", {op.name: amount, "MULACC": 1}, op.name)
-        yield Proposal(Opt(OptOps.TC, loop.arg.id, amount), f"{op.name} does {amount} multiply-adds a lane")
+    if any(
+        reaches(f"results along {axis.arg.name}, compared with vector lanes", axis.size, kernel.lanes)
+        for axis in column_axes
+    ):
+        weigh("multiply-adds per lane and instruction", {op.name: amount, "MULACC": 1}, op.name)
+        yield Proposal(
+            Opt(OptOps.TC, loop.arg.id, amount), f"one {op.name} instruction does {amount} multiply-adds per lane"
+        )

@@ -13,7 +13,7 @@ from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 ONCE, MOST_ONCE = 0.25, 0.5  # weight of an access that happens once per result, and the greatest weight of all of them
-SUITS = "lanes along: neighbors in memory count for an axis, strided and scattered accesses against it"
+SUITS = "vectorization score by axis (+ contiguous accesses, − strided and scattered accesses)"
 LARGE = 1 << 16  # steps of a kernel from which every loop gets lanes
 SHUFFLED_LANES = 4  # fewer lanes than this do not pay for shuffles
 
@@ -31,7 +31,10 @@ def choose_lanes(kernel: Kernel) -> Proposals:
     kernel = yield from lanes_of_results(kernel, accesses)
     for row in reversed(kernel.axes):
         if row.arg.kind is AxisKind.ROW and (lanes := lanes_for(kernel, row)) > 1:
-            kernel = yield Proposal(Opt(OptOps.VECTOR, row.arg.id, lanes), "a row buffer is contiguous in memory")
+            kernel = yield Proposal(
+                Opt(OptOps.VECTOR, row.arg.id, lanes),
+                "the row buffer is contiguous along this axis, so one instruction loads a vector",
+            )
     for reduce in kernel.reduces:
         if any(axis.arg.kind is AxisKind.VECTOR for axis in reduce.src[0].ranges):
             continue
@@ -44,12 +47,12 @@ def choose_lanes(kernel: Kernel) -> Proposals:
             weigh(SUITS, {loop.arg.name: score for loop, score in scores.items()}, axis.arg.name)
         if axis is None or axis not in kernel.axes:
             continue
-        reason = "the reduction reads contiguous memory along this axis"
+        reason = "the reduction reads contiguous memory along this axis, so one instruction loads a vector"
         if scores[axis] <= 0:
             moves = axis in kernel.gathered_along or any(access.stride(axis) != 0 for access in reduction_accesses)
-            if moves or not exceeds("steps of a reduction that reads the same in each", kernel.steps, LARGE):
+            if moves or not exceeds("iterations of a reduction that all read the same memory", kernel.steps, LARGE):
                 continue
-            reason = "the reduction reads the same memory in each step: lanes compute several steps together"
+            reason = "one vector computes several iterations, because all of them read the same memory"
         if (lanes := lanes_for(kernel, axis)) > 1:
             kernel = yield Proposal(Opt(OptOps.VECTOR, axis.arg.id, lanes), reason)
 
@@ -72,14 +75,16 @@ def lanes_of_results(kernel: Kernel, accesses: Sequence[IndexStrides]) -> Genera
     interleaved = find_interleaved_axis(inner, accesses) if are_few_lanes or is_strided_store else None
     if interleaved is not None and (are_few_lanes or interleaved[0] is best):
         walked, short_axes = interleaved
-        reason = "neighboring results are interleaved in registers, not stored one by one"
+        reason = "registers interleave neighboring results, so one instruction stores a vector"
         kernel = yield Proposal(Opt(OptOps.VECTOR, walked.arg.id, lanes_for(kernel, walked)), reason)
         for short_axis in short_axes:
             kernel = yield Proposal(Opt(OptOps.UPCAST, short_axis.arg.id, short_axis.size), reason)
     elif lanes > 1 and reaches(
-        "2 × lanes along this axis, against lanes along the reduction", lanes * 2, reduced_lanes(kernel, accesses)
+        "2 × vector lanes along this axis, compared with vector lanes along the reduction",
+        lanes * 2,
+        reduced_lanes(kernel, accesses),
     ):
-        reason = "neighbors along this axis are neighbors in memory"
+        reason = "memory is contiguous along this axis, so one instruction loads or stores a vector"
         kernel = yield Proposal(Opt(OptOps.VECTOR, best.arg.id, lanes), reason)
     return kernel
 

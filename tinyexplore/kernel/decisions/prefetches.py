@@ -28,7 +28,7 @@ MOST_STEPS = 8
 MOST_READS = 5  # reads of an element, four and the overlap of last blocks: a kernel with more does not wait for memory
 STRETCHES = 2  # short stretches are prefetched ahead by this many times the lines in flight
 MANY_PAGES = 512  # pages that a loop down the rows passes: enough for this loop itself to prefetch
-AHEAD_BY = "the loop that looks ahead: bytes by which a step of it moves on in memory"
+AHEAD_BY = "bytes that one iteration of a loop advances in memory (the chosen loop prefetches)"
 
 
 def loads_from_memory(kernel: Kernel) -> list[IndexStrides]:
@@ -47,7 +47,7 @@ def prefetch(kernel: Kernel) -> Proposals:
     jump from page to page; and short stretches of rows.
     """
     largest = max(map(buffer_bytes, kernel.find(Ops.DEFINE_GLOBAL)), default=0)
-    if not exceeds("bytes of the largest buffer, against L2", largest, kernel.target.l2_bytes):
+    if not exceeds("bytes of the largest buffer, compared with L2", largest, kernel.target.l2_bytes):
         return
     if kernel.result_copies or any(axis.arg.ahead for axis in kernel.axes):
         return
@@ -75,7 +75,7 @@ def propose_indirect_prefetch(kernel: Kernel) -> Proposal | None:
     ahead = kernel.target.lines_in_flight
     if inner is None or not inner.is_static or inner.size <= ahead:
         return None
-    reason = "stores to loaded addresses complete in order: each would wait for its cache line"
+    reason = "stores to data-dependent addresses complete in order, so a prefetch hides each cache miss"
     return Proposal(Opt(OptOps.PREFETCH, inner.arg.id, ahead), reason)
 
 
@@ -88,7 +88,7 @@ def propose_row_prefetch(kernel: Kernel, loads: list[IndexStrides]) -> Proposal 
     if row is None:
         return None
     axis, steps = row
-    reason = "each row is read several times: the next row is prefetched meanwhile"
+    reason = "the kernel reads each row several times, which leaves time to prefetch the next row"
     return Proposal(Opt(OptOps.PREFETCH, axis.arg.id, steps), reason)
 
 
@@ -103,7 +103,7 @@ def propose_jump_prefetch(kernel: Kernel, loads: list[IndexStrides]) -> Proposal
     for load in loads:
         if is_read_seldom(kernel, load) and (jump := jumping_walk(kernel, load)) is not None:
             axis, steps = jump
-            reason = "each step reads another page, where no hardware prefetcher follows"
+            reason = "each iteration reads another page, and hardware prefetchers stop at the end of a page"
             return Proposal(Opt(OptOps.PREFETCH, axis.arg.id, steps), reason)
     return None
 
@@ -130,9 +130,9 @@ def row_read_again(kernel: Kernel, loads: list[IndexStrides]) -> tuple[UOp, int]
         walks: dict[UOp, set[frozenset[UOp]]] = {}
         for load in loads:
             row = footprint_bytes(load, axis)
-            if not reaches(f"bytes of a row in {axis.arg.name}", row, shortest):
+            if not reaches(f"bytes read per iteration of {axis.arg.name} (one row)", row, shortest):
                 continue
-            is_long = exceeds("bytes of that row, against a part of L2", row, kernel.target.l2_bytes // 16)
+            is_long = exceeds("bytes of this row, compared with 1/16 of L2", row, kernel.target.l2_bytes // 16)
             if not is_long and row <= 2 * step_bytes(load, axis):
                 steps = max(steps, -(-2 * page // row))
                 walks.setdefault(load.node.src[0], set()).add(axes_read_by_step(load, axis))
@@ -173,9 +173,11 @@ def propose_stretch_prefetch(kernel: Kernel, loads: list[IndexStrides]) -> Propo
             continue
         stretch = footprint_bytes(load, inner_loop)
         steps = min(STRETCHES * target.lines_in_flight * target.line_bytes // stretch, inner_loop.size // MOST_STEPS)
-        are_few_bytes = not reaches(f"bytes read in a step of {inner_loop.arg.name}", stretch, 4 * target.line_bytes)
+        are_few_bytes = not reaches(
+            f"bytes read per iteration of {inner_loop.arg.name}", stretch, 4 * target.line_bytes
+        )
         if are_few_bytes and stretch > target.line_bytes and steps >= 1:
-            reason = "too little of each row is read for a hardware prefetcher to follow"
+            reason = "hardware prefetchers do not follow the few cache lines that an iteration reads of a row"
             return Proposal(Opt(OptOps.PREFETCH, inner_loop.arg.id, steps), reason)
     return None
 
@@ -193,7 +195,7 @@ def jumping_walk(kernel: Kernel, load: IndexStrides) -> tuple[UOp, int] | None:
     if jumping is None:
         return None
     bytes_read, most_bytes = footprint_bytes(load, jumping), min(target.page_bytes, step_bytes(load, jumping) // 2)
-    if exceeds(f"bytes read of each page that {jumping.arg.name} steps into", bytes_read, most_bytes):
+    if exceeds(f"bytes read per iteration of {jumping.arg.name}, which jumps to another page", bytes_read, most_bytes):
         return None
     step = footprint_bytes(load, jumping)
     # bytes read in a step that takes long enough to request the next pages
@@ -203,8 +205,8 @@ def jumping_walk(kernel: Kernel, load: IndexStrides) -> tuple[UOp, int] | None:
     is_reduced = jumping.arg.kind is AxisKind.REDUCE and (comes_from_memory(load, target) or step >= long_step)
     stretch = prod(axis.size for axis in axes_read_by_step(load, jumping) if axis.arg.kind is not AxisKind.UNROLL)
     is_only = len(kernel.plain_reduces) == 1  # several reductions down the rows share the prefetch of the next column
-    is_long = is_only and is_reduced and reaches(f"pages that {jumping.arg.name} passes", jumping.size, MANY_PAGES)
-    if is_long and reaches("bytes read of each of them", stretch * itemsize, 4 * target.line_bytes):
+    is_long = is_only and is_reduced and reaches(f"pages that {jumping.arg.name} visits", jumping.size, MANY_PAGES)
+    if is_long and reaches("bytes read per page", stretch * itemsize, 4 * target.line_bytes):
         return jump_prefetch
     for axis in loops:
         if axis.arg.id < jumping.arg.id and target.line_bytes <= step_bytes(load, axis) < long_step:

@@ -39,8 +39,8 @@ MOST_VECTORS, MOST_ROWS = 8, 14
 OTHER_WAYS = 2  # ways of a set of the L1 cache that are left to operands other than the rows of a tile
 JOINING = 2  # registers to combine a vector from several stretches of memory
 WORTH_MERGING = 0.95
-COST_LABEL = "instructions for each multiply-add, itself included, with lanes along"
-TILE_COST = "work and loads of a register tile, over the multiply-adds wanted, with lanes along"
+COST_LABEL = "instructions per multiply-add, by vectorized axis"
+TILE_COST = "tile cost per useful multiply-add, vectorized along"
 
 
 # a part of the heuristic: yields proposals and returns the kernel after them
@@ -67,7 +67,7 @@ class Tile:
     merged: int = 1
 
     def __str__(self) -> str:
-        rows = f" × {self.row_count} of {self.rows.arg.name}" if self.rows is not None else ""
+        rows = f" × {self.row_count} rows of {self.rows.arg.name}" if self.rows is not None else ""
         return f"{self.vector_count} vector{'s' if self.vector_count > 1 else ''}{rows}"
 
 
@@ -86,8 +86,8 @@ def tile_product(kernel: Kernel) -> Proposals:
     lanes = min(costs, key=lambda axis: (costs[axis], -axis.arg.id), default=None)
     along_sum = reduced_cost(product)
     costs_by_axis = {
-        "the sum itself": along_sum,
-        "nothing": scalar_cost(product),
+        "the reduction": along_sum,
+        "not vectorized": scalar_cost(product),
         **{axis.arg.name: cost for axis, cost in costs.items()},
     }
     best = min(costs_by_axis, key=lambda name: costs_by_axis[name])
@@ -101,25 +101,27 @@ def tile_product(kernel: Kernel) -> Proposals:
     )
     vector = next((axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.VECTOR), None)
     if vector is not None and any(store.stride(lanes) not in (1, None) for store in product.stores):
-        yield Proposal(Opt(OptOps.TRANSPOSE_STORE, vector.arg.id), "each lane holds the result of another row")
+        yield Proposal(
+            Opt(OptOps.TRANSPOSE_STORE, vector.arg.id), "a transposition in registers makes the stores contiguous"
+        )
 
 
 def tile_loops(kernel: Kernel, tile: Tile, lanes: UOp, cost: float) -> Tiling:
     """Proposes the lanes and the register tile around them. Returns the kernel after these Opts."""
     count = lanes_for(kernel, lanes)
     if tile.outer is not None:
-        reason = f"{tile.merged} rows of {lanes.size} fill {tile.vector_count} vectors"
+        reason = f"{tile.merged} merged rows of {lanes.size} results leave fewer vector lanes idle"
         block = kernel.next_id()
         yield Proposal(Opt(OptOps.UPCAST, tile.outer.arg.id, tile.merged), reason)
         kernel = yield Proposal(Opt(OptOps.COLLAPSE, block, lanes.arg.id), reason)
         count = kernel.lanes
-    reason = f"lanes along this axis need the fewest instructions per multiply-add: {cost:.2f}"
+    reason = f"vectors along this axis need the fewest instructions per multiply-add: {cost:.2f}"
     kernel = yield Proposal(Opt(OptOps.VECTOR, lanes.arg.id, count), reason)
     if tile.vector_count > 1:
-        reason = f"{tile.vector_count} vectors share each row's load"
+        reason = f"one load of a row serves {tile.vector_count} vectors of columns"
         kernel = yield Proposal(Opt(OptOps.UPCAST, lanes.arg.id, tile.vector_count), reason)
     if tile.rows is not None and tile.row_count > 1:
-        reason = f"{tile.row_count} rows share each load of a vector"
+        reason = f"one vector load serves {tile.row_count} rows"
         kernel = yield Proposal(Opt(OptOps.UPCAST, tile.rows.arg.id, tile.row_count), reason)
     return kernel
 
@@ -387,7 +389,7 @@ def nearer_loop_inside(kernel: Kernel, product: Product, lanes: UOp, tile: Tile)
     )
     if walked_by_row <= walked_by_block:
         return kernel
-    reason = f"reads {walked_by_block >> 10} KiB for all tiles, not {walked_by_row >> 10} KiB"
+    reason = f"the tiles read {walked_by_block >> 10} KiB in this loop order, {walked_by_row >> 10} KiB in the other"
     kernel = yield Proposal(Opt(OptOps.SWAP, rows.arg.id, outer.arg.id), reason)
     return kernel
 
@@ -422,13 +424,13 @@ def pack_panels(kernel: Kernel) -> Tiling:
     row_id = outer_row.arg.id
     if inner_columns:
         row_id = inner_columns[0].arg.id
-        reason = "columns outside: one panel serves all rows"
+        reason = "one packed panel serves all rows if the column loop is outside"
         kernel = yield Proposal(Opt(OptOps.SWAP, outer_row.arg.id, row_id), reason)
     row_loads = product.along(outer_row)
     if len(rows) == len(columns) == len(row_loads) == 1 and is_strided(product, row_loads[0]):
         if misses_caches(product, row_loads[0]):
             row_id = yield from pack_rows(kernel, min(axis.arg.id for axis in columns + rows), row_id)
-    reason = "the panel is packed once and then read sequentially from a cache"
+    reason = "all rows read the packed panel sequentially from a cache"
     kernel = yield Proposal(Opt(OptOps.STAGE, row_id), reason)
     return kernel
 
@@ -492,10 +494,10 @@ def pack_rows(kernel: Kernel, column_id: int, row_id: int) -> Generator[Proposal
     if block < 2:
         return row_id
     inner = kernel.next_id()
-    yield Proposal(Opt(OptOps.LOCAL, row_id, block), f"blocks of {block} tiles of rows")
-    reason = "blocks of rows outside: a packed block serves all columns"
+    yield Proposal(Opt(OptOps.LOCAL, row_id, block), f"a packed block of {block} row tiles stays in the cache")
+    reason = "one packed block of rows serves all columns if the block loop is outside"
     yield Proposal(Opt(OptOps.SWAP, column_id, row_id), reason)
-    reason = "the reduction would read these rows in strides: packed, it reads them sequentially"
+    reason = "packing turns strided reads of these rows into sequential reads"
     yield Proposal(Opt(OptOps.STAGE, row_id), reason)
     return inner
 

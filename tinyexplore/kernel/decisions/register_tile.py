@@ -80,7 +80,7 @@ def tile_of_vectors(reduced: Reduced) -> Proposals:
     widest = 4 if registers >= 32 and not rows_are_neighbors else 2
     vector_count = block_of("vectors of columns", columns.size, widest, widest) if columns is not None else 1
     if columns is not None and vector_count > 1:
-        reason = f"{vector_count} vectors of columns share each row's load"
+        reason = f"one load of a row serves {vector_count} vectors of columns"
         yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, vector_count), reason)
     if rows is None:
         return
@@ -92,7 +92,7 @@ def tile_of_vectors(reduced: Reduced) -> Proposals:
         "rows", rows.size, max(2, (registers - 4) // vector_count), limit if rows.is_static else UNKNOWN_ROWS
     )
     if row_count > 1:
-        yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, row_count), f"{row_count} rows share each load of a column")
+        yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, row_count), f"one load of a column serves {row_count} rows")
 
 
 def tile_of_sums(reduced: Reduced) -> Generator[Proposal, Kernel, Kernel]:
@@ -105,13 +105,13 @@ def tile_of_sums(reduced: Reduced) -> Generator[Proposal, Kernel, Kernel]:
         is_one_row = len(reduced.shared) == 1 and rows_are_streamed(kernel, rows, reduced.loads)
         row_count = 1 if is_one_row else block_of("rows", rows.size, most_rows, most_rows)
         if row_count > 1:
-            reason = f"{row_count} rows share each load of a column"
+            reason = f"one load of a column serves {row_count} rows"
             kernel = yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, row_count), reason)
     if len(reduced.shared) > 1:
         columns = max((axis for axis in reduced.shared if axis is not rows), key=lambda axis: axis.size)
         column_count = block_of("columns", columns.size, most_columns, most_columns)
         if column_count > 1:
-            reason = f"{column_count} columns share each load of a row"
+            reason = f"one load of a row serves {column_count} columns"
             kernel = yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, column_count), reason)
     return kernel
 
@@ -129,7 +129,7 @@ def large_operand_outside(kernel: Kernel) -> Proposals:
     outer, inner = sorted(loops, key=lambda axis: axis.arg.id)
     walked = {axis: bytes_along(kernel, axis) for axis in loops}
     if walked[inner] > kernel.target.l2_bytes and walked[outer] <= kernel.target.matrix_bytes:
-        reason = "the large operand is read once, the small one again for each of its tiles"
+        reason = "the kernel reads the large operand once and the small operand repeatedly from a cache"
         yield Proposal(Opt(OptOps.SWAP, outer.arg.id, inner.arg.id), reason)
 
 

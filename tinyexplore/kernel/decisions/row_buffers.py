@@ -13,7 +13,7 @@ from tinyexplore.uop import AxisKind, Ops, UOp
 WIDE_TILE = 4  # vectors in a row of the register tile of a row buffer, with 32 registers
 FEWEST_PIPED, MOST_PIPED = 8, 64  # fewest and most rows in a block, the first of which is stored twice
 PIPED_BLOCKS = 8  # blocks per core
-TWICE = "rows in a block: rows that are stored twice, in no more blocks than cores want"
+TWICE = f"rows stored twice, by rows per block (at least {PIPED_BLOCKS} blocks per core)"
 APART_LINES = 8  # row buffers start multiples of this apart within a page: a store a few lines away delays loads
 
 
@@ -33,12 +33,12 @@ def tile_row_buffers(kernel: Kernel) -> Proposals:
     for columns in {loop: None for reduce in products if (loop := vector_loop(kernel, lanes_of(reduce))) is not None}:
         vector_count = block_of("vectors of columns", columns.size, widest, widest)
         if vector_count > 1:
-            reason = f"{vector_count} vectors of columns share each row's load"
+            reason = f"one load of a row serves {vector_count} vectors of columns"
             yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, vector_count), reason)
     row_count = block_of("rows", rows.size, row_limit, 6)
     if row_count > 1:
-        yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, row_count), f"{row_count} rows share each load of a column")
-    yield Proposal(Opt(OptOps.STAGE, rows.arg.id), "the operand that all rows share is packed once, in lane order")
+        yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, row_count), f"one load of a column serves {row_count} rows")
+    yield Proposal(Opt(OptOps.STAGE, rows.arg.id), "packing the shared operand once makes its vector loads contiguous")
 
 
 def widest_tile(kernel: Kernel) -> int:
@@ -111,7 +111,7 @@ def pipeline_rows(kernel: Kernel) -> Proposals:
     """
     opt = find_pipeline(kernel)
     if opt is not None:
-        yield Proposal(opt, "a row of results is stored while the next one is computed")
+        yield Proposal(opt, "the store of one row overlaps with the computation of the next row")
 
 
 def rows_stored_twice(size: int, rows: int) -> float:
@@ -123,7 +123,7 @@ def rows_stored_twice(size: int, rows: int) -> float:
 
 def find_pipeline(kernel: Kernel) -> Opt | None:
     """Returns the PIPELINE Opt with enough blocks of rows for the cores and little overlap; None if none is legal."""
-    if not kernel.find(Ops.BARRIER) or not reaches("steps", kernel.steps, kernel.target.waking_steps):
+    if not kernel.find(Ops.BARRIER) or not reaches("loop iterations", kernel.steps, kernel.target.waking_steps):
         return None
     for axis in kernel.output_axes:
         if isinstance(find_pipelined(kernel, axis), str):
@@ -133,9 +133,9 @@ def find_pipeline(kernel: Kernel) -> Opt | None:
         overlap = blocks * rows - axis.size
         step = APART_LINES * kernel.target.line_bytes
         are_staggered = all(step_bytes(access, axis) % step == 0 for access in kernel.accesses if access.is_store)
-        if not reaches("rows in a block", rows, FEWEST_PIPED):
+        if not reaches("rows per block", rows, FEWEST_PIPED):
             continue
-        if are_staggered and not exceeds("rows that are done twice, times 16", 16 * overlap, axis.size):
+        if are_staggered and not exceeds("16 × rows computed twice, compared with all rows", 16 * overlap, axis.size):
             weigh(
                 TWICE,
                 {str(size): rows_stored_twice(axis.size, size) for size in (rows // 2, rows, 2 * rows)},

@@ -46,7 +46,7 @@ def stream_rows(kernel: Kernel) -> Proposals:
         return
     if not all(comes_in_order(kernel, load, rows, row_loop, reduced.lanes) for load in streams):
         return
-    if exceeds("operations for each element", arithmetic_of(reduce), MOST_ARITHMETIC):
+    if exceeds("operations per element", arithmetic_of(reduce), MOST_ARITHMETIC):
         return
     count = kernel.target.streams // len(streams)  # rows at the same time; for two operands, half as many of each
     if outer_loops:
@@ -61,9 +61,11 @@ def rows_side_by_side(
     """Proposes to read `count` rows at the same time, and to prefetch the next rows. Reduces long rows by blocks."""
     if not reaches("rows", rows.size, BLOCKS * kernel.target.threads * count):
         return
-    reason = f"{count} rows side by side: more memory requests are in flight than for one"
+    reason = f"{count} rows per iteration keep more memory requests in flight than one row"
     kernel = yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, count), reason)
-    next_rows = Proposal(Opt(OptOps.PREFETCH, rows.arg.id, 1), "the next rows are prefetched meanwhile")
+    next_rows = Proposal(
+        Opt(OptOps.PREFETCH, rows.arg.id, 1), "the prefetch of the next rows overlaps with this reduction"
+    )
     is_long = row_loop.size > 2 * VECTORS_IN_BLOCK
     inner = kernel.next_id()
     if is_long:
@@ -72,7 +74,8 @@ def rows_side_by_side(
         return
     if is_long and kernel.target.streams * step_bytes(streams[0], rows) > kernel.target.l2_bytes // 2:
         yield Proposal(
-            Opt(OptOps.PREFETCH, inner, prefetch_distance(kernel)), "the next part of each row is prefetched meanwhile"
+            Opt(OptOps.PREFETCH, inner, prefetch_distance(kernel)),
+            "the prefetch of the next part of each row overlaps with this reduction",
         )
     else:
         yield next_rows
@@ -80,7 +83,7 @@ def rows_side_by_side(
 
 def group_long_row(row_loop: UOp) -> Proposal:
     """Returns GROUP of a long row into blocks, if possible without a remainder."""
-    reason = "in blocks, numbers are added to smaller sums and lose fewer of their last bits"
+    reason = "one partial sum per block has a smaller rounding error than one sum per row"
     sizes = range(VECTORS_IN_BLOCK, VECTORS_IN_BLOCK // 2, -1)
     block = next((size for size in sizes if row_loop.size % size == 0), VECTORS_IN_BLOCK)
     return Proposal(Opt(OptOps.GROUP, row_loop.arg.id, block), reason)
@@ -96,14 +99,14 @@ def pieces_side_by_side(
     count = next((amount for amount in (count, count // 2) if outer_loop.size % amount == 0), 1)
     if count == 1 or any(step_bytes(load, outer_loop) < kernel.target.page_bytes for load in streams):
         return
-    reason = f"{count} pieces of a row side by side: more memory requests are in flight than for one"
+    reason = f"{count} pieces of a row per iteration keep more memory requests in flight than one piece"
     kernel = yield Proposal(Opt(OptOps.UNROLL, outer_loop.arg.id, count), reason)
     inner = row_loop.arg.id
     if row_loop.size > 2 * VECTORS_IN_BLOCK:
         inner = kernel.next_id()
         yield group_long_row(row_loop)
     if kernel.target.prefetches_streams:
-        reason = "the next part of each piece is prefetched meanwhile"
+        reason = "the prefetch of the next part of each piece overlaps with this reduction"
         yield Proposal(Opt(OptOps.PREFETCH, inner, prefetch_distance(kernel)), reason)
 
 

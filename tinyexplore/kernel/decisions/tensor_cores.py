@@ -33,18 +33,19 @@ def use_tensor_cores(kernel: Kernel) -> Proposals:
         return
     order = list(kernel.target.cores)
     fit = min(fits, key=lambda fit: (fit.work_done, order.index(fit.core)))
-    if exceeds("rows, columns and steps that do not fill a core", fit.left_over, 0) and not config().TC_OPT:
+    if exceeds("rows, columns and iterations that do not fill a tensor core", fit.left_over, 0) and not config().TC_OPT:
         return
     m, n, k = fit.core.dims
     work_by_core = {
         f"{candidate.core.name} along {candidate.steps.arg.name}": candidate.work_done for candidate in fits
     }
     weigh(
-        "multiply-adds done over those wanted", work_by_core, f"{fit.core.name} along {fit.steps.arg.name}", least=True
+        "computed / needed multiply-adds, by tensor core",
+        work_by_core,
+        f"{fit.core.name} along {fit.steps.arg.name}",
+        least=True,
     )
-    reason = (
-        f"{fit.core.name} does {m} × {n} × {k} multiply-adds of {fit.core.factor.name} in one instruction of a warp"
-    )
+    reason = f"one {fit.core.name} instruction of a warp does {m} × {n} × {k} multiply-adds of {fit.core.factor.name}"
     kernel = yield Proposal(Opt(OptOps.TC, fit.steps.arg.id, k), reason)
     if kernel.find(Ops.WMMA):
         yield from give_tiles(kernel, fit)
@@ -60,14 +61,16 @@ def give_tiles(kernel: Kernel, fit: Fit) -> Proposals:
             continue
         room = min(TILES, ACCUMULATORS // registers)
         amount = next((tiles for tiles in (4, 2) if tiles <= room and axis.size % tiles == 0), 1)
-        if amount > 1 and reaches("warps that are left", warps_of(kernel) // amount, ENOUGH_WARPS):
-            reason = f"each factor that a lane reads serves {amount} products"
+        if amount > 1 and reaches("warps in the grid after this opt", warps_of(kernel) // amount, ENOUGH_WARPS):
+            reason = f"one load of a factor serves {amount} products"
             kernel = yield Proposal(Opt(OptOps.UPCAST, axis_id, amount), reason)
             registers *= amount
     for axis_id in axis_ids:
         axis = axis_of(kernel, axis_id)
         if axis is not None and axis.size % WARPS == 0:
-            kernel = yield Proposal(Opt(OptOps.LOCAL, axis_id, WARPS), f"{WARPS} warps of a group read the same factor")
+            kernel = yield Proposal(
+                Opt(OptOps.LOCAL, axis_id, WARPS), f"{WARPS} warps of a work-group read the same factor from a cache"
+            )
 
 
 def axis_of(kernel: Kernel, axis_id: int) -> UOp | None:

@@ -15,11 +15,14 @@ def divide_among_threads(kernel: Kernel) -> Proposals:
     if not reaches("cores", kernel.target.threads, 2):
         return
     work = int(kernel.steps * max(1.0, functions_in(kernel)))
-    if not reaches("steps", work, kernel.target.waking_steps * max(1, kernel.lanes // 4)):
+    fewest = kernel.target.waking_steps * max(1, kernel.lanes // 4)
+    if not reaches("loop iterations, weighted by functions such as exp", work, fewest):
         return
     outermost = next((axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL), None)
     if outermost is not None and outermost.size > 1:
-        yield Proposal(Opt(OptOps.THREAD, outermost.arg.id), f"{work} steps are worth waking the other cores")
+        yield Proposal(
+            Opt(OptOps.THREAD, outermost.arg.id), f"{work:,} loop iterations take longer than waking the other cores"
+        )
 
 
 def functions_in(kernel: Kernel) -> float:

@@ -31,20 +31,24 @@ def use_tiles(kernel: Kernel) -> Proposals:
     fit = best_fit(kernel)
     if fit is None or not reaches("multiply-adds", kernel.steps, LEAST_STEPS):
         return
-    if exceeds("multiply-adds done over those wanted", fit.work_done, MOST_WASTE) and not config().TC_OPT:
+    if exceeds("computed / needed multiply-adds", fit.work_done, MOST_WASTE) and not config().TC_OPT:
         return
     most_bytes = MOST_L2 * kernel.target.l2_bytes
-    if exceeds("bytes of a block of packed rows", ROWS_OF_A_BLOCK * packed_row_bytes(fit), most_bytes):
+    if exceeds(
+        f"bytes of a packed block of rows, compared with {MOST_L2} × L2",
+        ROWS_OF_A_BLOCK * packed_row_bytes(fit),
+        most_bytes,
+    ):
         return
     m, n, k = fit.core.dims
-    reason = f"{fit.core.call} does {m} × {n} × {k} multiply-adds of {fit.core.factor.name} in one instruction"
+    reason = f"one {fit.core.call} instruction does {m} × {n} × {k} multiply-adds of {fit.core.factor.name}"
     kernel = yield Proposal(Opt(OptOps.TC, fit.steps.arg.id, k), reason)
     if not kernel.find(Ops.WMMA):
         return
     rows_of_tiles, columns_of_tiles = shape_of_tiles(kernel, fit)
     for side_axis, amount in ((fit.columns, columns_of_tiles), (fit.rows, rows_of_tiles)):
         if amount > 1:
-            reason = f"a tile of a factor serves {amount} products"
+            reason = f"one load of a tile serves {amount} products"
             kernel = yield Proposal(Opt(OptOps.UPCAST, side_axis.arg.id, amount), reason)
     yield from pack_factors(kernel, fit, rows_of_tiles)
 
@@ -85,7 +89,7 @@ def shape_of_tiles(kernel: Kernel, fit: Fit) -> tuple[int, int]:
                     (rows_of_tiles, columns_of_tiles),
                 )
     best = min(shapes, key=lambda name: shapes[name])
-    weigh("products and loads of tiles over the products wanted", shapes, best, least=True)
+    weigh("tile products and tile loads per useful product, by rows × columns of tiles", shapes, best, least=True)
     return tile_sizes[best]
 
 
@@ -103,24 +107,34 @@ def pack_factors(kernel: Kernel, fit: Fit, rows_of_tiles: int) -> Tiling:
     outer, inner, repeats = columns, rows, -1
     if 1 < block < count:
         inner, outer_row = kernel.next_id(), rows
-        kernel = yield Proposal(Opt(OptOps.LOCAL, rows, block), f"blocks of {block} tiles of rows stay in the cache")
-        reason = "rows of C are read out inside the loop over tiles"
+        kernel = yield Proposal(
+            Opt(OptOps.LOCAL, rows, block), f"a packed block of {block} row tiles stays in the cache"
+        )
+        reason = "each tile of C is stored inside the loop over row tiles"
         kernel = yield Proposal(Opt(OptOps.SWAP, out_row, inner), reason)
         inner, repeats = out_row, outer_row
         if columns < rows and size_of(kernel, columns) > 1:
-            kernel = yield Proposal(Opt(OptOps.SWAP, columns, outer_row), "blocks of rows outside the columns")
+            kernel = yield Proposal(
+                Opt(OptOps.SWAP, columns, outer_row),
+                "one packed block of rows serves all columns if the block loop is outside",
+            )
             outer, repeats = outer_row, columns
     elif rows < columns and min(count, size_of(kernel, columns)) > 1:
-        kernel = yield Proposal(Opt(OptOps.SWAP, rows, columns), "columns outside: one panel serves all rows")
+        kernel = yield Proposal(
+            Opt(OptOps.SWAP, rows, columns), "one packed panel serves all rows if the column loop is outside"
+        )
         outer, inner = rows, columns
-    staged = [(outer, "rows are packed once for all columns"), (inner, "columns once for a block of rows")]
+    staged = [
+        (outer, "the rows are packed once for all columns"),
+        (inner, "the columns are packed once per block of rows"),
+    ]
     if repeats >= 0 and size_of(kernel, repeats) >= BLOCKS_OF_A_CORE * own_cores(kernel, fit):
-        unpacked, reason = kernel, "columns are packed once for all blocks of rows, as tiles that are loaded in order"
+        unpacked, reason = kernel, "the columns are packed once for all blocks of rows, so tile loads are sequential"
         kernel = yield Proposal(Opt(OptOps.STAGE, repeats), reason)
         staged = staged[:1] if kernel is not unpacked else staged
-    for axis, factor_name in staged:
+    for axis, packing in staged:
         if size_of(kernel, axis) > 1:
-            kernel = yield Proposal(Opt(OptOps.STAGE, axis), f"{factor_name}, as tiles that are loaded in order")
+            kernel = yield Proposal(Opt(OptOps.STAGE, axis), f"{packing}, so tile loads are sequential")
     return kernel
 
 

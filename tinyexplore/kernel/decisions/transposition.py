@@ -31,7 +31,12 @@ def tile_transposition(kernel: Kernel) -> Proposals:
     PREFETCH follow.
     """
     vectors = [axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR]
-    if kernel.reduces or kernel.result_copies or not vectors or not reaches("steps", kernel.steps, FEWEST_STEPS):
+    if (
+        kernel.reduces
+        or kernel.result_copies
+        or not vectors
+        or not reaches("loop iterations", kernel.steps, FEWEST_STEPS)
+    ):
         return
     crossing = crossing_axis(kernel, vectors[0], kernel.accesses)
     if crossing is not None:
@@ -69,7 +74,7 @@ def square_tile(lanes: UOp, crossing: UOp) -> Proposals:
     If stores bypass the caches, also proposes SWAP, so that the inner loop follows the loads.
     """
     amount = best_block(crossing.size, lanes.size, limit=lanes.size)
-    reason = "loads are contiguous along this axis: a square tile uses every cache line completely"
+    reason = "loads are contiguous along this axis, so a square tile uses every cache line completely"
     kernel = yield Proposal(Opt(OptOps.UPCAST, crossing.arg.id, amount), reason)
     accesses = kernel.accesses
     rows = next((axis for axis in kernel.output_axes if is_outer_of(axis, lanes, accesses)), None)
@@ -84,7 +89,7 @@ def square_tile(lanes: UOp, crossing: UOp) -> Proposals:
         or not any(thrashes_caches(kernel.target, load, rows, lanes) for load in loads)
     ):
         return
-    reason = "stores bypass the caches in any order, and hardware prefetchers follow the loads"
+    reason = "hardware prefetchers follow the loads in this loop order, and stores bypass the caches"
     kernel = yield Proposal(Opt(OptOps.SWAP, loop.arg.id, rows.arg.id), reason)
     row_distance = min(step_bytes(store, loop) // amount for store in accesses if store.is_store)
     if row_distance < APART_LINES * kernel.target.line_bytes:
@@ -102,9 +107,9 @@ def neighboring_lines(count: int, *, rows: int, loop: int) -> Proposals:
     Memory takes two neighboring lines in 0.6 of the time of two lines of different rows. More rows are then read at the
     same time, so their lines must be prefetched.
     """
-    reason = f"memory takes {count} neighboring lines of a row in quick succession as fast as whole rows"
+    reason = f"memory stores {count} neighboring cache lines of a row as fast as whole rows"
     yield Proposal(Opt(OptOps.LOCAL, rows, count), reason)
-    reason = "hardware prefetchers do not follow this many rows side by side"
+    reason = "hardware prefetchers do not follow so many rows at the same time"
     yield Proposal(Opt(OptOps.PREFETCH, loop, STEPS_AHEAD), reason)
 
 

@@ -14,7 +14,10 @@ def trim_masked_loops(kernel: Kernel) -> Proposals:
     for axis in kernel.output_axes:
         if trim.legality_error(kernel, axis) is None:
             all_steps = sum(loop.size for loop in kernel.axes if loop.arg.id in trim.trimmed_loops(kernel, axis))
-            steps = {"as far as each block sees": all_steps / 2, "to their ends": float(all_steps)}
-            weigh("steps of the masked loops for a row, on average", steps, "as far as each block sees", least=True)
-            yield Proposal(Opt(OptOps.TRIM, axis.arg.id), "a mask hides the remaining columns from these rows")
+            steps = {"up to the diagonal": all_steps / 2, "all columns": float(all_steps)}
+            weigh("mean iterations of the masked loops per row", steps, "up to the diagonal", least=True)
+            yield Proposal(
+                Opt(OptOps.TRIM, axis.arg.id),
+                "the mask excludes the columns after the diagonal, so the loops skip them",
+            )
             return

@@ -52,19 +52,19 @@ def share_reductions(kernel: Kernel) -> Proposals:
     longest = max((loop.size for loop in loops), default=1)
     if reaches("work-items in the grid", items, MANY_ITEMS):
         return
-    if not reaches("steps of the longest reduction", longest, LONG_REDUCTION):
+    if not reaches("iterations of the longest reduction", longest, LONG_REDUCTION):
         return
     amount = sharing_items(longest, kernel.target.warp, min(MOST_ITEMS, kernel.target.group_items))
     for loop in loops:
         if loop.size >= amount:
-            reason = f"{items} work-items in the grid, and {loop.size} steps for each: {amount} of a group share them"
+            reason = f"the grid has only {items} work-items, so {amount} share each reduction of {loop.size} iterations"
             kernel = yield Proposal(Opt(OptOps.GROUP, loop.arg.id, amount), reason)
     if group_items(kernel.ast) < amount:
         return
     in_grid = grid_axes(kernel.ast)
     reread_axes = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL and axis not in in_grid]
     if reread_axes and reread_axes[-1].is_static and reread_axes[-1].size >= amount:
-        reason = "the work-items that share the reduction also divide the row"
+        reason = "the work-items of the reduction also share the loop over its row"
         yield Proposal(Opt(OptOps.LOCAL, reread_axes[-1].arg.id, amount), reason)
 
 
@@ -92,21 +92,24 @@ def tile_in_shared_memory(kernel: Kernel) -> Proposals:
     if loop is None:
         return
     items = prod(axis.size for axis in grid_axes(kernel.ast)) // TILE**2
-    if not reaches("work-items with a tile of results each", items, ENOUGH_ITEMS):
+    if not reaches("work-items in the grid, with one tile of results each", items, ENOUGH_ITEMS):
         return
     stores = [access for access in kernel.accesses if access.is_store]
     outer, inner = sorted(axes, key=lambda axis: (all(store.stride(axis) == 1 for store in stores), axis.arg.id))
     in_vectors = [axis for axis in (outer, inner) if kernel.target.access_bytes and axis.size % TILE == 0]
     for axis in in_vectors:
-        reason = f"a tile of {TILE} neighbors shares its loads, and loads are vectors"
+        reason = f"one vector load serves {TILE} neighboring results"
         kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
     for axis in (outer, inner):
-        kernel = yield Proposal(Opt(OptOps.LOCAL, axis.arg.id, SIDE), f"{SIDE} neighbors are one side of a work-group")
+        kernel = yield Proposal(
+            Opt(OptOps.LOCAL, axis.arg.id, SIDE),
+            f"a square work-group of {SIDE} × {SIDE} work-items shares its operands",
+        )
     for axis in (outer, inner):
         if axis not in in_vectors:
-            reason = f"a tile of results, {SIDE} apart, shares its loads"
+            reason = f"one load serves {TILE} results, {SIDE} apart"
             kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
-    reason = f"{SIDE} work-items along each side read the same: it comes from memory once, not {SIDE} times"
+    reason = f"{SIDE} work-items share each operand, so the group reads global memory once instead of {SIDE} times"
     yield Proposal(Opt(OptOps.STAGE, loop.arg.id, BLOCK), reason)
 
 
@@ -118,8 +121,8 @@ def tile_items(kernel: Kernel) -> Proposals:
         items = prod(grid_axis.size for grid_axis in grid_axes(kernel.ast))
         if not shares_loads(axis, loads) or not loads or axis.size % TILE:
             continue
-        if reaches("work-items that are left", items // TILE, ENOUGH_ITEMS):
-            kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), "a tile of results shares its loads")
+        if reaches("work-items in the grid after this opt", items // TILE, ENOUGH_ITEMS):
+            kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), f"one load serves {TILE} results")
 
 
 def take_vectors(kernel: Kernel) -> Proposals:
@@ -138,8 +141,8 @@ def take_vectors(kernel: Kernel) -> Proposals:
         lanes = min([MOST_LANES, *(vector_along(access.node, axis, access_bytes) for access in accesses_of_axis)])
         if lanes > 1:
             items = prod(output_axis.size for output_axis in axes) // lanes
-            if reaches("work-items that are left", items, MANY_ITEMS):
-                reason = f"{lanes} neighbors are one vector wherever they are read or stored"
+            if reaches("work-items in the grid after this opt", items, MANY_ITEMS):
+                reason = f"vector loads and stores access {lanes} neighboring elements"
                 yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, lanes), reason)
             return
 
@@ -164,7 +167,10 @@ def divide_into_groups(kernel: Kernel) -> Proposals:
             local_axes.append((axis, amount))
             room //= amount
     for axis, amount in reversed(local_axes):  # the last axis is the fastest
-        reason = f"{amount} neighboring results are one side of a work-group"
+        reason = f"a work-group computes {amount} neighboring results along this axis"
         kernel = yield Proposal(Opt(OptOps.LOCAL, axis.arg.id, amount), reason)
     if group_items(kernel.ast) == 1:
-        yield Proposal(Opt(OptOps.NOLOCALS, kernel.axes[0].arg.id), "no axis has a fixed size for a work-group")
+        yield Proposal(
+            Opt(OptOps.NOLOCALS, kernel.axes[0].arg.id),
+            "no axis size is known before the call, so the runtime chooses the work-group",
+        )

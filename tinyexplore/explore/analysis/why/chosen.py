@@ -74,7 +74,7 @@ def next_best(weighed: Weighed) -> tuple[str, float] | None:
 
 
 def weighed_text(weighed: Weighed) -> str:
-    """Returns the chosen option and the next best one as text: "rows at a time: 6 (1.02); next best 5 (1.04)"."""
+    """Returns the chosen option and the next best one as text: "rows per iteration: 6 (1.02); next best 5 (1.04)"."""
     scores = dict(weighed.options)
     text = f"{weighed.what}: {weighed.chosen}"
     if weighed.chosen in scores:
