@@ -26,6 +26,7 @@ from tinyexplore.explore.tracefile.model import (
     Listing,
     Message,
     NestLine,
+    OperandAccess,
     OptLaw,
     OptOffer,
     OptStep,
@@ -33,7 +34,6 @@ from tinyexplore.explore.tracefile.model import (
     Run,
     Stage,
     StageTime,
-    Touch,
 )
 from tinyexplore.explore.tracefile.trace import trace_from_bytes
 from tinyexplore.explore.tracefile.valid import hints_of
@@ -53,7 +53,9 @@ def full_trace() -> Trace:
         steps=(OptStep("UPCAST(0, 4)", True, "", ()),),
         axes=(("g0", "global", "v"),),
         nest=(
-            NestLine(0, "for g0 in range(v)", 0, "global", "v", (Touch(None, "row0", 64, True, None),), 64, "L1"),
+            NestLine(
+                0, "for g0 in range(v)", 0, "global", "v", (OperandAccess(None, "row0", 64, True, None),), 64, "L1"
+            ),
             NestLine(1, "data0[g0] = 1"),
         ),
         offers=(OptOffer("UPCAST", 0, (2, 3), "", "long"), OptOffer("UNROLL", 0, (2,), "the axis is global")),
@@ -237,4 +239,4 @@ def test_limits_are_an_argument(tmp_path):
 def test_every_field_that_is_an_id_says_of_what():
     """A reference that nobody declared is one that nobody checks."""
     plain = {f"{kind.__name__}.{name}" for kind in ROWS for name, hint in hints_of(kind).items() if hint in INTS}
-    assert plain == {"TraceTables.version", "Touch.stride"}
+    assert plain == {"TraceTables.version", "OperandAccess.stride"}

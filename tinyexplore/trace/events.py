@@ -386,11 +386,11 @@ class Launches:
     """The kernels of a replay that a device launches together.
 
     sizes: the number of kernels in each graph.
-    apart: kernels outside of any graph, as text, with the reason.
+    ungrouped: kernels outside of any graph, as text, with the reason.
     """
 
     sizes: tuple[int, ...]
-    apart: tuple[str, ...]
+    ungrouped: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -447,7 +447,7 @@ export interface Message {
 }
 
 /** The accesses of one loop iteration to one operand. buffer: its position among the kernel's arguments, None for scratch memory. name: its name in the user's Python, else "data1". bytes: the size of the accessed cache lines, in bytes. again: whether every iteration of the loop reads the same elements. stride: the number of elements by which one iteration advances the address, None if that differs. */
-export interface Touch {
+export interface OperandAccess {
   buffer: number | null;
   name: string;
   bytes: number;
@@ -462,7 +462,7 @@ export interface NestLine {
   axis: number | null;
   kind: string;
   size: number | string;
-  touches: Touch[];
+  touches: OperandAccess[];
   bytes: number;
   cache: string;
 }
@@ -1085,7 +1085,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     text: ["str"],
     frame: [{"either": [{"index": "frames", "before": false}, "null"]}],
   },
-  Touch: {
+  OperandAccess: {
     buffer: [{"either": [{"least": 0, "of": "int"}, "null"]}],
     name: ["str"],
     bytes: [{"least": 0, "of": "int"}],
@@ -1098,7 +1098,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     axis: [{"either": [{"least": 0, "of": "int"}, "null"]}, null],
     kind: ["str", ""],
     size: [{"either": ["int", "str"]}, 0],
-    touches: [{"many": {"row": "Touch"}}, []],
+    touches: [{"many": {"row": "OperandAccess"}}, []],
     bytes: [{"least": 0, "of": "int"}, 0],
     cache: ["str", ""],
   },

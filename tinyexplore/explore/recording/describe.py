@@ -249,8 +249,8 @@ def launches_text(launches: Launches) -> str:
     """Returns the launches of a replay as text: which kernels are launched together and which are not."""
     kernels = " and ".join(map(str, launches.sizes))
     by = "one call" if len(launches.sizes) == 1 else f"{len(launches.sizes)} calls"
-    apart = f"; apart: {', '.join(launches.apart)}" if launches.apart else ""
-    return f"a replay launches {kernels} kernels at once, by {by} of the driver{apart}"
+    ungrouped = f"; ungrouped: {', '.join(launches.ungrouped)}" if launches.ungrouped else ""
+    return f"a replay launches {kernels} kernels at once, by {by} of the driver{ungrouped}"
 
 
 def uops_listing(uops: Sequence[UOp]) -> tuple[SourceLine, ...]:

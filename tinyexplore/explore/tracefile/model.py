@@ -1042,7 +1042,7 @@ class Message(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Touch(ReadableRow):
+class OperandAccess(ReadableRow):
     """The accesses of one loop iteration to one operand.
 
     buffer: its position among the kernel's arguments, None for scratch memory.
@@ -1078,7 +1078,7 @@ class NestLine(ReadableRow):
     axis: Count | None = None
     kind: str = ""
     size: int | str = 0
-    touches: tuple[Touch, ...] = ()
+    touches: tuple[OperandAccess, ...] = ()
     bytes: Count = 0
     cache: str = ""
 

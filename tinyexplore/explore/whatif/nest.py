@@ -13,7 +13,7 @@ from tinyexplore.dtype import PtrDType
 from tinyexplore.explore.analysis.traffic import touched_bytes, whole_lines
 from tinyexplore.explore.recording.describe import Printer
 from tinyexplore.explore.recording.loops import MAX_STATEMENT, Statement, common_depth, loop_line, statements_of
-from tinyexplore.explore.tracefile.model import NestLine, Touch
+from tinyexplore.explore.tracefile.model import NestLine, OperandAccess
 from tinyexplore.kernel import Kernel
 from tinyexplore.kernel.analysis.strides import strides_of
 from tinyexplore.target import Target
@@ -62,28 +62,28 @@ def _make_loop_line(
 ) -> NestLine:
     """Returns the line of a loop with the memory that one iteration accesses, and the cache that holds it."""
     loop, depth = head[-1], len(head) - 1
-    touches: dict[str, Touch] = {}
+    touches: dict[str, OperandAccess] = {}
     for statement in inside:
         inner = statement.loops[depth + 1 :]
         for index in statement.accesses:
-            touch = _make_touch(index, loop, inner, target, names)
+            touch = _make_access(index, loop, inner, target, names)
             earlier = touches.get(touch.name)
             touches[touch.name] = (
-                touch if earlier is None else _merge_touches(earlier, touch, _compute_capacity(index, target))
+                touch if earlier is None else _merge_accesses(earlier, touch, _compute_capacity(index, target))
             )
     total = sum(touch.bytes for touch in touches.values())
     line = loop_line(loop, depth, printer)
     return replace(line, touches=tuple(touches.values()), bytes=total, cache=cache_of(total, target))
 
 
-def _make_touch(index: UOp, loop: UOp, inner: Sequence[UOp], target: Target, names: Sequence[str]) -> Touch:
+def _make_access(index: UOp, loop: UOp, inner: Sequence[UOp], target: Target, names: Sequence[str]) -> OperandAccess:
     """Returns the bytes of an operand that one iteration of `loop` accesses."""
     pointer = index.src[0]
     strides = strides_of(index.src[1])
     is_argument = pointer.op is Ops.DEFINE_GLOBAL
     name = names[pointer.arg] if is_argument and pointer.arg < len(names) else ""
     steps = [(strides.get(axis, 0), axis.size) for axis in inner]
-    return Touch(
+    return OperandAccess(
         buffer=pointer.arg if is_argument else None,
         name=name or (f"data{pointer.arg}" if is_argument else str(pointer.arg)),
         bytes=min(touched_bytes(steps, _item_bytes_of(pointer), target.line_bytes), _compute_capacity(index, target)),
@@ -92,10 +92,10 @@ def _make_touch(index: UOp, loop: UOp, inner: Sequence[UOp], target: Target, nam
     )
 
 
-def _merge_touches(first: Touch, other: Touch, capacity: int) -> Touch:
+def _merge_accesses(first: OperandAccess, other: OperandAccess, capacity: int) -> OperandAccess:
     """Merges the accesses to one operand at two positions."""
     stride = first.stride if first.stride == other.stride else None
-    return Touch(
+    return OperandAccess(
         first.buffer, first.name, min(first.bytes + other.bytes, capacity), first.again and other.again, stride
     )
 

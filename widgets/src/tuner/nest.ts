@@ -3,7 +3,7 @@
 import { h } from "../dom";
 import { meaning } from "../explaining";
 import { bytes, grouped } from "../format";
-import type { KernelVariant, NestLine, Touch } from "../model";
+import type { KernelVariant, NestLine, OperandAccess } from "../model";
 
 const CACHES = ["L1", "L2", "L3", "memory"];
 
@@ -72,7 +72,7 @@ function makeLoopRow(line: NestLine, variant: KernelVariant, loops: Loops): HTML
     ),
     h(
       "td",
-      { class: "num", title: line.touches.map(touchWords).join("\n") || null },
+      { class: "num", title: line.touches.map(accessText).join("\n") || null },
       line.bytes > 0 ? bytes(line.bytes) : "–",
     ),
     h(
@@ -103,7 +103,7 @@ function makeStatementRow(line: NestLine): HTMLElement {
   );
 }
 
-function touchWords({ name, bytes: size, again, stride }: Touch): string {
+function accessText({ name, bytes: size, again, stride }: OperandAccess): string {
   const moved = again ? "the same each step" : stride === null ? "moved" : `moved by ${grouped(stride)} each step`;
   return `${name}: ${bytes(size)}, ${moved}`;
 }
