@@ -170,13 +170,18 @@ def test_work_items_that_met_in_a_rows_maximum_divide_the_row() -> None:
     "program, done, tried, words",
     [
         ("row sum", [], Opt(OptOps.THREAD, 0), "caches and vectors, .*PYTHON"),
-        ("row sum", [], Opt(OptOps.GROUP, 0, 2), "only reduce axes do this"),
+        ("row sum", [], Opt(OptOps.GROUP, 0, 2), "needs a reduction axis"),
         ("row sum", [Opt(OptOps.GROUP, 1, 8)], Opt(OptOps.GROUP, 1, 4), "share this reduction already"),
-        ("softmax", [Opt(OptOps.GROUP, 2, 8)], Opt(OptOps.GROUP, 3, 4), "choose that many"),
+        ("softmax", [Opt(OptOps.GROUP, 2, 8)], Opt(OptOps.GROUP, 3, 4), "work-items of the group; choose"),
         ("row sum", [Opt(OptOps.NOLOCALS, 0)], Opt(OptOps.LOCAL, 0, 2), "NOLOCALS leaves it to the runtime"),
-        ("row sum", [Opt(OptOps.LOCAL, 0, 2)], Opt(OptOps.NOLOCALS, 0), "work-group of its own"),
+        ("row sum", [Opt(OptOps.LOCAL, 0, 2)], Opt(OptOps.NOLOCALS, 0), "set the work-group size"),
         ("elementwise", [Opt(OptOps.LOCAL, 0, 2)], Opt(OptOps.LOCAL, 2, 2), "a dimension of the work-group"),
-        ("transpose", [Opt(OptOps.LOCAL, 0, 19), Opt(OptOps.NOLOCALS, 0)], Opt(OptOps.LOCAL, 1, 23), "own by now"),
+        (
+            "transpose",
+            [Opt(OptOps.LOCAL, 0, 19), Opt(OptOps.NOLOCALS, 0)],
+            Opt(OptOps.LOCAL, 1, 23),
+            "set the work-group size",
+        ),
         (
             "transpose",
             [Opt(OptOps.LOCAL, 0, 19)],
@@ -194,14 +199,14 @@ def test_what_stands_against_an_opt_is_said(program: str, done: list[Opt], tried
 @pytest.mark.parametrize(
     "program, done, tried, words",
     [
-        ("matmul", [], Opt(OptOps.STAGE, 2, 8), "share it: LOCAL makes"),
-        ("matmul", [Opt(OptOps.LOCAL, 0, 4)], Opt(OptOps.STAGE, 0, 2), "only reduce axes do this"),
+        ("matmul", [], Opt(OptOps.STAGE, 2, 8), "apply LOCAL first"),
+        ("matmul", [Opt(OptOps.LOCAL, 0, 4)], Opt(OptOps.STAGE, 0, 2), "needs a reduction axis"),
         ("matmul", [Opt(OptOps.LOCAL, 0, 4)], Opt(OptOps.STAGE, 2, 0), "choose an amount from 2 to 33"),
         ("matmul", [Opt(OptOps.LOCAL, 0, 4), Opt(OptOps.STAGE, 2, 8)], Opt(OptOps.UPCAST, 1, 2), "before STAGE"),
         ("row sum", [Opt(OptOps.LOCAL, 0, 2)], Opt(OptOps.STAGE, 1, 8), "no two work-items"),
-        ("matmul", [], Opt(OptOps.PADTO, 0, 4), "size 12, a multiple of 4"),
+        ("matmul", [], Opt(OptOps.PADTO, 0, 4), "already a multiple of 4"),
         ("matmul", [], Opt(OptOps.PADTO, 1, 32), "more than half of 32"),
-        ("matmul", [Opt(OptOps.LOCAL, 0, 4)], Opt(OptOps.PADTO, 3, 3), "still loops"),
+        ("matmul", [Opt(OptOps.LOCAL, 0, 4)], Opt(OptOps.PADTO, 3, 3), "that is a loop"),
         ("matmul", [Opt(OptOps.LOCAL, 0, 4), Opt(OptOps.STAGE, 2, 8)], Opt(OptOps.PADTO, 2, 3), "before STAGE"),
         ("running sum", [], Opt(OptOps.PADTO, 0, 2), "from step to step"),
     ],
@@ -386,7 +391,7 @@ def test_a_double_buffered_loop_inside_another_one_waits_at_its_end() -> None:
     [
         ([], Opt(OptOps.PIPELINE, 2, 2), "fills no shared-memory tile"),
         ([*STAGED[:3], Opt(OptOps.STAGE, 2, 33)], Opt(OptOps.PIPELINE, 6, 2), "at least two blocks"),
-        (STAGED, Opt(OptOps.PIPELINE, 0, 2), "only reduce axes do this"),
+        (STAGED, Opt(OptOps.PIPELINE, 0, 2), "needs a reduction axis"),
         (STAGED, Opt(OptOps.PIPELINE, 2, 3), "choose 2"),
         (
             [*STAGED[:1], Opt(OptOps.UPCAST, 1, 10), Opt(OptOps.STAGE, 2, 16)],

@@ -115,7 +115,7 @@ def test_each_rule_is_named():
     view = explore(lambda: [x.cumsum(1) * 2, (table := x * 3)[:, 1:3].contiguous() + table.sum()], repeat=1)
     nodes = view.trace.nodes
     against = {nodes[e.src].op: e.against_join for e in view.fusion.edges() if e.mark == "cut"}
-    assert "a running result" in against["SCAN_AXIS"]
+    assert "a scan carries state" in against["SCAN_AXIS"]
     constants = [e for e in view.fusion.edges() if nodes[e.src].op == "CONST"]
     assert constants and all(edge.against_cut.startswith("a constant, ") for edge in constants)
 

@@ -299,7 +299,7 @@ def is_symbolic_view(value: LazyBuffer) -> bool:
 def _check_variables(items: list[ExecItem], arguments: Arguments) -> None:
     """Raises JitError if a kernel needs a Variable whose value is not among the arguments."""
     for item in items:
-        for variable in (*item.item.asked, *item.item.bound):
+        for variable in (*item.item.free_variables, *item.item.bound):
             if variable not in arguments.values:
                 raise JitError(
                     f"the captured kernels need the Variable {variable.arg[0]!r}, which is not among the arguments: a "

@@ -50,5 +50,5 @@ def _find_changing_buffers(call: CapturedCall) -> set[Buffer]:
 
 
 def _depends_on(item: ExecItem, changing: Iterable[Buffer]) -> bool:
-    has_variables = bool(item.item.asked or item.item.bound)
+    has_variables = bool(item.item.free_variables or item.item.bound)
     return has_variables or any(buffer in changing for buffer in item.buffers)

@@ -403,7 +403,7 @@ class CallReplay:
             for requirement in self.captured.requirements:
                 requirement.check(self.values)
             for item in self.items:
-                if item.item.asked or item.item.requires:
+                if item.item.free_variables or item.item.requires:
                     give_values(item, item.item.arguments(self.values))
             self.given[self.next_turn] = self.values
         except SymbolicError as error:

@@ -38,7 +38,7 @@ def illegal_because(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     """Returns why `opt` is illegal for `kernel`, as text; None if it is legal."""
     for applied_opt in kernel.applied:
         if KINDS[applied_opt.op].comes_last:
-            return f"{KINDS[applied_opt.op].comes_last}: {applied_opt.op.name} comes last"
+            return f"{applied_opt.op.name} comes last: {KINDS[applied_opt.op].comes_last}"
     reason = (
         machine_error(kernel, opt.op)
         or core_error(kernel, opt, axis)

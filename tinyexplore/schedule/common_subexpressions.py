@@ -194,10 +194,12 @@ def _record(
         return
     for representative, nodes in computed_with.items():
         for node in nodes:
-            reason = f"the same {node.op.name} of the same values is computed once"
+            reason = f"a common subexpression, another {node.op.name}, is computed once"
             if node.op is not representative.op:
                 is_merged = node in merged or representative in merged
-                reason = "it shows the same elements as another view" if is_merged else "only merged nodes read it"
+                reason = (
+                    "another view has the same elements" if is_merged else "all its readers are merged with other nodes"
+                )
             recorder.record(Decided(recorded_as(node), "merge", reason, equal_to=recorded_as(representative)))
             recorder.record(derived((recorded_as(node), recorded_as(representative), "merge")))
 

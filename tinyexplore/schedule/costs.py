@@ -63,13 +63,13 @@ class Costs:
         operations = self.operations[node]
         if not exceeds("operations per element (recomputed up to the bound)", operations, CHEAP_OPS):
             return True
-        if exceeds("operations per element (stored above the bound)", operations, MOST_REPEATED_OPS):
+        if exceeds("operations per element (materialized above the bound)", operations, MOST_REPEATED_OPS):
             return False
         inputs = self.input_size(node) / node.size
         stored = inputs + WRITE_IN_READS + kernels
         recompute_cost = (kernels - 1) * operations * OP_IN_READS + kernels * inputs
         return not exceeds(
-            "cost of recomputing an element in every kernel, against storing it once, in reads", recompute_cost, stored
+            "recompute cost per element, in reads (bound: cost of storing it once)", recompute_cost, stored
         )
 
     def is_little_to_read(self, node: LazyBuffer) -> bool:

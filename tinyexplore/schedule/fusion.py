@@ -52,9 +52,9 @@ LARGE_PRODUCT = 1 << 23  # steps from which a product is as fast or faster in it
 MANY_USES = 8  # reads of each element from which a register tile of a product pays
 TILE_COLUMNS = 64  # typical columns of a product's register tile, which computes the factors of a row once
 PANEL_COLUMNS = 256  # columns from which the other factor is packed into panels, unless a core's own cache holds it
-COMPUTED = "times that each element would be computed"
-SHARED = "bytes that every row reads again"
-STORED_BY_READER = "stored by the kernel that reads it, which has the value already"
+COMPUTED = "computations per element"
+SHARED = "bytes that every row rereads"
+STORED_BY_READER = "the kernel that uses it also stores it"
 ALIKE = (Ops.RESHAPE, Ops.CAST, Ops.BITCAST, Ops.CONTIGUOUS)  # these work element by element, like arithmetic
 MIN_ROWS = 16  # fewest rows among which threads can divide a kernel that reduces a row and then uses the result
 
@@ -135,14 +135,14 @@ class Fusion:
         if not uses:
             return  # only an empty value reads it
         repeats = sum(use.executions for use in uses) / node.size
-        if node not in self.overrides.join and self.is_rather_padded(node, uses, repeats):
-            self.realize(node, f"its use would ask {_times_text(repeats)} for each element whether it is padding")
+        if node not in self.overrides.join and self.prefers_padded_copy(node, uses, repeats):
+            self.realize(node, f"each element would be bounds-checked {_times_text(repeats)}")
             return
-        if node not in self.overrides.join and self.is_rather_moved(node, uses):
-            self.realize(node, "what it moves will be stored, and is read in this order")
+        if node not in self.overrides.join and self.prefers_reordered_copy(node, uses):
+            self.realize(node, "its source is materialized; readers use this layout")
             return
         if node.op in OpGroups.MOVEMENT:
-            self.record_decision(node, "view", "a movement is only index arithmetic")
+            self.record_decision(node, "view", "a movement operation only changes indices")
             for use in uses:
                 self.visit_sources(node, use)
             return
@@ -159,14 +159,16 @@ class Fusion:
         plans = {use.plan for use in uses}
         if is_joined:
             self.record_decision(
-                node, "duplicate" if len(plans) > 1 else "fuse", f"you joined here; otherwise stored: {reason}"
+                node,
+                "duplicate" if len(plans) > 1 else "fuse",
+                f"you joined here; the scheduler would materialize it: {reason}",
             )
         elif len(plans) > 1:
             self.record_decision(
-                node, "duplicate", f"light enough to be computed in each of the {len(plans)} kernels that read it"
+                node, "duplicate", f"recomputing it in each of its {len(plans)} consumer kernels is cheap"
             )
         else:
-            self.record_decision(node, "fuse", "computed where it is read: every value once, without a trip to memory")
+            self.record_decision(node, "fuse", "its only consumer kernel computes it, which saves a store and a load")
         for use in uses:
             self.visit_sources(node, use)
 
@@ -176,17 +178,19 @@ class Fusion:
             self.copies.append(node)
             reason_text = f"copied from {node.arg} to {node.device}"
             self.record_decision(
-                node, "realize", reason_text, f"{reason_text}: no kernel reads another device's memory"
+                node, "realize", reason_text, f"{reason_text}: a kernel cannot read another device's memory"
             )
             return
         if node.op is Ops.WRITE:
             self.add_write_kernel(node)
             return
-        reason_text, must = self.reason_forced(node)
+        reason_text, forced_error = self.reason_forced(node)
         legality_error, reason = self.why_not_stored_by_reader(node, uses)
         plan = None if legality_error or reason is not None else uses[0].plan
         if plan is None:
-            self.realize(node, reason_text, f"{must}: {legality_error}" if must and legality_error else "")
+            self.realize(
+                node, reason_text, f"{forced_error}: {legality_error}" if forced_error and legality_error else ""
+            )
             return
         self.realized.add(node)
         plan.stores.append(node)
@@ -198,11 +202,12 @@ class Fusion:
         target, indices, _ = node.src
         self.realized.add(node)
         write_reason = self.writes.reasons.get(node, "")
-        must = "a write is to memory"
+        legality_error = "a write needs a target in memory"
         if node in self.writes.in_place:
-            self.record_decision(node, "realize", f"stored into the memory of what it changes: {write_reason}", must)
+            self.record_decision(node, "realize", f"written in place: {write_reason}", legality_error)
         else:
-            self.record_decision(node, "realize", f"stored into a copy of what it changes: {write_reason}", must)
+            reason = f"written into a copy of its target: {write_reason}"
+            self.record_decision(node, "realize", reason, legality_error)
             copy = LazyBuffer(Ops.CONTIGUOUS, target.dtype, target.shape, (target,), None, target.device)
             self.old_values[node] = copy
             plan = KernelPlan.over(copy)
@@ -215,20 +220,21 @@ class Fusion:
         self.visit_sources(node, make_use(plan, plan.idxs, (), plan.loops))
 
     def reason_forced(self, node: LazyBuffer) -> tuple[str, str]:
-        """Returns the reason to store `node` however it is used, and the legality error of fusing it.
+        """Returns why `node` must be materialized regardless of its uses, and the legality error of fusing it.
 
         The second is empty if only the user's override requires memory.
         """
-        must = "copied, gathered from or written to, and so needed in memory" if node in self.needed else ""
-        must = "an output of the program" if node in self.outputs else must
+        legality_error = "a copy, gather or write needs it in memory" if node in self.needed else ""
+        legality_error = "an output of the program" if node in self.outputs else legality_error
         if node in self.writes.computed_first:
-            return (must := "read later, and what it is made from will be overwritten by then"), must
-        reason = must
+            legality_error = "its inputs are overwritten before its last use"
+            return legality_error, legality_error
+        reason = legality_error
         if node.op is Ops.CONTIGUOUS and node not in self.outputs:
-            reason = "asked to be contiguous"
+            reason = "contiguous() materializes it"
         if node in self.overrides.cut:
             reason = f"{reason}, and you cut here" if reason else "you cut here"
-        return reason, must
+        return reason, legality_error
 
     def why_not_stored_by_reader(self, node: LazyBuffer, uses: list[Use]) -> tuple[str, str | None]:
         """Returns the legality error and the cost reason against storing `node` in the kernel that reads it; "" and
@@ -240,18 +246,18 @@ class Fusion:
         if not self.may_store_several:
             return "MULTIOUTPUT=0 gives each output its own kernel", None
         if node in self.copied:
-            return "the copy reads it as well", None
+            return "a copy to another device also reads it", None
         if node in self.writes.stored_separately:
-            return "its kernel must run before memory that it reads is written to", None
+            return "its kernel must run before a write overwrites its inputs", None
         if len(uses) != 1:
-            return "several kernels or places read it" if uses else "no kernel here reads it", None
+            return "it has several uses" if uses else "no kernel in this schedule reads it", None
         (use,) = uses
         if node.device != use.plan.device:
-            return "another device reads it", None
+            return "a kernel on another device reads it", None
         if use.plan.stores[0].op in (Ops.SCATTER, Ops.FETCH_ADD, Ops.WRITE):
-            return "the loops of the kernel that reads it are not over places of its result", None
+            return "the loops of the consumer kernel do not iterate over its output", None
         if not is_same_element(node, use):
-            return "the kernel that reads it has another shape or order", None
+            return "the consumer kernel iterates over another shape or order", None
         if legality_error := reason_against_fusing(node):
             return legality_error, None
         if node in self.overrides.cut:
@@ -294,17 +300,17 @@ class Fusion:
             return legality_error
         work = node.src[0].size if is_reduce else node.size if node.op in OpGroups.TRANSCENDENTAL else 0
         if any(runs_sequentially(plan, sums_up=is_reduce) for plan in plans) and self.exceeds(
-            "steps that would run one by one", work, ONE_BY_ONE
+            "steps that would run sequentially", work, ONE_BY_ONE
         ):
-            return "the loop that reads it runs element by element, in order; in a kernel of its own it is vectorized"
-        if self.reaches("operations of the kernel that reads it", max([plan.op_count for plan in plans]), self.max_ops):
-            return f"the kernel that reads it has {self.max_ops} operations already"
+            return "its consumer's loop runs sequentially; a separate kernel can be vectorized"
+        if self.reaches("operations in the consumer kernel", max([plan.op_count for plan in plans]), self.max_ops):
+            return f"its consumer kernel has reached the limit of {self.max_ops} operations (MAX_KERNEL_OPS)"
         if len(plans) > 1:
             if is_reduce:
-                return f"a reduction that {len(plans)} kernels read"
+                return f"{len(plans)} kernels read this reduction"
             if not self.costs.recomputing_is_cheaper(node, len(plans), self.exceeds):
                 operations = self.costs.operations[node]
-                return f"{len(plans)} kernels read it, and it takes {operations:.0f} operations to compute"
+                return f"{len(plans)} kernels read it; recomputing it takes {operations:.0f} operations per element"
         executions = sum(use.executions for use in uses)
         repeats = executions / node.size / len(plans)
         if is_reduce:
@@ -315,7 +321,7 @@ class Fusion:
             return self.reason_to_store_factor(node, uses, repeats)
         limit = REPEAT_EXPENSIVE if node.op in EXPENSIVE else REPEAT_LIGHT
         if self.exceeds(COMPUTED, repeats, limit) and not self.is_recomputed_cheaply(node, uses):
-            return f"the loops around its use would compute each element {_times_text(repeats)}"
+            return f"fusing it would compute each element {_times_text(repeats)}"
         return None
 
     def reason_to_store_factor(self, node: LazyBuffer, uses: list[Use], repeats: float) -> str | None:
@@ -327,11 +333,11 @@ class Fusion:
         """
         totals = {total for use in uses for total in use.plan.sums if node in factors_of(total)}
         most_repeats = MANY_USES if any(map(depends_on_last_loop, uses)) else TILE_COLUMNS
-        if not totals or not self.exceeds("times that a product would compute each element", repeats, most_repeats):
+        if not totals or not self.exceeds("computations per element in the product", repeats, most_repeats):
             return None
         if not any([self.is_product(total, total.src[0].size) for total in totals]):
             return None
-        return f"a product would compute each element {_times_text(repeats)}"
+        return f"fusing it into a product would compute each element {_times_text(repeats)}"
 
     def is_recomputed_cheaply(self, node: LazyBuffer, uses: list[Use]) -> bool:
         """Whether recomputing `node` costs at most one operation per element of the results. False for a value of
@@ -345,35 +351,35 @@ class Fusion:
         results = sum([prod([loop.size for loop in plan.loops]) for plan in {use.plan for use in uses}])
         recomputed_operations = sum([use.executions for use in uses]) * operations
         return not self.exceeds(
-            "operations to recompute it, against elements of the results", recomputed_operations, results
+            "operations to recompute it (bound: one per output element)", recomputed_operations, results
         )
 
     def reason_to_realize_reduce(self, node: LazyBuffer, uses: list[Use], repeats: float) -> str | None:
         if self.exceeds(COMPUTED, repeats, REPEAT_REDUCE):
-            return f"the loops around its use would do the reduction {_times_text(repeats)} for each element"
-        if self.exceeds("different places at which one kernel reads it", len(uses), 1):
-            return f"read at {len(uses)} different places of one kernel"
+            return f"fusing this reduction would compute each element {_times_text(repeats)}"
+        if self.exceeds("index expressions with which one kernel reads it", len(uses), 1):
+            return f"one kernel reads it with {len(uses)} different index expressions"
         (use,) = uses
         work = node.src[0].size
         if any(loop not in use.plan.loops for loop in use.loops):
             if self.exceeds("steps of the reduction", work, SMALL_WORK) and not self.stays_in_cache(node, use):
-                return "inside another reduction it could not be divided among threads"
+                return "threads could not divide it inside another reduction"
             return None
         kernel_steps = prod(loop.size for loop in use.plan.loops)
         if (
             use.executions != kernel_steps
-            and not self.reaches("rows that are left to divide among threads", use.executions, MIN_ROWS)
+            and not self.reaches("rows to divide among threads", use.executions, MIN_ROWS)
             and self.exceeds("steps of the kernel", max(work, kernel_steps), SMALL_WORK)
         ):
-            return f"only {use.executions} rows would be left to divide among threads"
+            return f"fusing it would leave only {use.executions} rows to divide among threads"
         if use.executions != kernel_steps and self.is_product(node, work):
-            return "a product, whose tile of registers needs the loops that its use has inside"
+            return "the kernel's inner loops do not index this product, so it would get no register tile"
         if (
             use.executions != kernel_steps
             and self.exceeds("steps of the reduction", work, LARGE_STRIDED)
             and is_read_across(node, use.idxs)
         ):
-            return "the loops around its use read with a large stride: alone it is computed in vectors"
+            return "its loads would have a large stride; a separate kernel can vectorize them"
         if use.plan.sums:
             return self.reason_to_separate(node, use.plan)
         return None
@@ -390,14 +396,14 @@ class Fusion:
         for kernel_sum in plan.sums:
             if self.is_product(kernel_sum, kernel_sum.src[0].size) is not is_product:
                 if not self.are_related(node, kernel_sum):
-                    return "a product and another reduction beside it: there is no tile of registers for both"
+                    return "a product and an unrelated reduction cannot share a register tile"
             elif (
                 is_product
                 and kernel_sum not in self.nodes_computed_for(node)
                 and node not in self.nodes_computed_for(kernel_sum)
             ):
-                if self.reaches("steps of a product beside another one", work, LARGE_PRODUCT):
-                    return "two large products: each one reaches its speed with panels and a tile of its own"
+                if self.reaches("steps of the second product", work, LARGE_PRODUCT):
+                    return "two large products: each needs its own register tile and packed panels"
         return None
 
     def are_related(self, node: LazyBuffer, other: LazyBuffer) -> bool:
@@ -433,7 +439,7 @@ class Fusion:
         if inner.op is not Ops.MUL or inner.buffer is not None:
             return False
         return self.reaches(
-            "steps, beside those of a product of what it reads", work, MANY_USES * self.costs.input_size(inner)
+            f"multiply-adds (bound: {MANY_USES} per input element)", work, MANY_USES * self.costs.input_size(inner)
         )
 
     def factors_of_dots(self, node: LazyBuffer) -> tuple[LazyBuffer, ...]:
@@ -515,7 +521,7 @@ class Fusion:
         self.record_decision(
             node,
             "keep",
-            f"read {_times_text(reads_per_row)} by the loops of one kernel: a row of {size_text} stays in the cache",
+            f"one kernel reads it {_times_text(reads_per_row)}; a row buffer of {size_text} stays in the cache",
         )
         self.visit_sources(node, filled)
 
@@ -529,19 +535,19 @@ class Fusion:
             return False
         return not self.exceeds(SHARED, shared, self.target_of(node.device).read_again_bytes)
 
-    def is_rather_padded(self, node: LazyBuffer, uses: list[Use], repeats: float) -> bool:
+    def prefers_padded_copy(self, node: LazyBuffer, uses: list[Use], repeats: float) -> bool:
         """Whether padding is read so often that a padded copy costs less than masks."""
         if node.op is not Ops.PAD and not is_padded_with_number(node):
             return False
         has_several_readers = len({use.plan for use in uses}) > 1  # kernels that share the copy
         most_reads = REPEAT_PADDED / 2 if has_several_readers else REPEAT_PADDED
         bound = READS_UNPADDED if node.op is Ops.PAD else READS_SELECTED
-        return self.reaches("times that each element is read", repeats, most_reads) and self.exceeds(
+        return self.reaches("reads per element", repeats, most_reads) and self.exceeds(
             "elements read", repeats * node.size, bound
         )
 
-    def is_rather_moved(self, node: LazyBuffer, uses: list[Use]) -> bool:
-        """Whether a reordering gets its own kernel.
+    def prefers_reordered_copy(self, node: LazyBuffer, uses: list[Use]) -> bool:
+        """Whether a separate kernel materializes a reordering.
 
         That pays if several kernels read its elements in another order than they are computed, and none of these should
         recompute them.
@@ -683,11 +689,11 @@ def is_padded_with_number(node: LazyBuffer) -> bool:
 def reason_against_fusing(node: LazyBuffer) -> str:
     """Returns the reason why `node` cannot be computed inside another kernel, or "" if it can."""
     if node.op is Ops.SCAN_AXIS:
-        return "a running result: its loop must go in order"
+        return "a scan carries state from step to step, so its loop must run in order"
     if node.op is Ops.SCATTER:
-        return "each of its places is written when its index comes up: only memory has them all"
+        return "a scatter writes in data-dependent order, so its result must be in memory"
     if node.op is Ops.FETCH_ADD:
-        return "a running number: its loop must go in order"
+        return "fetch-and-add counts from step to step, so its loop must run in order"
     return ""
 
 

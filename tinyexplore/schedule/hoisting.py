@@ -103,7 +103,7 @@ def _repeat_equal_parts(node: LazyBuffer, in_memory: Nodes) -> tuple[LazyBuffer,
     value = None if join is None else join.find_repetition()
     if join is None or value is None:
         return None
-    return value, f"equal ones among the {len(join.parts)} parts are repeated, not joined"
+    return value, f"some of the {len(join.parts)} concatenated parts are equal: each is computed once and repeated"
 
 
 def _record(node: LazyBuffer, result: LazyBuffer, sources: Sequence[LazyBuffer], reason: str) -> None:
@@ -206,12 +206,12 @@ class _Reduction:
         clauses = []
         repeats = self.steps(frozenset(range(len(self.sizes))) - needed_digits - self.reduced)
         if repeats > 1:
-            clauses.append(f"computed once, not {repeats} times: what it reads does not change along those elements")
+            clauses.append(f"loop-invariant: computed once instead of {repeats} times")
         if equal_digits:
             word = "sum" if self.op is Ops.ADD else "extreme"
-            clauses.append(f"the {word} of {self.steps(equal_digits)} equal values is known from one of them")
+            clauses.append(f"the {word} of {self.steps(equal_digits)} equal values needs only one of them")
         if grouped:
-            clauses.append("factors that do not change along a reduced axis are taken out of its loop")
+            clauses.append("factors that are invariant along a reduced axis are hoisted out of its loop")
         return f"{'; '.join(clauses)}: {steps_after} steps instead of {steps_before}"
 
     def _choose_groups(self, needed_digits: frozenset[int]) -> list[Step]:

@@ -42,7 +42,7 @@ def source_index(node: LazyBuffer, idxs: Index) -> tuple[Index, Conditions]:
         case Ops.DIAGONAL:
             first_axis, second_axis = node.arg
             return (*idxs[:second_axis], idxs[first_axis], *idxs[second_axis:]), ()
-    raise ValueError(f"{node.op.name} is not a movement")
+    raise ValueError(f"{node.op.name} is not a movement operation")
 
 
 def from_terms_of(*products: tuple[UOp, sint]) -> UOp:

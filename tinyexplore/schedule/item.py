@@ -79,8 +79,8 @@ class ScheduleItem:
         return tuple(dict.fromkeys(names[0] for names in calls if names))
 
     @property
-    def asked(self) -> tuple[UOp, ...]:
-        """The Variables whose values the caller must supply."""
+    def free_variables(self) -> tuple[UOp, ...]:
+        """The Variables whose values the caller must supply: all but the start offsets."""
         return tuple([variable for variable in self.variables if variable not in self.starts])
 
     @property
@@ -107,5 +107,7 @@ def kernel_variables(nodes: Iterable[UOp]) -> tuple[UOp, ...]:
         forms = " and ".join(
             f"{low}..{high}" for name, low, high in (node.arg for node in variables) if name == duplicates[0]
         )
-        raise SymbolicError(f"two Variables are called {duplicates[0]!r}, with values {forms}: give them two names")
+        raise SymbolicError(
+            f"two Variables are called {duplicates[0]!r}, with ranges {forms}: give them different names"
+        )
     return tuple(sorted(variables, key=lambda node: node.arg[0]))

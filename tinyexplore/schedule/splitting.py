@@ -97,27 +97,26 @@ def _split(node: LazyBuffer, source: LazyBuffer, target: Target) -> tuple[LazyBu
         blocks = _choose_block_count(source, where)
         if blocks == 1:
             return None
-        reason = f"in {blocks} blocks, one after another in each, so that all of {planned_cores()} cores have work"
+        reason = f"the scan is split into {blocks} blocks, so that all {planned_cores()} cores have work"
         return _sum_in_blocks(source, where, blocks, target), reason
     result_count: Any = prod(node.shape)
     if type(result_count) is not int:
         return None
     if result_count < FEW_RESULTS:
         split = _reduce_in_two_steps(source, op, where, node.shape, _choose_axis(source, where), target)
-        explanation = (
-            f"{result_count} result{'s' if result_count > 1 else ''} of {source.size} elements would leave cores idle"
-        )
+        results = f"{result_count} result{'s' if result_count > 1 else ''}"
+        explanation = f"reducing {source.size} elements to {results} leaves cores idle"
     else:
         sums_rows = where == tuple(range(len(where)))
         is_short = result_count * node.dtype.itemsize <= SHORT_ROW_BYTES
         if not sums_rows or source.size < MUCH_IN_SHORT_ROWS or not is_short:
             return None
         split = _reduce_in_two_steps(source, op, where, node.shape, 0, target)
-        explanation = f"its rows of {result_count} are short, and cores share rows rather than columns"
+        explanation = f"its rows of {result_count} elements are too short to divide among cores"
     if split is None:
         return None
     result, part_count = split
-    return result, f"{part_count} partial results in memory first: {explanation}"
+    return result, f"split into {part_count} partial results in memory: {explanation}"
 
 
 def _record_split(node: LazyBuffer, result: LazyBuffer, source: LazyBuffer, reason: str) -> None:

@@ -99,7 +99,7 @@ def decide_writes(
     for write in waiting:
         target = write.src[0]
         if target.buffer is not None and sharing[target.buffer] > 1:
-            reasons[write] = "its memory is read under two names"
+            reasons[write] = "several nodes alias the memory of its target"
             continue
         readers_before: tuple[set[LazyBuffer], set[LazyBuffer]] | None = set(), set()
         if len(readers[target]) > 1:
@@ -109,16 +109,16 @@ def decide_writes(
         if readers_before is None or any(
             reader in in_place and reader.src[0] is target for reader in readers_before[0]
         ):
-            reasons[write] = "the old value is needed together with the new one"
+            reasons[write] = "the program needs the old and the new value at the same time"
             continue
         early_readers, copied = readers_before
         if is_seen(target) or any(is_seen(node) for node in early_readers if node not in forced):
-            reasons[write] = "the old value can be read later"
+            reasons[write] = "a later read may need the old value"
             continue
         in_place.add(write)
         copied_readers |= copied
         stored_separately |= early_readers & forced | copied
-        reasons[write] = "the old value cannot be read any more"
+        reasons[write] = "no later read needs the old value"
         for node in early_readers:
             in_place_after.setdefault(node, []).append(write)
     return Writes(frozenset(in_place), reasons, frozenset(copied_readers), frozenset(stored_separately))

@@ -177,8 +177,8 @@ def test_a_recording_tells_where_a_part_is_stored() -> None:
         x.realize()
     assert address(alias) == place != address(x) and x.numpy()[:5, 0].tolist() == [1, 2, 3, 9, 0]
     reasons = [decision.reason for stage in session.trace.stages for decision in stage.decisions]
-    assert sum("the memory of what" in one for one in reasons) == 3
-    assert sum("a copy of what" in one for one in reasons) == 1
+    assert sum("written in place" in one for one in reasons) == 3
+    assert sum("a copy of its target" in one for one in reasons) == 1
 
 
 def test_many_writes_before_one_realize_are_few_kernels() -> None:

@@ -70,8 +70,8 @@ def test_running_products_of_floats_and_recurrences_have_no_lanes() -> None:
     """[0, 1e30, 1e30] would be [0, 0, NaN]: lanes are combined with each other before what comes before them."""
     x = from_numpy(np.array([0, 1e30, 1e30, 1], np.float32))
     for node, words in (
-        (x.scan(Ops.MUL, 0), "a zero before them says 0"),
-        (x.recurrence(x, 0), "lanes would need it first"),
+        (x.scan(Ops.MUL, 0), "multiplying lanes first may overflow"),
+        (x.recurrence(x, 0), "lanes cannot run in parallel"),
     ):
         (item,) = create_schedule([node])
         kernel = Kernel.of(item.ast, MACHINE)

@@ -70,7 +70,7 @@ def test_the_trace_tells_of_the_decision_and_shows_what_was_written() -> None:
             x.max().realize()
         trace = session.trace  # while there is such a machine
     (split,) = [one for stage in trace.stages for one in stage.decisions if one.decision == "split"]
-    assert "256 partial results" in split.reason and f"1 result of {N} elements" in split.reason
+    assert "256 partial results" in split.reason and f"{N} elements to 1 result" in split.reason
     written = trace.nodes[split.node]
     assert written.op == "REDUCE_AXIS" and [trace.nodes[src].shape for src in written.src] == [(N,)]
     made = {link.dst for link in trace.links if link.src == split.node and link.how == "split"}

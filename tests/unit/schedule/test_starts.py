@@ -43,7 +43,7 @@ def test_the_steps_of_a_recurrent_network_are_one_program() -> None:
     assert len(items) == STEPS and len({item.ast for item in items}) == 1
     assert [list(item.starts.values()) for item in items] == [[step] for step in range(STEPS)]
     for item in items:
-        assert item.variables == tuple(item.starts) and item.asked == ()
+        assert item.variables == tuple(item.starts) and item.free_variables == ()
         (start,) = item.variables
         assert start.arg == ("start1", 0, STEPS - 1)
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
-    "Two output axes (`axis` and, inside it, the axis `amount`) that the result addresses with one common stride "
-    "become one loop, so that vectors may cross the end of a short row. The outer axis may already be a tile of rows",
+    "Merges two output axes, `axis` and the axis `amount` inside it, into one loop. The result must address both with "
+    "one common stride. Vectors may then cross the end of a short row. The outer axis may be a register tile of rows",
     before="for i in 0..4: for j in 0..6: ...",
     after="for p in 0..24: ...            (with i = p / 6, j = p % 6)",
 )
@@ -31,12 +31,12 @@ def legality_error(kernel: Kernel, outer: UOp, amount: int) -> str | None:
         return reason
     for axis, allowed_kinds in ((outer, (AxisKind.GLOBAL, AxisKind.UPCAST)), (inner, (AxisKind.GLOBAL,))):
         if axis.arg.kind not in allowed_kinds or axis not in kernel.output_axes:
-            allowed = "output axes that are still loops" + (", or a tile of one," if axis is outer else "")
-            return f"axis {axis.arg.id} is {axis.arg.kind.value}, and only {allowed} do this"
+            allowed = "an output axis that is a loop" + (" or its register tile" if axis is outer else "")
+            return f"axis {axis.arg.id} is {axis.arg.kind.value}; COLLAPSE needs {allowed}"
     if outer is inner:
         return "an axis cannot be merged with itself"
     if kernel.find(Ops.BARRIER) or kernel.find(Ops.SCAN):
-        return "scratch memory or a scan depends on the loops as they are"
+        return "scratch memory or a scan depends on the current loops"
     if not all(walks_as_one(store, outer, inner) for store in kernel.ast.src):
         return "the result does not address the two axes with one common stride"
     return None

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 BUFFERS = 2  # copies of each tile: one is read while the other is filled
 MOST_HELD = 128  # most bytes of the next block per work-item: what the registers of a full multiprocessor can hold
 LAW = Law(
-    "On a GPU: double buffering of a reduction that STAGE has split into blocks (`axis` is its loop). Each tile in "
-    "shared memory has `amount` = 2 halves, which blocks use alternately. The next block is loaded into registers "
-    "while a block is computed. A step has one barrier, because the next block is stored in the half that is not read. "
-    "No Opt may follow",
+    "On a GPU: double buffering of a reduction that STAGE has split into blocks (`axis` is the loop over blocks). "
+    "Each shared-memory tile has `amount` = 2 halves, and blocks alternate between them. Work-items load the next "
+    "block into registers while they compute the current block. One barrier per step is enough, because the next "
+    "block is stored in the half that no work-item reads. No Opt may follow",
     before="""\
 for k in 0..4: p[...] = a[k,...]
                barrier
@@ -69,7 +69,7 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     ):
         return "the loop over the remainder of the reduction fills the same shared-memory tiles"
     if any(axis in reduce.ranges for reduce in grouped_reductions(kernel.ast)):
-        return f"each step of axis {axis.arg.id} also has a reduction that the work-items of a group share"
+        return f"each step of axis {axis.arg.id} also contains a reduction that a work-group shares"
     if amount != BUFFERS:
         return (
             f"double buffering uses {BUFFERS} buffers, one for the current block and one for the next; choose {BUFFERS}"

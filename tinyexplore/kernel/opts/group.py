@@ -42,18 +42,18 @@ def group_reduction_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if (reason := scatter_order_error(kernel)) is not None:
         return reason
     if axis.src[0].ranges:
-        return f"the axis ends at {text(axis.src[0])}: work-items would wait for others that have no step left"
+        return f"the axis ends at {text(axis.src[0])}, but the work-items of a group need equal numbers of steps"
     users = [reduce for reduce in kernel.reduces if axis in reduce.src[1:]]
     grouped = grouped_reductions(kernel.ast)
     for reduce in users:
         if group_axis_of(reduce) is not None:
-            return "the work-items share this reduction already"
+            return "the work-items of a group share this reduction already"
         dependent = [grouped_reduce for grouped_reduce in grouped if axis in grouped_reduce.ranges]
         if dependent or any(loop.arg.kind is AxisKind.GROUP for loop in reduce.ranges):
-            return "this reduction is nested with another that the work-items share already"
+            return "this reduction is nested with a reduction that the work-items share already"
     sizes = {loop.size for reduce in grouped if (loop := group_axis_of(reduce)) is not None}
     if sizes - {amount}:
-        return f"the work-group has {sizes.pop()} work-items along another reduction: choose that many"
+        return f"another reduction uses {(size := sizes.pop())} work-items of the group; choose {size}"
     return None
 
 

@@ -19,7 +19,7 @@ LOOP_KINDS = (AxisKind.GLOBAL, AxisKind.LOCAL)
 def scatter_order_error(kernel: Kernel) -> str | None:
     """Returns the legality error of a scatter: it adds to a copy, so no step may run before the copy is complete."""
     if kernel.result_copies:
-        return "the steps of a scatter run in order, after the copy of the memory that they add to"
+        return "the steps of a scatter must run in order, after the copy of its target"
     return None
 
 
@@ -27,14 +27,15 @@ def remainder_scatter_error(kernel: Kernel, axis: UOp, amount: int) -> str | Non
     """Returns the legality error of a scatter whose last block is not full: its steps would add to the result twice."""
     if kernel.result_copies and axis in kernel.output_axes:
         if not axis.is_static or axis.size % max(1, amount):
-            return f"the last block of an axis of size {text(axis.src[0])} would be scattered twice in part"
+            size = text(axis.src[0])
+            return f"the axis size {size} is not a multiple of {amount}; the last block would scatter elements twice"
     return None
 
 
 def thread_copy_error(kernel: Kernel, axis: UOp) -> str | None:
     """Returns the legality error of threads around the copy of a scatter's result: each thread would copy all of it."""
     if kernel.result_copies and is_after_copy(kernel, axis):
-        return "each thread would copy the whole result of the scatter"
+        return "each thread would copy the whole target of the scatter"
     return None
 
 
@@ -49,7 +50,7 @@ def block_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if (reason := prefetch_error(axis)) is not None:
         return reason
     if axis in kernel.copied_along:
-        return "each step of the axis makes a staged copy; apply this opt before STAGE"
+        return "STAGE copies an operand in each step of the axis; apply this opt before STAGE"
     if amount < 2 or amount > axis.size:
         return f"the axis has size {axis.size}; choose an amount from 2 to {axis.size}"
     return None
@@ -58,10 +59,10 @@ def block_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
 def reduction_error(axis: UOp) -> str | None:
     if axis.arg.kind is AxisKind.REDUCE:
         return None
-    return f"the axis is {axis.arg.kind.value}, and only reduce axes do this"
+    return f"the axis is {axis.arg.kind.value}; this opt needs a reduction axis"
 
 
 def output_loop_error(axis: UOp) -> str | None:
     if axis.arg.kind in LOOP_KINDS:
         return None
-    return f"the axis is {axis.arg.kind.value}, and only output axes that are still loops do this"
+    return f"the axis is {axis.arg.kind.value}; this opt needs an output axis that is a loop"

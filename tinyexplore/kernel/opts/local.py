@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
-    "A block of `amount` steps of an output axis becomes a loop inside the other output loops",
+    "Moves a block of `amount` steps of an output axis inside the other output loops (loop tiling)",
     before="for i in 0..64: for j in 0..64: ...",
     after="for i in 0..8: for j in 0..64: for l in 0..8: ... 8*i+l ...",
 )
@@ -32,17 +32,17 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if reason is not None:
         return reason
     if not axis.is_static:
-        return f"the axis has size {text(axis.src[0])}, and a work-group has the same size in every call"
+        return f"the axis has the variable size {text(axis.src[0])}, but a work-group needs a constant size"
     if (reason := output_loop_error(axis)) is not None:
         return reason
     if kernel.target.has_local:
         if axis.arg.kind is AxisKind.LOCAL:
-            return "the axis is a dimension of the work-group already"
+            return "the axis is already a dimension of the work-group"
         return None
     if any(kernel_axis.arg.kind is AxisKind.SCAN for kernel_axis in kernel.axes):
         return "the loop of a scan must stay innermost"
     if axis.size == amount:
-        return f"the axis has size {axis.size}: a block of all of it changes nothing"
+        return f"a block of {axis.size} steps covers the whole axis and changes nothing"
     return None
 
 

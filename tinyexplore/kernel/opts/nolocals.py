@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
-    "The runtime divides the grid into work-groups, and no work-item reads its index in a group (`axis` and `amount` "
-    "are not used)",
+    "The runtime chooses the work-group size. Work-items read only their global index (`axis` and `amount` are not "
+    "used)",
     before="grid of 64 groups of 1: i = gidx0: ...",
     after="grid of 64 work-items, in groups of any size: i = idx0: ...",
 )
@@ -24,9 +24,9 @@ def legality_error(kernel: Kernel, axis: UOp, _: int) -> str | None:
     if any(opt.op.ends_groups for opt in kernel.applied):
         return "NOLOCALS has been applied already"
     if group_dimensions(kernel.ast):
-        return "the kernel has a work-group of its own by now (LOCAL or GROUP)"
+        return "LOCAL or GROUP has already set the work-group size"
     if axis is not kernel.axes[0]:
-        return "NOLOCALS is for the whole kernel: apply it to the first axis"
+        return "NOLOCALS applies to the whole kernel; choose the first axis"
     return None
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 AMOUNTS = (8, 16, 32)
 LAW = Law(
-    "An axis is padded to the next multiple of `amount`. Steps past its end read and store nothing, and do not "
-    "change a reduction",
+    "Pads an axis to the next multiple of `amount`. Steps past its end are masked: they load and store nothing, and do "
+    "not change a reduction",
     before="""\
 for i in 0..50: for k in 0..50: acc += a[i,k]
                 out[i] = acc""",
@@ -37,19 +37,19 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if (reason := scatter_order_error(kernel) or prefetch_error(axis)) is not None:
         return reason
     if axis.arg.kind not in (*LOOP_KINDS, AxisKind.REDUCE) or axis.arg.kind is AxisKind.LOCAL:
-        return f"the axis is {axis.arg.kind.value}, and only output axes and reductions that are still loops do this"
+        return f"the axis is {axis.arg.kind.value}; PADTO needs an output or reduction axis that is a loop"
     if not axis.is_static or axis.src[0].ranges:
-        return f"the axis has size {text(axis.src[0])}, which is known only in a call"
+        return f"the axis has the variable size {text(axis.src[0])}; PADTO needs a constant size"
     if axis in kernel.copied_along or any(axis in barrier.src for barrier in kernel.find(Ops.BARRIER)):
-        return "a staged copy has the size of the axis; apply this opt before STAGE"
+        return "a staged copy already has the size of the axis; apply PADTO before STAGE"
     if kernel.find(Ops.SCAN):
-        return "the kernel has a scan, whose state is passed from step to step"
+        return "the kernel has a scan, which carries state from step to step"
     if amount < 2:
         return "choose an amount of 2 or more"
     if axis.size % amount == 0:
-        return f"the axis has size {axis.size}, a multiple of {amount} already"
+        return f"the axis size {axis.size} is already a multiple of {amount}"
     if round_up(axis.size, amount) > 2 * axis.size:
-        return f"the axis has size {axis.size}: more than half of {round_up(axis.size, amount)} steps would do nothing"
+        return f"the axis has size {axis.size}: more than half of {round_up(axis.size, amount)} steps would be masked"
     return None
 
 

@@ -28,8 +28,9 @@ FIXED = (AxisKind.VECTOR, AxisKind.UPCAST)  # an axis of this kind corresponds o
 SHORTEST_BLOCK = 3  # with blocks of two steps, the previous step is always the first
 READS = ops_mask((Ops.LOAD, Ops.REDUCE))
 LAW = Law(
-    "Each step of an output axis fills a row buffer. Its results are stored from the buffer while the next step fills "
-    "it. Steps run in blocks of `amount`, and the last row of a block is stored after its steps. No Opt may follow",
+    "Software pipelining of an output axis. Each step fills a row buffer, and the next step stores the row while it "
+    "refills the buffer. Steps run in blocks of `amount`. The last row of a block is stored after the block. No Opt "
+    "may follow",
     before="""\
 for i in 0..64: for j: e[j] = f(i,j)
                 for j: out[i,j] = g(e[j])""",
@@ -74,7 +75,7 @@ def find_pipelined(kernel: Kernel, axis: UOp) -> Piped | str:
     """Returns the parts of the kernel that PIPELINE along `axis` changes, or why it is illegal, as text."""
     rows = copy_barriers(kernel)
     if len(kernel.ast.src) != 1 or len(rows) != 1 or not keeps_row(rows[0]) or kernel.result_copies:
-        return "PIPELINE needs a kernel with one result that keeps one row, and nothing else, in scratch memory"
+        return "PIPELINE needs a kernel with one output and exactly one row buffer in scratch memory"
     (store,), (filled,) = kernel.ast.src, rows
     fill = filled.src[0]
     row_loops = filled.ranges
@@ -84,18 +85,18 @@ def find_pipelined(kernel: Kernel, axis: UOp) -> Piped | str:
     varying, invariant = parts_of(store.src[1], store_axes)
     reads = [node for node in varying if node.op is Ops.LOAD and node.src[0].src[0] is scratch_of(filled)]
     if len(reads) != 1:
-        return "each result must read the row at exactly one position"
+        return "each result must read exactly one position of the row buffer"
     pairs = matching_axes(reads[0].src[0].src[1], store_axes, fill.src[0].src[1], fill.ranges - row_loops)
     if pairs is None or len(reads[0].src[0].src) + len(fill.src[0].src) > 4:  # or one of them is masked
-        return "the results do not walk the row in the same steps in which it is filled, each at its own positions"
+        return "the store loops do not access the row buffer with the strides of the fill loops"
     if all(loop.arg.kind in FIXED for loop in pairs):
-        return "the row has no loop: it is all in registers"
+        return "the row buffer is unrolled into registers, so no loop is left to pipeline"
     if is_masked_or_indirect(store, kernel):
-        return "the results are masked, stored in a buffer that the kernel reads, or stored at loaded addresses"
+        return "the store is masked, indirect, or to a buffer that the kernel also reads"
     if not all(is_harmless(node) or node is reads[0] for node in varying):
-        return "the results need more than float arithmetic, the only kind that is safe on an empty row buffer"
+        return "the first step reads an uninitialized row buffer, which is safe only for float arithmetic"
     if not all(dtypes.is_float(value.dtype) for value in (reads[0], *invariant)):
-        return "the row buffer holds no floats, and only float arithmetic is safe on an empty row buffer"
+        return "the first step reads an uninitialized row buffer, which is safe only if the buffer holds floats"
     return Piped(store, reads[0], filled, pairs, tuple(invariant))
 
 
@@ -106,11 +107,13 @@ def illegal_loops(axis: UOp, row_loops: frozenset[UOp], inner_loops: frozenset[U
     inner_loops: the loops inside a row.
     """
     if axis.arg.kind not in OUTER or axis not in row_loops or not axis.is_static:
-        return f"the axis is {axis.arg.kind.value}, and only output loops of a fixed size work that fill a row a step"
+        return (
+            f"the axis is {axis.arg.kind.value}; PIPELINE needs a constant-size output loop that fills one row per step"
+        )
     if any(loop.arg.kind in FIXED for loop in row_loops) or max(loop.arg.id for loop in row_loops) != axis.arg.id:
-        return "several rows are kept at the same time, or a loop inside this axis surrounds each row"
+        return "the kernel keeps several rows at the same time, or a loop inside this axis encloses each row"
     if any(loop.arg.id < axis.arg.id for loop in inner_loops):
-        return "a loop along the row surrounds this axis"
+        return "a loop along the row encloses this axis"
     return None
 
 
@@ -249,6 +252,6 @@ KIND = OptKind(
     legality_error,
     apply,
     amounts=(4, 16, 128),
-    comes_last="the steps overlap already",
+    comes_last="its steps already overlap",
     items=(double_buffer.BUFFERS,),
 )

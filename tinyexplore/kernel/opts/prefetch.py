@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
-    "The loop's loads are prefetched `amount` steps earlier, so that their data is in the cache when it is loaded. In "
-    "kernels with a row buffer, the loop that fills the buffer prefetches",
+    "Prefetches the loop's data `amount` steps ahead, so that the loads hit the cache. In kernels with a row buffer, "
+    "the loop that fills the buffer prefetches",
     before="for i in 0..64: acc += a[1000*i]",
     after="for i in 0..64: fetch(a[1000*(i+2)]); acc += a[1000*i]",
 )
@@ -25,16 +25,16 @@ LAW = Law(
 
 def legality_error(kernel: Kernel, axis: UOp, steps: int) -> str | None:
     if axis.arg.kind in WRITTEN_OUT:
-        return f"the axis is {axis.arg.kind.value}, and only loops do this"
+        return f"the axis is {axis.arg.kind.value}; PREFETCH needs a loop"
     if any(kernel_axis.arg.ahead for kernel_axis in kernel.axes):
-        return "a loop looks ahead already"
+        return "a loop of this kernel already prefetches"
     if not 1 <= steps < axis.size:
         return f"the axis has size {axis.size}; choose steps from 1 to {axis.size - 1}"
     for node in kernel.find(Ops.LOAD):
         if len(node.src) == 1 and node.src[0].src[0].op is Ops.DEFINE_GLOBAL:
             if strides_of(node.src[0].src[1]).get(axis):
                 return None
-    return "no address that is read has a constant stride along this axis"
+    return "no load has a constant stride along this axis"
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:

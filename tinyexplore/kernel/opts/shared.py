@@ -26,9 +26,9 @@ IN_TILE = (*OF_ITEMS, AxisKind.UPCAST, AxisKind.UNROLL)
 BANKS, WORD = 32, 4  # the number of banks of shared memory, and the bytes of each
 FAR = 1 << 62  # stands for a step that moves an address by an unknown distance, or not at all
 LAW = Law(
-    "On a GPU (`axis` is a reduction loop): operands that several work-items of a group read are copied into shared "
-    "memory, `amount` steps at a time. The work-items copy each element once, and wait at a barrier before they read "
-    "the copy. Rows are padded so that the stores of a warp go to different banks",
+    "On a GPU (`axis` is a reduction loop): copies operands that several work-items of a group read into shared "
+    "memory, `amount` steps at a time. The work-items copy each element once, and wait at a barrier before they "
+    "read the copy. Padded rows avoid bank conflicts between the stores of a warp",
     before="""\
 for k in 0..64:
   acc += a[i,k] * b[k,j]""",
@@ -82,11 +82,11 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     ) is not None:
         return reason
     if axis.src[0].ranges or not axis.is_static:
-        return f"the axis has size {text(axis.src[0])}, and a block has the same size in every call"
+        return f"the axis has the variable size {text(axis.src[0])}; STAGE needs blocks of constant size"
     if any(opt.op.ends_groups for opt in kernel.applied) or not group_dimensions(kernel.ast):
-        return "there is no work-group whose work-items could share it: LOCAL makes one"
+        return "the kernel has no work-group that could share the copy; apply LOCAL first"
     if not shared_reads(kernel, axis):
-        return "no two work-items of a group read the same memory in it"
+        return "no two work-items of a group read the same operand in this reduction"
     return None
 
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 STEPS_AT_A_TIME = 8  # steps of a copy's outermost loop that run inside the other loops
 MOST_L2 = 8  # a copy may take this many times the L2 cache: sequential reads from the next cache are fast enough
 LAW = Law(
-    "Operands that are the same in every step of an output axis are first copied into scratch memory, in the order in "
-    "which reductions read them (packing; `amount` is not used)",
+    "Copies operands that are invariant along an output axis into scratch memory, in the order in which reductions "
+    "read them (packing; `amount` is not used)",
     before="for j: for i: for k: acc += a[i,k] * b[k,j]",
     after="""\
 for j: for k: p[k] = b[k,j]
@@ -70,10 +70,10 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if (reason := scatter_order_error(kernel)) is not None:
         return reason
     if axis.arg.kind not in (AxisKind.GLOBAL, AxisKind.LOCAL) or axis not in kernel.output_axes:
-        return f"the axis is {axis.arg.kind.value}, and only output axes that are still loops do this"
+        return f"the axis is {axis.arg.kind.value}; STAGE needs an output axis that is a loop"
     loads = shared_loads(kernel, axis)
     if not loads:
-        return "no reduction reads the same memory in every step of it"
+        return "no operand of a reduction is invariant along this axis"
     most_bytes = MOST_L2 * kernel.target.l2_bytes
     for load in loads:
         if packed_bytes(load, axis) > most_bytes:

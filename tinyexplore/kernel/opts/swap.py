@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
-    "Two output axes (`axis` and `amount`) are exchanged (loop interchange)",
+    "Exchanges two output axes, `axis` and `amount` (loop interchange)",
     before="for i in 0..64: for j in 0..32: ...",
     after="for j in 0..32: for i in 0..64: ...",
 )
@@ -27,11 +27,11 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     partner = kernel.axis(amount)
     for loop in (axis, partner):
         if loop.arg.kind not in LOOP_KINDS:
-            return f"axis {loop.arg.id} is {loop.arg.kind.value}, and only output axes that are still loops do this"
+            return f"axis {loop.arg.id} is {loop.arg.kind.value}; SWAP needs output axes that are loops"
     if axis is partner:
         return "an axis cannot be exchanged with itself"
     if kernel.find(Ops.BARRIER):
-        return "what is staged was staged for the order that the loops have"
+        return "illegal because STAGE or a row buffer fixed the loop order"
     return None
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
-    "`amount` small numbers of each factor of a sum of products are packed into a word for the machine's dot "
-    "instruction (two bfloat16 or four int8). Remaining steps are summed in a separate loop",
+    "Packs `amount` values of each factor of a sum of products into one 32-bit word (two bfloat16 or four int8) for "
+    "the machine's dot instruction. A separate loop sums the remaining steps",
     before="for k in 0..64: acc += a[k] * b[k]",
     after="""\
 for k in 0..32: acc = dot(word(a[2*k], a[2*k+1]),
@@ -48,8 +48,8 @@ for i in 0..4: for j in 0..8: warp of 32 lanes x:
 )
 
 TILES = Law(
-    "On a CPU with tile registers: an instruction multiplies `amount` steps of 16 rows and of 16 columns, which are "
-    "packed as words of neighboring steps. The tile of C is stored to memory, and its rows are read from there",
+    "On a CPU with tile registers: one instruction multiplies 16 rows of A by 16 columns of B, `amount` steps of each. "
+    "Words hold neighboring steps. The tile of C is stored to memory, and its rows are read from there",
     before="""\
 for i in 0..64: for j in 0..64:
   for k in 0..64: acc += a[i,k] * b[k,j]
@@ -68,17 +68,17 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
         fit = fit_of(kernel, axis, amount)
         return fit if isinstance(fit, str) else None
     if axis.arg.kind is not AxisKind.REDUCE or not axis.is_static:
-        return f"the axis is {axis.arg.kind.value}, but TC takes only loops of sums with a fixed size"
+        return f"the axis is {axis.arg.kind.value}; TC needs a reduction loop of constant size"
     users = [reduce for reduce in kernel.reduces if axis in reduce.src]
     dots = {dot_of(kernel, reduce) for reduce in users}
     if len(dots) != 1 or None in dots:
         supported = ", ".join(sorted(op.name for op in kernel.target.dots)) or "none"
         return (
-            f"it does not sum products of two values that {kernel.target.name} has a dot instruction for ({supported})"
+            f"the axis does not sum products for which {kernel.target.name} has a dot instruction (it has: {supported})"
         )
     word_steps = IN_A_WORD[next(op for op in dots if op is not None)]
     if amount != word_steps or axis.size < word_steps:
-        return f"a word holds {word_steps} of these values, and the axis has {axis.size}"
+        return f"a word holds {word_steps} of these values; choose {word_steps} (the axis has size {axis.size})"
     return None
 
 

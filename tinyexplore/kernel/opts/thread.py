@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
-    "The steps of the outermost output axis are divided among the cores (`amount` is not used)",
+    "Divides the steps of the outermost output axis among the cores (`amount` is not used)",
     before="for i in 0..64: ...",
     after="for i in start..stop: ...      (each core with its own start and stop)",
 )
@@ -27,9 +27,9 @@ def legality_error(kernel: Kernel, axis: UOp, _: int) -> str | None:
     if kernel.target.threads < 2:
         return f"{kernel.target.name} has one thread"
     if axis.arg.kind is not AxisKind.GLOBAL:
-        return f"the axis is {axis.arg.kind.value}, and only a global axis is divided among threads"
+        return f"the axis is {axis.arg.kind.value}; THREAD needs a global axis"
     if any(kernel_axis.arg.kind is AxisKind.THREAD for kernel_axis in kernel.axes):
-        return "another axis is divided among threads already"
+        return "threads already divide another axis"
     for store in kernel.ast.src:
         loops = [loop for loop in store.ranges if loop.arg.kind in OUTPUT_KINDS]
         if axis not in loops or min(loops, key=lambda loop: loop.arg.id) is not axis:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 TILE_KINDS = (AxisKind.UPCAST, AxisKind.VECTOR)
 LAW = Law(
-    "Results that are neighbors in a vector (`axis`) but not in memory are first written to scratch memory, one "
-    "register tile at a time, and stored from there in memory order (`amount` is not used)",
+    "Writes each register tile of results to scratch memory, and stores it from there in memory order. `axis` is a "
+    "vector axis whose lanes are not contiguous in memory (`amount` is not used)",
     before="for i: out[9*(16*i .. 16*i+15)] = f",
     after="for i: s[0 .. 15] = f; for l in 0..16: out[9*(16*i+l)] = s[l]",
 )
@@ -31,11 +31,11 @@ def legality_error(kernel: Kernel, axis: UOp, _: int) -> str | None:
     if (reason := scatter_order_error(kernel)) is not None:
         return reason
     if axis.arg.kind is not AxisKind.VECTOR or axis not in kernel.output_axes:
-        return f"the axis is {axis.arg.kind.value}, but this Opt takes only the lanes of results"
+        return f"the axis is {axis.arg.kind.value}; TRANSPOSE_STORE needs a vector axis of the output"
     if all(strides_of(store.src[0].src[1]).get(axis) == 1 for store in kernel.ast.src):
-        return "neighbors in a vector are already neighbors in memory"
+        return "the lanes of the vector are already contiguous in memory"
     if any(is_filled_twice(store) for store in kernel.ast.src):
-        return "scratch memory that both the sums and the stores read would be filled for each of the two"
+        return "the reductions and the stores read the same scratch memory, which would be filled twice"
     return None
 
 

@@ -27,7 +27,7 @@ IDENTITY = {Ops.ADD: 0.0, Ops.MAX: -inf, Ops.MIN: inf}
 LONGEST_BLOCK = 1024
 MASKED = ops_mask((Ops.WHERE,))
 LAW = Law(
-    "Loops end where a mask hides all remaining steps from a block of rows (`amount` is not used; no Opt may follow)",
+    "Ends loops where a mask hides all remaining steps from a block of rows (`amount` is not used; no Opt may follow)",
     before="""\
 for i in 0..64: for k in 0..64: acc += p[k] * v[k]
                                         (p[k] = 0 for k > i)""",
@@ -88,18 +88,18 @@ def block_of(kernel: Kernel, axis_id: int) -> int:
 def legality_error(kernel: Kernel, rows: UOp, _: int = 0) -> str | None:
     """Returns why TRIM of the axis `rows` is illegal; None if it is legal."""
     if rows.arg.kind not in (AxisKind.GLOBAL, AxisKind.THREAD):
-        return f"the axis is {rows.arg.kind.value}, and only output axes that are still loops do this"
+        return f"the axis is {rows.arg.kind.value}; TRIM needs an output axis that is a loop"
     if kernel.result_copies:
-        return "the steps of a scatter read what earlier steps wrote: none may be left out"
+        return "a step of a scatter may read the writes of earlier steps, so no step may be skipped"
     if kernel.target.has_local and group_dimensions(kernel.ast):
-        return "the work-items of a group run their loops together: none may end before the others"
+        return "all work-items of a group must run the same number of steps"
     if any(opt.op.moves for opt in kernel.applied):
-        return "an earlier Opt reordered or merged loops: the loops of the mask are no longer known"
+        return "an earlier Opt reordered or merged loops, so the loops of the mask are unknown"
     loops = trimmed_loops(kernel, rows)
     if not loops:
-        return "no causal mask hides the end of a loop from the rows of this axis"
-    if common_block(kernel, loops) > LONGEST_BLOCK:
-        return f"the blocks of the loops end together only every {common_block(kernel, loops)} steps"
+        return "no causal mask hides the last steps of a loop from the rows of this axis"
+    if (block_steps := common_block(kernel, loops)) > LONGEST_BLOCK:
+        return f"the blocks of the loops align only every {block_steps} steps; the limit is {LONGEST_BLOCK}"
     return None
 
 
@@ -125,4 +125,4 @@ def apply(kernel: Kernel, rows: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, changes, str(opt))
 
 
-KIND = OptKind((LAW,), legality_error, apply, comes_last="loops already end at an index that depends on other loops")
+KIND = OptKind((LAW,), legality_error, apply, comes_last="its loop bounds depend on other loops")

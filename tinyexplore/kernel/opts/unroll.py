@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
-    "`amount` steps of a reduction are written out, each with its own accumulator",
+    "Unrolls `amount` steps of a reduction, each with its own accumulator",
     before="for k in 0..64: acc += f(k)",
     after="""\
 for k in 0..16: a0 += f(4*k); ...; a3 += f(4*k+3)

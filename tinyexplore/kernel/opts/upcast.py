@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
-    "`amount` steps of an output axis are written out, so that what they share is done once",
+    "Unrolls `amount` steps of an output axis (register tile), so that shared values are computed once",
     before="for i in 0..64: out[i] = f(i)",
     after="for i in 0..16: out[4*i] = f(4*i); ...; out[4*i+3] = f(4*i+3)",
 )

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 PLAIN = Law(
-    "The lanes of one vector instruction do `amount` neighboring steps",
+    "Computes `amount` neighboring steps in the lanes of one vector instruction",
     before="for i in 0..64: out[i] = f(i)",
     after="for i in 0..4: out[16*i .. 16*i+15] = f(16*i .. 16*i+15)",
 )
 SCANNED = Law(
-    "In a scan: the lanes of a vector are combined with each other, then with the last lane of the vector before",
+    "In a scan: combines the lanes of a vector with each other, then with the last lane of the previous vector",
     before="""\
 for i in 0..64: acc += f(i)
                 out[i] = acc""",
@@ -40,7 +40,7 @@ def axis_error(kernel: Kernel, axis: UOp) -> str | None:
     if axis.arg.kind is AxisKind.SCAN:
         return scan_legality_error(kernel, axis)
     if axis.arg.kind not in (*LOOP_KINDS, AxisKind.REDUCE, AxisKind.ROW):
-        return f"the axis is {axis.arg.kind.value}, and only loops become vectors"
+        return f"the axis is {axis.arg.kind.value}; VECTOR needs a loop"
     return None
 
 
@@ -50,11 +50,11 @@ def scan_legality_error(kernel: Kernel, axis: UOp) -> str | None:
     for node in kernel.find(Ops.SCAN):
         if node.src[-1] is axis:
             if node.arg is Ops.MULACC:
-                return "each step multiplies the result of the step before: lanes would need it first"
+                return "each step multiplies the result of the previous step, so lanes cannot run in parallel"
             if node.arg is Ops.MUL and not dtypes.is_int(node.dtype):
-                return "a product of lanes that comes first may overflow, where a zero before them says 0"
+                return "illegal because multiplying lanes first may overflow: 0 * inf is NaN, not 0"
             return None
-    return "the steps of a scatter run in order"
+    return "the steps of a scatter must run in order"
 
 
 def lanes_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
@@ -62,9 +62,9 @@ def lanes_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
         lanes_text = f"a vector of {kernel.target.name} has {kernel.lanes} lanes of {kernel.vector_dtype.name}"
         return f"{lanes_text}; choose a power of two up to that"
     if barriers_along(kernel, axis):
-        return "along this axis each step fills the same row buffer: lanes would need all at once"
+        return "each step of this axis fills the same row buffer, but lanes would need separate buffers"
     if axis in kernel.gathered_along:
-        return "along this axis addresses depend on loaded values: each lane would need its own load"
+        return "addresses along this axis depend on loaded values, so each lane would need its own load"
     return None
 
 
@@ -79,7 +79,7 @@ def second_lanes_error(kernel: Kernel, axis: UOp) -> str | None:
     node_ranges += [reduce.src[0].ranges.union(reduce.src[1:]) for reduce in kernel.reduces]
     for vector_axis in vector_axes:
         if any(axis in ranges and vector_axis in ranges for ranges in node_ranges):
-            return f"axis {vector_axis.arg.id} is a vector already, and a value has lanes along one axis only"
+            return f"axis {vector_axis.arg.id} is already a vector axis, and a value has lanes along one axis only"
     return None
 
 

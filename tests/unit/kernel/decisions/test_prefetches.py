@@ -230,11 +230,15 @@ def test_what_stands_against_it_is_said() -> None:
     ahead = apply_opt(kernel, Opt(OptOps.PREFETCH, 1, 4))
     assert undo_opt(ahead).ast is kernel.ast
     for start, opt, words in (
-        (ahead, Opt(OptOps.PREFETCH, 0, 1), "looks ahead already"),
+        (ahead, Opt(OptOps.PREFETCH, 0, 1), "already prefetches"),
         (ahead, Opt(OptOps.UNROLL, 1, 4), "apply this opt before PREFETCH"),
         (kernel, Opt(OptOps.PREFETCH, 1, 64), "choose steps from 1 to 63"),
-        (apply_opt(kernel, Opt(OptOps.VECTOR, 0, 16)), Opt(OptOps.PREFETCH, 2, 1), "only loops do this"),
-        (kernel_of(unread(64).reshape((1, 64)).expand((8, 64)).contiguous()), Opt(OptOps.PREFETCH, 0, 1), "no address"),
+        (apply_opt(kernel, Opt(OptOps.VECTOR, 0, 16)), Opt(OptOps.PREFETCH, 2, 1), "PREFETCH needs a loop"),
+        (
+            kernel_of(unread(64).reshape((1, 64)).expand((8, 64)).contiguous()),
+            Opt(OptOps.PREFETCH, 0, 1),
+            "no load has",
+        ),
     ):
         with pytest.raises(OptError, match=words):
             apply_opt(start, opt)

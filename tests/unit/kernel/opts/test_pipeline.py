@@ -156,16 +156,16 @@ def test_what_stands_against_it_is_said() -> None:
     for start, opt, words in (
         (kernel, Opt(OptOps.PIPELINE, rows, 2), "choose blocks of 3 to half of that"),
         (kernel, Opt(OptOps.PIPELINE, rows, 33), "choose blocks of 3 to half of that"),
-        (kernel, Opt(OptOps.PIPELINE, columns, 4), "fill a row a step"),
-        (lanes, Opt(OptOps.PIPELINE, rows, 4), "do not walk the row in the same steps"),
+        (kernel, Opt(OptOps.PIPELINE, columns, 4), "fills one row per step"),
+        (lanes, Opt(OptOps.PIPELINE, rows, 4), "strides of the fill loops"),
         (
             apply_opt(kernel, Opt(OptOps.UPCAST, rows, 2)),
             Opt(OptOps.PIPELINE, rows, 4),
-            "several rows are kept",
+            "keeps several rows",
         ),
-        (short, Opt(OptOps.PIPELINE, rows, 4), "all in registers"),
+        (short, Opt(OptOps.PIPELINE, rows, 4), "unrolled into registers"),
         (piped, Opt(OptOps.THREAD, rows), "PIPELINE comes last"),
-        (kernel_of(unread(64, 64).alu(Ops.EXP)), Opt(OptOps.PIPELINE, 0, 4), "keeps one row"),
+        (kernel_of(unread(64, 64).alu(Ops.EXP)), Opt(OptOps.PIPELINE, 0, 4), "exactly one row buffer"),
     ):
         with pytest.raises(OptError, match=words):
             apply_opt(start, opt)
