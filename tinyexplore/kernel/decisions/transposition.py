@@ -109,7 +109,7 @@ def neighboring_lines(count: int, *, rows: int, loop: int) -> Proposals:
     """
     reason = f"memory stores {count} neighboring cache lines of a row as fast as whole rows"
     yield Proposal(Opt(OptOps.LOCAL, rows, count), reason)
-    reason = "hardware prefetchers do not follow so many rows at the same time"
+    reason = "the tile reads more rows at the same time than hardware prefetchers follow"
     yield Proposal(Opt(OptOps.PREFETCH, loop, STEPS_AHEAD), reason)
 
 
