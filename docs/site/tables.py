@@ -29,7 +29,7 @@ def opts() -> str:
     ]
     for op, kind in KINDS.items():
         parts.append(f"## {op.name}")
-        parts += [f"```text\n{law.text}\n```" for law in kind.laws]
+        parts += [f"```text\n{effect.full_text}\n```" for effect in kind.effects]
     return "\n\n".join(parts)
 
 

@@ -58,12 +58,12 @@ def test_every_opt_comes_with_the_law_of_its_kind(session):
     steps = [opt for stage in trace.stages for opt in stage.opts]
     assert steps
     # the laws of all kinds: a what-if may apply any
-    assert {law.words for law in trace.laws} == {law.words for kind in KINDS.values() for law in kind.laws}
+    assert {law.words for law in trace.laws} == {effect.text for kind in KINDS.values() for effect in kind.effects}
     for opt in steps:
         laws = [trace.laws[law] for law in opt.laws]
         kind = KINDS[OptOps[opt.opt.split("(")[0]]]
         assert [(law.words, law.before, law.after) for law in laws] == [
-            (law.words, law.before, law.after) for law in kind.laws
+            (effect.text, effect.before, effect.after) for effect in kind.effects
         ]
 
 

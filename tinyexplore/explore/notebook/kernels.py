@@ -53,7 +53,7 @@ class AvailableOpts(Readable, tuple[str, ...]):
             if offer.legality_error:
                 continue
             opts = " ".join(opt for opt in self if opt in _list_opts(offer))
-            rows.append((opts, offer.caution, KINDS[OptOps[offer.op]].laws[0].words))
+            rows.append((opts, offer.caution, KINDS[OptOps[offer.op]].effects[0].text))
         illegal = sum(bool(offer.legality_error) for offer in self.offers)
         notes = (
             (f"{illegal} other combinations of kind and axis are illegal; `.offers` has the reasons.",)

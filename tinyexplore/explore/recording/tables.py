@@ -198,8 +198,8 @@ class Tables:
         if numbers is None:
             first = len(self.laws)
             rows = [
-                OptLaw(number, op.name, law.words, law.before, law.after)
-                for number, law in enumerate(KINDS[op].laws, first)
+                OptLaw(number, op.name, effect.text, effect.before, effect.after)
+                for number, effect in enumerate(KINDS[op].effects, first)
             ]
             self.laws += rows
             numbers = self.law_ids[op] = tuple(row.id for row in rows)

@@ -1,4 +1,4 @@
-"""The kinds of Opt. Each kind has one file with its effect (`Law`), its legality check and its transformation.
+"""The kinds of Opt. Each kind has one file with its effect (`Effect`), its legality check and its transformation.
 
 `KINDS` is the table of all kinds. Legality checks, the search, messages and the explorer read it. To add a kind, add a
 file, a member of `OptOps` and a row here.
@@ -26,7 +26,7 @@ from tinyexplore.kernel.opts import (
     upcast,
     vector,
 )
-from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.kind import Effect, OptKind
 
 KINDS: dict[OptOps, OptKind] = {
     OptOps.VECTOR: vector.KIND,
@@ -49,19 +49,19 @@ KINDS: dict[OptOps, OptKind] = {
 }
 
 
-def law_of(op: OptOps) -> str:
+def effect_of(op: OptOps) -> str:
     """Describes the effect of an Opt: a sentence, and the loop nest before and after."""
-    return "\n\n".join(law.text for law in KINDS[op].laws)
+    return "\n\n".join(effect.full_text for effect in KINDS[op].effects)
 
 
 OptOps.__doc__ = "\n\n".join(
     (
-        "The kinds of Opt, each with its law on the loop nest, before → after. An axis is named by its id in "
+        "The kinds of Opt, each with its effect on the loop nest, before → after. An axis is named by its id in "
         "`Kernel.axes`.",
-        *(f"{op.name}: {law_of(op)}" for op in OptOps),
+        *(f"{op.name}: {effect_of(op)}" for op in OptOps),
         "If `amount` does not divide an output axis, the last block ends at the end of the axis and overlaps the\n"
         "block before it (both write the same values). A reduction computes the remainder in a separate loop.",
     )
 )
 
-__all__ = ["KINDS", "Law", "Opt", "OptError", "OptKind", "OptOps", "law_of"]
+__all__ = ["KINDS", "Effect", "Opt", "OptError", "OptKind", "OptOps", "effect_of"]

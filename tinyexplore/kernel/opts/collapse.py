@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.kind import Effect, OptKind
 from tinyexplore.kernel.opts.legality import prefetch_error, scatter_order_error
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
     from tinyexplore.kernel.opt import Opt
 
-LAW = Law(
+EFFECT = Effect(
     "Merges two output axes, `axis` and the axis `amount` inside it, into one loop. The result must address both with "
     "one common stride. Vectors may then cross the end of a short row. The outer axis may be a register tile of rows",
     before="for i in 0..4: for j in 0..6: ...",
@@ -62,4 +62,4 @@ def apply(kernel: Kernel, outer: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, index_of, str(opt))
 
 
-KIND = OptKind((LAW,), legality_error, apply, amounts=(), partners=partners, on_cores=True)
+KIND = OptKind((EFFECT,), legality_error, apply, amounts=(), partners=partners, on_cores=True)

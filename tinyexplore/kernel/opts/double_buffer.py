@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import PtrDType
 from tinyexplore.kernel.analysis.work_groups import fills_shared, group_items, grouped_reductions
-from tinyexplore.kernel.opts.kind import Law
+from tinyexplore.kernel.opts.kind import Effect
 from tinyexplore.kernel.opts.legality import reduction_error
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import AxisKind, Ops, UOp, index_const
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 BUFFERS = 2  # copies of each tile: one is read while the other is filled
 MOST_HELD = 128  # most bytes of the next block per work-item: what the registers of a full multiprocessor can hold
-LAW = Law(
+EFFECT = Effect(
     "On a GPU: double buffering of a reduction that STAGE has split into blocks (`axis` is the loop over blocks). "
     "Each shared-memory tile has `amount` = 2 halves, and blocks alternate between them. Work-items load the next "
     "block into registers while they compute the current block. One barrier per step is enough, because the next "
@@ -99,4 +99,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, changes, str(opt))
 
 
-__all__ = ["BUFFERS", "LAW", "apply", "legality_error"]
+__all__ = ["BUFFERS", "EFFECT", "apply", "legality_error"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.group import legality_error
-from tinyexplore.kernel.opts.kind import BLOCKS, ITEMS, Law, OptKind
+from tinyexplore.kernel.opts.kind import BLOCKS, ITEMS, Effect, OptKind
 from tinyexplore.kernel.transforms.split import split_reduce
 from tinyexplore.uop import AxisKind, UOp
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
     from tinyexplore.kernel.opt import Opt
 
-LAW = Law(
+EFFECT = Effect(
     "Each of `amount` work-items of a group reduces consecutive steps; they combine their results in shared memory",
     before="for k in 0..64: acc += f(k)",
     after="""\
@@ -27,4 +27,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return split_reduce(kernel, axis, opt, AxisKind.GROUP, on_top=True)
 
 
-KIND = OptKind((LAW,), legality_error, apply, amounts=BLOCKS, items=ITEMS, machine="gpu")
+KIND = OptKind((EFFECT,), legality_error, apply, amounts=BLOCKS, items=ITEMS, machine="gpu")

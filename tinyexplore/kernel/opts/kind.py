@@ -20,22 +20,22 @@ ARROW = "  →  "
 
 
 @dataclass(frozen=True)
-class Law:
+class Effect:
     """The effect of a kind of Opt on a loop nest. Results may differ only by rounding.
 
-    words: the effect, as text.
+    text: the effect, as text.
     before: a loop nest before the opt.
     after: the same loop nest after it.
     """
 
-    words: str
+    text: str
     before: str
     after: str
 
     @property
-    def text(self) -> str:
+    def full_text(self) -> str:
         """Returns the effect as text, and the two nests side by side."""
-        return "\n".join((fill(f"{self.words}::", 110, break_on_hyphens=False), "", *self.beside()))
+        return "\n".join((fill(f"{self.text}::", 110, break_on_hyphens=False), "", *self.beside()))
 
     def beside(self) -> Iterator[str]:
         lines = self.before.splitlines()
@@ -49,7 +49,7 @@ class Law:
 class OptKind:
     """One kind of Opt.
 
-    laws: its effects, each with a loop nest.
+    effects: its effects, each with a loop nest.
     legality_error: (kernel, axis, amount) → why it is illegal, or None if it is legal.
     apply: (kernel, axis, opt) → the ast after it. It is called for legal opts only.
     amounts: what `available_opts` tries; (0,) if the amount is not used.
@@ -61,7 +61,7 @@ class OptKind:
     items: further amounts to try on a GPU.
     """
 
-    laws: tuple[Law, ...]
+    effects: tuple[Effect, ...]
     legality_error: Callable[[Kernel, UOp, int], str | None]
     apply: Callable[[Kernel, UOp, Opt], UOp]
     amounts: tuple[int, ...] = (0,)

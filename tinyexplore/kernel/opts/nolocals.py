@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.analysis.work_groups import group_dimensions
-from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.kind import Effect, OptKind
 from tinyexplore.uop import UOp
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
     from tinyexplore.kernel.opt import Opt
 
-LAW = Law(
+EFFECT = Effect(
     "The runtime chooses the work-group size. Work-items read only their global index (`axis` and `amount` are not "
     "used)",
     before="grid of 64 groups of 1: i = gidx0: ...",
@@ -34,4 +34,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return kernel.ast
 
 
-KIND = OptKind((LAW,), legality_error, apply, machine="gpu")
+KIND = OptKind((EFFECT,), legality_error, apply, machine="gpu")

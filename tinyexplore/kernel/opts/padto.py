@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.kind import Effect, OptKind
 from tinyexplore.kernel.opts.legality import LOOP_KINDS, prefetch_error, scatter_order_error
 from tinyexplore.kernel.transforms.substitute import record_derived, substitute_recorded
 from tinyexplore.uop import AxisKind, Ops, UOp
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 AMOUNTS = (8, 16, 32)
-LAW = Law(
+EFFECT = Effect(
     "Pads an axis to the next multiple of `amount`. Steps past its end are masked: they load and store nothing, and do "
     "not change a reduction",
     before="""\
@@ -71,4 +71,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, changes, str(opt))
 
 
-KIND = OptKind((LAW,), legality_error, apply, amounts=AMOUNTS, machine="gpu")
+KIND = OptKind((EFFECT,), legality_error, apply, amounts=AMOUNTS, machine="gpu")

@@ -13,7 +13,7 @@ from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel.analysis.barriers import keeps_row, scratch_of
 from tinyexplore.kernel.analysis.scratch import copy_barriers
 from tinyexplore.kernel.opts import double_buffer
-from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.kind import Effect, OptKind
 from tinyexplore.kernel.transforms.substitute import record_derived, substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, OpGroups, Ops, UOp, index_const
 from tinyexplore.uop.divmod import linear_terms
@@ -27,7 +27,7 @@ OUTER = (AxisKind.GLOBAL, AxisKind.THREAD)
 FIXED = (AxisKind.VECTOR, AxisKind.UPCAST)  # an axis of this kind corresponds only to an axis of the same kind
 SHORTEST_BLOCK = 3  # with blocks of two steps, the previous step is always the first
 READS = ops_mask((Ops.LOAD, Ops.REDUCE))
-LAW = Law(
+EFFECT = Effect(
     "Software pipelining of an output axis. Each step fills a row buffer, and the next step stores the row while it "
     "refills the buffer. Steps run in blocks of `amount`. The last row of a block is stored after the block. No Opt "
     "may follow",
@@ -248,7 +248,7 @@ def with_higher_id(loop: UOp) -> UOp:
 
 
 KIND = OptKind(
-    (LAW, double_buffer.LAW),
+    (EFFECT, double_buffer.EFFECT),
     legality_error,
     apply,
     amounts=(4, 16, 128),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.analysis.strides import strides_of
-from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.kind import Effect, OptKind
 from tinyexplore.kernel.opts.legality import WRITTEN_OUT
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Ops, UOp
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
     from tinyexplore.kernel.opt import Opt
 
-LAW = Law(
+EFFECT = Effect(
     "Prefetches the loop's data `amount` steps ahead, so that the loads hit the cache. In kernels with a row buffer, "
     "the loop that fills the buffer prefetches",
     before="for i in 0..64: acc += a[1000*i]",
@@ -41,4 +41,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, {axis: axis.replace(arg=replace(axis.arg, ahead=opt.amount))}, str(opt))
 
 
-KIND = OptKind((LAW,), legality_error, apply, amounts=(1, 2, 4, 8), machine="cpu")
+KIND = OptKind((EFFECT,), legality_error, apply, amounts=(1, 2, 4, 8), machine="cpu")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel.analysis.strides import strides_of, vector_along
 from tinyexplore.kernel.analysis.work_groups import group_dimensions
-from tinyexplore.kernel.opts.kind import Law
+from tinyexplore.kernel.opts.kind import Effect
 from tinyexplore.kernel.opts.legality import block_error, reduction_error, scatter_order_error
 from tinyexplore.kernel.transforms.split import split_reduce
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
@@ -25,7 +25,7 @@ OF_ITEMS = (AxisKind.LOCAL, AxisKind.GROUP)
 IN_TILE = (*OF_ITEMS, AxisKind.UPCAST, AxisKind.UNROLL)
 BANKS, WORD = 32, 4  # the number of banks of shared memory, and the bytes of each
 FAR = 1 << 62  # stands for a step that moves an address by an unknown distance, or not at all
-LAW = Law(
+EFFECT = Effect(
     "On a GPU (`axis` is a reduction loop): copies operands that several work-items of a group read into shared "
     "memory, `amount` steps at a time. The work-items copy each element once, and wait at a barrier before they "
     "read the copy. Padded rows avoid bank conflicts between the stores of a warp",
@@ -176,4 +176,4 @@ def padded_row(elements: int, itemsize: int, columns: int, at_a_time: int = 1, u
     return min(range(smallest, smallest + BANKS * unit, unit), key=busiest)
 
 
-__all__ = ["AMOUNTS", "LAW", "apply", "legality_error", "padded_row", "shared_reads"]
+__all__ = ["AMOUNTS", "EFFECT", "apply", "legality_error", "padded_row", "shared_reads"]

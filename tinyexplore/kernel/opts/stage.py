@@ -13,7 +13,7 @@ from tinyexplore.kernel.analysis.dot_products import first_load, words_in
 from tinyexplore.kernel.analysis.scratch import PACKING_ORDER, row_major
 from tinyexplore.kernel.analysis.strides import strides_of
 from tinyexplore.kernel.opts import shared
-from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.kind import Effect, OptKind
 from tinyexplore.kernel.opts.legality import OUTPUT_KINDS, scatter_order_error
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 STEPS_AT_A_TIME = 8  # steps of a copy's outermost loop that run inside the other loops
 MOST_L2 = 8  # a copy may take this many times the L2 cache: sequential reads from the next cache are fast enough
-LAW = Law(
+EFFECT = Effect(
     "Copies operands that are invariant along an output axis into scratch memory, in the order in which reductions "
     "read them (packing; `amount` is not used)",
     before="for j: for i: for k: acc += a[i,k] * b[k,j]",
@@ -168,4 +168,4 @@ def columns_at_a_time(lanes: int, itemsize: int) -> int:
     return lanes // 4 if lanes * itemsize == 64 and itemsize >= 4 else lanes
 
 
-KIND = OptKind((LAW, shared.LAW), legality_error, apply, on_tiles=True, items=shared.AMOUNTS)
+KIND = OptKind((EFFECT, shared.EFFECT), legality_error, apply, on_tiles=True, items=shared.AMOUNTS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.kind import Effect, OptKind
 from tinyexplore.kernel.opts.legality import LOOP_KINDS, scatter_order_error
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Ops, UOp
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
     from tinyexplore.kernel.opt import Opt
 
-LAW = Law(
+EFFECT = Effect(
     "Exchanges two output axes, `axis` and `amount` (loop interchange)",
     before="for i in 0..64: for j in 0..32: ...",
     after="for j in 0..32: for i in 0..64: ...",
@@ -48,4 +48,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, trade, str(opt))
 
 
-KIND = OptKind((LAW,), legality_error, apply, amounts=(), partners=partners, on_cores=True)
+KIND = OptKind((EFFECT,), legality_error, apply, amounts=(), partners=partners, on_cores=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.analysis.dot_products import IN_A_WORD, dot_of
 from tinyexplore.kernel.analysis.tensor_cores import fit_of
-from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.kind import Effect, OptKind
 from tinyexplore.kernel.opts.legality import prefetch_error
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.kernel.transforms.tensor_cores import compute_on_cores
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
     from tinyexplore.kernel.opt import Opt
 
-LAW = Law(
+EFFECT = Effect(
     "Packs `amount` values of each factor of a sum of products into one 32-bit word (two bfloat16 or four int8) for "
     "the machine's dot instruction. A separate loop sums the remaining steps",
     before="for k in 0..64: acc += a[k] * b[k]",
@@ -34,7 +34,7 @@ for k in 0..32: acc = dot(word(a[2*k], a[2*k+1]),
 
 STEPS = tuple(sorted({core.dims[2] for core in TENSOR_CORES.values() if not core.tiles}))
 TILE_STEPS = tuple(sorted({core.dims[2] for core in AMX}))
-CORES = Law(
+CORES = Effect(
     "On a GPU: a warp computes a sum of products on a tensor core, `amount` steps per instruction. The core's layout "
     "says which elements of A and B each lane loads, and which elements of C it stores",
     before="""\
@@ -47,7 +47,7 @@ for i in 0..4: for j in 0..8: warp of 32 lanes x:
   out[16*i+…x, 8*j+…x] = C""",
 )
 
-TILES = Law(
+TILES = Effect(
     "On a CPU with tile registers: one instruction multiplies 16 rows of A by 16 columns of B, `amount` steps of each. "
     "Words hold neighboring steps. The tile of C is stored to memory, and its rows are read from there",
     before="""\
@@ -115,4 +115,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 
 
 AMOUNTS = tuple(sorted({*IN_A_WORD.values(), *TILE_STEPS}))
-KIND = OptKind((LAW, CORES, TILES), legality_error, apply, amounts=AMOUNTS, items=STEPS)
+KIND = OptKind((EFFECT, CORES, TILES), legality_error, apply, amounts=AMOUNTS, items=STEPS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.kind import Effect, OptKind
 from tinyexplore.kernel.opts.legality import OUTPUT_KINDS, thread_copy_error
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import AxisKind, UOp
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
     from tinyexplore.kernel.opt import Opt
 
-LAW = Law(
+EFFECT = Effect(
     "Divides the steps of the outermost output axis among the cores (`amount` is not used)",
     before="for i in 0..64: ...",
     after="for i in start..stop: ...      (each core with its own start and stop)",
@@ -42,4 +42,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, {axis: divided}, str(opt))
 
 
-KIND = OptKind((LAW,), legality_error, apply, on_tiles=True, machine="cpu")
+KIND = OptKind((EFFECT,), legality_error, apply, on_tiles=True, machine="cpu")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.kernel.analysis.scratch import PACKING_ORDER, row_major
 from tinyexplore.kernel.analysis.strides import strides_of
-from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.kind import Effect, OptKind
 from tinyexplore.kernel.opts.legality import scatter_order_error
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 TILE_KINDS = (AxisKind.UPCAST, AxisKind.VECTOR)
-LAW = Law(
+EFFECT = Effect(
     "Writes each register tile of results to scratch memory, and stores it from there in memory order. `axis` is a "
     "vector axis whose lanes are not contiguous in memory (`amount` is not used)",
     before="for i: out[9*(16*i .. 16*i+15)] = f",
@@ -110,4 +110,4 @@ def load_collected(name: str, value: UOp, copies: dict[UOp, UOp]) -> UOp:
     return UOp(Ops.LOAD, dtype, (scratch.index(position.substitute(copies)), filled))
 
 
-KIND = OptKind((LAW,), legality_error, apply, machine="cpu")
+KIND = OptKind((EFFECT,), legality_error, apply, machine="cpu")

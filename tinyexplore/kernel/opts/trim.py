@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.analysis.masks import causal_mask
 from tinyexplore.kernel.analysis.work_groups import group_dimensions
-from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.kind import Effect, OptKind
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.uop import ops_mask
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 IDENTITY = {Ops.ADD: 0.0, Ops.MAX: -inf, Ops.MIN: inf}
 LONGEST_BLOCK = 1024
 MASKED = ops_mask((Ops.WHERE,))
-LAW = Law(
+EFFECT = Effect(
     "Ends loops where a mask hides all remaining steps from a block of rows (`amount` is not used; no Opt may follow)",
     before="""\
 for i in 0..64: for k in 0..64: acc += p[k] * v[k]
@@ -125,4 +125,4 @@ def apply(kernel: Kernel, rows: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, changes, str(opt))
 
 
-KIND = OptKind((LAW,), legality_error, apply, comes_last="its loop bounds depend on other loops")
+KIND = OptKind((EFFECT,), legality_error, apply, comes_last="its loop bounds depend on other loops")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tinyexplore.kernel.opts.kind import BLOCKS, Law, OptKind
+from tinyexplore.kernel.opts.kind import BLOCKS, Effect, OptKind
 from tinyexplore.kernel.opts.legality import block_error, output_loop_error, remainder_scatter_error
 from tinyexplore.kernel.transforms.split import split_into_blocks
 from tinyexplore.uop import AxisKind, UOp
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
     from tinyexplore.kernel.opt import Opt
 
-LAW = Law(
+EFFECT = Effect(
     "Unrolls `amount` steps of an output axis (register tile), so that shared values are computed once",
     before="for i in 0..64: out[i] = f(i)",
     after="for i in 0..16: out[4*i] = f(4*i); ...; out[4*i+3] = f(4*i+3)",
@@ -31,4 +31,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return split_into_blocks(kernel, axis, opt, AxisKind.UPCAST)
 
 
-KIND = OptKind((LAW,), legality_error, apply, amounts=BLOCKS, on_cores=True)
+KIND = OptKind((EFFECT,), legality_error, apply, amounts=BLOCKS, on_cores=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.analysis.scratch import barriers_along
-from tinyexplore.kernel.opts.kind import BLOCKS, Law, OptKind
+from tinyexplore.kernel.opts.kind import BLOCKS, Effect, OptKind
 from tinyexplore.kernel.opts.legality import LOOP_KINDS, block_error, remainder_scatter_error
 from tinyexplore.kernel.transforms.split import split_into_blocks
 from tinyexplore.uop import AxisKind, Ops, UOp
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
     from tinyexplore.kernel.opt import Opt
 
-PLAIN = Law(
+PLAIN = Effect(
     "Computes `amount` neighboring steps in the lanes of one vector instruction",
     before="for i in 0..64: out[i] = f(i)",
     after="for i in 0..4: out[16*i .. 16*i+15] = f(16*i .. 16*i+15)",
 )
-SCANNED = Law(
+SCANNED = Effect(
     "In a scan: combines the lanes of a vector with each other, then with the last lane of the previous vector",
     before="""\
 for i in 0..64: acc += f(i)

@@ -28,7 +28,7 @@ from tinyexplore.kernel import (
     hand_coded,
     undo_opt,
 )
-from tinyexplore.kernel.opts import KINDS, law_of
+from tinyexplore.kernel.opts import KINDS, effect_of
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.uop import AxisKind, Ops
@@ -382,9 +382,9 @@ def test_a_value_has_lanes_along_one_axis_only() -> None:
 
 def test_every_kind_of_opt_documents_its_loop_nest() -> None:
     for op in OptOps:
-        assert f"{op.name}: {law_of(op)}" in (OptOps.__doc__ or "")
-        for law in KINDS[op].laws:
-            assert law.before and law.after and law.before != law.after
+        assert f"{op.name}: {effect_of(op)}" in (OptOps.__doc__ or "")
+        for effect in KINDS[op].effects:
+            assert effect.before and effect.after and effect.before != effect.after
 
 
 def test_remainders_of_two_axes_leave_no_step_out() -> None:
