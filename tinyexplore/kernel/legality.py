@@ -82,7 +82,7 @@ def group_size_error(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
         new_ast = KINDS[opt.op].apply(kernel, axis, opt)
     dimensions = group_dimensions(new_ast)
     if dimensions and any(applied_opt.op.ends_groups for applied_opt in kernel.applied):
-        return "NOLOCALS leaves it to the runtime what is a work-group"
+        return "NOLOCALS leaves it to the runtime to choose the work-groups"
     if len(dimensions) > MOST_DIMENSIONS:
         return f"a work-group has at most {MOST_DIMENSIONS} dimensions, and all are in use"
     items, nbytes = group_items(new_ast), shared_bytes(new_ast)

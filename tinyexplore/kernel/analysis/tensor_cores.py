@@ -77,7 +77,7 @@ def fit_of(kernel: Kernel, steps: UOp, amount: int) -> Fit | str:
     if not config().TC:
         return "TC=0 does without tensor cores"
     if steps.arg.kind is not AxisKind.REDUCE or not steps.is_static:
-        return f"the axis is {steps.arg.kind.value}, and only loops of sums with a fixed size do this"
+        return f"the axis is {steps.arg.kind.value}; TC needs a reduction loop of constant size"
     if len(kernel.reduces) != 1 or kernel.find(Ops.SCAN) or kernel.find(Ops.BARRIER):
         return "tensor cores are for kernels with one sum, and without a scan or scratch memory"
     if not target.has_local and any(axis.arg.kind is AxisKind.VECTOR for axis in kernel.axes):
