@@ -66,7 +66,7 @@ def test_the_tiles_of_a_cpu_are_drawn_by_their_rows() -> None:
     assert [core.name for core in explore.tensor_cores(view)] == ["amx_tdpbssd"]
     assert view.trace.kernels[0].opts[0] == "TC(2, 64)"
     row = next(row for row in view.kernels[0].why_opts().table().rows if row[0] == "use_tiles")
-    assert "tdpbssd does 16 × 16 × 64 multiply-adds" in row[1]
+    assert "tdpbssd" in row[1] and "16 × 16 × 64 multiply-adds" in row[1]
 
 
 def test_names_that_are_none_are_an_error_with_those_that_are() -> None:
