@@ -87,7 +87,7 @@ def test_a_capture_says_which_core_its_kernel_uses_and_why() -> None:
     assert "cuda" in languages and languages.isdisjoint({"hip", "metal", "opencl"}), "each has cores of its own"
     why = view.kernels[0].why_opts()
     row = next(row for row in why.table().rows if row[0] == "use_tensor_cores")
-    assert "mma_m16n8k16_f16 does 16 × 8 × 16 multiply-adds" in row[1]
+    assert "mma_m16n8k16_f16" in row[1] and "16 × 8 × 16 multiply-adds" in row[1]
     assert why["tile_items"].choice.settled_by == "use_tensor_cores"
     assert row[3].startswith("LOCAL("), "on the GPU that it was captured for"
     rosetta = view.kernels[0].translate()
