@@ -148,11 +148,11 @@ def code_model(
         The model or None, and the reason why there is none or what it lacks, else "".
     """
     if loop is None:
-        return None, "the assembly has no loop that can be modeled"
+        return None, "the assembly has no loop for the model"
     if clock_ghz is None:
         return None, "the clock of this CPU was not measured"
     if _has_variable_sizes(uops):
-        return None, "the sizes of its loops are known only when it runs"
+        return None, "the loop sizes are known only at run time"
     number, steps, unrolled = loop_of_program(assembly[loop.lines[0] : loop.lines[1] + 1], uops)
     measured = time_us * clock_ghz * 1e3 / max(steps / threads, 1.0) * unrolled
     weights = [weight for _, weight in loop_weights(uops)]

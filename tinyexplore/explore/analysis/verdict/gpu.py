@@ -44,7 +44,7 @@ def model_verdict(info: KernelInfo, gpu: GPUView) -> SpeedVerdict:
     evidence = [Evidence("arithmetic intensity", f"{figures_text(intensity)} FLOP/B", "roofline")]
     if worst is not None:
         evidence.append(
-            Evidence("bytes used of those moved", f"{100 * (worst.efficiency or 0):.0f} % ({worst.buffer})", "gpu")
+            Evidence("used / moved bytes", f"{100 * (worst.efficiency or 0):.0f} % ({worst.buffer})", "gpu")
         )
     if conflict is not None:
         ways = f"{conflict.degree}-way" if conflict.degree > 1 else "none"
@@ -56,14 +56,14 @@ def model_verdict(info: KernelInfo, gpu: GPUView) -> SpeedVerdict:
         kind=kind,
         level="memory" if kind == "bandwidth" else "",
         share_of_limit=None,
-        text=f"By the model alone, without a GPU: {text}{limits}",
+        text=f"Modeled without a GPU: {text}{limits}",
         evidence=tuple(evidence),
         suggestions=tuple(_make_suggestions(worst, conflict, gpu)),
         kernel=info.id,
         name=info.name,
         likely=kind,
-        reason="coalescing, then bank conflicts, then operations for each byte",
-        missing=("times: kernels of this GPU were not run",),
+        reason="The first of these decides: coalescing, bank conflicts, operations per byte.",
+        missing=("times: no kernel ran on this GPU",),
     )
 
 
@@ -74,18 +74,21 @@ def _classify(
     if items <= SMALL_ITEMS and info.bytes_moved <= SMALL_BYTES and info.flops <= 64 * SMALL_BYTES:
         return (
             "launch overhead",
-            f"Launch overhead. {items:,} work-items do not fill a GPU; the launch takes longer.",
+            f"Launch overhead. {items:,} work-items do not fill a GPU, so the launch takes longer than the work.",
         )
     if worst is not None and worst.efficiency is not None and worst.efficiency < USED:
         access = "stores to" if worst.stored else "loads of"
-        used = f"{100 * worst.efficiency:.0f} % of the bytes that memory moves are used"
+        used = f"so the kernel uses {100 * worst.efficiency:.0f} % of the moved bytes"
         return "strided access", f"Strided access: {access} {worst.buffer} are not coalesced, {used}."
     if conflict is not None and conflict.degree >= CONFLICT:
-        ways = f"{conflict.degree} words of {conflict.buffer} lie in one bank and are served in turn"
+        ways = f"{conflict.degree} words of {conflict.buffer} lie in one bank, which serves one word at a time"
         return "strided access", f"Strided access in shared memory: {ways}."
     if intensity >= RIDGE:
-        return "compute", f"Compute: {figures_text(intensity)} operations for each byte."
-    return "bandwidth", f"Memory bandwidth: {figures_text(intensity)} operations for each byte, and accesses coalesce."
+        return "compute", f"Compute: {figures_text(intensity)} operations per byte."
+    return (
+        "bandwidth",
+        f"Memory bandwidth: {figures_text(intensity)} operations per byte, and the accesses are coalesced.",
+    )
 
 
 def _occupancy_text(gpu: GPUView) -> str:

@@ -123,7 +123,7 @@ class _Loops:
         time_us = median(samples) if samples else 0.0
         missing = [] if self.ceilings.rows else ["no ceilings were measured for this machine and target"]
         if slow_arithmetic_rows(self.ceilings.rows, self.target.vector_bytes // 4):
-            missing.append("how high the float32 ceiling is: it was measured under load, and is too low for this clock")
+            missing.append("the float32 ceiling: it was measured under load and is too low for this clock")
         memory = [self._estimate_memory_us(moved, written, count) for count in (self.all_threads, self.threads)]
         level = self._find_level(moved, written)
         return replace(
@@ -346,7 +346,7 @@ class _Loops:
     def with_code(self, facts: KernelFacts, assembly: Sequence[str], loop: HotLoop | None, tool: bool) -> KernelFacts:
         """Returns `facts` with the facts from the assembly."""
         if loop is None:
-            return replace(facts, missing=(*facts.missing, "no assembly of x86 with a loop to read"))
+            return replace(facts, missing=(*facts.missing, "instructions: the kernel has no x86 assembly with a loop"))
         if facts.level == "memory" and not loop.past_caches:
             facts = replace(facts, fetch_us=self._estimate_memory_us(facts.bytes_written, 0, facts.threads))
         facts = replace(

@@ -41,10 +41,9 @@ class Suggestion(ReadableRow):
 REMEDIES = {  # by the kind of the bottleneck; {kernel} is the Python expression for the kernel
     "latency": "Break the chain into several independent sums: apply VECTOR or UPCAST. "
     "{kernel}.available_opts() lists the legal ones, and {kernel}.verdict(check=True) times some.",
-    "random access": "If the order of the results does not matter, sort the indices first (.sort()): neighbors in "
-    "{gather_of} then come from one cache line.",
-    "re-reads": "Use a larger tile, so that {worst} is fetched fewer times: choose an UPCAST from "
-    "{kernel}.available_opts().",
+    "random access": "If the order of the results does not matter, sort the indices first (.sort()). Neighboring "
+    "accesses to {gather_of} then use the same cache line.",
+    "re-reads": "A larger tile fetches {worst} fewer times: choose an UPCAST from {kernel}.available_opts().",
     "redundant work": "Store the value that is computed several times: .contiguous() on it, before the .expand() or "
     "broadcast that repeats it.",
     "unaligned loads": "If the row size of {crossing} is not a multiple of 64 bytes, pad it: .pad(…).contiguous(). "
@@ -52,7 +51,7 @@ REMEDIES = {  # by the kind of the bottleneck; {kernel} is the Python expression
     "not vectorized": "Apply a VECTOR opt: {kernel}.available_opts() lists the legal ones.",
     "one thread": "Apply a THREAD opt from {kernel}.available_opts(). A sum with few results gets one if "
     "SPLIT_REDUCEOP=1 (the default) splits it.",
-    "launch overhead": "Put more work in each kernel, or use TinyJit: it launches the kernels of a function at once.",
+    "launch overhead": "Put more work in each kernel, or use TinyJit: one call launches all kernels of a function.",
 }
 
 
@@ -64,14 +63,18 @@ def suggestions_for(kind: str, facts: KernelFacts) -> Iterator[Suggestion]:
     kernel = kernel_text(facts.kernel)
     if facts.unused_dots and kind not in ("launch overhead", "noise"):
         yield Suggestion(
-            f"This machine has {facts.unused_dots} instructions that the kernel does not use: capture it with tc=1 "
-            "(the default), and multiply the narrow tensors themselves, not copies in another type."
+            f"This machine has {facts.unused_dots} instructions that the kernel does not use: capture the kernel with "
+            "tc=1 (the default), and multiply the narrow tensors themselves, not copies in another type."
         )
     if facts.opts == () and facts.share < 0.5 and kind not in ("launch overhead", "random access"):
-        yield Suggestion(f"Let the heuristics choose opts: capture it without noopt=1, or {kernel}.use_heuristics().")
+        yield Suggestion(
+            f"Let the heuristics choose opts: capture the kernel without noopt=1, or {kernel}.use_heuristics()."
+        )
     if kind == "bandwidth" and facts.level == "memory":
         if facts.stream_us > facts.limit_us:
-            yield Suggestion("Capture it again when no other program uses the memory: a stream is slower now too.")
+            yield Suggestion(
+                "Capture it again when no other program uses the memory: a stream of the same size is slower now, too."
+            )
         yield Suggestion(
             "Move fewer bytes: a narrower type such as .half(), or one kernel instead of this one and its neighbor "
             "(panel Fusion, view.fusion)."
@@ -121,7 +124,9 @@ def _suggest_against_strides(facts: KernelFacts, kernel: str) -> Iterator[Sugges
     """Yields suggestions against strided accesses: other orders, longer rows, or no prefetch."""
     name = facts.worst or facts.conflict or "the operand"
     if not facts.operations:
-        yield Suggestion("This kernel only copies: leave out the .contiguous() that makes it if one kernel reads it.")
+        yield Suggestion(
+            "This kernel only copies: leave out the .contiguous() behind it if only one kernel reads the copy."
+        )
     else:
         yield Suggestion(
             f"Where several kernels read {name} in this order, store it in this order once: .contiguous() on the "
@@ -137,7 +142,7 @@ def _suggest_against_strides(facts: KernelFacts, kernel: str) -> Iterator[Sugges
     if without_prefetch != opts:
         text = set_opts_text(facts.kernel, without_prefetch)
         yield Suggestion(
-            f"Measure it without the prefetch, which is slower in some orders of access: {text}.", without_prefetch
+            f"Measure the kernel without PREFETCH, which slows some access orders: {text}.", without_prefetch
         )
 
 

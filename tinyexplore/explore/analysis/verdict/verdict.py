@@ -163,15 +163,15 @@ def _write_sentence(facts: KernelFacts, shown: KernelFacts, kind: str, likely: s
     if facts.is_spread:
         why = f"the fastest sample took {duration_text(facts.best_us)}, the median {duration_text(facts.time_us)}"
     if likely == "unexplained":
-        return f"Noise{guess}: {why}. The fastest sample is disturbed too, so the kernel has no verdict: run it again."
-    return f"Noise{guess}: {why}. {text} The fastest sample decides the kind; all other figures are of the median."
+        return f"Noise{guess}: {why}. Even the fastest sample is disturbed, so the kernel has no verdict. Run it again."
+    return f"Noise{guess}: {why}. {text} The fastest sample decides the bottleneck. All other figures are medians."
 
 
 def _opts_text(facts: KernelFacts, likely: str) -> str:
     """Returns the sentence about a slow kernel without opts."""
     if facts.opts is None or facts.opts or facts.share >= 0.5 or likely in ("launch overhead", "random access"):
         return ""
-    return f" It has no opts: {'' if facts.vector else 'one element at a time, '}on one thread."
+    return f" The kernel has no opts: it runs {'' if facts.vector else 'one element at a time '}on one thread."
 
 
 def _waited_text(facts: KernelFacts) -> str:
@@ -179,13 +179,13 @@ def _waited_text(facts: KernelFacts) -> str:
 
 
 def _slow_text(facts: KernelFacts) -> str:
-    """Returns the distance from the limit as text: "76 % of its limit", or "Slow: it takes 4.2 times the limit"."""
+    """Returns the distance from the limit: "76 % of its limit", or "Slow: 4.2 times the least possible time"."""
     if not facts.share:
         return "No ceiling is known"
     if facts.share >= 0.5:
         return _limit_share_text(facts).capitalize()
     times = 1 / facts.share
-    return f"Slow: it takes {f'{times:,.0f}' if times >= 10 else f'{times:.2g}'} times the least time"
+    return f"Slow: {f'{times:,.0f}' if times >= 10 else f'{times:.2g}'} times the least possible time"
 
 
 def _limit_share_text(facts: KernelFacts) -> str:
@@ -216,118 +216,124 @@ def _bandwidth_text(facts: KernelFacts) -> str:
     name = "Memory" if facts.level == "memory" else facts.level
     moved = f"{_format_bytes(facts.bytes_moved)} at {used} GB/s of {highest}"
     fetched = (
-        f" Its stores also fetch {_format_bytes(facts.bytes_written)} before they write." if facts.fetch_us else ""
+        f" Stores also fetch {_format_bytes(facts.bytes_written)} of cache lines before they write."
+        if facts.fetch_us
+        else ""
     )
     if facts.stream_us >= SLOWER * max(facts.least_us):
         stream, best = duration_text(facts.stream_us), duration_text(facts.memory_us)
-        fetched += f" A stream of as many bytes takes {stream} now, {best} at best: the memory is slower now."
+        fetched += f" A stream of the same size takes {stream} now, {best} at best. Other programs use the memory now."
     elif facts.share < 0.5 and facts.has_model:
-        fetched += f" Its instructions explain {_format_percent(min(1.0, facts.code_share))} of the time."
-    return f"{name} bandwidth, {_limit_share_text(facts)}. It moves {moved}.{fetched}"
+        fetched += f" Instructions explain {_format_percent(min(1.0, facts.code_share))} of the time."
+    return f"{name} bandwidth, {_limit_share_text(facts)}. The kernel moves {moved}.{fetched}"
 
 
 def _compute_text(facts: KernelFacts) -> str:
     time_us = facts.judged_us
     used, highest = _format_rate(facts.operations, time_us), _format_rate(facts.operations, facts.least_us[1])
-    executed = f"Arithmetic: it executes {used} of {highest} G operations a second ({facts.arithmetic})"
+    executed = f"The kernel executes {used} of {highest} billion operations per second ({facts.arithmetic})"
     parts = [executed] if facts.least_us[1] else []
     limit = f"Compute, {_limit_share_text(facts)}"
     if facts.share < 0.65 and facts.has_model:
-        ports = f", the busiest: {facts.ports}" if facts.ports and facts.code_share <= OFF else ""
-        parts.append(f"Its instructions explain {_format_percent(min(1.0, facts.code_share))} of the time{ports}")
+        ports = f", most of it on {facts.ports}" if facts.ports and facts.code_share <= OFF else ""
+        parts.append(f"Instructions explain {_format_percent(min(1.0, facts.code_share))} of the time{ports}")
         if facts.code_share <= OFF and facts.cycles >= 1.5 * facts.busiest:
-            waits = f"{facts.cycles:.3g} cycles an iteration, {facts.busiest:.3g} without the chains"
-            parts.append(f"They form dependence chains: {waits}")
+            waits = f"{facts.cycles:.3g} cycles per iteration, {facts.busiest:.3g} without the chains"
+            parts.append(f"Dependence chains limit the loop: {waits}")
     return f"{limit}. {'. '.join(parts)}."
 
 
 def _latency_text(facts: KernelFacts) -> str:
     return (
-        f"{_slow_text(facts)}. A dependence chain (latency): each step waits for the result of the one before. An "
-        f"iteration takes {facts.cycles:.2g} cycles, {facts.busiest:.2g} without waiting."
+        f"{_slow_text(facts)}. Latency: each iteration waits for the result of the previous one (a dependence chain). "
+        f"An iteration takes {facts.cycles:.2g} cycles, {facts.busiest:.2g} without the chain."
     )
 
 
 def _random_text(facts: KernelFacts) -> str:
     access_text = "stores to" if facts.scatters else "loads from"
     rate = facts.gathers / facts.judged_us / 1e3
-    peak_text = f"; this machine reaches {facts.gathers / facts.gather_us / 1e3:.2g}" if facts.gather_us else ""
+    peak_text = f" (this machine reaches {facts.gathers / facts.gather_us / 1e3:.2g})" if facts.gather_us else ""
     return (
-        f"Random access. {facts.gathers:,} {access_text} data-dependent addresses in {facts.gather_of}, at {rate:.2g} "
-        f"billion a second{peak_text}."
+        f"Random access. The kernel does {facts.gathers:,} {access_text} data-dependent addresses in "
+        f"{facts.gather_of}, {rate:.2g} billion per second{peak_text}."
     )
 
 
 def _strided_text(facts: KernelFacts) -> str:
     if facts.line_use < 0.5:
         line_use = _format_percent(facts.line_use)
-        return f"{_slow_text(facts)}. Strided access: {line_use} of each cache line of {facts.worst} is used."
+        return f"{_slow_text(facts)}. Strided access: the kernel uses {line_use} of each cache line of {facts.worst}."
     if facts.worst_pitch and (facts.worst_run < 4096 or not facts.conflict):
         runs_text = f"{facts.worst_run:,} bytes, {facts.worst_pitch:,} bytes apart"
         refetch_text = (
-            f" It is fetched {facts.worst_times:.2g} times from L3 or memory." if facts.worst_times >= 1.8 else ""
+            f" The kernel fetches {facts.worst} {facts.worst_times:.2g} times from L3 or memory."
+            if facts.worst_times >= 1.8
+            else ""
         )
-        return f"{_slow_text(facts)}. Strided access: {facts.worst} is accessed in runs of {runs_text}.{refetch_text}"
-    lines = f"lines of {facts.conflict}, {facts.conflict_pitch:,} bytes apart"
-    return f"{_slow_text(facts)}. Strided access: {lines}, fall into the same sets of the cache."
+        access_text = f"the kernel accesses {facts.worst} in runs of {runs_text}"
+        return f"{_slow_text(facts)}. Strided access: {access_text}.{refetch_text}"
+    lines = f"cache lines of {facts.conflict}, {facts.conflict_pitch:,} bytes apart"
+    return f"{_slow_text(facts)}. Strided access: {lines}, map to the same cache sets."
 
 
 def _rereads_text(facts: KernelFacts) -> str:
     times_text = f"{facts.worst} {facts.worst_times:.2g} times"
     return (
-        f"{_slow_text(facts)}. Re-reads: it fetches {facts.l2_traffic:.2g} times its bytes from beyond the L2, "
+        f"{_slow_text(facts)}. Re-reads: the kernel fetches its bytes {facts.l2_traffic:.2g} times from L3 or memory, "
         f"and {times_text}."
     )
 
 
 def _redundant_text(facts: KernelFacts) -> str:
-    return f"{_slow_text(facts)}. Redundant work: it does {facts.redundant:,.0f} times the accumulations that it needs."
+    times_text = f"{facts.redundant:,.0f} times the accumulations that its result needs"
+    return f"{_slow_text(facts)}. Redundant work: the kernel does {times_text}."
 
 
 def _unaligned_text(facts: KernelFacts) -> str:
     part = _format_percent(min(1.0, explains(facts, facts.crossing_us)))
-    crossing_text = f"those of {facts.crossing} cross cache lines, which explains {part} of the time"
+    crossing_text = f"loads of {facts.crossing} cross cache lines and explain {part} of the time"
     return f"{_slow_text(facts)}. Unaligned loads: {crossing_text}."
 
 
 def _scalar_text(facts: KernelFacts) -> str:
-    return f"{_slow_text(facts)}. Not vectorized: its busiest loop has no vector instruction."
+    return f"{_slow_text(facts)}. Not vectorized: the busiest loop has no vector instruction."
 
 
 def _spills_text(facts: KernelFacts) -> str:
     return (
-        f"{_slow_text(facts)}. Spills: {facts.stack} of {facts.instructions} instructions of its busiest loop "
-        "use the stack."
+        f"{_slow_text(facts)}. Spills: {facts.stack} of {facts.instructions} instructions of the busiest loop "
+        "access the stack."
     )
 
 
 def _one_thread_text(facts: KernelFacts) -> str:
     share_text = _format_percent(min(1.0, explains(facts, facts.own_limit_us)))
-    return f"{_slow_text(facts)}. One thread of {facts.all_threads}: it reaches {share_text} of one thread's limit."
+    return f"{_slow_text(facts)}. One thread of {facts.all_threads} works and reaches {share_text} of its limit."
 
 
 def _launch_text(facts: KernelFacts) -> str:
     time, launch = duration_text(facts.judged_us), duration_text(facts.launch_us)
     if facts.launch_us >= 0.5 * facts.judged_us:
-        return f"Launch overhead. {time}, of which {launch} is the launch."
+        return f"Launch overhead. The kernel takes {time}, of which the launch takes {launch}."
     work = duration_text(max(facts.least_us))
-    return f"Launch overhead. {time}; its work would take {work}, and an empty kernel takes {launch}."
+    return f"Launch overhead. The kernel takes {time}, its work {work}, and an empty kernel {launch}."
 
 
 def _unexplained_text(facts: KernelFacts) -> str:
     """Returns the sentence if no rule explains the time: the share that each part alone explains."""
     parts = [
-        ("reading and writing its bytes once", explains(facts, facts.memory_us)),
+        ("reading and writing all bytes once", explains(facts, facts.memory_us)),
         ("arithmetic", explains(facts, facts.compute_us)),
     ]
-    parts += [("its access pattern", explains(facts, facts.pattern_us))]
+    parts += [("the access pattern", explains(facts, facts.pattern_us))]
     if facts.has_model:
-        parts.append(("its instructions", facts.code_share))
+        parts.append(("instructions", facts.code_share))
     if not facts.share:
         share_text = (
-            f" Its instructions explain {_format_percent(facts.code_share)} of the time." if facts.has_model else ""
+            f" Instructions explain {_format_percent(facts.code_share)} of the time." if facts.has_model else ""
         )
-        return f"Unexplained: no ceilings of this target are known to compare with.{share_text}"
+        return f"Unexplained: no ceilings of this target were measured.{share_text}"
     shares = ", ".join(f"{name} {_format_percent(share)}" for name, share in parts)
     return f"{_slow_text(facts)}. Unexplained. Share of the time that each part alone explains: {shares}."
 
@@ -353,7 +359,7 @@ def _model_text(facts: KernelFacts, likely: str) -> str:
     """Returns the remark for a kernel on which the model is wrong."""
     if not facts.has_model or facts.code_share <= OFF or likely in ("launch overhead", "redundant work"):
         return ""
-    return f" The model says {facts.cycles:.3g} cycles, the measurement {facts.measured_cycles:.3g}."
+    return f" The model predicts {facts.cycles:.3g} cycles per iteration, the measurement {facts.measured_cycles:.3g}."
 
 
 # *** evidence ***
@@ -383,7 +389,9 @@ def _list_evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
     if facts.single_us:
         evidence.append(Evidence("on one thread", duration_text(facts.single_us), "timing"))
     if facts.l2_traffic >= 1.3:
-        evidence.append(Evidence("from beyond the L2", f"{figures_text(facts.l2_traffic)}× its bytes", "caches"))
+        evidence.append(
+            Evidence("from L3 or memory", f"{figures_text(facts.l2_traffic)}× the kernel's bytes", "caches")
+        )
     if facts.worst_pitch >= 4096:
         evidence.append(
             Evidence("runs", f"{facts.worst_run:,} bytes, {facts.worst_pitch:,} apart ({facts.worst})", "caches")
@@ -399,7 +407,7 @@ def _list_evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
     if facts.has_model:
         evidence.append(Evidence("cycles per iteration", _format_cycles(facts), "throughput"))
     if measured.waited is not None:
-        evidence.append(Evidence("waited for a core", f"each thread {_waited_text(measured)} of the time", "timing"))
+        evidence.append(Evidence("waited for a core", f"{_waited_text(measured)} of the time per thread", "timing"))
     return evidence
 
 
@@ -411,8 +419,8 @@ def _write_of_threads(facts: KernelFacts) -> str:
 
 
 def _format_cycles(facts: KernelFacts) -> str:
-    model = f"the model says {facts.cycles:.3g}, or {facts.busiest:.3g} if no instruction waits"
-    return f"{facts.measured_cycles:.3g} measured; {model}"
+    model = f"{facts.cycles:.3g} by the model, {facts.busiest:.3g} without dependence chains"
+    return f"{facts.measured_cycles:.3g} measured, {model}"
 
 
 # *** programs ***
@@ -481,7 +489,7 @@ def _judge_kernels(title: str, parts: Sequence[SpeedVerdict], counts: Sequence[i
     kind, level, text = first.kind, first.level, first.text
     if len(parts) > 1:
         part = _format_percent(times[order[0]] / total) if total else "?"
-        text = f"{first.text} That is kernel {first.kernel}, {part} of {duration_text(total)}."
+        text = f"{first.text} This is kernel {first.kernel}, which takes {part} of {duration_text(total)}."
     if total and launches >= 0.5 * total and first.kind != "noise":
         kind, level = "launch overhead", ""
         cost = (
