@@ -56,7 +56,7 @@ def model_verdict(info: KernelInfo, gpu: GPUView) -> SpeedVerdict:
         kind=kind,
         level="memory" if kind == "bandwidth" else "",
         share_of_limit=None,
-        text=f"Modeled without a GPU: {text}{limits}",
+        text=f"By the model, without a GPU: {text}{limits}",
         evidence=tuple(evidence),
         suggestions=tuple(_make_suggestions(worst, conflict, gpu)),
         kernel=info.id,
@@ -78,7 +78,7 @@ def _classify(
         )
     if worst is not None and worst.efficiency is not None and worst.efficiency < USED:
         access = "stores to" if worst.stored else "loads of"
-        used = f"so the kernel uses {100 * worst.efficiency:.0f} % of the moved bytes"
+        used = f"and the kernel uses {100 * worst.efficiency:.0f} % of the moved bytes"
         return "strided access", f"Strided access: {access} {worst.buffer} are not coalesced, {used}."
     if conflict is not None and conflict.degree >= CONFLICT:
         ways = f"{conflict.degree} words of {conflict.buffer} lie in one bank, which serves one word at a time"

@@ -142,7 +142,8 @@ def _suggest_against_strides(facts: KernelFacts, kernel: str) -> Iterator[Sugges
     if without_prefetch != opts:
         text = set_opts_text(facts.kernel, without_prefetch)
         yield Suggestion(
-            f"Measure the kernel without PREFETCH, which slows some access orders: {text}.", without_prefetch
+            f"Measure the kernel without software prefetches (PREFETCH), which slow some access orders: {text}.",
+            without_prefetch,
         )
 
 
