@@ -178,8 +178,8 @@ def _check_known(node: LazyBuffer, target_numbers: Sequence[int]) -> None:
     if type(note) is Since and not any([note.number <= number < node.number for number in target_numbers]):
         return
     raise Forgotten(
-        f"a {node.dtype.name} tensor of shape {node.shape} that lies on the way was computed (realized, printed, read, "
-        "or by a TinyJit) after a target was made, and what it was computed from is forgotten"
+        f"an intermediate {node.dtype.name} tensor of shape {node.shape} was computed (realized, printed, read, "
+        "or by a TinyJit) after a target was created, so its graph is gone"
     )
 
 

@@ -92,7 +92,7 @@ def _describe_argument(slot: Slot) -> Argument | None:
 
 
 def unsettle(entry: NativeEntry, replay: CallReplay) -> None:
-    """Takes calls back to Python, and updates the slots with the arguments of the calls since `settle`."""
+    """Makes TinyJit handle calls in Python again. Updates the slots with the arguments of the calls since `settle`."""
     if not entry.is_lent:
         return
     entry.unsettle()

@@ -194,7 +194,7 @@ def _record(
         return
     for representative, nodes in computed_with.items():
         for node in nodes:
-            reason = f"a common subexpression, another {node.op.name}, is computed once"
+            reason = f"a common subexpression: equal to another {node.op.name}, which is computed once"
             if node.op is not representative.op:
                 is_merged = node in merged or representative in merged
                 reason = (

@@ -233,7 +233,7 @@ class Fusion:
         if node.op is Ops.CONTIGUOUS and node not in self.outputs:
             reason = "contiguous() materializes it"
         if node in self.overrides.cut:
-            reason = f"{reason}, and you cut here" if reason else "you cut here"
+            reason = f"{reason}; you also cut here" if reason else "you cut here"
         return reason, legality_error
 
     def why_not_stored_by_reader(self, node: LazyBuffer, uses: list[Use]) -> tuple[str, str | None]:
@@ -363,7 +363,7 @@ class Fusion:
         work = node.src[0].size
         if any(loop not in use.plan.loops for loop in use.loops):
             if self.exceeds("steps of the reduction", work, SMALL_WORK) and not self.stays_in_cache(node, use):
-                return "threads could not divide it inside another reduction"
+                return "inside another reduction, it could not be parallelized"
             return None
         kernel_steps = prod(loop.size for loop in use.plan.loops)
         if (

@@ -14,7 +14,7 @@ from tinyexplore.uop.symbolic import Variable
 from tinyexplore.uop.uop import ops_mask
 
 COMPUTED = ops_mask((Ops.LOAD, Ops.REDUCE))  # an index with these is unknown before the kernel runs
-HOW = "where it begins is an argument of the kernel"
+HOW = "the start offset is a kernel argument"
 IndexTerms = dict[UOp, tuple[dict[UOp, int], int]]  # for each INDEX: the terms of its index, and the constant
 Starts = dict[UOp, int]  # for each buffer of the kernel: the start offset that all its indices have in common
 

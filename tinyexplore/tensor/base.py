@@ -541,7 +541,7 @@ class Base(Findable):
         except Forgotten as forgotten:
             raise RuntimeError(
                 f"gradient: {forgotten}; {_MARK_THEM}, or call gradient() before anything on the way is realized, or "
-                "detach() what is a constant"
+                "detach() constants"
             ) from None
         reached = {id(taped): value for taped, value in gradients(root, seed)}
         results: list[Self] = []

@@ -399,7 +399,10 @@ class Movement(Operators):
         axis = self._resolve_axis(dim)
         axis_size = self.shape[axis]
         if size < 0 or step < 1 or size > axis_size:
-            raise ShapeError(f"unfold axis {dim} of {self.shape} by windows of {size}, step {step}: they do not fit")
+            raise ShapeError(
+                f"unfold axis {dim} of {self.shape} by windows of {size}, step {step}: need 0 ≤ size ≤ {axis_size}, "
+                "and step ≥ 1"
+            )
         if size == 0:  # an empty window at each start, also at the end of the axis
             count = axis_size // step + 1
             shape = (*self.shape[:axis], count, *self.shape[axis + 1 :], 0)

@@ -55,7 +55,7 @@ def named_padding(name: str, kernel: Shape, steps: Shape, gaps: Shape) -> Pairs:
     if name != "same":
         raise ValueError(f"padding {name!r}: choose 'valid', 'same' or amounts")
     if {*steps} != {1}:
-        raise ValueError(f"padding 'same' with stride {steps}: it is for single steps; give the amounts")
+        raise ValueError(f"padding 'same' with stride {steps}: it needs stride 1; pass explicit padding")
     reaches = [gap * (size - 1) for size, gap in zip(kernel, gaps)]
     return tuple((reach // 2, reach - reach // 2) for reach in reaches)
 

@@ -72,7 +72,7 @@ class Recorded:
 
 
 class NumberCompared(NamedTuple):
-    """A decision compared two numbers.
+    """Two numbers that a decision compared.
 
     what: the name of the first number.
     value: the first number.

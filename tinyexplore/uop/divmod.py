@@ -112,8 +112,8 @@ def divide(expr: UOp, divisor: int) -> tuple[UOp, UOp]:
 def _split_multiples(expr: UOp, divisor: int) -> Parts | None:
     """Splits `expr` into (whole, rest, common, left over) with expr = whole * divisor + rest * common + left over.
 
-    Here left over < `common`, and `common` divides the divisor and every term of the original rest. It is 0 if the rest
-    (times 1) is below the divisor. None if the index dtype cannot represent every value of the rest, because its
+    Here left over < `common`, and `common` divides the divisor and every term of the original rest. It is 0 if
+    the rest needs no division. None if the index dtype cannot represent every value of the rest, because its
     quotient would be wrong after wrapping.
     """
     terms, constant, _ = linear_form(expr)

@@ -329,8 +329,12 @@ class Debug(Request):
 @dataclass(frozen=True)
 class Again(Request):
     """Runs the captured program again; the view then shows the new capture, and the response has the kernel's number in
-    it. `kernel`: number in the present capture. `keep_inputs`: what kernels read is kept, for the debugger. `repeat`:
-    samples of each launch; 0: as before."""
+    it.
+
+    kernel: number in the present capture.
+    keep_inputs: whether to store the kernels' inputs, for the debugger.
+    repeat: samples of each launch; 0: as before.
+    """
 
     kernel: int = 0
     keep_inputs: bool = False

@@ -99,7 +99,7 @@ def legality_error(kernel: Kernel, rows: UOp, _: int = 0) -> str | None:
     if not loops:
         return "no causal mask hides the last steps of a loop from the rows of this axis"
     if (block_steps := common_block(kernel, loops)) > LONGEST_BLOCK:
-        return f"the blocks of the loops align only every {block_steps} steps; the limit is {LONGEST_BLOCK}"
+        return f"the least common multiple of the loops' block sizes is {block_steps}; the limit is {LONGEST_BLOCK}"
     return None
 
 

@@ -228,7 +228,7 @@ export class DebuggerView implements View {
       "label",
       { class: "which-lane" },
       "lane ",
-      h("select", { "aria-label": "Lane of the vectors", "data-focus": "lane", onchange: choose }, ...options),
+      h("select", { "aria-label": "Vector lane to show", "data-focus": "lane", onchange: choose }, ...options),
     );
   }
 

@@ -45,7 +45,7 @@ export class MemoryView implements View {
     const text = `${count(trace.buffers.length, "buffer")}, ${bytes(peak)} alive at most, over ${duration(end / 1.02)}${isKernelTime ? " of kernel time, in execution order" : ""}.`;
     const omitted = left > 0 ? ` The first ${MAX_LANES} are drawn, ${left} are not.` : "";
     const used = mine.size > 0 ? " Strong bars: buffers of the chosen kernel." : "";
-    const open = shown.some(({ freed_us }) => freed_us === null) ? " A bar that fades outlives the trace." : "";
+    const open = shown.some(({ freed_us }) => freed_us === null) ? " Faded end: still in use when the trace ends." : "";
     replaceChildren(
       this.element,
       compileChoice(this.store, this.compiling, (on) => this.choose(on)),

@@ -93,7 +93,7 @@ export class WhyView implements View {
     return h(
       "div",
       { class: "empty" },
-      "Why did the compiler decide so? Choose a question, or select a node and press Y.",
+      "Why did the compiler choose this? Choose a question, or select a node and press Y.",
       h(
         "div",
         { class: "questions" },

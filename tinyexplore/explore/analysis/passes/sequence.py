@@ -274,7 +274,7 @@ class LLVMPasses(Readable, Sequence[LLVMPass]):
         self.pipeline = pipeline
         """What LLVM was asked to do, as text."""
         self.remarks = tuple(remarks)
-        """What LLVM says of its optimizations: what it did, and what it could not do and why."""
+        """LLVM's optimization remarks: applied or missed, and why."""
         self.spills = tuple(spills)
         """The values that the register allocator put on the stack."""
         self.spilled_by = spilled_by

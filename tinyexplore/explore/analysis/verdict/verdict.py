@@ -147,7 +147,7 @@ def _limit_notes(facts: KernelFacts) -> tuple[str, ...]:
     if facts.share <= BEATS:
         return ()
     times = f"{duration_text(facts.limit_us)} by the ceilings, {duration_text(facts.time_us)} measured"
-    return (f"the limit ({times}): a ceiling was measured under load, and ceilings(again=True) measures it again",)
+    return (f"the limit ({times}): a ceiling was measured under load; call ceilings(again=True)",)
 
 
 # *** the sentence ***

@@ -68,8 +68,8 @@ def _squeeze(node: OnnxNode) -> Tensor:
     chosen = [axis for axis, size in enumerate(x.shape) if size == 1] if axes is None else [
         axis_in(axis, x.ndim) for axis in axes
     ]  # fmt: skip
-    if any(x.shape[axis] != 1 for axis in chosen):
-        raise OnnxError(f"Squeeze of {x.shape} along {chosen}: a size is not 1")
+    if wrong := [axis for axis in chosen if x.shape[axis] != 1]:
+        raise OnnxError(f"Squeeze of {x.shape} along {chosen}: axis {wrong[0]} has size {x.shape[wrong[0]]}, not 1")
     return x.reshape(tuple(size for axis, size in enumerate(x.shape) if axis not in chosen))
 
 
