@@ -202,7 +202,7 @@ def test_what_no_graph_has_is_told(machine: Machine) -> None:
             found = moved(x).numpy()
     np.testing.assert_array_equal(found, (A + 1) * 2 + 1)
     (told,) = [event for event in recorder.events if isinstance(event, Launches)]
-    (copy,) = told.apart
+    (copy,) = told.ungrouped
     assert told.sizes == (2,) and copy.startswith("copy: ") and copy.endswith("from CUDA to LLVM")
     assert "2 kernels" in launches_text(told) and copy in launches_text(told)
     assert launches_text(told) in [message.text for message in build_trace(recorder).messages]
