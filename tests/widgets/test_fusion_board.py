@@ -114,7 +114,7 @@ def test_a_mark_in_the_graph_is_an_edge_and_says_what_stands_against_it(live: Ca
     tab = live(view)
     tab.locator(".fusion-graph g.fate.cut").first.locator(".target").click(force=True)
     card = tab.inner_text(".fusion-card")
-    assert "joined: a running result" in card
+    assert "joined: a scan carries state" in card
     assert tab.is_disabled('.fusion-tools button:has-text("Join")')
 
 
