@@ -121,10 +121,10 @@ def test_what_was_realized_on_the_way() -> None:
     hidden = there * 2
     loss = (hidden * there * given).sum()
     assert loss.gradient(there)[0].tolist() == [8, 24, 48]
-    with pytest.raises(RuntimeError, match="on the way .* after a target"):
+    with pytest.raises(RuntimeError, match="after a target was created"):
         loss.gradient(x)  # how it came there is forgotten
     hidden.realize()
-    with pytest.raises(RuntimeError, match="on the way .* after a target"):
+    with pytest.raises(RuntimeError, match="after a target was created"):
         (hidden * there).sum().gradient(there)
     assert (there * hidden.detach() * given).sum().gradient(there, given)[0].tolist() == [4, 12, 24]
     with pytest.raises(RuntimeError, match="lies on the way"):

@@ -115,7 +115,7 @@ def test_an_output_that_its_reader_stores_is_cut_off_and_joined() -> None:
     assert both.outputs == (last, first)
     assert "also stores it" in told[first].reason
     items, told = scheduled(first, last, overrides=cut(first))
-    assert len(items) == 2 and "and you cut" in told[first].reason
+    assert len(items) == 2 and "you also cut" in told[first].reason
     assert told[first].legality_error == ""
     for mine, plain in zip(computed(first, last, overrides=cut(first)), computed(first, last)):
         np.testing.assert_array_equal(mine, plain)
