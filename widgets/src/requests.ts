@@ -37,7 +37,7 @@ export interface DebugRequest {
   lane?: number | null;
 }
 
-/** Runs the captured program again; the view then shows the new capture, and the response has the kernel's number in it. `kernel`: number in the present capture. `keep_inputs`: what kernels read is kept, for the debugger. `repeat`: samples of each launch; 0: as before. */
+/** Runs the captured program again; the view then shows the new capture, and the response has the kernel's number in it. kernel: number in the present capture. keep_inputs: whether to store the kernels' inputs, for the debugger. repeat: samples of each launch; 0: as before. */
 export interface AgainRequest {
   ask: "again";
   kernel?: number;
