@@ -1,4 +1,4 @@
-"""What somebody stumbled over who had not seen the explorer before and must not again."""
+"""Faults that a first user of the explorer found: each stays mended."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tinyexplore.uop import Rule
 
 @dataclass(frozen=True)
 class CommandOutcome:
-    """What a command changed.
+    """The changes that a command made.
 
     kernels: the kernels that it changed.
     schedule: a new schedule, None for none.
