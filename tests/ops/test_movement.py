@@ -143,7 +143,7 @@ def test_nothing_moves_where_nothing_changes() -> None:
         (lambda t: t.cat(Tensor(WIDE)), "all other axes must agree"),
         (lambda t: t.stack(Tensor(WIDE)), "they must be equal"),
         (lambda t: t.split([1, 1, 3], 1), "they add up to 5"),
-        (lambda t: t.unfold(0, 5, 1), "do not fit"),
+        (lambda t: t.unfold(0, 5, 1), "need 0 ≤ size ≤ 2"),
         (lambda t: t + Tensor(WIDE), "(2, 3, 4) and (4, 6) do not broadcast: axis -1"),
     ],
 )
