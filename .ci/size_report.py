@@ -26,7 +26,7 @@ GENERATED = {
     "widgets/src/requests.ts",
     "widgets/src/panel_rows.ts",
     "widgets/src/panel_views.ts",
-    "widgets/src/goto/panel_says.ts",
+    "widgets/src/command_palette/panel_descriptions.ts",
 }
 MAX_COMPLEXITY = 25
 MAX_LINES = 80

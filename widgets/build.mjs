@@ -32,11 +32,11 @@ const plain = {
   logLevel: "warning",
 };
 
-/** layouts.ts and all it imports become one function that needs nothing outside, so that its text is a worker's too. */
+/** layout_unit.ts and all it imports become one function that needs nothing outside, so that its text is a worker's too. */
 const unit = {
   name: "unit",
   setup(build) {
-    build.onLoad({ filter: /\/src\/layouts\.ts$/ }, async ({ path: file }) => {
+    build.onLoad({ filter: /\/src\/layout_unit\.ts$/ }, async ({ path: file }) => {
       const options = { ...plain, entryPoints: [file], write: false, metafile: true };
       const [asModule, asFunction] = await Promise.all([
         esbuild.build({ ...options, format: "esm", outfile: "unit.js" }),
@@ -83,20 +83,30 @@ const common = { ...plain, plugins: [cssText, unit, packed, worker] };
 const { budgets } = JSON.parse(await readFile(path.join(here, "package.json"), "utf8"));
 const entries = [
   { entryPoints: ["src/anywidget.ts"], format: "esm", outfile: "../tinyexplore/static/explorer.js" },
-  { entryPoints: ["src/part.ts"], format: "esm", outfile: "../tinyexplore/static/part.js" },
+  { entryPoints: ["src/view_widget.ts"], format: "esm", outfile: "../tinyexplore/static/view_widget.js" },
   { entryPoints: ["src/standalone.ts"], format: "iife", outfile: "../tinyexplore/static/standalone.js" },
   { entryPoints: ["src/live.ts"], format: "iife", outfile: "../tinyexplore/static/live.js" }, // only in live pages
 ];
 const chunks = readdirSync(path.join(here, "src/chunks")).map((name) => path.basename(name, ".ts"));
 
-/** "core:shared" is an object of the modules in `names`, by their paths: what chunks get of the core. */
-const sharing = (names) => ({
+/** The key of a module in "core:shared": its path without "src/" and ".ts". */
+const keyOf = (name) => name.slice("src/".length, -".ts".length);
+
+/** "core:shared" is an object of what chunks use of the core: by module, then by name. `used`: the names by path. */
+const sharing = (used) => ({
   name: "sharing",
   setup(build) {
     build.onResolve({ filter: /^core:shared$/ }, () => ({ path: "shared", namespace: "core" }));
     build.onLoad({ filter: /.*/, namespace: "core" }, () => {
-      const imports = names.map((name, i) => `import * as m${i} from ${JSON.stringify(`./${name}`)};`);
-      const members = names.map((name, i) => `${JSON.stringify(name)}: m${i}`);
+      const modules = [...used].map(([file, names], i) => ({ file, names, i }));
+      const imports = modules.map(({ file, names, i }) => {
+        const list = names.map((name) => `${name} as ${name}${i}`).join(", ");
+        return `import { ${list} } from ${JSON.stringify(`./${file}`)};`;
+      });
+      const members = modules.map(({ file, names, i }) => {
+        const list = names.map((name) => `${name}: ${name}${i}`).join(", ");
+        return `${JSON.stringify(keyOf(file))}: { ${list} }`;
+      });
       return {
         contents: `${imports.join("\n")}\nexport const shared = { ${members.join(", ")} };`,
         loader: "js",
@@ -106,31 +116,44 @@ const sharing = (names) => ({
   },
 });
 
-/** In a chunk, the modules of the core are those that it is given; `exported`: what each one exports. */
-const taking = (exported) => ({
+/** In a chunk, the modules of the core are those that it is given. `used`: the names that chunks use, by path. */
+const taking = (used) => ({
   name: "taking",
   setup(build) {
     build.onResolve({ filter: /^\./ }, async ({ path: wanted, importer, resolveDir, kind, pluginData }) => {
       if (pluginData === "resolving") return undefined;
       const found = await build.resolve(wanted, { importer, resolveDir, kind, pluginData: "resolving" });
       const name = path.relative(here, found.path);
-      return exported.has(name) ? { path: name, namespace: "given" } : found;
+      return used.has(name) ? { path: name, namespace: "given" } : found;
     });
     build.onLoad({ filter: /.*/, namespace: "given" }, ({ path: name }) => {
       return {
-        contents: `export const { ${exported.get(name).join(", ")} } = core[${JSON.stringify(name)}];`,
+        contents: `export const { ${used.get(name).join(", ")} } = core[${JSON.stringify(keyOf(name))}];`,
         loader: "js",
       };
     });
   },
 });
 
-/** What the core has that chunks use: its modules, and the names that each exports. What two chunks have in common belongs to the core. */
-async function sharedModules() {
+/** Returns the names that a TypeScript file imports, by the text of the import's path. */
+function importedNames(source) {
+  const names = new Map();
+  for (const [, list, from] of source.matchAll(/(?:import|export) (?:\w+, )?\{([^}]*)\} from "([^"]+)"/g)) {
+    const values = list.split(",").map((item) => item.trim().split(" as ")[0]);
+    names.set(from, [...(names.get(from) ?? []), ...values]);
+  }
+  return names;
+}
+
+/**
+ * Returns what chunks use of the core: the names, sorted, by the path of their module. A module that two chunks have in
+ * common belongs to the core.
+ */
+async function sharedNames() {
   const measured = async (entryPoints) => {
     const options = {
       ...common,
-      plugins: [...common.plugins, sharing([])],
+      plugins: [...common.plugins, sharing(new Map())],
       entryPoints,
       write: false,
       metafile: true,
@@ -140,33 +163,43 @@ async function sharedModules() {
   };
   const core = new Set(Object.keys((await measured(["src/anywidget.ts", "src/standalone.ts"])).inputs));
   const users = new Map();
+  const importers = new Map();
   for (const chunk of chunks) {
     const { inputs } = await measured([`src/chunks/${chunk}.ts`]);
-    const own = Object.keys(inputs).filter((name) => !core.has(name));
-    for (const name of own) {
-      for (const { path: used } of inputs[name].imports) {
-        if (!users.has(used)) users.set(used, new Set());
-        users.get(used).add(chunk);
+    for (const name of Object.keys(inputs).filter((input) => !core.has(input))) {
+      importers.set(name, inputs[name].imports);
+      for (const { path: file } of inputs[name].imports) {
+        if (!users.has(file)) users.set(file, new Set());
+        users.get(file).add(chunk);
       }
     }
   }
-  const names = [...users.keys()]
+  const files = [...users.keys()]
     .filter((name) => name.endsWith(".ts") && (core.has(name) || users.get(name).size > 1))
     .sort();
-  if (names.length === 0) return new Map();
-  const outputs = Object.values((await measured(names)).outputs);
-  return new Map(names.map((name) => [name, outputs.find(({ entryPoint }) => entryPoint === name).exports]));
+  if (files.length === 0) return new Map();
+  const outputs = Object.values((await measured(files)).outputs);
+  const exported = new Map(files.map((file) => [file, outputs.find(({ entryPoint }) => entryPoint === file).exports]));
+  const used = new Map(files.map((file) => [file, new Set()]));
+  for (const [importer, imports] of importers) {
+    const names = importedNames(await readFile(path.join(here, importer), "utf8"));
+    for (const { path: file, original } of imports) {
+      if (!used.has(file)) continue;
+      for (const name of names.get(original) ?? []) if (exported.get(file).includes(name)) used.get(file).add(name);
+    }
+  }
+  return new Map([...used].map(([file, names]) => [file, [...names].sort()]));
 }
 
 /** Every file to build: its path, and how to make its text. */
 async function files() {
-  const exported = await sharedModules();
-  const plugins = [...common.plugins, sharing([...exported.keys()])];
+  const used = await sharedNames();
+  const plugins = [...common.plugins, sharing(used)];
   const whole = entries.map((entry) => ({ file: entry.outfile, text: () => textOf({ ...common, ...entry, plugins }) }));
   const pieces = chunks.map((name) => {
     const options = {
       ...common,
-      plugins: [taking(exported), ...common.plugins],
+      plugins: [taking(used), ...common.plugins],
       entryPoints: [`src/chunks/${name}.ts`],
       format: "iife",
       globalName: "chunk",

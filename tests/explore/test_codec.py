@@ -167,7 +167,7 @@ REFUSED = json.loads((FIXTURES / "refused.json").read_text())
 
 @pytest.mark.parametrize("case", range(len(REFUSED)))
 def test_a_value_that_cannot_be_is_refused_with_its_place(case):
-    """The front end refuses the same: `widgets/test/valid.test.ts` reads the same cases."""
+    """The front end refuses the same: `widgets/test/trace_validation.test.ts` reads the same cases."""
     data = json.loads((FIXTURES / "whole.json").read_text())
     assert trace_from_json(json.dumps(data)).nodes
     *path, last = REFUSED[case]["at"]

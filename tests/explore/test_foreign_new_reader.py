@@ -112,5 +112,5 @@ def test_the_view_opens_steps_searches_compares_and_exports_what_the_new_reader_
     assert user is not None and (trace.frames[user].line, trace.nodes[node].op) == (4, "+")
     assert trace.back_edges  # to the PHIs of the loop
     page = view.to_html()
-    assert 'data-chunk="texts"' in page and trace.graph(len(trace.stages) - 1).svg().startswith("<svg")
+    assert 'data-chunk="stage_texts"' in page and trace.graph(len(trace.stages) - 1).svg().startswith("<svg")
     assert compare(view, explore.open(dumped)).same and "GCC" in repr(view)

@@ -241,7 +241,7 @@ def test_a_module_is_a_view_as_any_file_that_is_opened(tmp_path: Path) -> None:
     path.write_text(LOOP)
     view = explore.llvm(path, "scale")
     assert isinstance(view, Explorer) and view.trace == trace_of(view.passes)
-    assert "of LLVM" in repr(view) and 'data-chunk="texts"' in view.to_html()
+    assert "of LLVM" in repr(view) and 'data-chunk="stage_texts"' in view.to_html()
     opened = explore.open(path)
     assert [stage.name for stage in opened.trace.stages][-1] == "assembly" and opened.trace.title == "other in LLVM"
 

@@ -92,7 +92,7 @@ def test_every_request_is_one_row_of_the_table(view: Explorer):
 
 
 def test_the_canonical_form_leaves_defaults_out_and_sorts_names():
-    """It is read as the same request; `canonical` in TypeScript is tested on the same pairs (asking.test.ts)."""
+    """Parsing returns the same request. `request_channel.test.ts` tests `requestKey` on the same pairs."""
     pairs = [
         ({"ask": "throughput", "kernel": 0, "branch": None}, '{"ask":"throughput"}'),
         ({"kernel": 3, "branch": 1, "ask": "throughput"}, '{"ask":"throughput","branch":1,"kernel":3}'),

@@ -144,7 +144,7 @@ def test_pictures_pages_and_graphs_take_it(tmp_path: Path) -> None:
     assert "LOAD" in trace.graph().svg()
     assert "Toy assembly" in static_html(trace) and "sll r1, 1" in static_html(trace)
     page = view.to_html(tmp_path / "toy.html")
-    assert 'data-chunk="texts"' in page and "LazyBuffer" not in static_html(trace)
+    assert 'data-chunk="stage_texts"' in page and "LazyBuffer" not in static_html(trace)
 
 
 def test_lines_are_found_and_lead_back_to_where_they_got_their_words() -> None:

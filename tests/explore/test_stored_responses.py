@@ -31,7 +31,7 @@ def test_a_page_stores_only_the_responses_that_every_page_has(view: Explorer) ->
         "verdicts",
     }
     assert stored["runnable"] == []
-    assert 'data-chunk="models"' not in view.to_html()
+    assert 'data-chunk="kernel_analysis"' not in view.to_html()
 
 
 def test_a_page_keeps_what_caches_do_beside_the_same_kernel_without_opts(view: Explorer) -> None:
@@ -39,7 +39,7 @@ def test_a_page_keeps_what_caches_do_beside_the_same_kernel_without_opts(view: E
     (found,) = responses_in(view.to_html(), "caches").values()
     assert found["after"]["total"] == to_data(model.total)
     assert found["before"]["opts"] == [] and sum(found["before"]["total"]["served"]) == 2 * 8 * 12 * 16 + 8 * 16
-    assert 'data-chunk="models"' in view.to_html()
+    assert 'data-chunk="kernel_analysis"' in view.to_html()
 
 
 def test_the_opts_that_were_asked_for_stand_beside_the_captured_ones(view: Explorer) -> None:

@@ -80,21 +80,21 @@ def test_a_page_has_the_code_that_it_can_use_and_says_what_it_has_not(tab: Any, 
 
     tried = Branch(0, None, 0, CommandInfo("SetOpts", (("kernel", 0), ("opts", ""))), "failed", "no", ())
     assert carried(export_html(replace(TRACE, branches=(tried,)))) == {*chunk_names()} - {
-        "models",
+        "kernel_analysis",
         "fusion",
         "rosetta",
-        "runhere",
-        "texts",
+        "browser_run",
+        "stage_texts",
         "throughput",
         "warps",
     }
     plain = export_html(TRACE)
     assert carried(plain) == {*chunk_names()} - {
-        "models",
+        "kernel_analysis",
         "fusion",
         "rosetta",
-        "runhere",
-        "texts",
+        "browser_run",
+        "stage_texts",
         "throughput",
         "tuner",
         "warps",

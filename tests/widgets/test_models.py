@@ -34,7 +34,7 @@ def view() -> Explorer:
 
 
 def opened(browser: Any, view: Explorer, folder: Path, panel: str) -> Any:
-    code = chunk_scripts(["models"])  # the code that a page without a Python kernel leaves out
+    code = chunk_scripts(["kernel_analysis"])  # the code that a page without a Python kernel leaves out
     (folder / "page.html").write_text(view.to_html().replace("</body>", f"{code}</body>"), encoding="utf-8")
     tab = browser.new_page(viewport={"width": 1280, "height": 1000})
     tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")

@@ -137,4 +137,6 @@ def test_the_front_end_asks_no_more_of_a_model_than_anywidget_has(repository: Pa
         ):
             asked.setdefault(word, set()).add(source.name)
     assert set(asked) <= {"get", "set", "on", "off", "save_changes", "send", "widget_manager"}
-    assert asked["widget_manager"] == {"part.ts"}  # a view of its own finds its explorer by it; the explorer needs none
+    assert asked["widget_manager"] == {
+        "view_widget.ts"
+    }  # a view of its own finds its explorer by it; the explorer needs none

@@ -1,7 +1,8 @@
 """Generates TypeScript from Python: types and checks of the Trace, types of requests, and the rows of panels.
 
 `python -m tinyexplore.explore.schema` writes `model.ts`, `requests.ts`, `panel_rows.ts`, `panel_views.ts`,
-`goto/panel_says.ts` and the entries of panels in `chunks/`, all in `widgets/src`; with `--check` it compares.
+`command_palette/panel_descriptions.ts` and the entries of panels in `chunks/`, all in `widgets/src`. With `--check` it
+compares.
 """
 
 from __future__ import annotations
@@ -144,9 +145,9 @@ def _write_interface(cls: type) -> str:
 
 
 def _write_shapes() -> str:
-    """Returns the constraints of the fields as data for `valid.ts`: [shape], or [shape, value of a missing field]."""
+    """Returns the constraints of the fields for `trace_validation.ts`: [shape] or [shape, value of a missing field]."""
     lines = [
-        "/** What each field must be, for valid.ts: [shape], or [shape, what a trace without that field means]. */",
+        "/** The constraint of each field, for trace_validation.ts: [shape], or [shape, value of a missing field]. */",
         "export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly unknown[]>>>> = {",
     ]
     for cls in _list_dataclasses():
@@ -161,7 +162,7 @@ def _write_shapes() -> str:
 
 
 def _shape(hint: typing.Any) -> typing.Any:
-    """Returns the constraint of a type as data for `valid.ts`."""
+    """Returns the constraint of a type as data for `trace_validation.ts`."""
     kind, constraint = constraint_of(hint)
     match constraint:
         case Id():
@@ -223,7 +224,6 @@ _PANELS_HEADER = (
 
 def panel_files() -> dict[str, str]:
     """Returns the files of the front end that are generated from the rows of panels, by path under `widgets/src`."""
-    says = {panel.name: panel.says for panel in PANELS}
     chunks: dict[str, list[Panel]] = {}
     for panel in PANELS:
         if panel.chunk:
@@ -231,9 +231,15 @@ def panel_files() -> dict[str, str]:
     return {
         "panel_rows.ts": _write_panel_rows(),
         "panel_views.ts": _write_bundled_views(),
-        "goto/panel_says.ts": f"{_PANELS_HEADER}\nexport const PANEL_SAYS = {_write_object(says)};\n",
+        "command_palette/panel_descriptions.ts": _write_descriptions(),
         **{f"chunks/{name}.ts": _write_chunk(panels) for name, panels in chunks.items()},
     }
+
+
+def _write_descriptions() -> str:
+    """Returns the TypeScript module with the description of each panel, for the command palette."""
+    descriptions = {panel.name: panel.description for panel in PANELS}
+    return f"{_PANELS_HEADER}\nexport const PANEL_DESCRIPTIONS = {_write_object(descriptions)};\n"
 
 
 def _write_object(data: typing.Any) -> str:
@@ -245,7 +251,7 @@ def _write_panel_rows() -> str:
     groups = {
         group.name: {
             "title": group.title,
-            "says": group.says,
+            "says": group.description,
             "panels": [panel.name for panel in PANELS if panel.group == group.name],
         }
         for group in GROUPS

@@ -24,7 +24,7 @@ class PanelTab:
     """Its name in links and tests."""
     title: str
     """The text of the tab."""
-    says: str
+    description: str
     """The tooltip: the common subject of its panels."""
 
 
@@ -52,7 +52,7 @@ class Panel:
     """The key in links, in the cursor and of its tab."""
     group: str
     """The name of its group."""
-    says: str
+    description: str
     """A description of its content, for *Go to* and the documentation."""
     view: str
     """Its view: "module:class" under `widgets/src`."""
@@ -186,9 +186,9 @@ PANELS = (
         "passes",
         "a kernel after each LLVM pass, and with another pipeline",
         "views/llvm:LLVMPassesView",
-        chunk="texts",
-        styles=("controls.css", "views/textdiff.css", "views/llvm.css"),
-        also=("views/stagetext:findInTexts", "views/stagetext:listHistory", "views/stagetext:makeTexts"),
+        chunk="stage_texts",
+        styles=("controls.css", "views/text_diff.css", "views/llvm.css"),
+        also=("views/stage_texts:findInTexts", "views/stage_texts:listHistory", "views/stage_texts:makeTexts"),
         title="LLVM passes",
         roomy=True,
         needs=("passes",),
@@ -204,7 +204,7 @@ PANELS = (
         "the bottleneck of the inner loop of a kernel",
         "views/throughput:ThroughputView",
         chunk="throughput",
-        styles=("controls.css", "bounds.css", "views/throughput.css"),
+        styles=("controls.css", "resource_bars.css", "views/throughput.css"),
         roomy=True,
         needs=("throughput",),
         asks=True,
@@ -278,8 +278,8 @@ PANELS = (
         "models",
         "a kernel step by step, with its values",
         "views/debugger:DebuggerView",
-        chunk="models",
-        styles=("controls.css", "models.css"),
+        chunk="kernel_analysis",
+        styles=("controls.css", "kernel_analysis.css"),
         roomy=True,
         needs=("recordings",),
         asks=True,
@@ -293,8 +293,8 @@ PANELS = (
         "models",
         "which cache serves each load and store",
         "views/caches:CachesView",
-        chunk="models",
-        styles=("controls.css", "models.css"),
+        chunk="kernel_analysis",
+        styles=("controls.css", "kernel_analysis.css"),
         roomy=True,
         needs=("caches",),
         asks=True,
@@ -309,7 +309,7 @@ PANELS = (
         "what the work-items of a GPU access together",
         "views/warps:WarpsView",
         chunk="warps",
-        styles=("bounds.css", "views/warps.css"),
+        styles=("resource_bars.css", "views/warps.css"),
         roomy=True,
         needs=("gpu",),
         asks=True,

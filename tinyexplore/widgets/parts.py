@@ -29,7 +29,7 @@ class PartWidget(PicturedWidget):
     view: the name of the view.
     """
 
-    _esm = traitlets.Unicode(bundle("part.js")).tag(sync=True)
+    _esm = traitlets.Unicode(bundle("view_widget.js")).tag(sync=True)
     explorer = traitlets.Instance(ExplorerWidget).tag(sync=True, **widget_serialization)
     view = traitlets.Unicode().tag(sync=True)
     pinned = traitlets.Dict().tag(sync=True)
@@ -193,7 +193,7 @@ class PredictWidget(PicturedWidget):
     reveals: whether the views are hidden until the question is answered, and then appear below it.
     """
 
-    _esm = traitlets.Unicode(bundle("part.js")).tag(sync=True)
+    _esm = traitlets.Unicode(bundle("view_widget.js")).tag(sync=True)
     explorer = traitlets.Instance(ExplorerWidget).tag(sync=True, **widget_serialization)
     view = traitlets.Unicode("question").tag(sync=True)
     question = traitlets.Dict().tag(sync=True)

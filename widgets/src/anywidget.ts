@@ -2,8 +2,8 @@
 
 import { share } from "./chunks";
 import { type Model, Session } from "./session";
-import { forget, session } from "./sessions";
-import { hidePicture } from "./picture";
+import { findSession, removeSession } from "./session_registry";
+import { hidePicture } from "./static_picture";
 import { shared } from "core:shared";
 
 share(shared);
@@ -11,16 +11,16 @@ share(shared);
 function initialize({ model }: { model: Model }): () => void {
   const name = String(model.get("session"));
   const opened = new Session(model);
-  session(name).open(opened);
+  findSession(name).open(opened);
   return () => {
     opened.close();
-    forget(name);
+    removeSession(name);
   };
 }
 
 async function render({ model, el }: { model: Model; el: HTMLElement }): Promise<() => void> {
-  const { found } = session(String(model.get("session")));
-  const stop = (await found).showExplorer(el);
+  const { session } = findSession(String(model.get("session")));
+  const stop = (await session).showExplorer(el);
   const showPicture = hidePicture(String(model.get("picture")));
   return () => {
     stop();

@@ -2,10 +2,10 @@
 // so that
 // these exist only once. Its text is in the page, or in a trait of the widget, and is imported from a Blob.
 
-import type { Explain, Reach } from "./goto/entries";
+import type { Explain, Reach } from "./command_palette/entries";
 import type { StageText } from "./model";
 import { fromBase64, unzip } from "./payload";
-import type { Runnable } from "./runhere/protocol";
+import type { Runnable } from "./browser_run/messages";
 import type { Panel, Store, View } from "./store";
 import type { MakePage } from "./story/page";
 

@@ -3,7 +3,7 @@
 // generated from the same model. The rows are validated afterwards.
 
 import { SHAPES } from "./model";
-import { PayloadError } from "./valid";
+import { PayloadError } from "./trace_validation";
 
 const HOLE = "\u0001"; // stands for a number in the form of a text
 const MOST_CHARACTERS = 256 * 2 ** 20;

@@ -2,7 +2,7 @@
 
 import { h } from "./dom";
 
-const KEPT = "tinyexplore.sizes"; // key in the browser's storage: the sizes that the user chose last
+const STORAGE_KEY = "tinyexplore.sizes"; // key in the browser's storage: the sizes that the user chose last
 
 interface Range {
   label: string;
@@ -35,12 +35,12 @@ export function applySizes(root: HTMLElement): void {
     if (/^--(split|low|low-roomy)$/.test(variable) && /^\d+(px|%)$/.test(size)) root.style.setProperty(variable, size);
 }
 
-function keep(variable: string, size: string | null): void {
+function saveSize(variable: string, size: string | null): void {
   const sizes = readSizes();
   if (size === null) delete sizes[variable];
   else sizes[variable] = size;
   try {
-    localStorage.setItem(KEPT, JSON.stringify(sizes));
+    localStorage.setItem(STORAGE_KEY, JSON.stringify(sizes));
   } catch {
     // without storage, the sizes are not remembered
   }
@@ -48,7 +48,7 @@ function keep(variable: string, size: string | null): void {
 
 function readSizes(): Record<string, string> {
   try {
-    const stored: unknown = JSON.parse(localStorage.getItem(KEPT) ?? "{}");
+    const stored: unknown = JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "{}");
     return typeof stored === "object" && stored !== null ? (stored as Record<string, string>) : {};
   } catch {
     return {}; // a page from a file, or a notebook in a frame, may have no storage
@@ -56,7 +56,7 @@ function readSizes(): Record<string, string> {
 }
 
 /** `variable`: returns the name of the variable to set. */
-export function divider(root: HTMLElement, variable: () => string, axis: "x" | "y"): HTMLElement {
+export function makeDivider(root: HTMLElement, variable: () => string, axis: "x" | "y"): HTMLElement {
   const { label, orientation, unit, low, high, start, step } = RANGES[axis];
   const bar = h("div", {
     class: `divider ${axis}`,
@@ -71,7 +71,7 @@ export function divider(root: HTMLElement, variable: () => string, axis: "x" | "
   const set = (value: number, largest = high): void => {
     const next = Math.round(Math.min(largest, high, Math.max(low, value)));
     root.style.setProperty(variable(), `${next}${unit}`);
-    keep(variable(), `${next}${unit}`);
+    saveSize(variable(), `${next}${unit}`);
     bar.setAttribute("aria-valuenow", String(next));
   };
   const place = (event: PointerEvent): void => {
@@ -90,7 +90,7 @@ export function divider(root: HTMLElement, variable: () => string, axis: "x" | "
   });
   bar.addEventListener("dblclick", () => {
     root.style.removeProperty(variable());
-    keep(variable(), null);
+    saveSize(variable(), null);
     bar.setAttribute("aria-valuenow", String(now()));
   });
   bar.addEventListener("keydown", (event) => {

@@ -2,30 +2,30 @@
 // bundle of
 // pages with engine (live.ts) creates one; the explorer only connects it.
 
-import type { Ask } from "./asking";
+import type { SendRequest } from "./request_channel";
 import type { Branch } from "./model";
 import { fromBase64, readJson } from "./payload";
-import type { TraceIndex } from "./provenance";
-import { validRow } from "./valid";
-import { type Places, type Sent, type Working, whatIfOf } from "./whatif";
+import type { TraceIndex } from "./trace_index";
+import { validRow } from "./trace_validation";
+import { type CurrentBranches, type BranchRequest, type Progress, whatIfOf } from "./what_if";
 
 /** Branches in transfer format: each is gzipped JSON in base64. */
-export interface BranchNews {
+export interface BranchMessage {
   rows: string[];
-  places: Places;
+  places: CurrentBranches;
 }
 
 /** Messages from Python that are not responses. */
-export interface Told {
-  branches(news: BranchNews): void;
-  working(told: Partial<Working> & { complaint?: string }): void;
+export interface EngineListener {
+  branches(news: BranchMessage): void;
+  working(told: Partial<Progress> & { complaint?: string }): void;
 }
 
 export interface Engine {
-  ask: Ask;
-  send(request: Sent): void;
+  ask: SendRequest;
+  send(request: BranchRequest): void;
   /** Sends Python's messages to `told` from now on. */
-  hear(told: Told): void;
+  setListener(told: EngineListener): void;
   /** The engine's state and progress, for the header. */
   badge: HTMLElement;
   /** Replaces the explorer by an editor for the user's own program; undefined if the page has an editor already. */
@@ -35,35 +35,35 @@ export interface Engine {
 const turns = new WeakMap<TraceIndex, Promise<void>>();
 
 /** Adds further branches in the order received, after validation. */
-export function takeBranches(index: TraceIndex, news: BranchNews): Promise<void> {
+export function addBranches(index: TraceIndex, news: BranchMessage): Promise<void> {
   const turn = (turns.get(index) ?? Promise.resolve())
     .then(() => take(index, news))
-    .catch((error: unknown) => hearWorking(index, { complaint: String(error) }));
+    .catch((error: unknown) => updateProgress(index, { complaint: String(error) }));
   turns.set(index, turn);
   return turn;
 }
 
-async function take(index: TraceIndex, { rows, places }: BranchNews): Promise<void> {
+async function take(index: TraceIndex, { rows, places }: BranchMessage): Promise<void> {
   const branches = await Promise.all(rows.map((row) => readJson(fromBase64(row))));
   const whatIf = whatIfOf(index);
   let count = whatIf.branches.length;
   for (const row of branches) count = Math.max(count, validRow("Branch", "branches", row, index.trace, count) + 1);
-  whatIf.take(branches as Branch[], places);
+  whatIf.addBranches(branches as Branch[], places);
 }
 
 /** Updates the progress of Python's work, or its result. */
-export function hearWorking(index: TraceIndex, told: Partial<Working> & { complaint?: string }): void {
+export function updateProgress(index: TraceIndex, told: Partial<Progress> & { complaint?: string }): void {
   const { text, complaint = "", ...working } = told;
   const now =
     text === undefined ? null : { text, done: working.done ?? 0, of: working.of ?? 0, cancel: working.cancel ?? false };
-  whatIfOf(index).hear(now, complaint);
+  whatIfOf(index).setProgress(now, complaint);
 }
 
 /** Connects `index` with `engine`, which creates its branches. */
 export function connectEngine(index: TraceIndex, engine: Engine): void {
-  engine.hear({
-    branches: (news) => void takeBranches(index, news),
-    working: (told) => hearWorking(index, told),
+  engine.setListener({
+    branches: (news) => void addBranches(index, news),
+    working: (told) => updateProgress(index, told),
   });
   whatIfOf(index).inPage = true;
   whatIfOf(index).connect((request) => engine.send(request));

@@ -1,31 +1,31 @@
 // mount(): the whole explorer in one element, from a trace; independent of Jupyter and of the origin of the trace.
 
 import { isTensor } from "./dialect";
-import { type Ask, StoredResponses } from "./asking";
-import { applySizes, divider } from "./divider";
+import { type SendRequest, StoredResponses } from "./request_channel";
+import { applySizes, makeDivider } from "./divider";
 import { append, button, h, s } from "./dom";
 import { type Engine, connectEngine } from "./engine";
-import { meaning } from "./explaining";
-import { Going } from "./going";
+import { findMeaning } from "./term_meanings";
+import { CommandPaletteButton } from "./command_palette/button";
 import { bytes } from "./format";
-import type { Later } from "./later";
-import { followTooltips } from "./lookup";
-import { Trail, completeCursor, linkOf, readLink } from "./links";
+import type { LazyView } from "./lazy_view";
+import { linkTooltips } from "./glossary_tooltips";
+import { PositionHistory, completeCursor, linkOf, readLink } from "./links";
 import type { Trace } from "./model";
-import { TraceIndex } from "./provenance";
-import { type Theme, fullScreen, makeRoot, onKey } from "./root";
+import { TraceIndex } from "./trace_index";
+import { type Theme, fullScreen, makeShell, handleKey } from "./shell";
 import { type Cursor, PANELS, type Panel, Store, type View } from "./store";
 import { PANEL_ROWS } from "./panel_rows";
-import { type WhenOpened, makePanel } from "./panels";
+import { type DeferredView, makePanel } from "./panels";
 import { CodeView } from "./views/code";
 import { GraphView } from "./views/graph";
-import { PanelTabs } from "./views/paneltabs";
+import { PanelTabs } from "./views/panel_tabs";
 import { PipelineView } from "./views/pipeline";
-import { listChapters, findSlowest } from "./story";
+import { listChapters, findSlowest } from "./story_chapters";
 import type { StepperView } from "./views/stepper";
 import { StoryView } from "./views/story";
 import { type Stop, TourView } from "./views/tour";
-import { findBeginning } from "./walking";
+import { findBeginning } from "./step_navigation";
 
 export interface MountOptions {
   /** The responses that a page stores, by canonical request. */
@@ -47,7 +47,7 @@ export interface MountOptions {
   /** Notes on positions, for a tour. */
   tour?: Stop[];
   /** Sends requests that the trace alone cannot satisfy. */
-  ask?: Ask;
+  ask?: SendRequest;
   /** Adds content to the panel of times. */
   runHere?: Store["runHere"];
   /** The engine of a page with engine: it responds to requests and runs commands. */
@@ -106,7 +106,7 @@ export function mount(element: HTMLElement, trace: Trace, options: MountOptions 
 export function mountOn(element: HTMLElement, store: Store, options: MountOptions = {}): Handle {
   const { index } = store;
   const { trace } = index;
-  const { root, release } = makeRoot(`Compiler explorer: ${trace.title}`, options.height, options.theme ?? "auto");
+  const { root, release } = makeShell(`Compiler explorer: ${trace.title}`, options.height, options.theme ?? "auto");
   if (options.page) root.dataset.page = "true";
   applySizes(root);
   const linked = options.page ? readLink(location.hash) : null;
@@ -134,7 +134,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
     choices.update(mode);
   };
   const choose = (next: Mode): void => {
-    if (options.page) remember(next); // a notebook's model keeps the mode of its own view
+    if (options.page) saveMode(next); // a notebook's model keeps the mode of its own view
     void handle.show(next);
     options.onMode?.(next);
     root.focus({ preventScroll: true });
@@ -194,7 +194,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
   };
   store.work = () => void handle.show("workbench");
   const choices = makeModeChoice(choose);
-  const going = new Going({
+  const going = new CommandPaletteButton({
     store,
     root,
     work: () => handle.show("workbench"),
@@ -215,7 +215,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
     store.go(completeCursor(index, linked.cursor));
     if (linked.selected !== null) store.select(linked.selected);
   }
-  const trail = new Trail(
+  const trail = new PositionHistory(
     options.page ?? false,
     (link) => handle.open(link),
     () => handle.link,
@@ -229,7 +229,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
   store.add(follower);
   draw();
   if (options.tour !== undefined && linked === null) handle.tour(options.tour);
-  followTooltips(root, store, () => handle.show("workbench"));
+  linkTooltips(root, store, () => handle.show("workbench"));
   root.addEventListener("keydown", (event) => {
     if (tour !== null && (event.key === "[" || event.key === "]")) {
       event.stopPropagation();
@@ -241,7 +241,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
       event.stopPropagation();
       trail.go(event.key === "ArrowLeft" ? -1 : 1);
     } else if (body !== null)
-      onKey(event, {
+      handleKey(event, {
         store,
         root,
         ...body,
@@ -303,7 +303,7 @@ function makeWorkbench(store: Store, root: HTMLElement, size: number): Body {
     "div",
     { class: "main" },
     graph.element,
-    divider(root, () => "--split", "x"),
+    makeDivider(root, () => "--split", "x"),
     code.element,
   );
   const findGraph = (): void => {
@@ -345,11 +345,11 @@ function makeWorkbench(store: Store, root: HTMLElement, size: number): Body {
   const elements = [
     pipeline.element,
     main,
-    divider(root, () => (PANEL_ROWS[store.cursor.panel].roomy ? "--low-roomy" : "--low"), "y"),
+    makeDivider(root, () => (PANEL_ROWS[store.cursor.panel].roomy ? "--low-roomy" : "--low"), "y"),
     low,
     makeFooter(store.index, size),
   ];
-  const ready = (): Promise<void> => (panels[store.cursor.panel] as Partial<Later>).ready ?? Promise.resolve();
+  const ready = (): Promise<void> => (panels[store.cursor.panel] as Partial<LazyView>).ready ?? Promise.resolve();
   const destroy = (): void => {
     store.drop([...views, turner]);
     for (const element of elements) element.remove();
@@ -360,7 +360,7 @@ function makeWorkbench(store: Store, root: HTMLElement, size: number): Body {
     story: null,
     graph,
     fill: () => tabs.fill(),
-    stepper: () => (panels.rewrites as WhenOpened).made() as StepperView,
+    stepper: () => (panels.rewrites as DeferredView).made() as StepperView,
     ready,
     destroy,
   };
@@ -379,7 +379,7 @@ function readMode(isPage = false): Mode | null {
   }
 }
 
-function remember(mode: Mode): void {
+function saveMode(mode: Mode): void {
   try {
     localStorage.setItem(keyOfPage(), mode);
   } catch {
@@ -438,7 +438,7 @@ function choosePanel({ scopes, dialect }: Trace): Panel {
 }
 
 /** The default options, which the story does not list. */
-const AS_EVER: Record<string, string> = { DEVICE: "LLVM", NOOPT: "0", BEAM: "0", repeat: "10" };
+const DEFAULT_OPTIONS: Record<string, string> = { DEVICE: "LLVM", NOOPT: "0", BEAM: "0", repeat: "10" };
 
 function makeHeader(
   trace: Trace,
@@ -450,14 +450,14 @@ function makeHeader(
 ): HTMLElement {
   const chips = trace.options.map(([name, value]) => {
     const elsewhere = name === "DEVICE" ? listOtherDevices(trace, value) : "";
-    const isAsEver = (AS_EVER[name] === value && elsewhere === "") || name === "tinyexplore";
-    const device = name === "DEVICE" ? meaning("device", value.split(":")[0]) : "";
+    const isAsEver = (DEFAULT_OPTIONS[name] === value && elsewhere === "") || name === "tinyexplore";
+    const device = name === "DEVICE" ? findMeaning("device", value.split(":")[0]) : "";
     const lines = [`${name} = ${value}`, device, elsewhere && `Kernels ran on ${elsewhere}, where their inputs are.`];
     return h(
       "span",
       {
         class: isAsEver ? "chip as-ever" : "chip",
-        title: [...lines, meaning("option", name)].filter(Boolean).join("\n"),
+        title: [...lines, findMeaning("option", name)].filter(Boolean).join("\n"),
       },
       h("span", { class: "faint" }, `${name} `),
       value,

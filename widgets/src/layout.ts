@@ -17,9 +17,9 @@ import {
   type Layers,
   type Point,
 } from "./layers";
-import type { Flow } from "./flow";
+import type { Flow } from "./layout_direction";
 import { indexRows, orderInitially, orderByPrevious, reduceCrossings, swapNeighbours } from "./ordering";
-import { arrange, frameOf, placeX, placeY, type Frame } from "./placing";
+import { arrange, frameOf, placeX, placeY, type Frame } from "./coordinates";
 
 export type { Box, Edge, Point } from "./layers";
 

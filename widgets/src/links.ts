@@ -1,7 +1,7 @@
 // A position in a trace as the fragment of an address, and the history of positions.
 
 import { isTensor } from "./dialect";
-import type { TraceIndex } from "./provenance";
+import type { TraceIndex } from "./trace_index";
 import { type Cursor, PANELS, type Place } from "./store";
 
 /** The content of a link; what it omits stays unchanged. */
@@ -73,13 +73,13 @@ export function placeOf(index: TraceIndex, id: number): Partial<Cursor> {
 }
 
 /** Whether two links differ only by some steps forward. */
-function isOneStop(a: string, b: string): boolean {
+function isSamePosition(a: string, b: string): boolean {
   const plain = (link: string): string => link.replace(/\bstep=\d+&?/, "");
   return plain(a) === plain(b);
 }
 
 /** The history of positions; in a page of its own it is the browser's history. */
-export class Trail {
+export class PositionHistory {
   private readonly links: string[];
   private at = 0;
   private now: string;
@@ -106,7 +106,7 @@ export class Trail {
   note(): void {
     const link = this.here();
     if (link === this.now) return;
-    const stays = isOneStop(this.now, link);
+    const stays = isSamePosition(this.now, link);
     this.now = link;
     if (this.isPage) {
       if (stays) history.replaceState(null, "", link);

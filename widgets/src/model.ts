@@ -729,7 +729,7 @@ export interface Trace {
   scripts: KernelScript[];
 }
 
-/** What each field must be, for valid.ts: [shape], or [shape, what a trace without that field means]. */
+/** The constraint of each field, for trace_validation.ts: [shape], or [shape, value of a missing field]. */
 export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly unknown[]>>>> = {
   Frame: {
     id: [{"id": true}],

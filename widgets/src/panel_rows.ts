@@ -114,7 +114,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
   },
   "llvm": {
     "title": "LLVM passes",
-    "chunk": "texts",
+    "chunk": "stage_texts",
     "roomy": true,
     "needs": [
       "passes"
@@ -176,7 +176,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
   },
   "debugger": {
     "title": "Debugger",
-    "chunk": "models",
+    "chunk": "kernel_analysis",
     "roomy": true,
     "needs": [
       "recordings"
@@ -189,7 +189,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
   },
   "caches": {
     "title": "Caches",
-    "chunk": "models",
+    "chunk": "kernel_analysis",
     "roomy": true,
     "needs": [
       "caches"

@@ -1,7 +1,7 @@
 // The origin of each panel's view: the bundle, or a chunk that is loaded on first use.
 
 import { h } from "./dom";
-import { Later } from "./later";
+import { LazyView } from "./lazy_view";
 import { PANEL_ROWS } from "./panel_rows";
 import { BUNDLED } from "./panel_views";
 import type { Change, Panel, Store, View } from "./store";
@@ -9,13 +9,13 @@ import type { Change, Panel, Store, View } from "./store";
 /** Creates the view of a panel. `isOpen`: whether the panel is visible; by default always, for a standalone widget. */
 export function makePanel(store: Store, panel: Panel, isOpen?: () => boolean): View {
   const { chunk } = PANEL_ROWS[panel];
-  if (chunk !== undefined) return new Later(store, panel, chunk, isOpen ?? (() => true), isOpen === undefined);
+  if (chunk !== undefined) return new LazyView(store, panel, chunk, isOpen ?? (() => true), isOpen === undefined);
   const Made: new (store: Store) => View = BUNDLED[panel as keyof typeof BUNDLED];
-  return isOpen === undefined ? new Made(store) : new WhenOpened(() => new Made(store), isOpen);
+  return isOpen === undefined ? new Made(store) : new DeferredView(() => new Made(store), isOpen);
 }
 
 /** A view that is created when it is first shown. */
-export class WhenOpened implements View {
+export class DeferredView implements View {
   element: HTMLElement = h("div", { hidden: true });
   private view: View | null = null;
 

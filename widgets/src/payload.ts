@@ -2,7 +2,7 @@
 
 import { TRACE_VERSION, type Trace } from "./model";
 import { unpackTables } from "./columns";
-import { PayloadError, validTrace } from "./valid";
+import { PayloadError, validTrace } from "./trace_validation";
 
 export { PayloadError };
 

@@ -3,36 +3,36 @@
 // call in one kernel, or a whole kernel. In a UOp graph, it is the unrolled copies of one computation.
 
 import { isTensor } from "./dialect";
-import type { ProductGroup } from "./products";
-import type { TraceIndex } from "./provenance";
-import type { ShownGraph } from "./replay";
+import type { ProductGroup } from "./matrix_products";
+import type { TraceIndex } from "./trace_index";
+import type { GraphSnapshot } from "./replay";
 
 const SMALLEST = 4; // smaller regions are clearer as single nodes
-const FEWEST_TWINS = 3;
+const FEWEST_COPIES = 3;
 
 export interface Contracted {
-  graph: ShownGraph;
+  graph: GraphSnapshot;
   /** The display ids inside each region, by the display id of its box. */
   members: Map<number, number[]>;
 }
 
 /** Returns the LazyBuffer graph with contracted regions, except those with a node of `open`. */
-export function contract(index: TraceIndex, graph: ShownGraph, open: Set<number>): Contracted {
-  return untangle(
+export function contract(index: TraceIndex, graph: GraphSnapshot, open: Set<number>): Contracted {
+  return removeCycles(
     graph,
     findComponents(graph, keysOf(index, graph)).filter((region) => region.length >= SMALLEST && !isOpen(region, open)),
   );
 }
 
 /** Returns the LazyBuffer graph with one box per kernel of lazy inputs, except those with a node of `open`. */
-export function contractEarlier(index: TraceIndex, graph: ShownGraph, open: Set<number>): Contracted {
+export function contractEarlier(index: TraceIndex, graph: GraphSnapshot, open: Set<number>): Contracted {
   return contractKernels(index, graph, open, index.earlier);
 }
 
 /** Returns the LazyBuffer graph with one box per kernel, except those with a node of `open`. */
 export function contractKernels(
   index: TraceIndex,
-  graph: ShownGraph,
+  graph: GraphSnapshot,
   open: Set<number>,
   only: ReadonlySet<number> | null = null,
 ): Contracted {
@@ -44,7 +44,7 @@ export function contractKernels(
   }
   if (only !== null) adopt(graph, groups);
   const order = [...graph.nodes.keys()];
-  return untangle(
+  return removeCycles(
     graph,
     [...groups.values()]
       .filter((region) => region.length > 1 && !isOpen(region, open))
@@ -54,7 +54,7 @@ export function contractKernels(
 }
 
 /** Adds nodes that only one group reads to that group: buffers and counters from which an input is computed. */
-function adopt(graph: ShownGraph, groups: Map<number, number[]>): void {
+function adopt(graph: GraphSnapshot, groups: Map<number, number[]>): void {
   const owner = new Map([...groups].flatMap(([kernel, ids]) => ids.map((id) => [id, kernel] as const)));
   const readers = new Map<number, Set<number | undefined>>();
   for (const [id, { src }] of graph.nodes)
@@ -67,8 +67,8 @@ function adopt(graph: ShownGraph, groups: Map<number, number[]>): void {
 }
 
 /** Returns the LazyBuffer graph with one box for each of these products. */
-export function contractProducts(graph: ShownGraph, products: readonly ProductGroup[]): Contracted {
-  return untangle(
+export function contractProducts(graph: GraphSnapshot, products: readonly ProductGroup[]): Contracted {
+  return removeCycles(
     graph,
     products.map(({ members }) => members),
   );
@@ -83,7 +83,7 @@ function isOpen(region: number[], open: Set<number>): boolean {
  * and
  * addresses.
  */
-export function contractTwins(index: TraceIndex, graph: ShownGraph, open: Set<number>): Contracted {
+export function contractUnrolledCopies(index: TraceIndex, graph: GraphSnapshot, open: Set<number>): Contracted {
   const names = new Map<string, number>();
   const shape = new Map<number, number>();
   const alike = new Map<number, number[]>();
@@ -107,14 +107,14 @@ export function contractTwins(index: TraceIndex, graph: ShownGraph, open: Set<nu
     if (list === undefined) alike.set(name, [id]);
     else list.push(id);
   }
-  return untangle(
+  return removeCycles(
     graph,
-    [...alike.values()].filter((twins) => twins.length >= FEWEST_TWINS),
+    [...alike.values()].filter((twins) => twins.length >= FEWEST_COPIES),
   );
 }
 
 /** Returns the quotient by the regions, without regions that would create a cycle. */
-function untangle(graph: ShownGraph, all: number[][]): Contracted {
+function removeCycles(graph: GraphSnapshot, all: number[][]): Contracted {
   let regions = all;
   for (;;) {
     const merged = buildQuotient(graph, regions);
@@ -131,7 +131,7 @@ function boxOf(region: number[]): number {
   return region[region.length - 1];
 }
 
-function keysOf(index: TraceIndex, graph: ShownGraph): Map<number, string> {
+function keysOf(index: TraceIndex, graph: GraphSnapshot): Map<number, string> {
   const keys = new Map<number, string>();
   const roots = new Set(graph.root);
   for (const [id, { node: nodeId }] of graph.nodes) {
@@ -146,7 +146,7 @@ function keysOf(index: TraceIndex, graph: ShownGraph): Map<number, string> {
 }
 
 /** Groups neighbors of equal key; each region is in graph order, sources first. */
-function findComponents(graph: ShownGraph, keys: Map<number, string>): number[][] {
+function findComponents(graph: GraphSnapshot, keys: Map<number, string>): number[][] {
   const parent = new Map<number, number>([...keys.keys()].map((id) => [id, id]));
   const find = (id: number): number => {
     let top = id;
@@ -172,7 +172,7 @@ function findComponents(graph: ShownGraph, keys: Map<number, string>): number[][
   return [...regions.values()];
 }
 
-function buildQuotient(graph: ShownGraph, regions: number[][]): Contracted {
+function buildQuotient(graph: GraphSnapshot, regions: number[][]): Contracted {
   const box = new Map<number, number>();
   for (const region of regions) for (const id of region) box.set(id, boxOf(region));
   const boxed = (id: number): number => box.get(id) ?? id;
@@ -183,7 +183,7 @@ function buildQuotient(graph: ShownGraph, regions: number[][]): Contracted {
     );
     return isSame ? lists[0] : [...new Set(lists.flat())].filter((source) => source !== own);
   };
-  const nodes: ShownGraph["nodes"] = new Map();
+  const nodes: GraphSnapshot["nodes"] = new Map();
   const members = new Map(regions.map((region) => [boxOf(region), region]));
   for (const [id, { node, src }] of graph.nodes) {
     if (boxed(id) !== id) continue;
@@ -194,7 +194,7 @@ function buildQuotient(graph: ShownGraph, regions: number[][]): Contracted {
 }
 
 /** Returns the nodes that are on a cycle or below one. */
-function findCyclic(graph: ShownGraph): Set<number> {
+function findCyclic(graph: GraphSnapshot): Set<number> {
   const waiting = new Map<number, number>();
   const users = new Map<number, number[]>();
   for (const [id, { src }] of graph.nodes) {

@@ -13,15 +13,15 @@ export interface ReplayTrace {
 }
 
 /** A box: the trace node whose label it shows, and the display ids of its operands, in order. */
-export interface ShownNode {
+export interface SnapshotNode {
   node: number;
   src: number[];
 }
 
 /** A graph. `root` and the keys of `nodes` are display ids; `changed` are the boxes that the last step changed. */
-export interface ShownGraph {
+export interface GraphSnapshot {
   root: number[];
-  nodes: Map<number, ShownNode>;
+  nodes: Map<number, SnapshotNode>;
   changed: Set<number>;
 }
 
@@ -59,7 +59,7 @@ export class Replay {
     this.collectDisplayIds();
   }
 
-  graphAt(k: number): ShownGraph {
+  graphAt(k: number): GraphSnapshot {
     if (!Number.isInteger(k) || k < 0 || k > this.count) {
       throw new RangeError(`step ${k}: the stage has ${this.count} steps; choose 0 to ${this.count}`);
     }
@@ -75,7 +75,7 @@ export class Replay {
       const id = now.idOf.get(target);
       if (id !== undefined) changed.add(id);
     }
-    const nodes = new Map<number, ShownNode>();
+    const nodes = new Map<number, SnapshotNode>();
     for (const [id, shown] of now.nodes) nodes.set(id, { node: shown.node, src: shown.src.slice() });
     return { root: now.root.slice(), nodes, changed };
   }
@@ -101,7 +101,7 @@ export class Replay {
 
   /** Assigns display ids: a node that another node is rebuilt as gets the display id of that node. */
   private collectDisplayIds(): void {
-    const shown = new Shown(this.sources, this.before);
+    const shown = new DisplayedGraph(this.sources, this.before);
     this.steps.forEach((step, index) => {
       const takesOver = step.rule === null && shown.users.has(step.before) && !shown.users.has(step.after);
       const target = this.findLatest(step.after, index + 1, new Map());
@@ -221,7 +221,7 @@ export class Replay {
       idOf.set(key, id);
     }
     const ids = (keys: readonly number[]): number[] => keys.map((key) => idOf.get(key) as number);
-    const nodes = new Map<number, ShownNode>();
+    const nodes = new Map<number, SnapshotNode>();
     for (const [key, src] of sourcesOf) {
       nodes.set(idOf.get(key) as number, { node: key < total ? key : key - total, src: ids(src) });
     }
@@ -231,14 +231,14 @@ export class Replay {
 
 interface Resolved {
   readonly root: number[];
-  readonly nodes: Map<number, ShownNode>;
+  readonly nodes: Map<number, SnapshotNode>;
   readonly idOf: Map<number, number>;
 }
 
 const ROOT = -1; // stands for the stage itself, as the user of its root nodes
 
 /** The nodes of the current graph (the keys of `users`), updated by each replacement. */
-class Shown {
+class DisplayedGraph {
   readonly users = new Map<number, Set<number>>();
   private readonly src = new Map<number, number[]>();
 

@@ -1,18 +1,18 @@
 // The state that the widgets of one explorer share: the trace, decoded once, and one store, bound to the explorer's
 // traits.
 
-import { type Ask, type Channel, askOver } from "./asking";
+import { type SendRequest, type Channel, sendOverChannel } from "./request_channel";
 import { Chunks } from "./chunks";
 import { h } from "./dom";
-import { type BranchNews, hearWorking, takeBranches } from "./engine";
+import { type BranchMessage, updateProgress, addBranches } from "./engine";
 import { type Handle, type Mode, mountOn, openStore } from "./explorer";
 import { completeCursor, placeOf, readLink } from "./links";
-import { type Kind, mountPart } from "./parts";
+import { type Kind, mountView } from "./single_view";
 import { readJson, readTrace } from "./payload";
-import { showQuestion } from "./predict";
+import { showQuestion } from "./question_widget";
 import { type Cursor, PinnedStore, type Store, type View } from "./store";
 import type { Stop } from "./views/tour";
-import { type Places, type Working, whatIfOf } from "./whatif";
+import { type CurrentBranches, type Progress, whatIfOf } from "./what_if";
 
 /** The part of anywidget's model that this module uses. */
 export interface Model {
@@ -71,7 +71,7 @@ export class Session {
     store.chunks = this.chunks;
     store.onSelect = (nodes) => save(model, { selected: nodes });
     store.onCursor = (cursor) => save(model, { cursor });
-    await takeBranches(store.index, { rows: this.rows, places: model.get("places") as Places });
+    await addBranches(store.index, { rows: this.rows, places: model.get("places") as CurrentBranches });
     store.ask = this.findChannel();
     store.runsAgain = model.get("runs_again") === true;
     this.connect(store);
@@ -95,19 +95,19 @@ export class Session {
   }
 
   private hearBranches(content: unknown): void {
-    const news = (content as { branches?: BranchNews & { first: number } } | null)?.branches;
+    const news = (content as { branches?: BranchMessage & { first: number } } | null)?.branches;
     if (news === undefined) return;
     const { rows } = this;
     if (news.first > rows.length) return this.askForBranches();
     const further = news.rows.slice(rows.length - news.first);
     rows.push(...further);
     Object.assign(this.model.get("places") as object, news.places);
-    void this.opened.then((store) => takeBranches(store.index, { rows: further, places: news.places }), quiet);
+    void this.opened.then((store) => addBranches(store.index, { rows: further, places: news.places }), quiet);
   }
 
   /** Returns the channel for requests; null while Python does not respond. */
-  private findChannel(): Ask | null {
-    return this.model.get("answers") === true ? askOver(this.model as unknown as Channel) : null;
+  private findChannel(): SendRequest | null {
+    return this.model.get("answers") === true ? sendOverChannel(this.model as unknown as Channel) : null;
   }
 
   /** Redraws every view when Python begins or stops to respond, because panels then show other text. */
@@ -126,13 +126,13 @@ export class Session {
   private connect(store: Store): void {
     const { model } = this;
     const answered = model.get("is_live") === true && model.send !== undefined;
-    const ask = answered ? askOver(model as unknown as Channel, null) : null;
-    const refuse = (error: Error): void => hearWorking(store.index, { complaint: error.message });
+    const ask = answered ? sendOverChannel(model as unknown as Channel, null) : null;
+    const refuse = (error: Error): void => updateProgress(store.index, { complaint: error.message });
     whatIfOf(store.index).connect(ask && ((request) => void ask(request).catch(refuse)));
   }
 
   private hear(store: Store): void {
-    hearWorking(store.index, this.model.get("working") as Partial<Working> & { complaint?: string });
+    updateProgress(store.index, this.model.get("working") as Partial<Progress> & { complaint?: string });
   }
 
   /** Shows the whole explorer in `element`; returns a function that removes it. */
@@ -187,13 +187,13 @@ export class Session {
    * Shows one view in `element`, with its traits (`selected`, `stage`, `step`) bound to the shared store or to its own
    * position.
    */
-  showPart(element: HTMLElement, part: Model): () => void {
+  showView(element: HTMLElement, part: Model): () => void {
     return this.show(element, part, (shared) => {
       const { look, ...pinned } = part.get("pinned") as Partial<Cursor> & { look?: string };
       const store = Object.keys(pinned).length === 0 ? shared : new PinnedStore(shared, pinned);
-      const unbind = bindPart(part, store);
+      const unbind = bindView(part, store);
       const pane = (part.get("pane") as string | null) ?? "";
-      const unmount = mountPart(element, store, part.get("view") as Kind, {
+      const unmount = mountView(element, store, part.get("view") as Kind, {
         height: part.get("height") as string,
         pane,
         look,
@@ -242,7 +242,7 @@ export class Session {
 }
 
 /** Synchronizes the traits of a view's widget and its store, in both directions. */
-function bindPart(part: Model, store: Store): () => void {
+function bindView(part: Model, store: Store): () => void {
   const tell = (): void => {
     const { stage, step } = store.cursor;
     save(part, { selected: [...store.selected], stage, step });

@@ -5,7 +5,7 @@ import { h } from "./dom";
 import type { Engine } from "./engine";
 import { type Handle, type MountOptions, mount } from "./explorer";
 import { fromBase64, readJson, readTrace } from "./payload";
-import type { Runnable } from "./runhere/protocol";
+import type { Runnable } from "./browser_run/messages";
 import { shared } from "core:shared";
 
 share(shared);
@@ -28,7 +28,7 @@ async function mountPage(): Promise<void> {
     const { runnable = [] } = options as { runnable?: Runnable[] };
     if (runnable.length > 0) {
       options.runHere = (panel, store) => {
-        void chunksOfPage.load("runhere").then(({ attach, css }) => {
+        void chunksOfPage.load("browser_run").then(({ attach, css }) => {
           if (document.getElementById("run-here-style") === null)
             document.head.append(h("style", { id: "run-here-style" }, css ?? ""));
           attach?.(panel, store, runnable);

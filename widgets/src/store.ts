@@ -1,9 +1,9 @@
 // The state that the views share: one selection, one cursor, one hover; a change reaches all views.
 
-import { type Ask, StoredResponses } from "./asking";
+import { type SendRequest, StoredResponses } from "./request_channel";
 import { type Chunks, chunksOfPage } from "./chunks";
 import { GROUPS, type Need, type Panel } from "./panel_rows";
-import type { TraceIndex } from "./provenance";
+import type { TraceIndex } from "./trace_index";
 
 export type Place = "python" | "lazy" | "kernels" | "passes" | "uops" | "code" | "run";
 
@@ -49,7 +49,7 @@ export class Store {
   onSelect: ((nodes: number[]) => void) | null = null;
   onCursor: ((cursor: Cursor) => void) | null = null;
   /** Sends a request to Python; null without Python. */
-  ask: Ask | null = null;
+  ask: SendRequest | null = null;
   /** Opens the workbench if the story is open. */
   work: (() => void) | null = null;
   /** The words that the glossary shows; empty for all that its field finds. */
@@ -80,7 +80,7 @@ export class Store {
   }
 
   /** Whether the trace, or the page, has the data that a panel shows without Python. */
-  holds(need: Need): boolean {
+  hasData(need: Need): boolean {
     const { recordings, branches } = this.index.trace;
     if (need === "recordings") return recordings.length > 0;
     if (need === "branches") return branches.length > 0;
@@ -119,7 +119,7 @@ export class Store {
   isolate(nodes: readonly number[]): void {
     this.go({ graph: "lazy", place: "lazy" });
     this.select(nodes);
-    for (const store of this.family) store.tell({ cursor: false, selection: false, hover: false, isolate: true });
+    for (const store of this.family) store.notify({ cursor: false, selection: false, hover: false, isolate: true });
   }
 
   private takeSelection(nodes: number[]): void {
@@ -127,7 +127,7 @@ export class Store {
     if ([...this.hovered].every((id) => this.selected.has(id))) this.takeHover(new Set());
     this.followKernel(nodes);
     this.updateRelated();
-    this.tell({ cursor: false, selection: true, hover: false });
+    this.notify({ cursor: false, selection: true, hover: false });
   }
 
   go(change: Partial<Cursor>, silent = false): void {
@@ -137,7 +137,7 @@ export class Store {
     const otherKernel = next.kernel !== this.cursor.kernel;
     this.cursor = next;
     if (otherKernel) this.updateRelated();
-    this.tell({ cursor: true, selection: otherKernel, hover: false });
+    this.notify({ cursor: true, selection: otherKernel, hover: false });
     if (!silent) this.onCursor?.(next);
   }
 
@@ -181,7 +181,7 @@ export class Store {
   private takeHover(next: Set<number>): void {
     this.hovered = next;
     this.hoverRelated = next.size === 0 ? next : this.index.related(next, this.cursor.kernel);
-    this.tell({ cursor: false, selection: false, hover: true });
+    this.notify({ cursor: false, selection: false, hover: true });
   }
 
   /** Switches to the kernel of selected LazyBuffers if only other kernels compute them. */
@@ -201,7 +201,7 @@ export class Store {
     this.related = this.selected.size === 0 ? new Set() : this.index.related(this.selected, this.cursor.kernel);
   }
 
-  private tell(change: Change): void {
+  private notify(change: Change): void {
     for (const view of this.views) view.update(change);
   }
 

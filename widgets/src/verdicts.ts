@@ -1,6 +1,6 @@
 // The verdicts on the kernels of a trace: requested once, when a view first shows them; a page stores them.
 
-import { canShow } from "./available";
+import { canShow } from "./panel_availability";
 import { h } from "./dom";
 import type { VerdictList, VerdictRow } from "./requests";
 import { type Cursor, PANELS, type Panel, type Store } from "./store";
@@ -12,14 +12,14 @@ const requested = new WeakMap<object, VerdictList | null>(); // by trace; null: 
 const waiting = new WeakMap<object, Set<() => void>>();
 
 /** Returns the verdicts received so far; without Python and stored responses there are none. */
-export function knownVerdicts({ index, responses }: Store): VerdictList | null {
+export function findStoredVerdicts({ index, responses }: Store): VerdictList | null {
   return responses.get(QUESTION) ?? requested.get(index.trace) ?? null;
 }
 
 /** Returns the same, and requests missing verdicts; `redraw` is called when they arrive. */
 export function verdictsOf(store: Store, redraw: () => void): VerdictList | null {
   const { trace } = store.index;
-  const existing = knownVerdicts(store);
+  const existing = findStoredVerdicts(store);
   if (existing !== null || store.ask === null || !trace.runs.some(({ warm }) => warm)) return existing;
   if (waiting.has(trace)) {
     waiting.get(trace)!.add(redraw);
@@ -41,7 +41,7 @@ export function verdictsOf(store: Store, redraw: () => void): VerdictList | null
 }
 
 /** Whether the verdicts are requested and not received yet. */
-export function areComing({ index }: Store): boolean {
+export function arePending({ index }: Store): boolean {
   return waiting.has(index.trace);
 }
 
@@ -59,7 +59,7 @@ export const TONE_WORDS: Record<string, string> = {
 };
 
 /** Returns the kind as a colored word, with the sentence as tooltip. */
-export function kindTag(verdict: VerdictRow): HTMLElement {
+export function makeKindTag(verdict: VerdictRow): HTMLElement {
   const level = verdict.level === "" ? "" : `${verdict.level} `;
   const share = verdict.share === null || verdict.tone === "none" ? "" : ` ${Math.round(100 * verdict.share)} %`;
   const guess = verdict.likely === verdict.kind ? "" : ` (${verdict.likely})`;
@@ -68,7 +68,7 @@ export function kindTag(verdict: VerdictRow): HTMLElement {
 }
 
 /** Returns the sentence, its numbers (buttons that open their evidence, if available) and suggestions. */
-export function verdictCard(store: Store, verdict: VerdictRow): HTMLElement {
+export function makeVerdictCard(store: Store, verdict: VerdictRow): HTMLElement {
   const end = verdict.text.indexOf(". ");
   const head = end < 0 ? verdict.text : verdict.text.slice(0, end + 1);
   const kernel = verdict.kernel ?? undefined;

@@ -2,10 +2,10 @@ import { findMiddle } from "../src/views/camera";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Node, Trace } from "../src/model";
-import { TraceIndex } from "../src/provenance";
-import { contract, contractKernels, contractTwins } from "../src/regions";
-import { type FoldOptions, type Region, countsOf, fold } from "../src/shown";
-import { rowsInSight } from "../src/virtual";
+import { TraceIndex } from "../src/trace_index";
+import { contract, contractKernels, contractUnrolledCopies } from "../src/regions";
+import { type FoldOptions, type Region, countsOf, foldGraph } from "../src/visible_graph";
+import { findVisibleRows } from "../src/virtual_rows";
 
 /** Random numbers that are the same in every run (mulberry32). */
 function random(seed: number): () => number {
@@ -39,7 +39,7 @@ function graphOf(
   kind: "lazybuffer" | "uop",
   size: number,
   next: () => number,
-): { index: TraceIndex; graph: Parameters<typeof fold>[1] } {
+): { index: TraceIndex; graph: Parameters<typeof foldGraph>[1] } {
   const pick = <T>(list: readonly T[]): T => list[Math.floor(next() * list.length)];
   const nodes: Node[] = [];
   const lines: number[] = [];
@@ -96,7 +96,7 @@ test("shown, folded, in regions and hidden are all nodes, whatever is folded, op
     const { index, graph } = graphOf(kind, 2 + Math.floor(next() * 200), next);
     const ids = [...graph.nodes.keys()];
     const some = (share: number): Set<number> => new Set(ids.filter(() => next() < share));
-    const ways = kind === "uop" ? [contractTwins] : [contract, contractKernels];
+    const ways = kind === "uop" ? [contractUnrolledCopies] : [contract, contractKernels];
     const contracted =
       next() < 0.2
         ? { graph, members: new Map<number, number[]>() }
@@ -115,7 +115,7 @@ test("shown, folded, in regions and hidden are all nodes, whatever is folded, op
       keep: some(0.05),
       regions,
     };
-    const counts = countsOf(fold(index.trace, contracted.graph, options));
+    const counts = countsOf(foldGraph(index.trace, contracted.graph, options));
     const { shown, folded, inRegions, hidden, total } = counts;
     assert.equal(total, ids.length, `round ${round}`);
     assert.equal(shown + folded + inRegions + hidden, total, `round ${round}: ${JSON.stringify(counts)}`);
@@ -125,11 +125,11 @@ test("shown, folded, in regions and hidden are all nodes, whatever is folded, op
 });
 
 test("of a long list the rows in sight are made, and a few beside them", () => {
-  assert.deepEqual(rowsInSight(7649, 25, 0, 500), [0, 32]);
-  assert.deepEqual(rowsInSight(7649, 25, 100_000, 500), [3988, 4032]);
-  assert.deepEqual(rowsInSight(7649, 25, 7649 * 25 - 500, 500), [7617, 7649]);
-  assert.deepEqual(rowsInSight(3, 25, 0, 500), [0, 3]);
-  assert.deepEqual(rowsInSight(3, 25, 9999, 500), [3, 3]);
+  assert.deepEqual(findVisibleRows(7649, 25, 0, 500), [0, 32]);
+  assert.deepEqual(findVisibleRows(7649, 25, 100_000, 500), [3988, 4032]);
+  assert.deepEqual(findVisibleRows(7649, 25, 7649 * 25 - 500, 500), [7617, 7649]);
+  assert.deepEqual(findVisibleRows(3, 25, 0, 500), [0, 3]);
+  assert.deepEqual(findVisibleRows(3, 25, 9999, 500), [3, 3]);
 });
 
 test("memory is told in the shape of the tensor that the program has there", () => {
@@ -183,7 +183,7 @@ test("memory is told in the shape of the tensor that the program has there", () 
       hops: null,
       keep: new Set(),
     };
-    return fold({ nodes } as unknown as Trace, graph, options).boxes[0].detail;
+    return foldGraph({ nodes } as unknown as Trace, graph, options).boxes[0].detail;
   };
   assert.equal(draw([]), "float32 2×3 on LLVM");
   assert.equal(draw(["reshape"]), "float32 6 on LLVM"); // the program asked for that view of it
@@ -234,7 +234,7 @@ test("memory is told in that shape too where its view is in a region", () => {
     keep: new Set(),
     regions,
   } as unknown as FoldOptions;
-  assert.equal(fold({ nodes } as unknown as Trace, graph, options).boxes[0].detail, "float32 2×3 on LLVM");
+  assert.equal(foldGraph({ nodes } as unknown as Trace, graph, options).boxes[0].detail, "float32 2×3 on LLVM");
 });
 
 test("a graph too wide to be read whole opens where most boxes of its beginning are", () => {

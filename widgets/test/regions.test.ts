@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Node, Trace } from "../src/model";
-import { TraceIndex } from "../src/provenance";
-import { contract, contractEarlier, contractTwins } from "../src/regions";
+import { TraceIndex } from "../src/trace_index";
+import { contract, contractEarlier, contractUnrolledCopies } from "../src/regions";
 
 /** `lines[i]` is the Python line of node i (null: none); all of one kernel. */
 function graphOf(
@@ -93,11 +93,11 @@ test("the copies that unrolling made are one box; constants and addresses do not
     nodes: new Map(nodes.map(({ id, src }) => [id, { node: id, src }])),
     changed: new Set<number>(),
   };
-  const made = contractTwins(index, graph, new Set());
+  const made = contractUnrolledCopies(index, graph, new Set());
   const inside = [...made.members.values()].map((ids) => `${ids.length} ${nodes[ids[0]].op}`);
   assert.deepEqual(inside.sort(), ["4 INDEX", "4 INDEX", "4 LOAD", "4 STORE"]);
   assert.deepEqual(new Set(made.graph.nodes.get(sink)!.src).size, 1);
-  const stepped = contractTwins(index, { ...graph, changed: new Set([stores[0]]) }, new Set());
+  const stepped = contractUnrolledCopies(index, { ...graph, changed: new Set([stores[0]]) }, new Set());
   assert.ok(stepped.graph.nodes.has(stores[0]));
 });
 

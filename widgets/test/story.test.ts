@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type LabelPlace, placeLabels } from "../src/labels";
-import { Trail, linkOf, readLink } from "../src/links";
+import { type LabelPlace, placeLabels } from "../src/label_placement";
+import { PositionHistory, linkOf, readLink } from "../src/links";
 import type { KernelInfo, Trace } from "../src/model";
-import { TraceIndex } from "../src/provenance";
+import { TraceIndex } from "../src/trace_index";
 import { type Cursor, PANELS } from "../src/store";
-import { listChapters, nestOf, findSlowest } from "../src/story";
-import { chooseConsequential, addsToDoc } from "../src/story/consequence";
-import { foldLines, findLoops } from "../src/story/innerloop";
+import { listChapters, nestOf, findSlowest } from "../src/story_chapters";
+import { chooseLargestFirings, isLawNeeded } from "../src/story/firing_impact";
+import { foldLines, findLoops } from "../src/story/inner_loop";
 import { addKeys, groupOpts, tileOf } from "../src/story/loops";
-import { expressionsOf, buildOpGraph, productOf } from "../src/story/ops";
-import { columnsOf, fitBoxes, heightOf, placeBoxes } from "../src/story/placing";
+import { expressionsOf, buildOpGraph, productOf } from "../src/story/op_graph";
+import { columnsOf, fitBoxes, heightOf, placeBoxes } from "../src/story/box_layout";
 import { listProgramLines } from "../src/story/python";
-import { type Area, Ways } from "../src/story/routing";
+import { type Area, EdgeRouter } from "../src/story/edge_router";
 
 function lazy(id: number, group: string, user: number | null, calls: string[] = []): object {
   return { id, kind: "lazybuffer", op: "X", src: [], group, user, calls, label: "X", detail: "", dtype: "", arg: "" };
@@ -131,7 +131,7 @@ test("what is no link, or makes no sense, is left out", () => {
 test("a trail goes back and on, and steps of one stage are one place", () => {
   const seen: string[] = [];
   let at = "#stage=1&step=0";
-  const trail = new Trail(
+  const trail = new PositionHistory(
     false,
     (link) => {
       at = link;
@@ -384,9 +384,9 @@ test("a firing that makes other kinds of operations comes before one that only f
     programs,
     kernels: [kernel(0, [])],
   };
-  const [best, ...others] = chooseConsequential(new TraceIndex(trace as unknown as Trace), 1);
+  const [best, ...others] = chooseLargestFirings(new TraceIndex(trace as unknown as Trace), 1);
   assert.deepEqual([best.rule.name, best.at, others.length], ["exp_rule", 2, 0]);
-  const all = chooseConsequential(new TraceIndex(trace as unknown as Trace));
+  const all = chooseLargestFirings(new TraceIndex(trace as unknown as Trace));
   assert.deepEqual(
     all.map(({ rule, times }) => [rule.name, times]),
     [
@@ -395,7 +395,7 @@ test("a firing that makes other kinds of operations comes before one that only f
     ],
   );
   assert.deepEqual(
-    all.map(({ rule }) => addsToDoc(rule)),
+    all.map(({ rule }) => isLawNeeded(rule)),
     [true, false],
   );
 });
@@ -441,12 +441,12 @@ test("ways go around boxes, and are straight where nothing lies between", () => 
     for (let column = 0; column < 6; column += 1)
       for (let row = 0; row < 1 + random(4); row += 1)
         boxes.set(`${column} ${row}`, { x: 60 + column * 130, y: 40 + row * 62 + random(12), w: 104, h: 46 });
-    const ways = new Ways(boxes);
+    const ways = new EdgeRouter(boxes);
     const names = [...boxes.keys()];
     for (let i = 0; i < 12; i += 1) {
       const [from, to] = [names[random(names.length)], names[random(names.length)]];
       if (Number(from[0]) >= Number(to[0])) continue;
-      const way = ways.between(from, to)!;
+      const way = ways.route(from, to)!;
       const hit = names.filter((name) => {
         const { x, y, w, h } = boxes.get(name)!;
         return way.points.some(([px, py]) => Math.abs(px - x) < w / 2 - 1 && Math.abs(py - y) < h / 2 - 1);
@@ -461,14 +461,14 @@ test("ways go around boxes, and are straight where nothing lies between", () => 
       }
     }
   }
-  const alone = new Ways(
+  const alone = new EdgeRouter(
     new Map([
       ["a", { x: 50, y: 50, w: 60, h: 30 }],
       ["b", { x: 250, y: 50, w: 60, h: 30 }],
     ]),
   );
-  assert.match(alone.between("a", "b")!.d, /^M80.0 50.0C/);
-  assert.equal(alone.between("a", "c"), null);
+  assert.match(alone.route("a", "b")!.d, /^M80.0 50.0C/);
+  assert.equal(alone.route("a", "c"), null);
 });
 
 test("labels stand apart where there is room", () => {

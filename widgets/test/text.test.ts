@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { meaning, optMeaning } from "../src/explaining";
+import { findMeaning, describeOpt } from "../src/term_meanings";
 import {
   bufferName,
   bytes,
@@ -15,13 +15,13 @@ import {
   truncate,
 } from "../src/format";
 import type { KernelInfo, Node, Trace } from "../src/model";
-import { explainedWords } from "../src/lookup";
+import { findExplainedTerms } from "../src/glossary_tooltips";
 import { explain } from "../src/opcodes";
-import { parseQuery } from "../src/search";
-import { TraceIndex } from "../src/provenance";
-import { fold, wordsOf } from "../src/shown";
-import { tokenize, tokenizePython } from "../src/tokens";
-import { diffTrees, printTree } from "../src/tree";
+import { parseQuery } from "../src/search_query";
+import { TraceIndex } from "../src/trace_index";
+import { foldGraph, labelTextOf } from "../src/visible_graph";
+import { tokenize, tokenizePython } from "../src/tokenizer";
+import { diffTrees, printTree } from "../src/text_tree";
 
 function node(id: number, op: string, src: number[] = [], more: Partial<Node> = {}): Node {
   const base = {
@@ -44,7 +44,7 @@ function traceOf(...nodes: Node[]): Trace {
   return { nodes } as unknown as Trace;
 }
 
-function graphOf(trace: Trace, root: number[]): Parameters<typeof fold>[1] {
+function graphOf(trace: Trace, root: number[]): Parameters<typeof foldGraph>[1] {
   const nodes = new Map(trace.nodes.map(({ id, src }) => [id, { node: id, src: [...src] }]));
   return { root, nodes, changed: new Set() };
 }
@@ -186,7 +186,7 @@ test("constants and index maths fold into the boxes that use them", () => {
     cone: null,
     keep: new Set<number>(),
   };
-  const drawn = fold(trace, graphOf(trace, [4]), options);
+  const drawn = foldGraph(trace, graphOf(trace, [4]), options);
   assert.deepEqual(
     drawn.boxes.map(({ id }) => id),
     [0, 3, 4],
@@ -199,7 +199,7 @@ test("constants and index maths fold into the boxes that use them", () => {
     ],
   );
   assert.deepEqual([drawn.folded, drawn.hidden, drawn.total], [{ constants: 1, index: 1, views: 0 }, 0, 5]);
-  const open = fold(trace, graphOf(trace, [4]), { ...options, constants: false, index: false });
+  const open = foldGraph(trace, graphOf(trace, [4]), { ...options, constants: false, index: false });
   assert.equal(open.boxes.length, 5);
 });
 
@@ -215,7 +215,7 @@ test("past the budget the nearest boxes are drawn, and what is hidden is counted
     cone: null,
     keep: new Set<number>(),
   };
-  const drawn = fold(trace, graphOf(trace, [49]), options);
+  const drawn = foldGraph(trace, graphOf(trace, [49]), options);
   assert.deepEqual(
     drawn.boxes.map(({ id }) => id),
     [49, 48, 47, 46, 45, 44, 43, 42, 41, 40],
@@ -236,7 +236,7 @@ test("a cone holds what lies above and below its centre", () => {
     keep: new Set<number>(),
   };
   assert.deepEqual(
-    fold(trace, graphOf(trace, [4]), options).boxes.map(({ id }) => id),
+    foldGraph(trace, graphOf(trace, [4]), options).boxes.map(({ id }) => id),
     [0, 2, 4],
   );
 });
@@ -322,7 +322,7 @@ test("what has a name in Python goes by it, in the tensors' graph, in a kernel a
   ];
   const index = new TraceIndex({ nodes, buffers, kernels, ...empty } as unknown as Trace);
   const said = nodes.map((one) => {
-    const { label, detail } = wordsOf(index, one, 1);
+    const { label, detail } = labelTextOf(index, one, 1);
     return [label, detail];
   });
   assert.deepEqual(said, [
@@ -333,7 +333,7 @@ test("what has a name in Python goes by it, in the tensors' graph, in a kernel a
     ["result of kernel 0", "data2 · float32[8]"],
     ["LOAD", "x[i]"],
   ]);
-  assert.deepEqual(wordsOf(index, nodes[3], null), { label: "data1", detail: "float32[8]" });
+  assert.deepEqual(labelTextOf(index, nodes[3], null), { label: "data1", detail: "float32[8]" });
   assert.deepEqual(buffers.map(bufferName), [
     "result of kernel 1",
     "x",
@@ -351,14 +351,17 @@ test("numbers read as in the static picture", () => {
 });
 
 test("an opt says in words what it does, to which axis and by how much", () => {
-  const does = meaning("opt", "VECTOR");
-  assert.equal(optMeaning("VECTOR(1, 8)"), `VECTOR(1, 8): ${does} Here axis 1, by 8. Axes count from 0, as scheduled.`);
-  assert.match(optMeaning("SWAP(0, 2)"), /Here axis 0, and axis 2\./);
-  assert.match(optMeaning("THREAD(0)"), /Here axis 0\. /);
-  assert.equal(optMeaning("NOVEL(1, 2)"), "");
+  const does = findMeaning("opt", "VECTOR");
+  assert.equal(
+    describeOpt("VECTOR(1, 8)"),
+    `VECTOR(1, 8): ${does} Here axis 1, by 8. Axes count from 0, as scheduled.`,
+  );
+  assert.match(describeOpt("SWAP(0, 2)"), /Here axis 0, and axis 2\./);
+  assert.match(describeOpt("THREAD(0)"), /Here axis 0\. /);
+  assert.equal(describeOpt("NOVEL(1, 2)"), "");
 });
 
 test("the words that a tooltip explains are found in the glossary, and others are not", () => {
-  assert.deepEqual(explainedWords(`8: lanes\n${meaning("axis", "vector")}`), ["vector"]);
-  assert.deepEqual(explainedWords("Open the panel"), []);
+  assert.deepEqual(findExplainedTerms(`8: lanes\n${findMeaning("axis", "vector")}`), ["vector"]);
+  assert.deepEqual(findExplainedTerms("Open the panel"), []);
 });

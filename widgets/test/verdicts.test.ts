@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { StoredResponses } from "../src/asking";
+import { StoredResponses } from "../src/request_channel";
 import type { Trace } from "../src/model";
-import { TraceIndex } from "../src/provenance";
+import { TraceIndex } from "../src/trace_index";
 import { type Cursor, PANELS, Store } from "../src/store";
 import { evidencePlace } from "../src/verdicts";
 import { TRACE } from "./sample_trace";

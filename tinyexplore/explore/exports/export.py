@@ -165,10 +165,10 @@ def _choose_chunks(trace: Trace, stored: Mapping[str, Any]) -> list[str]:
     present.update(name for name, is_present in recorded.items() if is_present)
     useful = {panel.chunk for panel in PANELS if not panel.needs or present.intersection(panel.needs)}
     if trace.stage_texts:
-        useful.add("texts")
+        useful.add("stage_texts")
     useless = {panel.chunk for panel in PANELS} - useful
     if not stored["runnable"]:
-        useless.add("runhere")
+        useless.add("browser_run")
     return [name for name in chunk_names() if name not in useless]
 
 

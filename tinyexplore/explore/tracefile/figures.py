@@ -290,7 +290,7 @@ def quartiles_text(run: Run) -> str:
 def argument_text(trace: TraceTables, kernel: KernelInfo, number: int) -> str:
     """Names the content of a kernel's argument data0, data1, …: "x", "result", "result of kernel 2"; "" if unknown.
 
-    `argumentText` in widgets/src/provenance.ts is the same function.
+    `argumentText` in widgets/src/trace_index.ts is the same function.
     """
     if number >= len(kernel.buffers):
         return ""

@@ -1,6 +1,6 @@
 """The code shared by all kernels' scripts; it needs NumPy, and llvmlite or a C compiler.
 
-`scripts.py` copies this text into a script, and so does a page (widgets/src/script.ts).
+`scripts.py` copies this text into a script, and so does a page (widgets/src/kernel_script.ts).
 """
 
 from __future__ import annotations

@@ -45,7 +45,8 @@ def duration_text(time_us: float) -> str:
 def ratio_text(median_us: float | None, base_median_us: float | None, verdict: str, base: str = "as captured") -> str:
     """Compares two times that were sampled alternately: "1.39× faster than as captured"; "" if one is missing.
 
-    If the spread explains the ratio, the text has no ratio. `ratioText` in widgets/src/tuner/times.ts does the same.
+    If the spread explains the ratio, the text has no ratio. `ratioText` in
+    widgets/src/tuner/time_comparison.ts does the same.
     """
     if not median_us or not base_median_us:
         return ""

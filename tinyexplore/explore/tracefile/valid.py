@@ -1,7 +1,7 @@
 """Constraints on the values of a trace, in addition to their types, and their validation.
 
 An annotation in `model.py` declares a constraint: `src: tuple[Annotated[int, Index("nodes", before=True)], ...]`. The
-front end's validation (`widgets/src/valid.ts`) uses the same constraints, generated from these annotations.
+front end's validation (`widgets/src/trace_validation.ts`) uses the same constraints, generated from these annotations.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 // Generated from tinyexplore/widgets/panels.py by `python -m tinyexplore.explore.schema`. Do not edit.
 
 import style0 from "../controls.css";
-import style1 from "../bounds.css";
+import style1 from "../resource_bars.css";
 import style2 from "../views/throughput.css";
 import { ThroughputView } from "../views/throughput";
 

@@ -1,19 +1,19 @@
 // The fusion board: the scheduler's cuts and joins, possible changes, and their results.
 
 import { button, h, replaceChildren } from "../dom";
-import { makeComparisons } from "../fusions";
+import { makeComparisons } from "../fusion_decisions";
 import { bytes, count, duration, grouped } from "../format";
-import { baseText, ratioText, timeText } from "../tuner/times";
+import { baseText, ratioText, timeText } from "../tuner/time_comparison";
 import type { Branch, FusedKernel, OutputCheck, ScheduleVariant } from "../model";
-import type { TraceIndex } from "../provenance";
+import type { TraceIndex } from "../trace_index";
 import type { Change, Store, View } from "../store";
-import { kernelClass } from "../kernels";
+import { kernelClass } from "../kernel_labels";
 import { GraphView } from "../views/graph";
-import { type WhatIf, whatIfOf } from "../whatif";
-import { makeProgress } from "../working";
-import { BoardStore, type Edge, changeOf, compareKernels, edgesOf, indexOf, numbersOf } from "./board";
-import { EdgeList, nodeName } from "./edges";
-import { listTried } from "./tried";
+import { type WhatIf, whatIfOf } from "../what_if";
+import { makeProgress } from "../progress";
+import { BoardStore, type Edge, changeOf, compareKernels, edgesOf, indexOf, numbersOf } from "./board_store";
+import { EdgeList, nodeName } from "./edge_list";
+import { makeCommandTree } from "./command_tree";
 
 export class FusionView implements View {
   readonly element = h("section", { class: "tuner fusion", "aria-label": "Fusion board" });
@@ -51,7 +51,7 @@ export class FusionView implements View {
       (edge) => this.changeEdge(edge),
       (edge) => this.isReachable(edge),
     );
-    this.stop = this.whatIf.listen(() => this.draw(true));
+    this.stop = this.whatIf.subscribe(() => this.draw(true));
     const left = h("div", { class: "tuner-tried" }, this.tree, this.edges.element);
     this.body = h(
       "div",
@@ -105,7 +105,7 @@ export class FusionView implements View {
       this.drawn = at;
       this.drawGraph(variant);
     }
-    const rows = listTried(this.whatIf, this.store.index, this.schedule);
+    const rows = makeCommandTree(this.whatIf, this.store.index, this.schedule);
     replaceChildren(this.tree, ...rows);
     this.tree.hidden = rows.length === 0;
     this.edges.draw(this.graph!.index, this.all, this.lastEdge);

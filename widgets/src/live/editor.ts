@@ -3,7 +3,7 @@
 // fields work. Tab indents; Escape, then Tab, leaves the field.
 
 import { h, replaceChildren } from "../dom";
-import { tokenizePython } from "../tokens";
+import { tokenizePython } from "../tokenizer";
 
 const INDENT = "    ";
 

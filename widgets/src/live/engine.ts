@@ -1,11 +1,11 @@
 // The page's side of its engine: a worker with Python, started at the first request.
 
-import type { Ask, Question, Response } from "../asking";
+import type { SendRequest, Question, Response } from "../request_channel";
 import { button, h, replaceChildren } from "../dom";
-import type { BranchNews, Engine, Told } from "../engine";
+import type { BranchMessage, Engine, EngineListener } from "../engine";
 import type { PlayResult } from "../requests";
-import type { Sent } from "../whatif";
-import type { Carried, FromWorker, ToWorker } from "./protocol";
+import type { BranchRequest } from "../what_if";
+import type { PackedFile, FromWorker, ToWorker } from "./messages";
 import source from "./worker";
 
 type State =
@@ -28,7 +28,7 @@ export class PageEngine implements Engine {
   private state: State = { is: "asleep" };
   private count = 0;
   private readonly waiting = new Map<number, Waiting>();
-  private told: Told | null = null;
+  private told: EngineListener | null = null;
   private busySince = 0;
   private ticker: ReturnType<typeof setTimeout> | undefined;
   /** The branches that were sent; a restarted worker continues from them. */
@@ -41,7 +41,7 @@ export class PageEngine implements Engine {
 
   // *** requests ***
 
-  readonly ask: Ask = async <Q extends Question>(question: Q) => {
+  readonly ask: SendRequest = async <Q extends Question>(question: Q) => {
     const { answer } = await this.request((id) => ({ do: "ask", id, question: JSON.stringify(question) }));
     const response = JSON.parse(answer) as { error?: string };
     if (response.error !== undefined) throw new Error(response.error);
@@ -58,7 +58,7 @@ export class PageEngine implements Engine {
     return { played, trace };
   }
 
-  send(request: Sent): void {
+  send(request: BranchRequest): void {
     if (request.ask === "cancel") {
       this.cancel();
       return;
@@ -69,7 +69,7 @@ export class PageEngine implements Engine {
     this.ask(request).catch((error: Error) => this.told?.working({ complaint: error.message }));
   }
 
-  hear(told: Told): void {
+  setListener(told: EngineListener): void {
     this.told = told;
   }
 
@@ -101,7 +101,7 @@ export class PageEngine implements Engine {
     };
     worker.onerror = (event) => this.fail(event.message || "this browser cannot start a worker");
     this.setState({ is: "starting", text: "unpacking Python", done: 0, of: 0 });
-    this.post({ do: "start", files: readCarried(), trace: this.trace, recorded: JSON.stringify(this.rows) });
+    this.post({ do: "start", files: readPackedFiles(), trace: this.trace, recorded: JSON.stringify(this.rows) });
   }
 
   /** Ends Python's work; the next request restarts it. */
@@ -139,7 +139,7 @@ export class PageEngine implements Engine {
         this.fail(data.text);
         return;
       case "branches": {
-        const news = JSON.parse(data.data) as BranchNews;
+        const news = JSON.parse(data.data) as BranchMessage;
         this.rows.push(...news.rows);
         this.told?.branches(news);
         return;
@@ -202,7 +202,7 @@ export class PageEngine implements Engine {
         again,
       );
     } else {
-      const size = measureCarried();
+      const size = measurePackedFiles();
       replaceChildren(
         badge,
         h("span", { class: "dot" }),
@@ -226,10 +226,10 @@ function findBlocks(): HTMLElement[] {
   return [...document.querySelectorAll<HTMLElement>("[data-carried]")];
 }
 
-function readCarried(): Carried[] {
+function readPackedFiles(): PackedFile[] {
   return findBlocks().map((block) => ({ name: block.dataset.carried!, text: block.textContent ?? "" }));
 }
 
-function measureCarried(): string {
+function measurePackedFiles(): string {
   return (findBlocks().reduce((sum, block) => sum + (block.textContent ?? "").length * 0.8, 0) / MEGABYTE).toFixed(1);
 }

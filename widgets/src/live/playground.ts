@@ -10,7 +10,7 @@ import type { PlayResult } from "../requests";
 import { Editor } from "./editor";
 import type { PageEngine } from "./engine";
 import { EXAMPLES } from "./examples";
-import { type Shared, fromFragment, toFragment } from "./sharing";
+import { type Shared, fromFragment, toFragment } from "./share_link";
 
 /** The exports of the explorer's own bundle (standalone.ts). */
 interface Explorer {

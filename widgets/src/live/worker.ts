@@ -2,7 +2,7 @@
 // responses. Its
 // text is a classic script, because a page from a file starts no module worker. It never uses the network.
 
-import { BESIDE, type Carried, ENGINE, LOCK, type FromWorker, type ToWorker } from "./protocol";
+import { PACKED_FILES, type PackedFile, ENGINE, LOCK, type FromWorker, type ToWorker } from "./messages";
 
 const NOWHERE = "https://page.invalid/"; // the address at which Pyodide looks for its files, which are in the page
 const HOME = "/page";
@@ -25,7 +25,7 @@ let python:
   | (Python & { FS: { readFile(path: string): Uint8Array; analyzePath(path: string): { exists: boolean } } })
   | null = null;
 
-function say(what: FromWorker): void {
+function post(what: FromWorker): void {
   postMessage(what);
 }
 
@@ -48,14 +48,14 @@ function bytesOf(text: string): Uint8Array {
   return new Uint8Array(view.buffer, 0, 4 * words - (5 * words - text.length));
 }
 
-async function unpack(files: Carried[]): Promise<void> {
+async function unpack(files: PackedFile[]): Promise<void> {
   const total = files.reduce((sum, { text }) => sum + text.length, 0);
   let done = 0;
-  const unpackFile = async ({ name, text }: Carried): Promise<void> => {
+  const unpackFile = async ({ name, text }: PackedFile): Promise<void> => {
     const stream = new Blob([bytesOf(text) as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip"));
     held.set(name, new Uint8Array(await new Response(stream).arrayBuffer()));
     done += text.length;
-    say({ told: "progress", text: "unpacking Python", done: (done * 4) / 5, of: (total * 4) / 5 });
+    post({ told: "progress", text: "unpacking Python", done: (done * 4) / 5, of: (total * 4) / 5 });
   };
   await Promise.all(files.map(unpackFile));
 }
@@ -128,7 +128,7 @@ async function start({ files, trace, recorded }: Extract<ToWorker, { do: "start"
   // Pyodide detects classic workers by this function, and rejects them
   delete (globalThis as { importScripts?: unknown }).importScripts;
   (globalThis as { importScripts?: unknown }).importScripts = undefined;
-  say({ told: "progress", text: "starting Python", done: 0, of: 0 });
+  post({ told: "progress", text: "starting Python", done: 0, of: 0 });
   const { loadPyodide } = (await moduleOf("pyodide.mjs")) as {
     loadPyodide(options: object): Promise<NonNullable<typeof python>>;
   };
@@ -142,23 +142,23 @@ async function start({ files, trace, recorded }: Extract<ToWorker, { do: "start"
     stdout: (line: string) => console.debug(line),
     stderr: (line: string) => console.debug(line),
   });
-  say({ told: "progress", text: "importing tinyexplore", done: 0, of: 0 });
+  post({ told: "progress", text: "importing tinyexplore", done: 0, of: 0 });
   python.FS.mkdirTree(HOME);
   writeAll(python.FS, "/engine", held.get(ENGINE)!);
   const make = python.runPython(
     'import sys; sys.path.insert(0, "/engine"); from tinyexplore.explore.live.serving import Serving; Serving',
   ) as (post: (told: "branches" | "working", data: string) => void, played: string) => Serving;
-  serving = make((told, data) => say({ told, data }), PLAYED);
-  const beside = textOf(BESIDE);
+  serving = make((told, data) => post({ told, data }), PLAYED);
+  const beside = textOf(PACKED_FILES);
   held.clear();
   let response: string;
   if (trace === null) response = serving.nothing(beside);
   else {
-    say({ told: "progress", text: "compiling its kernels again", done: 0, of: 0 });
+    post({ told: "progress", text: "compiling its kernels again", done: 0, of: 0 });
     python.FS.writeFile(`${HOME}/trace.json.gz`, trace);
     response = serving.open_file(`${HOME}/trace.json.gz`, beside, recorded);
   }
-  say({
+  post({
     told: "ready",
     seconds: (performance.now() - began) / 1e3,
     ...(JSON.parse(response) as { python: string; live: boolean }),
@@ -169,10 +169,10 @@ async function start({ files, trace, recorded }: Extract<ToWorker, { do: "start"
 function respond(id: number, question: string): void {
   const answer = serving!.respond(question);
   const { FS } = python!;
-  if (!FS.analyzePath(PLAYED).exists) return say({ told: "answer", id, answer });
+  if (!FS.analyzePath(PLAYED).exists) return post({ told: "answer", id, answer });
   const trace = FS.readFile(PLAYED);
   FS.unlink(PLAYED);
-  say({ told: "answer", id, answer, trace });
+  post({ told: "answer", id, answer, trace });
 }
 
 // Serializes requests: those that arrive while Python starts wait.
@@ -185,8 +185,8 @@ self.onmessage = ({ data }: MessageEvent<ToWorker>): void => {
       else respond(data.id, data.question);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
-      if (data.do === "start") say({ told: "failed", text });
-      else say({ told: "answer", id: data.id, answer: JSON.stringify({ error: findErrorLine(text) }) });
+      if (data.do === "start") post({ told: "failed", text });
+      else post({ told: "answer", id: data.id, answer: JSON.stringify({ error: findErrorLine(text) }) });
     }
   });
 };

@@ -2,11 +2,11 @@
 // Python
 // computes it; a page shows stored responses.
 
-import { Answering, note, programKernel } from "../answering";
+import { LatestRequest, makeNote, findProgramKernel } from "../latest_request";
 import { button, h, replaceChildren } from "../dom";
 import { count } from "../format";
 import type { Change, Store, View } from "../store";
-import { tokenize } from "../tokens";
+import { tokenize } from "../tokenizer";
 import { type RosettaLine, type Row, alignTexts } from "./align";
 import type { RosettaData, TranslationData } from "../requests";
 
@@ -29,10 +29,10 @@ export class RosettaView implements View {
   private pointed: number | null = null;
   private lines: { element: HTMLElement; row: number | null; origins: number[] }[] = [];
 
-  private readonly answering: Answering;
+  private readonly answering: LatestRequest;
 
   constructor(private readonly store: Store) {
-    this.answering = new Answering(store, this.element);
+    this.answering = new LatestRequest(store, this.element);
     this.element.addEventListener("mouseover", (event) => this.onPointer(event));
     this.element.addEventListener("mouseleave", () => this.markOrigin(null));
     this.element.addEventListener("click", (event) => this.choose(event));
@@ -46,26 +46,26 @@ export class RosettaView implements View {
   }
 
   private draw(): void {
-    const kernel = programKernel(this.store);
+    const kernel = findProgramKernel(this.store);
     if (this.store.cursor.panel !== "rosetta" || kernel === this.kernel) return;
     this.kernel = kernel;
-    void this.answering.request({
-      question: { ask: "rosetta", kernel },
-      meanwhile: "translating …",
-      nobody: [
+    void this.answering.send({
+      request: { ask: "rosetta", kernel },
+      pendingText: "translating …",
+      offlineNote: [
         "This page has no translation of this kernel. To store one, call this before you save the page: ",
         `view.kernels[${kernel}].translate()`,
       ],
       show: (found) => this.show(found),
-      say: (text, code) => this.say(text, code),
-      refused: () => (this.kernel = null), // the request is repeated when the panel is opened again
+      showNote: (text, code) => this.say(text, code),
+      onError: () => (this.kernel = null), // the request is repeated when the panel is opened again
     });
   }
 
   private say(text: string, code = ""): void {
     this.found = null;
     this.lines = [];
-    replaceChildren(this.element, note(text, code));
+    replaceChildren(this.element, makeNote(text, code));
   }
 
   private show(data: RosettaData): void {

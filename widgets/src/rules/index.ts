@@ -6,14 +6,14 @@ import { button, h, replaceChildren } from "../dom";
 import { count, paragraphs } from "../format";
 import type { Branch, RuleFiring } from "../model";
 import type { Change, Store, View } from "../store";
-import { codeBlock } from "../views/steptext";
-import { makeCounterexample, makeVerdictTag } from "../views/verdict";
-import { type Command, type WhatIf, whatIfOf } from "../whatif";
-import { makeProgress } from "../working";
-import { makeBranchView, firingsOf, isAboutRules, titleOf } from "./branch";
+import { codeBlock } from "../views/step_text";
+import { makeCounterexample, makeVerdictTag } from "../views/firing_check";
+import { type Command, type WhatIf, whatIfOf } from "../what_if";
+import { makeProgress } from "../progress";
+import { makeBranchView, firingsOf, isAboutRules, titleOf } from "./branch_result";
 import type { RuleMatch, RuleRow } from "../requests";
-import { listRecordedRules } from "./rows";
-import { stepThrough } from "./stepping";
+import { listRecordedRules } from "./recorded_rules";
+import { openBranchAtFiring } from "./branch_stepper";
 
 const MOST_PLACES = 60;
 const DELAY_MS = 120;
@@ -67,7 +67,7 @@ export class RulesView implements View {
   constructor(private readonly store: Store) {
     this.whatIf = whatIfOf(store.index);
     this.rows = listRecordedRules(store.index.trace);
-    this.stop = this.whatIf.listen(() => this.onProgress());
+    this.stop = this.whatIf.subscribe(() => this.onProgress());
     this.search.addEventListener("input", () => this.drawList());
     this.draft.value = EXAMPLE;
     this.draft.addEventListener("keydown", (event) => this.onKey(event));
@@ -425,7 +425,7 @@ export class RulesView implements View {
     this.loading = true;
     this.drawStatus();
     try {
-      await stepThrough(this.store, this.element.closest<HTMLElement>(".tinyexplore")!, branch, firing);
+      await openBranchAtFiring(this.store, this.element.closest<HTMLElement>(".tinyexplore")!, branch, firing);
     } catch (error) {
       this.trouble = error instanceof Error ? error.message : String(error);
     }

@@ -2,7 +2,7 @@
 
 import { type Child, h, replaceChildren, s } from "../dom";
 import { count, languageName, truncate } from "../format";
-import { humanName } from "../kernels";
+import { readableName } from "../kernel_labels";
 import type { KernelInfo } from "../model";
 import type { Store } from "../store";
 import {
@@ -10,10 +10,10 @@ import {
   type Listing,
   type LoopLine,
   type Role,
-  type Shown,
+  type FoldedLine,
   foldLines,
   findInnerLoop,
-} from "./innerloop";
+} from "./inner_loop";
 import { type Page, bold, code } from "./page";
 
 const TONE: Record<Role["kind"], string> = {
@@ -99,7 +99,7 @@ export class CodePage implements Page {
     const { store, kernel } = this;
     const shown = foldLines(lines, rows);
     const indent = Math.min(...lines.map(({ text }) => text.length - text.trimStart().length));
-    const elements = shown.map((line: Shown) => {
+    const elements = shown.map((line: FoldedLine) => {
       if ("fold" in line)
         return h("div", { class: "listing-line fold" }, `⋯ ${count(line.fold, "more line")} like these`);
       const { at, text, role, nodes } = line;
@@ -208,7 +208,7 @@ export class CodePage implements Page {
 
   head(step: number): Child[] {
     if (this.loop === null) return ["No listing was recorded."];
-    const name = code(humanName(this.kernel));
+    const name = code(readableName(this.kernel));
     const { lines } = this.loop.right;
     const role = this.roles[step - 1];
     const fma = lines.filter((line) => line.role?.key === "fma").length;

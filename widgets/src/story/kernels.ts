@@ -2,13 +2,13 @@
 
 import { type Child, h, replaceChildren } from "../dom";
 import { bytes, count, figures, truncate } from "../format";
-import { humanName } from "../kernels";
+import { readableName } from "../kernel_labels";
 import type { Decision, KernelInfo } from "../model";
-import type { TraceIndex } from "../provenance";
+import type { TraceIndex } from "../trace_index";
 import type { Store } from "../store";
-import { type OpGraph, listComputing, buildOpGraph } from "./ops";
+import { type OpGraph, listComputing, buildOpGraph } from "./op_graph";
 import { type Page, bold, code } from "./page";
-import { type Room, type Size, columnsOf, fitBoxes } from "./placing";
+import { type Room, type Size, columnsOf, fitBoxes } from "./box_layout";
 import { Scene, type SceneEdge, type SceneFrame, type SceneNode, type SceneState } from "./scene";
 import { SIZES, makeDrawable, squeezeSizes, stateOf } from "./tensors";
 
@@ -117,7 +117,7 @@ function bytesOf({ trace }: TraceIndex, node: number): number {
   return (shape ?? []).reduce<number>((all, one) => all * Number(one), 1) * each;
 }
 
-interface Laid {
+interface KernelLayout {
   state: SceneState;
   height: number;
 }
@@ -135,7 +135,7 @@ export class KernelsPage implements Page {
   );
   private readonly cards = h("div", { class: "cuts" });
   private whole: SceneState | null = null;
-  private framed: Laid | null = null;
+  private framed: KernelLayout | null = null;
   private step = 0;
   private readonly sizes = new ResizeObserver(() => this.layOut());
 
@@ -241,7 +241,7 @@ function ownKernels(index: TraceIndex): KernelInfo[] {
 }
 
 /** Places every operation in the frame of its kernel, the frames in execution order; null if there is no room. */
-function placeInFrames(index: TraceIndex, graph: OpGraph, room: Room): Laid | null {
+function placeInFrames(index: TraceIndex, graph: OpGraph, room: Room): KernelLayout | null {
   for (const bands of [1, 9]) {
     for (const size of SIZES) {
       const laid = placeInFramesAt(index, graph, room, size, bands);
@@ -251,7 +251,13 @@ function placeInFrames(index: TraceIndex, graph: OpGraph, room: Room): Laid | nu
   return null;
 }
 
-function placeInFramesAt(index: TraceIndex, graph: OpGraph, room: Room, size: Size, limit: number): Laid | null {
+function placeInFramesAt(
+  index: TraceIndex,
+  graph: OpGraph,
+  room: Room,
+  size: Size,
+  limit: number,
+): KernelLayout | null {
   const kernels = ownKernels(index);
   const kernelOf = graph.ops.map(({ id, kind }) => (kind === "input" ? undefined : index.firstKernelOf.get(id)));
   const frames: (SceneFrame & { kernel: KernelInfo; own: number[]; columns: number[]; rows: number[] })[] = [];
@@ -268,7 +274,7 @@ function placeInFramesAt(index: TraceIndex, graph: OpGraph, room: Room, size: Si
     });
     const wide = Math.max(1, filled.length);
     const tall = Math.max(1, ...filled.map((n) => n ?? 0));
-    const title = humanName(kernel);
+    const title = readableName(kernel);
     const w = Math.max(2 * PAD + wide * size.w + (wide - 1) * size.gapX, 150);
     const hgt = HEAD + PAD + tall * size.h + (tall - 1) * size.gapY;
     const shown = truncate(`${kernel.id} · ${title}`, Math.floor((w - 20) / 7.2));
@@ -296,7 +302,7 @@ function hueOf(kernel: number): number {
 
 type Block = SceneFrame & { own: number[]; columns: number[]; rows: number[] };
 
-function arrangeFrames(frames: Block[], graph: OpGraph, room: Room, size: Size, limit: number): Laid | null {
+function arrangeFrames(frames: Block[], graph: OpGraph, room: Room, size: Size, limit: number): KernelLayout | null {
   const gap = Math.max(34, size.gapX);
   const inputs = graph.ops.map((op, i) => ({ op, i })).filter(({ op }) => op.kind === "input");
   const inputSize = { w: Math.min(size.w, 84), h: Math.min(size.h, 46) };
@@ -410,7 +416,7 @@ function placeInputs(
 }
 
 /** Returns one box per kernel, if there is no room for their operations. */
-function placeBoxes(index: TraceIndex, graph: OpGraph, room: Room): Laid {
+function placeBoxes(index: TraceIndex, graph: OpGraph, room: Room): KernelLayout {
   const { trace } = index;
   const kernels = ownKernels(index);
   const writer = new Map<number, number>();
@@ -435,10 +441,10 @@ function placeBoxes(index: TraceIndex, graph: OpGraph, room: Room): Laid {
       y: at[i][1],
       w: size.w,
       h: size.h,
-      label: truncate(`${kernel.id} · ${humanName(kernel)}`, letters),
+      label: truncate(`${kernel.id} · ${readableName(kernel)}`, letters),
       sub: lines.slice(0, size.h > 60 ? 2 : 1).map((line) => truncate(line, letters + 2)),
       cls: "kernel",
-      title: `${humanName(kernel)} · ${kernel.name}`,
+      title: `${readableName(kernel)} · ${kernel.name}`,
     };
   });
   const edges = sources.flatMap((from, i) =>

@@ -1,13 +1,13 @@
 // Fourth page: the loop nest of the slowest kernel, opt by opt, with the time of each.
 
 import { type Child, h, prefersReducedMotion, replaceChildren, s } from "../dom";
-import { optMeaning } from "../explaining";
+import { describeOpt } from "../term_meanings";
 import { count, duration, figures, grouped } from "../format";
-import { humanName } from "../kernels";
+import { readableName } from "../kernel_labels";
 import type { KernelInfo, NestLine } from "../model";
 import type { OptSteps } from "../requests";
 import type { Store } from "../store";
-import { AXIS_WORDS, nestOf } from "../story";
+import { AXIS_WORDS, nestOf } from "../story_chapters";
 import { type Page, bold, code } from "./page";
 
 type Step = OptSteps["steps"][number];
@@ -100,7 +100,7 @@ export function optWords(opt: string): string {
     case "LOCAL":
       return `blocks of ${amount} steps; on a GPU, a work-group`;
     default:
-      return optMeaning(opt).replace(`${opt}: `, "").split(/[.;]/)[0];
+      return describeOpt(opt).replace(`${opt}: `, "").split(/[.;]/)[0];
   }
 }
 
@@ -246,7 +246,8 @@ export class LoopsPage implements Page {
         opts.length === 0
           ? [this.groups.length > 1 ? "as written: one element at a time" : "as it runs"]
           : opts.map(optWords);
-      const name = opts.length === 0 ? (this.groups.length > 1 ? "no opts" : humanName(this.kernel)) : opts.join(" ");
+      const name =
+        opts.length === 0 ? (this.groups.length > 1 ? "no opts" : readableName(this.kernel)) : opts.join(" ");
       return h(
         "button",
         { type: "button", class: "opt-card", title, onclick: () => this.store.select([]), "data-step": i },
@@ -407,7 +408,7 @@ export class LoopsPage implements Page {
 
   head(step: number): Child[] {
     const { kernels } = this.store.index.trace;
-    const name = code(humanName(this.kernel));
+    const name = code(readableName(this.kernel));
     const which: Child[] = kernels.length === 1 ? [name] : ["The slowest kernel, ", name, ","];
     const group = this.groups[Math.min(step, this.count - 1)];
     const [first] = this.groups;

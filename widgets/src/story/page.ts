@@ -2,7 +2,7 @@
 
 import { type Child, h } from "../dom";
 import type { Change, Store } from "../store";
-import type { Chapter } from "../story";
+import type { Chapter } from "../story_chapters";
 
 /** One idea, in steps. The shell draws the sentence above it and the controls below it. */
 export interface Page {
@@ -35,7 +35,7 @@ export function joinList(parts: readonly string[]): string {
 }
 
 /** Returns the space inside an element, without its padding. */
-export function roomOf(element: HTMLElement): { width: number; height: number } {
+export function measureCanvas(element: HTMLElement): { width: number; height: number } {
   const style = getComputedStyle(element);
   const across = Number.parseFloat(style.paddingLeft) + Number.parseFloat(style.paddingRight);
   const down = Number.parseFloat(style.paddingTop) + Number.parseFloat(style.paddingBottom);

@@ -3,7 +3,7 @@
 import { type Child, h, replaceChildren, s } from "../dom";
 import { count, truncate } from "../format";
 import type { Store } from "../store";
-import { COUNTED, type Expression, type Op, type OpGraph, listComputing, buildOpGraph } from "./ops";
+import { COUNTED, type Expression, type Op, type OpGraph, listComputing, buildOpGraph } from "./op_graph";
 import { type Page, bold, code, joinList, tone } from "./page";
 
 const MOST_CARDS = 9;

@@ -2,12 +2,12 @@
 
 import { type Child, button, h, replaceChildren } from "../dom";
 import { count, grouped, truncate } from "../format";
-import { humanName } from "../kernels";
+import { readableName } from "../kernel_labels";
 import type { Node } from "../model";
 import type { Store } from "../store";
-import { type Firing, chooseConsequential, ruleWords, addsToDoc } from "./consequence";
+import { type Firing, chooseLargestFirings, ruleWords, isLawNeeded } from "./firing_impact";
 import { type Page, bold } from "./page";
-import { type Room, fitBoxes, heightOf } from "./placing";
+import { type Room, fitBoxes, heightOf } from "./box_layout";
 import { Scene, type SceneNode, type SceneState, makeLegend } from "./scene";
 
 const MOST_NODES = 11;
@@ -73,7 +73,7 @@ export class RewritesPage implements Page {
     private readonly store: Store,
     private readonly open: (step: number) => void,
   ) {
-    this.firings = chooseConsequential(store.index);
+    this.firings = chooseLargestFirings(store.index);
     const key = makeLegend([
       ["match", "matched by the rule"],
       ["new", "created by the rule"],
@@ -169,7 +169,7 @@ export class RewritesPage implements Page {
     const calls =
       frame === null ? "" : (index.trace.sources[frame.source]?.text.split("\n")[frame.line - 1] ?? "").trim();
     const rows: [string, Child][] = [
-      ["kernel", `${kernel.id} · ${humanName(kernel)}`],
+      ["kernel", `${kernel.id} · ${readableName(kernel)}`],
       ["Python", calls === "" ? null : h("code", {}, truncate(calls, 60))],
       ["pass", stage.name],
       ["source", h("code", {}, `${rule.file.split("/").slice(-2).join("/")}:${rule.line}`)],
@@ -184,7 +184,7 @@ export class RewritesPage implements Page {
       this.card,
       h("h3", {}, rule.name),
       h("p", {}, ruleWords(rule)),
-      addsToDoc(rule) ? h("div", { class: "law" }, rule.law) : null,
+      isLawNeeded(rule) ? h("div", { class: "law" }, rule.law) : null,
       h("p", {}, h("b", {}, "Effect. "), `${effect.join(", ")}.${share}`),
       h("dl", {}, ...list),
     );

@@ -1,7 +1,7 @@
 // A drawing whose boxes keep their identity: a new state moves, adds and fades them.
 
 import { h, prefersReducedMotion, replaceChildren, s } from "../dom";
-import { type Area, type Way, Ways } from "./routing";
+import { type Area, type EdgePath, EdgeRouter } from "./edge_router";
 
 const EDGE = 2; // pixels around the boxes, for the outer half of their lines
 const LETTER = 5.9; // pixels of a letter of an edge's label, on the average
@@ -61,10 +61,10 @@ interface DrawnEdge {
   label: SVGTextElement;
   edge: SceneEdge;
   /** The final route, after the transition. */
-  way: Way | null;
+  way: EdgePath | null;
   /** Points along the route: before the transition, and now. */
-  before: Way["points"];
-  now: Way["points"];
+  before: EdgePath["points"];
+  now: EdgePath["points"];
   seen: [from: number, to: number, now: number];
 }
 
@@ -174,8 +174,8 @@ export class Scene {
     const places = JSON.stringify([this.room, [...boxes], edges.map(({ from, to }) => [from, to]), frames]);
     if (places === this.places) return;
     this.places = places;
-    const ways = new Ways(boxes, frames.map(titleArea), this.room);
-    for (const { from, to } of edges) this.joined.get(`${from}>${to}`)!.way = ways.between(from, to);
+    const ways = new EdgeRouter(boxes, frames.map(titleArea), this.room);
+    for (const { from, to } of edges) this.joined.get(`${from}>${to}`)!.way = ways.route(from, to);
   }
 
   private play(ms: number): void {

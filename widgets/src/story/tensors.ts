@@ -13,9 +13,9 @@ import {
   buildOpGraph,
   productOf,
   groupSingly,
-} from "./ops";
+} from "./op_graph";
 import { type Page, bold } from "./page";
-import { type Placed, type Room, type Size, fitBoxes } from "./placing";
+import { type Placed, type Room, type Size, fitBoxes } from "./box_layout";
 import { Scene, type SceneNode, type SceneState, makeLegend } from "./scene";
 
 export const SIZES: readonly Size[] = [

@@ -2,12 +2,20 @@
 
 import { type Child, h, replaceChildren, s } from "../dom";
 import { count, duration, figures, samples, sumText, truncate } from "../format";
-import { humanName } from "../kernels";
-import { FLAT_SHARES, LETTER, type LabelPlace, SLOPE_SHARES, placeLabels, listPlaces, spreadDots } from "../labels";
+import { readableName } from "../kernel_labels";
+import {
+  FLAT_SHARES,
+  LETTER,
+  type LabelPlace,
+  SLOPE_SHARES,
+  placeLabels,
+  listPlaces,
+  spreadDots,
+} from "../label_placement";
 import type { KernelInfo, RooflineCeiling, RooflinePoint } from "../model";
-import type { TraceIndex } from "../provenance";
+import type { TraceIndex } from "../trace_index";
 import type { Store } from "../store";
-import { type VerdictRow, areComing, verdictCard, verdictOn, verdictsOf } from "../verdicts";
+import { type VerdictRow, arePending, makeVerdictCard, verdictOn, verdictsOf } from "../verdicts";
 import { type Page, bold } from "./page";
 
 const COMING = "The verdict is being computed.";
@@ -105,7 +113,7 @@ export class TimePage implements Page {
     const parts = this.timed.flatMap(({ kernel, us }) => {
       const start = launch === null ? 0 : Math.min(launch, us);
       const isNamed = start / total > 0.12; // then the launch has its own number beside it
-      const name = `${humanName(kernel)} ${duration(isNamed ? us - start : us)}`;
+      const name = `${readableName(kernel)} ${duration(isNamed ? us - start : us)}`;
       const tone = this.findVerdict(kernel.id)?.tone ?? "none";
       const begin =
         start / total > 0.015
@@ -144,11 +152,16 @@ export class TimePage implements Page {
       return h(
         "section",
         { class: `time-card tone-${verdict?.tone ?? "none"}`, "data-kernel": kernel.id },
-        h("h3", {}, h("span", { title: humanName(kernel) }, truncate(humanName(kernel), 40)), h("b", {}, duration(us))),
+        h(
+          "h3",
+          {},
+          h("span", { title: readableName(kernel) }, truncate(readableName(kernel), 40)),
+          h("b", {}, duration(us)),
+        ),
         h("p", { class: "code-name" }, `kernel ${kernel.id} · ${kernel.name}`),
         verdict === undefined
-          ? h("p", {}, areComing(this.store) ? COMING : "No verdict: there are too few samples, or no ceilings.")
-          : verdictCard(this.store, { ...verdict, evidence: verdict.evidence.slice(0, MOST_NUMBERS), missing: [] }),
+          ? h("p", {}, arePending(this.store) ? COMING : "No verdict: there are too few samples, or no ceilings.")
+          : makeVerdictCard(this.store, { ...verdict, evidence: verdict.evidence.slice(0, MOST_NUMBERS), missing: [] }),
         h("p", { class: "faint" }, run.warm ? `median of ${samples(run)}` : samples(run)),
       );
     });
@@ -213,7 +226,7 @@ export class TimePage implements Page {
       const room = width - 96;
       const bar = (value: number): number => Math.max(2, (value / longest) * room);
       return [
-        s("text", { class: "strong", x: 0, y }, truncate(humanName(kernel), Math.floor(width / 8))),
+        s("text", { class: "strong", x: 0, y }, truncate(readableName(kernel), Math.floor(width / 8))),
         s("rect", {
           class: "bar-time",
           "data-kernel": kernel.id,
@@ -338,7 +351,7 @@ export class TimePage implements Page {
       .map((point, i) => ({ point, spot: spots[i] }))
       .sort((a, b) => a.point.time_us - b.point.time_us)
       .map(({ point: { kernel, gflops, attainable }, spot: [cx, cy] }) => {
-        const name = humanName(this.store.index.trace.kernels[kernel]);
+        const name = readableName(this.store.index.trace.kernels[kernel]);
         const gap = attainable === null ? null : s("path", { class: "gap", d: `M${cx} ${cy - DOT}V${y(attainable)}` });
         return s(
           "g",
@@ -388,7 +401,7 @@ export class TimePage implements Page {
     const total = this.timed.reduce((sum, { us }) => sum + us, 0);
     const slow = this.timed.reduce((best, timed) => (timed.us > best.us ? timed : best));
     const share =
-      this.timed.length > 1 ? ` ${Math.round((slow.us / total) * 100)} % of it in ${humanName(slow.kernel)}.` : "";
+      this.timed.length > 1 ? ` ${Math.round((slow.us / total) * 100)} % of it in ${readableName(slow.kernel)}.` : "";
     return [
       bold(
         `${this.timed.length === 1 ? "The kernel takes" : `The ${this.timed.length} kernels take`} ${duration(total)}`,
@@ -398,7 +411,7 @@ export class TimePage implements Page {
   }
 
   caption(step: number): string {
-    return step === 0 ? "this program" : truncate(humanName(this.shown[step - 1].kernel), 28);
+    return step === 0 ? "this program" : truncate(readableName(this.shown[step - 1].kernel), 28);
   }
 
   destroy(): void {
@@ -408,5 +421,5 @@ export class TimePage implements Page {
 
 /** Returns the label of a dot: "x @ w: 12.3". */
 function dotWords({ trace }: TraceIndex, { kernel, gflops }: RooflinePoint): string {
-  return `${truncate(humanName(trace.kernels[kernel]), 18)}: ${figures(gflops)}`;
+  return `${truncate(readableName(trace.kernels[kernel]), 18)}: ${figures(gflops)}`;
 }

@@ -2,11 +2,11 @@
 
 import { button, h, oncePerFrame, replaceChildren } from "../dom";
 import { languageName } from "../format";
-import { baseText, ratioText, timeText } from "./times";
+import { baseText, ratioText, timeText } from "./time_comparison";
 import type { Branch, Diagnostic } from "../model";
-import { tokenize } from "../tokens";
-import { type WhatIf, variantOf } from "../whatif";
-import { makeProgress } from "../working";
+import { tokenize } from "../tokenizer";
+import { type WhatIf, variantOf } from "../what_if";
+import { makeProgress } from "../progress";
 
 const MOST_COLOURED = 3000; // lines
 

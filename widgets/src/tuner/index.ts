@@ -2,18 +2,18 @@
 
 import { button, h, replaceChildren } from "../dom";
 import { count, figures } from "../format";
-import { baseText, ratioText, timeText } from "./times";
+import { baseText, ratioText, timeText } from "./time_comparison";
 import type { Branch, KernelVariant } from "../model";
 import type { Change, Store, View } from "../store";
 import { kernelName } from "../views/pipeline";
-import { kernelTitle } from "../kernels";
-import { type WhatIf, isWhole, variantOf, whatIfOf } from "../whatif";
-import { makeProgress } from "../working";
-import { drawDots } from "./dots";
+import { kernelTitle } from "../kernel_labels";
+import { type WhatIf, isWhole, variantOf, whatIfOf } from "../what_if";
+import { makeProgress } from "../progress";
+import { drawAttempts } from "./attempt_chart";
 import { TunerListing } from "./listing";
-import { makeNestTable } from "./nest";
-import { OptButtons } from "./opts";
-import { TreeList, nameBase, nameOf, uopsText } from "./tree";
+import { makeNestTable } from "./nest_table";
+import { OptButtons } from "./opt_buttons";
+import { TreeList, nameBase, nameOf, uopsText } from "./branch_tree";
 
 const BEAM_WIDTH = 2;
 
@@ -36,7 +36,7 @@ export class TunerView implements View {
     this.opts = new OptButtons(this.whatIf, () => this.draw(true));
     this.listing = new TunerListing(this.whatIf);
     this.tree = new TreeList(this.whatIf, () => this.draw(true));
-    this.stop = this.whatIf.listen(() => this.draw(true));
+    this.stop = this.whatIf.subscribe(() => this.draw(true));
     const tried = h("div", { class: "tuner-tried" }, this.tree.element, this.tree.search, this.figure);
     const loops = h("div", { class: "tuner-both" }, this.opts.element, this.nest);
     const middle = h("div", { class: "tuner-middle" }, loops);
@@ -75,7 +75,7 @@ export class TunerView implements View {
       return;
     }
     this.tree.draw(kernel);
-    const picture = drawDots(this.whatIf, kernel, this.store.index.trace);
+    const picture = drawAttempts(this.whatIf, kernel, this.store.index.trace);
     replaceChildren(this.figure, picture);
     replaceChildren(
       this.nest,

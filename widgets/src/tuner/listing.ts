@@ -2,15 +2,15 @@
 
 import { button, h, replaceChildren, tab, tabList } from "../dom";
 import { count, languageName } from "../format";
-import { type LineChange, compareLines } from "../lines";
+import { type LineChange, compareLines } from "../line_changes";
 import type { Branch } from "../model";
-import { tokenize } from "../tokens";
-import { type WhatIf, variantOf } from "../whatif";
+import { tokenize } from "../tokenizer";
+import { type WhatIf, variantOf } from "../what_if";
 import { Editor } from "./editor";
-import { nameOf } from "./tree";
+import { nameOf } from "./branch_tree";
 
 const CONTEXT = 3; // lines around a difference
-const WANTED = ["c", "asm", "llvm-opt", "llvm", "uops", "python", "opts"];
+const LISTING_ORDER = ["c", "asm", "llvm-opt", "llvm", "uops", "python", "opts"];
 const EDITABLE = ["c", "llvm", "uops", "opts"];
 const NATIVE = ["c", "llvm"]; // languages that a compiler outside of a browser compiles
 const MOST_LINES = 3000; // lines of both listings; longer ones are not compared
@@ -28,7 +28,7 @@ export class TunerListing {
 
   draw(branch: Branch, base: Branch | null): void {
     const listings = listingsOf(branch);
-    const languages = WANTED.filter((name) => listings.some(({ language }) => language === name));
+    const languages = LISTING_ORDER.filter((name) => listings.some(({ language }) => language === name));
     if (!languages.includes(this.language)) this.language = languages[0] ?? "";
     const redraw = (): void => this.draw(branch, base);
     const tabs = languages.map((one) =>
@@ -95,7 +95,7 @@ export class TunerListing {
       this.editor.show(branch, this.language, `${lines.join("\n")}\n`);
       return;
     }
-    const shown = this.whole || !comparable ? changes : keepChanges(changes);
+    const shown = this.whole || !comparable ? changes : selectChanges(changes);
     const body = h("div", {
       class: "listing scroll",
       tabindex: 0,
@@ -124,7 +124,7 @@ function listingsOf(branch: Branch | null): readonly { language: string; lines: 
 }
 
 /** Returns the differences with the lines around them; null for omitted lines. */
-export function keepChanges(changes: LineChange[]): (LineChange | null)[] {
+export function selectChanges(changes: LineChange[]): (LineChange | null)[] {
   const keep = changes.map(() => false);
   changes.forEach(({ kind }, i) => {
     if (kind === "same") return;

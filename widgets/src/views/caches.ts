@@ -3,12 +3,12 @@
 // with others, by buffer, loop and line.
 
 import { bytes, count, grouped } from "../format";
-import type { Ask } from "../asking";
+import type { SendRequest } from "../request_channel";
 import { h, replaceChildren, s } from "../dom";
-import { parameterName } from "../kernels";
+import { parameterName } from "../kernel_labels";
 import type { Change, Store, View } from "../store";
-import { nameOf } from "../tuner/tree";
-import { isWhole, whatIfOf } from "../whatif";
+import { nameOf } from "../tuner/branch_tree";
+import { isWhole, whatIfOf } from "../what_if";
 import type { CacheModelData, CachesData, Traffic } from "../requests";
 
 /** Opts to model; null for the captured ones. */
@@ -25,7 +25,7 @@ export class CachesView implements View {
   private readonly stop: () => void;
 
   constructor(private readonly store: Store) {
-    this.stop = whatIfOf(store.index).listen(() => this.follow());
+    this.stop = whatIfOf(store.index).subscribe(() => this.follow());
     this.draw();
   }
 
@@ -78,7 +78,7 @@ export class CachesView implements View {
     void this.request(ask);
   }
 
-  private async request(ask: Ask): Promise<void> {
+  private async request(ask: SendRequest): Promise<void> {
     const { kernel } = this;
     const { before, after } = this.sides;
     const sidesText = JSON.stringify(this.sides);

@@ -1,7 +1,7 @@
 // The camera of a drawing: pan, zoom, fit, the first view of a graph, and the minimap; independent of the content.
 
 import { oncePerFrame, s } from "../dom";
-import type { Flow } from "../flow";
+import type { Flow } from "../layout_direction";
 
 export type Rectangle = [left: number, top: number, right: number, bottom: number];
 

@@ -2,17 +2,17 @@
 // background
 // colors of related lines.
 
-import { BAND_WORDS, type BandMode, bandOf } from "../bands";
+import { BAND_TITLES, type BandMode, bandOf } from "../line_bands";
 import { copyButton } from "../clipboard";
 import { languageIn } from "../dialect";
 import { button, h, replaceChildren, tab, tabList } from "../dom";
 import type { Program, StageText } from "../model";
-import { kernelClass } from "../kernels";
-import { type Piece, type Stop, framesOf, kernelOfFrame, splitAtRanges, rangesOf, stopsOf } from "../spans";
-import { explainWords } from "../explaining";
+import { kernelClass } from "../kernel_labels";
+import { type Piece, type Stop, framesOf, kernelOfFrame, splitAtRanges, rangesOf, stopsOf } from "../source_spans";
+import { addOpcodeTooltips } from "../term_meanings";
 import type { Change, Cursor, Store, View } from "../store";
-import { InSight } from "../insight";
-import { tokenize, tokenizePython } from "../tokens";
+import { LazyParts } from "../lazy_parts";
+import { tokenize, tokenizePython } from "../tokenizer";
 
 interface Listing {
   key: string;
@@ -138,7 +138,7 @@ export class CodeView implements View {
   }
 
   private cycle(): void {
-    const modes = Object.keys(BAND_WORDS) as BandMode[];
+    const modes = Object.keys(BAND_TITLES) as BandMode[];
     this.bands = modes[(modes.indexOf(this.bands) + 1) % modes.length];
     for (const pane of this.shown) pane.draw();
   }
@@ -168,7 +168,7 @@ class CodePane {
   private program: Listed | null = null;
   private kernel: number | null = null;
   private lastScrolledFor: Set<number> | null = null;
-  private readonly coloured: InSight;
+  private readonly coloured: LazyParts;
 
   constructor(
     private readonly key: string,
@@ -177,7 +177,7 @@ class CodePane {
     private readonly cycleBands: () => void,
   ) {
     this.element = h("div", { class: `code pane-${key}`, "data-pane": key }, this.bar, this.body);
-    this.coloured = new InSight(this.body, (chunk) => this.highlight(chunk));
+    this.coloured = new LazyParts(this.body, (chunk) => this.highlight(chunk));
     this.body.addEventListener("mouseover", (event) => this.store.hover(this.findNodes(event)));
     this.body.addEventListener("mouseleave", () => this.store.hover([]));
     this.body.addEventListener("click", (event) => this.choose(event));
@@ -254,7 +254,7 @@ class CodePane {
       return tab(key, title, key === entry?.key, open);
     });
     const mode = this.bands();
-    const bandsTitle = `Bands of color: ${BAND_WORDS[mode]}. Click to change.`;
+    const bandsTitle = `Bands of color: ${BAND_TITLES[mode]}. Click to change.`;
     replaceChildren(
       this.bar,
       tabList(PANES[this.key].label, ...tabs),
@@ -351,7 +351,7 @@ class CodePane {
       });
       row.lastElementChild!.replaceChildren(...spans);
     }
-    void explainWords(this.store.chunks, language, chunk);
+    void addOpcodeTooltips(this.store.chunks, language, chunk);
   }
 
   /**

@@ -2,11 +2,11 @@
 // requests
 // every step from Python, or walks recorded steps. Its shortcut keys work while the panel has the focus.
 
-import { againButton } from "../again";
+import { makeRerunButton } from "../rerun_button";
 import { grouped } from "../format";
 import { button, h, replaceChildren } from "../dom";
-import { parameterName } from "../kernels";
-import { type Action, RecordedRun } from "../recorded";
+import { parameterName } from "../kernel_labels";
+import { type Action, RecordedDebugger } from "../recorded_debugger";
 import type { DebugRequest, DebuggerState, TensorData } from "../requests";
 import type { Change, Store, View } from "../store";
 
@@ -55,7 +55,7 @@ export class DebuggerView implements View {
   private replayRecording(kernel: number): Step | null {
     const recording = this.store.index.trace.recordings.find((one) => one.kernel === kernel);
     if (recording === undefined) return null;
-    const run = new RecordedRun(recording);
+    const run = new RecordedDebugger(recording);
     return async (request) => run.answer(request);
   }
 
@@ -115,7 +115,7 @@ export class DebuggerView implements View {
   private noteOf(text: string): HTMLElement {
     const says = "Calls the captured function again, and stores the inputs of its kernels";
     const keep = this.isMadeUp
-      ? againButton(this.store, "Keep the inputs and run again", says, { keep_inputs: true })
+      ? makeRerunButton(this.store, "Keep the inputs and run again", says, { keep_inputs: true })
       : null;
     return h("p", { class: "note faint" }, keep === null ? text : `${text.split(/(?<=\.) /)[0]} `, keep);
   }

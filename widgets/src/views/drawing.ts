@@ -4,10 +4,10 @@
 
 import { isTensor } from "../dialect";
 import { prefersReducedMotion, s } from "../dom";
-import type { Flow } from "../flow";
-import type { Frame } from "../frames";
+import type { Flow } from "../layout_direction";
+import type { Frame } from "../frame_layout";
 import { type Layout, edgePath } from "../layout";
-import type { DrawnBox, DrawnGraph } from "../shown";
+import type { DrawnBox, DrawnGraph } from "../visible_graph";
 import type { Store } from "../store";
 import { type Rectangle, isWithin, overlaps } from "./camera";
 
@@ -20,7 +20,7 @@ const COMMUTATIVE = new Set(["ADD", "MUL", "MAX", "AND", "OR", "XOR", "CMPNE", "
 let views = 0;
 
 /** Callbacks for the appearance of a box. */
-export interface Looks {
+export interface DrawingStyle {
   boxClass: (box: DrawnBox) => string;
   tooltip: (box: DrawnBox) => string;
   /** Returns the word at the corner of a box. */
@@ -55,7 +55,7 @@ export class Drawing {
 
   constructor(
     private readonly store: Store,
-    private readonly looks: Looks,
+    private readonly looks: DrawingStyle,
   ) {
     this.svg = s(
       "svg",
@@ -248,11 +248,11 @@ export class Drawing {
     const { selected, related, hovered, hoverRelated } = this.store;
     for (const [id, element] of this.elements) {
       const box = this.byId.get(id)!;
-      const isSelected = holds(box, selected);
+      const isSelected = containsAny(box, selected);
       const { classList } = element;
       classList.toggle("sel", isSelected);
-      classList.toggle("rel", !isSelected && holds(box, related));
-      classList.toggle("hov", holds(box, hovered) || holds(box, hoverRelated));
+      classList.toggle("rel", !isSelected && containsAny(box, related));
+      classList.toggle("hov", containsAny(box, hovered) || containsAny(box, hoverRelated));
       classList.toggle("hit", hits?.has(id) ?? false);
       classList.toggle("dim", hits !== null && !hits.has(id));
     }
@@ -277,7 +277,7 @@ export const NOTHING: DrawnGraph = {
   hidden: 0,
 };
 
-export function holds(box: DrawnBox, nodes: Set<number>): boolean {
+export function containsAny(box: DrawnBox, nodes: Set<number>): boolean {
   return nodes.size > 0 && box.members.some((node) => nodes.has(node));
 }
 

@@ -5,24 +5,24 @@
 import { countText, isTensor, findLevel, levelOf } from "../dialect";
 import { button, h, replaceChildren } from "../dom";
 import { count } from "../format";
-import type { Flow } from "../flow";
-import { type Frame, layOutInFrames } from "../frames";
-import { type Mark, fateBetween, fateText, markOf } from "../fusions";
+import type { Flow } from "../layout_direction";
+import { type Frame, layOutInFrames } from "../frame_layout";
+import { type Mark, edgeDecisionBetween, edgeDecisionText, makeEdgeMark } from "../fusion_decisions";
 import type { Box, Edge as Line, Layout } from "../layout";
-import { Layouter } from "../layouter";
-import { arrangeGraph } from "../layouts";
+import { LayoutWorker } from "../layout_worker";
+import { arrangeGraph } from "../layout_unit";
 import type { Stage } from "../model";
-import type { TraceIndex } from "../provenance";
-import { operandWords } from "../products";
-import { recall, record } from "../recalled";
-import { type DrawnBox, type DrawnGraph, Graphs, fold, wordsOf } from "../shown";
+import type { TraceIndex } from "../trace_index";
+import { operandWords } from "../matrix_products";
+import { readSetting, saveSetting } from "../saved_settings";
+import { type DrawnBox, type DrawnGraph, GraphReader, foldGraph, labelTextOf } from "../visible_graph";
 import type { Change, Store, View } from "../store";
-import { nodeText } from "../tree";
-import { knownVerdicts, verdictOn, verdictsOf } from "../verdicts";
+import { nodeText } from "../text_tree";
+import { findStoredVerdicts, verdictOn, verdictsOf } from "../verdicts";
 import { Camera, LEGIBLE, type Rectangle } from "./camera";
-import { Drawing, NOTHING, holds } from "./drawing";
-import { Finder } from "./finder";
-import { Regions } from "./folding";
+import { Drawing, NOTHING, containsAny } from "./drawing";
+import { GraphSearchField } from "./graph_search_field";
+import { RegionSelection } from "./region_selection";
 import {
   boxClass,
   countedText,
@@ -34,10 +34,10 @@ import {
   ownersOf,
   makeToneKeys,
   writeTooltip,
-} from "./graphwords";
+} from "./graph_labels";
 import { Legend, listBoxSigns, listEdgeSigns, makeProductSign } from "./legend";
-import { type Direction, neighbourOf } from "./neighbours";
-import { NodeCard } from "./nodecard";
+import { type Direction, neighbourOf } from "./arrow_keys";
+import { NodeCard } from "./node_card";
 
 const BUDGET = 400;
 const AFTER_MS = 600; // delay of the request for verdicts after the first picture
@@ -62,14 +62,14 @@ interface Plan {
 }
 
 /** A graph after layout. */
-interface Laid {
+interface LayoutResult {
   placed: Layout;
   frames: Frame[];
 }
 
 export class GraphView implements View {
   readonly element = h("section", { class: "graph", "aria-label": "Graph" });
-  readonly graphs: Graphs;
+  readonly graphs: GraphReader;
   private readonly title = h("span", { class: "title" });
   private readonly tools = h("span", { class: "tools" });
   private readonly canvas = h("div", { class: "canvas" });
@@ -79,10 +79,10 @@ export class GraphView implements View {
   private readonly status = h("div", { class: "status", role: "status" });
   private readonly drawing: Drawing;
   private readonly camera: Camera;
-  readonly finder: Finder;
+  readonly finder: GraphSearchField;
   private readonly card: NodeCard;
   private readonly working = h("div", { class: "working", role: "status", hidden: true });
-  private readonly layouter = new Layouter((boxes) => this.writeWorking(boxes));
+  private readonly layouter = new LayoutWorker((boxes) => this.writeWorking(boxes));
   private drawn: DrawnGraph = NOTHING;
   private byId = new Map<number, DrawnBox>();
   private placed: Layout = { positions: new Map(), width: 0, height: 0, left: 0, top: 0, edges: [] };
@@ -95,10 +95,10 @@ export class GraphView implements View {
   private isTidied = false; // the user requests a new layout
   private foldConstants = true;
   private foldIndex = true;
-  private readonly regions: Regions;
+  private readonly regions: RegionSelection;
   private budget = BUDGET;
   private flow: Flow = "down";
-  private chosenFlow = parseFlow(recall("flow")); // the user's choice, for any graph
+  private chosenFlow = parseFlow(readSetting("flow")); // the user's choice, for any graph
   private sizes: Record<Flow, Layout> | null = null; // the layouts in both directions
   private isFitted = false;
   private cone: Set<number> | null = null;
@@ -109,8 +109,8 @@ export class GraphView implements View {
     private readonly store: Store,
     private colour: "kernel" | "role" = "kernel",
   ) {
-    this.graphs = new Graphs(store.index);
-    this.regions = new Regions(store.index, (kernel) => verdictOn(knownVerdicts(store), kernel));
+    this.graphs = new GraphReader(store.index);
+    this.regions = new RegionSelection(store.index, (kernel) => verdictOn(findStoredVerdicts(store), kernel));
     this.drawing = new Drawing(store, {
       boxClass: (box) => boxClass(store.index, box, this.colour === "kernel"),
       tooltip: (box) => writeTooltip(store.index, box, this.regions.isOpened(box.node)),
@@ -118,13 +118,13 @@ export class GraphView implements View {
       through: (nodes) => `through ${nodes.map((node) => nodeText(store.index.node(node))).join(" → ")}`,
       frame: (frame) =>
         frame.product === null
-          ? drawFrame(store, frame, verdictOn(knownVerdicts(store), frame.kernel))
+          ? drawFrame(store, frame, verdictOn(findStoredVerdicts(store), frame.kernel))
           : drawProduct(frame, this.productTitle(frame.product)),
       markEdge: (edge, points, flow) => {
         if (!this.isLazy || this.regions.areKernels) return null; // between kernels every edge is cut
         const [src, dst] = [edge.src, edge.dst].map((id) => this.byId.get(id)!.members);
-        const fate = fateBetween(store.index, src, edge.through, dst);
-        return fate === null ? null : markOf(fate, points, fateText(store.index, fate), flow);
+        const fate = edgeDecisionBetween(store.index, src, edge.through, dst);
+        return fate === null ? null : makeEdgeMark(fate, points, edgeDecisionText(store.index, fate), flow);
       },
     });
     this.camera = new Camera(this.drawing.svg, this.drawing.world, this.canvas, this.room, {
@@ -134,7 +134,7 @@ export class GraphView implements View {
       clicked: (event) => this.choose(event),
       resized: (isUntouched) => this.onResize(isUntouched),
     });
-    this.finder = new Finder(store, {
+    this.finder = new GraphSearchField(store, {
       boxes: () => this.drawn.boxes,
       nodes: () => [...this.graphs.at(store.cursor).graph.nodes.values()].map(({ node }) => node),
       mark: () => this.mark(),
@@ -237,7 +237,7 @@ export class GraphView implements View {
     const keep = new Set<number>();
     for (const [id, { node }] of graph.nodes) if (store.selected.has(node)) keep.add(id);
     const operands = new Set(this.isLazy ? this.regions.openProducts.flatMap((product) => product.operands) : []);
-    const next = fold(store.index.trace, graph, {
+    const next = foldGraph(store.index.trace, graph, {
       constants: this.foldConstants,
       index: this.foldIndex,
       views: this.isLazy && this.regions.detail !== "views",
@@ -249,7 +249,7 @@ export class GraphView implements View {
       words: (node) =>
         this.isLazy && operands.has(node.id)
           ? operandWords(store.index, node)
-          : wordsOf(store.index, node, stage?.kernel ?? null),
+          : labelTextOf(store.index, node, stage?.kernel ?? null),
       regions: this.regions.describeRegions(whole, members),
     });
     return { next, family, stage, steps };
@@ -350,7 +350,7 @@ export class GraphView implements View {
   /**
    * Lays out the boxes, LazyBuffers in the frames of their kernels. `decide`: whether to select the better direction.
    */
-  private place(next: DrawnGraph, isNew: boolean, decide: boolean, done: (laid: Laid) => void): void {
+  private place(next: DrawnGraph, isNew: boolean, decide: boolean, done: (laid: LayoutResult) => void): void {
     const { boxes, edges } = next;
     const before = this.flow;
     const isSmall = boxes.length <= BUDGET;
@@ -370,14 +370,14 @@ export class GraphView implements View {
     const nodes = boxes.map(({ id, width, height }) => ({ id, width, height }));
     const lines = edges.map(({ src, dst }) => ({ src, dst }));
     const request = { nodes, edges: lines, previous, isStep: this.isSamePass, flow: this.flow };
-    this.layouter.lay(request, (placed) => done({ placed, frames: [] }));
+    this.layouter.layOut(request, (placed) => done({ placed, frames: [] }));
   }
 
   /** Returns the layout of a small graph from scratch: LazyBuffers in the frames of their kernels and products. */
-  private layOut(next: DrawnGraph, flow: Flow): Laid {
+  private layOut(next: DrawnGraph, flow: Flow): LayoutResult {
     const { index } = this.store;
     const { boxes, edges } = next;
-    const plain = (): Laid => ({ placed: arrangeGraph({ nodes: boxes, edges, flow }), frames: [] });
+    const plain = (): LayoutResult => ({ placed: arrangeGraph({ nodes: boxes, edges, flow }), frames: [] });
     if (!this.isLazy) return plain();
     const productOf = new Map(this.regions.openProducts.flatMap(({ sum, members }) => members.map((id) => [id, sum])));
     const products = (
@@ -447,7 +447,7 @@ export class GraphView implements View {
   /** Cycles through the directions: automatic, down, right. */
   private cycleFlow(): void {
     this.chosenFlow = NEXT_FLOW[this.chosenFlow];
-    record("flow", this.chosenFlow === "auto" ? null : this.chosenFlow);
+    saveSetting("flow", this.chosenFlow === "auto" ? null : this.chosenFlow);
     [this.isTidied, this.family] = [true, ""];
     this.draw("open");
   }
@@ -572,8 +572,11 @@ export class GraphView implements View {
     };
     replaceChildren(
       this.tools,
-      toggle("copies", "Draw unrolled copies as one box. A double click opens a box", this.regions.areTwinsOne, () =>
-        this.regions.flipTwins(),
+      toggle(
+        "copies",
+        "Draw unrolled copies as one box. A double click opens a box",
+        this.regions.areCopiesMerged,
+        () => this.regions.toggleCopies(),
       ),
       constants,
       button("tidy", "Compute the layout again. Steps keep the positions of boxes", tidy, "quiet"),
@@ -595,14 +598,16 @@ export class GraphView implements View {
     if (isByKernel && this.regions.areKernels) this.requestVerdicts();
     if (isByKernel && frames.length > 0) {
       const shown = new Set(frames.map(({ kernel }) => kernel));
-      keys.push(...makeToneKeys((knownVerdicts(store)?.rows ?? []).filter(({ kernel }) => shown.has(kernel ?? -1))));
+      keys.push(
+        ...makeToneKeys((findStoredVerdicts(store)?.rows ?? []).filter(({ kernel }) => shown.has(kernel ?? -1))),
+      );
       this.requestVerdicts();
     }
     const classes = new Set(drawn.boxes.map((box) => boxClass(store.index, box, isByKernel)));
     const fates = new Set<Mark>();
     for (const edge of this.isLazy && !this.regions.areKernels && drawn.boxes.length <= BUDGET ? drawn.edges : []) {
       const [src, dst] = [edge.src, edge.dst].map((id) => this.byId.get(id)!.members);
-      const fate = fateBetween(store.index, src, edge.through, dst);
+      const fate = edgeDecisionBetween(store.index, src, edge.through, dst);
       if (fate !== null) fates.add(fate.mark);
     }
     const hasViews = drawn.edges.some(({ through }) => through.length > 0);
@@ -621,7 +626,7 @@ export class GraphView implements View {
   /** Requests the verdicts for the headings of kernels, after the first picture. */
   private requestVerdicts(): void {
     const { store } = this;
-    if (this.asked || knownVerdicts(store) !== null || store.index.trace.ceilings.length === 0) return;
+    if (this.asked || findStoredVerdicts(store) !== null || store.index.trace.ceilings.length === 0) return;
     this.asked = true;
     const redraw = (): void => {
       this.drawnKey = "";
@@ -686,8 +691,8 @@ export class GraphView implements View {
 
   private listLitBoxes(): number[] {
     const { selected, related } = this.store;
-    const own = this.drawn.boxes.filter((box) => holds(box, selected));
-    const lit = own.length > 0 ? own : this.drawn.boxes.filter((box) => holds(box, related));
+    const own = this.drawn.boxes.filter((box) => containsAny(box, selected));
+    const lit = own.length > 0 ? own : this.drawn.boxes.filter((box) => containsAny(box, related));
     return lit.map((box) => box.id);
   }
 

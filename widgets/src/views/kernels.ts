@@ -2,14 +2,14 @@
 
 import { copyButton, saveFile } from "../clipboard";
 import { button, h, replaceChildren } from "../dom";
-import { meaning, nameMeaning, optMeaning } from "../explaining";
+import { findMeaning, describeName, describeOpt } from "../term_meanings";
 import { bytes, duration, figures, grouped } from "../format";
 import type { KernelInfo } from "../model";
-import { computeThroughput } from "../provenance";
-import { humanName } from "../kernels";
-import { hasReproducer, writeReproducer } from "../script";
+import { computeThroughput } from "../trace_index";
+import { readableName } from "../kernel_labels";
+import { hasReproducer, writeReproducer } from "../kernel_script";
 import type { Change, Store, View } from "../store";
-import { type VerdictRow, kindTag, knownVerdicts, verdictOn, verdictsOf } from "../verdicts";
+import { type VerdictRow, makeKindTag, findStoredVerdicts, verdictOn, verdictsOf } from "../verdicts";
 import { kernelName, kernelNumber } from "./pipeline";
 
 interface Column {
@@ -43,10 +43,10 @@ export class KernelsView implements View {
     const speed = (kernel: KernelInfo): ReturnType<typeof computeThroughput> =>
       computeThroughput(kernel, index.runOf(kernel.id));
     const number = (key: string, title: string, value: Column["value"], cell: Column["cell"]): Column => {
-      return { key, title, hint: meaning("column", title), numeric: true, value, cell };
+      return { key, title, hint: findMeaning("column", title), numeric: true, value, cell };
     };
     const text = (key: string, title: string, value: Column["value"], cell: Column["cell"]): Column => {
-      return { key, title, hint: meaning("column", title), numeric: false, value, cell };
+      return { key, title, hint: findMeaning("column", title), numeric: false, value, cell };
     };
     return [
       number(
@@ -58,7 +58,7 @@ export class KernelsView implements View {
       text(
         "name",
         "kernel",
-        (k) => humanName(k),
+        (k) => readableName(k),
         (k) => namesOf(k),
       ),
       number("time", index.trace.runs.every(({ warm }) => warm) ? "median" : "time", run, (k) =>
@@ -70,7 +70,7 @@ export class KernelsView implements View {
         (k) => this.findVerdict(k)?.kind ?? "",
         (k) => {
           const verdict = this.findVerdict(k);
-          return verdict === undefined ? "–" : kindTag(verdict);
+          return verdict === undefined ? "–" : makeKindTag(verdict);
         },
       ),
       text(
@@ -124,7 +124,7 @@ export class KernelsView implements View {
   }
 
   private findVerdict(kernel: KernelInfo): VerdictRow | undefined {
-    return verdictOn(knownVerdicts(this.store), kernel.id);
+    return verdictOn(findStoredVerdicts(this.store), kernel.id);
   }
 
   private draw(): void {
@@ -170,12 +170,12 @@ export class KernelsView implements View {
     const axes = kernel.axes.map(([name, kind, size]) =>
       h(
         "span",
-        { class: "axis", title: meaning("axis", kind) || null },
+        { class: "axis", title: findMeaning("axis", kind) || null },
         h("span", { class: `size axis-${kind}` }, String(size)),
         ` ${kind} ${name}`,
       ),
     );
-    const says = nameMeaning(kernel.name);
+    const says = describeName(kernel.name);
     return h(
       "p",
       { class: "note name-legend" },
@@ -233,7 +233,7 @@ export class KernelsView implements View {
  * axes.
  */
 function namesOf(kernel: KernelInfo): Element {
-  const name = humanName(kernel);
+  const name = readableName(kernel);
   if (name === kernel.name) return kernelName(kernel, false);
   return h("span", { class: "names" }, h("b", {}, name), h("small", {}, kernelName(kernel, false)));
 }
@@ -243,7 +243,7 @@ function makeOptChips(kernel: KernelInfo): Element {
   return h(
     "span",
     { class: "chips" },
-    ...kernel.opts.map((opt) => h("span", { class: "chip", title: optMeaning(opt) || null }, opt)),
+    ...kernel.opts.map((opt) => h("span", { class: "chip", title: describeOpt(opt) || null }, opt)),
   );
 }
 

@@ -1,15 +1,15 @@
 // The graph's legend: the colors and shapes on the canvas, each drawn as on the canvas.
 
 import { button, h, replaceChildren, s } from "../dom";
-import { meaning } from "../explaining";
-import { recall, record } from "../recalled";
+import { findMeaning } from "../term_meanings";
+import { readSetting, saveSetting } from "../saved_settings";
 
 const FOLDED = "legend"; // key in the browser's storage: "folded" or "open", as the user chose
 const LOW = 300; // pixels; a canvas up to this height has no room for a legend,
 const ENOUGH = 380; // one from this height on has
 
 /** A sign of the drawing, and its meaning. */
-export interface Sign {
+export interface LegendItem {
   /** Elements in a field of 26 × 14 pixels. */
   picture: SVGElement[];
   says: string;
@@ -34,14 +34,14 @@ const DECISIONS: Record<string, [string, string]> = {
   duplicate: ["computed again", "Each reader's kernel computes it"],
 };
 
-const FATES: Record<string, [string, string]> = {
+const EDGE_SIGNS: Record<string, [string, string]> = {
   fused: ["fused", "Computed in the kernel that reads it, without memory traffic"],
   again: ["computed in several kernels", "Each kernel that reads it computes it again"],
   cut: ["cut: through memory", "One kernel stores it, another loads it"],
 };
 
 /** Returns a small box with these classes. */
-function makeBoxSign(classes: string, says: string, title = ""): Sign {
+function makeBoxSign(classes: string, says: string, title = ""): LegendItem {
   const rect = s("rect", { x: 2, y: 2, width: 22, height: 10, rx: 3 });
   const behind = classes.includes("region")
     ? [s("rect", { class: "behind", x: 4.5, y: 0.8, width: 21, height: 9, rx: 3 })]
@@ -49,14 +49,14 @@ function makeBoxSign(classes: string, says: string, title = ""): Sign {
   return { picture: [s("g", { class: `box ${classes}` }, ...behind, rect)], says, title };
 }
 
-function makeLineSign(classes: string, says: string, title: string, mark: SVGElement[] = []): Sign {
+function makeLineSign(classes: string, says: string, title: string, mark: SVGElement[] = []): LegendItem {
   return { picture: [s("path", { class: `edge ${classes}`, d: "M1 7H25" }), ...mark], says, title };
 }
 
 /** Returns the signs of these boxes' classes. `isByKernel`: whether colors are kernels. */
-export function listBoxSigns(classes: readonly string[], isByKernel: boolean): Sign[] {
+export function listBoxSigns(classes: readonly string[], isByKernel: boolean): LegendItem[] {
   const words = new Set(classes.flatMap((text) => text.split(" ")));
-  const signs: Sign[] = [];
+  const signs: LegendItem[] = [];
   if (isByKernel) {
     const kernel = classes.find((text) => text.includes("by-kernel"));
     const own = kernel?.split(" ").filter((word) => word === "by-kernel" || word.startsWith("k-"));
@@ -65,7 +65,7 @@ export function listBoxSigns(classes: readonly string[], isByKernel: boolean): S
     if (words.has("no-kernel")) signs.push(makeBoxSign("no-kernel", "of no kernel: already in memory"));
   } else {
     for (const [role, says] of Object.entries(ROLES))
-      if (words.has(`g-${role}`)) signs.push(makeBoxSign(`g-${role}`, says, meaning("role", role)));
+      if (words.has(`g-${role}`)) signs.push(makeBoxSign(`g-${role}`, says, findMeaning("role", role)));
   }
   for (const [decision, [says, title]] of Object.entries(DECISIONS))
     if (words.has(`d-${decision}`)) signs.push(makeBoxSign(`d-${decision}`, says, title));
@@ -76,12 +76,12 @@ export function listBoxSigns(classes: readonly string[], isByKernel: boolean): S
 }
 
 /** Returns the signs of edges: through views, and the scheduler's decisions. */
-export function listEdgeSigns(hasViews: boolean, hasLong: boolean, fates: ReadonlySet<string>): Sign[] {
-  const signs: Sign[] = [];
+export function listEdgeSigns(hasViews: boolean, hasLong: boolean, fates: ReadonlySet<string>): LegendItem[] {
+  const signs: LegendItem[] = [];
   if (hasViews)
     signs.push(makeLineSign("viewed", "through views", "Views between the two boxes: other indices, no copy"));
   if (hasLong) signs.push(makeLineSign("long", "long edge", "Drawn faintly, because it crosses other boxes"));
-  for (const [fate, [says, title]] of Object.entries(FATES)) {
+  for (const [fate, [says, title]] of Object.entries(EDGE_SIGNS)) {
     if (!fates.has(fate)) continue;
     const shape =
       fate === "cut"
@@ -93,7 +93,7 @@ export function listEdgeSigns(hasViews: boolean, hasLong: boolean, fates: Readon
 }
 
 /** Returns the sign of a frame around a product. */
-export function makeProductSign(): Sign {
+export function makeProductSign(): LegendItem {
   const rect = s("rect", { x: 2, y: 1, width: 22, height: 12, rx: 3 });
   return {
     picture: [s("g", { class: "frame product" }, rect)],
@@ -105,13 +105,13 @@ export function makeProductSign(): Sign {
 
 export class Legend {
   readonly element = h("div", { class: "legend", role: "group", "aria-label": "Legend: colors and shapes" });
-  private signs: readonly Sign[] = [];
+  private signs: readonly LegendItem[] = [];
   private keys: readonly HTMLElement[] = [];
-  private isFolded = recall(FOLDED) === "folded";
-  private isChosen = recall(FOLDED) !== null;
+  private isFolded = readSetting(FOLDED) === "folded";
+  private isChosen = readSetting(FOLDED) !== null;
 
   /** `keys`: further entries. */
-  write(signs: readonly Sign[], keys: readonly HTMLElement[]): void {
+  write(signs: readonly LegendItem[], keys: readonly HTMLElement[]): void {
     [this.signs, this.keys] = [signs, keys];
     this.draw();
   }
@@ -134,13 +134,13 @@ export class Legend {
       () => {
         this.isFolded = !isFolded;
         this.isChosen = true;
-        record(FOLDED, this.isFolded ? "folded" : "open");
+        saveSetting(FOLDED, this.isFolded ? "folded" : "open");
         this.draw();
       },
       "quiet fold",
     );
     fold.setAttribute("aria-expanded", String(!isFolded));
-    const entry = ({ picture, says, title }: Sign): HTMLElement =>
+    const entry = ({ picture, says, title }: LegendItem): HTMLElement =>
       h(
         "span",
         { class: "sign", title },

@@ -1,10 +1,10 @@
 // The lines of the user's Python by the time of their kernels; a click on one selects its nodes.
 
-import { Answering } from "../answering";
-import { chooseKernel } from "../choosing";
+import { LatestRequest } from "../latest_request";
+import { selectKernel } from "../kernel_selection";
 import { button, h, replaceChildren } from "../dom";
 import { count, duration, figures } from "../format";
-import { kernelClass, kernelTitle } from "../kernels";
+import { kernelClass, kernelTitle } from "../kernel_labels";
 import type { LinesByTime, LineTime } from "../requests";
 import type { Change, Store, View } from "../store";
 
@@ -13,13 +13,13 @@ type Order = "time" | "source";
 
 export class LinesView implements View {
   readonly element = h("div", { class: "lines-by-time scroll", tabindex: 0, role: "region", "aria-label": "Lines" });
-  private readonly answering: Answering;
+  private readonly answering: LatestRequest;
   private found: LinesByTime | null = null;
   private order: Order = "time";
   private isAsked = false;
 
   constructor(private readonly store: Store) {
-    this.answering = new Answering(store, this.element);
+    this.answering = new LatestRequest(store, this.element);
     this.request();
   }
 
@@ -30,17 +30,17 @@ export class LinesView implements View {
 
   private request(): void {
     this.isAsked = true;
-    void this.answering.request({
-      question: { ask: "lines" },
-      meanwhile: "adding up the kernels of each line …",
-      nobody: ["This page has no times of lines. To compute them, call ", 'view.panels.result("lines")'],
+    void this.answering.send({
+      request: { ask: "lines" },
+      pendingText: "adding up the kernels of each line …",
+      offlineNote: ["This page has no times of lines. To compute them, call ", 'view.panels.result("lines")'],
       show: (found) => {
         this.found = found;
         this.draw();
       },
-      say: (text, code) =>
+      showNote: (text, code) =>
         replaceChildren(this.element, h("p", { class: "note" }, text, code ? h("code", {}, code) : "")),
-      refused: () => {
+      onError: () => {
         this.isAsked = false; // so that the request is repeated
       },
     });
@@ -121,7 +121,7 @@ export class LinesView implements View {
   private makeChips(kernels: readonly number[]): HTMLElement {
     const { trace } = this.store.index;
     const chips = kernels.slice(0, MOST_CHIPS).map((kernel) => {
-      const open = (): void => chooseKernel(this.store, kernel);
+      const open = (): void => selectKernel(this.store, kernel);
       const chip = button(String(kernel), kernelTitle(trace, kernel), open, `key ${kernelClass(kernel)}`);
       chip.addEventListener("click", (event) => event.stopPropagation());
       return chip;

@@ -2,11 +2,11 @@
 // Requested from
 // Python; a page shows stored responses.
 
-import { Answering, note, programKernel } from "../answering";
+import { LatestRequest, makeNote, findProgramKernel } from "../latest_request";
 import { textsOf as unpackedTexts } from "../columns";
 import { button, h, replaceChildren, tab, tabList } from "../dom";
 import { count, duration } from "../format";
-import { kernelTitle } from "../kernels";
+import { kernelTitle } from "../kernel_labels";
 import type {
   PassData,
   PassesData,
@@ -16,9 +16,9 @@ import type {
   TimesOfPipelineRequest,
 } from "../requests";
 import type { Change, Store, View } from "../store";
-import { type TextPlace, findLineHistory } from "../textlines";
-import { type DiffLine, TextDiffView } from "./textdiff";
-import { TextFinder } from "./textfinder";
+import { type TextPosition, findLineHistory } from "../stage_text_search";
+import { type DiffLine, TextDiffView } from "./text_diff";
+import { TextSearchField } from "./text_search_field";
 
 const MOST_SPILLED = 4; // UOps
 const LANGUAGE: Record<string, string> = { IR: "llvm", "machine IR": "mir", assembly: "asm" };
@@ -136,25 +136,25 @@ export class LLVMPassesView implements View {
   private readonly bar = h("div", { class: "bar" });
   private readonly diff: TextDiffView;
   private readonly body = h("div", { class: "body" });
-  private readonly answering: Answering;
-  private readonly comparing: Answering;
+  private readonly answering: LatestRequest;
+  private readonly comparing: LatestRequest;
   private kernel: number | null = null;
   private pipeline: Pipeline = { level: "", without: [], cpu: "" };
   private found: PassesData | null = null;
   private texts: PassLine[][] = [];
   private other: { level: string; found: PassesData; texts: PassLine[][] } | null = null;
   private chosen = 0;
-  private readonly finder: TextFinder;
-  private readonly timing: Answering;
+  private readonly finder: TextSearchField;
+  private readonly timing: LatestRequest;
   private times: PipelineTimes | null = null;
-  private line: TextPlace | null = null; // the line that was selected last
+  private line: TextPosition | null = null; // the line that was selected last
   private showsAll = false;
   private isWhole = false;
 
   constructor(private readonly store: Store) {
-    this.answering = new Answering(store, this.element);
-    this.comparing = new Answering(store, this.element);
-    this.timing = new Answering(store, this.head);
+    this.answering = new LatestRequest(store, this.element);
+    this.comparing = new LatestRequest(store, this.element);
+    this.timing = new LatestRequest(store, this.head);
     this.diff = new TextDiffView(store);
     this.diff.onChoose = (side, line) => {
       const before = this.found!.passes.findLast(({ changed, number }) => changed && number < this.chosen)?.number ?? 0;
@@ -162,7 +162,7 @@ export class LLVMPassesView implements View {
       this.diff.caret(side, line);
       this.drawBar();
     };
-    this.finder = new TextFinder({
+    this.finder = new TextSearchField({
       texts: () => this.found?.passes.map(({ changed, number }) => (changed ? this.texts[number] : [])) ?? [],
       at: () => (this.line?.text === this.chosen ? this.line : { text: this.chosen, line: -1 }),
       show: (place) => this.goTo(place),
@@ -183,7 +183,7 @@ export class LLVMPassesView implements View {
 
   private draw(): void {
     const { cursor } = this.store;
-    const kernel = programKernel(this.store);
+    const kernel = findProgramKernel(this.store);
     if (cursor.panel !== "llvm" || kernel === this.kernel) return;
     this.kernel = kernel;
     this.chosen = 0;
@@ -201,16 +201,16 @@ export class LLVMPassesView implements View {
     const kernel = this.kernel ?? 0;
     this.line = null;
     this.times = this.store.responses.get(this.timeQuestion()) ?? null;
-    void this.answering.request({
-      question: this.makeQuestion(this.pipeline.level),
-      meanwhile: "LLVM compiles the kernel, and prints it after each pass …",
-      nobody: [
+    void this.answering.send({
+      request: this.makeQuestion(this.pipeline.level),
+      pendingText: "LLVM compiles the kernel, and prints it after each pass …",
+      offlineNote: [
         "This page has no LLVM passes of this kernel. To store them, call this before you save the page: ",
         `view.kernels[${kernel}].passes()`,
       ],
       show: (found) => this.show(found),
-      say: (text, code) => this.say(text, code),
-      refused: () => (this.kernel = this.found === null ? null : kernel),
+      showNote: (text, code) => this.say(text, code),
+      onError: () => (this.kernel = this.found === null ? null : kernel),
     });
   }
 
@@ -220,23 +220,23 @@ export class LLVMPassesView implements View {
 
   /** Requests times of the kernel under this pipeline. */
   private time(): void {
-    const say = (reason: string): void => {
+    const showNote = (reason: string): void => {
       this.times = { reason } as PipelineTimes;
       this.drawHead();
     };
-    const question = this.timeQuestion();
-    void this.timing.request({
-      question,
-      meanwhile: "",
-      nobody: ["A page cannot time the kernel. A notebook can.", ""],
+    const request = this.timeQuestion();
+    void this.timing.send({
+      request,
+      pendingText: "",
+      offlineNote: ["A page cannot time the kernel. A notebook can.", ""],
       show: (times) => {
         // another pipeline was selected meanwhile
-        if (JSON.stringify(question) !== JSON.stringify(this.timeQuestion())) return;
+        if (JSON.stringify(request) !== JSON.stringify(this.timeQuestion())) return;
         this.times = times;
         this.drawHead();
       },
-      say,
-      refused: () => undefined,
+      showNote,
+      onError: () => undefined,
     });
     this.head.querySelector(".run-time")!.textContent = "running …";
   }
@@ -265,7 +265,7 @@ export class LLVMPassesView implements View {
 
   private say(text: string, code = ""): void {
     this.found = null;
-    replaceChildren(this.element, this.head, note(text, code));
+    replaceChildren(this.element, this.head, makeNote(text, code));
     this.drawHead();
   }
 
@@ -371,10 +371,10 @@ export class LLVMPassesView implements View {
       this.other = null;
       return this.drawAll();
     }
-    void this.comparing.request({
-      question: this.makeQuestion(level, { ...this.pipeline, without: [] }),
-      meanwhile: "",
-      nobody: [
+    void this.comparing.send({
+      request: this.makeQuestion(level, { ...this.pipeline, without: [] }),
+      pendingText: "",
+      offlineNote: [
         "This page does not store that pipeline. A notebook runs it: ",
         `view.kernels[${this.kernel}].passes("${level}")`,
       ],
@@ -383,12 +383,12 @@ export class LLVMPassesView implements View {
         this.chosen = this.found!.passes.length - 1;
         this.drawAll();
       },
-      say: (text, code) => {
+      showNote: (text, code) => {
         this.other = null;
         this.drawAll();
-        this.diff.element.prepend(note(text, code));
+        this.diff.element.prepend(makeNote(text, code));
       },
-      refused: () => undefined,
+      onError: () => undefined,
     });
   }
 
@@ -466,7 +466,7 @@ export class LLVMPassesView implements View {
   }
 
   /** Goes to a line of the text after a pass, and selects it. */
-  private goTo({ text, line }: TextPlace): void {
+  private goTo({ text, line }: TextPosition): void {
     this.other = null;
     this.line = { text, line };
     this.choose(text);

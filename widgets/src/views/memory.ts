@@ -4,7 +4,7 @@ import { h, replaceChildren, s } from "../dom";
 import { bufferName, bytes, count, duration, grouped } from "../format";
 import type { BufferInfo, BufferLifetime } from "../model";
 import type { Change, Store, View } from "../store";
-import { hasKernelTime, timelineOf } from "../timeline";
+import { hasKernelTime, timelineOf } from "../timeline_axis";
 import { compileChoice } from "./timeline";
 
 const MAX_LANES = 400;

@@ -1,10 +1,10 @@
 // The trace by module: a tree of the user's objects with the time and memory of each; a click selects its nodes.
 
-import { chooseKernel } from "../choosing";
+import { selectKernel } from "../kernel_selection";
 import { button, h, replaceChildren } from "../dom";
 import { bytes, count, duration } from "../format";
-import { kernelClass, kernelTitle } from "../kernels";
-import { type Module, buildModuleTree } from "../modules";
+import { kernelClass, kernelTitle } from "../kernel_labels";
+import { type Module, buildModuleTree } from "../module_tree";
 import type { Change, Store, View } from "../store";
 
 const OPEN_ROWS = 12; // rows; further levels are initially closed
@@ -142,7 +142,7 @@ export class ModulesView implements View {
       const chip = button(
         String(kernel),
         kernelTitle(trace, kernel),
-        () => chooseKernel(this.store, kernel),
+        () => selectKernel(this.store, kernel),
         `key ${kernelClass(kernel)}`,
       );
       chip.tabIndex = -1; // the keyboard uses the table of kernels instead

@@ -1,9 +1,9 @@
 // The pipeline strip: the current position, and the content and time of each stage; a click goes there.
 
 import { button, h, replaceChildren } from "../dom";
-import { meaning } from "../explaining";
+import { findMeaning } from "../term_meanings";
 import { count, duration, kernelNameParts } from "../format";
-import { kernelClass, kernelLabel } from "../kernels";
+import { kernelClass, kernelLabel } from "../kernel_labels";
 import type { Figures } from "../model";
 import type { Change, Cursor, Place, Store, View } from "../store";
 
@@ -65,7 +65,7 @@ export class PipelineView implements View {
       const stage = part as Place;
       const active = cursor.place === stage;
       const searched = stage === "kernels" && searchUs > 0 ? `, and ${duration(searchUs)} of search` : "";
-      const hint = `${title}, of ${scope}: ${words}${us > 0 ? `; ${duration(us)}` : ""}${searched}\n${meaning("stage", STAGES[stage])}${words.includes("idle") ? `\nidle: ${meaning("word", "idle")}` : ""}`;
+      const hint = `${title}, of ${scope}: ${words}${us > 0 ? `; ${duration(us)}` : ""}${searched}\n${findMeaning("stage", STAGES[stage])}${words.includes("idle") ? `\nidle: ${findMeaning("word", "idle")}` : ""}`;
       const attributes = { type: "button", class: "part", title: hint, "data-place": stage };
       const bar = h("span", { class: "bar", style: `width:${us > 0 ? Math.max(2, (us / longest) * 100) : 0}%` });
       const time = us > 0 ? h("span", { class: "took" }, duration(us)) : null;
@@ -153,7 +153,7 @@ export class PipelineView implements View {
 /** Returns a kernel's number and name (which others may share); sizes in the name have the color of their axis kind. */
 export function kernelName(kernel: Parameters<typeof kernelNameParts>[0], isNumbered = true): HTMLElement {
   const axes = kernel.axes
-    .map(([name, kind, size]) => `${size}: ${name}, ${kind}: ${meaning("axis", kind)}`)
+    .map(([name, kind, size]) => `${size}: ${name}, ${kind}: ${findMeaning("axis", kind)}`)
     .join("\n");
   const parts = kernelNameParts(kernel).map(({ text, kind }) =>
     h("span", { class: kind ? `axis-${kind}` : null }, text),

@@ -2,11 +2,11 @@
 
 import { h, replaceChildren } from "../dom";
 import { callName, count, truncate } from "../format";
-import { findMakers } from "../madeby";
+import { findCreatingOpts } from "../creating_opts";
 import type { Change, Store, View } from "../store";
-import { nodeText } from "../tree";
-import { countFirings } from "../walking";
-import { findLastMade, selectNote } from "./example";
+import { nodeText } from "../text_tree";
+import { countFirings } from "../step_navigation";
+import { findNewestNode, makeSelectionHint } from "./empty_selection";
 
 const MOST_CALLS = 8;
 
@@ -31,7 +31,7 @@ export class RewriteHistoryView implements View {
     const { rules, stage_texts: texts } = index.trace;
     if (cursor.panel !== "history") return;
     if (rules[0] || !texts[0]) return this.drawFirings();
-    void chunks.load("texts").then((made) => replaceChildren(this.element, ...made.listHistory!(this.store)));
+    void chunks.load("stage_texts").then((made) => replaceChildren(this.element, ...made.listHistory!(this.store)));
   }
 
   private drawFirings(): void {
@@ -40,10 +40,10 @@ export class RewriteHistoryView implements View {
     if (id === undefined) {
       replaceChildren(
         this.element,
-        selectNote(
+        makeSelectionHint(
           this.store,
           "Where does a node come from? Select a node or a line and press B: this panel lists the rewrites that led to it, in order.",
-          findLastMade(this.store),
+          findNewestNode(this.store),
         ),
       );
       return;
@@ -102,7 +102,7 @@ export class RewriteHistoryView implements View {
   /** Returns the opts of the kernel that created the nodes; a click goes to the pass that applied them. */
   private listOpts(nodes: readonly number[]): Element[] {
     const { index, cursor } = this.store;
-    const opts = findMakers(index, nodes, cursor.kernel);
+    const opts = findCreatingOpts(index, nodes, cursor.kernel);
     if (opts.length === 0) return [];
     const stage = index.trace.stages.find((one) => one.opts.includes(opts[0].opt));
     const rows = opts.map(({ opt, place, count: all }) =>

@@ -1,14 +1,22 @@
 // The roofline: each timed kernel by arithmetic intensity and speed, under the machine's ceilings.
 
-import { measureButton } from "../again";
+import { makeMeasureButton } from "../rerun_button";
 import { h, replaceChildren, s } from "../dom";
 import { count, figures } from "../format";
-import { kernelClass } from "../kernels";
-import { FLAT_SHARES, type LabelPlace, SLOPE_SHARES, placeLabels, type Spot, listPlaces, spreadDots } from "../labels";
+import { kernelClass } from "../kernel_labels";
+import {
+  FLAT_SHARES,
+  type LabelPlace,
+  SLOPE_SHARES,
+  placeLabels,
+  type Spot,
+  listPlaces,
+  spreadDots,
+} from "../label_placement";
 import type { Roofline, RooflinePoint } from "../model";
-import { Scale } from "../roofline";
+import { Scale } from "../roofline_scale";
 import type { Change, Store, View } from "../store";
-import { chooseKernel, nodesOfKernel } from "../choosing";
+import { selectKernel, nodesOfKernel } from "../kernel_selection";
 
 const [LEFT, RIGHT, TOP, BOTTOM] = [52, 16, 22, 36];
 const RADIUS = 9;
@@ -75,7 +83,7 @@ export class RooflineView implements View {
         .sort((a, b) => b.point.time_us - a.point.time_us)
         .map(({ point, spot }) => this.drawDot(point, spot, points.length)),
     );
-    const measure = measureButton(this.store);
+    const measure = makeMeasureButton(this.store);
     replaceChildren(this.element, drawing, h("p", { class: "note" }, figure.note, measure && " ", measure));
     this.mark();
   }
@@ -143,7 +151,7 @@ export class RooflineView implements View {
   private drawDot(point: RooflinePoint, [left, down]: Spot, count: number): SVGElement {
     const { store } = this;
     const isCrowded = count > NUMBERED;
-    const choose = (): void => chooseKernel(store, point.kernel);
+    const choose = (): void => selectKernel(store, point.kernel);
     return s(
       "g",
       {

@@ -3,9 +3,18 @@
 // requests to Python; hovering and scrolling are handled here.
 
 import { count, grouped } from "../format";
-import type { Ask } from "../asking";
+import type { SendRequest } from "../request_channel";
 import { button, h, replaceChildren } from "../dom";
-import { type Box, type Cell, cellsOf, memoryWidth, memoryWindow, chooseBox, sizesText, viewText } from "../shapes";
+import {
+  type Box,
+  type Cell,
+  cellsOf,
+  memoryWidth,
+  memoryWindow,
+  chooseBox,
+  sizesText,
+  viewText,
+} from "../shape_cells";
 import type { Change, Store, View } from "../store";
 import type { ShapeData, ShapeStepData } from "../requests";
 
@@ -72,7 +81,7 @@ export class ShapeView implements View {
     }
   }
 
-  private answer(ask: Ask, moves: Move[]): Promise<ShapeData> {
+  private answer(ask: SendRequest, moves: Move[]): Promise<ShapeData> {
     return ask({ ask: "shape", ...(this.node === null ? {} : { node: this.node }), moves });
   }
 

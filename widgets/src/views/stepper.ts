@@ -5,16 +5,16 @@
 import { isTensor } from "../dialect";
 import { button, h, oncePerFrame, replaceChildren } from "../dom";
 import { duration } from "../format";
-import { dress } from "../later";
+import { addChunkStyle } from "../lazy_view";
 import type { Stage, Step } from "../model";
 import type { Change, Store, View } from "../store";
-import { diffTrees, printTree } from "../tree";
-import { LONG, VirtualRows } from "../virtual";
-import { countFirings, findNextStop, stopsOf } from "../walking";
-import { PassTree } from "./passtree";
-import { type Shown, decisionsOf, optsOf, showPlainStage } from "./plainstages";
-import { passText, rebuiltText, ruleText, transformText } from "./steptext";
-import { pairOf, treeOf } from "./steptree";
+import { diffTrees, printTree } from "../text_tree";
+import { LONG, VirtualRows } from "../virtual_rows";
+import { countFirings, findNextStop, stopsOf } from "../step_navigation";
+import { PassTree } from "./pass_tree";
+import { type StageContent, decisionsOf, optsOf, makeStageContent } from "./stages_without_firings";
+import { passText, rebuiltText, ruleText, transformText } from "./step_text";
+import { pairOf, treeOf } from "./step_trees";
 
 const BEAT_MS = 900; // time of a firing during playback, at normal speed
 const SPEEDS = [0.5, 1, 2, 4] as const;
@@ -223,7 +223,7 @@ export class StepperView implements View {
           ? decisionsOf(this.store, stage)
           : hasOpts(stage)
             ? optsOf(this.store, stage)
-            : showPlainStage(this.store, stage),
+            : makeStageContent(this.store, stage),
       );
     this.mark();
   }
@@ -375,15 +375,15 @@ export class StepperView implements View {
     const took = stage.elapsed_us > 0 ? h("p", {}, duration(stage.elapsed_us)) : null;
     this.element.classList.toggle("is-text", took === null);
     replaceChildren(this.detail, h("h5", {}, stage.name), took);
-    const { makeTexts, css = "" } = await this.store.chunks.load("texts");
+    const { makeTexts, css = "" } = await this.store.chunks.load("stage_texts");
     if (key !== this.drawnStep) return;
-    dress(this.element, "texts", css);
+    addChunkStyle(this.element, "texts", css);
     this.text = makeTexts!(this.store, this.store.index.textsOf(stage.id));
     replaceChildren(this.diff, this.text.element);
   }
 
   /** Draws a stage without firings. */
-  private drawShown(shown: Shown): void {
+  private drawShown(shown: StageContent): void {
     replaceChildren(this.detail, ...shown.detail);
     if ("body" in shown) replaceChildren(this.diff, ...shown.body);
     else if (shown.count <= LONG)

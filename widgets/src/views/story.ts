@@ -2,7 +2,7 @@
 
 import { button, h, prefersReducedMotion, replaceChildren } from "../dom";
 import type { Change, Store, View } from "../store";
-import { type Chapter, type ChapterKey, listChapters } from "../story";
+import { type Chapter, type ChapterKey, listChapters } from "../story_chapters";
 import type { MakePage, Page } from "../story/page";
 
 const MOTION_MS = 750; // duration of one step, at normal speed

@@ -2,13 +2,13 @@
 // that each
 // instruction occupies, and the measured cycles. Requested from Python; a page shows stored responses.
 
-import { Answering, note } from "../answering";
+import { LatestRequest, makeNote } from "../latest_request";
 import { h, replaceChildren } from "../dom";
 import type { Change, Store, View } from "../store";
-import { kernelTitle } from "../kernels";
-import { makeSlowestButton } from "./example";
-import { nameOf } from "../tuner/tree";
-import { whatIfOf } from "../whatif";
+import { kernelTitle } from "../kernel_labels";
+import { makeSlowestButton } from "./empty_selection";
+import { nameOf } from "../tuner/branch_tree";
+import { whatIfOf } from "../what_if";
 import type { ThroughputData } from "../requests";
 
 const WORDS = {
@@ -26,11 +26,11 @@ export class ThroughputView implements View {
   private branch: number | null = null;
   private readonly stop: () => void;
 
-  private readonly answering: Answering;
+  private readonly answering: LatestRequest;
 
   constructor(private readonly store: Store) {
-    this.answering = new Answering(store, this.element);
-    this.stop = whatIfOf(store.index).listen(() => this.follow());
+    this.answering = new LatestRequest(store, this.element);
+    this.stop = whatIfOf(store.index).subscribe(() => this.follow());
     this.draw();
   }
 
@@ -59,25 +59,25 @@ export class ThroughputView implements View {
 
   private request(): void {
     const { kernel, branch } = this;
-    void this.answering.request({
-      question: { ask: "throughput", kernel: kernel ?? 0, branch },
-      meanwhile: "running llvm-mca …",
-      nobody: [
+    void this.answering.send({
+      request: { ask: "throughput", kernel: kernel ?? 0, branch },
+      pendingText: "running llvm-mca …",
+      offlineNote: [
         "This page has no llvm-mca result for this loop. Run it in a notebook: ",
         `view.kernels[${kernel}].throughput()`,
       ],
       show: (found) => this.show(found),
-      say: (text, code) => {
+      showNote: (text, code) => {
         const other = this.store.ask === null ? null : makeSlowestButton(this.store);
         replaceChildren(
           this.element,
           this.makeChoices(),
-          note(text, code),
+          makeNote(text, code),
           other === null ? null : h("p", { class: "note" }, other),
         );
       },
       // for the captured kernel, the request is repeated when the panel is opened again
-      refused: () => (this.kernel = branch === null ? null : kernel),
+      onError: () => (this.kernel = branch === null ? null : kernel),
     });
   }
 

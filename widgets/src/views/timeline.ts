@@ -1,13 +1,13 @@
 // The timeline: stages of the compiler, runs of kernels, memory and buffers over one time axis, with zoom.
 
-import { nodesOfKernel, chooseKernel } from "../choosing";
+import { nodesOfKernel, selectKernel } from "../kernel_selection";
 import { button, h, oncePerFrame, replaceChildren, s } from "../dom";
 import { bytes, count, duration } from "../format";
-import { kernelClass, kernelTitle } from "../kernels";
+import { kernelClass, kernelTitle } from "../kernel_labels";
 import { placeOf } from "../links";
 import type { Timeline, TimelineSpan as Span } from "../model";
 import type { Change, Store, View } from "../store";
-import { hasKernelTime, spanWords, chooseTickStep, timelineOf } from "../timeline";
+import { hasKernelTime, spanWords, chooseTickStep, timelineOf } from "../timeline_axis";
 
 const [ROW, GAP, MEMORY, LANE, AXIS] = [16, 7, 58, 8, 20]; // pixels
 const DEPTHS = 4; // levels of nested stages
@@ -344,7 +344,7 @@ export class TimelineView implements View {
   private choose(span: SVGGElement): void {
     const { kernel, stage } = span.dataset;
     if (stage !== undefined) this.store.go(placeOf(this.store.index, Number(stage)));
-    if (kernel !== undefined) chooseKernel(this.store, Number(kernel));
+    if (kernel !== undefined) selectKernel(this.store, Number(kernel));
   }
 }
 

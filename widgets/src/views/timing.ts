@@ -1,14 +1,14 @@
 // The kernels' times: medians with their quartiles.
 
-import { measureButton } from "../again";
+import { makeMeasureButton } from "../rerun_button";
 import { h, replaceChildren } from "../dom";
-import { meaning } from "../explaining";
+import { findMeaning } from "../term_meanings";
 import { count, duration, figures, quartiles, samples, sumText } from "../format";
-import { kernelLabel } from "../kernels";
+import { kernelLabel } from "../kernel_labels";
 import type { KernelInfo } from "../model";
-import { computeThroughput } from "../provenance";
+import { computeThroughput } from "../trace_index";
 import type { Change, Store, View } from "../store";
-import { verdictCard, verdictOn, verdictsOf } from "../verdicts";
+import { makeVerdictCard, verdictOn, verdictsOf } from "../verdicts";
 
 export class TimingView implements View {
   readonly element = h("div", { class: "timing scroll", tabindex: 0, role: "region", "aria-label": "Timing" });
@@ -28,13 +28,13 @@ export class TimingView implements View {
     const { kernel } = this.store.cursor;
     const verdict = (kernel === null ? undefined : verdictOn(verdicts, kernel)) ?? verdicts?.whole ?? undefined;
     if (verdict !== undefined) {
-      const card = verdictCard(this.store, verdict);
+      const card = makeVerdictCard(this.store, verdict);
       const { kernels } = this.store.index.trace;
       const subject = verdict.kernel === null || verdict.kernel === undefined ? undefined : kernels[verdict.kernel];
       if (subject !== undefined && kernels.length > 1) card.prepend(h("p", { class: "subject" }, kernelLabel(subject)));
       return card;
     }
-    const measure = measureButton(this.store);
+    const measure = makeMeasureButton(this.store);
     return measure && h("p", { class: "note" }, "One cold run is not a reliable time. ", measure);
   }
 
@@ -45,7 +45,7 @@ export class TimingView implements View {
       return run === null ? [] : [{ kernel, run }];
     });
     if (timed.length === 0) {
-      replaceChildren(this.element, h("p", { class: "empty" }, whyUntimed(index.trace.kernels)));
+      replaceChildren(this.element, h("p", { class: "empty" }, explainUntimed(index.trace.kernels)));
       this.store.runHere?.(this.element, this.store);
       return;
     }
@@ -79,7 +79,7 @@ export class TimingView implements View {
         h("span", { class: "num strong" }, duration(run.median_us)),
         h(
           "span",
-          { class: "num", title: `${spread}\n${meaning("word", "quartiles")}` },
+          { class: "num", title: `${spread}\n${findMeaning("word", "quartiles")}` },
           [quartiles(run), times].filter(Boolean).join(" · "),
         ),
         h("span", { class: "num" }, `${figures((run.median_us / total) * 100)} %`),
@@ -99,7 +99,7 @@ export class TimingView implements View {
 }
 
 /** Returns why no kernel has a time. */
-export function whyUntimed(kernels: readonly KernelInfo[]): string {
+export function explainUntimed(kernels: readonly KernelInfo[]): string {
   return joinReasons(kernels) || "No kernel of this trace was run.";
 }
 

@@ -2,7 +2,7 @@
 // that a
 // multiprocessor holds. Requested from Python; a page shows stored responses.
 
-import { Answering, note, programKernel } from "../answering";
+import { LatestRequest, makeNote, findProgramKernel } from "../latest_request";
 import { button, h, replaceChildren, s } from "../dom";
 import { count, grouped } from "../format";
 import type { Change, Store, View } from "../store";
@@ -30,10 +30,10 @@ export class WarpsView implements View {
   private groups: WarpAccessData[][] = [];
   private rows: HTMLElement[] = [];
 
-  private readonly answering: Answering;
+  private readonly answering: LatestRequest;
 
   constructor(private readonly store: Store) {
-    this.answering = new Answering(store, this.element);
+    this.answering = new LatestRequest(store, this.element);
     this.draw();
   }
 
@@ -44,19 +44,19 @@ export class WarpsView implements View {
   }
 
   private draw(): void {
-    const kernel = programKernel(this.store);
+    const kernel = findProgramKernel(this.store);
     if (this.store.cursor.panel !== "warps" || kernel === this.kernel) return;
     this.kernel = kernel;
-    void this.answering.request({
-      question: { ask: "gpu", kernel, target: this.target },
-      meanwhile: "following the addresses of every lane …",
-      nobody: [
+    void this.answering.send({
+      request: { ask: "gpu", kernel, target: this.target },
+      pendingText: "following the addresses of every lane …",
+      offlineNote: [
         `Kernel ${kernel} is not for a GPU: it has no work-groups. To compile it for a GPU, call `,
         'explore(f, target="sm_80")',
       ],
       show: (found) => this.show(found),
-      say: (text, code) => this.say(text, code),
-      refused: () => (this.kernel = null), // the request is repeated when the panel is opened again
+      showNote: (text, code) => this.say(text, code),
+      onError: () => (this.kernel = null), // the request is repeated when the panel is opened again
     });
   }
 
@@ -69,7 +69,7 @@ export class WarpsView implements View {
     });
     const isPossible = this.store.ask !== null && this.target === "";
     const says = isPossible && text.includes(NO_GROUPS) ? ON_A_CPU : text;
-    replaceChildren(this.element, note(says, code), isPossible ? h("p", { class: "note" }, elsewhere) : null);
+    replaceChildren(this.element, makeNote(says, code), isPossible ? h("p", { class: "note" }, elsewhere) : null);
   }
 
   private show(data: GPUData): void {
@@ -269,16 +269,16 @@ function makeMeter(share: number): HTMLElement {
 // *** the grid, a group, and occupancy ***
 
 /** The appearance of a cell: the selected one, or one of two alternating kinds. */
-type Look = "on" | "other" | "";
+type PlaneStyle = "on" | "other" | "";
 
 function drawPlanes({ grid, group, at, warp }: GPUData): HTMLElement[] {
-  const warpOf = (x: number, y: number, across: number): Look => {
+  const warpOf = (x: number, y: number, across: number): PlaneStyle => {
     const own = Math.floor((x + y * across) / warp);
     return own === 0 ? "on" : own % 2 === 0 ? "other" : "";
   };
   if (group === null) return [drawPlane(grid, "work-items in the grid, by warp", (x, y) => warpOf(x, y, grid[0]))];
   const row = (at[1] ?? 0) + (at[2] ?? 0) * (grid[1] ?? 1);
-  const chosen = (x: number, y: number): Look => (x === at[0] && y === row ? "on" : "");
+  const chosen = (x: number, y: number): PlaneStyle => (x === at[0] && y === row ? "on" : "");
   return [
     drawPlane(grid, `${grid.every((size) => size === 1) ? "group" : "groups"} in the grid`, chosen),
     drawPlane(group, `work-items in a group, by warp of ${warp}`, (x, y) => warpOf(x, y, group[0])),
@@ -290,7 +290,7 @@ function drawPlanes({ grid, group, at, warp }: GPUData): HTMLElement[] {
  * of a
  * third dimension are below each other.
  */
-function drawPlane(sizes: number[], words: string, look: (x: number, y: number) => Look): HTMLElement {
+function drawPlane(sizes: number[], words: string, look: (x: number, y: number) => PlaneStyle): HTMLElement {
   const [across, down] = [sizes[0] ?? 1, (sizes[1] ?? 1) * (sizes[2] ?? 1)];
   const isLine = down === 1 && across > SIDE;
   const columns = isLine ? 2 * SIDE : Math.min(across, 2 * SIDE);
@@ -316,7 +316,7 @@ function drawPlane(sizes: number[], words: string, look: (x: number, y: number) 
 }
 
 /** Returns where the visible part of a large plane begins: around the middle if only the middle is highlighted. */
-function start(size: number, shown: number, look: (x: number, y: number) => Look): number {
+function start(size: number, shown: number, look: (x: number, y: number) => PlaneStyle): number {
   return size <= shown || look(0, 0) !== "" ? 0 : Math.min(size - shown, (size >> 1) - shown / 2);
 }
 

@@ -2,16 +2,16 @@
 // trace has
 // the firings; the rest is requested from Python, if available.
 
-import type { Ask, Mismatch, ReturnSite, RuleAttempt, WhyNot } from "../asking";
+import type { SendRequest, Mismatch, ReturnSite, RuleAttempt, WhyNot } from "../request_channel";
 import { button, h, replaceChildren } from "../dom";
-import { makeComparisons, fateOf } from "../fusions";
+import { makeComparisons, edgeDecisionOf } from "../fusion_decisions";
 import { count, paragraphs, truncate } from "../format";
 import type { Change, Store, View } from "../store";
-import { nodeText } from "../tree";
-import { makeChoiceRows } from "./choices";
-import { findLastMade, resultOf } from "./example";
-import { drawPattern } from "./patternpicture";
-import { codeBlock } from "./steptext";
+import { nodeText } from "../text_tree";
+import { makeChoiceRows } from "./heuristic_decisions";
+import { findNewestNode, findResult } from "./empty_selection";
+import { drawPattern } from "./pattern_picture";
+import { codeBlock } from "./step_text";
 
 const READING =
   "A rule names the parts of its pattern: x, y, c. A row says which part does not match: “wants” is the rule’s part, “is” the node there. Sources are the inputs of a node, counted from 0. Open a row for the pattern beside the node.";
@@ -76,8 +76,8 @@ export class WhyView implements View {
   private makeQuestions(): HTMLElement {
     const { store } = this;
     const { trace } = store.index;
-    const result = resultOf(store);
-    const node = findLastMade(store);
+    const result = findResult(store);
+    const node = findNewestNode(store);
     const kernelNumber = store.cursor.kernel ?? 0;
     const owner = trace.kernels[kernelNumber]?.same_as ?? kernelNumber;
     const opts = trace.stages.find(({ kernel, choices }) => kernel === owner && choices.length > 0);
@@ -121,7 +121,7 @@ export class WhyView implements View {
     const decision = index.decisionOf.get(id);
     const users = index.trace.nodes.filter(({ kind, src }) => kind === "lazybuffer" && src.includes(id));
     const row = (src: number, dst: number): Element => {
-      const fate = fateOf(index, src, dst);
+      const fate = edgeDecisionOf(index, src, dst);
       const decided = index.decisionOf.get(src);
       const why = decided === undefined ? "" : `${decided.decision}: ${decided.reason}`;
       const other = truncate(nodeText(index.node(src === id ? dst : src)), 44);
@@ -156,7 +156,7 @@ export class WhyView implements View {
     );
   }
 
-  private async requestKernels(ask: Ask, a: number, b: number, key: string): Promise<void> {
+  private async requestKernels(ask: SendRequest, a: number, b: number, key: string): Promise<void> {
     const response = await ask({ ask: "why kernels", a, b }).catch(() => null);
     if (response !== null && key === this.asked)
       this.body.prepend(h("p", { class: "note", role: "status" }, `${response.text}.`));
@@ -174,7 +174,7 @@ export class WhyView implements View {
     return all.filter(({ rule, before, after }) => rule !== "" && (before === node || after === node));
   }
 
-  private async request(ask: Ask, recorded: WhyNot, key: string): Promise<void> {
+  private async request(ask: SendRequest, recorded: WhyNot, key: string): Promise<void> {
     this.show(recorded, h("p", { class: "note", role: "status" }, "waiting for Python …"));
     try {
       const { node, stage, step } = recorded;

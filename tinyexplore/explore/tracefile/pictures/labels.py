@@ -1,4 +1,7 @@
-"""Places the labels of a chart without overlaps between labels or with points; mirrors widgets/src/labels.ts."""
+"""Places the labels of a chart without overlaps between labels or with points.
+
+Mirrors widgets/src/label_placement.ts.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Places the vertices of a layered graph: x by sweeps of isotonic regression, y by rank, components side by side.
 
-Mirrors widgets/src/placing.ts.
+Mirrors widgets/src/coordinates.ts.
 """
 
 from __future__ import annotations

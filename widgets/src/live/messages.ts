@@ -1,0 +1,23 @@
+// The messages between a page with engine and its worker; all are plain data.
+
+/** A file in the page, compressed, in base85. */
+export interface PackedFile {
+  name: string;
+  text: string;
+}
+
+export type ToWorker =
+  | { do: "start"; files: PackedFile[]; trace: Uint8Array | null; recorded: string }
+  | { do: "ask"; id: number; question: string };
+
+export type FromWorker =
+  | { told: "progress"; text: string; done: number; of: number }
+  | { told: "ready"; python: string; live: boolean; seconds: number }
+  | { told: "failed"; text: string }
+  | { told: "answer"; id: number; answer: string; trace?: Uint8Array }
+  | { told: "branches"; data: string }
+  | { told: "working"; data: string };
+
+export const ENGINE = "tinyexplore.zip";
+export const PACKED_FILES = "carried.json";
+export const LOCK = "pyodide-lock.json";

@@ -1,0 +1,76 @@
+// Why these opts: the decisions of the default schedule in order, their compared numbers and scores, and their
+// results.
+
+import { h } from "../dom";
+import { paragraphs } from "../format";
+import { makeComparisons } from "../fusion_decisions";
+import type { Choice, OptStep, Stage, Weighed } from "../model";
+
+const MOST_OPTIONS = 8;
+
+/** Returns a row for each decision of a stage; those that proposed opts are emphasized. */
+export function makeChoiceRows(stage: Stage): Element[] {
+  return stage.choices.map((choice) =>
+    makeRow(
+      choice,
+      choice.opts.map((place) => stage.opts[place]),
+    ),
+  );
+}
+
+function makeRow(choice: Choice, opts: OptStep[]): Element {
+  const said =
+    choice.settled_by !== "" ? `skipped: ${choice.settled_by} made it unnecessary` : opts.length === 0 ? "nothing" : "";
+  return h(
+    "details",
+    { class: `tried ${opts.length > 0 ? "fires" : "stopped"}` },
+    h(
+      "summary",
+      {},
+      h("b", {}, choice.name),
+      ...opts.map((opt) => h("span", { class: opt.applied ? "come" : "gone" }, opt.opt)),
+      h("span", { class: "faint" }, said),
+    ),
+    h(
+      "div",
+      { class: "more" },
+      ...opts.map(({ opt, applied, reason }) =>
+        h(
+          "p",
+          {},
+          h("code", { class: applied ? "come" : "gone" }, opt),
+          `${applied ? "" : " is not legal"}: ${reason}`,
+        ),
+      ),
+      ...choice.weighed.map(listOptions),
+      choice.compared.length === 0 ? null : makeComparisons(choice),
+      ...paragraphs(choice.law).map(({ text, formula }) =>
+        formula ? h("div", { class: "law" }, text) : h("p", { class: "faint" }, text),
+      ),
+    ),
+  );
+}
+
+/** Returns the scored options, the best first, with the chosen one emphasized. */
+function listOptions({ what, options: all, chosen, least }: Weighed): Element {
+  const sorted = [...all].sort(([, a], [, b]) => (least ? a - b : b - a));
+  const shown = sorted.slice(0, MOST_OPTIONS);
+  const kept = shown.some(([name]) => name === chosen)
+    ? shown
+    : [...shown, ...sorted.filter(([name]) => name === chosen)];
+  const cells = kept.flatMap(([name, score]) => {
+    const mark = name === chosen ? "come" : null;
+    return [
+      h("dt", { class: mark }, name),
+      h("dd", { class: mark }, `${Number(score.toPrecision(4))}${name === chosen ? " · chosen" : ""}`),
+    ];
+  });
+  const more = all.length - kept.length;
+  return h(
+    "div",
+    {},
+    h("p", {}, `${what}:`),
+    h("dl", { class: "values" }, ...cells),
+    more > 0 ? h("p", { class: "faint" }, `and ${more} more`) : null,
+  );
+}
