@@ -107,7 +107,7 @@ class CompileWorker:
 
     def do_running(self) -> dict[str, Any]:
         """Return the seconds of the kernels of one call when everything is compiled: the least of three calls."""
-        from tinyexplore.trace import Ran, Recorder
+        from tinyexplore.trace import ExecItemRan, Recorder
         from tinyexplore.trace import recording as listening_to
 
         seconds_of_runs = []
@@ -115,7 +115,7 @@ class CompileWorker:
             listener = Recorder()
             with listening_to(listener):
                 self.call()
-            seconds_of_runs.append(sum(event.seconds for event in listener.events if isinstance(event, Ran)))
+            seconds_of_runs.append(sum(event.seconds for event in listener.events if isinstance(event, ExecItemRan)))
         return {"seconds": min(seconds_of_runs)}
 
     def do_stages(self) -> dict[str, Any]:

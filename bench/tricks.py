@@ -215,9 +215,9 @@ def plan_again(*places: tuple[str, str, Any]) -> Iterator[None]:
 
 
 def compiled_by_one() -> Any:
-    from tinyexplore.compile.threads import Compilers
+    from tinyexplore.compile.threads import CompilerThreads
 
-    return replace_in_module("compile.compiler", Compilers=lambda at_once: Compilers(at_once=True))()
+    return replace_in_module("compile.compiler", CompilerThreads=lambda at_once: CompilerThreads(at_once=True))()
 
 
 def keep_all_buffers(nodes: Any, chosen: Any) -> tuple[int, ...]:

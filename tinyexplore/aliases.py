@@ -60,16 +60,16 @@ _PATHS: dict[str, dict[str, str]] = {
 }
 
 
-class _Finder:
+class _AliasFinder:
     """Import finder for the modules of `_PATHS`. Python asks it last, so that files take precedence."""
 
     @staticmethod
     def find_spec(fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         package, _, name = fullname.partition(".")
-        return ModuleSpec(fullname, _Maker()) if package == _PACKAGE and name in _PATHS else None  # type: ignore[arg-type]
+        return ModuleSpec(fullname, _AliasLoader()) if package == _PACKAGE and name in _PATHS else None  # type: ignore[arg-type]
 
 
-class _Maker:
+class _AliasLoader:
     """Import loader for a module of `_PATHS`: gives it the names of the table, each imported on first use."""
 
     @staticmethod
@@ -105,8 +105,8 @@ def _look_up(homes: Mapping[str, str], name: str) -> Any:
 
 def register_aliases() -> None:
     """Registers the paths in the import system."""
-    if _Finder not in sys.meta_path:
-        sys.meta_path.append(_Finder)
+    if _AliasFinder not in sys.meta_path:
+        sys.meta_path.append(_AliasFinder)
 
 
 # *** functions without a counterpart of the same form ***

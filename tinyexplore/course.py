@@ -23,7 +23,7 @@ Grader = Callable[[Any], str]
 GRADERS: dict[str, Grader] = {}
 
 
-class NotYet(Exception):
+class WrongAnswer(Exception):
     """Raised for an answer that is not right yet. The message is a hint."""
 
 
@@ -36,22 +36,22 @@ def check(exercise: str, answer: Any) -> None:
 
     Raises:
         ValueError: no exercise has this number.
-        NotYet: the answer is wrong, and nbgrader runs the notebook.
+        WrongAnswer: the answer is wrong, and nbgrader runs the notebook.
     """
     if exercise not in GRADERS:
         raise ValueError(f"there is no exercise {exercise}; there are {', '.join(sorted(GRADERS, key=_position_of))}")
     is_graded = "NBGRADER_EXECUTION" in environment_with()
     try:
         if answer is ...:
-            raise NotYet("no answer yet. Replace the dots above, then run both cells again.")
+            raise WrongAnswer("no answer yet. Replace the dots above, then run both cells again.")
         try:
             explanation = GRADERS[exercise](answer)
-        except (NotYet, KeyboardInterrupt):
+        except (WrongAnswer, KeyboardInterrupt):
             raise
         except Exception as error:  # an answer can be any Python value, and can fail in any way
-            raise NotYet(f"Checking your answer raised {type(error).__name__}: {error}") from error
+            raise WrongAnswer(f"Checking your answer raised {type(error).__name__}: {error}") from error
         print(f"{exercise}: right. {explanation}")
-    except NotYet as hint:
+    except WrongAnswer as hint:
         if is_graded:
             raise
         print(f"{exercise}: {hint}" if answer is ... else f"{exercise}: not yet. {hint}")
@@ -63,7 +63,7 @@ def _position_of(exercise: str) -> tuple[int, ...]:
 
 
 def _grades(exercise: str) -> Callable[[Grader], Grader]:
-    """Adds a function to the graders. It returns the explanation, or raises NotYet with a hint."""
+    """Adds a function to the graders. It returns the explanation, or raises WrongAnswer with a hint."""
 
     def add(grader: Grader) -> Grader:
         GRADERS[exercise] = grader
@@ -74,7 +74,7 @@ def _grades(exercise: str) -> Callable[[Grader], Grader]:
 
 def _require(condition: bool, hint: str) -> None:
     if not condition:
-        raise NotYet(hint)
+        raise WrongAnswer(hint)
 
 
 def _count_kernels(program: Any) -> int:
@@ -277,7 +277,7 @@ def _grade_row_maxima(answer: Any) -> str:
     b = [[0.25 + (5 * k + column) % 6 for column in range(3)] for k in range(4)]
     maxima = answer(a, b)
     if maxima is ...:
-        raise NotYet("The function returns a list with one number for each row of a.")
+        raise WrongAnswer("The function returns a list with one number for each row of a.")
     expected = [max(sum(x * y for x, y in zip(row, column)) for column in zip(*b)) for row in a]
     _require(_are_near(maxima, expected), "The numbers differ. All sums may be negative: begin with -inf.")
     return "No matrix is in memory: each sum is used once."
@@ -349,7 +349,7 @@ def _grade_ten_times(answer: Any) -> str:
     _require(tuned.status == "done", tuned.reason)
     before, after = plain.kernels[0].median_us, tuned.kernels[0].median_us
     if before is None or after is None:
-        raise NotYet("This machine did not time them.")
+        raise WrongAnswer("This machine did not time them.")
     gain = before / after
     _require(gain >= 10, f"They make it {gain:.1f} times as fast. Try a wider vector, or more rows.")
     return f"{gain:.0f} times as fast as the plain loops."
@@ -389,7 +389,7 @@ def _grade_sorted_gather(answer: Any) -> str:
     indices = np.random.default_rng(1).integers(0, 1000, 300)
     gathered, read = _record_reads(table, lambda: answer(table, indices.copy()))
     if gathered is ...:
-        raise NotYet("The function returns a Tensor.")
+        raise WrongAnswer("The function returns a Tensor.")
     _require(np.array_equal(gathered.numpy(), table.numpy()[indices]), "The result must be table[places], in order.")
     _require(read != [], "Read the table with table[…].")
     _require(
@@ -443,7 +443,7 @@ def _grade_few_steps(answer: Any) -> str:
     kernel = Kernel.of(item.ast, Device[item.device].target)
     cost = answer(kernel)
     if cost is ...:
-        raise NotYet("The function returns a number.")
+        raise WrongAnswer("The function returns a number.")
     _require(cost == 24 * 16 * 8, "Multiply the sizes of the loops that remain.")
     shorter = apply_opt(kernel, Opt(OptOps.UPCAST, axis=0, amount=4))
     _require(answer(shorter) == cost / 4, "After UPCAST(0, 4) a quarter of the steps remains.")
@@ -470,7 +470,7 @@ def _grade_eliminate(answer: Any) -> str:
     ]
     after = answer(list(before))
     if after is ...:
-        raise NotYet("The function returns a list of assignments.")
+        raise WrongAnswer("The function returns a list of assignments.")
     expected = [("a", "*", "x", "y"), ("c", "+", "a", "z"), ("e", "*", "c", "c")]
     _require([tuple(pair) for pair in after] == expected, f"{before} should become {expected}.")
     different = [("a", "*", "x", "y"), ("b", "+", "x", "y")]
@@ -530,7 +530,7 @@ def _grade_gradient_of_max(answer: Any) -> str:
     values = np.random.default_rng(0).permutation(24).reshape(4, 6).astype(np.float32)
     gradient = answer(values.copy())
     if gradient is ...:
-        raise NotYet("The function returns an array of the shape of x.")
+        raise WrongAnswer("The function returns an array of the shape of x.")
     x = Tensor(values, requires_grad=True)
     expected = x.max(axis=1).sum().gradient(x)[0].numpy()
     _require(
@@ -557,7 +557,7 @@ def _grade_most_live(answer: Any) -> str:
         ranges = [(random.randint(1, 9), first, first + random.randint(0, 4)) for first in firsts]
         most_live = answer(list(ranges))
         if most_live is ...:
-            raise NotYet("The function returns a number of bytes.")
+            raise WrongAnswer("The function returns a number of bytes.")
         expected = lower_bound([LiveRange(*range_) for range_ in ranges])
         _require(most_live == expected, f"For {ranges} it is {expected}, and yours is {most_live}.")
     return "No plan needs less."
@@ -576,7 +576,7 @@ def _grade_safe_logsumexp(answer: Any) -> str:
     x = np.array([[1.0, 2.0, 3.0], [1000.0, 1000.0, 999.0], [-1000.0, -1001.0, -1002.0]])
     total = answer(x.copy())
     if total is ...:
-        raise NotYet("The function returns one number for each row.")
+        raise WrongAnswer("The function returns one number for each row.")
     expected = np.logaddexp.reduce(x, axis=1)
     _require(np.shape(total) == (3,) and np.allclose(total, expected), f"For {x.tolist()} it is {expected.tolist()}.")
     return "No exponent is above zero."
@@ -638,7 +638,7 @@ def _grade_quotient_and_remainder(answer: Any) -> str:
     for value in (1, 7, 8):
         result = answer(x, UOp.const(dtypes.int32, value))
         if result is ...:
-            raise NotYet("The function returns the left side of the rule.")
+            raise WrongAnswer("The function returns the left side of the rule.")
         _require(isinstance(result, UOp), "The function returns a UOp, the left side of the rule.")
         _require({Ops.IDIV, Ops.MOD} <= {node.op for node in result.toposort()}, "The left side has // and %.")
         verdict = equivalent(result, x)
@@ -651,7 +651,7 @@ def _grade_exchange_halves(answer: Any) -> str:
     for n in (2, 6, 8, 10, 64):
         order = [answer(i, n) for i in range(n)]
         if ... in order:
-            raise NotYet("The function returns the new counter.")
+            raise WrongAnswer("The function returns the new counter.")
         _require(order == [*range(n // 2, n), *range(n // 2)], f"For n = {n} the order is {order}.")
     return "Each step happens once."
 
@@ -661,7 +661,7 @@ def _grade_strip(answer: Any) -> str:
     for n in (8, 12, 64):
         order = [answer(outer, inner, n) for outer in range(4) for inner in range(n // 4)]
         if ... in order:
-            raise NotYet("The function returns the index in 0 … n - 1.")
+            raise WrongAnswer("The function returns the index in 0 … n - 1.")
         _require(sorted(order) == list(range(n)), "Each element must be visited once.")
         strips = [position for start in range(4) for position in range(start, n, 4)]
         _require(order == strips, f"It begins with {order[:3]}. The strip is the outer loop.")
@@ -722,7 +722,7 @@ def _grade_names_outside(answer: Any) -> str:
         view = SimpleNamespace(trace=SimpleNamespace(outside=[SimpleNamespace(name=name) for name in names]))
         names_found = answer(view)
         if names_found is ...:
-            raise NotYet("`view.trace.outside` has the operations. Each one has a `name`.")
+            raise WrongAnswer("`view.trace.outside` has the operations. Each one has a `name`.")
         _require(names_found == sorted(set(names)), f"For the operations {names} the result is {sorted(set(names))}.")
     return "These are the boxes that the compiler cannot open."
 
@@ -748,7 +748,7 @@ def _grade_rows_of_a_table(answer: Any) -> str:
 
         result = answer(table, indices, function)
         if result is ...:
-            raise NotYet("Apply the function to the table. Then take the rows.")
+            raise WrongAnswer("Apply the function to the table. Then take the rows.")
         _require(np.shape(result) == (count, shape[1]), f"The result has the shape {(count, shape[1])}.")
         _require(np.allclose(result, np.tanh(table)[indices]), "The result is the function of the rows at the indices.")
         _require(sum(calls) == shape[0], f"The function sees {sum(calls)} rows. The table has {shape[0]}.")
@@ -795,7 +795,7 @@ def _grade_combine(answer: Any) -> str:
     for halves in ((part(0, 4), part(4, 10)), (part(4, 10), part(0, 4))):
         combined = answer(*halves)
         if combined is ...:
-            raise NotYet("The function returns (largest, total, sums).")
+            raise WrongAnswer("The function returns (largest, total, sums).")
         _require(len(combined) == 3, "The function returns (largest, total, sums).")
         for state, expected in zip(combined, part(0, 10)):
             _require(np.allclose(state, expected), f"Both halves together are {part(0, 10)}, and yours is {combined}.")

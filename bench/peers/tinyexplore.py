@@ -55,9 +55,9 @@ def simplify_recorded(expressions: list[Any]) -> list[Any]:
 
 def rewrites(expressions: list[Any]) -> int:
     """Return the number of rule firings until none fires."""
-    from tinyexplore.trace import Rewrote
+    from tinyexplore.trace import RuleApplied
 
-    return sum(isinstance(event, Rewrote) for event in simplify_recorded(expressions))
+    return sum(isinstance(event, RuleApplied) for event in simplify_recorded(expressions))
 
 
 class _Api(SimpleNamespace):

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import tinyexplore
 from tinyexplore import Tensor
-from tinyexplore.tensor.base import Base
-from tinyexplore.util.interpreter import Findable
+from tinyexplore.tensor.base import TensorBase
+from tinyexplore.util.interpreter import TrackedObject
 
 FOLDER = Path(tinyexplore.__file__).parent / "tensor"
-PARTS = [part for part in Tensor.__mro__ if issubclass(part, Base)]
+PARTS = [part for part in Tensor.__mro__ if issubclass(part, TensorBase)]
 OF_EVERY_CLASS = {*vars(type("Empty", (), {"__slots__": ()})), "__slots__", "__annotations__", "__static_attributes__"}
 
 
 def test_all_parts_stand_on_the_base() -> None:
-    assert PARTS[0] is Tensor and PARTS[-1] is Base
-    assert Base.__bases__ == (Findable,)
+    assert PARTS[0] is Tensor and PARTS[-1] is TensorBase
+    assert TensorBase.__bases__ == (TrackedObject,)
 
 
 def test_no_two_parts_have_a_method_of_the_same_name() -> None:

@@ -18,7 +18,7 @@ from tinyexplore.engine import ExecItem
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.schedule.fusion import Fusion
-from tinyexplore.trace import Decided, Rewrote, active_recorder
+from tinyexplore.trace import RuleApplied, ScheduleDecided, active_recorder
 from tinyexplore.uop import PatternMatcher, UOp
 
 
@@ -102,9 +102,9 @@ def work(build: Callable[[], list[LazyBuffer]], *, watched: bool) -> dict[str, A
     finally:
         Fusion.__init__, PatternMatcher.candidates = init, candidates  # type: ignore[method-assign]
         engine.compile_many = compile_many  # type: ignore[attr-defined]
-    told = Counter(event.rule.name for event in events if isinstance(event, Rewrote))
+    told = Counter(event.rule.name for event in events if isinstance(event, RuleApplied))
     rewrites = ("merge", "split")  # decided before fusion
-    decisions = (event for event in events if isinstance(event, Decided) and event.decision not in rewrites)
+    decisions = (event for event in events if isinstance(event, ScheduleDecided) and event.decision not in rewrites)
     heard = sorted((event.decision, event.reason, event.legality_error) for event in decisions)
     return {
         "asts": [None if one.item.ast is None else one.item.ast.digest for one in ready],

@@ -15,7 +15,7 @@ from tinyexplore import Context, GlobalCounters, Tensor, TinyJit, nn
 from tinyexplore.engine import plan_memory, step_by_step
 from tinyexplore.execute.memory import LiveRange, lower_bound, place_live_ranges
 from tinyexplore.explore.recording.build import build_trace
-from tinyexplore.trace import Planned, Recorder, recording
+from tinyexplore.trace import MemoryPlanned, Recorder, recording
 
 lives = st.builds(
     lambda lines, first, length: LiveRange(lines * 64, first, first + length),
@@ -207,7 +207,7 @@ def test_plans_are_told_and_shown(capsys: pytest.CaptureFixture) -> None:
     recorder = Recorder()
     with step_by_step(), recording(recorder):
         work().realize()
-    (plan,) = (event.plan for event in recorder.events if isinstance(event, Planned))
+    (plan,) = (event.plan for event in recorder.events if isinstance(event, MemoryPlanned))
     assert (len(plan.lives), plan.peak_bytes) == (3, 2 * 4032)
     (use,) = build_trace(recorder).memory
     assert (use.total_bytes, use.bound_bytes, use.peak_bytes) == (3 * 4032, 2 * 4032, 2 * 4032)

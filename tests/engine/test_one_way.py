@@ -19,7 +19,7 @@ from tinyexplore.engine import step_by_step
 from tinyexplore.explore.recording.event_order import ordered_events
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.llvm import LLVMRenderer
-from tinyexplore.trace import Compiled, Ran, Recorder, StageBegan, StageEnded, recording
+from tinyexplore.trace import ExecItemRan, ProgramCompiled, Recorder, StageBegan, StageEnded, recording
 from tinyexplore.uop import UOp
 
 ROOT = Path(tinyexplore.__file__).parents[1]
@@ -81,7 +81,7 @@ def test_what_other_threads_compile_stands_with_its_kernel() -> None:
             kernel = event.kernel
         elif isinstance(event, StageEnded) and event.stage == "kernel":
             kernel = None
-        elif isinstance(event, Compiled):
+        elif isinstance(event, ProgramCompiled):
             compiled.append(kernel)
     assert None not in compiled
     assert compiled == sorted(set(compiled)) and len(compiled) >= len(WIDTHS)
@@ -119,6 +119,6 @@ def test_an_error_ends_the_stages_that_it_leaves(monkeypatch: pytest.MonkeyPatch
     recorder = Recorder()
     with pytest.raises(RuntimeError, match="no such kernel"), step_by_step(), recording(recorder):
         total().realize()
-    assert not any(isinstance(event, Ran) for event in recorder.events)
+    assert not any(isinstance(event, ExecItemRan) for event in recorder.events)
     kinds = [type(event) for event in recorder.events]
     assert kinds.count(StageBegan) == kinds.count(StageEnded)

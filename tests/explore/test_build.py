@@ -14,13 +14,13 @@ from tinyexplore.explore.recording.describe import expr_text
 from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import (
-    Allocated,
+    BufferAllocated,
+    BufferFreed,
     CandidateMeasured,
-    Decided,
-    Freed,
-    Rebuilt,
+    NodeRebuilt,
     Recorder,
-    Rewrote,
+    RuleApplied,
+    ScheduleDecided,
     StageBegan,
     StageEnded,
     UserFrame,
@@ -91,7 +91,7 @@ def test_what_a_rule_builds_below_its_result_has_a_link_too():
     inner = value + value
     recorder = Recorder()
     recorder.record(StageBegan("double", before, 0))
-    recorder.record(Rewrote(toy.mul_one, before, inner + inner))
+    recorder.record(RuleApplied(toy.mul_one, before, inner + inner))
     recorder.record(StageEnded("double", inner + inner, 0.0))
     trace = build_trace(recorder)
     by_text = {node.detail: node.id for node in trace.nodes}
@@ -157,7 +157,7 @@ def test_decisions_and_candidates_stand_in_their_stage():
     with recording(recorder):
         values = LazyBuffer.iota(4, dtypes.int32, "PYTHON")
         recorder.record(StageBegan("schedule", (values,), None))
-        recorder.record(Decided(values, "realize", "an output"))
+        recorder.record(ScheduleDecided(values, "realize", "an output"))
         recorder.record(CandidateMeasured(Candidate(), 2e-6))
         recorder.record(CandidateMeasured(Candidate(), math.inf))
         recorder.record(StageEnded("schedule", (), 0.0))
@@ -174,7 +174,7 @@ def test_buffers_live_from_allocated_to_freed():
 
     first, second = BufferKey(1, "PYTHON", dtypes.float32, 4), BufferKey(2, "PYTHON", dtypes.int8, 3)
     recorder = Recorder()
-    for event in (Allocated(first), Allocated(second), Freed(first)):
+    for event in (BufferAllocated(first), BufferAllocated(second), BufferFreed(first)):
         recorder.record(event)
     lives = build_trace(recorder).buffers
     assert [(buffer.id, buffer.dtype, buffer.bytes) for buffer in lives] == [(0, "float32", 16), (1, "int8", 3)]
@@ -190,8 +190,8 @@ def test_building_is_linear_in_firings(firings):
         recorder.record(StageBegan("chain", old, 0))
         for number in range(count):
             middle = old + number
-            recorder.record(Rebuilt(old, middle))
-            recorder.record(Rewrote(toy.add_zero, middle, middle * 3))
+            recorder.record(NodeRebuilt(old, middle))
+            recorder.record(RuleApplied(toy.add_zero, middle, middle * 3))
             old = middle * 3
         started = time.thread_time()  # whatever else the machine does
         trace = build_trace(recorder)

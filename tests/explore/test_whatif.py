@@ -37,7 +37,7 @@ from tinyexplore.kernel.opts import KINDS
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.runtime.llvm import LLVMCompiler
 from tinyexplore.target import Target
-from tinyexplore.trace import CandidateMeasured, Searched, active_recorder
+from tinyexplore.trace import CandidateMeasured, SearchEnded, active_recorder
 from tinyexplore.util import Context
 
 
@@ -271,7 +271,7 @@ def fake_search(tries):
                 candidate = apply_opt(candidate, opt)
             made.append(candidate)
             active_recorder().record(CandidateMeasured(candidate, seconds, note))
-        active_recorder().record(Searched(start, made[0], 2e-6, 1e-6, len(made), "2.00× faster"))
+        active_recorder().record(SearchEnded(start, made[0], 2e-6, 1e-6, len(made), "2.00× faster"))
         return made[0]
 
     return searched

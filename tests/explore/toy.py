@@ -6,7 +6,7 @@ from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.explore.recording.build import build_trace
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.trace import Derived, Recorder, recording
+from tinyexplore.trace import NodeDerived, Recorder, recording
 from tinyexplore.uop import Axis, AxisKind, Ops, PatternMatcher, UOp, cvar, graph_rewrite, law, rule, var
 
 x, c1, c2 = var("x"), cvar("c1"), cvar("c2")
@@ -45,7 +45,7 @@ def record(recorder: Recorder) -> LazyBuffer:
         values = LazyBuffer.iota(4, dtypes.float32, "PYTHON")
         total = values.reduce(Ops.ADD, (0,))  # the line that every part of the kernel leads back to
         ast = row_sum()
-        recorder.record(Derived(total, ast, "becomes the kernel"))
+        recorder.record(NodeDerived(total, ast, "becomes the kernel"))
         graph_rewrite(ast, TABLE, stage="simplify", kernel=0)
     return total
 

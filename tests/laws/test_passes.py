@@ -24,7 +24,7 @@ from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, available_opts, h
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.target import Target
-from tinyexplore.trace import Recorder, Rewrote, Transformed, recording
+from tinyexplore.trace import PassApplied, Recorder, RuleApplied, recording
 from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, graph_rewrite
 from tinyexplore.uop.spec import verify
 
@@ -168,8 +168,8 @@ def rules_fired(program: str) -> Counter[str]:
         with recording(recorder):
             for kernel in {kernel.ast: kernel for kernel in kernels}.values():
                 assert_every_pass_keeps(item, kernel, expected)
-    fired = [event.rule.name for event in recorder.events if isinstance(event, Rewrote)]
-    changes = [event for event in recorder.events if isinstance(event, Transformed) and event.after is not event.before]
+    fired = [event.rule.name for event in recorder.events if isinstance(event, RuleApplied)]
+    changes = [event for event in recorder.events if isinstance(event, PassApplied) and event.after is not event.before]
     return Counter([*fired, *[event.transform.name for event in changes]])
 
 

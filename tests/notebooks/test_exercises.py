@@ -231,7 +231,7 @@ def test_a_variance_of_another_array_is_no_answer(capsys: pytest.CaptureFixture[
 
 def test_under_nbgrader_a_wrong_answer_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
-    with pytest.raises(course.NotYet):
+    with pytest.raises(course.WrongAnswer):
         course.check("6.1", 12)
     course.check("6.1", 11)
 

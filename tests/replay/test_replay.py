@@ -22,7 +22,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.explore.tracefile.model import TRACE_VERSION, Node, RuleInfo, Stage, Step
 from tinyexplore.explore.tracefile.replay import ShownGraph, StageReplay
 from tinyexplore.explore.tracefile.trace import Trace
-from tinyexplore.trace import Rebuilt, Recorder, Rewrote, recording
+from tinyexplore.trace import NodeRebuilt, Recorder, RuleApplied, recording
 from tinyexplore.uop import Ops, PatternMatcher, RewriteError, UOp, UPat, cvar, graph_rewrite, law, rule, var
 from tinyexplore.util import toposort
 
@@ -88,9 +88,9 @@ def record(root: UOp, matcher: PatternMatcher, ctx: Any = None) -> Recording:
     steps = []
     pairs = []
     for event in recorder.events:
-        if isinstance(event, Rewrote | Rebuilt):
+        if isinstance(event, RuleApplied | NodeRebuilt):
             meet(event.before, event.after)
-            name = rules.setdefault(event.rule.name, len(rules)) if isinstance(event, Rewrote) else None
+            name = rules.setdefault(event.rule.name, len(rules)) if isinstance(event, RuleApplied) else None
             steps.append(Step(name, ids[event.before], ids[event.after], float(len(steps))))
             pairs.append((event.before, event.after))
     last = () if after is None else (ids[after],)

@@ -21,7 +21,7 @@ import pytest
 
 import tinyexplore
 from tinyexplore import Tensor
-from tinyexplore.tensor.base import Base
+from tinyexplore.tensor.base import TensorBase
 
 ROOT = Path(__file__).parents[2]
 NAMES = Path(__file__).with_name("api_names.txt")
@@ -88,7 +88,9 @@ class Recorder:
     def note(self, key: Key, values: tuple[Any, ...]) -> None:
         if not self.test or self.depth:
             return
-        devices = {value.lazydata.device for value in values if isinstance(value, Base) and hasattr(value, "lazydata")}
+        devices = {
+            value.lazydata.device for value in values if isinstance(value, TensorBase) and hasattr(value, "lazydata")
+        }
         self.seen[key].setdefault(self.test, set()).update(devices)
 
     def watched(self, key: Key, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -25,7 +25,7 @@ from tinyexplore.explore.whatif.commands.opts import try_out
 from tinyexplore.kernel import Kernel
 from tinyexplore.kernel.search import neighbors
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
-from tinyexplore.trace import CandidateMeasured, Searching, active_recorder
+from tinyexplore.trace import CandidateMeasured, SearchProgress, active_recorder
 
 ROOT = Path(__file__).parents[2]
 BUNDLE = ROOT / "tinyexplore/static/explorer.js"
@@ -133,7 +133,7 @@ def endless_search(device: str, kernel: Kernel, width: int) -> Kernel:
     assert recorder is not None
     candidates = neighbors(with_merged_axes(with_split_axes(kernel)))
     for number, candidate in enumerate(itertools.cycle(candidates)):
-        recorder.record(Searching(kernel, len(candidates), number % len(candidates), len(candidates), 1e-3))
+        recorder.record(SearchProgress(kernel, len(candidates), number % len(candidates), len(candidates), 1e-3))
         recorder.record(CandidateMeasured(candidate, 1e-3 + number * 1e-6, ""))
         time.sleep(0.02)
     return kernel

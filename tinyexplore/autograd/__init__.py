@@ -1,6 +1,6 @@
 """Reverse-mode automatic differentiation: the steps of the tape, and one gradient rule per operation."""
 
-from tinyexplore.autograd.graph import Forgotten, OwnRule, OwnRuleAt, taped_graph
+from tinyexplore.autograd.graph import CustomGradient, CustomGradientByPath, MissingGraphError, taped_graph
 from tinyexplore.autograd.indexing import picked_gradient, taken_gradient
 from tinyexplore.autograd.rules import (
     GRADIENTS,
@@ -12,21 +12,21 @@ from tinyexplore.autograd.rules import (
     stationary_gradient,
 )
 from tinyexplore.autograd.running import cumprod_gradient, logcumsumexp_gradient
-from tinyexplore.autograd.second_order import FoundStep, GradientWalk
-from tinyexplore.autograd.tape import GradientRule, Taped, TapeEntry, gradients
+from tinyexplore.autograd.second_order import BackwardPass, GradientStep
+from tinyexplore.autograd.tape import GradientRule, TapeEntry, TapeTensor, gradients
 from tinyexplore.autograd.taped import TapedBuffer
 
 __all__ = [
     "GRADIENTS",
-    "Forgotten",
-    "FoundStep",
+    "MissingGraphError",
+    "GradientStep",
     "GradientRule",
-    "OwnRule",
-    "OwnRuleAt",
+    "CustomGradient",
+    "CustomGradientByPath",
     "TapeEntry",
-    "Taped",
+    "TapeTensor",
     "TapedBuffer",
-    "GradientWalk",
+    "BackwardPass",
     "assigned_gradient",
     "cat_gradient",
     "cumprod_gradient",

@@ -1,7 +1,8 @@
 """Gradients without requires_grad: builds a tape afterwards from the graph of LazyBuffers.
 
 Most operations are nodes of that graph, with a rule for their op. A function with its own rule leaves a note on its
-result. A realized value has dropped its sources. If a gradient might have to flow through it, `Forgotten` is raised.
+result. A realized value has dropped its sources. If a gradient might have to flow through it, `MissingGraphError` is
+raised.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ from tinyexplore.autograd.running import cumprod_gradient, cumsum_gradient, recu
 from tinyexplore.autograd.tape import GradientRule, TapeEntry, gradients
 from tinyexplore.autograd.taped import TapedBuffer
 from tinyexplore.dtype import dtypes
-from tinyexplore.lazy import Copied, Gathered, LazyBuffer, Origin, ShardedBuffer, Simplified, Since, sources_of
+from tinyexplore.lazy import (
+    DataCopy,
+    GatheredParts,
+    LazyBuffer,
+    Origin,
+    ShardedBuffer,
+    Simplification,
+    SourceNumberBound,
+    sources_of,
+)
 from tinyexplore.uop import OpGroups, Ops
 from tinyexplore.uop.symbolic import is_symbolic
 
@@ -29,7 +39,7 @@ SCAN_GRADIENTS: dict[Ops, GradientRule] = {
 }
 
 
-class OwnRule:
+class CustomGradient:
     """A note: this value is differentiated by `rule` with respect to `inputs`, not operation by operation.
 
     The value's graph, not the note, holds the inputs, which the value is computed from.
@@ -43,15 +53,15 @@ class OwnRule:
         self.arg = arg
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OwnRule, (self.rule, [reference() for reference in self.inputs], self.arg)
+        return CustomGradient, (self.rule, [reference() for reference in self.inputs], self.arg)
 
-    def on(self, node: LazyBuffer) -> OwnRule:
+    def on(self, node: LazyBuffer) -> CustomGradient:
         """Returns this note for `node`. For a simplified node, whose graph holds no inputs, returns a note that
         holds them."""
-        if type(getattr(node, "note", None)) is not Simplified:
+        if type(getattr(node, "note", None)) is not Simplification:
             return self
         inputs = self.inputs_of(node)
-        return self if inputs is None else HeldRule(self.rule, inputs, self.arg)
+        return self if inputs is None else CustomGradientOfInputs(self.rule, inputs, self.arg)
 
     def inputs_of(self, node: LazyBuffer) -> tuple[LazyBuffer, ...] | None:
         """Returns the inputs; None if one is freed."""
@@ -60,8 +70,8 @@ class OwnRule:
         return alive if len(alive) == len(inputs) else None
 
 
-class OwnRuleAt(OwnRule):
-    """An `OwnRule` whose only input is found by following the sources numbered `way`. All nodes can share it."""
+class CustomGradientByPath(CustomGradient):
+    """An `CustomGradient` whose only input is found by following the sources numbered `way`. All nodes can share it."""
 
     __slots__ = ("way",)
 
@@ -70,7 +80,7 @@ class OwnRuleAt(OwnRule):
         self.way = path
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OwnRuleAt, (self.rule, *self.way)
+        return CustomGradientByPath, (self.rule, *self.way)
 
     def inputs_of(self, node: LazyBuffer) -> tuple[LazyBuffer, ...] | None:
         for number in self.way:
@@ -81,8 +91,8 @@ class OwnRuleAt(OwnRule):
         return (node,)
 
 
-class HeldRule(OwnRule):
-    """An `OwnRule` that holds its inputs itself, because nothing else references them."""
+class CustomGradientOfInputs(CustomGradient):
+    """An `CustomGradient` that holds its inputs itself, because nothing else references them."""
 
     __slots__ = ("held",)
 
@@ -91,7 +101,7 @@ class HeldRule(OwnRule):
         self.held = inputs
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return HeldRule, (self.rule, self.held, self.arg)
+        return CustomGradientOfInputs, (self.rule, self.held, self.arg)
 
     def inputs_of(self, node: LazyBuffer) -> tuple[LazyBuffer, ...] | None:
         return self.held
@@ -101,7 +111,7 @@ def _dead_reference() -> None:
     return None
 
 
-class Forgotten(RuntimeError):
+class MissingGraphError(RuntimeError):
     """Raised if a value on the path to a target is realized, so that its sources are unknown."""
 
 
@@ -111,8 +121,8 @@ def taped_graph(
     """Returns `root` with the steps that lead back to `targets`, and each target that was found, by the id of its
     LazyBuffer.
 
-    Nodes in `ends` count as computed from nothing. Raises Forgotten if a node in memory may depend on a target, because
-    it was computed after the target was made.
+    Nodes in `ends` count as computed from nothing. Raises MissingGraphError if a node in memory may depend on a target,
+    because it was computed after the target was made.
     """
     target_ids, stops = {id(target) for target in targets}, {id(end) for end in ends}
     target_numbers = sorted([target.number for target in targets])
@@ -150,16 +160,16 @@ def _make_step(node: LazyBuffer, target_numbers: Sequence[int], target_ids: Coll
     if node.buffer is not None or (isinstance(node, ShardedBuffer) and not node.src and node.is_realized):
         _check_known(node, target_numbers)
         return None
-    if isinstance(note, Gathered):
+    if isinstance(note, GatheredParts):
         return _make_entry(node, GRADIENTS[Ops.COPY], (note.source,))
-    if isinstance(note, OwnRule):
+    if isinstance(note, CustomGradient):
         inputs = note.inputs_of(node)
         if inputs is None and node.op is not Ops.CONST:  # its gradient is 0
             _check_known(node, target_numbers)
         if inputs is None:
             return None
         return _make_entry(node, note.rule, inputs, note.arg)
-    if type(note) is Simplified:
+    if type(note) is Simplification:
         return _make_step_by_op(node, note.op, note.src, note.arg)
     if node.op is Ops.BITCAST:
         return _make_entry(node, bitcast_gradient, tuple(_find_floats_behind(node, target_numbers)))
@@ -169,15 +179,18 @@ def _make_step(node: LazyBuffer, target_numbers: Sequence[int], target_ids: Coll
 
 
 def _check_known(node: LazyBuffer, target_numbers: Sequence[int]) -> None:
-    """Raises Forgotten if the unknown sources of `node` may depend on one of the targets, given by their numbers."""
+    """Raises MissingGraphError if the unknown sources of `node` may depend on one of the targets.
+
+    target_numbers: the numbers of the targets.
+    """
     note = node.noted
     if note is Origin.DATA or (note is not Origin.UNKNOWN and node.number <= target_numbers[0]):
         return
-    if type(note) is Copied and note.numbers.isdisjoint(target_numbers):
+    if type(note) is DataCopy and note.numbers.isdisjoint(target_numbers):
         return
-    if type(note) is Since and not any([note.number <= number < node.number for number in target_numbers]):
+    if type(note) is SourceNumberBound and not any([note.number <= number < node.number for number in target_numbers]):
         return
-    raise Forgotten(
+    raise MissingGraphError(
         f"an intermediate {node.dtype.name} tensor of shape {node.shape} was computed (realized, printed, read, "
         "or by a TinyJit) after a target was created, so its graph is gone"
     )
@@ -240,7 +253,7 @@ def prod_gradient(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ..
     a zero)"""
     (x,) = step.sources
     product = product_of_others(x, step.arg)
-    product.note = OwnRule(others_gradient, (x,), step.arg).on(product)
+    product.note = CustomGradient(others_gradient, (x,), step.arg).on(product)
     return (g.expand(x.shape).alu(Ops.MUL, product),)
 
 

@@ -10,24 +10,24 @@ from collections.abc import Sequence
 from typing import Any, cast
 from weakref import ref
 
-from tinyexplore.autograd.tape import Taped, TapeEntry
+from tinyexplore.autograd.tape import TapeEntry, TapeTensor
 from tinyexplore.autograd.taped import TapedBuffer, same_gradient
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
 
 
-class GradientWalk:
+class BackwardPass:
     """The record of one call of `gradients`: the tensors `reached`, and the gradient `seed` of the root.
 
     A second walk uses the gradients of the first walk that still exist. If nothing was computed, these are all.
     """
 
-    def __init__(self, reached: Sequence[tuple[Taped, LazyBuffer]], seed: TapedBuffer) -> None:
+    def __init__(self, reached: Sequence[tuple[TapeTensor, LazyBuffer]], seed: TapedBuffer) -> None:
         self._trail = [(tensor, tensor._ctx, ref(gradient)) for tensor, gradient in reached]
         self._seed = seed
         self._found: dict[int, TapedBuffer] = {}
 
-    def gradient_of(self, target: Taped) -> TapedBuffer:
+    def gradient_of(self, target: TapeTensor) -> TapedBuffer:
         """Returns the gradient of `target` on its own tape: gradients can flow through it."""
         if not self._found:
             self._found = self._repeat_steps()
@@ -51,7 +51,7 @@ class GradientWalk:
         return rebuilt
 
 
-def _record_step(result: Taped, step: TapeEntry) -> TapeEntry:
+def _record_step(result: TapeTensor, step: TapeEntry) -> TapeEntry:
     """Returns `step`, which made `result`, with all values on the tape."""
     sources: Any = tuple([TapedBuffer.of(tensor, value) for tensor, value in zip(step.inputs, step.sources)])
     value: Any = TapedBuffer.of(result, step.result)
@@ -65,7 +65,7 @@ def _with_buffers(arg: Any) -> Any:
     return tuple([_with_buffers(item) for item in arg]) if type(arg) is tuple else arg
 
 
-class FoundStep(TapeEntry):
+class GradientStep(TapeEntry):
     """The tape step of a gradient, which `walk` computed for `target`.
 
     `inputs` repeats the walk on a tape, so that gradients flow through it.
@@ -73,7 +73,7 @@ class FoundStep(TapeEntry):
 
     __slots__ = ("walk", "target")
 
-    def __init__(self, walk: GradientWalk, target: Taped, value: LazyBuffer) -> None:
+    def __init__(self, walk: BackwardPass, target: TapeTensor, value: LazyBuffer) -> None:
         self.walk, self.target = walk, target
         self.rule = same_gradient
         self.sources = (value,)

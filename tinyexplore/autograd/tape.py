@@ -13,7 +13,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
 
 
-class Taped(Protocol):
+class TapeTensor(Protocol):
     """The attributes of a tensor that the tape uses."""
 
     lazydata: LazyBuffer
@@ -63,15 +63,15 @@ GradientRule = Callable[[TapeEntry, LazyBuffer], "tuple[LazyBuffer | None, ...]"
 """(step, gradient of its result) → gradient of each input; None if there is none or it is not needed."""
 
 
-def taped_order(root: Taped) -> list[Taped]:
+def taped_order(root: TapeTensor) -> list[TapeTensor]:
     """Returns the tensors that `root` was computed from, and `root`, each after its inputs."""
-    order: list[Taped] = []
+    order: list[TapeTensor] = []
     visited_ids: set[int] = set()  # by identity, because tensors compare element by element
-    stack: list[Taped | None] = [root]  # None, then a tensor: all inputs of the tensor have been walked
+    stack: list[TapeTensor | None] = [root]  # None, then a tensor: all inputs of the tensor have been walked
     while stack:
         tensor = stack.pop()
         if tensor is None:
-            order.append(cast(Taped, stack.pop()))
+            order.append(cast(TapeTensor, stack.pop()))
             continue
         if id(tensor) in visited_ids:
             continue
@@ -87,14 +87,14 @@ def taped_order(root: Taped) -> list[Taped]:
     return order
 
 
-def gradients(root: Taped, seed: LazyBuffer) -> list[tuple[Taped, LazyBuffer]]:
+def gradients(root: TapeTensor, seed: LazyBuffer) -> list[tuple[TapeTensor, LazyBuffer]]:
     """Returns every tensor that `root` depends on and that requires a gradient, with the gradient d(root · seed) /
     d(tensor).
 
     They are in the order of their use, last first. Tensors that no gradient reaches are left out.
     """
     gradients_of: dict[int, LazyBuffer] = {id(root): seed}
-    reached: list[tuple[Taped, LazyBuffer]] = []
+    reached: list[tuple[TapeTensor, LazyBuffer]] = []
     for tensor in reversed(taped_order(root)):
         gradient = gradients_of.pop(id(tensor), None)
         if gradient is None:

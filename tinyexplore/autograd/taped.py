@@ -8,15 +8,15 @@ from typing import Any, cast
 from tinyexplore.autograd.indexing import take_elements, taken_gradient
 from tinyexplore.autograd.rules import GRADIENTS, REDUCE_GRADIENTS, stationary_gradient
 from tinyexplore.autograd.running import cumprod_gradient, cumsum_gradient, recurrence_gradient
-from tinyexplore.autograd.tape import GradientRule, Taped, TapeEntry
+from tinyexplore.autograd.tape import GradientRule, TapeEntry, TapeTensor
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import Shape
 from tinyexplore.uop import Ops
-from tinyexplore.util.interpreter import Findable
+from tinyexplore.util.interpreter import TrackedObject
 
 
-class TapedBuffer(Findable):
+class TapedBuffer(TrackedObject):
     """A LazyBuffer and, if its gradient is needed, the step that computed it.
 
     It has the methods of LazyBuffers that rules use, with the same arguments, so that a rule works on both.
@@ -36,7 +36,7 @@ class TapedBuffer(Findable):
         return f"TapedBuffer({self.lazydata}, {self._ctx})"
 
     @staticmethod
-    def of(tensor: Taped, value: LazyBuffer) -> TapedBuffer:
+    def of(tensor: TapeTensor, value: LazyBuffer) -> TapedBuffer:
         """Returns `value`, which `tensor` had when it was used, on the tape."""
         if not tensor.requires_grad:
             return TapedBuffer(value)

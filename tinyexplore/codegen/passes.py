@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tinyexplore.codegen.lowering import Lowering
-from tinyexplore.trace import Transformed, active_recorder, record_stage
+from tinyexplore.trace import PassApplied, active_recorder, record_stage
 from tinyexplore.uop import PatternMatcher, graph_rewrite
 from tinyexplore.uop.spec import Spec
 
@@ -83,7 +83,7 @@ class GraphPass:
             result = self.function(form, lowering)
             recorder = active_recorder()
             if recorder is not None:
-                recorder.record(Transformed(self, form, result))
+                recorder.record(PassApplied(self, form, result))
             return result
 
         return record_stage(self.name, form, transformed)

@@ -9,7 +9,7 @@ from tinyexplore.execute.runner import Runner
 from tinyexplore.uop import UOp
 from tinyexplore.util import config
 from tinyexplore.util.locks import new_in_children
-from tinyexplore.util.recent import Recent
+from tinyexplore.util.recent import LRUCache
 
 RunnerKey = tuple[str, UOp, tuple[int | str, ...], int]  # (device, ast, options that affect opts, threads)
 
@@ -22,7 +22,7 @@ class RunnerCache:
     """
 
     def __init__(self) -> None:
-        self._recent: Recent[RunnerKey, Runner] = Recent()
+        self._recent: LRUCache[RunnerKey, Runner] = LRUCache()
         self._held: WeakValueDictionary[RunnerKey, Runner] = WeakValueDictionary()
         new_in_children(self._recent, "lock", threading.Lock)
 
@@ -47,7 +47,7 @@ class RunnerCache:
         return len(self._held)
 
 
-class OwnKernels(dict[RunnerKey, Runner]):
+class RecordingCache(dict[RunnerKey, Runner]):
     """The kernels of one recording, which starts without any and keeps all. Other computations can use them, too."""
 
     def find(self, key: RunnerKey) -> Runner | None:
@@ -60,4 +60,4 @@ class OwnKernels(dict[RunnerKey, Runner]):
 
 runners = RunnerCache()
 
-__all__ = ["RunnerCache", "OwnKernels", "RunnerKey", "runners"]
+__all__ = ["RunnerCache", "RecordingCache", "RunnerKey", "runners"]

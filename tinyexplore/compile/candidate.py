@@ -57,12 +57,12 @@ TOLERANCE = {dtypes.float16: 2e-2, dtypes.bfloat16: 1e-1, dtypes.float32: 1e-3, 
 DIFFERING = 1e-3  # fraction of a result that may differ: a comparison can depend on the last bit of a float
 
 
-class CandidateFailed(Exception):
+class CandidateError(Exception):
     """Raised for a candidate that leaves the search; the message is the reason."""
 
 
 @dataclass
-class Sampled:
+class SampledTime:
     """The time of a candidate.
 
     seconds: seconds of its best run.
@@ -183,7 +183,7 @@ class Workbench:
         self.busy.release()
 
     def respond(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Returns the reply to a request. Raises CandidateFailed if the candidate leaves the search."""
+        """Returns the reply to a request. Raises CandidateError if the candidate leaves the search."""
         with self.busy:
             return self._respond_to(request)
 
@@ -195,7 +195,7 @@ class Workbench:
         """Returns `_respond_to` under the settings of the request."""
         device = request["device"]
         if machine_of(device) != request["machine"]:
-            raise CandidateFailed(f"this worker is another machine: {machine_of(device)}")
+            raise CandidateError(f"this worker is another machine: {machine_of(device)}")
         original, *asts = from_plain(request["graphs"])
         target = Device[device].target
         kernels = [Kernel(ast, target, original, ast) for ast in asts]
@@ -257,16 +257,16 @@ class Workbench:
             results = self.results(runner)
         for slot, (result, expected_result) in zip(sorted(runner.spec.writes), zip(results, expected)):
             if differ(result, expected_result, self.buffers[slot].dtype):
-                raise CandidateFailed(f"its results are wrong (buffer {slot})")
+                raise CandidateError(f"its results are wrong (buffer {slot})")
 
-    def time(self, runner: Runner, reference: Runner, limit: float | None) -> Sampled:
+    def time(self, runner: Runner, reference: Runner, limit: float | None) -> SampledTime:
         """Returns the best run. `limit`: the seconds of the best candidate so far, if any."""
         self.check(runner, reference)
         run, best = self.run_of(runner), math.inf if limit is None else limit
         with timing_lock():
             first_seconds = sample_undisturbed(run, 1, best * HOPELESS)
             if first_seconds > best * HOPELESS:
-                return Sampled(first_seconds, False, "given up after one run")
+                return SampledTime(first_seconds, False, "given up after one run")
             calls = max(1, round(SAMPLE_S / max(first_seconds, 1e-7)))
             fastest, quiet, samples, began = first_seconds, 0, 0, time.perf_counter()
             while quiet < ENOUGH and (samples < 2 or time.perf_counter() - began < SAMPLING_S):
@@ -275,10 +275,10 @@ class Workbench:
                 quiet += was_quiet
                 samples += 1
                 if (quiet >= 3 or samples >= 9) and fastest > best * BEHIND:
-                    return Sampled(fastest, False, f"given up after {samples} samples")
+                    return SampledTime(fastest, False, f"given up after {samples} samples")
         if quiet < ENOUGH // 4:
-            return Sampled(fastest, True, f"something else ran during {samples - quiet} of {samples} samples")
-        return Sampled(fastest, False, "")
+            return SampledTime(fastest, True, f"something else ran during {samples - quiet} of {samples} samples")
+        return SampledTime(fastest, False, "")
 
     def samples(self, runners: Sequence[Runner], reference: Runner, most_samples: int) -> list[list[float]]:
         """Checks the results of the runners. Returns seconds of one run of each runner, measured alternately
@@ -429,7 +429,7 @@ def reply_to(bench: Workbench, line: str) -> dict[str, Any]:
     """Returns the reply to one request. An error becomes a reply, too."""
     try:
         return bench.respond(json.loads(line))
-    except CandidateFailed as error:
+    except CandidateError as error:
         return {"lost": str(error)}
     except MemoryError:
         bench.forget()

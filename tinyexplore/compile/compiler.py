@@ -11,7 +11,7 @@ from tinyexplore.compile.disk import find_facts, is_as_written, lowering_key
 from tinyexplore.compile.lowering import prepare
 from tinyexplore.compile.reuse import ReuseScope, current_cache_scope
 from tinyexplore.compile.search import search_opts
-from tinyexplore.compile.threads import Compilers
+from tinyexplore.compile.threads import CompilerThreads
 from tinyexplore.device import Device
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.execute.runner import Runner
@@ -49,7 +49,7 @@ def compile_many(items: Sequence[ScheduleItem]) -> list[ExecItem]:
     cached = {key: runner for key in dict.fromkeys(keys) if key and (runner := scope.kernels.find(key)) is not None}
     missing = {key for key in keys if key and key not in cached}
     at_once = is_searching or len(missing) < 2
-    with Compilers(at_once=at_once) as compilers:
+    with CompilerThreads(at_once=at_once) as compilers:
         for item, key in zip(items, keys):
             number = next(_numbers)
             ready.append(ExecItem(item, None, number, item.buffers, values=item.arguments(item.bound)))

@@ -19,7 +19,7 @@ from tinyexplore.renderer.c import CRenderer
 from tinyexplore.renderer.gpu import in_other_languages
 from tinyexplore.renderer.program import StoredSpec
 from tinyexplore.runtime.gpu_assembly import assembly_listings
-from tinyexplore.trace import Compiled, Rendered, SourceLine, active_recorder, record_stage
+from tinyexplore.trace import ListingRendered, ProgramCompiled, SourceLine, active_recorder, record_stage
 from tinyexplore.uop import UOp
 from tinyexplore.uop.ops import multiplications_in
 from tinyexplore.uop.symbolic import sint
@@ -36,7 +36,7 @@ def recompile(device: str, ast: UOp, original: UOp, start: UOp, applied: tuple[O
 
 
 @dataclass(frozen=True, eq=False)
-class Recipe:
+class LoweringRecipe:
     """How a lowered kernel is rebuilt.
 
     device: the device that it is for.
@@ -57,8 +57,8 @@ class Recipe:
     passes: Sequence[Pass]
 
     @staticmethod
-    def of(device: str, kernel: Kernel, passes: Sequence[Pass]) -> Recipe:
-        return Recipe(device, kernel.original, kernel.start, kernel.applied, config(), ref(kernel), passes)
+    def of(device: str, kernel: Kernel, passes: Sequence[Pass]) -> LoweringRecipe:
+        return LoweringRecipe(device, kernel.original, kernel.start, kernel.applied, config(), ref(kernel), passes)
 
     def kernel(self) -> Kernel:
         """Returns the kernel. Rebuilds it if nothing refers to it any more."""
@@ -86,14 +86,14 @@ def render_kernel(device: str, kernel: Kernel, passes: Sequence[Pass] = PASSES) 
         spec: ProgramSpec = Device[device].renderer.render(kernel.name, uops)
         recorder = active_recorder()
         if recorder is not None:
-            recorder.record(Rendered(spec, spec.language, spec.lines))
+            recorder.record(ListingRendered(spec, spec.language, spec.lines))
         return spec
 
     return record_stage("render", kernel.ast, render)
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class LoweredKernel:
     """A lowered kernel without its compiled program.
 
     device: the device that it is for.
@@ -135,7 +135,7 @@ class Prepared:
         )
 
 
-def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], may_reuse: Callable[[], bool]) -> Prepared:
+def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], may_reuse: Callable[[], bool]) -> LoweredKernel:
     """Lowers `ast` with the opts that `choose` finds, or reuses the stored result of an earlier process.
 
     may_reuse: whether entries on disk are valid and new ones may be stored. It is called only if there is an entry to
@@ -149,7 +149,7 @@ def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], may_reuse: Call
         spec = facts.spec(device, lambda: _without_recorder(settings, lambda: render_kernel(device, choose())))
         seconds = time.perf_counter() - start
         work = (facts.flops, facts.bytes_moved, facts.operations)
-        return Prepared(device, ast, lambda: _without_recorder(settings, choose), spec, *work, seconds)
+        return LoweredKernel(device, ast, lambda: _without_recorder(settings, choose), spec, *work, seconds)
     prepared = prepare_optimized(device, choose(), start)
     flops, moved_bytes, operations = prepared.flops, prepared.bytes_moved, prepared.operations
     if not (isinstance(flops, int) and isinstance(moved_bytes, int) and isinstance(operations, int)):
@@ -166,14 +166,14 @@ def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], may_reuse: Call
 
 def prepare_optimized(
     device: str, kernel: Kernel, start: float | None = None, passes: Sequence[Pass] = PASSES
-) -> Prepared:
+) -> LoweredKernel:
     """Lowers `kernel` with its current opts."""
     start = time.perf_counter() if start is None else start
-    recipe = Recipe.of(device, kernel, passes)
+    recipe = LoweringRecipe.of(device, kernel, passes)
     spec = recipe.stored(render_kernel(device, kernel, passes))
     flops, moved_bytes = flop_count(kernel.original), bytes_moved(kernel.original)
     operations = flop_count(kernel.original, multiplications_in)
-    return Prepared(
+    return LoweredKernel(
         device, kernel.ast, recipe.kernel, spec, flops, moved_bytes, operations, time.perf_counter() - start
     )
 
@@ -186,7 +186,7 @@ def compile_optimized(device: str, kernel: Kernel, passes: Sequence[Pass] = PASS
 def compile_given(device: str, kernel: Kernel, uops: Sequence[UOp]) -> Runner:
     """Returns a Runner of a given linear program for `kernel`."""
     spec: ProgramSpec = Device[device].renderer.render(kernel.name, tuple(uops))
-    return Prepared(device, kernel.ast, lambda: kernel, spec, 0, 0, 0, 0.0).compiled()
+    return LoweredKernel(device, kernel.ast, lambda: kernel, spec, 0, 0, 0, 0.0).compiled()
 
 
 def _without_recorder(settings: Config, work: Callable[[], R]) -> R:
@@ -233,5 +233,5 @@ def compile_program(device: str, spec: ProgramSpec) -> CompiledProgram:
         spec.forget_text()
     recorder = active_recorder()
     if recorder is not None:
-        recorder.record(Compiled(spec, time.perf_counter() - start, cached, program.code_bytes))
+        recorder.record(ProgramCompiled(spec, time.perf_counter() - start, cached, program.code_bytes))
     return program

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from tinyexplore.compile.cache import OwnKernels, RunnerCache, runners
+from tinyexplore.compile.cache import RecordingCache, RunnerCache, runners
 from tinyexplore.execute.plan import Plans, plans
 from tinyexplore.util import config
 
@@ -22,7 +22,7 @@ class ReuseScope:
     stands_in: whether native code replaces a program that this machine cannot execute.
     """
 
-    kernels: RunnerCache | OwnKernels = field(default_factory=OwnKernels)
+    kernels: RunnerCache | RecordingCache = field(default_factory=RecordingCache)
     plans: Plans | None = None
     stands_in: bool = False
 

@@ -24,8 +24,8 @@ from tinyexplore.trace import (
     CandidateMeasured,
     Event,
     Recorder,
-    Searched,
-    Searching,
+    SearchEnded,
+    SearchProgress,
     active_recorder,
     progress_recorder,
     recording,
@@ -34,7 +34,7 @@ from tinyexplore.uop import Ops
 from tinyexplore.uop.plain import to_plain
 from tinyexplore.util import config
 from tinyexplore.util.locks import can_start_threads
-from tinyexplore.util.workers import AtOnce
+from tinyexplore.util.workers import ImmediateExecutor
 
 COMPILE_LIMIT_S = 60.0  # for one candidate, on a machine that also runs other programs
 RUN_LIMIT_S = 20.0  # in addition to 50 times the time of the best candidate
@@ -114,7 +114,7 @@ def keep_heuristics(kernel: Kernel, reason: str) -> Kernel:
     recorder = active_recorder()
     if recorder is not None:
         result = SearchResult(kernel_of_heuristics, math.inf, math.inf, 0, why_lost=reason)
-        recorder.record(Searched(kernel_of_heuristics, kernel_of_heuristics, math.inf, math.inf, 0, result.reason))
+        recorder.record(SearchEnded(kernel_of_heuristics, kernel_of_heuristics, math.inf, math.inf, 0, result.reason))
     return kernel_of_heuristics
 
 
@@ -132,7 +132,7 @@ def record_again(kernel: Kernel, starts: Sequence[Kernel], result: SearchResult)
 
 def default_executor() -> concurrent.futures.Executor:
     """Returns threads that wait for this process's workers, or the calling thread if no thread can start."""
-    return concurrent.futures.ThreadPoolExecutor(core_count()) if can_start_threads() else AtOnce()
+    return concurrent.futures.ThreadPoolExecutor(core_count()) if can_start_threads() else ImmediateExecutor()
 
 
 class SearchRecorder(Recorder):
@@ -177,7 +177,7 @@ class CandidateTimer:
             dismiss()  # interrupted: no work continues in the background
         if self.progress is not None:
             count = len(self.programs)
-            self.progress.record(Searched(self.start, self.start, math.inf, math.inf, count, "interrupted"))
+            self.progress.record(SearchEnded(self.start, self.start, math.inf, math.inf, count, "interrupted"))
 
     # *** the interface of a search ***
 
@@ -268,7 +268,7 @@ class CandidateTimer:
 
     def show(self, compiled: int, measured: int, candidates: int, best: float) -> None:
         if self.progress is not None:
-            self.progress.record(Searching(self.start, compiled, measured, candidates, best))
+            self.progress.record(SearchProgress(self.start, compiled, measured, candidates, best))
 
 
 def run_limit(best: float) -> float:
@@ -337,7 +337,9 @@ def find_stored(key: str, starts: Sequence[Kernel]) -> SearchResult | None:
             if candidate is not None:
                 recorder.record(CandidateMeasured(candidate, math.inf if seconds is None else seconds, note))
         reason = f"{result.reason} (found by an earlier search)"
-        recorder.record(Searched(starts[0], chosen_kernel, result.start_seconds, result.seconds, result.tried, reason))
+        recorder.record(
+            SearchEnded(starts[0], chosen_kernel, result.start_seconds, result.seconds, result.tried, reason)
+        )
     return result
 
 

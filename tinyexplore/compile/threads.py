@@ -16,7 +16,7 @@ from tinyexplore.util.workers import Job, ThreadWorkers, wait_for_all
 R = TypeVar("R")
 
 
-class Compilers:
+class CompilerThreads:
     """Context manager: other threads do the submitted work. When the block ends, all work is done.
 
     Each item runs with the options and the recorder that were active when it was submitted. Inside the block, one core
@@ -30,7 +30,7 @@ class Compilers:
         for _ in range(max(1, core_count() - 1)):
             self._cores.put(None)
 
-    def __enter__(self) -> Compilers:
+    def __enter__(self) -> CompilerThreads:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -65,4 +65,4 @@ def _workers() -> ThreadWorkers:
     return ThreadWorkers(core_count())
 
 
-__all__ = ["Compilers"]
+__all__ = ["CompilerThreads"]

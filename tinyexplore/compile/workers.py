@@ -20,7 +20,7 @@ FOLDER = str(Path(__file__).resolve().parents[2])  # the folder that contains th
 PROGRAM = f"import sys; sys.path.insert(0, {FOLDER!r}); from tinyexplore.compile.candidate import main; main()"
 
 
-class WorkerLost(RuntimeError):
+class WorkerExitError(RuntimeError):
     """Raised if a worker ends before it replies: it crashed, ran out of memory or took too long."""
 
 
@@ -62,7 +62,7 @@ class Worker:
         except OSError:
             reply = b""
         if not reply.endswith(b"\n"):
-            raise WorkerLost(self.exit_reason(time.monotonic() - began, timeout_s))
+            raise WorkerExitError(self.exit_reason(time.monotonic() - began, timeout_s))
         return reply.decode()
 
     def exit_reason(self, seconds: float, timeout_s: float) -> str:
@@ -111,7 +111,7 @@ class CompilerWorkers:
             return json.dumps({"lost": f"no worker process starts here: {error}"})
         try:
             reply = worker.ask(request, name, timeout_s)
-        except WorkerLost as error:
+        except WorkerExitError as error:
             self.drop(worker)
             return json.dumps({"lost": str(error)})
         except BaseException:  # interrupted: the next request to this worker must not get this reply
@@ -156,4 +156,4 @@ class CompilerWorkers:
 
 _workers = CompilerWorkers()
 
-__all__ = ["FOLDER", "WorkerLost", "CompilerWorkers", "ask_worker", "dismiss"]
+__all__ = ["FOLDER", "WorkerExitError", "CompilerWorkers", "ask_worker", "dismiss"]

@@ -8,7 +8,7 @@ from tinyexplore.device.registry import (
     DeviceGraph,
     DeviceInterface,
     DeviceUnavailable,
-    Graphs,
+    GraphFactory,
     Storage,
     UnknownDevice,
 )
@@ -23,7 +23,7 @@ __all__ = [
     "DeviceGraph",
     "DeviceInterface",
     "DeviceUnavailable",
-    "Graphs",
+    "GraphFactory",
     "HostAllocator",
     "Memory",
     "Storage",

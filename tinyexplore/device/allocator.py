@@ -44,7 +44,7 @@ class Memory:
     """
 
     __slots__ = ("address", "nbytes", "readonly", "owner", "back", "__weakref__")
-    back: _Back
+    back: _BlockReturnRef
 
     def __init__(self, address: int, nbytes: int, owner: Any, *, readonly: bool = False) -> None:
         self.address = address
@@ -114,13 +114,13 @@ class Memory:
         return Memory(memory_address(view), view.nbytes, view, readonly=view.readonly)
 
 
-class _KeptBytes(ctypes.c_ubyte):
+class _OwnedByte(ctypes.c_ubyte):
     """A byte array with a reference to its `Memory` (ctypes arrays accept attributes)."""
 
 
 @lru_cache(maxsize=1024)
 def _bytes_type(nbytes: int) -> type[ctypes.Array[Any]]:
-    return _KeptBytes * nbytes
+    return _OwnedByte * nbytes
 
 
 class Allocator(Protocol):
@@ -164,7 +164,7 @@ def size_class(nbytes: int) -> int:
     return -(-max(nbytes, 1) // step) * step
 
 
-class _Given(ref[Memory]):
+class _MemoryRef(ref[Memory]):
     """Reference to allocated memory, from which the allocator counts it. `size`: bytes of its size class."""
 
     __slots__ = ("size", "nbytes")
@@ -172,7 +172,7 @@ class _Given(ref[Memory]):
     nbytes: int
 
 
-class _Back(ref[Memory]):
+class _BlockReturnRef(ref[Memory]):
     """Callback that returns a block to the cache when its memory is gone."""
 
     __slots__ = ("block",)
@@ -190,10 +190,11 @@ class HostAllocator:
         self.cache_bytes = cache_bytes
         self._used_bytes = 0
         self._lock = threading.RLock()
-        self._kept: OrderedDict[int, deque[_Back]] = OrderedDict()  # blocks by size class, least recently used first
+        # freed blocks by size class, least recently used first
+        self._kept: OrderedDict[int, deque[_BlockReturnRef]] = OrderedDict()
         self._kept_at_most = 0  # bytes
-        self._given: set[_Given] = set()
-        self._gone: deque[_Given] = deque()  # freed memory that is not counted yet
+        self._given: set[_MemoryRef] = set()
+        self._gone: deque[_MemoryRef] = deque()  # freed memory that is not counted yet
         self._mapped_count = 0
         GlobalCounters.allocators.add(self)
 
@@ -227,9 +228,9 @@ class HostAllocator:
             except IndexError:
                 block = self._allocate_block(size)
             memory = Memory(block.address, nbytes, block)
-            memory.back = _Back(memory, free_blocks.append)
+            memory.back = _BlockReturnRef(memory, free_blocks.append)
             memory.back.block = block
-            reference = _Given(memory, self._gone.append)
+            reference = _MemoryRef(memory, self._gone.append)
             reference.size, reference.nbytes = size, nbytes
             count, keep = GlobalCounters, self._given.add
             self._used_bytes += size  # Python handles no interrupt from here to the end of the last call

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 from tinyexplore.device.allocator import Allocator, Memory
 from tinyexplore.dtype import DType
-from tinyexplore.trace import Allocated, Freed, active_recorder
+from tinyexplore.trace import BufferAllocated, BufferFreed, active_recorder
 from tinyexplore.util.interpreter import ASKING, references
 
 _ids = itertools.count()
@@ -88,7 +88,7 @@ class Buffer:
 
     @property
     def key(self) -> BufferKey:
-        """The description of this buffer for the events `Allocated` and `Freed`."""
+        """The description of this buffer for the events `BufferAllocated` and `BufferFreed`."""
         return BufferKey(self.id, self.device, self.dtype, self.size)
 
     @property
@@ -136,8 +136,8 @@ class Buffer:
         recorder = active_recorder()
         if recorder is not None:
             recorder.record_gone()
-            recorder.record(Allocated(self.key))
-            recorder.record_when_gone(memory, Freed(self.key))
+            recorder.record(BufferAllocated(self.key))
+            recorder.record_when_gone(memory, BufferFreed(self.key))
         return self
 
     def memoryview(self) -> memoryview:

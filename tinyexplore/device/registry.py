@@ -93,7 +93,7 @@ class DeviceGraph(Protocol):
 
 
 @dataclass(frozen=True)
-class Graphs:
+class GraphFactory:
     """How a device builds a graph of bound programs.
 
     make: builds the graph.
@@ -142,7 +142,7 @@ class DeviceInterface:
     listings: Callable[[Any], list[tuple[str, tuple[SourceLine, ...]]]]
     refusal: str = ""
     wait: Callable[[], None] = lambda: None  # waits for all launched kernels
-    graphs: Graphs | None = None  # None: the device launches each kernel alone
+    graphs: GraphFactory | None = None  # None: the device launches each kernel alone
 
     @property
     def dname(self) -> str:

@@ -119,14 +119,14 @@ def _make_image_dtype(name: str, shape: tuple[int, ...]) -> ImageDType:
     return ImageDType(100, base.itemsize, name, base.fmt, 1, shape)
 
 
-class _Referable:
+class _WeakrefSlot:
     """Adds the slot for weak references (`dataclass(weakref_slot=True)` needs Python 3.11)."""
 
     __slots__ = ("__weakref__",)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PtrDType(_Referable):
+class PtrDType(_WeakrefSlot):
     """The address of elements. Equal types are the same object.
 
     base: the dtype of an element.
@@ -182,7 +182,7 @@ def _find_float(name: str) -> DType:
     return dtype
 
 
-class _Defaults(type):
+class _DTypesMeta(type):
     """The metaclass of `dtypes`: `default_float` is the assigned type, else the type that DEFAULT_FLOAT names."""
 
     _chosen_float: DType | None = None
@@ -198,7 +198,7 @@ class _Defaults(type):
         cls._chosen_float = dtype
 
 
-class dtypes(metaclass=_Defaults):
+class dtypes(metaclass=_DTypesMeta):
     """The element types, and functions on them."""
 
     void = DType(-1, 0, "void", None)

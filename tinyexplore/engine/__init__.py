@@ -31,15 +31,15 @@ from tinyexplore.execute.sampling import Sampling, sampling
 from tinyexplore.lazy import (
     LazyBuffer,
     ShardedBuffer,
-    Since,
+    SourceNumberBound,
     forget_sources,
-    note_since,
+    note_source_bound,
     parts_of,
     smallest_number_behind,
 )
-from tinyexplore.schedule import NO_OVERRIDES, NO_WRITES, Overrides, ScheduleItem, Writes, schedule_graph
+from tinyexplore.schedule import NO_OVERRIDES, NO_WRITES, Overrides, ScheduleItem, WritePlan, schedule_graph
 from tinyexplore.target import Target
-from tinyexplore.trace import Planned, active_recorder, console_recorder, recording_if_no_recorder
+from tinyexplore.trace import MemoryPlanned, active_recorder, console_recorder, recording_if_no_recorder
 from tinyexplore.uop import Ops
 from tinyexplore.uop.semantics import to_bits
 from tinyexplore.uop.symbolic import is_symbolic, product, value_of
@@ -56,7 +56,7 @@ def schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
 
 
 def create_schedule(
-    outputs: Sequence[LazyBuffer], writes: Writes = NO_WRITES, overrides: Overrides = NO_OVERRIDES
+    outputs: Sequence[LazyBuffer], writes: WritePlan = NO_WRITES, overrides: Overrides = NO_OVERRIDES
 ) -> tuple[ScheduleItem, ...]:
     """Calls `schedule_graph` with the targets of the devices of `outputs` and their sources."""
     return schedule_graph(outputs, target_of, writes, overrides)
@@ -116,14 +116,14 @@ def _fill(node: LazyBuffer) -> None:
         node.note = None
 
 
-class _Computing:
+class _ComputeLock:
     """A lock: one thread computes at a time, because graphs share nodes, and computing a node changes it."""
 
     def __init__(self) -> None:
         self.lock = RLock()
 
 
-_computing = _Computing()
+_computing = _ComputeLock()
 new_in_children(_computing, "lock")
 
 
@@ -166,10 +166,10 @@ def _compute_each(unrealized: Sequence[LazyBuffer]) -> None:
         record_memory(items, unrealized)
         ready = compile_many(items)
         items.clear()  # consumed, so that a buffer is freed after its last reader
-        run_each(ready, Since(first_number) if first_number else None)
+        run_each(ready, SourceNumberBound(first_number) if first_number else None)
 
 
-def run_each(items: list[ExecItem], since: Since | None = None) -> None:
+def run_each(items: list[ExecItem], since: SourceNumberBound | None = None) -> None:
     """Runs the items in order, one at a time.
 
     Empties `items` as it goes: an intermediate is freed after its last reader, so later items reuse its memory.
@@ -185,7 +185,7 @@ def run_each(items: list[ExecItem], since: Since | None = None) -> None:
             node.buffer = buffer
             node.src = ()
             if since is not None:
-                note_since(node, since)
+                note_source_bound(node, since)
 
 
 def record_memory(items: Sequence[ScheduleItem], outputs: Sequence[LazyBuffer]) -> None:
@@ -194,7 +194,7 @@ def record_memory(items: Sequence[ScheduleItem], outputs: Sequence[LazyBuffer]) 
         persistent = [buffer for item in items for node, buffer in zip(item.outputs, item.buffers) if node in outputs]
         plan = plan_memory(items, persistent)
         if plan.lives:
-            recorder.record(Planned(plan))
+            recorder.record(MemoryPlanned(plan))
 
 
 def console() -> AbstractContextManager[object]:

@@ -10,7 +10,7 @@ from weakref import WeakSet, ref
 
 from tinyexplore.device import Buffer
 from tinyexplore.execute.execitem import ExecItem
-from tinyexplore.lazy import LazyBuffer, Simplified, graph_as_written
+from tinyexplore.lazy import LazyBuffer, Simplification, graph_as_written
 
 R = TypeVar("R")
 
@@ -46,7 +46,7 @@ class ExecutionCapture:
             self.used.add(node)
             self.used.update(node.src)
             for node_or_source in (node, *node.src):
-                if type(node_or_source.noted) is Simplified:
+                if type(node_or_source.noted) is Simplification:
                     self.used.update(graph_as_written(node_or_source))
         for node, buffer in zip(finished_item.item.outputs, finished_item.buffers):
             self.owners[buffer] = ref(node)

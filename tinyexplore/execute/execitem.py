@@ -11,7 +11,7 @@ from tinyexplore.device import Buffer
 from tinyexplore.execute.runner import Runner
 from tinyexplore.execute.sampling import sample_launch
 from tinyexplore.schedule import ScheduleItem
-from tinyexplore.trace import Ran, active_recorder
+from tinyexplore.trace import ExecItemRan, active_recorder
 from tinyexplore.uop.symbolic import sint, value_of
 from tinyexplore.util import GlobalCounters
 
@@ -39,7 +39,7 @@ class ExecItem:
         return {**vars(self), "bound": None}  # addresses are valid only in this process
 
     def run(self) -> None:
-        """Runs the item on all its threads and records it as `Ran`, then takes the samples that `sampling` requests."""
+        """Runs the item on all its threads. Records `ExecItemRan`, then takes the samples that `sampling` requests."""
         recorder = active_recorder()
         if recorder is not None:
             recorder.about_to_run(self)
@@ -47,7 +47,7 @@ class ExecItem:
         GlobalCounters.add(1, self.flops, self.bytes_moved, seconds)
         if recorder is not None:
             recorder.record_gone()
-            recorder.record(Ran(self, seconds, self.bytes_moved, self.flops))
+            recorder.record(ExecItemRan(self, seconds, self.bytes_moved, self.flops))
         sample_launch(self, seconds)
 
     @property

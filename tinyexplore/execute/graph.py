@@ -6,9 +6,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from tinyexplore.device import Device, DeviceGraph, Graphs
+from tinyexplore.device import Device, DeviceGraph, GraphFactory
 from tinyexplore.execute.execitem import ExecItem
-from tinyexplore.trace import Launches, active_recorder
+from tinyexplore.trace import LaunchesGrouped, active_recorder
 
 
 class GraphLaunch:
@@ -18,7 +18,7 @@ class GraphLaunch:
     run one by one, and the first of them records the reason.
     """
 
-    def __init__(self, items: Sequence[ExecItem], graphs: Graphs) -> None:
+    def __init__(self, items: Sequence[ExecItem], graphs: GraphFactory) -> None:
         self.items, self.graphs = items, graphs
         self.graph: DeviceGraph | None = None
         self.refusal = ""  # why the last call did not use the graph
@@ -72,7 +72,7 @@ def record_launches(items: Sequence[ExecItem]) -> None:
                 f"{item.runner.spec.name}: it has no neighbor" for item in neighboring_items if item.runner is not None
             ]
     if sizes:
-        recorder.record(Launches(tuple(sizes), tuple(outside_graphs)))
+        recorder.record(LaunchesGrouped(tuple(sizes), tuple(outside_graphs)))
 
 
 def _find_device_with_graphs(item: ExecItem) -> str | None:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from tinyexplore.device import Buffer
 from tinyexplore.execute.capture import active_capture
-from tinyexplore.lazy import LazyBuffer, Simplified
+from tinyexplore.lazy import LazyBuffer, Simplification
 from tinyexplore.lazy.roots import root_values
-from tinyexplore.schedule import NO_WRITES, Writes, decide_writes, graph_order, must_be_realized
+from tinyexplore.schedule import NO_WRITES, WritePlan, decide_writes, graph_order, must_be_realized
 from tinyexplore.uop import Ops
 from tinyexplore.util.interpreter import ASKING, TRICKS, references
 
@@ -34,7 +34,7 @@ def _list_references_among(nodes: Iterable[LazyBuffer]) -> Iterator[LazyBuffer]:
         if node.buffer is None:
             sources[id(node.src)] = node.src
             note = getattr(node, "note", None)
-            if type(note) is Simplified:
+            if type(note) is Simplification:
                 sources[id(note.src)] = note.src
     for node_sources in sources.values():
         yield from node_sources
@@ -42,7 +42,7 @@ def _list_references_among(nodes: Iterable[LazyBuffer]) -> Iterator[LazyBuffer]:
 
 def in_place_writes(
     number: Mapping[LazyBuffer, int], slots: Mapping[Buffer, int], outputs: Sequence[LazyBuffer]
-) -> Writes:
+) -> WritePlan:
     """Decides which WRITEs of a graph may be done in place.
 
     A write is unsafe if anything outside this graph still refers to the old value. The check uses CPython reference
@@ -104,7 +104,7 @@ def find_needed_later(
     return needed_nodes
 
 
-def writes_now(outputs: Sequence[LazyBuffer]) -> Writes:
+def writes_now(outputs: Sequence[LazyBuffer]) -> WritePlan:
     """Decides which WRITEs in the graph of `outputs` may be done in place. Examines all living tensors.
 
     Captured items run again. In a capture, only memory that the capture allocated or received is written in place.

@@ -25,13 +25,13 @@ from tinyexplore.execute.instances import (
 )
 from tinyexplore.execute.liveness import Chosen, find_needed_later, in_place_writes, reference_counts
 from tinyexplore.execute.runner import Runner
-from tinyexplore.lazy import LazyBuffer, Since, first_number, note_since
-from tinyexplore.schedule import NO_WRITES, Requirement, ScheduleItem, Writes
+from tinyexplore.lazy import LazyBuffer, SourceNumberBound, first_number, note_source_bound
+from tinyexplore.schedule import NO_WRITES, Requirement, ScheduleItem, WritePlan
 from tinyexplore.uop import Ops, UOp
-from tinyexplore.uop.symbolic import Bound, bindings, simplified, sint, unbound, value_of
+from tinyexplore.uop.symbolic import BindingCount, bindings, simplified, sint, unbound, value_of
 from tinyexplore.util import GlobalCounters, config
 from tinyexplore.util.locks import new_in_children
-from tinyexplore.util.recent import Recent
+from tinyexplore.util.recent import LRUCache
 
 NODE_BYTES = 200  # bytes of a key, per node of the graph
 LARGEST_GRAPH = 1 << 14  # nodes; for a larger graph, planning again costs little in comparison
@@ -56,7 +56,7 @@ class NumberedGraph:
     buffers: list[Buffer]
     values: dict[UOp, int]
     first: int
-    writes: Writes = NO_WRITES
+    writes: WritePlan = NO_WRITES
 
 
 def walk(outputs: Sequence[LazyBuffer]) -> NumberedGraph | None:
@@ -72,7 +72,7 @@ def walk(outputs: Sequence[LazyBuffer]) -> NumberedGraph | None:
     key.append(tuple([number[node] for node in outputs]))
     key.append(config().token)
     structure = tuple(key)
-    if not Bound.count:
+    if not BindingCount.count:
         return NumberedGraph(structure, list(number), list(slots), {}, smallest_number, writes)
     return NumberedGraph(unbound(structure), list(number), list(slots), bindings(structure), smallest_number, writes)
 
@@ -244,7 +244,7 @@ class Plan:
             nodes = graph.nodes
             todo = [[[_with_nodes(unit, nodes) for unit in queue] for queue in queues] for queues in units]
             del nodes
-            since = Since(graph.first) if graph.first else None
+            since = SourceNumberBound(graph.first) if graph.first else None
             graph.nodes, graph.buffers = [], []  # consumed, so that a buffer is freed after its last reader
             for stretch in todo:
                 if len(stretch) == 1:
@@ -316,7 +316,9 @@ def _with_nodes(unit: PlanStep | StepGroup, nodes: list[LazyBuffer]) -> Unit:
     return unit, [(nodes[output.node], output.slot) for output in unit.made if output.node != NO_NODE]
 
 
-def _run_queue(queue: list[Unit], memory: list[Buffer | None], values: dict[UOp, int], since: Since | None) -> None:
+def _run_queue(
+    queue: list[Unit], memory: list[Buffer | None], values: dict[UOp, int], since: SourceNumberBound | None
+) -> None:
     """Runs the steps of a queue. Gives the computed nodes their buffers."""
     for unit, targets in queue:
         unit.run(memory, values)
@@ -324,7 +326,7 @@ def _run_queue(queue: list[Unit], memory: list[Buffer | None], values: dict[UOp,
             node.buffer = memory[slot]
             node.src = ()
             if since is not None:
-                note_since(node, since)
+                note_source_bound(node, since)
         targets.clear()
         for slot in unit.done:
             memory[slot] = None
@@ -334,7 +336,7 @@ class Plans:
     """The cache of plans: the most recently used ones, up to `KERNEL_MB` with their kernels. Any thread may use it."""
 
     def __init__(self) -> None:
-        self._recent: Recent[Key, Plan] = Recent()
+        self._recent: LRUCache[Key, Plan] = LRUCache()
         new_in_children(self._recent, "lock", threading.Lock)
 
     def find(self, graph: NumberedGraph) -> Plan | None:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from tinyexplore.device import Buffer
 from tinyexplore.runtime.pool import thread_count
 from tinyexplore.target import core_count
-from tinyexplore.trace import Retimed, active_recorder
+from tinyexplore.trace import ExecItemRetimed, active_recorder
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context
 
@@ -49,7 +49,7 @@ class TimedItem(Protocol):
 
 
 @dataclass(eq=False)
-class _Waiting:
+class _PendingLaunch:
     """A launch that waits for its samples.
 
     launch: the launch.
@@ -61,7 +61,7 @@ class _Waiting:
     took_s: seconds of all its further runs.
     reason: why it gets no samples; empty if it gets some.
     single: its samples on one thread.
-    waited: see `Retimed`.
+    waited: see `ExecItemRetimed`.
     """
 
     launch: TimedItem
@@ -101,12 +101,12 @@ class Sampling:
     waited: Callable[[], float | None] | None = None
     spent_s: float = 0.0
     counts: dict[object, int] = field(default_factory=dict)
-    waiting: list[_Waiting] = field(default_factory=list)
+    waiting: list[_PendingLaunch] = field(default_factory=list)
     held: dict[Buffer, int] = field(default_factory=dict)
 
     def add(self, launch: TimedItem, first_s: float) -> None:
         """Adds a launch, which took `first_s` in the program, to the launches that wait for samples."""
-        self.waiting.append(_Waiting(launch, first_s))
+        self.waiting.append(_PendingLaunch(launch, first_s))
         self.held |= {buffer: buffer.nbytes for buffer in launch.buffers}
 
     @property
@@ -114,7 +114,7 @@ class Sampling:
         """Whether the waiting launches hold too much memory, or no further launch gets samples."""
         return self.most_launches <= 0 or sum(self.held.values()) > HELD_BYTES
 
-    def take(self, just_ran: bool = False) -> list[Retimed]:
+    def take(self, just_ran: bool = False) -> list[ExecItemRetimed]:
         """Takes the samples of the waiting launches, in their order. Memory is unchanged afterwards.
 
         just_ran: whether the last launch ran immediately before, so that its outputs are unchanged.
@@ -136,7 +136,7 @@ class Sampling:
         self.spent_s += took_s
         aside_s = max(0.0, took_s - runs_s) / max(1, len(waiting))  # the time to save and restore memory counts, too
         return [
-            Retimed(
+            ExecItemRetimed(
                 entry.launch,
                 tuple(entry.seconds),
                 entry.took_s + aside_s,
@@ -147,7 +147,7 @@ class Sampling:
             for entry in waiting
         ]
 
-    def _run_once_each(self, waiting: list[_Waiting], saved: dict[Buffer, bytes]) -> list[_Waiting]:
+    def _run_once_each(self, waiting: list[_PendingLaunch], saved: dict[Buffer, bytes]) -> list[_PendingLaunch]:
         """Runs each launch once without counting it, to find how many samples fit. Launches without samples get a
         reason."""
         samples = []
@@ -170,7 +170,7 @@ class Sampling:
         allowed_s = min(LAUNCH_S, max(0.0, TOTAL_S - planned_s))
         return min(self.count, max(LEAST, int(allowed_s / sample_s)))
 
-    def _sample_undisturbed(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
+    def _sample_undisturbed(self, rounds: list[_PendingLaunch], saved: dict[Buffer, bytes]) -> None:
         """Takes the samples. If threads waited for a core, replaces disturbed samples by undisturbed ones.
 
         A launch that gets none within CLEAN_S keeps the disturbed ones.
@@ -190,12 +190,12 @@ class Sampling:
         if share > MOST_WAITED:
             self._sample_clean(rounds, saved)
 
-    def _sample_clean(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
+    def _sample_clean(self, rounds: list[_PendingLaunch], saved: dict[Buffer, bytes]) -> None:
         """Takes samples and reads the waiting time of each. Drops samples with more than MOST_WAITED.
 
         Also drops samples of a threaded kernel in which a thread got no core, because the others did its part.
         """
-        clean: dict[_Waiting, list[tuple[float, float]]] = {entry: [] for entry in rounds}
+        clean: dict[_PendingLaunch, list[tuple[float, float]]] = {entry: [] for entry in rounds}
         began, dropped = self.clock(), 0
         while self.clock() - began < CLEAN_S:
             open_ones = [entry for entry in rounds if len(clean[entry]) < entry.count]
@@ -223,7 +223,7 @@ class Sampling:
     def _waited_s(self) -> float:
         return (self.waited() if self.waited is not None else None) or 0.0
 
-    def _sample_single(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
+    def _sample_single(self, rounds: list[_PendingLaunch], saved: dict[Buffer, bytes]) -> None:
         """Takes the samples on one thread.
 
         They are in a separate block, because a change of the number of threads moves the data between the cores'
@@ -237,12 +237,12 @@ class Sampling:
                 for _ in range(SINGLE if entry.count > LEAST else 1):
                     entry.single += self._run(entry, saved)
 
-    def _sample_entry(self, entry: _Waiting, saved: dict[Buffer, bytes]) -> None:
+    def _sample_entry(self, entry: _PendingLaunch, saved: dict[Buffer, bytes]) -> None:
         if entry.is_short:
             self._run(entry, saved)
         entry.seconds += self._run(entry, saved)
 
-    def _run(self, entry: _Waiting, saved: dict[Buffer, bytes]) -> list[float]:
+    def _run(self, entry: _PendingLaunch, saved: dict[Buffer, bytes]) -> list[float]:
         """Runs a launch once and restores its inputs. Returns the seconds."""
         began = self.clock()
         seconds = entry.launch.measure(1)
@@ -252,7 +252,7 @@ class Sampling:
         return seconds
 
 
-def _why_not_sampled(entry: _Waiting, planned_s: float) -> str:
+def _why_not_sampled(entry: _PendingLaunch, planned_s: float) -> str:
     """Returns the reason why a launch gets no samples, or "" if it can be sampled."""
     if entry.first_s > LONGEST_S:
         return f"No samples: one run takes {entry.first_s:.3g} s, more than {LONGEST_S:.0f} s."
@@ -289,7 +289,7 @@ def seconds_waited() -> float | None:
     return total / 1e9
 
 
-def _save_overwritten(waiting: list[_Waiting], just_ran: bool) -> dict[Buffer, bytes]:
+def _save_overwritten(waiting: list[_PendingLaunch], just_ran: bool) -> dict[Buffer, bytes]:
     """Returns the content of the buffers that further runs overwrite."""
     written_buffers: set[Buffer] = set()
     for entry in waiting:
@@ -332,7 +332,9 @@ _active: ContextVar[Sampling | None] = ContextVar("tinyexplore_sampling", defaul
 
 @contextmanager
 def sampling(request: Sampling) -> Iterator[None]:
-    """Samples every launch that runs separately inside the block as `request` says. Records the samples as `Retimed`.
+    """Samples every launch that runs separately inside the block as `request` says.
+
+    Records the samples as `ExecItemRetimed`.
 
     An enclosing request for more samples takes precedence.
     """

@@ -11,7 +11,7 @@ from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.tensor import Tensor
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import (
-    Bound,
+    BindingCount,
     SymbolicError,
     bind_together,
     bindings,
@@ -91,7 +91,7 @@ class Arguments:
             self.structure[f"argument {number}"] = extract_tensors(value, f"argument {number}", self.tensors)
         for key in sorted(kwargs):
             self.structure[f"argument {key}"] = extract_tensors(kwargs[key], f"argument {key}", self.tensors)
-        self.values = values_in((args, tuple(kwargs.values())), self.tensors) if Bound.count else {}
+        self.values = values_in((args, tuple(kwargs.values())), self.tensors) if BindingCount.count else {}
 
     def check(self, captured: Arguments) -> None:
         """Raises JitError if these arguments, apart from tensors, differ from the captured ones."""

@@ -20,23 +20,23 @@ from tinyexplore.jit.arguments import (
     settle,
 )
 from tinyexplore.jit.prune import prune
-from tinyexplore.jit.replay import CallReplay, CapturedCall, Output, State, written_by
+from tinyexplore.jit.replay import CallOutput, CallReplay, CallState, CapturedCall, written_by
 from tinyexplore.jit.slots import mark_sources_unknown
 from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.schedule import Requirement
 from tinyexplore.tensor import Tensor
-from tinyexplore.tensor.changes import Notes, undo_on_error
+from tinyexplore.tensor.changes import ChangeLog, undo_on_error
 from tinyexplore.tensor.live_tensors import live_tensors
-from tinyexplore.trace import Planned, active_recorder
+from tinyexplore.trace import MemoryPlanned, active_recorder
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.symbolic import call_guarded, is_symbolic, variables
 from tinyexplore.util.interpreter import collect_young, collecting_later
 
 if TYPE_CHECKING:
-    from tinyexplore.tensor.base import Base
+    from tinyexplore.tensor.base import TensorBase
 
 
-class CaptureLater(JitError):
+class CaptureDeferred(JitError):
     """Raised if this call cannot be replayed, but a later call can be captured. This call is complete, as without
     TinyJit.
 
@@ -68,7 +68,7 @@ def capture(
     is_pruned: leaves out work whose result is the same in every call.
 
     Raises:
-        CaptureLater: the call assigns to tensors that must be known before, and are not.
+        CaptureDeferred: the call assigns to tensors that must be known before, and are not.
     """
     executed = ExecutionCapture()
     with collecting_later():
@@ -97,7 +97,7 @@ def _share_memory(call: CapturedCall, executed: ExecutionCapture, read_only: set
     with engine.console():
         if recorder := active_recorder():
             for plan in call.memory:
-                recorder.record(Planned(plan))
+                recorder.record(MemoryPlanned(plan))
 
 
 def _capture_call(
@@ -118,7 +118,7 @@ def _capture_call(
     settle(tensors)
     values_before = {id(tensor): (tensor, tensor.lazydata) for tensor in live_tensors()}
     _make_private([*tensors, *argument_tensors], values_before)
-    notes = Notes(about_to_change=partial(_bring_into_memory, values_before=values_before, executed=executed))
+    notes = ChangeLog(about_to_change=partial(_bring_into_memory, values_before=values_before, executed=executed))
     executed.given = _copy_to_own_memory(in_part, values_before, notes)
     conditions: list[UOp] = []
     run = partial(
@@ -146,7 +146,7 @@ def _capture_call(
         arguments,
         [values_before[id(tensor)][1] for tensor in argument_tensors],
         executed.items,
-        [State(tensor, old, tensor.lazydata) for tensor, old in changed_state],
+        [CallState(tensor, old, tensor.lazydata) for tensor, old in changed_state],
         _find_assigned_arguments(changed, numbers, values_before),
         notes.keys,
         structure,
@@ -167,17 +167,17 @@ def _check_state(
     changed_state: list[tuple[Tensor, LazyBuffer]],
     written_buffers: set[Buffer],
     values_before: dict[int, tuple[Tensor, LazyBuffer]],
-    notes: Notes,
+    notes: ChangeLog,
     result: Any,
 ) -> None:
-    """Raises CaptureLater if a changed tensor that is not an argument cannot become state of the replay.
+    """Raises CaptureDeferred if a changed tensor that is not an argument cannot become state of the replay.
 
     changed_state: the changed tensors that are not arguments, each with its value before the call.
     """
     for tensor, old in changed_state:
         if problem := _find_state_problem(tensor, old, written_buffers, values_before):
             tensors = [changed_tensor for changed_tensor, _ in changed_state]
-            raise CaptureLater(
+            raise CaptureDeferred(
                 problem,
                 result,
                 tensors,
@@ -203,11 +203,11 @@ def _describe_output(
     numbers: dict[int, int],
     values_before: dict[int, tuple[Tensor, LazyBuffer]],
     values: dict[int, LazyBuffer],
-) -> Output:
+) -> CallOutput:
     """Describes a tensor of the result: an existing tensor, or the value of a new one."""
     if id(tensor) in values_before:
-        return Output(numbers.get(id(tensor)), tensor, None)
-    return Output(None, None, values[id(tensor)])
+        return CallOutput(numbers.get(id(tensor)), tensor, None)
+    return CallOutput(None, None, values[id(tensor)])
 
 
 def _make_requirements(conditions: list[UOp], arguments: Arguments) -> list[Requirement]:
@@ -221,7 +221,7 @@ def _make_requirements(conditions: list[UOp], arguments: Arguments) -> list[Requ
 
 def _call_and_realize(
     executed: ExecutionCapture,
-    notes: Notes,
+    notes: ChangeLog,
     values_before: dict[int, tuple[Tensor, LazyBuffer]],
     call: Callable[[], Any],
 ) -> tuple[Any, list[tuple[str, Tensor]], list[tuple[Tensor, LazyBuffer]], dict[int, LazyBuffer]]:
@@ -325,7 +325,7 @@ def _make_private(tensors: list[Tensor], values_before: dict[int, tuple[Tensor, 
 
 
 def _bring_into_memory(
-    tensor: Base, values_before: dict[int, tuple[Tensor, LazyBuffer]], executed: ExecutionCapture
+    tensor: TensorBase, values_before: dict[int, tuple[Tensor, LazyBuffer]], executed: ExecutionCapture
 ) -> None:
     """Realizes the old value of `tensor`, which the call is about to change, outside of the capture.
 
@@ -340,7 +340,7 @@ def _bring_into_memory(
 
 
 def _copy_to_own_memory(
-    in_part: list[Tensor], values_before: dict[int, tuple[Tensor, LazyBuffer]], notes: Notes
+    in_part: list[Tensor], values_before: dict[int, tuple[Tensor, LazyBuffer]], notes: ChangeLog
 ) -> set[Buffer]:
     """Copies the tensors `in_part` to new memory, to which nothing else refers. Returns that memory.
 

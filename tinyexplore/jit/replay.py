@@ -36,7 +36,7 @@ from tinyexplore.util.uninterrupted import run_uninterrupted
 Exchange = tuple[list[partial[Any]], list[Tensor], str, list[LazyBuffer]]  # in the format of `run_uninterrupted`
 
 
-class State:
+class CallState:
     """A tensor that each call assigns to. It has two buffers, which calls read and write alternately.
 
     A sharded tensor has two buffers for each part. Raises JitError if it was divided differently before.
@@ -57,7 +57,7 @@ class State:
 
 
 @dataclass(eq=False)
-class Output:
+class CallOutput:
     """One tensor of a captured call's result: an argument, an existing tensor, or a new one.
 
     number: the number of the argument, or None.
@@ -101,11 +101,11 @@ class CapturedCall:
     arguments: Arguments
     given: list[LazyBuffer]
     items: list[ExecItem]
-    states: list[State]
+    states: list[CallState]
     assigned: list[tuple[int, LazyBuffer]]
     keys: dict[Buffer, int]
     structure: Any
-    outputs: list[Output]
+    outputs: list[CallOutput]
     others: list[tuple[Tensor, LazyBuffer]]
     baked: list[tuple[Tensor, LazyBuffer]]
     in_place: list[int] = field(default_factory=list)
@@ -570,7 +570,7 @@ def _replay_again(captured: CapturedCall, training: bool, turn: int) -> CallRepl
     return replay
 
 
-def _exchange_buffers(items: list[ExecItem], states: list[State], turn: int) -> list[ExecItem]:
+def _exchange_buffers(items: list[ExecItem], states: list[CallState], turn: int) -> list[ExecItem]:
     """Returns `items` that read the state from its buffer `turn` and write it to the other one."""
     replacements: dict[Buffer, Buffer] = {}
     for state in states:

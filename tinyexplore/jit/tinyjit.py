@@ -13,12 +13,12 @@ from weakref import ref
 from tinyexplore import engine
 from tinyexplore.jit.arguments import Arguments, JitError
 from tinyexplore.jit.arguments import settle as settle_tensors
-from tinyexplore.jit.capture import CaptureLater, capture
+from tinyexplore.jit.capture import CaptureDeferred, capture
 from tinyexplore.jit.entry import make_entry, settle, unsettle
 from tinyexplore.jit.replay import CallReplay
 from tinyexplore.runtime.entry import NativeEntry
 from tinyexplore.tensor import Tensor
-from tinyexplore.tensor.changes import Epoch, Notes, noting
+from tinyexplore.tensor.changes import ChangeLog, Epoch, noting
 from tinyexplore.util import config
 
 R = TypeVar("R")
@@ -57,7 +57,7 @@ class TinyJit(Generic[R]):
 
     def __init__(self, fxn: Callable[..., R], *, prune: bool = False) -> None:
         self.name: str | None = None
-        self.calls: Calls[R] = Calls(fxn, ref(self), prune)
+        self.calls: CallDispatcher[R] = CallDispatcher(fxn, ref(self), prune)
         object.__setattr__(self, "__call__", self.calls)
 
     @property
@@ -130,7 +130,7 @@ class TinyJit(Generic[R]):
         return method_jit
 
 
-class Calls(Generic[R]):
+class CallDispatcher(Generic[R]):
     """The calls of one TinyJit, one after the other.
 
     If nothing has changed, machine code (`jit/entry.py`) runs a call without this object.
@@ -219,7 +219,7 @@ class Calls(Generic[R]):
         in_part.extend(tensors[number] for number in self.parts_of if number < len(tensors))
         try:
             replay, result = capture(self.fxn, args, kwargs, _find_living_tensors(self.changed), in_part, self.prune)
-        except CaptureLater as later:
+        except CaptureDeferred as later:
             self.changed = _merge_references(self.changed, later.changed)
             self.in_part = _merge_references(self.in_part, later.in_part)
             self.put_off += 1
@@ -234,7 +234,7 @@ class Calls(Generic[R]):
         """Makes an ordinary call. Brings the tensors that it assigns to into memory."""
         tensors = [tensor for _, tensor in Arguments(args, kwargs).tensors]
         settle_tensors(tensors)
-        notes = Notes()
+        notes = ChangeLog()
         result = noting(notes, lambda: self.fxn(*args, **kwargs))
         changed = [tensor for tensor, _ in notes.changed.values() if isinstance(tensor, Tensor)]
         settle_tensors(changed)

@@ -14,7 +14,7 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.legality import available_opts
 from tinyexplore.kernel.opt import Opt, OptError, OptOps
 from tinyexplore.kernel.opts import KINDS
-from tinyexplore.trace import CandidateMeasured, Searched, active_recorder, recording
+from tinyexplore.trace import CandidateMeasured, SearchEnded, active_recorder, recording
 from tinyexplore.uop import AxisKind, UOp
 
 MOST_COPIES = 64  # most unrolled steps, register tile times unrolling: beyond it, programs grow and registers spill
@@ -99,10 +99,10 @@ def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 
     A round tries each single change of each kernel in the beam: one opt more or less, or another amount. If there are
     too many candidates, `seed` determines the selection and its order; equal times keep that order. The result depends
     only on the seed and the clock. The first of `starts` is the baseline: it is the result unless another kernel is
-    more than 1 % faster, also in a duel. Each time is recorded as `CandidateMeasured`, the outcome as `Searched`. The
-    search records no events of the measurement itself.
+    more than 1 % faster, also in a duel. Each time is recorded as `CandidateMeasured`, the outcome as `SearchEnded`.
+    The search records no events of the measurement itself.
     """
-    search = _Search(clock)
+    search = _SearchState(clock)
     beam = list(starts)
     start = beam[0]
     random = Random(seed)
@@ -130,7 +130,7 @@ def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 
     return search.verdict(start, min(beam, key=search.seconds))
 
 
-class _Search:
+class _SearchState:
     """The state of one search: its candidates and their times."""
 
     def __init__(self, clock: Clock) -> None:
@@ -165,7 +165,7 @@ class _Search:
         disturbed = sum(timing.disturbed for timing in self.known.values())
         result = SearchResult(best, seconds, start_seconds, len(self.known), disturbed, why_lost)
         if self.recorder is not None:
-            self.recorder.record(Searched(start, best, start_seconds, seconds, result.tried, result.reason))
+            self.recorder.record(SearchEnded(start, best, start_seconds, seconds, result.tried, result.reason))
         return result
 
 

@@ -1,32 +1,32 @@
 """LazyBuffer: the immutable node of the tensor graph. It describes the value of a Tensor before it is computed."""
 
 from tinyexplore.lazy.collective import as_bits
-from tinyexplore.lazy.folding import Simplified, graph_as_written, sources_of
+from tinyexplore.lazy.folding import Simplification, graph_as_written, sources_of
 from tinyexplore.lazy.lazybuffer import (
-    Copied,
-    Gathered,
+    DataCopy,
+    ExternalOperation,
+    GatheredParts,
     LazyBuffer,
     Origin,
-    Outside,
     ShapeError,
-    Since,
+    SourceNumberBound,
     first_number,
-    note_since,
+    note_source_bound,
     smallest_number_behind,
 )
 from tinyexplore.lazy.sharded import ShardedBuffer, forget_sources, laid_out_as, parts_of
 from tinyexplore.lazy.stored import StorageError, StoredBuffer
 
 __all__ = [
-    "Copied",
-    "Gathered",
-    "Simplified",
+    "DataCopy",
+    "GatheredParts",
+    "Simplification",
     "LazyBuffer",
     "Origin",
-    "Outside",
+    "ExternalOperation",
     "ShapeError",
     "ShardedBuffer",
-    "Since",
+    "SourceNumberBound",
     "StorageError",
     "StoredBuffer",
     "as_bits",
@@ -34,7 +34,7 @@ __all__ = [
     "first_number",
     "forget_sources",
     "laid_out_as",
-    "note_since",
+    "note_source_bound",
     "parts_of",
     "sources_of",
     "graph_as_written",

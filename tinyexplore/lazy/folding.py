@@ -1,7 +1,7 @@
 """Folds operations whose result is an operand or a constant when the graph is built. They need no kernel.
 
 The laws of `uop/folding.py` decide this for one element. The result is still a separate node: a view of the operand, or
-a constant. So the graph shows what the user wrote, also to gradients (`Simplified`).
+a constant. So the graph shows what the user wrote, also to gradients (`Simplification`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class GraphNode(Protocol):
 N = TypeVar("N", bound=GraphNode)
 
 
-class Simplified:
+class Simplification:
     """A note on a folded node: it is `op` of `src`, which by `law` is a constant or a view of a source.
 
     Gradients flow to the sources, and a captured call depends on them.
@@ -66,7 +66,7 @@ class Simplified:
 def sources_of(node: N) -> tuple[N, ...]:
     """Returns the sources of `node` as the user wrote it, before simplification."""
     note = getattr(node, "note", None)
-    return note.src if type(note) is Simplified else node.src
+    return note.src if type(note) is Simplification else node.src
 
 
 def graph_as_written(node: N) -> set[N]:
@@ -180,5 +180,5 @@ def _make_result(
         node = node_class(_CONST, dtype, shape, (), dtypes.as_const(value, dtype), model.device)
     else:
         node = leaves[number]._view(Ops.RESHAPE, shape, shape)
-    node.note = Simplified(law, op, src, arg)
+    node.note = Simplification(law, op, src, arg)
     return cast("N", node)

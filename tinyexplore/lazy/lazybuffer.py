@@ -18,9 +18,9 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, DType, dtypes
-from tinyexplore.lazy.folding import OF_ITSELF, Simplified, known_reduction, known_result
+from tinyexplore.lazy.folding import OF_ITSELF, Simplification, known_reduction, known_result
 from tinyexplore.shape import ShapeTracker
-from tinyexplore.trace import Recorded, UserFrame, recorder_variable
+from tinyexplore.trace import LazyBufferBuilt, UserFrame, recorder_variable
 from tinyexplore.uop import OpGroups, Ops
 from tinyexplore.uop.symbolic import (
     as_size,
@@ -63,7 +63,7 @@ class Origin(Enum):
 _DATA, _DETACHED = Origin.DATA, Origin.DETACHED  # faster than a lookup in the class
 
 
-class Copied:
+class DataCopy:
     """A note: this node is a copy of data (`Origin.DATA`).
 
     numbers: the numbers of the nodes that are the data, or views of it.
@@ -75,7 +75,7 @@ class Copied:
         self.numbers = numbers
 
     @staticmethod
-    def of(values: Sequence[LazyBuffer]) -> Copied | None:
+    def of(values: Sequence[LazyBuffer]) -> DataCopy | None:
         """Returns the note on copies of `values`; None if they are not data."""
         numbers: set[int] = set()
         for value in values:
@@ -84,14 +84,14 @@ class Copied:
                 value = value.src[0]
                 numbers.add(value.number)
             note = value.noted
-            if type(note) is Copied:
+            if type(note) is DataCopy:
                 numbers |= note.numbers
             elif note is not Origin.DATA:
                 return None
-        return Copied(frozenset(numbers))
+        return DataCopy(frozenset(numbers))
 
 
-class Outside(NamedTuple):
+class ExternalOperation(NamedTuple):
     """The `arg` of a node whose memory an operation outside this package filled.
 
     name: the name of the operation.
@@ -106,7 +106,7 @@ class Outside(NamedTuple):
     is_first: bool = True
 
 
-class Since:
+class SourceNumberBound:
     """A note: all sources of this value have at least this node number."""
 
     __slots__ = ("number",)
@@ -121,11 +121,11 @@ def first_number(node: LazyBuffer) -> int:
         note = node.note
     except AttributeError:
         return 0
-    if type(note) is Since:
+    if type(note) is SourceNumberBound:
         return note.number
     if note is _DATA or note is _DETACHED:
         return node.number
-    return min(node.number, *note.numbers) if type(note) is Copied else 0
+    return min(node.number, *note.numbers) if type(note) is DataCopy else 0
 
 
 def smallest_number_behind(nodes: Sequence[LazyBuffer]) -> int:
@@ -141,14 +141,14 @@ def smallest_number_behind(nodes: Sequence[LazyBuffer]) -> int:
     return smallest
 
 
-def note_since(node: LazyBuffer, since: Since) -> None:
+def note_source_bound(node: LazyBuffer, since: SourceNumberBound) -> None:
     """Notes on `node` the smallest number of its sources, unless it has a more exact note."""
     note_type = type(getattr(node, "note", None))
-    if note_type is not Origin and note_type is not Copied and note_type is not Gathered:
+    if note_type is not Origin and note_type is not DataCopy and note_type is not GatheredParts:
         node.note = since
 
 
-class Gathered:
+class GatheredParts:
     """A note: this value was gathered from the parts of `source` on several devices."""
 
     __slots__ = ("source",)
@@ -182,7 +182,7 @@ class LazyBuffer:
 
     number: nodes are numbered in the order of their creation, so a node depends only on smaller numbers.
     note: information for gradients, an `Origin` or a rule. Few nodes have one.
-    calls: the public functions that made the node, if a recorder was attached (`Recorded.calls`).
+    calls: the public functions that made the node, if a recorder was attached (`LazyBufferBuilt.calls`).
     """
 
     __slots__ = ("op", "dtype", "shape", "src", "arg", "device", "buffer", "number", "note", "calls", "__weakref__")
@@ -222,7 +222,7 @@ class LazyBuffer:
         recorder = _recorder()
         if recorder is not None:
             frame, self.calls = _find_user_call()
-            recorder.record(Recorded(self, src, frame, self.calls))
+            recorder.record(LazyBufferBuilt(self, src, frame, self.calls))
 
     def over(self, src: tuple[LazyBuffer, ...]) -> LazyBuffer:
         """Returns a copy of the node with other sources and the same number, note and calls. It is not recorded."""
@@ -450,7 +450,7 @@ class LazyBuffer:
     def contiguous(self) -> LazyBuffer:
         """Returns the same values, which will be realized in row-major order."""
         node = self
-        while node.src and ((note := node.noted) is Origin.DETACHED or type(note) in (Gathered, Simplified)):
+        while node.src and ((note := node.noted) is Origin.DETACHED or type(note) in (GatheredParts, Simplification)):
             node = node.src[0]
         if node.is_realized or node.op is Ops.CONTIGUOUS or self._shows_all_in_order():
             return self
@@ -500,7 +500,7 @@ class LazyBuffer:
 
     def _note_copy(self, copy: LazyBuffer) -> LazyBuffer:
         """Adds a note to `copy`, a copy of this node, if this node is data. Returns it."""
-        note = Copied.of((self,))
+        note = DataCopy.of((self,))
         if note is not None:
             copy.note = note
         return copy

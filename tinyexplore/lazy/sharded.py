@@ -25,7 +25,7 @@ from typing import Any, cast
 from tinyexplore.device import Device
 from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.lazy.collective import all_reduce, as_bits, axis_bounds, bounds_of, concatenate
-from tinyexplore.lazy.lazybuffer import Copied, Gathered, LazyBuffer, Origin, Shape, ShapeError, numbers
+from tinyexplore.lazy.lazybuffer import DataCopy, GatheredParts, LazyBuffer, Origin, Shape, ShapeError, numbers
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.identity import reduce_identity
 
@@ -136,7 +136,7 @@ class ShardedBuffer(LazyBuffer):
             return note
         if any(part.base.noted is Origin.UNKNOWN for part in self.parts):
             return Origin.UNKNOWN
-        return Copied.of(self.parts)
+        return DataCopy.of(self.parts)
 
     @property
     def bounds(self) -> list[tuple[int, int]]:
@@ -461,7 +461,7 @@ class ShardedBuffer(LazyBuffer):
         if copy.is_realized:
             return copy
         copy = copy.detached()  # a view, so that the note is not added to a part
-        copy.note = Gathered(self)
+        copy.note = GatheredParts(self)
         return copy
 
 
@@ -488,7 +488,7 @@ def forget_sources(values: Sequence[LazyBuffer]) -> None:
     for value in values:
         if type(value) is ShardedBuffer:
             value.forget()
-        elif type(getattr(value, "note", None)) is Gathered and value.base.buffer is not None:
+        elif type(getattr(value, "note", None)) is GatheredParts and value.base.buffer is not None:
             value.note = None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.tensor import Tensor
-from tinyexplore.tensor.changes import Notes, undo_on_error
+from tinyexplore.tensor.changes import ChangeLog, undo_on_error
 from tinyexplore.tensor.checks import need_number, need_tensor, shown
 
 
@@ -67,7 +67,7 @@ class Optimizer:
         it changes none."""
         was_off, Tensor.no_grad = Tensor.no_grad, True
         try:
-            return [*undo_on_error(Notes(), self._step), *self.params, *self.buffers]
+            return [*undo_on_error(ChangeLog(), self._step), *self.params, *self.buffers]
         finally:
             Tensor.no_grad = was_off
 

@@ -288,13 +288,13 @@ def _copy(target: Memory, source: Memory) -> None:
     ctypes.memmove(target.address, source.address, source.nbytes)
 
 
-class _Owner:
+class _BlockOwner:
     """Owns a block of managed memory, which is freed with this object."""
 
     __slots__ = ("__weakref__",)
 
 
-class _BlockFinalizer(ref[_Owner]):
+class _BlockFinalizer(ref[_BlockOwner]):
     """Weak reference to the owner of a block, with the block's address."""
 
     __slots__ = ("pointer",)
@@ -321,7 +321,7 @@ class ManagedMemory(HostAllocator):
         cuda.enter()
         global_flag = cuda.driver.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL.value
         pointer = cuda.do(cuda.driver.cuMemAllocManaged, size, global_flag)
-        owner = _Owner()
+        owner = _BlockOwner()
         finalizer = _BlockFinalizer(owner, self._unused.append)
         finalizer.pointer = pointer
         self._blocks.add(finalizer)
@@ -340,7 +340,7 @@ class ManagedMemory(HostAllocator):
 def is_managed(memory: Memory) -> bool:
     """Whether `memory` is a `ManagedMemory`, or a part of one, which every GPU can access."""
     block = memory.root.owner
-    return isinstance(block, Block) and isinstance(block.owner, _Owner)
+    return isinstance(block, Block) and isinstance(block.owner, _BlockOwner)
 
 
 def device_name(number: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tinyexplore.device import DeviceInterface, DeviceUnavailable, Graphs
+from tinyexplore.device import DeviceInterface, DeviceUnavailable, GraphFactory
 from tinyexplore.renderer.gpu import GPURenderer
 from tinyexplore.runtime.cuda import device_name, get_cuda
 from tinyexplore.runtime.cuda_graph import KernelGraph, refusal
@@ -44,7 +44,7 @@ def open_cuda(number: int = 0) -> DeviceInterface:
         cuda.compile,
         no_listings,
         wait=cuda.synchronize,
-        graphs=Graphs(KernelGraph, refusal),
+        graphs=GraphFactory(KernelGraph, refusal),
     )
 
 

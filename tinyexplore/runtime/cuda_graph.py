@@ -24,7 +24,7 @@ class KernelGraph:
         driver = cuda.driver
         cuda.enter()
         _destroy_unused(cuda)
-        self._handles = _Handles()
+        self._handles = _GraphHandles()
         finalizer = _GraphFinalizer(self._handles, _unused.append)
         finalizer.cuda, finalizer.graph, finalizer.executable = cuda, cuda.do(driver.cuGraphCreate, 0), None
         _kept.add(finalizer)
@@ -89,13 +89,13 @@ def _make_parameters(kernel: BoundKernel) -> Any:
     return parameters
 
 
-class _Handles:
+class _GraphHandles:
     """Owns a graph of the driver, which is destroyed after this object."""
 
     __slots__ = ("__weakref__",)
 
 
-class _GraphFinalizer(ref[_Handles]):
+class _GraphFinalizer(ref[_GraphHandles]):
     """Weak reference to the owner of a graph, with the graph's handles."""
 
     __slots__ = ("cuda", "graph", "executable")

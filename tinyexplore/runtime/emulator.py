@@ -35,7 +35,7 @@ class DivergenceError(RuntimeError):
     """Raised if some work-items of a group wait at a barrier, or at a tensor core, that others do not reach."""
 
 
-class Items:
+class WorkItems:
     """The work-items of a launch, by number. `current` is the running one."""
 
     def __init__(self, kernel: str, grid: tuple[int, ...], group: tuple[int, ...] | None) -> None:
@@ -54,10 +54,10 @@ class Items:
         return ", ".join(f"{name}={value}" for name, value in zip(names, numbers))
 
 
-class Watched:
+class RaceCheckedMemory:
     """Memory that work-items share. It records all readers and writers until `forget`."""
 
-    def __init__(self, view: memoryview, name: str, items: Items) -> None:
+    def __init__(self, view: memoryview, name: str, items: WorkItems) -> None:
         self.view = view
         self.name = name
         self.items = items
@@ -115,10 +115,10 @@ class EmulatedGroups:
     def run(self, views: Sequence[memoryview], values: Sequence[int]) -> None:
         """Runs every work-item, group by group."""
         grid, group = self.launch.sizes(values), self.launch.group
-        items = Items(self.name, grid, group)
-        buffers = [Watched(view, f"data{slot}", items) for slot, view in enumerate(views)]
+        items = WorkItems(self.name, grid, group)
+        buffers = [RaceCheckedMemory(view, f"data{slot}", items) for slot, view in enumerate(views)]
         for number, coordinates in enumerate(coordinates_in(grid)):
-            shared = [Watched(new_shared_memory(dtype), name, items) for name, dtype in self.shared]
+            shared = [RaceCheckedMemory(new_shared_memory(dtype), name, items) for name, dtype in self.shared]
             at_work: dict[int, WorkItem] = {}
             for inner, local in enumerate(coordinates_in(group or ())):
                 items.current = number * items.size + inner
@@ -133,7 +133,7 @@ class EmulatedGroups:
                     memory.forget()
 
 
-def step_to_barrier(items: Items, at_work: dict[int, WorkItem], lanes: int) -> dict[int, WorkItem]:
+def step_to_barrier(items: WorkItems, at_work: dict[int, WorkItem], lanes: int) -> dict[int, WorkItem]:
     """Runs the work-items of a group to their next barrier, which must be the same for all.
 
     Returns the running work-items: all, or none if all have ended. Raises DivergenceError if their barriers differ.
@@ -155,7 +155,7 @@ def step_to_barrier(items: Items, at_work: dict[int, WorkItem], lanes: int) -> d
     return {} if None in first_at_stop else at_work
 
 
-def run_past_cores(items: Items, warp: dict[int, WorkItem], lanes: int) -> dict[int, Stop]:
+def run_past_cores(items: WorkItems, warp: dict[int, WorkItem], lanes: int) -> dict[int, Stop]:
     """Runs the lanes of a warp to their next barrier or end, and multiplies at each tensor core in between.
 
     All lanes pass their operands to a tensor core. Returns the stop of each lane. Raises DivergenceError if lanes reach
@@ -222,10 +222,10 @@ def _split_number(number: int, sizes: Sequence[int]) -> Iterator[int]:
 __all__ = [
     "DivergenceError",
     "EmulatedGroups",
-    "Items",
+    "WorkItems",
     "RaceError",
     "Stop",
-    "Watched",
+    "RaceCheckedMemory",
     "bind",
     "new_shared_memory",
     "run_past_cores",

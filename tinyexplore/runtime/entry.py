@@ -272,7 +272,7 @@ def _address_of(numbers: array[int]) -> int:
     return numbers.buffer_info()[0]
 
 
-class _Makers:
+class _EntryLibrary:
     """The compiled machine code of `entry.ll`, and its registration in CPython."""
 
     def __init__(self) -> None:
@@ -295,8 +295,8 @@ class _Makers:
 
 
 @cache
-def _load_makers() -> _Makers:
-    return _Makers()
+def _load_makers() -> _EntryLibrary:
+    return _EntryLibrary()
 
 
 @cache

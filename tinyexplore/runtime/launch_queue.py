@@ -33,12 +33,12 @@ class LaunchQueue(ABC):
         """
         for block in blocks:
             earlier_wait = block.wait
-            if isinstance(earlier_wait, _Wait) and earlier_wait.queue is not self:
+            if isinstance(earlier_wait, _QueueWait) and earlier_wait.queue is not self:
                 earlier_wait()  # another device has its own order
         with self.lock:
             self.launched += len(names)
             self.names.extend(names)
-            wait = _Wait(self, self.launched)
+            wait = _QueueWait(self, self.launched)
             for block in blocks:
                 block.wait = wait  # before the launch: if an interrupt prevents it, a later wait is merely unnecessary
             enqueue()
@@ -61,7 +61,7 @@ class LaunchQueue(ABC):
         """
 
 
-class _Wait:
+class _QueueWait:
     """Waits for the first `number` kernels of a queue."""
 
     __slots__ = ("queue", "number")

@@ -135,7 +135,7 @@ class OpenCLProgram:
             return self.unaligned_variant.bind(buffers, values)
         flags = cl.mem_flags
         kernel = cl.Kernel(self.built, self.spec.name)
-        hosts: list[_Hosts] = []
+        hosts: list[_HostBuffers] = []
         for slot, memory in enumerate(memories):
             is_written = slot in self.spec.writes
             access = flags.READ_WRITE if is_written else flags.READ_ONLY
@@ -149,7 +149,7 @@ class OpenCLProgram:
                 else:
                     device_buffer = cl.Buffer(opencl.context, access, memory.nbytes)
                 kernel.set_arg(slot, device_buffer)
-                hosts.append(_Hosts(memory, device_buffer, is_written))
+                hosts.append(_HostBuffers(memory, device_buffer, is_written))
         for slot, value in enumerate(values, len(memories)):
             kernel.set_arg(slot, value.to_bytes(8, "little", signed=True))
         grid, group = self.launch.sizes(values), self.launch.group
@@ -172,7 +172,7 @@ class OpenCLProgram:
 
 
 @dataclass(frozen=True)
-class _Hosts:
+class _HostBuffers:
     """Host memory that the device accesses through a buffer of its own.
 
     memory: the host memory.
@@ -195,7 +195,7 @@ class _BoundOpenCL:
         grid: Sequence[int],
         group: Sequence[int] | None,
         memories: Sequence[Memory],
-        hosts: Sequence[_Hosts],
+        hosts: Sequence[_HostBuffers],
         scratch: Sequence[Any],
     ) -> None:
         self.opencl, self.kernel, self.hosts = program.opencl, kernel, hosts

@@ -138,7 +138,7 @@ def thread_count() -> int:
     return config().THREADS or core_count()
 
 
-class _Pools:
+class _PoolTable:
     """The pools of this process, by their number of threads and the number of the instance that uses them."""
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ class _Pools:
             pool.start_anew()
 
 
-_pools = _Pools()
+_pools = _PoolTable()
 new_in_children(_pools, "lock")
 
 if hasattr(os, "register_at_fork"):

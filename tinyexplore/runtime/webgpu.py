@@ -79,8 +79,8 @@ class WebGPU:
         self.most_bytes = min(self.limits["max-storage-buffer-binding-size"], self.limits["max-buffer-size"])
         self.lock = threading.RLock()
         self._workers = ThreadWorkers(1)
-        self._held: dict[weakref.ref[_Call], _BoundWebGPU] = {}
-        self._gone: list[weakref.ref[_Call]] = []
+        self._held: dict[weakref.ref[_WebGPUCall], _BoundWebGPU] = {}
+        self._gone: list[weakref.ref[_WebGPUCall]] = []
         new_in_children(self, "lock")
 
     def _tick(self) -> float:
@@ -120,9 +120,9 @@ class WebGPU:
                 del self._held[self._gone.pop()]
             return work()
 
-    def callable_for(self, bound: _BoundWebGPU) -> _Call:
+    def callable_for(self, bound: _BoundWebGPU) -> _WebGPUCall:
         """Returns a function that runs `bound`. This device's own thread frees `bound` later."""
-        call = _Call(bound)
+        call = _WebGPUCall(bound)
         self._held[weakref.ref(call, self._gone.append)] = bound
         return call
 
@@ -180,7 +180,7 @@ class WebGPUProgram:
         memories = [buffer.allocate().memory for buffer in buffers]
         return self.webgpu.run_on_own_thread(partial(self._bind, memories, values))
 
-    def _bind(self, memories: Sequence[Memory], values: Sequence[int]) -> _Call:
+    def _bind(self, memories: Sequence[Memory], values: Sequence[int]) -> _WebGPUCall:
         usage = self.webgpu.wgpu.BufferUsage
         device_buffers: list[_MirroredMemory] = []
         for slot, (memory, pointer_type) in enumerate(zip(memories, self.types)):
@@ -290,7 +290,7 @@ class _BoundWebGPU:
             self.seconds = max(ended - began, 0) * self.webgpu.nanoseconds / 1e9
 
 
-class _Call:
+class _WebGPUCall:
     """The callable for a bound program."""
 
     def __init__(self, bound: _BoundWebGPU) -> None:

@@ -13,10 +13,10 @@ from tinyexplore.schedule.fusion import Fusion
 from tinyexplore.schedule.hoisting import hoist_invariants
 from tinyexplore.schedule.item import Requirement, ScheduleItem
 from tinyexplore.schedule.overrides import NO_OVERRIDES, Overrides
-from tinyexplore.schedule.rewritten import Rewritten
+from tinyexplore.schedule.rewritten import RewrittenGraph
 from tinyexplore.schedule.splitting import split_reductions
 from tinyexplore.schedule.starts import with_shared_programs
-from tinyexplore.schedule.writes import NO_WRITES, Writes, decide_writes, graph_order, must_be_realized
+from tinyexplore.schedule.writes import NO_WRITES, WritePlan, decide_writes, graph_order, must_be_realized
 from tinyexplore.target import Target
 from tinyexplore.trace import WritesAllowed, active_recorder, record_stage
 from tinyexplore.uop import Ops, UOp
@@ -27,7 +27,7 @@ from tinyexplore.util import toposort
 def schedule_graph(
     outputs: Sequence[LazyBuffer],
     target_of: Callable[[str], Target],
-    writes: Writes = NO_WRITES,
+    writes: WritePlan = NO_WRITES,
     overrides: Overrides = NO_OVERRIDES,
 ) -> tuple[ScheduleItem, ...]:
     """Returns the kernels and copies, in order, that compute `outputs` and store them in memory. Runs nothing.
@@ -43,7 +43,7 @@ def schedule_graph(
 
 
 def _schedule(
-    outputs: Sequence[LazyBuffer], target_of: Callable[[str], Target], writes: Writes, overrides: Overrides
+    outputs: Sequence[LazyBuffer], target_of: Callable[[str], Target], writes: WritePlan, overrides: Overrides
 ) -> tuple[ScheduleItem, ...]:
     """Runs the graph optimizations and fusion, gives memory to realized nodes, and builds the items in order."""
     recorder = active_recorder()
@@ -83,7 +83,7 @@ def _schedule(
     return tuple([_with_user_nodes(item, graph) for item in _sort_by_dependence(items, fusion)])
 
 
-def _with_user_nodes(item: ScheduleItem, graph: Rewritten) -> ScheduleItem:
+def _with_user_nodes(item: ScheduleItem, graph: RewrittenGraph) -> ScheduleItem:
     """Replaces the nodes of the rewritten graph in `item` by the nodes that the user wrote."""
     if not graph.original:
         return item
@@ -151,7 +151,7 @@ __all__ = [
     "Overrides",
     "Requirement",
     "ScheduleItem",
-    "Writes",
+    "WritePlan",
     "schedule_graph",
     "decide_writes",
     "graph_order",

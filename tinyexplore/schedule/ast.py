@@ -10,7 +10,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.indexing import Conditions, flat_index, source_index
 from tinyexplore.schedule.item import Requirement, ScheduleItem, kernel_variables
 from tinyexplore.schedule.plan import KernelPlan, RowBuffer, Use
-from tinyexplore.trace import active_recorder, derived
+from tinyexplore.trace import active_recorder, node_derived
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.identity import reduce_identity
 from tinyexplore.uop.symbolic import as_size, bind_together, bindings, greatest, product, simplified, unbound, variables
@@ -121,7 +121,7 @@ class AstBuilder:
             return
         if self.recorder is not None:
             for binding, variable in bound.items():
-                self.recorder.record(derived((binding, variable, "its value is an argument of the kernel")))
+                self.recorder.record(node_derived((binding, variable, "its value is an argument of the kernel")))
         for node in (*members, *self.memory_read):
             for variable in variables(node.shape, node.arg):
                 self.note(node, variable, "has it in its shape")
@@ -130,7 +130,7 @@ class AstBuilder:
         origin = (node, value, how)
         self.origins.append(origin)
         if self.recorder is not None:
-            self.recorder.record(derived((self.original_of(node), value, how)))
+            self.recorder.record(node_derived((self.original_of(node), value, how)))
 
     def pointer(self, node: LazyBuffer) -> UOp:
         """Returns the pointer to a buffer of the kernel, sized for the greatest values of its Variables."""

@@ -17,10 +17,10 @@ from typing import Any
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.folding import constant_in
 from tinyexplore.lazy.lazybuffer import move_like
-from tinyexplore.schedule.rewritten import Rewritten, rewritten_writes
-from tinyexplore.schedule.writes import Writes, graph_order, is_leaf
+from tinyexplore.schedule.rewritten import RewrittenGraph, rewritten_writes
+from tinyexplore.schedule.writes import WritePlan, graph_order, is_leaf
 from tinyexplore.shape import ShapeTracker
-from tinyexplore.trace import Decided, active_recorder, derived, recording
+from tinyexplore.trace import ScheduleDecided, active_recorder, node_derived, recording
 from tinyexplore.uop import OpGroups, Ops, UOp
 
 Key = tuple[Any, ...]
@@ -29,10 +29,10 @@ Nodes = Mapping[LazyBuffer, LazyBuffer]
 
 def merge_equal(
     outputs: Sequence[LazyBuffer],
-    writes: Writes,
+    writes: WritePlan,
     cut: Collection[LazyBuffer] = (),
     recorded_as: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
-) -> Rewritten:
+) -> RewrittenGraph:
     """Returns the graph behind `outputs` with one node for each computed value.
 
     If several requested nodes have the same value, one is computed and the others are copies of it, each in its own
@@ -44,7 +44,7 @@ def merge_equal(
     values = ValueNumbers(order, outputs, cut)
     merged = values.merged
     if not merged:
-        return Rewritten(outputs, writes)
+        return RewrittenGraph(outputs, writes)
     requested = dict.fromkeys(outputs)
     members: dict[LazyBuffer, list[LazyBuffer]] = {}
     for node, representative in merged.items():
@@ -68,7 +68,7 @@ def merge_equal(
     rewritten = [replacements[node] for node in outputs]
     computed_with = _find_computed_with(values.number, rebuilt, original, set(graph_order(rewritten)))
     _record(computed_with, merged, recorded_as)
-    return Rewritten(rewritten, rewritten_writes(writes, rebuilt), original, replacements, computed_with)
+    return RewrittenGraph(rewritten, rewritten_writes(writes, rebuilt), original, replacements, computed_with)
 
 
 class ValueNumbers:
@@ -200,8 +200,8 @@ def _record(
                 reason = (
                     "another view has the same elements" if is_merged else "all its readers are merged with other nodes"
                 )
-            recorder.record(Decided(recorded_as(node), "merge", reason, equal_to=recorded_as(representative)))
-            recorder.record(derived((recorded_as(node), recorded_as(representative), "merge")))
+            recorder.record(ScheduleDecided(recorded_as(node), "merge", reason, equal_to=recorded_as(representative)))
+            recorder.record(node_derived((recorded_as(node), recorded_as(representative), "merge")))
 
 
 __all__ = ["ValueNumbers", "merge_equal"]

@@ -24,7 +24,7 @@ def is_over(quantity: str, value: float, bound: float) -> bool:
     return value > bound
 
 
-class Costs:
+class CostModel:
     """Counts the operations that compute one element of each node of `order`.
 
     operations: the count of each node (sources first; capped).

@@ -22,7 +22,7 @@ Digits = tuple[Digit, ...]  # the digits of one axis; none if its size is 1
 Layout = tuple[Digits, ...]  # the digits of each axis
 
 
-class Dependence:
+class DependenceAnalysis:
     """Computes and caches the layouts of LazyBuffers."""
 
     def __init__(self) -> None:
@@ -237,7 +237,7 @@ def _reshape_layout(source: Layout, old_shape: Sequence[sint], new_shape: Sequen
 
 
 __all__ = [
-    "Dependence",
+    "DependenceAnalysis",
     "Digit",
     "Digits",
     "Layout",

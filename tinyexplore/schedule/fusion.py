@@ -15,7 +15,7 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.analysis.dot_products import DOTS, IN_A_WORD, has_dot
 from tinyexplore.kernel.analysis.tensor_cores import usable_cores
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule.costs import EXPENSIVE, Costs, operations_of
+from tinyexplore.schedule.costs import EXPENSIVE, CostModel, operations_of
 from tinyexplore.schedule.indexing import ZERO, source_index
 from tinyexplore.schedule.overrides import NO_OVERRIDES, Overrides
 from tinyexplore.schedule.plan import IN_ORDER, KernelPlan, RowBuffer, Use, make_use
@@ -29,9 +29,16 @@ from tinyexplore.schedule.rows import (
     row_bytes,
     steps_between,
 )
-from tinyexplore.schedule.writes import NO_WRITES, Writes, find_needed_in_memory, graph_order, is_leaf, must_be_realized
+from tinyexplore.schedule.writes import (
+    NO_WRITES,
+    WritePlan,
+    find_needed_in_memory,
+    graph_order,
+    is_leaf,
+    must_be_realized,
+)
 from tinyexplore.target import Target
-from tinyexplore.trace import Decided, NumberCompared, active_recorder
+from tinyexplore.trace import NumberCompared, ScheduleDecided, active_recorder
 from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.symbolic import as_size, product, simplified, sint
@@ -74,7 +81,7 @@ class Fusion:
         self,
         outputs: Sequence[LazyBuffer],
         target_of: Callable[[str], Target],
-        writes: Writes = NO_WRITES,
+        writes: WritePlan = NO_WRITES,
         original_of: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
         overrides: Overrides = NO_OVERRIDES,
     ) -> None:
@@ -94,7 +101,7 @@ class Fusion:
         self.realized: set[LazyBuffer] = set()
         self.max_ops = config().MAX_KERNEL_OPS
         self.may_store_several = config().MULTIOUTPUT > 0
-        self.costs = Costs(self.order, overrides)
+        self.costs = CostModel(self.order, overrides)
         self.users = Counter(src for node in self.order if node.buffer is None for src in set(node.src))
         self.dot_factors = {factor for node in self.order for factor in self.factors_of_dots(node)}
         self.needed = find_needed_in_memory(self.order)
@@ -108,7 +115,7 @@ class Fusion:
         self.decisions[node] = decision, reason, legality_error
         if self.recorder is not None:
             compared = tuple(self.compared.values())
-            self.recorder.record(Decided(self.original_of(node), decision, reason, compared, legality_error))
+            self.recorder.record(ScheduleDecided(self.original_of(node), decision, reason, compared, legality_error))
 
     def exceeds(self, quantity: str, value: float, bound: float) -> bool:
         """Whether `value` is greater than `bound`. The comparison is recorded with the decision."""

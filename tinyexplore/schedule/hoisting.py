@@ -24,7 +24,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.concatenations import Concatenation
 from tinyexplore.schedule.dependence import (
-    Dependence,
+    DependenceAnalysis,
     Digit,
     Layout,
     aligned_groups,
@@ -33,9 +33,9 @@ from tinyexplore.schedule.dependence import (
     refine_digits,
     regroup_digits,
 )
-from tinyexplore.schedule.rewritten import Rewritten, rewritten_writes
-from tinyexplore.schedule.writes import Writes, graph_order
-from tinyexplore.trace import Decided, Recorded, active_recorder, derived, recording
+from tinyexplore.schedule.rewritten import RewrittenGraph, rewritten_writes
+from tinyexplore.schedule.writes import WritePlan, graph_order
+from tinyexplore.trace import LazyBufferBuilt, ScheduleDecided, active_recorder, node_derived, recording
 from tinyexplore.uop import OpGroups, Ops
 from tinyexplore.uop.semantics import wrap
 from tinyexplore.uop.symbolic import greatest, product, sint
@@ -54,10 +54,10 @@ Step = tuple[tuple[int, ...], frozenset[int], frozenset[int]]
 
 def hoist_invariants(
     outputs: Sequence[LazyBuffer],
-    writes: Writes,
+    writes: WritePlan,
     stops: Nodes = frozenset(),
     recorded_as: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
-) -> Rewritten:
+) -> RewrittenGraph:
     """Returns the graph behind `outputs` in which no reduction is repeated along an axis on which it does not depend.
 
     stops: nodes that get memory, and are read from it.
@@ -65,8 +65,8 @@ def hoist_invariants(
     """
     order = graph_order(outputs)
     if not any([node.op is Ops.REDUCE_AXIS and node.buffer is None for node in order]):
-        return Rewritten(outputs, writes)
-    dependence = Dependence()
+        return RewrittenGraph(outputs, writes)
+    dependence = DependenceAnalysis()
     fixed = {*outputs, *writes.computed_first, *stops}
     rebuilt: dict[LazyBuffer, LazyBuffer] = {}
     original: dict[LazyBuffer, LazyBuffer] = {}
@@ -93,8 +93,8 @@ def hoist_invariants(
         if node in fixed:
             in_memory.add(rebuilt[node])
     if not original:
-        return Rewritten(outputs, writes)
-    return Rewritten([rebuilt[node] for node in outputs], rewritten_writes(writes, rebuilt), original, rebuilt)
+        return RewrittenGraph(outputs, writes)
+    return RewrittenGraph([rebuilt[node] for node in outputs], rewritten_writes(writes, rebuilt), original, rebuilt)
 
 
 def _repeat_equal_parts(node: LazyBuffer, in_memory: Nodes) -> tuple[LazyBuffer, str] | None:
@@ -112,17 +112,17 @@ def _record(node: LazyBuffer, result: LazyBuffer, sources: Sequence[LazyBuffer],
     if recorder is None:
         return
     existing_nodes = set(graph_order(sources))
-    recorder.record(Decided(node, "hoist", reason))
+    recorder.record(ScheduleDecided(node, "hoist", reason))
     for new in toposort([result], lambda new_node: [src for src in new_node.src if src not in existing_nodes]):
         if new not in existing_nodes and new is not result:
-            recorder.record(Recorded(new, new.src, None, getattr(node, "calls", ())))
-            recorder.record(derived((node, new, "hoist")))
+            recorder.record(LazyBufferBuilt(new, new.src, None, getattr(node, "calls", ())))
+            recorder.record(node_derived((node, new, "hoist")))
 
 
 class _Reduction:
     """A reduction of `source`, with its axes split into digits."""
 
-    def __init__(self, node: LazyBuffer, source: LazyBuffer, dependence: Dependence, in_memory: Nodes) -> None:
+    def __init__(self, node: LazyBuffer, source: LazyBuffer, dependence: DependenceAnalysis, in_memory: Nodes) -> None:
         self.node = node
         self.source = source
         self.in_memory = in_memory

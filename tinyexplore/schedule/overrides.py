@@ -15,7 +15,7 @@ class Overrides:
     cut: nodes that get memory, and a separate kernel.
     join: nodes that are computed in the kernels that read them, at any cost. If a node must be in memory, the kernel
     that reads it also stores it, if possible. A node that cannot be joined is realized as usual, and its decision
-    states the reason (`Decided.legality_error`).
+    states the reason (`ScheduleDecided.legality_error`).
     """
 
     cut: frozenset[LazyBuffer] = frozenset()

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule.writes import Writes
+from tinyexplore.schedule.writes import WritePlan
 
 
 @dataclass(frozen=True, eq=False)
-class Rewritten:
+class RewrittenGraph:
     """The result of a rewrite of a tensor graph. The user's nodes stay as they are.
 
     outputs: the nodes of the new graph that get the memory of the requested nodes, in the same order.
@@ -21,7 +21,7 @@ class Rewritten:
     """
 
     outputs: Sequence[LazyBuffer]
-    writes: Writes
+    writes: WritePlan
     original: Mapping[LazyBuffer, LazyBuffer] = field(default_factory=dict)
     instead: Mapping[LazyBuffer, LazyBuffer] = field(default_factory=dict)
     equal: Mapping[LazyBuffer, Sequence[LazyBuffer]] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Rewritten:
             return tuple(dict.fromkeys(nodes))
         return tuple(dict.fromkeys([member for node in nodes for member in (node, *self.equal.get(node, ()))]))
 
-    def then(self, later: Rewritten) -> Rewritten:
+    def then(self, later: RewrittenGraph) -> RewrittenGraph:
         """Returns the composition of this rewrite with `later`, a rewrite of its result."""
         if not self.original:
             return later
@@ -54,16 +54,16 @@ class Rewritten:
             original_node = self.original_of(representative)
             combined = self.with_equal(map(self.original_of, [representative, *nodes]))
             equal[original_node] = [node for node in combined if node is not original_node]
-        return Rewritten(later.outputs, later.writes, original, replacements, equal)
+        return RewrittenGraph(later.outputs, later.writes, original, replacements, equal)
 
 
-def rewritten_writes(writes: Writes, rebuilt: Mapping[LazyBuffer, LazyBuffer]) -> Writes:
+def rewritten_writes(writes: WritePlan, rebuilt: Mapping[LazyBuffer, LazyBuffer]) -> WritePlan:
     """Replaces each node in `writes` by its node in `rebuilt`."""
 
     def each(nodes: Iterable[LazyBuffer]) -> frozenset[LazyBuffer]:
         return frozenset([rebuilt[node] for node in nodes])
 
-    return Writes(
+    return WritePlan(
         each(writes.in_place),
         {rebuilt[node]: reason for node, reason in writes.reasons.items()},
         each(writes.computed_first),
@@ -71,4 +71,4 @@ def rewritten_writes(writes: Writes, rebuilt: Mapping[LazyBuffer, LazyBuffer]) -
     )
 
 
-__all__ = ["Rewritten", "rewritten_writes"]
+__all__ = ["RewrittenGraph", "rewritten_writes"]

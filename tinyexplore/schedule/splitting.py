@@ -12,10 +12,10 @@ from typing import Any
 
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import Shape
-from tinyexplore.schedule.rewritten import Rewritten, rewritten_writes
-from tinyexplore.schedule.writes import Writes, graph_order
+from tinyexplore.schedule.rewritten import RewrittenGraph, rewritten_writes
+from tinyexplore.schedule.writes import WritePlan, graph_order
 from tinyexplore.target import Target, planned_cores
-from tinyexplore.trace import Decided, Recorded, active_recorder, derived, recording
+from tinyexplore.trace import LazyBufferBuilt, ScheduleDecided, active_recorder, node_derived, recording
 from tinyexplore.uop import OpGroups, Ops
 from tinyexplore.uop.symbolic import greatest
 from tinyexplore.util import config, toposort
@@ -37,20 +37,20 @@ _ELEMENTWISE = (OpGroups.ALU - OpGroups.TRANSCENDENTAL) | OpGroups.MOVEMENT | {O
 
 def split_reductions(
     outputs: Sequence[LazyBuffer],
-    writes: Writes,
+    writes: WritePlan,
     target_of: Callable[[str], Target],
     recorded_as: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
-) -> Rewritten:
+) -> RewrittenGraph:
     """Returns the graph behind `outputs`, with reductions and running sums split where that is faster.
 
     target_of: returns the target of a device by the device's name.
     recorded_as: returns the node that the user wrote, for each node of this graph.
     """
     if not config().SPLIT_REDUCEOP:
-        return Rewritten(outputs, writes)
+        return RewrittenGraph(outputs, writes)
     order = graph_order(outputs)
     if not any([_is_large(node) for node in order]):
-        return Rewritten(outputs, writes)
+        return RewrittenGraph(outputs, writes)
     rebuilt: dict[LazyBuffer, LazyBuffer] = {}
     original: dict[LazyBuffer, LazyBuffer] = {}
     for node in order:
@@ -68,9 +68,9 @@ def split_reductions(
         if rebuilt[node] is not node:
             original[rebuilt[node]] = original[_stored_node(rebuilt[node], node)] = node
     if not original:
-        return Rewritten(outputs, writes)
+        return RewrittenGraph(outputs, writes)
     replacements = {node: _stored_node(new, node) for node, new in rebuilt.items()}
-    return Rewritten(
+    return RewrittenGraph(
         [replacements[node] for node in outputs], rewritten_writes(writes, rebuilt), original, replacements
     )
 
@@ -124,11 +124,11 @@ def _record_split(node: LazyBuffer, result: LazyBuffer, source: LazyBuffer, reas
     recorder = active_recorder()
     if recorder is None:
         return
-    recorder.record(Decided(node, "split", reason))
+    recorder.record(ScheduleDecided(node, "split", reason))
     for new in toposort(_stored_node(result, node).src, lambda new_node: () if new_node is source else new_node.src):
         if new is not source:
-            recorder.record(Recorded(new, new.src, None, getattr(node, "calls", ())))
-            recorder.record(derived((node, new, "split")))
+            recorder.record(LazyBufferBuilt(new, new.src, None, getattr(node, "calls", ())))
+            recorder.record(node_derived((node, new, "split")))
 
 
 def _make_reduction(source: LazyBuffer, op: Ops, axes: tuple[int, ...], shape: Shape) -> LazyBuffer:

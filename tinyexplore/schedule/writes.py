@@ -19,7 +19,7 @@ Readers = Mapping[LazyBuffer, Sequence[LazyBuffer]]
 
 
 @dataclass(frozen=True, eq=False)
-class Writes:
+class WritePlan:
     """The decisions on the WRITEs of one graph.
 
     in_place: the WRITEs that store into the memory of their target. The others store into a copy of it.
@@ -34,7 +34,7 @@ class Writes:
     stored_separately: frozenset[LazyBuffer] = frozenset()
 
 
-NO_WRITES = Writes()
+NO_WRITES = WritePlan()
 
 
 def graph_order(outputs: Sequence[LazyBuffer]) -> list[LazyBuffer]:
@@ -73,7 +73,7 @@ def is_leaf(node: LazyBuffer) -> bool:
 
 def decide_writes(
     order: Sequence[LazyBuffer], forced: set[LazyBuffer], is_seen: Callable[[LazyBuffer], bool]
-) -> Writes:
+) -> WritePlan:
     """Decides which of the WRITEs in `order` (sources first) are in place.
 
     is_seen: whether the value of a node may be read later from outside the graph, from its memory or by computing it.
@@ -121,7 +121,7 @@ def decide_writes(
         reasons[write] = "no later read needs the old value"
         for node in early_readers:
             in_place_after.setdefault(node, []).append(write)
-    return Writes(frozenset(in_place), reasons, frozenset(copied_readers), frozenset(stored_separately))
+    return WritePlan(frozenset(in_place), reasons, frozenset(copied_readers), frozenset(stored_separately))
 
 
 def _collect_reached(start: LazyBuffer, readers: Readers, in_place_after: Readers) -> set[LazyBuffer]:

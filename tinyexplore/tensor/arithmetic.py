@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, least_upper_float
 from tinyexplore.lazy.lazybuffer import ShapeError
-from tinyexplore.tensor.base import Base, Shape, unsigned_of
+from tinyexplore.tensor.base import Shape, TensorBase, unsigned_of
 from tinyexplore.tensor.checks import need_tensor, shown
 from tinyexplore.tensor.data import check_value
 from tinyexplore.tensor.errors import OperandError
@@ -21,7 +21,7 @@ from tinyexplore.uop.semantics import MEANING
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Operand: TypeAlias = Base | ConstType | UOp
+Operand: TypeAlias = TensorBase | ConstType | UOp
 
 
 @lru_cache(1024)
@@ -52,7 +52,7 @@ def scalar_dtype(value: ConstType, dtype: DType) -> DType:
     return dtypes.default_int if dtype is dtypes.bool else dtype
 
 
-class Arithmetic(Base):
+class Arithmetic(TensorBase):
     __slots__ = ()
 
     # *** making operands agree ***

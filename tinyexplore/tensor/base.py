@@ -11,11 +11,11 @@ from weakref import ref
 
 from tinyexplore.autograd import (
     GRADIENTS,
-    Forgotten,
-    FoundStep,
+    BackwardPass,
+    CustomGradient,
     GradientRule,
-    GradientWalk,
-    OwnRule,
+    GradientStep,
+    MissingGraphError,
     TapedBuffer,
     TapeEntry,
     gradients,
@@ -32,7 +32,7 @@ from tinyexplore.tensor.changes import note_change
 from tinyexplore.tensor.checks import need_int, need_tensor
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import simplified
-from tinyexplore.util.interpreter import ASKING, Findable, references
+from tinyexplore.util.interpreter import ASKING, TrackedObject, references
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -44,10 +44,10 @@ Axes = int | Sequence[int] | None
 DTypeLike = DType | str
 
 
-_new = Findable.__new__
+_new = TrackedObject.__new__
 
 
-class Base(Findable):
+class TensorBase(TrackedObject):
     """The base class of all methods of Tensor.
 
     lazydata: the value.
@@ -93,7 +93,7 @@ class Base(Findable):
         self.grad = None
         self.requires_grad = requires_grad
         target = None if dtype is None else to_dtype(dtype)
-        if isinstance(data, Base):
+        if isinstance(data, TensorBase):
             data = data.lazydata.detached()
         if isinstance(data, PurePath):
             data, target = conversion.file_elements(data, target or dtypes.uint8), None
@@ -120,7 +120,7 @@ class Base(Findable):
     @classmethod
     def _is_tensor(cls, value: object) -> TypeGuard[Self]:
         """Whether `value` is a Tensor or an instance of a subclass."""
-        return isinstance(value, Base)
+        return isinstance(value, TensorBase)
 
     # *** properties ***
 
@@ -220,7 +220,7 @@ class Base(Findable):
         self, lazydata: LazyBuffer, rule: GradientRule, inputs: tuple[Any, ...], arg: Any = None
     ) -> Self:
         """Wraps the new node `lazydata`, with the gradient rule `rule` instead of the rules of its operations."""
-        lazydata.note = OwnRule(rule, [tensor.lazydata for tensor in inputs], arg).on(lazydata)
+        lazydata.note = CustomGradient(rule, [tensor.lazydata for tensor in inputs], arg).on(lazydata)
         return self._put_on_tape(lazydata, rule, inputs, arg)
 
     def _apply_unary(self, op: Ops) -> Self:
@@ -470,7 +470,9 @@ class Base(Findable):
             return self
         reached = gradients(self, seed)
         for (tensor, gradient_value), is_wanted in zip(reached, _gets_gradient(reached)):
-            if not is_wanted or not tensor.requires_grad or not isinstance(tensor, Base):  # the tape of a repeated walk
+            if (
+                not is_wanted or not tensor.requires_grad or not isinstance(tensor, TensorBase)
+            ):  # the tape of a repeated walk
                 continue
             if tensor.grad is None:
                 tensor.grad = self._wrap(gradient_value)
@@ -518,10 +520,10 @@ class Base(Findable):
         ]
         if type(self).no_grad:
             return results
-        walk = GradientWalk(reached, TapedBuffer.of(seed, seed.lazydata))
+        walk = BackwardPass(reached, TapedBuffer.of(seed, seed.lazydata))
         for target, result in zip(targets, results):
             if id(target) in gradients_by_id:
-                result._ctx = FoundStep(walk, target, result.lazydata)
+                result._ctx = GradientStep(walk, target, result.lazydata)
                 result.requires_grad = True
         return results
 
@@ -538,7 +540,7 @@ class Base(Findable):
         try:
             assigned = [target.lazydata for target in targets if getattr(target, "was_changed", False)]
             root, taped_targets = taped_graph(self.lazydata, [target.lazydata for target in targets], assigned)
-        except Forgotten as forgotten:
+        except MissingGraphError as forgotten:
             raise RuntimeError(
                 f"gradient: {forgotten}; {_MARK_THEM}, or call gradient() before anything on the way is realized, or "
                 "detach() constants"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Changeable(Protocol):
+class ChangeableTensor(Protocol):
     """The attributes of a Tensor that a change of its value uses.
 
     lazydata: the value.
@@ -43,7 +43,7 @@ class Changeable(Protocol):
 
 
 @dataclass(eq=False)
-class Notes:
+class ChangeLog:
     """The tensors that changed inside a block.
 
     changed: (tensor, value before the first change) by the identity of the tensor.
@@ -54,11 +54,11 @@ class Notes:
     kept: values to restore, by identity, for tensors whose former memory is overwritten.
     """
 
-    changed: dict[int, tuple[Changeable, LazyBuffer]] = field(default_factory=dict)
+    changed: dict[int, tuple[ChangeableTensor, LazyBuffer]] = field(default_factory=dict)
     in_part: set[int] = field(default_factory=set)
     keys: dict[Buffer, int] = field(default_factory=dict)
-    about_to_change: Callable[[Changeable], None] = lambda tensor: None
-    outer: Notes | None = None
+    about_to_change: Callable[[ChangeableTensor], None] = lambda tensor: None
+    outer: ChangeLog | None = None
     kept: dict[int, LazyBuffer] = field(default_factory=dict)
 
     def undo(self) -> None:
@@ -79,10 +79,10 @@ class Epoch:
     advance = partial(next, map(count.__setitem__, repeat(0), counter(1)))  # called before and after each change
 
 
-_notes: ContextVar[Notes | None] = ContextVar("tinyexplore_notes", default=None)
+_notes: ContextVar[ChangeLog | None] = ContextVar("tinyexplore_notes", default=None)
 
 
-def noting(notes: Notes, work: Callable[[], T]) -> T:
+def noting(notes: ChangeLog, work: Callable[[], T]) -> T:
     """Calls `work` and returns its result. Records in `notes` the changes that `work` makes."""
     notes.outer = _notes.get()
     try:
@@ -92,7 +92,7 @@ def noting(notes: Notes, work: Callable[[], T]) -> T:
         _notes.set(notes.outer)
 
 
-def undo_on_error(notes: Notes, work: Callable[[], T]) -> T:
+def undo_on_error(notes: ChangeLog, work: Callable[[], T]) -> T:
     """Calls `noting`. If `work` raises or is interrupted, restores the tensors that it changed."""
     try:
         return noting(notes, work)
@@ -106,7 +106,7 @@ def is_recording_changes() -> bool:
     return _notes.get() is not None
 
 
-def note_change(tensor: Changeable, *, in_part: bool = False) -> None:
+def note_change(tensor: ChangeableTensor, *, in_part: bool = False) -> None:
     """Records that the value of `tensor` is about to change. `in_part`: only a part of the value will be written."""
     Epoch.advance()
     tensor.was_changed = True
@@ -131,7 +131,7 @@ def note_key(buffer: Buffer, size: int) -> None:
 # *** writing to a part ***
 
 
-def refuse_gradient_of_part(whole: Changeable, part: Any) -> None:
+def refuse_gradient_of_part(whole: ChangeableTensor, part: Any) -> None:
     """Raises NotImplementedError if gradients are recorded and `whole`, or the value `part` written into it, requires a
     gradient."""
     if not type(whole).no_grad and (whole.requires_grad or getattr(part, "requires_grad", False)):

@@ -24,11 +24,11 @@ READ_ONLY, COPIED = 1, 2  # bits of the field `flags`
 INT, UINT, FLOAT, BFLOAT, BOOL, FP8E4M3, FP8E5M2 = 0, 1, 2, 4, 6, 10, 12
 
 
-class _Type(ctypes.Structure):
+class _DLDataType(ctypes.Structure):
     _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
 
 
-class _Array(ctypes.Structure):
+class _DLTensor(ctypes.Structure):
     """The C structure `DLTensor`."""
 
     _fields_ = [
@@ -36,14 +36,14 @@ class _Array(ctypes.Structure):
         ("device_kind", ctypes.c_int32),
         ("device_id", ctypes.c_int32),
         ("ndim", ctypes.c_int32),
-        ("dtype", _Type),
+        ("dtype", _DLDataType),
         ("shape", ctypes.POINTER(ctypes.c_int64)),
         ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("byte_offset", ctypes.c_uint64),
     ]
 
 
-class _Versioned(ctypes.Structure):
+class _DLManagedTensorVersioned(ctypes.Structure):
     """The C structure `DLManagedTensorVersioned`. The older `DLManagedTensor` begins with its field `array`."""
 
     _fields_ = [
@@ -52,7 +52,7 @@ class _Versioned(ctypes.Structure):
         ("context", ctypes.c_void_p),
         ("deleter", ctypes.c_void_p),
         ("flags", ctypes.c_uint64),
-        ("array", _Array),
+        ("array", _DLTensor),
     ]
 
 
@@ -85,12 +85,12 @@ def _open_capsule(capsule: Any) -> tuple[int, bool]:
     raise BufferError(f"{capsule!r} is not a DLPack capsule, or was consumed before: get a new one from __dlpack__()")
 
 
-def _read_array(capsule: Any) -> tuple[_Array, int]:
+def _read_array(capsule: Any) -> tuple[_DLTensor, int]:
     """Returns the array description in a capsule, and its flags."""
     address, is_versioned = _open_capsule(capsule)
     if not is_versioned:
-        return _Array.from_address(address), 0
-    managed = _Versioned.from_address(address)
+        return _DLTensor.from_address(address), 0
+    managed = _DLManagedTensorVersioned.from_address(address)
     if managed.major > VERSION[0]:
         raise BufferError(f"DLPack {managed.major}.{managed.minor}: versions up to {VERSION[0]} are supported")
     return managed.array, managed.flags
@@ -237,9 +237,9 @@ def export_array(array: Any, dtype: DType, max_version: tuple[int, int] | None, 
     else:
         raise BufferError("memory that may only be read needs DLPack 1.0: the consumer asks for an older version")
     address, has_flags = _open_capsule(capsule)
-    tensor = _Versioned.from_address(address).array if has_flags else _Array.from_address(address)
+    tensor = _DLManagedTensorVersioned.from_address(address).array if has_flags else _DLTensor.from_address(address)
     tensor.dtype.code, tensor.dtype.bits = _element_code(dtype)
     if has_flags and copied:
-        _Versioned.from_address(address).flags |= COPIED
+        _DLManagedTensorVersioned.from_address(address).flags |= COPIED
     assert isinstance(array, numpy.ndarray)
     return capsule

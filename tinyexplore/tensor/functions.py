@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from tinyexplore.autograd import OwnRuleAt
+from tinyexplore.autograd import CustomGradientByPath
 from tinyexplore.autograd.rules import (
     acos_gradient,
     acosh_gradient,
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="Functions")
 
-_RELU = OwnRuleAt(relu_gradient, 0)
-_SIGMOID = OwnRuleAt(sigmoid_gradient, 1, 1, 0, 0)
+_RELU = CustomGradientByPath(relu_gradient, 0)
+_SIGMOID = CustomGradientByPath(sigmoid_gradient, 1, 1, 0, 0)
 
 
 class Functions(Operators):

@@ -19,7 +19,7 @@ from tinyexplore.dtype import dtypes, least_upper_dtype
 from tinyexplore.lazy import LazyBuffer, StoredBuffer, laid_out_as
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
-from tinyexplore.tensor.base import Base, Shape
+from tinyexplore.tensor.base import Shape, TensorBase
 from tinyexplore.tensor.changes import note_change, refuse_gradient_of_part, with_part
 from tinyexplore.tensor.checks import need_tensor
 from tinyexplore.tensor.data import check_value
@@ -92,7 +92,7 @@ class Indexing(Reduction):
         A list that contains tensors is read as a tuple: one index for each axis.
         """
         is_several = isinstance(indices, tuple) or (
-            isinstance(indices, list) and any([isinstance(item, Base) for item in indices])
+            isinstance(indices, list) and any([isinstance(item, TensorBase) for item in indices])
         )
         index_list = list(indices) if is_several else [indices]
         items: list[Any] = []
@@ -382,13 +382,13 @@ def _broadcast_value(value: T, shape: Shape) -> T:
 
 
 def _is_whole_mask(indices: Any, shape: Shape) -> bool:
-    return isinstance(indices, Base) and indices.dtype is dtypes.bool and indices.shape == shape
+    return isinstance(indices, TensorBase) and indices.dtype is dtypes.bool and indices.shape == shape
 
 
 def _is_int(item: Any) -> bool:
     if type(item) is int or isinstance(item, UOp):
         return True
-    if isinstance(item, (Base, bool)) or not hasattr(item, "__index__"):
+    if isinstance(item, (TensorBase, bool)) or not hasattr(item, "__index__"):
         return False
     try:
         operator.index(item)
@@ -446,7 +446,7 @@ class _TruePositionsOfTensor:
     extent: the size of the axis.
     """
 
-    places: Base
+    places: TensorBase
     extent: int
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tinyexplore.autograd import OwnRule, cat_gradient
+from tinyexplore.autograd import CustomGradient, cat_gradient
 from tinyexplore.dtype import ConstType, dtypes, least_upper_dtype
 from tinyexplore.lazy import LazyBuffer, as_bits
 from tinyexplore.lazy.lazybuffer import ShapeError, normalize_sizes
-from tinyexplore.tensor.base import Base, Shape
+from tinyexplore.tensor.base import Shape, TensorBase
 from tinyexplore.tensor.checks import need_int, need_tensor, shown
 from tinyexplore.tensor.errors import ArgumentError
 from tinyexplore.tensor.operators import Operators
@@ -20,7 +20,7 @@ from tinyexplore.uop.symbolic import SymbolicError, greatest, limits, product, s
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-T = TypeVar("T", bound="Base")
+T = TypeVar("T", bound="TensorBase")
 Amounts = Sequence[tuple[int, int] | None]
 PAD_MODES = ("constant", "reflect", "replicate", "circular")
 
@@ -463,7 +463,7 @@ class Movement(Operators):
 
     def _check_operands(self, operands: Sequence[Any], operation: str) -> list[Self]:
         for operand in operands:
-            if not isinstance(operand, Base):
+            if not isinstance(operand, TensorBase):
                 raise TypeError(
                     f"{operation} of a Tensor and {type(operand).__name__} {operand!r}: need Tensors, one by one"
                 )
@@ -492,7 +492,7 @@ class Movement(Operators):
             bit_parts = [_concatenate(group, axis).contiguous() for group in groups]
         result = _concatenate(bit_parts, axis)
         result = result if result.dtype is dtype else result.bitcast(dtype)
-        result.note = OwnRule(cat_gradient, [part.lazydata for part in nonempty_parts], axis).on(result)
+        result.note = CustomGradient(cat_gradient, [part.lazydata for part in nonempty_parts], axis).on(result)
         return self._put_on_tape(result, cat_gradient, tuple(operands), axis)
 
     def stack(*tensors: Self, dim: int = 0) -> Self:

@@ -9,7 +9,7 @@ from tinyexplore.autograd.rules import inverse_root_gradient, step_gradient
 from tinyexplore.dtype import dtypes
 from tinyexplore.tensor.arithmetic import Operand, scalar_dtype
 from tinyexplore.tensor.assignment import Assignment
-from tinyexplore.tensor.base import Base
+from tinyexplore.tensor.base import TensorBase
 from tinyexplore.tensor.checks import shown
 from tinyexplore.tensor.errors import ArgumentError, OperandError
 from tinyexplore.tensor.precision import NARROW
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class NamedCasts(Base):
+class NamedCasts(TensorBase):
     """Casts named after dtypes, in a separate class because their names hide Python's types."""
 
     __slots__ = ()
@@ -55,7 +55,7 @@ def _is_operand(x: Any) -> bool:
     operand_type = type(x)
     if operand_type is float or operand_type is int:
         return True
-    return isinstance(x, (Base, int, float, UOp)) or hasattr(x, "__array_interface__")
+    return isinstance(x, (TensorBase, int, float, UOp)) or hasattr(x, "__array_interface__")
 
 
 def _is_factor(x: Any) -> bool:

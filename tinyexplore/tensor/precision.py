@@ -7,9 +7,9 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from tinyexplore.dtype import DType, dtypes, least_upper_dtype, least_upper_float
-from tinyexplore.tensor.base import Base
+from tinyexplore.tensor.base import TensorBase
 
-T = TypeVar("T", bound="Base")
+T = TypeVar("T", bound="TensorBase")
 Parameters = ParamSpec("Parameters")
 
 NARROW = frozenset((dtypes.float16, dtypes.bfloat16, *dtypes.fp8s))
@@ -31,7 +31,7 @@ def rounded_once(
     @wraps(method)
     def _compute_widened(self: T, *args: Parameters.args, **kwargs: Parameters.kwargs) -> T:
         dtype = self.lazydata.dtype
-        operands: list[Any] = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, Base)]
+        operands: list[Any] = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, TensorBase)]
         if dtype is dtypes.float32 and not operands:
             return method(self, *args, **kwargs)
         target = least_upper_float(least_upper_dtype(dtype, *[operand.dtype for operand in operands]))

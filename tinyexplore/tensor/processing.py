@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tinyexplore.dtype import DType, dtypes, least_upper_dtype, to_dtype
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
-from tinyexplore.tensor.base import Base, DTypeLike, Shape
+from tinyexplore.tensor.base import DTypeLike, Shape, TensorBase
 from tinyexplore.tensor.checks import need_int, need_tensor, shown
 from tinyexplore.tensor.gradients import gradient_by_tensors
 from tinyexplore.tensor.loss import Loss
@@ -95,7 +95,7 @@ class Processing(Convolvable, Loss):
         return (x + bias.reshape((1, -1, *(1,) * axis_count))).cast(target)
 
     @staticmethod
-    def _is_winograd(padded: Base, weight: Base, groups: int, steps: Shape, gaps: Shape) -> bool:
+    def _is_winograd(padded: TensorBase, weight: TensorBase, groups: int, steps: Shape, gaps: Shape) -> bool:
         """Whether WINO=1 is set, and minimal filters exist for this kernel and save more than they cost."""
         if not config().WINO or set(weight.shape[2:]) != {TAPS} or {*steps, *gaps} != {1}:
             return False

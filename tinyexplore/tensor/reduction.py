@@ -9,7 +9,13 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.autograd import GRADIENTS, OwnRuleAt, cumprod_gradient, deviation_gradient, logcumsumexp_gradient
+from tinyexplore.autograd import (
+    GRADIENTS,
+    CustomGradientByPath,
+    cumprod_gradient,
+    deviation_gradient,
+    logcumsumexp_gradient,
+)
 from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, to_dtype
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 FLOAT32_MAX = (2 - 2.0**-23) * 2.0**127
-_DEVIATION = OwnRuleAt(deviation_gradient, 0)
+_DEVIATION = CustomGradientByPath(deviation_gradient, 0)
 
 
 def sum_dtype(dtype: DType) -> DType:

@@ -14,7 +14,7 @@ from tinyexplore.uop.symbolic import is_symbolic
 from tinyexplore.util.interpreter import ASKING, references, referrers
 
 if TYPE_CHECKING:
-    from tinyexplore.tensor.base import Base
+    from tinyexplore.tensor.base import TensorBase
 
 
 class StaleViews:
@@ -29,7 +29,7 @@ class StaleViews:
     searches = 100
 
     @classmethod
-    def warn_of(cls, whole: Base, written: LazyBuffer, *known_views: Any) -> None:
+    def warn_of(cls, whole: TensorBase, written: LazyBuffer, *known_views: Any) -> None:
         """Warns if the program holds another view of `whole` that overlaps `written`, a view that is about to be
         changed.
 

@@ -1,8 +1,8 @@
 """Tensor: the class of arrays that user programs work with.
 
 Its methods are in the other modules of this package, in classes by subject. A class has as bases the classes whose
-methods it calls, down to `Base`, which holds the value. mypy checks that it calls no others, so no module needs to
-import Tensor.
+methods it calls, down to `TensorBase`, which holds the value. mypy checks that it calls no others, so no module needs
+to import Tensor.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from tinyexplore.dtype import ConstType, dtypes
 from tinyexplore.lazy import ShardedBuffer, StoredBuffer
 from tinyexplore.tensor import data as conversion
 from tinyexplore.tensor import exchange
-from tinyexplore.tensor.base import Base, Shape
+from tinyexplore.tensor.base import Shape, TensorBase
 from tinyexplore.tensor.checks import need_tensor
 from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import value_of
@@ -30,7 +30,7 @@ def _engine() -> Any:
     return engine
 
 
-class Values(Base):
+class Values(TensorBase):
     __slots__ = ()
 
     # *** computing ***

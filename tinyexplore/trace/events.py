@@ -56,7 +56,7 @@ class StageEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class LazyBufferBuilt:
     """A Tensor operation built a LazyBuffer.
 
     lazybuffer: the new LazyBuffer.
@@ -115,7 +115,7 @@ class HeuristicConsidered:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class ScheduleDecided:
     """The scheduler decided on one LazyBuffer.
 
     lazybuffer: the LazyBuffer.
@@ -138,13 +138,13 @@ class Decided:
 class WritesAllowed:
     """The in-place writes that the innermost open stage may do.
 
-    writes: the `Writes`.
+    writes: the `WritePlan`.
     """
 
     writes: Any
 
 
-class Rewrote(NamedTuple):
+class RuleApplied(NamedTuple):
     """Rule `rule` (a `tinyexplore.uop.Rule`) turned `before` into `after` in the innermost open stage."""
 
     rule: Any
@@ -153,7 +153,7 @@ class Rewrote(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Transformed:
+class PassApplied:
     """A graph pass ran, in the innermost open stage.
 
     transform: the `tinyexplore.codegen.GraphPass`.
@@ -166,14 +166,14 @@ class Transformed:
     after: Any
 
 
-class Rebuilt(NamedTuple):
+class NodeRebuilt(NamedTuple):
     """`before` was rebuilt as `after`, because its sources changed."""
 
     before: Any
     after: Any
 
 
-class Derived(NamedTuple):
+class NodeDerived(NamedTuple):
     """`after` was made from `before` at the step from one IR to the next. `how`: the transformation, in a few words."""
 
     before: Any
@@ -192,9 +192,9 @@ class SourceLine(NamedTuple):
 
 
 # The same events, built from the tuple of their fields in less than half the time of a call of the class.
-rewrote: Callable[[tuple[Any, Any, Any]], Rewrote] = partial(tuple.__new__, Rewrote)
-rebuilt: Callable[[tuple[Any, Any]], Rebuilt] = partial(tuple.__new__, Rebuilt)
-derived: Callable[[tuple[Any, Any, str]], Derived] = partial(tuple.__new__, Derived)
+rule_applied: Callable[[tuple[Any, Any, Any]], RuleApplied] = partial(tuple.__new__, RuleApplied)
+node_rebuilt: Callable[[tuple[Any, Any]], NodeRebuilt] = partial(tuple.__new__, NodeRebuilt)
+node_derived: Callable[[tuple[Any, Any, str]], NodeDerived] = partial(tuple.__new__, NodeDerived)
 source_line: Callable[[tuple[str, tuple[Any, ...]]], SourceLine] = partial(tuple.__new__, SourceLine)
 
 
@@ -243,7 +243,7 @@ class CandidateMeasured:
 
 
 @dataclass(frozen=True, slots=True)
-class Searching:
+class SearchProgress:
     """Progress of a search, recorded only for progress displays (`register_progress`).
 
     kernel: the kernel to find opts for.
@@ -261,7 +261,7 @@ class Searching:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class SearchEnded:
     """A search ended.
 
     before: the kernel that it began with.
@@ -281,7 +281,7 @@ class Searched:
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class ListingRendered:
     """A listing of a program was written.
 
     program: the `ProgramSpec`.
@@ -295,7 +295,7 @@ class Rendered:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class ProgramCompiled:
     """A program was compiled.
 
     program: the `ProgramSpec`.
@@ -311,7 +311,7 @@ class Compiled:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class ExecItemRan:
     """A kernel or copy ran once.
 
     exec_item: the ExecItem.
@@ -327,7 +327,7 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Retimed:
+class ExecItemRetimed:
     """`exec_item` was run again only to be timed. All samples were taken under the same conditions.
 
     exec_item: the ExecItem.
@@ -372,7 +372,7 @@ class CacheHit:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class MemoryPlanned:
     """The memory planner placed the intermediates of a schedule, or of a captured call.
 
     plan: the `tinyexplore.engine.MemoryPlan`.
@@ -382,7 +382,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Launches:
+class LaunchesGrouped:
     """The kernels of a replay that a device launches together.
 
     sizes: the number of kernels in each graph.
@@ -394,7 +394,7 @@ class Launches:
 
 
 @dataclass(frozen=True, slots=True)
-class Allocated:
+class BufferAllocated:
     """A buffer was allocated.
 
     buffer: its `BufferKey`.
@@ -404,7 +404,7 @@ class Allocated:
 
 
 @dataclass(frozen=True, slots=True)
-class Freed:
+class BufferFreed:
     """A buffer was freed.
 
     buffer: its `BufferKey`.
@@ -416,29 +416,29 @@ class Freed:
 Event = (
     StageBegan
     | StageEnded
-    | Recorded
+    | LazyBufferBuilt
     | NumberCompared
     | OptionsScored
     | HeuristicConsidered
-    | Decided
+    | ScheduleDecided
     | WritesAllowed
-    | Rewrote
-    | Transformed
-    | Rebuilt
-    | Derived
+    | RuleApplied
+    | PassApplied
+    | NodeRebuilt
+    | NodeDerived
     | OptApplied
     | OptRejected
     | CandidateMeasured
-    | Searching
-    | Searched
-    | Rendered
-    | Compiled
-    | Ran
-    | Retimed
+    | SearchProgress
+    | SearchEnded
+    | ListingRendered
+    | ProgramCompiled
+    | ExecItemRan
+    | ExecItemRetimed
     | NativeFallback
     | CacheHit
-    | Planned
-    | Launches
-    | Allocated
-    | Freed
+    | MemoryPlanned
+    | LaunchesGrouped
+    | BufferAllocated
+    | BufferFreed
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from tinyexplore.trace import Recorder, StageBegan, StageEnded, active_recorder, rebuilt, rewrote
+from tinyexplore.trace import Recorder, StageBegan, StageEnded, active_recorder, node_rebuilt, rule_applied
 from tinyexplore.uop.pattern import PatternMatcher, Rule
 from tinyexplore.uop.uop import UOp, make_uop
 
@@ -24,7 +24,8 @@ def graph_rewrite(
     """Rewrites `root` bottom-up: the sources of a node first, then the node until no rule fires.
 
     Results are memoized on the interned nodes, so a shared node is rewritten once. The walk uses an explicit stack, so
-    depth is not limited. Each firing is recorded as `Rewrote`, each node rebuilt for its new sources as `Rebuilt`.
+    depth is not limited. Each firing is recorded as `RuleApplied`. Each node rebuilt for its new sources is recorded as
+    `NodeRebuilt`.
     """
     recorder = active_recorder()
     if recorder is None:
@@ -82,7 +83,7 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
             if src != node.src:
                 current = make_uop(node.op, node.dtype, src, node.arg)
                 if recorder is not None:
-                    recorder.record(rebuilt((node, current)))
+                    recorder.record(node_rebuilt((node, current)))
                 result = current if current.settled is settles else rewritten.get(current)
             if result is None:
                 fired = _fire_first(matcher, current, ctx) if current.op in ops else None
@@ -93,7 +94,7 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
                 else:
                     rule, replacement = fired
                     if recorder is not None:
-                        recorder.record(rewrote((rule, current, replacement)))
+                        recorder.record(rule_applied((rule, current, replacement)))
                     result = replacement if _is_final(replacement, matcher, settles) else rewritten.get(replacement)
                     if result is None:
                         if current in replaced or len(earlier_nodes) > 2 * MAX_FIRINGS_ON_ONE_NODE:

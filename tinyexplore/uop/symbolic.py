@@ -32,18 +32,18 @@ class SymbolicError(ValueError):
     """Raised if a comparison of sizes depends on the values of unbound Variables, or if a value is not known."""
 
 
-class Bound:
+class BindingCount:
     """Counts bindings in this process. While the count is 0, no graph contains a binding, so none is searched."""
 
     count = 0
 
 
-class _IsVariable(type):
+class _VariableMeta(type):
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, UOp) and value.op in (Ops.DEFINE_VAR, Ops.BIND)
 
 
-class Variable(metaclass=_IsVariable):
+class Variable(metaclass=_VariableMeta):
     """A size or a position with a new value in every call: `Variable(name, least, greatest)`, then `v.bind(value)`."""
 
     def __new__(cls, name: str, min_val: int, max_val: int) -> UOp:  # type: ignore[misc]
@@ -493,7 +493,7 @@ def bound(variable: UOp, value: int) -> UOp:
         raise TypeError(f"bind Variable {name!r} to {value!r} ({type(value).__name__}): need an int")
     if not low <= value <= high:
         raise ValueError(f"bind Variable {name!r} to {value}: its values are {low} to {high}")
-    Bound.count += 1
+    BindingCount.count += 1
     return UOp(Ops.BIND, dtypes.index, (variable, index_const(value)))
 
 

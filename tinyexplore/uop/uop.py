@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from weakref import ref
 
 from tinyexplore.dtype import LANES_BIT, ConstType, DType, PtrDType, dtypes
-from tinyexplore.trace import active_recorder, derived
+from tinyexplore.trace import active_recorder, node_derived
 from tinyexplore.uop.ops import Axis, AxisKind, OpGroups, Ops
 from tinyexplore.util import toposort
 from tinyexplore.util.locks import new_in_children
@@ -596,7 +596,7 @@ class UOp:
                     node if src == node.src else make_uop(node.op, node.dtype, src, node.arg)
                 )
                 if recorder is not None and replacement is not node:
-                    recorder.record(derived((node, replacement, how or "")))
+                    recorder.record(node_derived((node, replacement, how or "")))
                 if not path:
                     return replacement
                 node, sources = path.pop()

@@ -13,7 +13,7 @@ from weakref import WeakSet
 from tinyexplore.util.locks import new_in_children
 
 
-class Counting(Protocol):
+class CountingAllocator(Protocol):
     """An allocator that adds allocated bytes to `used_now`. `count_gone` subtracts freed bytes."""
 
     def count_gone(self) -> None: ...
@@ -50,7 +50,7 @@ class Counters:
         self.native = array("q", [0, 0, 0, 0])
         # reentrant, because the garbage collector may call a program's finalizers inside any method
         self._lock = RLock()
-        self.allocators: WeakSet[Counting] = WeakSet()
+        self.allocators: WeakSet[CountingAllocator] = WeakSet()
         self.watchers: tuple[Callable[[int], None], ...] = ()  # each is called with every number of kernels that ran
         self.used_now = 0
         self.reset()

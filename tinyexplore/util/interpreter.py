@@ -69,7 +69,7 @@ def referrers(value: object) -> list[Any]:
     return gc.get_referrers(value) if TRICKS else []
 
 
-class Findable:
+class TrackedObject:
     """Base class of objects that `living` finds.
 
     Each object refers to its class, and the interpreter can search for referrers. So objects need not be listed when
@@ -91,7 +91,7 @@ _findable: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
 def living(classes: set[type]) -> list[Any]:
-    """Returns every object of the classes `classes`, which must be subclasses of `Findable`."""
+    """Returns every object of the classes `classes`, which must be subclasses of `TrackedObject`."""
     return [
         instance
         for instance in (gc.get_referrers(*classes) if TRICKS else _findable.values())
@@ -243,7 +243,7 @@ def dispose_passes(manager: Any) -> None:
 # *** settings of the whole process that change while something is compiled ***
 
 
-class Meanwhile(Generic[T]):
+class ProcessSetting(Generic[T]):
     """A setting that is changed while any thread is inside a block (`with setting():`).
 
     read: returns its value.
@@ -325,7 +325,7 @@ def _collect_again(was_on: bool) -> None:
 
 # Python does not collect garbage meanwhile. Capturing needs this: afterwards everything that the call made is young,
 # so one collection of the young objects shows which buffers are not referenced. Compiling gained nothing from it.
-collecting_later = Meanwhile(gc.isenabled, gc.disable, _collect_again)
+collecting_later = ProcessSetting(gc.isenabled, gc.disable, _collect_again)
 
 
 def collect_young() -> None:
@@ -339,8 +339,8 @@ __all__ = [
     "MANY",
     "MOST_UNSEARCHED",
     "TRICKS",
-    "Findable",
-    "Meanwhile",
+    "TrackedObject",
+    "ProcessSetting",
     "MethodDef",
     "SharedObject",
     "collect_young",

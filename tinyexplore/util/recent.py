@@ -10,7 +10,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Recent(Generic[K, V]):
+class LRUCache(Generic[K, V]):
     """Values by their keys: the most recently used ones, up to a limit of memory. Any thread may use it.
 
     nbytes: the bytes of all values.
@@ -55,4 +55,4 @@ class Recent(Generic[K, V]):
         return len(self._kept)
 
 
-__all__ = ["Recent"]
+__all__ = ["LRUCache"]

@@ -128,7 +128,7 @@ class ThreadWorkers:
                 pass
 
 
-class AtOnce(Executor):
+class ImmediateExecutor(Executor):
     """Replaces an executor if no thread can start: `submit` does the work before it returns."""
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
@@ -152,4 +152,4 @@ def _work(jobs: SimpleQueue[Job[Any] | None], life_lock: Lock) -> None:
         life_lock.release()
 
 
-__all__ = ["AtOnce", "Job", "ThreadWorkers", "wait_for_all"]
+__all__ = ["ImmediateExecutor", "Job", "ThreadWorkers", "wait_for_all"]

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from tinyexplore import GlobalCounters
 from tinyexplore.frontends.torch import program, supported_operations, tinyexplore
-from tinyexplore.frontends.torch.program import LeftToAten, Part, TorchProgram, divide_graph
+from tinyexplore.frontends.torch.program import AtenFallbackWarning, GraphPart, TorchProgram, divide_graph
 
 
 @pytest.fixture(autouse=True)
@@ -175,7 +175,7 @@ def test_operations_without_a_translation_run_in_aten() -> None:
         return r.sin() + h, r
 
     x = torch.rand(3, 4)
-    with pytest.warns(LeftToAten, match="i0"):
+    with pytest.warns(AtenFallbackWarning, match="i0"):
         found = compiled(parts)(x)
     for one, other in zip(found, parts(x)):
         assert_close(one, other)
@@ -188,7 +188,7 @@ def test_random_numbers_are_those_of_pytorch() -> None:
     x = torch.ones(3)
     torch.manual_seed(3)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LeftToAten)
+        warnings.simplefilter("ignore", AtenFallbackWarning)
         found = compiled(noisy)(x)
     torch.manual_seed(3)
     expected = torch._dynamo.optimize("aot_eager")(noisy)(x)
@@ -203,7 +203,7 @@ def test_what_depends_on_values_breaks_the_graph() -> None:
         return x[x < 0] - 1
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LeftToAten)
+        warnings.simplefilter("ignore", AtenFallbackWarning)
         step = compiled(branches)
         for x in (torch.ones(3), -torch.ones(3)):
             assert_close(step(x), branches(x))
@@ -339,7 +339,7 @@ def test_parts_run_in_an_order_in_which_they_can() -> None:
     for part in parts:
         assert set(part.inputs) <= known
         known |= set(part.nodes)
-    assert isinstance(parts[0], Part)
+    assert isinstance(parts[0], GraphPart)
 
 
 def test_random_nodes_keep_their_order() -> None:

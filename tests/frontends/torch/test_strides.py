@@ -17,7 +17,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from tests.frontends.torch.test_backend import compiled
 from tinyexplore.frontends.torch.backend import decompositions
 from tinyexplore.frontends.torch.operations.strides import blocks_of, overlaps, span
-from tinyexplore.frontends.torch.program import LeftToAten, TorchProgram
+from tinyexplore.frontends.torch.program import AtenFallbackWarning, TorchProgram
 
 COUNT = 120  # elements in the storage of each base
 BASES: dict[str, Callable[[], Any]] = {
@@ -68,7 +68,7 @@ def test_random_views_of_each_layout(name: str) -> None:
     program = programs(strided, base)
     assert not program.left
     with warnings.catch_warnings():
-        warnings.simplefilter("error", LeftToAten)
+        warnings.simplefilter("error", AtenFallbackWarning)
         found = program(base)
     for one, expected in zip(found, strided(base)):
         assert one.shape == expected.shape and torch.equal(one, expected)
@@ -105,7 +105,7 @@ def test_random_gradients(name: str) -> None:
         ]
 
     with warnings.catch_warnings():
-        warnings.simplefilter("error", LeftToAten)
+        warnings.simplefilter("error", AtenFallbackWarning)
         x = base.detach().requires_grad_()
         assert x.stride() == base.stride()
         found, expected = compiled(products)(x, *weights), products(x, *weights)
@@ -160,7 +160,7 @@ def test_a_call_with_another_offset_reads_its_own_storage() -> None:
     step = compiled(lambda x: torch.as_strided(x, (2, 2), (1, 1), 0) * 2)
     whole = torch.arange(12.0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LeftToAten)
+        warnings.simplefilter("ignore", AtenFallbackWarning)
         for start in (0, 4, 0, 8):
             x = whole[start : start + 4]
             assert torch.equal(step(x), torch.as_strided(x, (2, 2), (1, 1), 0) * 2)
@@ -174,7 +174,7 @@ def test_compiled_views_gradients_and_writes() -> None:
         return z.sin(), y.sum(0)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("error", LeftToAten)
+        warnings.simplefilter("error", AtenFallbackWarning)
         x, other = torch.randn(3, 4, requires_grad=True), torch.randn(3, 4)
         step = compiled(program)
         for _ in range(3):

@@ -11,7 +11,7 @@ import pytest
 
 from tinyexplore import Tensor, TinyJit, nn
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.trace import Recorded, Recorder, recording
+from tinyexplore.trace import LazyBufferBuilt, Recorder, recording
 
 PLACES = Tensor([[2, 0, 2], [1, 3, 0]])
 MASK = Tensor([[True, False, True, True], [False, True, True, False], [True, True, False, True]])
@@ -209,11 +209,11 @@ def test_an_unused_tape_builds_nothing_and_goes_with_its_gradients() -> None:
     recorder = Recorder()
     with recording(recorder):
         out.backward()
-    built = [event.lazybuffer.op for event in recorder.events if isinstance(event, Recorded)]
+    built = [event.lazybuffer.op for event in recorder.events if isinstance(event, LazyBufferBuilt)]
     recorder = Recorder()
     with recording(recorder):
         (slope,) = out.gradient(x)
-    assert [event.lazybuffer.op for event in recorder.events if isinstance(event, Recorded)] == built
+    assert [event.lazybuffer.op for event in recorder.events if isinstance(event, LazyBufferBuilt)] == built
     before = sum(issubclass(type(one), LazyBuffer) for one in gc.get_objects())
     slope.sum().gradient(x)
     assert sum(issubclass(type(one), LazyBuffer) for one in gc.get_objects()) > before
@@ -228,7 +228,7 @@ def test_the_first_walk_is_not_computed_again() -> None:
     recorder = Recorder()
     with recording(recorder):
         slope.square().sum().gradient(x)
-    products = [e for e in recorder.events if isinstance(e, Recorded) and e.lazybuffer.shape == (8, 8, 8)]
+    products = [e for e in recorder.events if isinstance(e, LazyBufferBuilt) and e.lazybuffer.shape == (8, 8, 8)]
     assert products  # of the second walk
     assert not any(e.lazybuffer in slope.lazydata.src for e in products)
 
@@ -287,7 +287,7 @@ def test_every_operation_tells_the_line_that_asked_for_it() -> None:
     recorder = Recorder()
     with recording(recorder):
         slope.sum().gradient(x)
-    frames = [event.user_frame for event in recorder.events if isinstance(event, Recorded)]
+    frames = [event.user_frame for event in recorder.events if isinstance(event, LazyBufferBuilt)]
     assert frames and {frame.function for frame in frames if frame} == {
         "test_every_operation_tells_the_line_that_asked_for_it"
     }

@@ -9,7 +9,7 @@ from tinyexplore.codegen import lower
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, hand_coded
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.trace import Recorder, Transformed, recording
+from tinyexplore.trace import PassApplied, Recorder, recording
 from tinyexplore.uop import Ops
 
 
@@ -73,7 +73,7 @@ def test_the_law_is_told() -> None:
     recorder = Recorder()
     with recording(recorder):
         lower(hand_coded(kernel_of(place_of(unread(64, 512), 1), MACHINE)))
-    told = [event for event in recorder.events if isinstance(event, Transformed) and event.transform.name == "argmax"]
+    told = [event for event in recorder.events if isinstance(event, PassApplied) and event.transform.name == "argmax"]
     assert [event.after is not event.before for event in told] == [True]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.kernels import kernel_of, unread
 from tinyexplore.codegen import lower
-from tinyexplore.trace import Derived, Recorder, recording
+from tinyexplore.trace import NodeDerived, Recorder, recording
 from tinyexplore.uop import Ops
 
 
@@ -22,7 +22,7 @@ def rewrites_of_chain(length: int) -> Counter[tuple[object, object]]:
         lower(kernel_of(value))
     events = [entry.event for entry in recorder.log]
     return Counter(
-        (event.before, event.after) for event in events if type(event) is Derived and event.how == "in a branch"
+        (event.before, event.after) for event in events if type(event) is NodeDerived and event.how == "in a branch"
     )
 
 

@@ -21,7 +21,7 @@ from tests.support.patience import seconds
 from tinyexplore import Tensor, Variable
 from tinyexplore.compile import candidate, search, workers
 from tinyexplore.compile.candidate import (
-    CandidateFailed,
+    CandidateError,
     Workbench,
     compiling_lock,
     differ,
@@ -36,7 +36,7 @@ from tinyexplore.engine import measuring_on
 from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, hand_coded
 from tinyexplore.kernel import search as beam
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
-from tinyexplore.trace import CandidateMeasured, Recorder, Searched, recording
+from tinyexplore.trace import CandidateMeasured, Recorder, SearchEnded, recording
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.util import Context
 
@@ -80,7 +80,7 @@ def test_beam_gives_right_results_and_says_what_it_found() -> None:
     with Context(BEAM=1), recording(events):
         found = to_numpy(matmul(from_numpy(a), from_numpy(b)))
     np.testing.assert_allclose(found, a @ b, rtol=1e-4, atol=1e-5)
-    (outcome,) = events.of(Searched)
+    (outcome,) = events.of(SearchEnded)
     assert outcome.tried == len(events.of(CandidateMeasured)) >= 5
     assert outcome.before_seconds < 1 and outcome.after_seconds <= outcome.before_seconds
     assert ("faster than" in outcome.reason) != ("beats the default schedule" in outcome.reason)
@@ -96,7 +96,7 @@ def test_what_was_found_is_kept_and_told_like_new(monkeypatch: pytest.MonkeyPatc
     assert [(e.kernel.applied, e.seconds, e.note) for e in before.of(CandidateMeasured)] == [
         (e.kernel.applied, e.seconds, e.note) for e in after.of(CandidateMeasured)
     ]
-    (outcome,) = after.of(Searched)
+    (outcome,) = after.of(SearchEnded)
     assert outcome.reason.endswith("(found by an earlier search)")
     for changed in ({"BEAM_SEED": 3}, {"CACHELEVEL": 0}, {"THREADS": 1}):
         with Context(**changed), pytest.raises(TypeError, match="NoneType"):
@@ -117,7 +117,7 @@ def test_an_8_bit_float_is_searched_like_any_other() -> None:
 def test_what_no_other_process_can_be_told_keeps_the_hand_coded_choice() -> None:
     odd = storing(UOp(Ops.CONST, dtypes.int64, (), 0)).ast.replace(arg=frozenset({1}))
     _, events = searched(Kernel.of(odd, Device["LLVM"].target))
-    (outcome,) = events.of(Searched)
+    (outcome,) = events.of(SearchEnded)
     assert "a UOp with the arg " in outcome.reason
     assert outcome.after_seconds == math.inf
 
@@ -125,7 +125,7 @@ def test_what_no_other_process_can_be_told_keeps_the_hand_coded_choice() -> None
 def test_a_width_of_any_size_ends() -> None:
     kernel = kernel_of(from_numpy(numbers(3)).alu(Ops.NEG), Device["LLVM"].target)
     found, events = searched(kernel, width=50)
-    assert len(events.of(Searched)) == 1 and found.original is kernel.original
+    assert len(events.of(SearchEnded)) == 1 and found.original is kernel.original
 
 
 # *** executors ***
@@ -136,7 +136,7 @@ def on(executor: Any) -> str:
     with measuring_on(executor):
         _, events = searched(kernel)
     assert [event for event in events.of(CandidateMeasured) if math.isinf(event.seconds)] == []
-    return events.of(Searched)[0].reason
+    return events.of(SearchEnded)[0].reason
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_an_executor_that_does_not_answer_is_given_up(monkeypatch: pytest.Monkey
     kernel, _ = small_matmul()
     with measuring_on(Silent()):
         found, events = searched(kernel)
-    (outcome,) = events.of(Searched)
+    (outcome,) = events.of(SearchEnded)
     expected = "nothing could be measured, the default schedule stays: the executor gave no answer within 0 s"
     assert outcome.reason == expected and found.ast is outcome.before.ast
     assert not is_kept(kernel)
@@ -206,7 +206,7 @@ def test_an_executor_that_breaks_is_given_up_and_nothing_is_kept(taken: int) -> 
     with Breaking(1) as executor, measuring_on(executor):
         executor.left = taken
         found, events = searched(kernel)
-    (outcome,) = events.of(Searched)
+    (outcome,) = events.of(SearchEnded)
     reason = "the executor takes no work: BrokenExecutor: its processes died"
     assert reason in {event.note for event in events.of(CandidateMeasured)}
     assert outcome.reason.endswith(reason) is (taken == 0)
@@ -258,7 +258,7 @@ def test_a_candidate_with_wrong_results_is_lost() -> None:
     right, wrong = storing(index_const(0)), storing(index_const(1))
     bench = Workbench()
     assert bench.respond(json.loads(request_of("time", right, "LLVM", right, limit=None)))["seconds"] < 1
-    with pytest.raises(CandidateFailed, match=r"its results are wrong \(buffer 0\)"):
+    with pytest.raises(CandidateError, match=r"its results are wrong \(buffer 0\)"):
         bench.respond(json.loads(request_of("time", wrong, "LLVM", right, limit=None)))
 
 
@@ -382,8 +382,8 @@ def test_the_console_tells_the_outcome(capsys: pytest.CaptureFixture[str]) -> No
     from tinyexplore.explore.recording.console import ConsoleRecorder
 
     kernel = storing(index_const(0))
-    faster = Searched(kernel, kernel, 2e-6, 1e-6, 7, "2.00× faster than the default schedule")
-    nothing = Searched(kernel, kernel, math.inf, math.inf, 0, "nothing could be measured")
+    faster = SearchEnded(kernel, kernel, 2e-6, 1e-6, 7, "2.00× faster than the default schedule")
+    nothing = SearchEnded(kernel, kernel, math.inf, math.inf, 0, "nothing could be measured")
     with Context(DEBUG=2):
         for event in (faster, nothing):
             ConsoleRecorder().record(event)
@@ -397,7 +397,7 @@ def test_a_kernel_of_symbolic_size_keeps_the_hand_coded_choice() -> None:
     part = Tensor(numbers(16, 4), device="LLVM").shrink(((0, rows), (0, 4))).sum(0)
     with Context(BEAM=1), recording(events):
         np.testing.assert_allclose(part.numpy(), numbers(16, 4)[:7].sum(0), rtol=1e-5)
-    searches = events.of(Searched)
+    searches = events.of(SearchEnded)
     assert searches and all("known only when it runs" in event.reason for event in searches)
 
 

@@ -13,7 +13,7 @@ import tinyexplore.devices  # noqa: F401  makes the devices known
 from tinyexplore.device import Buffer, BufferKey, HostAllocator
 from tinyexplore.device.allocator import HUGE_PAGE, MAPPED_FROM, size_class
 from tinyexplore.dtype import dtypes
-from tinyexplore.trace import Allocated, Freed, Recorder, recording
+from tinyexplore.trace import BufferAllocated, BufferFreed, Recorder, recording
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -172,7 +172,7 @@ def test_the_recorder_hears_of_memory_taken_and_given_back() -> None:
         key = BufferKey(buffer.id, "PYTHON", dtypes.float64, 2)
         view = buffer.memoryview()
         del buffer
-        assert recorder.events == [Allocated(key)]
+        assert recorder.events == [BufferAllocated(key)]
         del view
-    assert recorder.events == [Allocated(key), Freed(key)]
+    assert recorder.events == [BufferAllocated(key), BufferFreed(key)]
     assert key.nbytes == 16

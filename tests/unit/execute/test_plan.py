@@ -20,7 +20,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.execute.plan import Plan, Plans, plans, walk
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.runtime.host import HOST_ALLOCATOR
-from tinyexplore.trace import Compiled, Recorder, StageBegan, recording
+from tinyexplore.trace import ProgramCompiled, Recorder, StageBegan, recording
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context, GlobalCounters
 
@@ -166,7 +166,7 @@ def test_a_recording_sees_every_stage_of_a_graph_that_has_a_plan() -> None:
         run()
     stages = [event.stage for event in recorder.events if isinstance(event, StageBegan)]
     assert {"schedule", "kernel", "optimize", "simplify", "linearize", "render", "compile"} <= set(stages)
-    assert sum(isinstance(event, Compiled) for event in recorder.events) == 1
+    assert sum(isinstance(event, ProgramCompiled) for event in recorder.events) == 1
 
 
 def test_a_graph_of_the_same_structure_may_be_asked_for_while_one_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from tinyexplore.engine import Sampling, compile_many, sampling, schedule, step_
 from tinyexplore.execute import sampling as limits
 from tinyexplore.execute.sampling import overwritten_inputs
 from tinyexplore.explore import capture, explore
-from tinyexplore.trace import Ran, Recorder, Retimed, recording
+from tinyexplore.trace import ExecItemRan, ExecItemRetimed, Recorder, recording
 
 
 @dataclass(eq=False)
@@ -32,7 +32,7 @@ class Timed:
         return [self.seconds] * repeat
 
 
-def sampled(request: Sampling, now: list[float], *seconds: float) -> list[Retimed]:
+def sampled(request: Sampling, now: list[float], *seconds: float) -> list[ExecItemRetimed]:
     for one in seconds:
         request.add(Timed(one, now), one)
     return request.take()
@@ -82,10 +82,10 @@ def test_launches_that_hold_much_memory_do_not_wait(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(limits, "HELD_BYTES", 1000)
     x = Tensor.ones(64).contiguous().realize()
     events = recorded(lambda: [(x + n).realize() for n in range(5)], Sampling(3)).events
-    order = "".join(type(one).__name__[1] for one in events if isinstance(one, (Ran, Retimed)))
-    assert order == "aaaeeeaaee"  # Ran three times, Retimed three times: 256 bytes each, and those of x
-    ran = [one.exec_item for one in events if isinstance(one, Ran)]
-    assert [one.exec_item for one in events if isinstance(one, Retimed)] == ran
+    order = "".join(type(one).__name__[1] for one in events if isinstance(one, (ExecItemRan, ExecItemRetimed)))
+    assert order == "aaaeeeaaee"  # ExecItemRan and ExecItemRetimed three times each: 256 bytes each, and those of x
+    ran = [one.exec_item for one in events if isinstance(one, ExecItemRan)]
+    assert [one.exec_item for one in events if isinstance(one, ExecItemRetimed)] == ran
 
 
 @pytest.mark.parametrize("device", ["LLVM", "CLANG", "PYTHON"])
@@ -146,13 +146,13 @@ def test_kernels_run_again_only_inside_a_request_and_with_no_recorder_as_well() 
     plain = Recorder()
     with step_by_step(), recording(plain):
         (x + 1).realize()
-    assert [type(one) for one in plain.events if isinstance(one, (Ran, Retimed))] == [Ran]
+    assert [type(one) for one in plain.events if isinstance(one, (ExecItemRan, ExecItemRetimed))] == [ExecItemRan]
     request = Sampling(3)
     with step_by_step(), sampling(request):
         (x + 1).realize()
     assert request.spent_s > 0
     events = recorded(lambda: (x + 1).realize(), Sampling(3)).events
-    assert [len(one.seconds) for one in events if isinstance(one, Retimed)] == [3]
+    assert [len(one.seconds) for one in events if isinstance(one, ExecItemRetimed)] == [3]
 
 
 def test_an_enclosing_request_for_more_samples_holds() -> None:
@@ -160,7 +160,7 @@ def test_an_enclosing_request_for_more_samples_holds() -> None:
     recorder = Recorder()
     with step_by_step(), recording(recorder), sampling(Sampling(4)), sampling(Sampling(2)):
         (x + 1).realize()
-    assert [len(one.seconds) for one in recorder.events if isinstance(one, Retimed)] == [4]
+    assert [len(one.seconds) for one in recorder.events if isinstance(one, ExecItemRetimed)] == [4]
 
 
 def test_only_what_a_kernel_reads_and_writes_is_restored() -> None:

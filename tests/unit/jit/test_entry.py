@@ -21,7 +21,7 @@ from tinyexplore.engine import step_by_step
 from tinyexplore.jit import JitError
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.runtime.entry import field_offsets, has_entries
-from tinyexplore.trace import Ran, Recorder, recording
+from tinyexplore.trace import ExecItemRan, Recorder, recording
 
 pytestmark = pytest.mark.skipif("LLVM" not in Device.available(), reason="there is no LLVM here")
 
@@ -189,7 +189,7 @@ def test_who_listens_is_told_and_what_runs_is_counted() -> None:
     assert GlobalCounters.kernel_count == 7
     with step_by_step(), recording(Recorder()) as recorder:
         jit(x, y)
-    assert len([event for event in recorder.events if isinstance(event, Ran)]) == 1
+    assert len([event for event in recorder.events if isinstance(event, ExecItemRan)]) == 1
     jit(x, y)
     assert GlobalCounters.kernel_count == 9
 

@@ -13,7 +13,7 @@ from tinyexplore import Context, Tensor, TinyJit
 from tinyexplore.engine import step_by_step
 from tinyexplore.jit import JitError
 from tinyexplore.tensor.live_tensors import live_tensors
-from tinyexplore.trace import Ran, Recorder, recording
+from tinyexplore.trace import ExecItemRan, Recorder, recording
 
 
 @pytest.fixture(params=["LLVM", "CLANG", "PYTHON", "WASM"], autouse=True)
@@ -200,7 +200,7 @@ def test_kernels_of_a_replay_are_told() -> None:
     recorder = Recorder()
     with step_by_step(), recording(recorder):
         assert jit(Tensor([4.0])).tolist() == [10.0]
-    assert sum(isinstance(event, Ran) for event in recorder.events) == 2
+    assert sum(isinstance(event, ExecItemRan) for event in recorder.events) == 2
 
 
 def test_a_capture_looks_for_circles_among_new_objects_only() -> None:

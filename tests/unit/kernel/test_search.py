@@ -11,7 +11,7 @@ from tests.graphs import from_numpy, matmul, numbers
 from tests.support.kernels import kernel_of
 from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, beam_search
 from tinyexplore.kernel.search import CandidateTime, find_replayed, neighbors
-from tinyexplore.trace import CandidateMeasured, Recorder, Searched, recording
+from tinyexplore.trace import CandidateMeasured, Recorder, SearchEnded, recording
 from tinyexplore.uop import Ops
 
 
@@ -62,7 +62,7 @@ def test_luck_in_the_measurements_does_not_last_in_a_duel() -> None:
     with recording(recorder):
         result = beam_search([kernel], 2, Formula(likes_vectors_and_unrolling, rematch=lambda candidate: 1.0))
     assert result.kernel is kernel and result.seconds == result.start_seconds == 1.0
-    (searched,) = (event for event in recorder.events if isinstance(event, Searched))
+    (searched,) = (event for event in recorder.events if isinstance(event, SearchEnded))
     assert searched.before is searched.after is kernel
     assert f"none of {result.tried} measured" in searched.reason
 
@@ -75,7 +75,7 @@ def test_failures_are_passed_over_and_every_measurement_is_told() -> None:
     told = [event for event in recorder.events if isinstance(event, CandidateMeasured)]
     assert len(told) == result.tried > 5
     assert {event.note for event in told if event.seconds == math.inf} == {"lost"}
-    assert isinstance(recorder.events[-1], Searched)
+    assert isinstance(recorder.events[-1], SearchEnded)
 
 
 def test_where_nothing_runs_the_first_stays_and_the_reason_is_given() -> None:

@@ -36,7 +36,7 @@ from tinyexplore.renderer import ProgramSpec
 from tinyexplore.runtime import cuda, cuda_device, cuda_graph
 from tinyexplore.runtime.cuda import CUDA, CUDAError
 from tinyexplore.runtime.errors import CompileError
-from tinyexplore.trace import Launches, Recorder, recording
+from tinyexplore.trace import LaunchesGrouped, Recorder, recording
 from tinyexplore.util import Context
 from tinyexplore.util.config import DEVICE_FLAGS, config_from_environment
 
@@ -201,7 +201,7 @@ def test_what_no_graph_has_is_told(machine: Machine) -> None:
         for _ in range(3):
             found = moved(x).numpy()
     np.testing.assert_array_equal(found, (A + 1) * 2 + 1)
-    (told,) = [event for event in recorder.events if isinstance(event, Launches)]
+    (told,) = [event for event in recorder.events if isinstance(event, LaunchesGrouped)]
     (copy,) = told.ungrouped
     assert told.sizes == (2,) and copy.startswith("copy: ") and copy.endswith("from CUDA to LLVM")
     assert "2 kernels" in launches_text(told) and copy in launches_text(told)

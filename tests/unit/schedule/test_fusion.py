@@ -14,7 +14,7 @@ from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import create_schedule, realize
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.trace import Decided, Recorder, recording
+from tinyexplore.trace import Recorder, ScheduleDecided, recording
 from tinyexplore.uop import Ops
 
 
@@ -23,7 +23,7 @@ def decisions(*outputs: LazyBuffer) -> list[tuple[str, str, str]]:
     recorder = Recorder()
     with recording(recorder):
         create_schedule(outputs)
-    return [(e.lazybuffer.op.name, e.decision, e.reason) for e in recorder.events if isinstance(e, Decided)]
+    return [(e.lazybuffer.op.name, e.decision, e.reason) for e in recorder.events if isinstance(e, ScheduleDecided)]
 
 
 def reasons(*outputs: LazyBuffer) -> dict[str, str]:

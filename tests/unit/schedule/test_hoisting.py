@@ -14,7 +14,7 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.engine import create_schedule
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import NO_WRITES, hoisting
-from tinyexplore.schedule.dependence import Dependence, refine_digits, regroup_digits
+from tinyexplore.schedule.dependence import DependenceAnalysis, refine_digits, regroup_digits
 from tinyexplore.uop import Ops
 
 M, K, N = 64, 48, 32
@@ -392,7 +392,7 @@ def test_random_programs_with_all_that_can_be_hoisted(monkeypatch: pytest.Monkey
 
 
 def layout_of(tensor: Tensor) -> object:
-    return Dependence().of(tensor.lazydata)
+    return DependenceAnalysis().of(tensor.lazydata)
 
 
 def test_axes_are_taken_apart_where_a_value_changes_along_a_part() -> None:
@@ -416,6 +416,6 @@ def test_axes_are_taken_apart_where_a_value_changes_along_a_part() -> None:
 
 def test_constants_depend_on_nothing_and_counters_on_their_axis() -> None:
     constant = LazyBuffer.const(2.0, dtypes.float32, "LLVM", (4, 5))
-    assert Dependence().of(constant) == (((4, False),), ((5, False),))
+    assert DependenceAnalysis().of(constant) == (((4, False),), ((5, False),))
     counter: DType = dtypes.int32
-    assert Dependence().of(LazyBuffer.iota(7, counter, "LLVM")) == (((7, True),),)
+    assert DependenceAnalysis().of(LazyBuffer.iota(7, counter, "LLVM")) == (((7, True),),)

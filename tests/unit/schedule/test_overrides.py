@@ -14,21 +14,21 @@ from tinyexplore import Tensor
 from tinyexplore.engine import compile_many, create_schedule
 from tinyexplore.execute.liveness import writes_now
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import NO_OVERRIDES, Overrides, ScheduleItem, Writes, graph_order
-from tinyexplore.trace import Decided, Recorder, recording
+from tinyexplore.schedule import NO_OVERRIDES, Overrides, ScheduleItem, WritePlan, graph_order
+from tinyexplore.trace import Recorder, ScheduleDecided, recording
 from tinyexplore.uop import Ops
 
-Decisions = dict[LazyBuffer, Decided]
+Decisions = dict[LazyBuffer, ScheduleDecided]
 
 
 def scheduled(
-    *outputs: LazyBuffer, overrides: Overrides = NO_OVERRIDES, writes: Writes | None = None
+    *outputs: LazyBuffer, overrides: Overrides = NO_OVERRIDES, writes: WritePlan | None = None
 ) -> tuple[tuple[ScheduleItem, ...], Decisions]:
     """The schedule, and the last word on each node."""
     recorder = Recorder()
     with recording(recorder):
         items = create_schedule(outputs, writes_now(outputs) if writes is None else writes, overrides)
-    return items, {event.lazybuffer: event for event in recorder.events if isinstance(event, Decided)}
+    return items, {event.lazybuffer: event for event in recorder.events if isinstance(event, ScheduleDecided)}
 
 
 def computed(*outputs: LazyBuffer, overrides: Overrides = NO_OVERRIDES) -> list[np.ndarray]:

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.trace import Rebuilt, Recorder, Rewrote, StageBegan, StageEnded, recording
+from tinyexplore.trace import NodeRebuilt, Recorder, RuleApplied, StageBegan, StageEnded, recording
 from tinyexplore.uop import (
     Axis,
     AxisKind,
@@ -103,9 +103,9 @@ def test_every_firing_and_every_rebuilding_is_told() -> None:
         after = graph_rewrite((A * 1) + B, table, stage="tidy")
     assert after is A + B
     kinds = [type(event) for event in recorder.events]
-    assert kinds == [StageBegan, Rewrote, Rebuilt, StageEnded]
-    assert recorder.events[1] == Rewrote(table.rules[0], A * 1, A)
-    assert recorder.events[2] == Rebuilt((A * 1) + B, A + B)
+    assert kinds == [StageBegan, RuleApplied, NodeRebuilt, StageEnded]
+    assert recorder.events[1] == RuleApplied(table.rules[0], A * 1, A)
+    assert recorder.events[2] == NodeRebuilt((A * 1) + B, A + B)
 
 
 def test_rules_that_undo_each_other_are_named() -> None:

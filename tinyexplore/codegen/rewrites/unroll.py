@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from itertools import product
 
-from tinyexplore.trace import active_recorder, derived
+from tinyexplore.trace import active_recorder, node_derived
 from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, UPat, index_const, rule, var
 from tinyexplore.uop.divmod import wrapped_index
 from tinyexplore.uop.uop import axes_mask, make_uop, ops_mask
@@ -66,7 +66,7 @@ def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> li
         new_nodes = [make_uop(op, dtype, sources, arg) for sources in zip(*columns)]
         if recorder is not None:
             for copy in new_nodes:
-                recorder.record(derived((inner_node, copy, how)))
+                recorder.record(node_derived((inner_node, copy, how)))
         copied[inner_node] = own_axes, new_nodes
     own_axes, new_nodes = copied[node]
     return [new_nodes[position] for position in steps_within(tuple(axes), own_axes)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.analysis.argextremes import ArgExtreme, find_argextremes
-from tinyexplore.trace import active_recorder, derived
+from tinyexplore.trace import active_recorder, node_derived
 from tinyexplore.uop import Ops, UOp, index_const
 from tinyexplore.uop.identity import reduce_identity
 
@@ -31,7 +31,7 @@ def fuse_argmax(sink: UOp, lowering: Lowering) -> UOp:
     recorder = active_recorder()
     if recorder is not None:
         for node, replacement in (*changes.items(), *index_of.items()):
-            recorder.record(derived((node, replacement, "found in one loop")))
+            recorder.record(node_derived((node, replacement, "found in one loop")))
     return sink.substitute({**changes, **index_of}, how="found in one loop")
 
 

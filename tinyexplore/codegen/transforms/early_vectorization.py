@@ -10,7 +10,7 @@ from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.codegen.rewrites.vectorize import first_lane, lane_addresses, stride_along, vector_axis, widen
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.opts.stage import columns_at_a_time
-from tinyexplore.trace import active_recorder, derived
+from tinyexplore.trace import active_recorder, node_derived
 from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 from tinyexplore.uop.uop import axes_mask
 
@@ -51,7 +51,7 @@ def vectorize_early(sink: UOp, lowering: Lowering) -> UOp:
         if new_node is not node:
             vectorized[node] = new_node
             if recorder is not None:
-                recorder.record(derived((node, new_node, "in lanes")))
+                recorder.record(node_derived((node, new_node, "in lanes")))
     return vectorized[sink]
 
 

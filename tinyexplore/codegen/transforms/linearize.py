@@ -9,7 +9,7 @@ from operator import itemgetter
 from tinyexplore.codegen.lowering import ARGUMENTS, Lowering
 from tinyexplore.codegen.rewrites.fp8 import as_bytes
 from tinyexplore.dtype import dtypes
-from tinyexplore.trace import Derived, active_recorder
+from tinyexplore.trace import NodeDerived, active_recorder
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.uop import axes_mask, ops_mask
 
@@ -34,7 +34,7 @@ def linearize(sink: UOp, lowering: Lowering) -> tuple[UOp, ...]:
     The result is described in `docs/reference.md`, "The linear program". The arguments of the kernel come first.
     """
     arguments = [as_bytes(node) for node in lowering.arguments]
-    return tuple(_Blocks(sink, lowering.target.l2_bytes).emit(arguments))
+    return tuple(_BlockOrder(sink, lowering.target.l2_bytes).emit(arguments))
 
 
 def common_prefix(first: Path, second: Path) -> Path:
@@ -52,7 +52,7 @@ def extend_into_rare(shorter_path: Path, path: Path) -> Path:
     return path[: max(len(shorter_path), rare_depths[-1])] if rare_depths else shorter_path
 
 
-class _Between:
+class _IntermediateFinder:
     """Finds the nodes between a register and a value, in one order of a graph."""
 
     def __init__(self, order: Sequence[UOp]) -> None:
@@ -80,7 +80,7 @@ class _Between:
         return reached - {register}
 
 
-class _Blocks:
+class _BlockOrder:
     """Computes the loops around each node, and the order inside them. A block is identified by its path."""
 
     def __init__(self, sink: UOp, l2_bytes: int) -> None:
@@ -101,12 +101,12 @@ class _Blocks:
         shared: dict[UOp, Path] = {}  # for each node, the loops around all of its users so far
         registers = {node for node in self.order if node.op is Ops.DEFINE_ACC}
         path, paths = self.path, self.known
-        between: _Between | None = None
+        between: _IntermediateFinder | None = None
         for node in reversed(self.order):
             op = node.op
             if op is Ops.ASSIGN and (len(node.src) == 3 or node.src[0] not in node.src[1].src):
                 # a scan's register may be read in several steps; also, (acc + x) + 1 reads one
-                between = between or _Between(self.order)
+                between = between or _IntermediateFinder(self.order)
                 reading.update(between.nodes_between(node.src[1], node.src[0]))
             node_path = path.get(node)
             if node_path is None:
@@ -296,7 +296,7 @@ class _Blocks:
                 self.emit_block(name, out)
                 closed = UOp(Ops.ENDRANGE, src=(name[-1],))
                 if self.recorder is not None:
-                    self.recorder.record(Derived(name[-1], closed, "closes the loop"))
+                    self.recorder.record(NodeDerived(name[-1], closed, "closes the loop"))
                 out.append(closed)
             elif name.op not in ARGUMENTS:
                 out.append(name)
@@ -374,7 +374,7 @@ class _Blocks:
         """Returns the prefetch of the cache line of `load`."""
         prefetch = UOp(Ops.PREFETCH, dtypes.void, load.src[:1])
         if self.recorder is not None:
-            self.recorder.record(Derived(load, prefetch, "requested before the loop"))
+            self.recorder.record(NodeDerived(load, prefetch, "requested before the loop"))
         return prefetch
 
     def missing_dependences(

@@ -10,7 +10,7 @@ from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel.analysis.dot_products import DOTS, EMULATED
 from tinyexplore.kernel.analysis.scratch import row_major
 from tinyexplore.target import TENSOR_CORES
-from tinyexplore.trace import active_recorder, derived
+from tinyexplore.trace import active_recorder, node_derived
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.divmod import linear_terms
 from tinyexplore.uop.uop import ops_mask
@@ -55,7 +55,7 @@ def lower_tiles(sink: UOp, lowering: Lowering) -> UOp:
         if new_node is not node:
             replaced[node] = new_node
             if recorder is not None:
-                recorder.record(derived((node, new_node, "tiles")))
+                recorder.record(node_derived((node, new_node, "tiles")))
     return replaced.get(sink, sink)
 
 

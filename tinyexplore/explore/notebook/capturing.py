@@ -29,7 +29,7 @@ from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.readable import Readable, Table
 from tinyexplore.kernel import Kernel
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.trace import Event, NativeFallback, Ran, SourceLine, UserFrame, active_recorder, recording
+from tinyexplore.trace import Event, ExecItemRan, NativeFallback, SourceLine, UserFrame, active_recorder, recording
 from tinyexplore.util import Config, Context, config
 from tinyexplore.util.config import check_option
 
@@ -184,7 +184,7 @@ class CaptureSession(Readable):
         elif reasons := {event.reason for event in events if isinstance(event, NativeFallback)}:
             text = ". The values are computed by native code instead; no kernel has times"
             notes += [("note", reason + text, None) for reason in sorted(reasons)]
-        elif not any(isinstance(event, Ran) for event in events) and self.error is None:
+        elif not any(isinstance(event, ExecItemRan) for event in events) and self.error is None:
             text = "nothing was computed: the tensors are constants or views of memory, or no values were requested "
             text += "(.realize(), .numpy())"
             notes.append(("note", text, None))
@@ -490,7 +490,7 @@ def _list_options_in_force(repeat: int) -> tuple[tuple[str, str], ...]:
 
 def _devices_of(events: Iterable[Event]) -> set[str]:
     """Returns the devices on which kernels ran, or would have run natively."""
-    ran = [event.exec_item for event in events if isinstance(event, (Ran, NativeFallback))]
+    ran = [event.exec_item for event in events if isinstance(event, (ExecItemRan, NativeFallback))]
     return {item.item.device for item in ran if item.runner is not None}
 
 

@@ -143,11 +143,11 @@ def torch(
     Raises:
         ValueError: `lines` is another word.
     """
-    from tinyexplore.frontends.torch.exploring import Explored
+    from tinyexplore.frontends.torch.exploring import ExploredFunction
 
     if lines not in ("python", "aten"):
         raise ValueError(f'explore.torch(lines={lines!r}): choose "python" or "aten"')
-    explored = Explored(function, args, lines == "aten")
+    explored = ExploredFunction(function, args, lines == "aten")
     options.setdefault("repeat", EXPLORE_REPEAT)
     name = getattr(function, "__name__", type(function).__name__)
     session = capture(title=title or name, **options)

@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from math import isfinite
 from typing import Any
 
-from tinyexplore.compile.threads import Compilers
+from tinyexplore.compile.threads import CompilerThreads
 from tinyexplore.explore.recording.describe import launches_text, search_text
 from tinyexplore.explore.recording.drafts import ChoiceDraft, KernelDraft, StageDraft, opt_axes, opt_text
 from tinyexplore.explore.recording.event_order import ordered_events
@@ -44,31 +44,31 @@ from tinyexplore.explore.tracefile.wellformed import well_formed
 from tinyexplore.kernel import Kernel, OptOps
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import (
-    Allocated,
+    BufferAllocated,
+    BufferFreed,
     CacheHit,
     CandidateMeasured,
-    Compiled,
-    Decided,
-    Derived,
-    Freed,
-    Launches,
+    ExecItemRan,
+    ExecItemRetimed,
+    LaunchesGrouped,
+    LazyBufferBuilt,
+    ListingRendered,
+    MemoryPlanned,
     NativeFallback,
+    NodeDerived,
+    NodeRebuilt,
     OptApplied,
     OptRejected,
-    Planned,
-    Ran,
-    Rebuilt,
-    Recorded,
+    PassApplied,
+    ProgramCompiled,
     Recorder,
-    Rendered,
-    Retimed,
-    Rewrote,
-    Searched,
-    Searching,
+    RuleApplied,
+    ScheduleDecided,
+    SearchEnded,
+    SearchProgress,
     SourceLine,
     StageBegan,
     StageEnded,
-    Transformed,
     UserFrame,
     WritesAllowed,
     events,
@@ -121,7 +121,7 @@ def build_trace(
         builder.scopes, builder.scope_rows = scopes.of, tuple(Scope(*_make_well_formed_row(row)) for row in scopes.rows)
     for file in user_sources:
         builder.source(file)
-    with collecting_later(), Compilers(at_once=listings is None) as others:
+    with collecting_later(), CompilerThreads(at_once=listings is None) as others:
         builder.start_listings(recorder, others)
         builder.read(recorder)
     for level, text, frame in messages:
@@ -166,41 +166,41 @@ class Builder(Tables):
         self.readers: dict[type, Callable[[Any], None]] = {
             StageBegan: self._read_stage_began,
             StageEnded: self._read_stage_ended,
-            Recorded: self._read_recorded,
+            LazyBufferBuilt: self._read_recorded,
             events.NumberCompared: self._read_compared,
             events.OptionsScored: self._read_options_scored,
             events.HeuristicConsidered: self._read_heuristic_considered,
-            Decided: self._read_decided,
+            ScheduleDecided: self._read_decided,
             WritesAllowed: lambda event: None,
-            Rewrote: self._read_rewrote,
-            Transformed: self._read_transformed,
-            Rebuilt: self._read_rebuilt,
-            Derived: self._read_derived,
+            RuleApplied: self._read_rewrote,
+            PassApplied: self._read_transformed,
+            NodeRebuilt: self._read_rebuilt,
+            NodeDerived: self._read_derived,
             OptApplied: self._read_opt_applied,
             OptRejected: self._read_opt_rejected,
             CandidateMeasured: self._read_measured,
-            Searching: lambda event: None,
-            Searched: self._read_searched,
-            Rendered: self._read_rendered,
-            Compiled: self._read_compiled,
-            Ran: self._read_ran,
-            Retimed: self._read_retimed,
+            SearchProgress: lambda event: None,
+            SearchEnded: self._read_searched,
+            ListingRendered: self._read_rendered,
+            ProgramCompiled: self._read_compiled,
+            ExecItemRan: self._read_ran,
+            ExecItemRetimed: self._read_retimed,
             NativeFallback: self._read_native_fallback,
             CacheHit: self._read_cache_hit,
-            Planned: self._read_planned,
-            Launches: lambda event: self.messages.append(Message("note", launches_text(event), None)),
-            Allocated: self._read_allocated,
-            Freed: self._read_freed,
+            MemoryPlanned: self._read_planned,
+            LaunchesGrouped: lambda event: self.messages.append(Message("note", launches_text(event), None)),
+            BufferAllocated: self._read_allocated,
+            BufferFreed: self._read_freed,
         }
 
     # *** reading ***
 
-    def start_listings(self, recorder: Recorder, others: Compilers) -> None:
+    def start_listings(self, recorder: Recorder, others: CompilerThreads) -> None:
         """Computes further texts of programs, such as assembly, in other threads while this one reads the events."""
         if self.more_listings is None:
             return
         for event in recorder.events:
-            if type(event) is Rendered and event.language == event.program.language:
+            if type(event) is ListingRendered and event.language == event.program.language:
                 program = event.program
                 if id(program) not in self.listed:
                     self.listed[id(program)] = others.submit(partial(self.more_listings, program))
@@ -432,11 +432,11 @@ class Builder(Tables):
         inside = [child for child in self.stages[stage.id + 1 :] if child.parent == stage.id]
         return sum(child.elapsed_us for child in inside if child.thread != stage.thread)
 
-    def _read_recorded(self, event: Recorded) -> None:
+    def _read_recorded(self, event: LazyBufferBuilt) -> None:
         self.recorded.setdefault(event.lazybuffer, (event.src, event.user_frame, event.calls))
         self.node(event.lazybuffer)
 
-    def _read_decided(self, event: Decided) -> None:
+    def _read_decided(self, event: ScheduleDecided) -> None:
         if self.open:
             reason = event.reason
             if event.equal_to is not None:
@@ -461,12 +461,12 @@ class Builder(Tables):
             stage = self.open[-1]
             stage.steps.append(Step(rule, before, after, float(round(self.now_us - stage.started_us))))
 
-    def _read_rewrote(self, event: Rewrote) -> None:
+    def _read_rewrote(self, event: RuleApplied) -> None:
         before = self.node(event.before)
         self._account(before, event.after, "rewrite")
         self._step(self.rule(event.rule), before, self.node_ids[event.after])
 
-    def _read_transformed(self, event: Transformed) -> None:
+    def _read_transformed(self, event: PassApplied) -> None:
         if self.open:
             self.open[-1].transform = self.transform(event.transform)
         before, after = event.before, event.after
@@ -474,12 +474,12 @@ class Builder(Tables):
             self._account(self.node(before), after, event.transform.name)
             self._step(None, self.node(before), self.node_ids[after])
 
-    def _read_rebuilt(self, event: Rebuilt) -> None:
+    def _read_rebuilt(self, event: NodeRebuilt) -> None:
         before = self.node(event.before)
         self._account(before, event.after, "rebuild")
         self._step(None, before, self.node_ids[event.after])
 
-    def _read_derived(self, event: Derived) -> None:
+    def _read_derived(self, event: NodeDerived) -> None:
         for before in roots_of(event.before):
             for after in roots_of(event.after):
                 self._account(self.node(before), after, event.how)
@@ -522,7 +522,7 @@ class Builder(Tables):
             opts = tuple(opt_text(opt) for opt in event.kernel.applied)
             self.open[-1].candidates.append(Candidate(opts, _to_microseconds(event.seconds), event.note))
 
-    def _read_searched(self, event: Searched) -> None:
+    def _read_searched(self, event: SearchEnded) -> None:
         if self.open:
             before, after = _to_microseconds(event.before_seconds), _to_microseconds(event.after_seconds)
             self.open[-1].search = Search(before, after, event.tried, event.reason)
@@ -546,7 +546,7 @@ class Builder(Tables):
             return self.kernels[self.open[-1].kernel]
         return next((draft for draft in self.kernels if draft.spec is program), None)
 
-    def _read_rendered(self, event: Rendered) -> None:
+    def _read_rendered(self, event: ListingRendered) -> None:
         draft = self._kernel_of(event.program)
         if draft is None:
             return
@@ -573,7 +573,7 @@ class Builder(Tables):
                         for src in node.src:
                             self._link(self.node_ids[src], self.node_ids[node], "made with")
 
-    def _read_compiled(self, event: Compiled) -> None:
+    def _read_compiled(self, event: ProgramCompiled) -> None:
         draft = self._kernel_of(event.program)
         if draft is not None:
             draft.spec = event.program
@@ -581,10 +581,10 @@ class Builder(Tables):
             draft.code_bytes = event.code_bytes
             draft.cached = event.cached
 
-    def _read_ran(self, event: Ran) -> None:
+    def _read_ran(self, event: ExecItemRan) -> None:
         self._launch(event.exec_item).saw_run(event, self.now_us)
 
-    def _read_retimed(self, event: Retimed) -> None:
+    def _read_retimed(self, event: ExecItemRetimed) -> None:
         self._launch(event.exec_item).saw_samples(event)
 
     def _launch(self, launch: Any) -> KernelDraft:
@@ -605,7 +605,7 @@ class Builder(Tables):
 
     # *** memory ***
 
-    def _read_planned(self, event: Planned) -> None:
+    def _read_planned(self, event: MemoryPlanned) -> None:
         plan = event.plan
         lives = tuple(
             (life.nbytes, life.first, life.last, offset) for life, offset in zip(plan.lives, plan.offsets, strict=True)
@@ -613,10 +613,10 @@ class Builder(Tables):
         use = MemoryUse(len(self.memory), plan.total_bytes, plan.bound_bytes, plan.peak_bytes, lives)
         self.memory.append(use)
 
-    def _read_allocated(self, event: Allocated) -> None:
+    def _read_allocated(self, event: BufferAllocated) -> None:
         self._set_lifetime(event.buffer, allocated_us=self.now_us)
 
-    def _read_freed(self, event: Freed) -> None:
+    def _read_freed(self, event: BufferFreed) -> None:
         self._set_lifetime(event.buffer, freed_us=self.now_us)
 
     def _set_lifetime(self, buffer: Any, *, allocated_us: float | None = None, freed_us: float | None = None) -> None:

@@ -12,7 +12,17 @@ from tinyexplore.explore.recording.scheduled import Scheduled
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.sources import user_frame_here
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.trace import Event, Ran, Recorded, Recorder, Retimed, StageBegan, StageEnded, UserFrame, WritesAllowed
+from tinyexplore.trace import (
+    Event,
+    ExecItemRan,
+    ExecItemRetimed,
+    LazyBufferBuilt,
+    Recorder,
+    StageBegan,
+    StageEnded,
+    UserFrame,
+    WritesAllowed,
+)
 from tinyexplore.util import toposort
 
 MOST_KERNELS = 1000  # default limit for the kernels of a capture: a training program can launch many times this number
@@ -53,13 +63,13 @@ class CaptureRecorder(Recorder):
 
     def _record(self, event: Event) -> None:
         kind = type(event)
-        is_last = kind is Retimed and not self.left_out  # the samples of the last recorded launch
+        is_last = kind is ExecItemRetimed and not self.left_out  # the samples of the last recorded launch
         if self.ran >= self.most_kernels and self.open_stages == 0 and not is_last:
-            self.left_out += kind is Ran
+            self.left_out += kind is ExecItemRan
             if self.outer is not None:
                 self.outer.record(event)
             return
-        if kind is Recorded:
+        if kind is LazyBufferBuilt:
             self._record_earlier(event.src, event.user_frame)  # type: ignore[union-attr]
             self.known.add(event.lazybuffer)  # type: ignore[union-attr]
             self.scopes.see(event.lazybuffer)  # type: ignore[union-attr]
@@ -71,7 +81,7 @@ class CaptureRecorder(Recorder):
         elif kind is WritesAllowed and self.schedules:
             self.schedules[-1].writes = event.writes  # type: ignore[union-attr]
         self.open_stages -= kind is StageEnded
-        self.ran += kind is Ran
+        self.ran += kind is ExecItemRan
         super().record(event)
         if self.outer is not None:
             self.outer.record(event)
@@ -93,7 +103,7 @@ class CaptureRecorder(Recorder):
                 self.known.add(node)
                 if node.buffer is None:
                     self.earlier += not node.base.is_realized  # a view of memory computes nothing
-                    self.record(Recorded(node, node.src, frame, getattr(node, "calls", ())))
+                    self.record(LazyBufferBuilt(node, node.src, frame, getattr(node, "calls", ())))
             self.lazy_inputs += self.earlier > before
 
     def storage(self) -> dict[LazyBuffer, NodeBuffer | None]:
@@ -102,5 +112,5 @@ class CaptureRecorder(Recorder):
 
     def files(self) -> set[str]:
         """Returns the names of the user's files and cells that appeared in the events."""
-        frames = (event.user_frame for event in self.events if isinstance(event, Recorded))
+        frames = (event.user_frame for event in self.events if isinstance(event, LazyBufferBuilt))
         return {frame.file for frame in frames if frame is not None}

@@ -19,16 +19,16 @@ from tinyexplore.explore.tracefile.wellformed import write_text
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.trace import (
     CandidateMeasured,
-    Compiled,
-    Decided,
     Event,
-    Launches,
+    ExecItemRan,
+    LaunchesGrouped,
+    ListingRendered,
+    MemoryPlanned,
     OptApplied,
-    Planned,
-    Ran,
+    ProgramCompiled,
     Recorder,
-    Rendered,
-    Searched,
+    ScheduleDecided,
+    SearchEnded,
     SourceLine,
     StageBegan,
 )
@@ -56,7 +56,7 @@ class ConsoleRecorder(Recorder):
 
     def record(self, event: Event) -> None:
         settings = config()
-        if settings.PROFILE and isinstance(event, Ran):
+        if settings.PROFILE and isinstance(event, ExecItemRan):
             self.keep(event)
         if settings.GRAPH and isinstance(event, StageBegan) and event.stage == "schedule":
             self.draw(event)
@@ -67,31 +67,31 @@ class ConsoleRecorder(Recorder):
     def text(self, event: Event, level: int) -> str | None:
         """Returns the text for `event` at this level; None if it prints nothing."""
         match event:
-            case Compiled(program=program) if program.target.name not in self.devices:
+            case ProgramCompiled(program=program) if program.target.name not in self.devices:
                 self.devices.add(program.target.name)
                 return str(program.target.describe())
-            case Ran() if level >= 2:
+            case ExecItemRan() if level >= 2:
                 return self.ran(event)
-            case Planned(plan=plan) if level >= 2:
+            case MemoryPlanned(plan=plan) if level >= 2:
                 return f"memory: {plan.describe()}"
-            case Launches() if level >= 2:
+            case LaunchesGrouped() if level >= 2:
                 return launches_text(event)
-            case Searched() if level >= 2:
+            case SearchEnded() if level >= 2:
                 return f"BEAM    {search_text(event)}"
             case CandidateMeasured(kernel=kernel, seconds=seconds, note=note) if level >= 3:
                 opts = ", ".join(map(str, kernel.applied)) or "no opts"
                 return f"    {seconds * 1e6:10.1f} µs  {opts}{note and f' ({note})'}"
             case OptApplied(opt=opt, reason=reason) if level >= 3:
                 return f"    {opt}: {reason}"
-            case Decided(lazybuffer=node, decision=decision, reason=reason) if level >= 3:
+            case ScheduleDecided(lazybuffer=node, decision=decision, reason=reason) if level >= 3:
                 return f"    {describe(node).label}: {decision}, {reason}"
             case StageBegan(stage="kernel", root=ScheduleItem() as item) if level >= 3:
                 return _kernel_text(item, level)
-            case Rendered(language=language, program=program) if level >= 4 and language == program.language:
+            case ListingRendered(language=language, program=program) if level >= 4 and language == program.language:
                 return _program_text(event, level)
         return None
 
-    def ran(self, event: Ran) -> str:
+    def ran(self, event: ExecItemRan) -> str:
         runner = event.exec_item.runner
         self.total_seconds += event.seconds
         name = f"{event.exec_item.item.device} {runner.spec.name}" if runner is not None else "copy"
@@ -100,7 +100,7 @@ class ConsoleRecorder(Recorder):
         rates = f"{event.flops / seconds / 1e9:7.2f} GFLOP/s {event.bytes_moved / seconds / 1e9:6.2f} GB/s"
         return f"{name:34s}{times} {rates} {GlobalCounters.mem_used / 1e6:7.2f} MB used"
 
-    def keep(self, event: Ran) -> None:
+    def keep(self, event: ExecItemRan) -> None:
         """Stores one span of the timeline. The first call registers the writing at exit."""
         if not self.profile:
             atexit.register(self.write_profile)
@@ -149,7 +149,7 @@ def _kernel_text(item: ScheduleItem, level: int) -> str:
     return "\n".join(buffers)
 
 
-def _program_text(event: Rendered, level: int) -> str:
+def _program_text(event: ListingRendered, level: int) -> str:
     """Returns the source of a program; from level 6 after its linear program, from level 7 before its assembly."""
     parts = [_listing_text(event.language, event.lines)]
     if level >= 6:

@@ -14,8 +14,8 @@ from typing import Any
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.explore.recording.expression import MAX_EXPRESSION, Printer, dtype_text, expr_text, number_text
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.lazy import LazyBuffer, Outside
-from tinyexplore.trace import Launches, Searched, SourceLine
+from tinyexplore.lazy import ExternalOperation, LazyBuffer
+from tinyexplore.trace import LaunchesGrouped, SearchEnded, SourceLine
 from tinyexplore.uop import Axis, AxisKind, OpGroups, Ops, UOp
 
 
@@ -213,7 +213,7 @@ def _(value: LazyBuffer, printer: Printer | None = None) -> Description:
 def describe_memory(value: LazyBuffer) -> Description:
     """Describes a LazyBuffer as memory, ignoring the operation that computed its values."""
     detail = f"{value.dtype.name} {shape_text(value.shape)} on {value.device}"
-    if isinstance(value.arg, Outside):
+    if isinstance(value.arg, ExternalOperation):
         detail = f"{value.arg.seconds * 1e6:,.0f} µs outside · {value.dtype.name} {shape_text(value.arg.shape)}"
         return Description(value.arg.name, detail, "control", value.arg.name, value.dtype.name, symbolic_shape(value))
     return Description("BUFFER", detail, "buffer", "", value.dtype.name, symbolic_shape(value))
@@ -239,13 +239,13 @@ _LOOP_WORDS = {
 }
 
 
-def search_text(outcome: Searched) -> str:
+def search_text(outcome: SearchEnded) -> str:
     """Returns the result of a search as text: the kernel's new name, its time before and after, and the outcome."""
     times = f"{outcome.before_seconds * 1e6:.3g} µs → {outcome.after_seconds * 1e6:.3g} µs, "
     return f"{outcome.after.name}: {times if isfinite(outcome.after_seconds) else ''}{outcome.reason}"
 
 
-def launches_text(launches: Launches) -> str:
+def launches_text(launches: LaunchesGrouped) -> str:
     """Returns the launches of a replay as text: which kernels are launched together and which are not."""
     kernels = " and ".join(map(str, launches.sizes))
     by = "one call" if len(launches.sizes) == 1 else f"{len(launches.sizes)} calls"

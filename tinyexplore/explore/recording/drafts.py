@@ -31,7 +31,7 @@ from tinyexplore.kernel import Kernel
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.target import TENSOR_CORES
-from tinyexplore.trace import Ran, Retimed, SourceLine
+from tinyexplore.trace import ExecItemRan, ExecItemRetimed, SourceLine
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.symbolic import text
 
@@ -224,13 +224,13 @@ class KernelDraft:
         elif isinstance(result, ProgramSpec):
             self.spec = result
 
-    def saw_run(self, event: Ran, ended_us: float) -> None:
+    def saw_run(self, event: ExecItemRan, ended_us: float) -> None:
         if not self.times_us:
             self.run_started_us = max(0.0, round(ended_us - event.seconds * 1e6, 2))
         self.saw_item(event.exec_item)
         self.times_us.append(round(event.seconds * 1e6, 3))
 
-    def saw_samples(self, event: Retimed) -> None:
+    def saw_samples(self, event: ExecItemRetimed) -> None:
         self.warm_us += [round(seconds * 1e6, 3) for seconds in event.seconds]
         self.single_us += [round(seconds * 1e6, 3) for seconds in event.single]
         if event.waited is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyexplore.trace import Event, Recorded, Recorder, Retimed, StageBegan, StageEnded
+from tinyexplore.trace import Event, ExecItemRetimed, LazyBufferBuilt, Recorder, StageBegan, StageEnded
 
 TimedEvent = tuple[Event, float, int]
 
@@ -11,7 +11,7 @@ def ordered_events(recorder: Recorder) -> list[TimedEvent]:
     """Returns the recorded events in order, each with its time in seconds and its thread number (0: the user's thread).
 
     Events keep the order of recording, except for stages of other threads. Such a stage gets the number of its kernel
-    and follows the kernel's own stages. Times exclude repeated runs of kernels for timing (`Retimed`).
+    and follows the kernel's own stages. Times exclude repeated runs of kernels for timing (`ExecItemRetimed`).
     """
     main = recorder.log[0].thread if recorder.log else 0
     aside: dict[int, list[TimedEvent]] = {}  # events of compiler threads, by kernel
@@ -22,7 +22,7 @@ def ordered_events(recorder: Recorder) -> list[TimedEvent]:
     paused = 0.0
     number = {main: 0}
     for event, time, thread in recorder.log:
-        if isinstance(event, Retimed):
+        if isinstance(event, ExecItemRetimed):
             paused += event.took
         entry = event, time - paused, number.setdefault(thread, len(number))
         change = isinstance(event, StageBegan) - isinstance(event, StageEnded)
@@ -34,7 +34,7 @@ def ordered_events(recorder: Recorder) -> list[TimedEvent]:
             if not depth[thread]:
                 del kernel_of[thread]
             continue
-        if isinstance(event, (StageBegan, Recorded)):
+        if isinstance(event, (StageBegan, LazyBufferBuilt)):
             blocks.setdefault(thread, [])
         block = blocks.get(thread, blocks[main])
         block.append(entry)

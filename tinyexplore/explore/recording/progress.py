@@ -6,11 +6,11 @@ import math
 import sys
 from typing import Any
 
-from tinyexplore.trace import Event, Recorder, Searched, Searching
+from tinyexplore.trace import Event, Recorder, SearchEnded, SearchProgress
 
 
 class ProgressRecorder(Recorder):
-    """Shows `Searching` events as one bar, which disappears when the search ends. `make` is `tqdm.tqdm`."""
+    """Shows `SearchProgress` events as one bar, which disappears when the search ends. `make` is `tqdm.tqdm`."""
 
     def __init__(self, make: Any) -> None:
         super().__init__()
@@ -19,13 +19,13 @@ class ProgressRecorder(Recorder):
 
     def record(self, event: Event) -> None:
         match event:
-            case Searching():
+            case SearchProgress():
                 self.show(event)
-            case Searched() if self.bar is not None:
+            case SearchEnded() if self.bar is not None:
                 self.bar.close()
                 self.bar = None
 
-    def show(self, event: Searching) -> None:
+    def show(self, event: SearchProgress) -> None:
         """Updates the bar. A candidate counts half when it is compiled, and half when it is measured."""
         if self.bar is None:
             self.bar = self.make(desc=f"BEAM {event.kernel.name}", unit="candidate", leave=False)

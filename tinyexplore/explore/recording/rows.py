@@ -10,7 +10,7 @@ from tinyexplore.device import Buffer
 from tinyexplore.dtype import DType
 from tinyexplore.explore.recording.scheduled import Scheduled
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import NO_WRITES, Overrides, Writes
+from tinyexplore.schedule import NO_WRITES, Overrides, WritePlan
 from tinyexplore.uop import Ops
 
 FILES = ("DISK", "NPY")
@@ -62,7 +62,7 @@ class NodeRow:
 class CapturedGraph:
     """A captured graph as plain rows, sources first. It holds no memory, and can be rebuilt and scheduled again.
 
-    Positions are indices of `rows`. The last four fields are those of `Writes`.
+    Positions are indices of `rows`. The last four fields are those of `WritePlan`.
 
     rows: the LazyBuffers.
     outputs: positions of the requested LazyBuffers.
@@ -127,7 +127,7 @@ class CapturedGraph:
         writes = NO_WRITES
         if self.why:
             why = {nodes[number]: text for number, text in self.why.items()}
-            writes = Writes(nodes_at(self.in_place), why, nodes_at(self.first), nodes_at(self.apart))
+            writes = WritePlan(nodes_at(self.in_place), why, nodes_at(self.first), nodes_at(self.apart))
         numbers = {node: row.node for node, row in zip(nodes, self.rows)}
         return RebuiltGraph(tuple([nodes[number] for number in self.outputs]), writes, tuple(buffers.values()), numbers)
 
@@ -143,7 +143,7 @@ class RebuiltGraph:
     """
 
     outputs: tuple[LazyBuffer, ...]
-    writes: Writes
+    writes: WritePlan
     inputs: tuple[Buffer, ...]
     numbers: Mapping[LazyBuffer, int]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import DType
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import NO_WRITES, Writes, graph_order
+from tinyexplore.schedule import NO_WRITES, WritePlan, graph_order
 
 Facts = tuple[int, str, int, DType]  # the fields of a Buffer, in the order of `NodeMemory`
 
@@ -23,7 +23,7 @@ class Scheduled:
         self.order: tuple[LazyBuffer, ...] = tuple(graph_order(outputs))
         self.sources = tuple([() if node.buffer is not None else node.src for node in self.order])
         self.memory = tuple([_find_facts(node.buffer) for node in self.order])
-        self.writes: Writes = NO_WRITES
+        self.writes: WritePlan = NO_WRITES
 
 
 def _find_facts(buffer: Buffer | None) -> Facts | None:

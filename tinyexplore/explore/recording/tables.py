@@ -23,7 +23,7 @@ from tinyexplore.explore.tracefile.model import (
 )
 from tinyexplore.explore.tracefile.spans import Span
 from tinyexplore.kernel.opts import KINDS
-from tinyexplore.lazy import LazyBuffer, Outside
+from tinyexplore.lazy import ExternalOperation, LazyBuffer
 from tinyexplore.trace import UserFrame
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.util import toposort
@@ -108,7 +108,7 @@ class Tables:
             if self._is_memory(value):
                 # its sources are outside of this trace
                 op, description = Ops.BUFFER.name, describe_memory(value)
-                if isinstance(value.arg, Outside) and value.arg.is_first:
+                if isinstance(value.arg, ExternalOperation) and value.arg.is_first:
                     operation = OutsideOperation(len(self.nodes), value.arg.name, round(value.arg.seconds * 1e6, 2))
                     self.outside.append(operation)
             digest = self._digest(value, src)

@@ -643,7 +643,7 @@ class Link(ReadableRow):
 
     src: the earlier node.
     dst: the node derived from it.
-    how: "rewrite", "rebuild", the name of a transform, or the word of a `Derived` event.
+    how: "rewrite", "rebuild", the name of a transform, or the word of a `NodeDerived` event.
     stage: the stage that created `dst`, None if unknown.
     """
 

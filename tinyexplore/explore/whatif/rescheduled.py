@@ -34,7 +34,7 @@ from tinyexplore.explore.whatif.measure import Measurement, quartiles
 from tinyexplore.explore.whatif.variant import executed_flops
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem
-from tinyexplore.trace import Decided, Recorder, recording
+from tinyexplore.trace import Recorder, ScheduleDecided, recording
 
 R = TypeVar("R")
 Step = Callable[[str], None]
@@ -236,7 +236,7 @@ def last_words(recorder: Recorder, numbers: Mapping[LazyBuffer, int]) -> Iterabl
     """Returns the last recorded decision on each LazyBuffer of the user."""
     decisions: dict[int, Decision] = {}
     for event in recorder.events:
-        if isinstance(event, Decided) and event.lazybuffer in numbers:
+        if isinstance(event, ScheduleDecided) and event.lazybuffer in numbers:
             number = numbers[event.lazybuffer]
             rows = tuple([compared_row(figure) for figure in event.compared])
             equal = numbers.get(event.equal_to)

@@ -36,7 +36,7 @@ FOLDED = frozenset(
 )
 
 
-class Names:
+class NameScope:
     """The values of the names in a graph, and of the names in the surrounding graphs.
 
     Attributes:
@@ -46,15 +46,17 @@ class Names:
         constants: the graph's initializers, which all evaluations share, or None.
     """
 
-    def __init__(self, values: Mapping[str, Value], outer: Names | None = None, constants: Names | None = None) -> None:
+    def __init__(
+        self, values: Mapping[str, Value], outer: NameScope | None = None, constants: NameScope | None = None
+    ) -> None:
         self.values: dict[str, Value] = dict(values)
         self.tensors: dict[str, Tensor] = {}
         self.outer = outer
         self.constants = constants
 
-    def home(self, name: str) -> Names:
+    def home(self, name: str) -> NameScope:
         """Returns the scope that defines a name. Raises OnnxError if none does."""
-        names: Names | None = self
+        names: NameScope | None = self
         while names is not None:
             if name in names.values:
                 return names
@@ -120,7 +122,7 @@ class Evaluation:
         listing: OnnxListing | None,
         root: OnnxModule,
         callers: dict[int, Callable[..., Any]],
-        constants: dict[int, Names],
+        constants: dict[int, NameScope],
     ) -> None:
         self.versions = versions
         self.functions = functions
@@ -132,21 +134,21 @@ class Evaluation:
         self.steps = 0
         self.calls = 0
 
-    def graph_of_model(self, graph: GraphProto, names: Names) -> list[Value]:
+    def graph_of_model(self, graph: GraphProto, names: NameScope) -> list[Value]:
         """Returns the outputs of the outermost graph. Its initializers are in the names around `names`."""
         return self._run_nodes(graph, names)
 
-    def graph(self, graph: GraphProto, names: Names) -> list[Value]:
+    def graph(self, graph: GraphProto, names: NameScope) -> list[Value]:
         """Returns the outputs of a graph in a node. Its inputs are in `names`."""
         constants = self.constants.get(id(graph))
         if constants is None:
             values: dict[str, Value] = {tensor.name: array_of_proto(tensor) for tensor in graph.initializer}
             values.update({sparse.values.name: dense(sparse) for sparse in graph.sparse_initializer})
-            constants = self.constants[id(graph)] = Names(values)
+            constants = self.constants[id(graph)] = NameScope(values)
         names.constants = constants
         return self._run_nodes(graph, names)
 
-    def _run_nodes(self, graph: GraphProto, names: Names) -> list[Value]:
+    def _run_nodes(self, graph: GraphProto, names: NameScope) -> list[Value]:
         last = _find_last_uses(graph)
         for number, node in enumerate(graph.node):
             self.node(node, names, self.versions, None)
@@ -158,7 +160,7 @@ class Evaluation:
     def node(
         self,
         node: NodeProto,
-        names: Names,
+        names: NameScope,
         versions: Mapping[str, int],
         attributes_passed: dict[str, AttributeProto] | None,
     ) -> None:
@@ -192,7 +194,7 @@ class Evaluation:
     def _run_at_its_line(
         self,
         node: NodeProto,
-        names: Names,
+        names: NameScope,
         versions: Mapping[str, int],
         attributes_passed: dict[str, AttributeProto] | None,
     ) -> Sequence[Value]:
@@ -215,7 +217,7 @@ class Evaluation:
     def _compute_outputs(
         self,
         node: NodeProto,
-        names: Names,
+        names: NameScope,
         versions: Mapping[str, int],
         attributes_passed: dict[str, AttributeProto] | None,
     ) -> Sequence[Value]:
@@ -321,12 +323,14 @@ class Evaluation:
         body.ParseFromString(data)
         return body
 
-    def _call_function(self, body: FunctionProto, node: NodeProto, inputs: list[Value], names: Names) -> list[Value]:
+    def _call_function(
+        self, body: FunctionProto, node: NodeProto, inputs: list[Value], names: NameScope
+    ) -> list[Value]:
         """Returns the outputs of a call of a function."""
         self.calls += 1
         if self.calls > MOST_CALLS:
             raise OnnxError(f"functions call each other more than {MOST_CALLS} deep")
-        inner = Names({"": None, **{name: None for name in body.input}})
+        inner = NameScope({"": None, **{name: None for name in body.input}})
         for index, (name, value) in enumerate(zip(body.input, inputs)):
             inner.values[name] = value
             if isinstance(value, np.ndarray) and value.size > SMALL:  # one shared copy as a Tensor
@@ -353,17 +357,19 @@ class Evaluation:
 
     # *** control flow ***
 
-    def _run_control(self, name: str, attributes: Mapping[str, Any], inputs: list[Value], names: Names) -> list[Value]:
+    def _run_control(
+        self, name: str, attributes: Mapping[str, Any], inputs: list[Value], names: NameScope
+    ) -> list[Value]:
         if name == "If":
             branch = "then_branch" if bool(self._to_array(inputs[0]).reshape(())) else "else_branch"
-            return self.graph(attributes[branch], Names({}, names))
+            return self.graph(attributes[branch], NameScope({}, names))
         if name == "Loop":
             return self._run_loop(attributes["body"], inputs, names)
         if name == "SequenceMap":
             return self._run_sequence_map(attributes["body"], inputs, names)
         return self._run_scan(attributes, inputs, names)
 
-    def _run_loop(self, body: GraphProto, inputs: list[Value], names: Names) -> list[Value]:
+    def _run_loop(self, body: GraphProto, inputs: list[Value], names: NameScope) -> list[Value]:
         """Evaluates a Loop step by step. Reads the values of its trip count and of its condition in each step."""
         trips = int(self._to_array(inputs[0]).reshape(())) if inputs and inputs[0] is not None else MOST_STEPS
         going = len(inputs) < 2 or inputs[1] is None or bool(self._to_array(inputs[1]).reshape(()))
@@ -372,7 +378,7 @@ class Evaluation:
         step = 0
         while step < trips and going:
             values = [np.array(step, np.int64), np.array(going), *carried]
-            inner = Names({item.name: value for item, value in zip(body.input, values)}, names)
+            inner = NameScope({item.name: value for item, value in zip(body.input, values)}, names)
             outputs = self.graph(body, inner)
             going = bool(self._to_array(outputs[0]).reshape(()))
             carried = outputs[1 : 1 + len(carried)]
@@ -384,7 +390,7 @@ class Evaluation:
             stack_values(row, 0) if row else np.zeros((0, *shape), dtype) for row, (shape, dtype) in zip(rows, shapes)
         ]
 
-    def _run_scan(self, attributes: Mapping[str, Any], inputs: list[Value], names: Names) -> list[Value]:
+    def _run_scan(self, attributes: Mapping[str, Any], inputs: list[Value], names: NameScope) -> list[Value]:
         """Evaluates a Scan, unrolled: one step for each element of the scanned axes."""
         body, count = attributes["body"], int(attributes["num_scan_inputs"])
         if self.versions.get("", 1) < 9:
@@ -403,7 +409,7 @@ class Evaluation:
                 taken(value, axis, length - 1 - step if is_backward else step)
                 for value, axis, is_backward in zip(scanned, axes, backwards)
             ]
-            inner = Names({item.name: value for item, value in zip(body.input, [*carried, *slices])}, names)
+            inner = NameScope({item.name: value for item, value in zip(body.input, [*carried, *slices])}, names)
             outputs = self.graph(body, inner)
             carried = outputs[:states]
             for row, value in zip(rows, outputs[states:]):
@@ -413,7 +419,7 @@ class Evaluation:
             for row, axis, is_backward in zip(rows, out_axes, out_backwards)
         ]
 
-    def _run_scan_8(self, attributes: Mapping[str, Any], inputs: list[Value], names: Names) -> list[Value]:
+    def _run_scan_8(self, attributes: Mapping[str, Any], inputs: list[Value], names: NameScope) -> list[Value]:
         """Evaluates a Scan of operator set 8: a batch of separate sequences."""
         body, count = attributes["body"], int(attributes["num_scan_inputs"])
         if inputs[0] is not None:
@@ -429,7 +435,7 @@ class Evaluation:
         del states, body
         return [stack_values(list(column), 0) for column in zip(*rows)]
 
-    def _run_sequence_map(self, body: GraphProto, inputs: list[Value], names: Names) -> list[Value]:
+    def _run_sequence_map(self, body: GraphProto, inputs: list[Value], names: NameScope) -> list[Value]:
         """Evaluates a SequenceMap: its body for each element of the first sequence."""
         first = inputs[0]
         if not isinstance(first, list):
@@ -437,7 +443,7 @@ class Evaluation:
         results: list[list[Any]] = [[] for _ in body.output]
         for number in range(len(first)):
             values = [value[number] if isinstance(value, list) else value for value in inputs]
-            inner = Names({item.name: value for item, value in zip(body.input, values)}, names)
+            inner = NameScope({item.name: value for item, value in zip(body.input, values)}, names)
             for result, value in zip(results, self.graph(body, inner)):
                 result.append(value)
         return list(results)

@@ -15,7 +15,7 @@ import numpy as np
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.frontends.onnx.errors import OnnxError
-from tinyexplore.frontends.onnx.evaluation import SMALL, Evaluation, Names, OnnxGraph, OnnxModule
+from tinyexplore.frontends.onnx.evaluation import SMALL, Evaluation, NameScope, OnnxGraph, OnnxModule
 from tinyexplore.frontends.onnx.listing import OnnxListing, scope_names
 from tinyexplore.frontends.onnx.reading import DOMAINS, array_in, dense, read_model
 from tinyexplore.frontends.onnx.values import (
@@ -83,10 +83,10 @@ class Model:
         self._listing = OnnxListing(proto, self.name)
         constants: dict[str, Value] = {tensor.name: array_in(tensor, folder) for tensor in graph.initializer}
         constants.update({initializer.values.name: dense(initializer) for initializer in graph.sparse_initializer})
-        self._constants = Names(constants)
+        self._constants = NameScope(constants)
         self._root = OnnxGraph(self.name)
         self._callers: dict[int, Any] = {}
-        self._graph_constants: dict[int, Names] = {}
+        self._graph_constants: dict[int, NameScope] = {}
         self._replayed: dict[Any, TinyJit[Any] | None] = {}
         # set after a call showed that elements of small integer inputs decide the computation
         self._read_inputs = False
@@ -161,7 +161,7 @@ class Model:
             self._versions, self._functions, self._listing, self._root, self._callers, self._graph_constants
         )
         values = {name: tensor_of(value) if isinstance(value, np.ndarray) else value for name, value in inputs.items()}
-        names = Names({**values, **(fixed or {})}, self._constants)
+        names = NameScope({**values, **(fixed or {})}, self._constants)
         return run.graph_of_model(self.proto.graph, names), run.read_values
 
     def _call(self, inputs: Mapping[str, Value]) -> list[Value]:

@@ -15,7 +15,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from tinyexplore.frontends.torch.program import LeftToAten, TorchProgram
+from tinyexplore.frontends.torch.program import AtenFallbackWarning, TorchProgram
 
 MOST_SIZES = 8  # most sets of symbolic sizes for which a program is kept
 DECOMPOSED = (
@@ -60,7 +60,7 @@ class PartCompiler:
         program = self.make(module)
         self.programs.append(program)
         if message := program.message():
-            warnings.warn(message, LeftToAten, stacklevel=2)
+            warnings.warn(message, AtenFallbackWarning, stacklevel=2)
         return program
 
     def _make_program_by_sizes(self, module: Any) -> Callable[..., Any]:
@@ -110,7 +110,7 @@ def compiled(compiler: PartCompiler, module: Any, inputs: Sequence[Any]) -> Call
 def tinyexplore(module: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
     """Runs f on Tensors, forward and backward: the backend of `torch.compile(f, backend="tinyexplore")`.
 
-    Operations without a translation run in ATen; a `LeftToAten` warning lists them.
+    Operations without a translation run in ATen; an `AtenFallbackWarning` lists them.
 
     Args:
         module: the graph that Dynamo found.

@@ -18,13 +18,13 @@ from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preser
 from torch.utils._pytree import tree_map
 
 from tinyexplore.frontends.torch.backend import PartCompiler, compiled
-from tinyexplore.frontends.torch.listing import Lines, Modules, TorchPlace, caller_at, is_gradient, place_of
-from tinyexplore.frontends.torch.program import LeftToAten, Observer, TorchProgram, given_tensor
+from tinyexplore.frontends.torch.listing import LineCaller, ModuleTree, TorchLocation, caller_at, is_gradient, place_of
+from tinyexplore.frontends.torch.program import AtenFallbackWarning, Observer, TorchProgram, given_tensor
 from tinyexplore.frontends.torch.values import is_plain
-from tinyexplore.lazy import LazyBuffer, Outside
+from tinyexplore.lazy import ExternalOperation, LazyBuffer
 from tinyexplore.lazy.lazybuffer import numbers
 from tinyexplore.tensor import Tensor
-from tinyexplore.trace import Recorded, Recorder, SourceLine, UserFrame, active_recorder, recording
+from tinyexplore.trace import LazyBufferBuilt, Recorder, SourceLine, UserFrame, active_recorder, recording
 
 MOST_COMPILED = 1 << 16  # versions of a function: each exploration is one
 Note = tuple[str, str, UserFrame | None]  # (level, text, the user's line)
@@ -35,7 +35,7 @@ def is_of_torch(function: Any, args: Sequence[Any]) -> bool:
     return isinstance(function, torch.nn.Module) or any(isinstance(value, torch.Tensor) for value in args)
 
 
-class Watch(Observer):
+class ExplorerObserver(Observer):
     """Records a run for the explorer: names of Tensors, and operations of ATen as nodes of its graph.
 
     Attributes:
@@ -88,12 +88,12 @@ class Watch(Observer):
                 layout, flat = given_tensor(value)
             assert flat is not None
             name = str(source.target).removesuffix(".default")
-            flat.lazydata.arg = Outside(
+            flat.lazydata.arg = ExternalOperation(
                 name, program.seconds.get(source, seconds), tuple(value.shape), source not in self._counted
             )
             self._counted.add(source)
             src = tuple([flat_input.lazydata for flat_input in read if flat_input is not None])
-            recorder.record(Recorded(flat.lazydata, src, _frame_of(location), (name,)))
+            recorder.record(LazyBufferBuilt(flat.lazydata, src, _frame_of(location), (name,)))
             self._tensors[node] = flat
             self.known[node] = (layout, flat)
             self.names.setdefault(node.name, flat)
@@ -114,12 +114,12 @@ class Watch(Observer):
         return self._tensors[node]
 
 
-def _frame_of(location: TorchPlace) -> UserFrame:
+def _frame_of(location: TorchLocation) -> UserFrame:
     """Returns a place as a stack frame of the trace, with columns."""
     return UserFrame(location.file, location.line, location.function, caller_at(location).__code__, 2)
 
 
-class Explored:
+class ExploredFunction:
     """A PyTorch function or module, compiled for one run.
 
     The capture ends with the call. The results are detached, so a graph computes nothing for a later backward pass. If
@@ -142,8 +142,8 @@ class Explored:
 
     def _begin(self) -> None:
         self.names.clear()
-        self._watch = Watch(self._named, self.names)
-        lines = Lines(Modules(self._tops, self.function), self._in_aten)
+        self._watch = ExplorerObserver(self._named, self.names)
+        lines = LineCaller(ModuleTree(self._tops, self.function), self._in_aten)
         self._compiler = PartCompiler(partial(TorchProgram, replay=False, lines=lines, observer=self._watch))
 
     @property
@@ -162,7 +162,7 @@ class Explored:
         before, reasons = dict(counted), list(torch._dynamo.utils.graph_break_reasons)
         with ExitStack() as stack:
             stack.enter_context(warnings.catch_warnings())
-            warnings.simplefilter("ignore", LeftToAten)
+            warnings.simplefilter("ignore", AtenFallbackWarning)
             settings = {
                 "allow_rnn": True,
                 "recompile_limit": MOST_COMPILED,
@@ -242,7 +242,7 @@ def _describe_breaks(reasons: Sequence[Any], counts: Mapping[str, int]) -> list[
         reasons: Dynamo's messages for graphs that ended at a break.
         counts: how often each reason led to a break, by Dynamo's own count.
     """
-    breaks: dict[tuple[str, TorchPlace | None], int] = {}
+    breaks: dict[tuple[str, TorchLocation | None], int] = {}
     for reason in reasons:
         if not reason.graph_break:
             continue
@@ -250,7 +250,7 @@ def _describe_breaks(reasons: Sequence[Any], counts: Mapping[str, int]) -> list[
         location = None
         if frames:
             last = frames[-1]
-            location = TorchPlace(last.filename, last.lineno or 1, last.name)
+            location = TorchLocation(last.filename, last.lineno or 1, last.name)
         key = (_first_line_of(reason.reason), location)
         breaks[key] = breaks.get(key, 0) + 1
     known_reasons = {text for text, _ in breaks}

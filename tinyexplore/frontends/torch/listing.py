@@ -35,7 +35,7 @@ Caller = Callable[[Any, Callable[[], Any]], Any]
 
 
 @dataclass(frozen=True)
-class TorchPlace:
+class TorchLocation:
     """A part of a line of source text.
 
     Attributes:
@@ -56,7 +56,7 @@ class TorchPlace:
         return f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line} in {self.function}"
 
 
-def place_of(node: Any) -> TorchPlace | None:
+def place_of(node: Any) -> TorchLocation | None:
     """Returns the user's line that a graph node comes from. For a backward node, it is the line of the forward
     operation."""
     frames = [match for match in FRAME.findall(node.meta.get("stack_trace") or "") if not match[0].startswith(HERE)]
@@ -65,12 +65,12 @@ def place_of(node: Any) -> TorchPlace | None:
     file, line, function, shown, marks = frames[-1]
     text = linecache.getline(file, int(line))
     if not marks.strip() or marks.strip("~^ ") or not text:
-        return TorchPlace(file, int(line), function)
+        return TorchLocation(file, int(line), function)
     moved = (len(text) - len(text.lstrip())) - (len(shown) - len(shown.lstrip()))
     start, end = len(marks) - len(marks.lstrip()) + moved, len(marks.rstrip()) + moved
     start, end = _balance_brackets(text, start, end)
     before, marked = text[:start], text[start:end]
-    return TorchPlace(file, int(line), function, len(before.encode()), len((before + marked).encode()))
+    return TorchLocation(file, int(line), function, len(before.encode()), len((before + marked).encode()))
 
 
 def _balance_brackets(text: str, start: int, end: int) -> tuple[int, int]:
@@ -102,7 +102,7 @@ def _find_unopened_bracket(text: str, start: int, end: int) -> int | None:
 
 @cache
 @lru_cache(4096)
-def caller_at(location: TorchPlace) -> Caller:
+def caller_at(location: TorchLocation) -> Caller:
     """Returns a function of (module, compute) that calls `compute` from the place.
 
     Its first parameter is called `self`, like a method's, because the explorer finds the node's module by that name.
@@ -130,19 +130,19 @@ class TorchListing:
 
     def __init__(self, graph: Any, name: str) -> None:
         self.file = f"<ATen {name} {next(_numbers)}>"
-        self._places: dict[Any, TorchPlace] = {}
+        self._places: dict[Any, TorchLocation] = {}
         lines: list[str] = []
         for node in graph.nodes:
             text = node_text(node)
             if node.op == "call_function":
-                self._places[node] = TorchPlace(self.file, len(lines) + 1, node.name, 0, len(text.encode()))
+                self._places[node] = TorchLocation(self.file, len(lines) + 1, node.name, 0, len(text.encode()))
             lines.append(f"{text}  # {_metadata_of(node)}" if node.op != "output" else text)
         self.text = "\n".join(lines) + "\n"
         # without a modification time, so that `linecache.checkcache` keeps it although the file does not exist
         linecache.cache[self.file] = (len(self.text), None, [line + "\n" for line in lines], self.file)
         weakref.finalize(self, linecache.cache.pop, self.file, None)
 
-    def place(self, node: Any) -> TorchPlace:
+    def place(self, node: Any) -> TorchLocation:
         """Returns the line of an operation in the text."""
         return self._places[node]
 
@@ -247,7 +247,7 @@ class TorchModule:
     stands_for_a_module = True  # the explorer lists it, although a ReLU holds no Tensor
 
 
-class Modules:
+class ModuleTree:
     """The modules that the operations of a program belong to.
 
     Attributes:
@@ -300,7 +300,7 @@ class Modules:
         return shown
 
 
-class Lines:
+class LineCaller:
     """Calls the functions that compute nodes from the nodes' places, inside their modules.
 
     Attributes:
@@ -308,8 +308,8 @@ class Lines:
         in_aten: whether places are lines of the graph's text, not of the user's Python.
     """
 
-    def __init__(self, modules: Modules | None = None, in_aten: bool = False) -> None:
-        self.modules = modules or Modules({})
+    def __init__(self, modules: ModuleTree | None = None, in_aten: bool = False) -> None:
+        self.modules = modules or ModuleTree({})
         self.in_aten = in_aten
         self.listings: list[TorchListing] = []
 
@@ -330,7 +330,7 @@ class Lines:
             compute = _nest_in_frame(caller, module, compute)
         return compute() if modules else caller(None, compute)
 
-    def place(self, node: Any, listing: TorchListing) -> TorchPlace:
+    def place(self, node: Any, listing: TorchListing) -> TorchLocation:
         """Returns the user's line, or the line of the graph's text if there is none."""
         location = None if self.in_aten else place_of(node)
         return location or listing.place(node)

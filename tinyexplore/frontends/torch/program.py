@@ -22,8 +22,8 @@ from torch.fx.node import map_arg
 
 from tinyexplore.device import Device
 from tinyexplore.frontends.torch import operations  # noqa: F401 (fills the table)
-from tinyexplore.frontends.torch.listing import Lines, TorchListing, place_gradients
-from tinyexplore.frontends.torch.table import Call, NotTranslated, translation
+from tinyexplore.frontends.torch.listing import LineCaller, TorchListing, place_gradients
+from tinyexplore.frontends.torch.table import AtenCall, TranslationError, translation
 from tinyexplore.frontends.torch.values import DTYPES, StridedLayout, flat_tensor, is_plain, layout_of, torch_of
 from tinyexplore.jit import TinyJit
 from tinyexplore.jit.arguments import JitError
@@ -40,7 +40,7 @@ VIEWS = frozenset(
 STRIDED = frozenset("as_strided as_strided_copy as_strided_scatter".split())  # defined on the storage of a tensor
 
 
-class LeftToAten(UserWarning):
+class AtenFallbackWarning(UserWarning):
     """Warning: ATen, not Tensors, computed operations of a program."""
 
 
@@ -69,7 +69,7 @@ class Observer:
 
 
 @dataclass
-class Part:
+class GraphPart:
     """A part of a graph.
 
     Attributes:
@@ -95,9 +95,9 @@ def _to_operand(value: Any) -> Any:
     return value.meta.get("val") if isinstance(value, torch.fx.Node) else value
 
 
-def call_of(node: Any) -> Call:
+def call_of(node: Any) -> AtenCall:
     """Returns PyTorch's metadata of a node's results and operands."""
-    return Call(node.meta.get("val"), tuple([_to_operand(value) for value in node.args]))
+    return AtenCall(node.meta.get("val"), tuple([_to_operand(value) for value in node.args]))
 
 
 def reason_against(node: Any) -> str:
@@ -117,7 +117,7 @@ def reason_against(node: Any) -> str:
     try:
         with recording(None), torch.no_grad():
             results = function(call_of(node), *map_arg(node.args, _make_empty), **map_arg(node.kwargs, _make_empty))
-    except NotTranslated as error:
+    except TranslationError as error:
         return str(error)
     except Exception as error:  # the function does not support this form, so ATen computes it
         return f"{type(error).__name__}: {error}"
@@ -148,7 +148,7 @@ def _make_empty_like(value: Any) -> Any:
     return Tensor.empty(*[1] * value.ndim, dtype=dtype).expand(tuple(value.shape))
 
 
-def divide_graph(graph: Any, by_aten: Callable[[Any], bool], in_order: Callable[[Any], bool]) -> list[Part]:
+def divide_graph(graph: Any, by_aten: Callable[[Any], bool], in_order: Callable[[Any], bool]) -> list[GraphPart]:
     """Divides a graph into parts, in an order in which they can run.
 
     A part has the nodes of one level: the number of changes between Tensors and ATen on the path to the node.
@@ -183,7 +183,7 @@ def divide_graph(graph: Any, by_aten: Callable[[Any], bool], in_order: Callable[
             operand: None for node in level_nodes for operand in node.all_input_nodes if operand not in part_nodes
         }
         outputs = [node for node in level_nodes if any(user not in part_nodes for user in node.users)]
-        parts.append(Part(level_nodes, list(inputs), outputs, number % 2 == 1))
+        parts.append(GraphPart(level_nodes, list(inputs), outputs, number % 2 == 1))
     return parts
 
 
@@ -199,11 +199,11 @@ class TorchProgram:
     """
 
     def __init__(
-        self, module: Any, *, replay: bool = True, lines: Lines | None = None, observer: Observer | None = None
+        self, module: Any, *, replay: bool = True, lines: LineCaller | None = None, observer: Observer | None = None
     ) -> None:
         self.module = module
         self.replay = replay
-        self.lines = lines or Lines()
+        self.lines = lines or LineCaller()
         self.observer = observer or Observer()
         graph = module.graph
         place_gradients(graph)
@@ -242,7 +242,7 @@ class TorchProgram:
                     source_of[node] = source_of.get(source, source)
         return source_of
 
-    def _list_needed(self, part: Part) -> list[Any]:
+    def _list_needed(self, part: GraphPart) -> list[Any]:
         """Returns the nodes that a part must compute for others. For a movement, this is the moved node."""
         part_nodes = set(part.nodes)
         outputs = {
@@ -303,7 +303,7 @@ class TorchProgram:
         ]
         return f"ATen computes {len(self.left)} of {len(self.left) + len(self.calls)} operations:\n" + "\n".join(lines)
 
-    def computed(self, part: Part, outputs: Sequence[Any], tensors: Sequence[Tensor]) -> list[Tensor]:
+    def computed(self, part: GraphPart, outputs: Sequence[Any], tensors: Sequence[Tensor]) -> list[Tensor]:
         """Returns the results of a part on Tensors, not realized."""
         values: dict[Any, Any] = dict(zip(part.inputs, tensors))
         for node in part.nodes:
@@ -326,7 +326,7 @@ def _is_random(node: Any) -> bool:
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
-class Input:
+class PartInput:
     """An input of a part. If it is the same tensor in each call, like parameters and buffers, its layout is cached.
 
     Attributes:
@@ -368,7 +368,7 @@ def _place_of(value: Any) -> Any:
     return value.data_ptr(), value.dtype, value.shape, value.stride()
 
 
-class Captured:
+class CapturedPart:
     """A part captured for one layout of its inputs. Inputs that stay the same are built in.
 
     Attributes:
@@ -400,15 +400,15 @@ class Captured:
 class PartRunner:
     """Runs a part on Tensors: captured for each layout of its inputs, then replayed."""
 
-    def __init__(self, program: TorchProgram, part: Part, outputs: list[Any]) -> None:
+    def __init__(self, program: TorchProgram, part: GraphPart, outputs: list[Any]) -> None:
         self.program = program
         self.part = part
         self.wanted = outputs
         self.forms = [ResultForm.of(node.meta["val"]) for node in outputs]
         part_nodes = set(part.nodes)
-        self.inputs = [Input(next(user for user in node.users if user in part_nodes)) for node in part.inputs]
+        self.inputs = [PartInput(next(user for user in node.users if user in part_nodes)) for node in part.inputs]
         self.storages = self._storages()
-        self.captured: dict[Any, Captured | None] = {}
+        self.captured: dict[Any, CapturedPart | None] = {}
         self.is_left = False  # left to ATen, because a kernel could not be compiled
 
     def _storages(self) -> list[tuple[int, Any]]:
@@ -449,7 +449,7 @@ class PartRunner:
         except Exception as error:
             self.is_left = True
             text = f"a part of {len(self.part.nodes)} operations runs in ATen, as its kernels failed"
-            warnings.warn(f"{text}: {type(error).__name__}: {error}", LeftToAten, stacklevel=2)
+            warnings.warn(f"{text}: {type(error).__name__}: {error}", AtenFallbackWarning, stacklevel=2)
             return self._run_in_aten(inputs)
 
     def _are_as_traced(self, inputs: Sequence[Any]) -> bool:
@@ -473,7 +473,7 @@ class PartRunner:
             while len(self.captured) >= MOST_REPLAYED:
                 self.captured.pop(next(iter(self.captured)))
             moving = [number for number, is_constant in enumerate(stays) if not is_constant]
-            self.captured[key] = Captured(partial(self._compute, layouts), flats, moving)
+            self.captured[key] = CapturedPart(partial(self._compute, layouts), flats, moving)
         replayed = self.captured[key]
         if replayed is not None:
             try:

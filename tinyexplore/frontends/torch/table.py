@@ -18,11 +18,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 OPERATIONS: dict[str, Callable[..., Any]] = {}
 
 
-class NotTranslated(NotImplementedError):
+class TranslationError(NotImplementedError):
     """Raised for an operation, or a form of it, that has no translation. ATen computes it."""
 
 
-class Call:
+class AtenCall:
     """PyTorch's metadata of a call: its result, and the common dtype of its operands.
 
     Attributes:
@@ -86,7 +86,7 @@ class Call:
 
 
 def aten(*names: str) -> Callable[[F], F]:
-    """Registers a function in the table. Its first parameter is the `Call`; the others are the operation's.
+    """Registers a function in the table. Its first parameter is the `AtenCall`; the others are the operation's.
 
     Args:
         names: names of operations, without "aten::". A name with an overload ("view.dtype") is for that overload only.

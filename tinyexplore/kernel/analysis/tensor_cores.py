@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Fit:
+class CoreMatch:
     """A sum of products that a tensor core can compute, with the axes to map to the core.
 
     core: the tensor core.
@@ -68,7 +68,7 @@ def usable_cores(target: Target, factor: DType, accumulator: DType) -> Iterator[
             yield core
 
 
-def fit_of(kernel: Kernel, steps: UOp, amount: int) -> Fit | str:
+def fit_of(kernel: Kernel, steps: UOp, amount: int) -> CoreMatch | str:
     """Returns how the sum over `steps` fits a core that takes `amount` steps at a time, or the legality error as
     text."""
     target = kernel.target
@@ -96,7 +96,7 @@ def fit_of(kernel: Kernel, steps: UOp, amount: int) -> Fit | str:
     )
 
 
-def fits(kernel: Kernel, reduce: UOp, steps: UOp, amount: int) -> Iterator[Fit]:
+def fits(kernel: Kernel, reduce: UOp, steps: UOp, amount: int) -> Iterator[CoreMatch]:
     """Yields every fit: either factor as A, and all pairs of axes as rows and columns, innermost axes first."""
     first_factor, second_factor = reduce.src[0].src
     stored = frozenset.intersection(*(store.ranges for store in kernel.ast.src))
@@ -110,7 +110,7 @@ def fits(kernel: Kernel, reduce: UOp, steps: UOp, amount: int) -> Iterator[Fit]:
             if core.tiles and not a.op is b.op is Ops.LOAD:
                 continue
             if core.dims[2] == amount:
-                yield from (Fit(core, reduce, a, b, row, column, steps) for row in rows for column in columns)
+                yield from (CoreMatch(core, reduce, a, b, row, column, steps) for row in rows for column in columns)
 
 
 def factor_dtype(first: UOp, second: UOp) -> DType:
@@ -141,4 +141,4 @@ def reason_against_cores(kernel: Kernel, reduce: UOp, amount: int) -> str:
     return "rows need an output axis that changes only one factor, and columns one that changes only the other"
 
 
-__all__ = ["Fit", "cores_of", "fit_of", "usable_cores"]
+__all__ = ["CoreMatch", "cores_of", "fit_of", "usable_cores"]

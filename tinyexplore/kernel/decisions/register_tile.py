@@ -19,7 +19,7 @@ UNKNOWN_ROWS = 4  # rows of a symbolic axis in a tile: if its size is 1, all row
 
 
 @dataclass(frozen=True)
-class Reduced:
+class VectorizedReductions:
     """A vectorized kernel with reductions, and the loops along which its operands can be shared.
 
     kernel: the kernel.
@@ -43,7 +43,7 @@ class Reduced:
         return len(self.loads) >= 2 and (bool(self.shared) or not self.lanes_are_results)
 
 
-def find_reduced(kernel: Kernel) -> Reduced | None:
+def find_reduced(kernel: Kernel) -> VectorizedReductions | None:
     """Returns the vectorized reductions of a kernel. None without reductions or lanes, or if a row is reduced and
     read again."""
     lanes = next((axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR), None)
@@ -52,7 +52,7 @@ def find_reduced(kernel: Kernel) -> Reduced | None:
     summed = {axis for reduce in kernel.reduces for axis in reduce.src[1:]}
     loads = [access for access in kernel.accesses if not access.is_store and access.node.ranges & summed]
     outputs = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL]
-    return Reduced(kernel, lanes, loads, [axis for axis in outputs if shares_loads(axis, loads)])
+    return VectorizedReductions(kernel, lanes, loads, [axis for axis in outputs if shares_loads(axis, loads)])
 
 
 def tile_registers(kernel: Kernel) -> Proposals:
@@ -70,7 +70,7 @@ def tile_registers(kernel: Kernel) -> Proposals:
         yield from large_operand_outside(tiled)
 
 
-def tile_of_vectors(reduced: Reduced) -> Proposals:
+def tile_of_vectors(reduced: VectorizedReductions) -> Proposals:
     """Proposes a tile of vectors of columns by rows, for lanes along the results."""
     kernel, loads = reduced.kernel, reduced.loads
     columns = next((axis for axis in reduced.shared if is_outer_of(axis, reduced.lanes, kernel.accesses)), None)
@@ -95,7 +95,7 @@ def tile_of_vectors(reduced: Reduced) -> Proposals:
         yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, row_count), f"one load of a column serves {row_count} rows")
 
 
-def tile_of_sums(reduced: Reduced) -> Generator[Proposal, Kernel, Kernel]:
+def tile_of_sums(reduced: VectorizedReductions) -> Generator[Proposal, Kernel, Kernel]:
     """Proposes a tile of rows by columns, each with a vector of sums, for lanes along the reduction. Returns the new
     kernel."""
     kernel = reduced.kernel
@@ -147,7 +147,7 @@ def sums_in_registers(target: Target) -> tuple[int, int]:
     return (4, 4) if target.vector_registers >= 32 else (4, 2)
 
 
-def row_loop(reduced: Reduced, columns: UOp | None) -> UOp | None:
+def row_loop(reduced: VectorizedReductions, columns: UOp | None) -> UOp | None:
     """Returns the loop for the rows of a tile: the longest of those that share the most expensive loads.
 
     A shared vector load precedes a shared scalar load (a convolution's filters before its images).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from tinyexplore.kernel.analysis.tensor_cores import Fit, fit_of
+from tinyexplore.kernel.analysis.tensor_cores import CoreMatch, fit_of
 from tinyexplore.kernel.analysis.work_groups import grid_axes
 from tinyexplore.kernel.decisions.decision import Proposal, Proposals, exceeds, reaches, weigh
 from tinyexplore.kernel.kernel import Kernel
@@ -28,7 +28,7 @@ def use_tensor_cores(kernel: Kernel) -> Proposals:
     """
     loops = [loop for reduce in kernel.reduces for loop in reduce.src[1:]]
     sizes = dict.fromkeys(core.dims[2] for core in kernel.target.cores)
-    fits = [fit for loop in loops for size in sizes if isinstance(fit := fit_of(kernel, loop, size), Fit)]
+    fits = [fit for loop in loops for size in sizes if isinstance(fit := fit_of(kernel, loop, size), CoreMatch)]
     if not fits:
         return
     order = list(kernel.target.cores)
@@ -51,7 +51,7 @@ def use_tensor_cores(kernel: Kernel) -> Proposals:
         yield from give_tiles(kernel, fit)
 
 
-def give_tiles(kernel: Kernel, fit: Fit) -> Proposals:
+def give_tiles(kernel: Kernel, fit: CoreMatch) -> Proposals:
     """Proposes UPCAST of the blocks of rows and columns, and LOCAL of the blocks that remain."""
     axis_ids = (fit.columns.arg.id, fit.rows.arg.id)
     registers = fit.core.c.registers

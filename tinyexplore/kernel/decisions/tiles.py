@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyexplore.kernel.analysis.tensor_cores import Fit, fit_of
+from tinyexplore.kernel.analysis.tensor_cores import CoreMatch, fit_of
 from tinyexplore.kernel.decisions.decision import Proposal, Proposals, exceeds, reaches, weigh
 from tinyexplore.kernel.decisions.product_tile import Tiling
 from tinyexplore.kernel.kernel import Kernel
@@ -53,7 +53,7 @@ def use_tiles(kernel: Kernel) -> Proposals:
     yield from pack_factors(kernel, fit, rows_of_tiles)
 
 
-def best_fit(kernel: Kernel) -> Fit | None:
+def best_fit(kernel: Kernel) -> CoreMatch | None:
     """Returns how the kernel's sum fits a tile core of the CPU. None if no core fits, or the sum is not one loop of
     several blocks."""
     if not any(core.tiles for core in kernel.target.cores) or kernel.lanes < 2:
@@ -63,12 +63,12 @@ def best_fit(kernel: Kernel) -> Fit | None:
     (loop,) = kernel.reduces[0].src[1:]
     for size in dict.fromkeys(core.dims[2] for core in kernel.target.cores):
         fit = fit_of(kernel, loop, size)
-        if isinstance(fit, Fit) and loop.size > size:
+        if isinstance(fit, CoreMatch) and loop.size > size:
             return fit
     return None
 
 
-def shape_of_tiles(kernel: Kernel, fit: Fit) -> tuple[int, int]:
+def shape_of_tiles(kernel: Kernel, fit: CoreMatch) -> tuple[int, int]:
     """Returns how many tiles of C are summed at a time, along rows and along columns.
 
     Together with the tiles of A and B they must fit in the tile registers. Each loaded tile of A serves one product per
@@ -93,7 +93,7 @@ def shape_of_tiles(kernel: Kernel, fit: Fit) -> tuple[int, int]:
     return tile_sizes[best]
 
 
-def pack_factors(kernel: Kernel, fit: Fit, rows_of_tiles: int) -> Tiling:
+def pack_factors(kernel: Kernel, fit: CoreMatch, rows_of_tiles: int) -> Tiling:
     """Proposes STAGE for both factors, with the loop order that it needs.
 
     Rows are packed `rows_of_tiles` tiles at a time. They run in blocks outside the columns if all rows would not stay
@@ -138,7 +138,7 @@ def pack_factors(kernel: Kernel, fit: Fit, rows_of_tiles: int) -> Tiling:
     return kernel
 
 
-def own_cores(kernel: Kernel, fit: Fit) -> int:
+def own_cores(kernel: Kernel, fit: CoreMatch) -> int:
     """Returns among how many cores blocks of tiles are divided; 1 if the cores share an outer loop instead."""
     target, outer_axis = kernel.target, kernel.output_axes[0]
     tile_axes = {fit.rows.arg.id, fit.columns.arg.id}
@@ -148,7 +148,7 @@ def own_cores(kernel: Kernel, fit: Fit) -> int:
     return target.threads if is_divided else 1
 
 
-def rows_of_a_block(kernel: Kernel, fit: Fit, count: int, rows_of_tiles: int) -> int:
+def rows_of_a_block(kernel: Kernel, fit: CoreMatch, count: int, rows_of_tiles: int) -> int:
     """Returns how many of `count` tiles of rows are packed at a time.
 
     They fit half of the L2 cache, and are at most a core's share if no outer loop is divided among the cores. There are
@@ -161,7 +161,7 @@ def rows_of_a_block(kernel: Kernel, fit: Fit, count: int, rows_of_tiles: int) ->
     return min(count, block)
 
 
-def packed_row_bytes(fit: Fit) -> int:
+def packed_row_bytes(fit: CoreMatch) -> int:
     """Returns the bytes of a packed row of a factor."""
     return int(fit.steps.size * fit.core.factor.itemsize)
 

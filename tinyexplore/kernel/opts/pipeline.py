@@ -42,7 +42,7 @@ for b in 0..4: for i in 0..16: for j: out[16*b+i-1,j] = g(e[j])
 
 
 @dataclass(frozen=True)
-class Piped:
+class PipelineOperands:
     """The parts of a kernel that PIPELINE changes.
 
     store: the STORE of the results.
@@ -71,7 +71,7 @@ def legality_error(kernel: Kernel, axis: UOp, steps: int) -> str | None:
     return None
 
 
-def find_pipelined(kernel: Kernel, axis: UOp) -> Piped | str:
+def find_pipelined(kernel: Kernel, axis: UOp) -> PipelineOperands | str:
     """Returns the parts of the kernel that PIPELINE along `axis` changes, or why it is illegal, as text."""
     rows = copy_barriers(kernel)
     if len(kernel.ast.src) != 1 or len(rows) != 1 or not keeps_row(rows[0]) or kernel.result_copies:
@@ -97,7 +97,7 @@ def find_pipelined(kernel: Kernel, axis: UOp) -> Piped | str:
         return "the first step reads an uninitialized row buffer, which is safe only for float arithmetic"
     if not all(dtypes.is_float(value.dtype) for value in (reads[0], *invariant)):
         return "the first step reads an uninitialized row buffer, which is safe only if the buffer holds floats"
-    return Piped(store, reads[0], filled, pairs, tuple(invariant))
+    return PipelineOperands(store, reads[0], filled, pairs, tuple(invariant))
 
 
 def illegal_loops(axis: UOp, row_loops: frozenset[UOp], inner_loops: frozenset[UOp]) -> str | None:

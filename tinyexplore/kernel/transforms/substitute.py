@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tinyexplore.trace import Derived, active_recorder
+from tinyexplore.trace import NodeDerived, active_recorder
 from tinyexplore.uop import Ops, UOp
 
 
@@ -17,7 +17,7 @@ def substitute_recorded(root: UOp, changes: dict[UOp, UOp], how: str) -> UOp:
                 continue
             for node in replacement.toposort():
                 if node is replacement or node.op is Ops.RANGE:
-                    recorder.record(Derived(axis, node, how))
+                    recorder.record(NodeDerived(axis, node, how))
     return root.substitute(changes, how=how)
 
 
@@ -27,4 +27,4 @@ def record_derived(pairs: Iterable[tuple[UOp, UOp]], how: str) -> None:
     if recorder is not None:
         for before, after in pairs:
             if before is not after:
-                recorder.record(Derived(before, after, how))
+                recorder.record(NodeDerived(before, after, how))

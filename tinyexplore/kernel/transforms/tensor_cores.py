@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tinyexplore.kernel.analysis.tensor_cores import Fit, fit_of
+from tinyexplore.kernel.analysis.tensor_cores import CoreMatch, fit_of
 from tinyexplore.kernel.transforms.split import mask_edge
 from tinyexplore.kernel.transforms.substitute import record_derived
 from tinyexplore.target import FragmentLayout
@@ -23,15 +23,15 @@ def compute_on_cores(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     If the last block of rows, columns or steps is incomplete, missing elements are read as zero and not stored.
     """
     fit = fit_of(kernel, axis, opt.amount)
-    assert isinstance(fit, Fit)
+    assert isinstance(fit, CoreMatch)
     for loop, amount in fit.axes:
         kernel = replace(kernel, ast=mask_edge(kernel, loop, replace(opt, amount=amount), AxisKind.WARP))
     masked = fit_of(kernel, axis, opt.amount)
-    assert isinstance(masked, Fit)
+    assert isinstance(masked, CoreMatch)
     return _compute_by_cores(kernel, masked, str(opt))
 
 
-def _compute_by_cores(kernel: Kernel, fit: Fit, how: str) -> UOp:
+def _compute_by_cores(kernel: Kernel, fit: CoreMatch, how: str) -> UOp:
     """Returns the AST in which tensor cores compute the sum of products, block by block, one element per register."""
     core = fit.core
     lane = UOp.range(core.lanes, Axis(kernel.next_id(), AxisKind.WARP))
@@ -101,7 +101,7 @@ def coordinate(bits: tuple[str, ...], lane: UOp, register: int) -> UOp:
     return total + constant if constant else total
 
 
-def zero_past_end(factor: UOp, fit: Fit) -> UOp:
+def zero_past_end(factor: UOp, fit: CoreMatch) -> UOp:
     """Returns `factor`, with zeros past the end of the sum. A loaded factor already is zero there."""
     if factor.op is Ops.LOAD or fit.steps.size % fit.core.dims[2] == 0:
         return factor

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.kernel.analysis.tensor_cores import Fit, fit_of
+from tinyexplore.kernel.analysis.tensor_cores import CoreMatch, fit_of
 from tinyexplore.kernel.transforms.split import mask_edge
 from tinyexplore.kernel.transforms.substitute import record_derived
 from tinyexplore.kernel.transforms.tensor_cores import block
@@ -24,15 +24,15 @@ def compute_on_tiles(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     If the last block of rows, columns or steps is incomplete, missing elements are read as zero and not stored.
     """
     fit = fit_of(kernel, axis, opt.amount)
-    assert isinstance(fit, Fit)
+    assert isinstance(fit, CoreMatch)
     for loop, amount in fit.axes:
         kernel = replace(kernel, ast=mask_edge(kernel, loop, replace(opt, amount=amount), AxisKind.TILE))
     masked = fit_of(kernel, axis, opt.amount)
-    assert isinstance(masked, Fit)
+    assert isinstance(masked, CoreMatch)
     return _compute_by_tiles(kernel, masked, str(opt))
 
 
-def _compute_by_tiles(kernel: Kernel, fit: Fit, how: str) -> UOp:
+def _compute_by_tiles(kernel: Kernel, fit: CoreMatch, how: str) -> UOp:
     """Returns the AST in which tile registers of a CPU compute the sum of products, block by block."""
     core, first_id = fit.core, kernel.next_id()
     (rows, columns), words = core.c.shape, core.words
@@ -72,7 +72,7 @@ def _compute_by_tiles(kernel: Kernel, fit: Fit, how: str) -> UOp:
     return UOp.sink(*[store.substitute({fit.reduce: element, **coordinates}, how=how) for store in kernel.ast.src])
 
 
-def _load_tile_word(fit: Fit, load: UOp, axis_starts: dict[UOp, UOp], start: UOp, how: str) -> UOp:
+def _load_tile_word(fit: CoreMatch, load: UOp, axis_starts: dict[UOp, UOp], start: UOp, how: str) -> UOp:
     """Returns a word of a tile: the values that `load` reads at the step `start` and at the steps after it."""
     return word_of(load.substitute(axis_starts, how=how), fit.steps, start, fit.core.words)
 

@@ -87,7 +87,7 @@ def read_pickle(
     `builders`: the function or value for each "module.name". A function is called with the arguments in the pickle.
     `storage` builds the value of a persistent id.
     """
-    machine = _Machine(builders, budget, storage)
+    machine = _PickleInterpreter(builders, budget, storage)
     read, spend, step = stream.read, budget.spend, machine.step
     try:
         while code := read(1):
@@ -103,7 +103,7 @@ def read_pickle(
     raise PickleError("the pickle has no end")
 
 
-class _Machine:
+class _PickleInterpreter:
     """Interprets the opcodes of one pickle, with its stack and memo."""
 
     def __init__(self, builders: Mapping[str, Any], budget: PickleBudget, storage: Builder | None) -> None:

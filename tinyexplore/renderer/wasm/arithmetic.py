@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.renderer.wasm.casts import Casts
+from tinyexplore.renderer.wasm.casts import CastWriter
 from tinyexplore.renderer.wasm.values import (
     BITS_ONLY,
-    Value,
+    WasmValue,
     constant,
     registers,
     scalar_type,
@@ -37,10 +37,10 @@ _COMPARE = {Ops.CMPLT: "lt", Ops.CMPLE: "le", Ops.CMPEQ: "eq", Ops.CMPNE: "ne"}
 _EXTREME = {Ops.MAX: "max", Ops.MIN: "min"}
 
 
-class WasmArithmetic(Casts):
-    """Operations on `Value`s."""
+class WasmArithmetic(CastWriter):
+    """Operations on `WasmValue`s."""
 
-    def alu(self, node: UOp) -> Value:
+    def alu(self, node: UOp) -> WasmValue:
         """Returns the value of an ALU node, as expressions over locals."""
         op, dtype = node.op, node.dtype
         source = node.src[0].dtype
@@ -51,13 +51,15 @@ class WasmArithmetic(Casts):
             return self.cast_node(node, source, dtype)
         if op is Ops.BITCAST:
             is_vector = source.count > 1
-            value = self.operand(node.src[0]) if is_vector else Value((self.number(node.src[0], scalar_type(source)),))
+            value = (
+                self.operand(node.src[0]) if is_vector else WasmValue((self.number(node.src[0], scalar_type(source)),))
+            )
             return self.bitcast(value, source, dtype)
         if source is dtypes.int64:
             return self.long_arithmetic(node, op)
         values = [self.operand(src) for src in node.src]
         if op in (Ops.IDIV, Ops.MOD) and dtypes.is_int(dtype) and dtype.count == 1:
-            return Value((self.divide(node, op, dtype, scalar_type(dtype), *[value.text for value in values]),))
+            return WasmValue((self.divide(node, op, dtype, scalar_type(dtype), *[value.text for value in values]),))
         if op in (Ops.SHL, Ops.SHR) and dtype.count > 1:
             return self.shift_lanes(op, dtype, values, node.src[1])
         if (
@@ -69,16 +71,16 @@ class WasmArithmetic(Casts):
             return self.extreme_of_number(op, dtype, values)
         return self.arithmetic(op, source, values)
 
-    def long_arithmetic(self, node: UOp, op: Ops) -> Value:
+    def long_arithmetic(self, node: UOp, op: Ops) -> WasmValue:
         """Returns arithmetic of int64 scalars, in 32 bits if every result that is used fits."""
         is_narrow = all([src in self.narrow for src in node.src]) and (node in self.narrow or op in OpGroups.COMPARE)
         wasm_type = "i32" if is_narrow else "i64"
         texts = [self.number(src, wasm_type) for src in node.src]
         if op in (Ops.IDIV, Ops.MOD):
-            return Value((self.divide(node, op, dtypes.int64, wasm_type, *texts),))
-        return Value((self.int_text(op, wasm_type, "s", texts),))
+            return WasmValue((self.divide(node, op, dtypes.int64, wasm_type, *texts),))
+        return WasmValue((self.int_text(op, wasm_type, "s", texts),))
 
-    def arithmetic(self, op: Ops, dtype: DType, values: Sequence[Value]) -> Value:
+    def arithmetic(self, op: Ops, dtype: DType, values: Sequence[WasmValue]) -> WasmValue:
         """Returns `op` on values that all have `dtype`."""
         if dtype.scalar in BITS_ONLY:
             wide_dtype = dtypes.float32.vec(dtype.count)
@@ -86,7 +88,7 @@ class WasmArithmetic(Casts):
             return result if op in OpGroups.COMPARE else self.cast(result, wide_dtype, dtype)
         if dtype.count > 1:
             return self.lanes_arithmetic(op, dtype, values)
-        return Value((self.scalar_arithmetic(op, dtype, [value.text for value in values]),))
+        return WasmValue((self.scalar_arithmetic(op, dtype, [value.text for value in values]),))
 
     # *** scalars ***
 
@@ -154,7 +156,7 @@ class WasmArithmetic(Casts):
             )
         return self.wrap_integer(self.guarded_divide(op, wasm_type, letter, f"{left} {right}"), dtype)
 
-    def where(self, node: UOp, dtype: DType) -> Value:
+    def where(self, node: UOp, dtype: DType) -> WasmValue:
         condition = node.src[0]
         if condition.dtype.count == 1:
             wasm_type = self.kind(node)
@@ -164,16 +166,16 @@ class WasmArithmetic(Casts):
             if dtypes.is_bool(dtype) and dtype.count > 1:
                 yes, no = (self.mask(src, 1).parts for src in node.src[1:])
             test = self.operand(condition).text
-            return Value(tuple(f"(select {x} {y} {test})" for x, y in zip(yes, no)), self.lane_of(dtype))
+            return WasmValue(tuple(f"(select {x} {y} {test})" for x, y in zip(yes, no)), self.lane_of(dtype))
         lane = self.lane_of(dtype) if not dtypes.is_bool(dtype) else self.operand(condition).lane
         arms = [self.mask(src, lane) if dtypes.is_bool(dtype) else self.operand(src) for src in node.src[1:]]
         mask = self.mask(condition, lane)
         parts = zip(arms[0].parts, arms[1].parts, mask.parts)
-        return Value(tuple(f"(v128.bitselect {x} {y} {m})" for x, y, m in parts), lane)
+        return WasmValue(tuple(f"(v128.bitselect {x} {y} {m})" for x, y, m in parts), lane)
 
     # *** registers ***
 
-    def lanes_arithmetic(self, op: Ops, dtype: DType, values: Sequence[Value]) -> Value:
+    def lanes_arithmetic(self, op: Ops, dtype: DType, values: Sequence[WasmValue]) -> WasmValue:
         """Returns arithmetic register by register, or lane by lane if there is no instruction."""
         if dtypes.is_bool(dtype):
             return self.masks(op, dtype.count, values)
@@ -185,7 +187,7 @@ class WasmArithmetic(Casts):
         if op in _EXTREME and (dtypes.is_float(dtype) or dtype.itemsize == 8):
             values = [self.store_in_locals(value) for value in values]
         texts = [self.register(op, dtype, list(parts)) for parts in zip(*[value.parts for value in values])]
-        return Value(tuple(texts), dtype.scalar.itemsize)
+        return WasmValue(tuple(texts), dtype.scalar.itemsize)
 
     def register(self, op: Ops, dtype: DType, texts: list[str]) -> str:
         """Returns `op` on one register of each value."""
@@ -220,14 +222,14 @@ class WasmArithmetic(Casts):
             raise unsupported_error(f"{op.name} of {dtype.scalar!r}")
         return f"({wasm_type}.{name} {joined})"
 
-    def extreme_of_number(self, op: Ops, dtype: DType, values: list[Value]) -> Value:
+    def extreme_of_number(self, op: Ops, dtype: DType, values: list[WasmValue]) -> WasmValue:
         """Returns the extreme of any value and a constant number. A NaN in the first stays."""
         if dtype.scalar in BITS_ONLY or dtype.count == 1:
             return self.arithmetic(op, dtype, values)
         name = f"{shape(dtype)}.p{_EXTREME[op]}"
-        return Value(tuple(f"({name} {x} {y})" for x, y in zip(*[value.parts for value in values])), values[0].lane)
+        return WasmValue(tuple(f"({name} {x} {y})" for x, y in zip(*[value.parts for value in values])), values[0].lane)
 
-    def masks(self, op: Ops, count: int, values: Sequence[Value]) -> Value:
+    def masks(self, op: Ops, count: int, values: Sequence[WasmValue]) -> WasmValue:
         """Computes an operation of bools, which are masks, after resizing them to one width."""
         lane = values[0].lane
         rows = list(zip(*[self.resize_lanes(value, lane, count, signed=True).parts for value in values]))
@@ -243,9 +245,9 @@ class WasmArithmetic(Casts):
         }
         if op not in forms:
             raise unsupported_error(f"{op.name} of bools")
-        return Value(tuple(forms[op].format(*row) for row in rows), lane)
+        return WasmValue(tuple(forms[op].format(*row) for row in rows), lane)
 
-    def shift_lanes(self, op: Ops, dtype: DType, values: list[Value], counts: UOp) -> Value:
+    def shift_lanes(self, op: Ops, dtype: DType, values: list[WasmValue], counts: UOp) -> WasmValue:
         """Shifts all lanes by one count if the counts are known to be equal; else lane by lane."""
         is_one_count = counts.op is Ops.CONST or (counts.op is Ops.VECTORIZE and len(set(counts.src)) == 1)
         if not is_one_count:
@@ -255,9 +257,9 @@ class WasmArithmetic(Casts):
         else:
             count = self.number(counts.src[0], "i32")
         name = f"{shape(dtype)}.{'shl' if op is Ops.SHL else f'shr_{sign(dtype)}'}"
-        return Value(tuple(f"({name} {part} {count})" for part in values[0].parts), values[0].lane)
+        return WasmValue(tuple(f"({name} {part} {count})" for part in values[0].parts), values[0].lane)
 
-    def lane_by_lane(self, op: Ops, dtype: DType, values: Sequence[Value]) -> Value:
+    def lane_by_lane(self, op: Ops, dtype: DType, values: Sequence[WasmValue]) -> WasmValue:
         scalar = dtype.scalar
         locals_of = [self.store_in_locals(value) for value in values]
         lanes = []
@@ -266,7 +268,7 @@ class WasmArithmetic(Casts):
             lanes.append(self.scalar_arithmetic(op, scalar, texts))
         return self.assemble_lanes(lanes, dtype)
 
-    def horizontal(self, op: Ops, value: Value, dtype: DType) -> str:
+    def horizontal(self, op: Ops, value: WasmValue, dtype: DType) -> str:
         """Combines all lanes: lane i with lane i + half."""
         count = dtype.count
         while count > 1:
@@ -275,7 +277,7 @@ class WasmArithmetic(Casts):
             half_bytes = count * value.lane
             if half_bytes >= 16:
                 cut = registers(count, value.lane)
-                lower, upper = Value(value.parts[:cut], value.lane), Value(value.parts[cut:], value.lane)
+                lower, upper = WasmValue(value.parts[:cut], value.lane), WasmValue(value.parts[cut:], value.lane)
             else:
                 byte_numbers = [*range(half_bytes, 2 * half_bytes)] * (16 // half_bytes)
                 lower, upper = value, self.permute_bytes(value, byte_numbers)

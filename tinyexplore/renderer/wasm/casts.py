@@ -10,7 +10,7 @@ from tinyexplore.renderer.program import RenderError, check_bitcast
 from tinyexplore.renderer.wasm.values import (
     BITS_ONLY,
     REGISTER_BYTES,
-    Value,
+    WasmValue,
     constant,
     int_shape,
     lane_bytes,
@@ -25,7 +25,7 @@ from tinyexplore.renderer.wasm.values import (
 from tinyexplore.uop import Ops, UOp
 
 
-class Casts(ABC):
+class CastWriter(ABC):
     """Conversions and access to operands.
 
     A writer supplies the values of nodes, keeps values in locals, and adds helpers.
@@ -34,11 +34,11 @@ class Casts(ABC):
     narrow: set[UOp]
 
     @abstractmethod
-    def operand(self, node: UOp) -> Value:
+    def operand(self, node: UOp) -> WasmValue:
         """Returns the value of a source."""
 
     @abstractmethod
-    def store_in_locals(self, value: Value) -> Value:
+    def store_in_locals(self, value: WasmValue) -> WasmValue:
         """Stores `value` in locals, so that it can be used more than once."""
 
     @abstractmethod
@@ -74,22 +74,22 @@ class Casts(ABC):
             return f"(i32.extend{dtype.bits}_s {text})"
         return f"(i32.and {text} (i32.const {(1 << dtype.bits) - 1}))"
 
-    def cast_node(self, node: UOp, source: DType, target: DType) -> Value:
+    def cast_node(self, node: UOp, source: DType, target: DType) -> WasmValue:
         if target is dtypes.int64 and node in self.narrow:
-            return Value((self.number(node.src[0], "i32"),))
+            return WasmValue((self.number(node.src[0], "i32"),))
         if source is dtypes.int64 and node.src[0] in self.narrow:
             if dtypes.is_float(target) and target not in BITS_ONLY:
-                return Value((f"({scalar_type(target)}.convert_i32_s {self.operand(node.src[0]).text})",))
+                return WasmValue((f"({scalar_type(target)}.convert_i32_s {self.operand(node.src[0]).text})",))
             return self.cast(self.operand(node.src[0]), dtypes.int32, target)
         return self.cast(self.operand(node.src[0]), source, target)
 
-    def cast(self, value: Value, source: DType, target: DType) -> Value:
+    def cast(self, value: WasmValue, source: DType, target: DType) -> WasmValue:
         """Converts a value as C does."""
         if source is target:
             return value
         if source.count > 1:
             return self.cast_lanes(value, source, target)
-        return Value((self.cast_scalar(value.text, source, target),))
+        return WasmValue((self.cast_scalar(value.text, source, target),))
 
     def cast_scalar(self, text: str, source: DType, target: DType) -> str:
         if source in BITS_ONLY:
@@ -142,28 +142,28 @@ class Casts(ABC):
             return f"(i32x4.shl {register} (i32.const 16))"
         return f"(call ${self.needs('f16_to_f32')} {register})"
 
-    def bitcast(self, value: Value, source: DType, target: DType) -> Value:
+    def bitcast(self, value: WasmValue, source: DType, target: DType) -> WasmValue:
         check_bitcast(source, target)
         if dtypes.is_bool(source) or dtypes.is_bool(target):
             return self.cast(value, source, target)
         if source.count > 1 and target.count > 1:
-            return Value(value.parts, lane_bytes(target))
+            return WasmValue(value.parts, lane_bytes(target))
         if source.count > 1 or target.count > 1:
             raise RenderError(f"BITCAST of {source!r} to {target!r}: a vector and a scalar")
         source_type, target_type = scalar_type(source), scalar_type(target)
         if source_type == target_type:
-            return Value((self.wrap_integer(value.text, target),))
-        return Value((f"({target_type}.reinterpret_{source_type} {value.text})",))
+            return WasmValue((self.wrap_integer(value.text, target),))
+        return WasmValue((f"({target_type}.reinterpret_{source_type} {value.text})",))
 
     # *** registers ***
 
-    def cast_lanes(self, value: Value, source: DType, target: DType) -> Value:
+    def cast_lanes(self, value: WasmValue, source: DType, target: DType) -> WasmValue:
         count, single = source.count, dtypes.float32.vec(source.count)
         if dtypes.is_bool(target):
             if source.scalar in BITS_ONLY:
                 return self.cast_lanes(self.cast_lanes(value, source, single), single, target)
             zero = constant(0, source).parts[0]
-            return Value(tuple(f"({shape(source)}.ne {part} {zero})" for part in value.parts), lane_bytes(source))
+            return WasmValue(tuple(f"({shape(source)}.ne {part} {zero})" for part in value.parts), lane_bytes(source))
         if dtypes.is_bool(source):
             if target.scalar in BITS_ONLY:
                 return self.cast_lanes(self.cast_lanes(value, source, single), single, target)
@@ -171,18 +171,18 @@ class Casts(ABC):
                 self.resize_lanes(value, lane_bytes(target), count, signed=True),
                 constant(1, target).parts[0],
             )
-            return Value(tuple(f"(v128.and {part} {one_in_each})" for part in mask.parts), mask.lane)
+            return WasmValue(tuple(f"(v128.and {part} {one_in_each})" for part in mask.parts), mask.lane)
         if source.scalar in BITS_ONLY:
             words = self.resize_lanes(value, 4, count, signed=False)
             parts = tuple(self.from_bits(source, part) for part in words.parts)
-            return self.cast_lanes(Value(parts, 4), single, target) if target is not single else Value(parts, 4)
+            return self.cast_lanes(WasmValue(parts, 4), single, target) if target is not single else WasmValue(parts, 4)
         if target.scalar in BITS_ONLY:
             return self.to_bits_lanes(value, source, target)
         if dtypes.is_float(source) or dtypes.is_float(target):
             return self.cast_float_lanes(value, source, target)
         return self.resize_lanes(value, lane_bytes(target), count, signed=sign(source) == "s")
 
-    def to_bits_lanes(self, value: Value, source: DType, target: DType) -> Value:
+    def to_bits_lanes(self, value: WasmValue, source: DType, target: DType) -> WasmValue:
         single = dtypes.float32.vec(source.count)
         if source.scalar is dtypes.float64 and target.scalar is dtypes.float16:
             halves = [f"(call ${self.needs('f64_to_odd_f32')} {part})" for part in value.parts]
@@ -190,10 +190,10 @@ class Casts(ABC):
         else:
             floats = self.cast(value, source, single).parts
         name = self.needs(_to_bits_name(target))
-        words = Value(tuple(f"(call ${name} {part})" for part in floats), 4)
+        words = WasmValue(tuple(f"(call ${name} {part})" for part in floats), 4)
         return self.resize_lanes(words, 2, source.count, signed=False)
 
-    def cast_float_lanes(self, value: Value, source: DType, target: DType) -> Value:
+    def cast_float_lanes(self, value: WasmValue, source: DType, target: DType) -> WasmValue:
         """Converts between floats, and between floats and integers; in 32 bits, or lane by lane."""
         count, letter = source.count, sign(source)
         int_type = target if dtypes.is_float(source) else source
@@ -206,18 +206,18 @@ class Casts(ABC):
             words = self.resize_lanes(value, 4, count, signed=letter == "s")
             letter = letter if lane_bytes(source) == 4 else "s"
             if target.scalar is dtypes.float32:
-                return Value(tuple(f"(f32x4.convert_i32x4_{letter} {part})" for part in words.parts), 4)
+                return WasmValue(tuple(f"(f32x4.convert_i32x4_{letter} {part})" for part in words.parts), 4)
             return self.widen_halves(words, count, lambda part: f"(f64x2.convert_low_i32x4_{letter} {part})")
         if target.scalar is dtypes.float64:
             return self.widen_halves(value, count, lambda part: f"(f64x2.promote_low_f32x4 {part})")
         if target.scalar is dtypes.float32:
-            return Value(self.merge_halves([f"(f32x4.demote_f64x2_zero {part})" for part in value.parts]), 4)
+            return WasmValue(self.merge_halves([f"(f32x4.demote_f64x2_zero {part})" for part in value.parts]), 4)
         if source.scalar is dtypes.float64:
-            words = Value(
+            words = WasmValue(
                 self.merge_halves([f"(call ${self.needs('f64x2_to_i32')} {part})" for part in value.parts]), 4
             )
         else:
-            words = Value(tuple(f"(call ${self.needs('f32x4_to_i32')} {part})" for part in value.parts), 4)
+            words = WasmValue(tuple(f"(call ${self.needs('f32x4_to_i32')} {part})" for part in value.parts), 4)
         return words if target is ints else self.resize_lanes(words, lane_bytes(target), count, signed=True)
 
     def merge_halves(self, halves: list[str]) -> tuple[str, ...]:
@@ -226,24 +226,24 @@ class Casts(ABC):
             return tuple(halves)
         return tuple(low_halves(x, y) for x, y in zip(halves[::2], halves[1::2]))
 
-    def widen_halves(self, value: Value, count: int, convert: Callable[[str], str]) -> Value:
+    def widen_halves(self, value: WasmValue, count: int, convert: Callable[[str], str]) -> WasmValue:
         """Converts each half of a register to a whole register."""
         if count == 2:
-            return Value((convert(value.text),), 8)
+            return WasmValue((convert(value.text),), 8)
         parts = []
         for part in self.store_in_locals(value).parts:
             high = shuffle_bytes(part, part, [*range(8, 16), *range(8)])
             parts += [convert(part), convert(high)]
-        return Value(tuple(parts), 8)
+        return WasmValue(tuple(parts), 8)
 
-    def mask(self, node: UOp, lane: int) -> Value:
+    def mask(self, node: UOp, lane: int) -> WasmValue:
         """Returns a vector of bools with lanes of `lane` bytes."""
         assert isinstance(node.dtype, DType)
         if node.op is Ops.CONST:
             return constant(node.arg, node.dtype, lane)
         return self.resize_lanes(self.operand(node), lane, node.dtype.count, signed=True)
 
-    def resize_lanes(self, value: Value, lane: int, count: int, *, signed: bool) -> Value:
+    def resize_lanes(self, value: WasmValue, lane: int, count: int, *, signed: bool) -> WasmValue:
         """Converts `count` integers to lanes of `lane` bytes: extends them, or takes their low bits."""
         while value.lane < lane:
             name = f"{int_shape(2 * value.lane)}.extend_{{}}_{int_shape(value.lane)}_{'s' if signed else 'u'}"
@@ -251,7 +251,7 @@ class Casts(ABC):
             if count_after > 1:
                 value = self.store_in_locals(value)
             parts = [f"({name.format(half_lane)} {part})" for part in value.parts for half_lane in ("low", "high")]
-            value = Value(tuple(parts[:count_after]), 2 * value.lane)
+            value = WasmValue(tuple(parts[:count_after]), 2 * value.lane)
         while value.lane > lane:
             half_lane = value.lane // 2
             byte_numbers = [
@@ -259,20 +259,22 @@ class Casts(ABC):
             ]
             parts = list(value.parts)
             if len(parts) % 2:
-                parts[-1:] = self.store_in_locals(Value((parts[-1],), value.lane)).parts * 2
-            value = Value(tuple(shuffle_bytes(x, y, byte_numbers) for x, y in zip(parts[::2], parts[1::2])), half_lane)
+                parts[-1:] = self.store_in_locals(WasmValue((parts[-1],), value.lane)).parts * 2
+            value = WasmValue(
+                tuple(shuffle_bytes(x, y, byte_numbers) for x, y in zip(parts[::2], parts[1::2])), half_lane
+            )
         return value
 
-    def permute_bytes(self, value: Value, byte_numbers: list[int]) -> Value:
+    def permute_bytes(self, value: WasmValue, byte_numbers: list[int]) -> WasmValue:
         """Returns one register with its bytes permuted."""
-        return Value((shuffle_bytes(value.text, value.text, byte_numbers),), value.lane)
+        return WasmValue((shuffle_bytes(value.text, value.text, byte_numbers),), value.lane)
 
     # *** lanes ***
 
     def lane_of(self, dtype: DType) -> int:
         return 0 if dtype.count == 1 else lane_bytes(dtype)
 
-    def lane(self, value: Value, number: int, dtype: DType) -> str:
+    def lane(self, value: WasmValue, number: int, dtype: DType) -> str:
         """Returns the scalar in a lane."""
         per = REGISTER_BYTES // value.lane
         part, lane = value.parts[number // per], number % per
@@ -284,7 +286,7 @@ class Casts(ABC):
         letter = f"_{sign(dtype)}" if dtype.itemsize < 4 else ""
         return f"({shape(dtype)}.extract_lane{letter} {lane} {part})"
 
-    def assemble_lanes(self, lanes: list[str], dtype: DType) -> Value:
+    def assemble_lanes(self, lanes: list[str], dtype: DType) -> WasmValue:
         """Assembles a vector from the texts of scalars. Bools are 0 or 1."""
         lane = lane_bytes(dtype)
         lane_shape, per = shape(dtype), REGISTER_BYTES // lane
@@ -303,7 +305,7 @@ class Casts(ABC):
                 for lane_number, element in enumerate(register_lanes[1:], 1):
                     text = f"({lane_shape}.replace_lane {lane_number} {text} {element})"
             registers.append(text)
-        return Value(tuple(registers), lane)
+        return WasmValue(tuple(registers), lane)
 
 
 def _to_bits_name(target: DType) -> str:

@@ -6,12 +6,12 @@ from abc import abstractmethod
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.program import RenderError
-from tinyexplore.renderer.wasm.casts import Casts
-from tinyexplore.renderer.wasm.uses import BaseAddress, Uses, split_address
+from tinyexplore.renderer.wasm.casts import CastWriter
+from tinyexplore.renderer.wasm.uses import BaseAddress, UseAnalysis, split_address
 from tinyexplore.renderer.wasm.values import (
     BITS_ONLY,
     REGISTER_BYTES,
-    Value,
+    WasmValue,
     constant,
     lane_bytes,
     registers,
@@ -24,14 +24,14 @@ MOST_LANES = 32  # most lanes under one mask: its bits must fit in an i32
 _ZERO = "(v128.const i32x4 0 0 0 0)"
 
 
-class Accesses(Casts):
+class AccessWriter(CastWriter):
     """Base class that writes loads, stores and their addresses.
 
     A subclass implements `attribute_to`, `line`, `local` and `define`.
     """
 
-    uses: Uses
-    values: dict[UOp, Value]
+    uses: UseAnalysis
+    values: dict[UOp, WasmValue]
     addresses: dict[BaseAddress, str]
 
     @abstractmethod
@@ -47,7 +47,7 @@ class Accesses(Casts):
         """Returns the name of a new local of that type."""
 
     @abstractmethod
-    def define(self, node: UOp, value: Value) -> None:
+    def define(self, node: UOp, value: WasmValue) -> None:
         """Makes `value` the value of `node`."""
 
     # *** addresses ***
@@ -107,7 +107,7 @@ class Accesses(Casts):
             for part_offset, nbytes in _split_to_registers(dtype, offset)
         ]
         if valid is None:
-            self.define(node, self.to_register_form(Value(tuple(texts), lane_bytes(dtype)), dtype))
+            self.define(node, self.to_register_form(WasmValue(tuple(texts), lane_bytes(dtype)), dtype))
             return
         names = [self.local("t", "v128") for _ in texts]
         parts = tuple(f"(local.get {name})" for name in names)
@@ -126,13 +126,13 @@ class Accesses(Casts):
                 text = f"({name}{_offset_text(part_offset)} {lane_of_part} {address} {parts[register_number]})"
                 self.line(f"  (if {_bit_text(bits, lane)} (then (local.set {names[register_number]} {text})))")
             self.line("))")
-        self.define(node, self.to_register_form(Value(parts, lane_bytes(dtype)), dtype))
+        self.define(node, self.to_register_form(WasmValue(parts, lane_bytes(dtype)), dtype))
 
     def load_scalar(self, node: UOp, dtype: DType, address: str, offset: int, valid: UOp | None) -> None:
         if node in self.uses.splatted:
             name = self.local("v", "v128")
             self.line(f"(local.set {name} (v128.load{dtype.bits}_splat{_offset_text(offset)} {address}))")
-            self.values[node] = Value((f"(local.get {name})",), dtype.itemsize)
+            self.values[node] = WasmValue((f"(local.get {name})",), dtype.itemsize)
             return
         wasm_type = scalar_type(dtype)
         suffix = f"{dtype.bits}_{sign(dtype)}" if dtype.itemsize < 4 else ""
@@ -143,13 +143,13 @@ class Accesses(Casts):
             zero = "0x0" if dtype in BITS_ONLY else "0"
             test = self.operand(valid).text
             text = f"(if (result {wasm_type}) {test} (then {text}) (else ({wasm_type}.const {zero})))"
-        self.define(node, Value((text,)))
+        self.define(node, WasmValue((text,)))
 
-    def to_register_form(self, value: Value, dtype: DType) -> Value:
+    def to_register_form(self, value: WasmValue, dtype: DType) -> WasmValue:
         """Converts bytes from memory to their register form: bools become masks."""
         if not dtypes.is_bool(dtype):
             return value
-        return Value(tuple(f"(i8x16.ne {part} {_ZERO})" for part in value.parts), 1)
+        return WasmValue(tuple(f"(i8x16.ne {part} {_ZERO})" for part in value.parts), 1)
 
     # *** stores ***
 
@@ -192,7 +192,9 @@ class Accesses(Casts):
             return self.store_in_locals(self.operand(value)).parts
         one_in_each = constant(1, dtypes.uint8.vec(REGISTER_BYTES)).text
         mask = self.mask(value, 1)
-        return self.store_in_locals(Value(tuple(f"(v128.and {part} {one_in_each})" for part in mask.parts), 1)).parts
+        return self.store_in_locals(
+            WasmValue(tuple(f"(v128.and {part} {one_in_each})" for part in mask.parts), 1)
+        ).parts
 
     def mask_bits(self, valid: UOp) -> str:
         """Returns the lanes of a vector of bools as bits of an i32."""

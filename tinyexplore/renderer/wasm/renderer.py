@@ -27,9 +27,9 @@ from tinyexplore.renderer.program import (
 from tinyexplore.renderer.text import variable_name
 from tinyexplore.renderer.wasm.arithmetic import WasmArithmetic
 from tinyexplore.renderer.wasm.helpers import HELPERS
-from tinyexplore.renderer.wasm.memory import Accesses
-from tinyexplore.renderer.wasm.uses import BaseAddress, Uses
-from tinyexplore.renderer.wasm.values import Value, constant, lane_bytes, registers, scalar_type
+from tinyexplore.renderer.wasm.memory import AccessWriter
+from tinyexplore.renderer.wasm.uses import BaseAddress, UseAnalysis
+from tinyexplore.renderer.wasm.values import WasmValue, constant, lane_bytes, registers, scalar_type
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
@@ -55,15 +55,15 @@ class WASMRenderer:
         return spec_of(name, self.target, uops, self.language, lines, self.compiler)
 
 
-class _WasmWriter(WasmArithmetic, Accesses):
+class _WasmWriter(WasmArithmetic, AccessWriter):
     def __init__(self, uops: Sequence[UOp]) -> None:
         self.uops = tuple(uops)
-        self.uses = Uses(self.uops)
+        self.uses = UseAnalysis(self.uops)
         self.narrow = self.uses.narrow
         self.lines: list[SourceLine] = []
         self.depth = 2
         self.node: UOp | None = None
-        self.values: dict[UOp, Value] = {}
+        self.values: dict[UOp, WasmValue] = {}
         self.made_by: dict[UOp, tuple[UOp, ...]] = {}  # the nodes that an inlined text represents
         self.collected: list[UOp] = []
         self.locals: dict[str, str] = {}  # types by name
@@ -129,7 +129,7 @@ class _WasmWriter(WasmArithmetic, Accesses):
         self.locals[unique_name] = wasm_type
         return unique_name
 
-    def store_in_locals(self, value: Value) -> Value:
+    def store_in_locals(self, value: WasmValue) -> WasmValue:
         parts = []
         for part in value.parts:
             if not part.startswith(("(local.get", "(v128.const")):
@@ -137,25 +137,27 @@ class _WasmWriter(WasmArithmetic, Accesses):
                 self.line(f"(local.set {name} {part})")
                 part = f"(local.get {name})"
             parts.append(part)
-        return Value(tuple(parts), value.lane)
+        return WasmValue(tuple(parts), value.lane)
 
     def needs(self, helper: str) -> str:
         if helper not in self.helpers:
             self.helpers.append(helper)
         return helper
 
-    def operand(self, node: UOp) -> Value:
+    def operand(self, node: UOp) -> WasmValue:
         assert isinstance(node.dtype, DType)
         if node.op is Ops.CONST:
             self.attribute_to(node)
-            return constant(node.arg, node.dtype) if node not in self.narrow else Value((f"(i32.const {node.arg})",))
+            return (
+                constant(node.arg, node.dtype) if node not in self.narrow else WasmValue((f"(i32.const {node.arg})",))
+            )
         expression = self.values.get(node)
         if expression is None:
             raise RenderError(f"{self.node!r} uses {node!r}, which does not come before it in the program")
         self.attribute_to(*self.made_by.get(node, ()))
         return expression
 
-    def define(self, node: UOp, value: Value, name: str = "v") -> None:
+    def define(self, node: UOp, value: WasmValue, name: str = "v") -> None:
         """Stores `value` in locals, which represent `node` from then on."""
         assert isinstance(node.dtype, DType)
         wasm_type = self.kind(node) if node.dtype.count == 1 else "v128"
@@ -164,7 +166,7 @@ class _WasmWriter(WasmArithmetic, Accesses):
             local = self.local(name, wasm_type)
             self.line(f"(local.set {local} {part})")
             parts.append(f"(local.get {local})")
-        self.values[node] = Value(tuple(parts), value.lane)
+        self.values[node] = WasmValue(tuple(parts), value.lane)
 
     # *** nodes ***
 
@@ -177,11 +179,11 @@ class _WasmWriter(WasmArithmetic, Accesses):
             case Ops.CONST | Ops.BARRIER | Ops.INDEX | Ops.PREFETCH:
                 pass
             case Ops.DEFINE_GLOBAL:
-                self.values[node] = Value((f"(local.get $data{node.arg})",))
+                self.values[node] = WasmValue((f"(local.get $data{node.arg})",))
             case Ops.DEFINE_LOCAL:
                 self.define_local(node)
             case Ops.DEFINE_VAR:
-                self.values[node] = Value((f"(local.get ${variable_name(node)})",))
+                self.values[node] = WasmValue((f"(local.get ${variable_name(node)})",))
             case Ops.DEFINE_ACC:
                 self.define(node, self.whole(node.src[0]), f"acc{node.arg}")
             case Ops.ASSIGN:
@@ -204,7 +206,7 @@ class _WasmWriter(WasmArithmetic, Accesses):
                 if source.op is Ops.CONST:
                     self.values[node] = constant(source.arg, source.dtype.scalar)
                 else:
-                    self.define(node, Value((self.lane(self.operand(source), node.arg, source.dtype.scalar),)))
+                    self.define(node, WasmValue((self.lane(self.operand(source), node.arg, source.dtype.scalar),)))
             case Ops.HREDUCE:
                 self.reduce_lanes(node)
             case _:
@@ -220,11 +222,11 @@ class _WasmWriter(WasmArithmetic, Accesses):
             self.define(node, value)
         self.write_addresses(node)
 
-    def whole(self, node: UOp) -> Value:
+    def whole(self, node: UOp) -> WasmValue:
         """Returns the value of a node at the width of its dtype: an int64 in 64 bits, a mask with lanes of a byte."""
         assert isinstance(node.dtype, DType)
         if node.dtype.count == 1:
-            return Value((self.number(node, scalar_type(node.dtype)),))
+            return WasmValue((self.number(node, scalar_type(node.dtype)),))
         return self.mask(node, 1) if dtypes.is_bool(node.dtype) else self.operand(node)
 
     def assign(self, node: UOp) -> None:
@@ -236,7 +238,7 @@ class _WasmWriter(WasmArithmetic, Accesses):
         """Writes the head of a loop from 0 to the end. A loop that may have no step tests that first."""
         wasm_type = self.kind(node)
         name = self.local(node.arg.name, wasm_type)
-        self.values[node] = Value((f"(local.get {name})",))
+        self.values[node] = WasmValue((f"(local.get {name})",))
         low, high = bounds(node.src[0])
         start = f"({wasm_type}.const 0)"
         if node.arg.kind is AxisKind.THREAD:
@@ -277,7 +279,7 @@ class _WasmWriter(WasmArithmetic, Accesses):
         self.line(f"(local.set {name} (i32.add (local.get $scratch) (i32.const {self.scratch_bytes})))")
         nbytes = node.dtype.size * node.dtype.base.itemsize
         self.scratch_bytes += -(-nbytes // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
-        self.values[node] = Value((f"(local.get {name})",))
+        self.values[node] = WasmValue((f"(local.get {name})",))
 
     # *** vectors ***
 
@@ -286,14 +288,14 @@ class _WasmWriter(WasmArithmetic, Accesses):
         assert isinstance(dtype, DType)
         if node.src[0] in self.uses.splatted:
             count = registers(dtype.count, lane_bytes(dtype))
-            self.values[node] = Value(self.values[node.src[0]].parts * count, lane_bytes(dtype))
+            self.values[node] = WasmValue(self.values[node.src[0]].parts * count, lane_bytes(dtype))
             return
         wasm_type = scalar_type(dtype.scalar)
         if all(src is node.src[0] for src in node.src):
             parts = self.assemble_lanes([self.number(node.src[0], wasm_type)] * 2, dtype.scalar.vec(2)).parts
-            self.define(node, Value(parts, lane_bytes(dtype)))
+            self.define(node, WasmValue(parts, lane_bytes(dtype)))
             repeated_parts = self.values[node].parts * registers(dtype.count, lane_bytes(dtype))
-            self.values[node] = Value(repeated_parts, lane_bytes(dtype))
+            self.values[node] = WasmValue(repeated_parts, lane_bytes(dtype))
             return
         self.define(node, self.assemble_lanes([self.number(src, wasm_type) for src in node.src], dtype))
 
@@ -301,7 +303,7 @@ class _WasmWriter(WasmArithmetic, Accesses):
         dtype, source = node.dtype, node.src[0].dtype
         assert isinstance(dtype, DType) and isinstance(source, DType)
         rows = [self.horizontal(node.arg, self.operand(src), source) for src in node.src]
-        self.define(node, Value((rows[0],)) if len(rows) == 1 else self.assemble_lanes(rows, dtype))
+        self.define(node, WasmValue((rows[0],)) if len(rows) == 1 else self.assemble_lanes(rows, dtype))
 
 
 def _name_in(text: str) -> str:

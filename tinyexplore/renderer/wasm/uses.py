@@ -23,7 +23,7 @@ _NAMED_TWICE = frozenset({Ops.MAX, Ops.MIN, Ops.RANGE})  # operations whose text
 BaseAddress = tuple[UOp, UOp | None]  # of an address: (the buffer, the variable part of the index)
 
 
-class Uses:
+class UseAnalysis:
     """The features that a linear program uses.
 
     live: nodes that contribute to some result.

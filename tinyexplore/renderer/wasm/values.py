@@ -16,7 +16,7 @@ LEAST_I32, MOST_I32 = -(1 << 31), (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class WasmValue:
     """The text of a scalar, or of the registers that hold a vector's lanes.
 
     A vector of bools is a mask: -1 or 0 in each lane, as wide as the compared lanes. Lanes beyond the last have
@@ -96,17 +96,17 @@ def _shorten_number(text: str) -> str:
     return text.removesuffix(".0").replace("e+", "e")
 
 
-def constant(value: Any, dtype: DType, lane: int = 0) -> Value:
+def constant(value: Any, dtype: DType, lane: int = 0) -> WasmValue:
     """Returns a constant in every lane. `lane`: the bytes of a lane of a mask."""
     if dtype.count == 1:
-        return Value((f"({scalar_type(dtype)}.const {literal(value, dtype)})",))
+        return WasmValue((f"({scalar_type(dtype)}.const {literal(value, dtype)})",))
     if dtypes.is_bool(dtype):
         lane = lane or 1
         text = lanes_text(int_shape(lane), ["-1" if value else "0"] * (REGISTER_BYTES // lane))
     else:
         lane = lane_bytes(dtype)
         text = lanes_text(shape(dtype), [literal(value, dtype)] * (REGISTER_BYTES // lane))
-    return Value((text,) * registers(dtype.count, lane), lane)
+    return WasmValue((text,) * registers(dtype.count, lane), lane)
 
 
 def lanes_text(lane_shape: str, numbers: list[str]) -> str:

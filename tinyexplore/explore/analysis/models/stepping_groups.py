@@ -17,9 +17,9 @@ from tinyexplore.renderer.program import Launch, is_group_barrier, is_shared
 from tinyexplore.renderer.python import WorkItemWriter
 from tinyexplore.runtime.emulator import (
     DivergenceError,
-    Items,
+    RaceCheckedMemory,
     Stop,
-    Watched,
+    WorkItems,
     coordinates_in,
     new_shared_memory,
     run_past_cores,
@@ -62,10 +62,10 @@ class SteppingItemWriter(SteppingWriter, WorkItemWriter):
         return [self.view(node)] if node.op is Ops.DEFINE_LOCAL else super().event_fields(node)
 
 
-class NotedMemory(Watched):
+class NotedMemory(RaceCheckedMemory):
     """Memory that records the stores of work-items other than `followed`."""
 
-    def __init__(self, view: memoryview, name: str, items: Items, followed: int, notes: list[Note]) -> None:
+    def __init__(self, view: memoryview, name: str, items: WorkItems, followed: int, notes: list[Note]) -> None:
         super().__init__(view, name, items)
         self.followed = followed
         self.notes = notes
@@ -111,7 +111,7 @@ class _WorkGroup:
     def __init__(self, program: SteppingGroup, views: Sequence[memoryview], values: Sequence[int]) -> None:
         self.program = program
         grid, group = program.launch.sizes(values), program.launch.group
-        self.items = items = Items(program.name, grid, group)
+        self.items = items = WorkItems(program.name, grid, group)
         outer = _compute_linear_index(program.item, "idx" if group is None else "gidx", grid)
         self.followed = outer * items.size + _compute_linear_index(program.item, "lidx", group or ())
         self.notes: list[Note] = []

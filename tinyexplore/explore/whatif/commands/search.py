@@ -12,7 +12,15 @@ from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.opts import try_out
 from tinyexplore.explore.whatif.outcome import Cancelled, CommandOutcome, CommandRejected
 from tinyexplore.kernel import Kernel
-from tinyexplore.trace import CandidateMeasured, Event, Recorder, Searched, Searching, recording, showing_progress
+from tinyexplore.trace import (
+    CandidateMeasured,
+    Event,
+    Recorder,
+    SearchEnded,
+    SearchProgress,
+    recording,
+    showing_progress,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +63,7 @@ class SearchOpts:
             return search_opts(subject.device, context.bench.unchanged(self.kernel), self.width)
 
 
-def _make_outcome(event: Searched) -> SearchData:
+def _make_outcome(event: SearchEnded) -> SearchData:
     """Returns the result of a search with the search's own times. The bench times the kernels again."""
     before_us, after_us = (
         None if math.isinf(seconds) else round(seconds * 1e6, 3)
@@ -80,10 +88,10 @@ class Listener(Recorder):
                 self.tried += 1
                 time_us = None if math.isinf(seconds) else round(seconds * 1e6, 3)
                 self.context.candidate(self.kernel, tuple(map(str, kernel.applied)), time_us, note)
-            case Searching(_, compiled, measured, candidates, _):
+            case SearchProgress(_, compiled, measured, candidates, _):
                 words = f"BEAM: {self.tried} tried, {candidates} in this round"
                 self.context.progress(words, (compiled + measured) / 2, candidates)
-            case Searched():
+            case SearchEnded():
                 self.outcome = _make_outcome(event)
         if self.context.is_cancelled():
             raise Cancelled

@@ -19,7 +19,7 @@ from tinyexplore.explore.whatif.playground.written import tolerance_of_rule
 from tinyexplore.explore.whatif.variant import variant_of
 from tinyexplore.kernel import Kernel
 from tinyexplore.renderer import RenderError
-from tinyexplore.trace import Rebuilt, Recorder, Rewrote, StageBegan, StageEnded, recording
+from tinyexplore.trace import NodeRebuilt, Recorder, RuleApplied, StageBegan, StageEnded, recording
 from tinyexplore.uop import RewriteError, Rule, UOp
 
 MOST_FIRINGS = 400  # most firings of one rule that a branch stores; the others are counted
@@ -100,10 +100,10 @@ def _yield_rewrites(recorder: Recorder) -> Iterable[UOpRewrite]:
                 open_stages.append([name, 0])
             case StageEnded():
                 open_stages.pop()
-            case Rewrote() | Rebuilt() if open_stages:
+            case RuleApplied() | NodeRebuilt() if open_stages:
                 stage = open_stages[-1]
                 stage[1] = int(stage[1]) + 1
-                if isinstance(event, Rewrote):
+                if isinstance(event, RuleApplied):
                     yield UOpRewrite(str(stage[0]), int(stage[1]), event.rule, event.before, event.after)
 
 

@@ -1,4 +1,4 @@
-"""ATen operations by kind. Each is a function of a `Call` and the operation's arguments. Importing registers them
+"""ATen operations by kind. Each is a function of a `AtenCall` and the operation's arguments. Importing registers them
 all."""
 
 from tinyexplore.frontends.torch.operations import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tinyexplore.frontends.torch.table import Call, NotTranslated, aten
+from tinyexplore.frontends.torch.table import AtenCall, TranslationError, aten
 from tinyexplore.tensor import Tensor
 
 
@@ -23,7 +23,7 @@ def sides(padding: Sequence[int]) -> list[int]:
 
 @aten("convolution")
 def convolution(
-    call: Call,
+    call: AtenCall,
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -37,7 +37,7 @@ def convolution(
     """Computes a convolution over the axes after the first two, or a transposed one."""
     count = weight.ndim - 2
     if count == 0 or x.ndim != weight.ndim or 0 in call.shape or 0 in x.shape:
-        raise NotTranslated("a convolution without axes, without a batch, or without elements")
+        raise TranslationError("a convolution without axes, without a batch, or without elements")
     step, pad, spread = per_axis(stride, count), per_axis(padding, count), per_axis(dilation, count)
     if transposed:
         extra = per_axis(output_padding, count)
@@ -47,7 +47,7 @@ def convolution(
 
 @aten("convolution_backward")
 def convolution_backward(
-    call: Call,
+    call: AtenCall,
     gradient: Tensor,
     x: Tensor,
     weight: Tensor,
@@ -65,7 +65,7 @@ def convolution_backward(
     targets = [tensor.requires_grad_() for tensor, flag in zip((operand, kernel), output_mask) if flag]
     gradients: list[Tensor] = []
     if targets:
-        shown = Call(gradient, ())
+        shown = AtenCall(gradient, ())
         with Tensor.inference_mode(False):
             output = convolution(
                 shown, operand, kernel, None, stride, padding, dilation, transposed, output_padding, groups

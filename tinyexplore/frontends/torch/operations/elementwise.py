@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.frontends.torch.table import Call, NotTranslated, aten
+from tinyexplore.frontends.torch.table import AtenCall, TranslationError, aten
 from tinyexplore.tensor import Tensor
 
 
@@ -18,7 +18,7 @@ def is_float(value: Any) -> bool:
 
 
 @aten("add")
-def add(call: Call, a: Any, b: Any, *, alpha: float = 1) -> Tensor:
+def add(call: AtenCall, a: Any, b: Any, *, alpha: float = 1) -> Tensor:
     """Returns a + alpha · b; for booleans, or."""
     left, right = call.tensor(a), call.tensor(b)
     if alpha != 1:
@@ -27,26 +27,26 @@ def add(call: Call, a: Any, b: Any, *, alpha: float = 1) -> Tensor:
 
 
 @aten("sub")
-def sub(call: Call, a: Any, b: Any, *, alpha: float = 1) -> Tensor:
+def sub(call: AtenCall, a: Any, b: Any, *, alpha: float = 1) -> Tensor:
     """Returns a - alpha · b."""
     return call.tensor(a) - (call.tensor(b) * alpha if alpha != 1 else call.tensor(b))
 
 
 @aten("rsub")
-def rsub(call: Call, a: Any, b: Any, alpha: float = 1) -> Tensor:
+def rsub(call: AtenCall, a: Any, b: Any, alpha: float = 1) -> Tensor:
     """Returns b - alpha · a."""
     return sub(call, b, a, alpha=alpha)
 
 
 @aten("mul")
-def mul(call: Call, a: Any, b: Any) -> Tensor:
+def mul(call: AtenCall, a: Any, b: Any) -> Tensor:
     """Returns a · b; for booleans, and."""
     left, right = call.tensor(a), call.tensor(b)
     return left & right if call.dtype is dtypes.bool else left * right
 
 
 @aten("div", "true_divide")
-def div(call: Call, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
+def div(call: AtenCall, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
     """Returns a / b; with `rounding_mode`, rounded towards zero ("trunc") or down ("floor")."""
     if rounding_mode is None:
         return call.tensor(a) / call.tensor(b)
@@ -56,27 +56,27 @@ def div(call: Call, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tens
 
 
 @aten("floor_divide")
-def floor_divide(call: Call, a: Any, b: Any) -> Tensor:
+def floor_divide(call: AtenCall, a: Any, b: Any) -> Tensor:
     """Returns the quotient rounded down."""
     return div(call, a, b, rounding_mode="floor")
 
 
 @aten("remainder")
-def remainder(call: Call, a: Any, b: Any) -> Tensor:
+def remainder(call: AtenCall, a: Any, b: Any) -> Tensor:
     """Returns the remainder of a division, with the sign of the divisor."""
     left, right = call.promote(a, b)
     return left.mod(right)
 
 
 @aten("fmod")
-def fmod(call: Call, a: Any, b: Any) -> Tensor:
+def fmod(call: AtenCall, a: Any, b: Any) -> Tensor:
     """Returns the remainder of a division, with the sign of the dividend."""
     left, right = call.promote(a, b)
     return left.fmod(right)
 
 
 @aten("pow")
-def power(call: Call, a: Any, b: Any) -> Tensor:
+def power(call: AtenCall, a: Any, b: Any) -> Tensor:
     """Returns a to the power of b."""
     if isinstance(b, (int, float)) and is_float(a):
         return _raise_to_constant(call, a.cast(call.dtype), b)
@@ -86,7 +86,7 @@ def power(call: Call, a: Any, b: Any) -> Tensor:
     return left.pow(right)
 
 
-def _raise_to_constant(call: Call, base: Tensor, exponent: float) -> Tensor:
+def _raise_to_constant(call: AtenCall, base: Tensor, exponent: float) -> Tensor:
     """Returns a power with a constant exponent: by products, roots and the reciprocal if they are exact."""
     if exponent == 0:
         return call.full(1)
@@ -100,10 +100,10 @@ def _raise_to_constant(call: Call, base: Tensor, exponent: float) -> Tensor:
     return base.rsqrt() if exponent == -0.5 else base.pow(exponent)
 
 
-def integer_power(call: Call, base: Tensor, exponent: Any) -> Tensor:
+def integer_power(call: AtenCall, base: Tensor, exponent: Any) -> Tensor:
     """Returns a power of integers by repeated squaring. For a negative exponent, 0 unless the base is 1 or -1."""
     if dtypes.is_bool(call.dtype):
-        raise NotTranslated("pow of booleans")
+        raise TranslationError("pow of booleans")
     power = exponent if isinstance(exponent, Tensor) else Tensor.full((), exponent, dtype=call.dtype)
     result = Tensor.full((), 1, dtype=call.dtype)
     square, remaining = base, power.maximum(0) if not dtypes.is_unsigned(call.dtype) else power
@@ -118,32 +118,32 @@ def integer_power(call: Call, base: Tensor, exponent: Any) -> Tensor:
 
 
 @aten("maximum", "clamp_min")
-def maximum(call: Call, a: Any, b: Any) -> Tensor:
+def maximum(call: AtenCall, a: Any, b: Any) -> Tensor:
     """Returns the larger of two numbers; NaN if either is NaN."""
     left, right = call.tensor(a), call.tensor(b)
     return left.maximum(right)
 
 
 @aten("minimum", "clamp_max")
-def minimum(call: Call, a: Any, b: Any) -> Tensor:
+def minimum(call: AtenCall, a: Any, b: Any) -> Tensor:
     """Returns the smaller of two numbers; NaN if either is NaN."""
     left, right = call.tensor(a), call.tensor(b)
     return left.minimum(right)
 
 
 @aten("fmax")
-def fmax(call: Call, a: Any, b: Any) -> Tensor:
+def fmax(call: AtenCall, a: Any, b: Any) -> Tensor:
     """Returns the larger of two numbers; if one is NaN, the other."""
     return _ignore_nan(call, a, b, "maximum")
 
 
 @aten("fmin")
-def fmin(call: Call, a: Any, b: Any) -> Tensor:
+def fmin(call: AtenCall, a: Any, b: Any) -> Tensor:
     """Returns the smaller of two numbers; if one is NaN, the other."""
     return _ignore_nan(call, a, b, "minimum")
 
 
-def _ignore_nan(call: Call, a: Any, b: Any, name: str) -> Tensor:
+def _ignore_nan(call: AtenCall, a: Any, b: Any, name: str) -> Tensor:
     left, right = call.tensor(a), call.tensor(b)
     result: Tensor = getattr(left, name)(right)
     if not dtypes.is_float(call.dtype):
@@ -152,7 +152,7 @@ def _ignore_nan(call: Call, a: Any, b: Any, name: str) -> Tensor:
 
 
 @aten("clamp", "clip")
-def clamp(call: Call, a: Tensor, low: Any = None, high: Any = None) -> Tensor:
+def clamp(call: AtenCall, a: Tensor, low: Any = None, high: Any = None) -> Tensor:
     """Limits each element to `low` … `high`."""
     result = call.tensor(a)
     if low is not None:
@@ -161,13 +161,13 @@ def clamp(call: Call, a: Tensor, low: Any = None, high: Any = None) -> Tensor:
 
 
 @aten("hardtanh")
-def hardtanh(call: Call, a: Tensor, low: float = -1, high: float = 1) -> Tensor:
+def hardtanh(call: AtenCall, a: Tensor, low: float = -1, high: float = 1) -> Tensor:
     """Limits each element to `low` … `high`."""
     return clamp(call, a, low, high)
 
 
 @aten("atan2")
-def atan2(call: Call, y: Any, x: Any) -> Tensor:
+def atan2(call: AtenCall, y: Any, x: Any) -> Tensor:
     """Returns the angle of the point (x, y)."""
     vertical, horizontal = call.tensor(y), call.tensor(x)
     ones = Tensor.full((), 1.0, dtype=call.dtype)
@@ -187,7 +187,7 @@ def _is_negative(x: Tensor) -> Tensor:
 
 
 @aten("hypot")
-def hypot(call: Call, a: Any, b: Any) -> Tensor:
+def hypot(call: AtenCall, a: Any, b: Any) -> Tensor:
     """Returns the length of (a, b)."""
     left, right = call.tensor(a).abs(), call.tensor(b).abs()
     larger, smaller = left.maximum(right), left.minimum(right)
@@ -198,19 +198,19 @@ def hypot(call: Call, a: Any, b: Any) -> Tensor:
 
 
 @aten("logaddexp")
-def logaddexp(call: Call, a: Any, b: Any) -> Tensor:
+def logaddexp(call: AtenCall, a: Any, b: Any) -> Tensor:
     """Returns log(exp(a) + exp(b))."""
     return call.tensor(a).logaddexp(call.tensor(b))
 
 
 @aten("copysign")
-def copysign(call: Call, a: Any, b: Any) -> Tensor:
+def copysign(call: AtenCall, a: Any, b: Any) -> Tensor:
     """Returns the magnitude of a with the sign of b."""
     return call.tensor(a).copysign(call.tensor(b))
 
 
 @aten("lerp")
-def lerp(call: Call, a: Tensor, b: Tensor, weight: Any) -> Tensor:
+def lerp(call: AtenCall, a: Tensor, b: Tensor, weight: Any) -> Tensor:
     """Returns a + weight · (b - a)."""
     start, end, share = call.tensor(a), call.tensor(b), call.tensor(weight)
     step = end - start
@@ -218,13 +218,13 @@ def lerp(call: Call, a: Tensor, b: Tensor, weight: Any) -> Tensor:
 
 
 @aten("addcmul")
-def addcmul(call: Call, a: Tensor, b: Tensor, c: Tensor, *, value: float = 1) -> Tensor:
+def addcmul(call: AtenCall, a: Tensor, b: Tensor, c: Tensor, *, value: float = 1) -> Tensor:
     """Returns a + value · b · c."""
     return call.tensor(a) + call.tensor(b) * call.tensor(c) * value
 
 
 @aten("addcdiv")
-def addcdiv(call: Call, a: Tensor, b: Tensor, c: Tensor, *, value: float = 1) -> Tensor:
+def addcdiv(call: AtenCall, a: Tensor, b: Tensor, c: Tensor, *, value: float = 1) -> Tensor:
     """Returns a + value · b / c."""
     return call.tensor(a) + call.tensor(b) / call.tensor(c) * value
 
@@ -233,7 +233,7 @@ def addcdiv(call: Call, a: Tensor, b: Tensor, c: Tensor, *, value: float = 1) ->
 
 
 def _compare(name: str) -> None:
-    def compare(call: Call, a: Any, b: Any) -> Tensor:
+    def compare(call: AtenCall, a: Any, b: Any) -> Tensor:
         left, right = call.promote(a, b)
         result: Tensor = getattr(left, name)(right)
         return result
@@ -247,39 +247,39 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
 
 
 @aten("logical_and")
-def logical_and(call: Call, a: Tensor, b: Tensor) -> Tensor:
+def logical_and(call: AtenCall, a: Tensor, b: Tensor) -> Tensor:
     """Returns whether both are not 0."""
     return a.cast(dtypes.bool) & b.cast(dtypes.bool)
 
 
 @aten("logical_or")
-def logical_or(call: Call, a: Tensor, b: Tensor) -> Tensor:
+def logical_or(call: AtenCall, a: Tensor, b: Tensor) -> Tensor:
     """Returns whether at least one is not 0."""
     return a.cast(dtypes.bool) | b.cast(dtypes.bool)
 
 
 @aten("logical_xor")
-def logical_xor(call: Call, a: Tensor, b: Tensor) -> Tensor:
+def logical_xor(call: AtenCall, a: Tensor, b: Tensor) -> Tensor:
     """Returns whether exactly one is not 0."""
     return a.cast(dtypes.bool) ^ b.cast(dtypes.bool)
 
 
 @aten("logical_not")
-def logical_not(call: Call, a: Tensor) -> Tensor:
+def logical_not(call: AtenCall, a: Tensor) -> Tensor:
     """Returns whether the element is 0."""
     return ~a.cast(dtypes.bool)
 
 
 @aten("where")
-def where(call: Call, condition: Tensor, a: Any = None, b: Any = None) -> Tensor:
+def where(call: AtenCall, condition: Tensor, a: Any = None, b: Any = None) -> Tensor:
     """Returns a where the condition holds, else b."""
     if a is None:
-        raise NotTranslated("the size of where(condition) depends on values")
+        raise TranslationError("the size of where(condition) depends on values")
     return condition.cast(dtypes.bool).where(call.tensor(a), call.tensor(b))
 
 
 @aten("masked_fill")
-def masked_fill(call: Call, a: Tensor, mask: Tensor, value: Any) -> Tensor:
+def masked_fill(call: AtenCall, a: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Returns a with `value` where the mask is true."""
     return mask.where(call.tensor(value), call.tensor(a))
 
@@ -288,49 +288,49 @@ def masked_fill(call: Call, a: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 @aten("bitwise_and", "__and__")
-def bitwise_and(call: Call, a: Any, b: Any) -> Tensor:
+def bitwise_and(call: AtenCall, a: Any, b: Any) -> Tensor:
     """Returns the bitwise and."""
     left, right = call.promote(a, b)
     return left & right
 
 
 @aten("bitwise_or", "__or__")
-def bitwise_or(call: Call, a: Any, b: Any) -> Tensor:
+def bitwise_or(call: AtenCall, a: Any, b: Any) -> Tensor:
     """Returns the bitwise or."""
     left, right = call.promote(a, b)
     return left | right
 
 
 @aten("bitwise_xor", "__xor__")
-def bitwise_xor(call: Call, a: Any, b: Any) -> Tensor:
+def bitwise_xor(call: AtenCall, a: Any, b: Any) -> Tensor:
     """Returns the bitwise exclusive or."""
     left, right = call.promote(a, b)
     return left ^ right
 
 
 @aten("bitwise_not")
-def bitwise_not(call: Call, a: Tensor) -> Tensor:
+def bitwise_not(call: AtenCall, a: Tensor) -> Tensor:
     """Returns the complement of the bits."""
     return ~a
 
 
-def _shift_amount(call: Call, amount: Any) -> int:
+def _shift_amount(call: AtenCall, amount: Any) -> int:
     if isinstance(amount, int) and 0 <= amount < call.common.bits and not dtypes.is_float(call.common):
         return amount
-    raise NotTranslated(
+    raise TranslationError(
         f"a shift by {amount!r}: only a constant int below {call.common.bits} (the bits of {call.common.name}) works"
     )
 
 
 @aten("bitwise_left_shift", "__lshift__")
-def bitwise_left_shift(call: Call, a: Any, b: Any) -> Tensor:
+def bitwise_left_shift(call: AtenCall, a: Any, b: Any) -> Tensor:
     """Shifts to the left by a constant."""
     amount = _shift_amount(call, b)
     return call.promote(a)[0] << amount
 
 
 @aten("bitwise_right_shift", "__rshift__")
-def bitwise_right_shift(call: Call, a: Any, b: Any) -> Tensor:
+def bitwise_right_shift(call: AtenCall, a: Any, b: Any) -> Tensor:
     """Shifts to the right by a constant."""
     amount = _shift_amount(call, b)
     return call.promote(a)[0] >> amount
@@ -340,7 +340,7 @@ def bitwise_right_shift(call: Call, a: Any, b: Any) -> Tensor:
 
 
 def _add_float_function(name: str) -> None:
-    def function(call: Call, a: Tensor) -> Tensor:
+    def function(call: AtenCall, a: Tensor) -> Tensor:
         result: Tensor = getattr(call.tensor(a), name)()
         return result
 
@@ -356,7 +356,7 @@ for _name in (
 
 
 def _add_rounding(name: str) -> None:
-    def function(call: Call, a: Tensor) -> Tensor:
+    def function(call: AtenCall, a: Tensor) -> Tensor:
         result: Tensor = getattr(a, name)() if is_float(a) else a
         return result
 
@@ -369,7 +369,7 @@ for _name in ("floor", "ceil", "trunc"):
 
 
 @aten("round")
-def round_(call: Call, a: Tensor, *, decimals: int = 0) -> Tensor:
+def round_(call: AtenCall, a: Tensor, *, decimals: int = 0) -> Tensor:
     """Rounds to the nearest number, and halves to the even one."""
     if not is_float(a):
         return a
@@ -380,7 +380,7 @@ def round_(call: Call, a: Tensor, *, decimals: int = 0) -> Tensor:
 
 
 @aten("expm1")
-def expm1(call: Call, a: Tensor) -> Tensor:
+def expm1(call: AtenCall, a: Tensor) -> Tensor:
     """Returns exp(a) - 1, exact near 0."""
     return exp_minus_1(call.tensor(a))
 
@@ -395,7 +395,7 @@ def exp_minus_1(x: Tensor) -> Tensor:
 
 
 @aten("log1p")
-def log1p(call: Call, a: Tensor) -> Tensor:
+def log1p(call: AtenCall, a: Tensor) -> Tensor:
     """Returns log(1 + a), exact near 0."""
     return log_plus_1(call.tensor(a))
 
@@ -409,19 +409,19 @@ def log_plus_1(x: Tensor) -> Tensor:
 
 
 @aten("neg")
-def neg(call: Call, a: Tensor) -> Tensor:
+def neg(call: AtenCall, a: Tensor) -> Tensor:
     """Returns -a."""
     return -a
 
 
 @aten("abs")
-def absolute(call: Call, a: Tensor) -> Tensor:
+def absolute(call: AtenCall, a: Tensor) -> Tensor:
     """Returns the absolute value."""
     return a if dtypes.is_unsigned(a.dtype) or dtypes.is_bool(a.dtype) else a.abs()
 
 
 @aten("sign", "sgn")
-def sign(call: Call, a: Tensor) -> Tensor:
+def sign(call: AtenCall, a: Tensor) -> Tensor:
     """Returns -1, 0 or 1."""
     if dtypes.is_bool(a.dtype):
         return a
@@ -431,55 +431,55 @@ def sign(call: Call, a: Tensor) -> Tensor:
 
 
 @aten("signbit")
-def signbit(call: Call, a: Tensor) -> Tensor:
+def signbit(call: AtenCall, a: Tensor) -> Tensor:
     """Returns whether the sign bit is set."""
     return _is_negative(a)
 
 
 @aten("isnan")
-def isnan(call: Call, a: Tensor) -> Tensor:
+def isnan(call: AtenCall, a: Tensor) -> Tensor:
     """Whether each element is NaN."""
     return a.isnan() if is_float(a) else call.full(False)
 
 
 @aten("isinf")
-def isinf(call: Call, a: Tensor) -> Tensor:
+def isinf(call: AtenCall, a: Tensor) -> Tensor:
     """Whether each element is infinite."""
     return a.isinf() if is_float(a) else call.full(False)
 
 
 @aten("isfinite")
-def isfinite(call: Call, a: Tensor) -> Tensor:
+def isfinite(call: AtenCall, a: Tensor) -> Tensor:
     """Whether each element is finite."""
     return a.isfinite() if is_float(a) else call.full(True)
 
 
 @aten("square")
-def square(call: Call, a: Tensor) -> Tensor:
+def square(call: AtenCall, a: Tensor) -> Tensor:
     """Returns a · a."""
     return mul(call, a, a)
 
 
 @aten("relu")
-def relu(call: Call, a: Tensor) -> Tensor:
+def relu(call: AtenCall, a: Tensor) -> Tensor:
     """Returns max(a, 0)."""
     return a.maximum(0)
 
 
 @aten("leaky_relu")
-def leaky_relu(call: Call, a: Tensor, negative_slope: float = 0.01) -> Tensor:
+def leaky_relu(call: AtenCall, a: Tensor, negative_slope: float = 0.01) -> Tensor:
     """Returns a for positive elements, else negative_slope · a."""
     return (a > 0).where(a, a * negative_slope)
 
 
 @aten("elu")
-def elu(call: Call, a: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
+def elu(call: AtenCall, a: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
     """Returns a for positive elements, else alpha · (exp(a) - 1), scaled."""
     return (a > 0).where(a * scale, exp_minus_1(a * input_scale) * (alpha * scale))
 
 
 @aten("gelu")
-def gelu(call: Call, a: Tensor, *, approximate: str = "none") -> Tensor:
+def gelu(call: AtenCall, a: Tensor, *, approximate: str = "none") -> Tensor:
     """Returns a · Φ(a), with the normal distribution's Φ, or its approximation by tanh."""
     if approximate == "none":
         wide = a if a.dtype is dtypes.float64 else a.cast(dtypes.float32)
@@ -493,12 +493,12 @@ def gelu(call: Call, a: Tensor, *, approximate: str = "none") -> Tensor:
 
 
 @aten("_to_copy", "convert_element_type", "to")
-def convert(call: Call, a: Tensor, *args: Any, **options: Any) -> Tensor:
+def convert(call: AtenCall, a: Tensor, *args: Any, **options: Any) -> Tensor:
     """Converts the values to another dtype."""
     return a.cast(call.dtype)
 
 
 @aten("view.dtype")
-def view_dtype(call: Call, a: Tensor, dtype: Any) -> Tensor:
+def view_dtype(call: AtenCall, a: Tensor, dtype: Any) -> Tensor:
     """Reinterprets the bits as another dtype."""
     return a.bitcast(call.dtype)

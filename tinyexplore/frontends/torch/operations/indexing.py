@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.frontends.torch.table import Call, NotTranslated, aten
+from tinyexplore.frontends.torch.table import AtenCall, TranslationError, aten
 from tinyexplore.tensor import Tensor
 
 
 @aten("gather")
-def gather(call: Call, a: Tensor, axis: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
+def gather(call: AtenCall, a: Tensor, axis: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """Returns the elements of `a` at `index` along `axis`, in the shape of `index`."""
     if 0 in call.shape:
         return call.full(0)
@@ -24,19 +24,19 @@ def gather(call: Call, a: Tensor, axis: int, index: Tensor, *, sparse_grad: bool
 
 
 @aten("index", "_unsafe_index")
-def index(call: Call, a: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
+def index(call: AtenCall, a: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     """Returns the elements of `a` at `indices`, one tensor per axis; None takes the whole axis."""
     if any(index_tensor is not None and dtypes.is_bool(index_tensor.dtype) for index_tensor in indices):
-        raise NotTranslated("the size of what a mask picks depends on values")
+        raise TranslationError("the size of what a mask picks depends on values")
     if any(index_tensor is not None and index_tensor.dtype is dtypes.uint8 for index_tensor in indices):
-        raise NotTranslated("a mask of uint8")
+        raise TranslationError("a mask of uint8")
     if 0 in call.shape:
         return call.full(0)
     return a[tuple([slice(None) if index_tensor is None else index_tensor for index_tensor in indices])]
 
 
 @aten("index_select")
-def index_select(call: Call, a: Tensor, axis: int, indices: Tensor) -> Tensor:
+def index_select(call: AtenCall, a: Tensor, axis: int, indices: Tensor) -> Tensor:
     """Returns the slices of `a` at `indices` along `axis`."""
     if 0 in call.shape:
         return call.full(0)
@@ -46,18 +46,18 @@ def index_select(call: Call, a: Tensor, axis: int, indices: Tensor) -> Tensor:
 
 
 @aten("embedding")
-def embedding(call: Call, weight: Tensor, indices: Tensor, *options: Any) -> Tensor:
+def embedding(call: AtenCall, weight: Tensor, indices: Tensor, *options: Any) -> Tensor:
     """Returns the rows of the table `weight` at `indices`, in the shape of `indices` with the width added."""
     return call.full(0) if 0 in call.shape else weight[indices]
 
 
 @aten("embedding_dense_backward")
 def embedding_dense_backward(
-    call: Call, gradient: Tensor, indices: Tensor, rows: int, padding: int, by_frequency: bool
+    call: AtenCall, gradient: Tensor, indices: Tensor, rows: int, padding: int, by_frequency: bool
 ) -> Tensor:
     """Returns the gradient of the table: for each row, the sum over its uses."""
     if by_frequency:
-        raise NotTranslated("gradients scaled by how often a row was picked")
+        raise TranslationError("gradients scaled by how often a row was picked")
     width, count = gradient.shape[-1], indices.numel()
     flat = gradient.reshape((count, width))
     numbers = indices.reshape((count, 1)).expand((count, width))
@@ -72,7 +72,7 @@ def _cut(source: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _write_at_indices(
-    call: Call, a: Tensor, axis: int, indices: Tensor, source: Any, reduce: str, include: bool = True
+    call: AtenCall, a: Tensor, axis: int, indices: Tensor, source: Any, reduce: str, include: bool = True
 ) -> Tensor:
     """Returns `a` with elements of the source at the indices along an axis, written (reduce="") or reduced."""
     if not a.ndim:
@@ -91,30 +91,30 @@ def _write_at_indices(
 
 
 @aten("scatter")
-def scatter(call: Call, a: Tensor, axis: int, indices: Tensor, source: Any, *, reduce: str | None = None) -> Tensor:
+def scatter(call: AtenCall, a: Tensor, axis: int, indices: Tensor, source: Any, *, reduce: str | None = None) -> Tensor:
     """Returns `a` with elements of the source written at the indices along an axis."""
     return _write_at_indices(call, a, axis, indices, source, {None: "", "add": "sum", "multiply": "prod"}[reduce])
 
 
 @aten("scatter_add")
-def scatter_add(call: Call, a: Tensor, axis: int, indices: Tensor, source: Tensor) -> Tensor:
+def scatter_add(call: AtenCall, a: Tensor, axis: int, indices: Tensor, source: Tensor) -> Tensor:
     """Returns `a` with elements of the source added at the indices along an axis."""
     return _write_at_indices(call, a, axis, indices, source, "sum")
 
 
 @aten("scatter_reduce")
 def scatter_reduce(
-    call: Call, a: Tensor, axis: int, indices: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+    call: AtenCall, a: Tensor, axis: int, indices: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """Returns `a` with elements of the source reduced into the indices along an axis."""
     return _write_at_indices(call, a, axis, indices, source, reduce, include_self)
 
 
 @aten("index_add")
-def index_add(call: Call, a: Tensor, axis: int, indices: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
+def index_add(call: AtenCall, a: Tensor, axis: int, indices: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
     """Returns `a` with slices of the source added to slices of an axis."""
     if not a.ndim or 0 in source.shape or not source.ndim:
-        raise NotTranslated("index_add without axes or elements")
+        raise TranslationError("index_add without axes or elements")
     axis %= a.ndim
     shape = tuple([source.shape[axis] if number == axis else 1 for number in range(a.ndim)])
     wide = indices.reshape(shape).expand(source.shape)
@@ -124,7 +124,7 @@ def index_add(call: Call, a: Tensor, axis: int, indices: Tensor, source: Tensor,
 
 @aten("index_put", "_unsafe_index_put")
 def index_put(
-    call: Call, a: Tensor, indices: Sequence[Tensor | None], value: Tensor, accumulate: bool = False
+    call: AtenCall, a: Tensor, indices: Sequence[Tensor | None], value: Tensor, accumulate: bool = False
 ) -> Tensor:
     """Returns `a` with a value written or added to the elements at indices of several axes."""
     index_tensors = [index_tensor for index_tensor in indices if index_tensor is not None]
@@ -167,7 +167,7 @@ def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 def _write_where_masked(a: Tensor, indices: Sequence[Tensor | None], value: Tensor, accumulate: bool) -> Tensor:
     """Returns `a` with one value where a mask over the first axes is true."""
     if len(indices) != 1 or indices[0] is None or value.numel() != 1 or not dtypes.is_bool(indices[0].dtype):
-        raise NotTranslated("values placed by a mask")
+        raise TranslationError("values placed by a mask")
     mask = indices[0].reshape((*indices[0].shape, *[1] * (a.ndim - indices[0].ndim)))
     update = value.cast(a.dtype).reshape(())
     return mask.where(a + update if accumulate else update, a)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tinyexplore.frontends.torch.table import Call, aten
+from tinyexplore.frontends.torch.table import AtenCall, aten
 from tinyexplore.tensor import Tensor
 
 
@@ -14,7 +14,7 @@ from tinyexplore.tensor import Tensor
     *("view", "reshape", "_unsafe_view", "view_copy", "_reshape_copy", "unsqueeze", "unsqueeze_copy"),
     *("squeeze", "squeeze_copy", "flatten", "_reshape_alias"),
 )
-def view(call: Call, a: Tensor, *args: Any) -> Tensor:
+def view(call: AtenCall, a: Tensor, *args: Any) -> Tensor:
     """Reshapes the tensor."""
     return a.reshape(call.shape)
 
@@ -23,25 +23,25 @@ def view(call: Call, a: Tensor, *args: Any) -> Tensor:
     *("clone", "alias", "detach", "alias_copy", "detach_copy", "lift", "lift_fresh", "lift_fresh_copy"),
     *("contiguous", "view_of", "positive", "_conj_physical", "conj_physical", "resolve_conj", "resolve_neg"),
 )
-def same(call: Call, a: Tensor, *args: Any, **options: Any) -> Tensor:
+def same(call: AtenCall, a: Tensor, *args: Any, **options: Any) -> Tensor:
     """Returns the same values."""
     return a
 
 
 @aten("copy")
-def copy(call: Call, a: Tensor, b: Tensor, non_blocking: bool = False) -> Tensor:
+def copy(call: AtenCall, a: Tensor, b: Tensor, non_blocking: bool = False) -> Tensor:
     """Returns the values of b, in the shape and dtype of a."""
     return b.cast(call.dtype).expand(call.shape)
 
 
 @aten("expand", "expand_copy")
-def expand(call: Call, a: Tensor, size: Sequence[int], *, implicit: bool = False) -> Tensor:
+def expand(call: AtenCall, a: Tensor, size: Sequence[int], *, implicit: bool = False) -> Tensor:
     """Repeats axes of size 1."""
     return a.reshape((*[1] * (len(call.shape) - a.ndim), *a.shape)).expand(call.shape)
 
 
 @aten("broadcast_in_dim")
-def broadcast_in_dim(call: Call, a: Tensor, shape: Sequence[int], axes: Sequence[int]) -> Tensor:
+def broadcast_in_dim(call: AtenCall, a: Tensor, shape: Sequence[int], axes: Sequence[int]) -> Tensor:
     """Puts the axes at positions of a larger shape, and repeats them."""
     sizes = [1] * len(call.shape)
     for number, size in zip(axes, a.shape):
@@ -50,31 +50,31 @@ def broadcast_in_dim(call: Call, a: Tensor, shape: Sequence[int], axes: Sequence
 
 
 @aten("permute", "permute_copy")
-def permute(call: Call, a: Tensor, order: Sequence[int]) -> Tensor:
+def permute(call: AtenCall, a: Tensor, order: Sequence[int]) -> Tensor:
     """Reorders the axes."""
     return a.permute(tuple(order)) if len(order) else a
 
 
 @aten("transpose", "transpose_copy")
-def transpose(call: Call, a: Tensor, first: int, second: int) -> Tensor:
+def transpose(call: AtenCall, a: Tensor, first: int, second: int) -> Tensor:
     """Swaps two axes."""
     return a.transpose(first, second) if a.ndim else a
 
 
 @aten("t", "t_copy")
-def matrix_transpose(call: Call, a: Tensor) -> Tensor:
+def matrix_transpose(call: AtenCall, a: Tensor) -> Tensor:
     """Transposes a matrix."""
     return a.transpose(0, 1) if a.ndim == 2 else a
 
 
 @aten("flip", "rev")
-def flip(call: Call, a: Tensor, axes: Sequence[int]) -> Tensor:
+def flip(call: AtenCall, a: Tensor, axes: Sequence[int]) -> Tensor:
     """Reverses the order along axes."""
     return a.flip(tuple([axis % a.ndim for axis in axes])) if a.ndim and len(axes) else a
 
 
 @aten("repeat")
-def repeat(call: Call, a: Tensor, counts: Sequence[int]) -> Tensor:
+def repeat(call: AtenCall, a: Tensor, counts: Sequence[int]) -> Tensor:
     """Repeats the tensor along each axis."""
     if not len(counts):
         return a
@@ -90,7 +90,7 @@ def _resolve_slice(size: int, start: Any, end: Any, step: int) -> range:
 
 
 @aten("slice", "slice_copy")
-def slice_(call: Call, a: Tensor, axis: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Tensor:
+def slice_(call: AtenCall, a: Tensor, axis: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Tensor:
     """Returns every `step`-th element of an axis, from `start` to `end`."""
     axis %= a.ndim
     positions = _resolve_slice(a.shape[axis], start, end, step)
@@ -99,20 +99,20 @@ def slice_(call: Call, a: Tensor, axis: int = 0, start: Any = None, end: Any = N
 
 
 @aten("select", "select_copy")
-def select(call: Call, a: Tensor, axis: int, index: int) -> Tensor:
+def select(call: AtenCall, a: Tensor, axis: int, index: int) -> Tensor:
     """Returns one slice of an axis, without the axis."""
     return a[tuple([slice(None)] * (axis % a.ndim) + [int(index)])]
 
 
 @aten("narrow", "narrow_copy")
-def narrow(call: Call, a: Tensor, axis: int, start: int, length: int) -> Tensor:
+def narrow(call: AtenCall, a: Tensor, axis: int, start: int, length: int) -> Tensor:
     """Returns `length` elements of an axis, from `start` on."""
     return slice_(call, a, axis, start, start + length)
 
 
 @aten("slice_scatter")
 def slice_scatter(
-    call: Call, a: Tensor, source: Tensor, axis: int = 0, start: Any = None, end: Any = None, step: int = 1
+    call: AtenCall, a: Tensor, source: Tensor, axis: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Tensor:
     """Returns `a` with a slice of an axis replaced."""
     axis %= a.ndim
@@ -142,7 +142,7 @@ def join(parts: Sequence[Tensor], axis: int) -> Tensor:
 
 
 @aten("select_scatter")
-def select_scatter(call: Call, a: Tensor, source: Tensor, axis: int, index: int) -> Tensor:
+def select_scatter(call: AtenCall, a: Tensor, source: Tensor, axis: int, index: int) -> Tensor:
     """Returns `a` with one index of an axis replaced."""
     axis %= a.ndim
     position = index % a.shape[axis]
@@ -150,7 +150,7 @@ def select_scatter(call: Call, a: Tensor, source: Tensor, axis: int, index: int)
 
 
 @aten("cat", "concat", "concatenate")
-def cat(call: Call, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+def cat(call: AtenCall, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Concatenates tensors. Ignores empty tensors of one axis."""
     parts = [part.cast(call.dtype) for part in tensors if part.shape != (0,)]
     if not parts:
@@ -159,14 +159,14 @@ def cat(call: Call, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 
 @aten("stack")
-def stack(call: Call, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+def stack(call: AtenCall, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Stacks tensors along a new axis."""
     parts = [part.cast(call.dtype) for part in tensors]
     return parts[0].stack(*parts[1:], dim=axis)
 
 
 @aten("split_with_sizes", "split_with_sizes_copy")
-def split_with_sizes(call: Call, a: Tensor, sizes: Sequence[int], axis: int = 0) -> list[Tensor]:
+def split_with_sizes(call: AtenCall, a: Tensor, sizes: Sequence[int], axis: int = 0) -> list[Tensor]:
     """Splits an axis into parts of the given sizes."""
     axis %= a.ndim
     starts = [sum(sizes[:number]) for number in range(len(sizes))]
@@ -174,7 +174,7 @@ def split_with_sizes(call: Call, a: Tensor, sizes: Sequence[int], axis: int = 0)
 
 
 @aten("split", "split_copy")
-def split(call: Call, a: Tensor, size: int, axis: int = 0) -> list[Tensor]:
+def split(call: AtenCall, a: Tensor, size: int, axis: int = 0) -> list[Tensor]:
     """Splits an axis into parts of one size."""
     length = a.shape[axis % a.ndim]
     if size == 0:
@@ -183,19 +183,19 @@ def split(call: Call, a: Tensor, size: int, axis: int = 0) -> list[Tensor]:
 
 
 @aten("unbind", "unbind_copy")
-def unbind(call: Call, a: Tensor, axis: int = 0) -> list[Tensor]:
+def unbind(call: AtenCall, a: Tensor, axis: int = 0) -> list[Tensor]:
     """Returns all slices of an axis, without the axis."""
     return [select(call, a, axis, number) for number in range(a.shape[axis % a.ndim])]
 
 
 @aten("diagonal", "diagonal_copy")
-def diagonal(call: Call, a: Tensor, offset: int = 0, first: int = 0, second: int = 1) -> Tensor:
+def diagonal(call: AtenCall, a: Tensor, offset: int = 0, first: int = 0, second: int = 1) -> Tensor:
     """Returns a diagonal of two axes, as the last axis."""
     return a.diagonal(offset, first, second)
 
 
 @aten("constant_pad_nd")
-def constant_pad_nd(call: Call, a: Tensor, amounts: Sequence[int], value: Any = 0) -> Tensor:
+def constant_pad_nd(call: AtenCall, a: Tensor, amounts: Sequence[int], value: Any = 0) -> Tensor:
     """Pads with a value; negative amounts cut. The last axis comes first in `amounts`."""
     pairs = [(0, 0)] * a.ndim
     for number in range(len(amounts) // 2):
@@ -215,7 +215,7 @@ def constant_pad_nd(call: Call, a: Tensor, amounts: Sequence[int], value: Any = 
 
 
 @aten("unfold", "unfold_copy")
-def unfold(call: Call, a: Tensor, axis: int, size: int, step: int) -> Tensor:
+def unfold(call: AtenCall, a: Tensor, axis: int, size: int, step: int) -> Tensor:
     """Returns sliding windows of an axis, as a new last axis."""
     if not a.ndim:
         return a.reshape(call.shape)
@@ -223,7 +223,7 @@ def unfold(call: Call, a: Tensor, axis: int, size: int, step: int) -> Tensor:
 
 
 @aten("roll")
-def roll(call: Call, a: Tensor, shifts: Any, axes: Any = ()) -> Tensor:
+def roll(call: AtenCall, a: Tensor, shifts: Any, axes: Any = ()) -> Tensor:
     """Rotates the elements along axes."""
     if not a.ndim or 0 in a.shape:
         return a

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.frontends.torch.table import Call, NotTranslated, aten
+from tinyexplore.frontends.torch.table import AtenCall, TranslationError, aten
 from tinyexplore.tensor import Tensor
 
 
@@ -15,7 +15,7 @@ def _widen(x: Tensor) -> Tensor:
 
 
 @aten("_softmax")
-def softmax(call: Call, a: Tensor, axis: int, half_to_float: bool) -> Tensor:
+def softmax(call: AtenCall, a: Tensor, axis: int, half_to_float: bool) -> Tensor:
     """Returns the exponentials divided by their sum."""
     if not a.ndim:
         return call.full(1)
@@ -23,7 +23,7 @@ def softmax(call: Call, a: Tensor, axis: int, half_to_float: bool) -> Tensor:
 
 
 @aten("_log_softmax")
-def log_softmax(call: Call, a: Tensor, axis: int, half_to_float: bool) -> Tensor:
+def log_softmax(call: AtenCall, a: Tensor, axis: int, half_to_float: bool) -> Tensor:
     """Returns the logarithm of softmax."""
     if not a.ndim:
         return call.full(0)
@@ -40,11 +40,11 @@ def _normalize(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Te
 
 @aten("native_layer_norm")
 def layer_norm(
-    call: Call, x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
+    call: AtenCall, x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Normalizes over the last axes. Also returns the means and reciprocal standard deviations."""
     if 0 in x.shape:
-        raise NotTranslated("normalization of zero elements")
+        raise TranslationError("normalization of zero elements")
     result, mean, scale = _normalize(_widen(x), tuple(range(x.ndim - len(shape), x.ndim)), eps)
     if weight is not None:
         result = result * weight
@@ -55,12 +55,12 @@ def layer_norm(
 
 @aten("native_group_norm")
 def group_norm(
-    call: Call, x: Tensor, weight: Tensor | None, bias: Tensor | None, batch: int, channels: int, size: int,
+    call: AtenCall, x: Tensor, weight: Tensor | None, bias: Tensor | None, batch: int, channels: int, size: int,
     groups: int, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Normalizes over groups of channels. Also returns the means and reciprocal standard deviations."""
     if 0 in x.shape:
-        raise NotTranslated("normalization of zero elements")
+        raise TranslationError("normalization of zero elements")
     result, mean, scale = _normalize(_widen(x).reshape((batch, groups, -1)), (2,), eps)
     result = result.reshape(x.shape)
     along = (1, channels, *[1] * (x.ndim - 2))
@@ -74,7 +74,7 @@ def group_norm(
 
 @aten("_native_batch_norm_legit_functional")
 def batch_norm(
-    call: Call,
+    call: AtenCall,
     x: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
@@ -86,7 +86,7 @@ def batch_norm(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Normalizes over all axes but the channels. Also returns the updated running statistics."""
     if 0 in x.shape or not training:
-        raise NotTranslated("batch normalization of zero elements, or by running statistics")
+        raise TranslationError("batch normalization of zero elements, or by running statistics")
     wide, axes = _widen(x), (0, *range(2, x.ndim))
     along = (1, x.shape[1], *[1] * (x.ndim - 2))
     result, mean, scale = _normalize(wide, axes, eps)

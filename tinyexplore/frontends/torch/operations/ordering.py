@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.frontends.torch.table import Call, aten
+from tinyexplore.frontends.torch.table import AtenCall, aten
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.selection import nth_index
 
@@ -16,14 +16,14 @@ def _make_zero_index() -> Tensor:
 
 @aten("sort.stable")
 def sort_stable(
-    call: Call, a: Tensor, *, stable: Any = None, dim: int = -1, descending: bool = False
+    call: AtenCall, a: Tensor, *, stable: Any = None, dim: int = -1, descending: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Returns the sorted elements of an axis, and their old indices. Equal elements keep their order."""
     return sort(call, a, dim, descending)
 
 
 @aten("sort")
-def sort(call: Call, a: Tensor, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+def sort(call: AtenCall, a: Tensor, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     """Returns the sorted elements of an axis, and their old indices."""
     if not a.ndim:
         return a, _make_zero_index()
@@ -33,7 +33,7 @@ def sort(call: Call, a: Tensor, axis: int = -1, descending: bool = False) -> tup
 
 @aten("topk")
 def topk(
-    call: Call, a: Tensor, k: int, axis: int = -1, largest: bool = True, ordered: bool = True
+    call: AtenCall, a: Tensor, k: int, axis: int = -1, largest: bool = True, ordered: bool = True
 ) -> tuple[Tensor, Tensor]:
     """Returns the k largest or smallest elements of an axis, in order, and their indices."""
     if not a.ndim:
@@ -43,7 +43,7 @@ def topk(
 
 
 @aten("kthvalue")
-def kthvalue(call: Call, a: Tensor, k: int, axis: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+def kthvalue(call: AtenCall, a: Tensor, k: int, axis: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """Returns the k-th smallest element of an axis, and its index."""
     if not a.ndim:
         return a, _make_zero_index()
@@ -53,7 +53,7 @@ def kthvalue(call: Call, a: Tensor, k: int, axis: int = -1, keepdim: bool = Fals
 
 
 @aten("cummax")
-def cummax(call: Call, a: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+def cummax(call: AtenCall, a: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """Returns the running maximum, and its index."""
     if not a.ndim:
         return a, _make_zero_index()
@@ -62,7 +62,7 @@ def cummax(call: Call, a: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 
 
 @aten("cummin")
-def cummin(call: Call, a: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+def cummin(call: AtenCall, a: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """Returns the running minimum, and its index."""
     if not a.ndim:
         return a, _make_zero_index()

@@ -8,7 +8,7 @@ from typing import Any
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.frontends.torch.operations.convolution import per_axis, sides
-from tinyexplore.frontends.torch.table import Call, NotTranslated, aten
+from tinyexplore.frontends.torch.table import AtenCall, TranslationError, aten
 from tinyexplore.tensor import Tensor
 
 
@@ -26,7 +26,7 @@ def _add_max_pool(count: int, name: str) -> None:
     """Adds the translation of max_pool over `count` axes, and of its gradient."""
 
     def function(
-        call: Call,
+        call: AtenCall,
         x: Tensor,
         kernel: Sequence[int],
         stride: Sequence[int] = (),
@@ -48,8 +48,8 @@ def _add_max_pool(count: int, name: str) -> None:
     aten(name)(function)
 
     def backward(
-        call: Call, gradient: Tensor, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
-        indices: Tensor,
+        call: AtenCall, gradient: Tensor, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any,
+        ceil_mode: bool, indices: Tensor,
     ) -> Tensor:  # fmt: skip
         lead, size = x.shape[: x.ndim - count], math.prod(x.shape[x.ndim - count :])
         empty = Tensor.zeros(*lead, size, dtype=gradient.dtype)
@@ -80,7 +80,7 @@ def _average_windows(
     step = per_axis(stride, count) if stride else size
     pad = sides(per_axis(padding, count))
     if divisor is not None and ceil_mode:
-        raise NotTranslated("an average with a divisor whose windows may stand over the end")
+        raise TranslationError("an average with a divisor whose windows may stand over the end")
 
     def pool(batch: Tensor) -> Tensor:
         counted = count_include_pad or divisor is not None
@@ -93,10 +93,10 @@ def _average_windows(
 def _add_avg_pool(count: int) -> None:
     """Adds the translation of avg_pool over `count` axes, and of its gradient."""
 
-    def function(call: Call, x: Tensor, *args: Any) -> Tensor:
+    def function(call: AtenCall, x: Tensor, *args: Any) -> Tensor:
         return _average_windows(x, count, *args)
 
-    def backward(call: Call, gradient: Tensor, x: Tensor, *args: Any) -> Tensor:
+    def backward(call: AtenCall, gradient: Tensor, x: Tensor, *args: Any) -> Tensor:
         operand = x.detach().requires_grad_()
         with Tensor.inference_mode(False):
             (input_gradient,) = _average_windows(operand, count, *args).gradient(operand, gradient=gradient)
@@ -114,7 +114,7 @@ for _count in (1, 2, 3):
 
 
 @aten("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_avg_pool1d")
-def adaptive_avg_pool(call: Call, x: Tensor, sizes: Sequence[int]) -> Tensor:
+def adaptive_avg_pool(call: AtenCall, x: Tensor, sizes: Sequence[int]) -> Tensor:
     """Returns the means of windows that divide each axis into the given number of parts."""
     for number, parts in enumerate(sizes):
         axis = x.ndim - len(sizes) + number
@@ -128,7 +128,7 @@ def _average_uneven_windows(x: Tensor, axis: int, parts: int) -> Tensor:
     if parts == size:
         return x
     if parts == 0 or size == 0:
-        raise NotTranslated("adaptive pooling of zero elements")
+        raise TranslationError("adaptive pooling of zero elements")
     if size % parts == 0:
         return x.reshape((*x.shape[:axis], parts, size // parts, *x.shape[axis + 1 :])).mean(axis + 1)
     indices, part = Tensor.arange(size).reshape(size, 1), Tensor.arange(parts)
@@ -138,13 +138,13 @@ def _average_uneven_windows(x: Tensor, axis: int, parts: int) -> Tensor:
 
 
 @aten("_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward")
-def adaptive_avg_pool_backward(call: Call, gradient: Tensor, x: Tensor) -> Tensor:
+def adaptive_avg_pool_backward(call: AtenCall, gradient: Tensor, x: Tensor) -> Tensor:
     """Returns the gradient of the means, by the tape's rules."""
     operand = x.detach().requires_grad_()
     count = 2 if gradient.ndim in (3, 4) and call.first.ndim in (3, 4) else 3
     sizes = gradient.shape[gradient.ndim - count :]
     if gradient.ndim == 4 and x.ndim == 4 and count == 3:
-        raise NotTranslated("the gradient of adaptive pooling of three axes")
+        raise TranslationError("the gradient of adaptive pooling of three axes")
     with Tensor.inference_mode(False):
         (input_gradient,) = adaptive_avg_pool(call, operand, sizes).gradient(operand, gradient=gradient)
     return input_gradient.detach()

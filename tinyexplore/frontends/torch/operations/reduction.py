@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.frontends.torch.table import Call, NotTranslated, aten
+from tinyexplore.frontends.torch.table import AtenCall, TranslationError, aten
 from tinyexplore.tensor import Tensor
 
 Axes = int | Sequence[int] | None
@@ -21,34 +21,34 @@ def axes_of(axes: Axes) -> Any:
 
 
 @aten("sum")
-def sum_(call: Call, a: Tensor, axes: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def sum_(call: AtenCall, a: Tensor, axes: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Returns the sum; for integers and booleans as int64."""
     wide = a.cast(call.dtype)
     return wide.sum(axes_of(axes), keepdim).cast(call.dtype) if a.ndim else wide
 
 
 @aten("mean")
-def mean(call: Call, a: Tensor, axes: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def mean(call: AtenCall, a: Tensor, axes: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Returns the mean."""
     wide = a.cast(call.dtype)
     return wide.mean(axes_of(axes), keepdim) if a.ndim else wide
 
 
 @aten("prod")
-def prod(call: Call, a: Tensor, axis: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def prod(call: AtenCall, a: Tensor, axis: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Returns the product; for integers and booleans as int64."""
     wide = a.cast(call.dtype)
     return wide.prod(axis, keepdim).cast(call.dtype) if a.ndim else wide
 
 
 @aten("amax")
-def amax(call: Call, a: Tensor, axes: Axes = (), keepdim: bool = False) -> Tensor:
+def amax(call: AtenCall, a: Tensor, axes: Axes = (), keepdim: bool = False) -> Tensor:
     """Returns the largest element."""
     return a.max(axes_of(axes), keepdim) if a.ndim else a
 
 
 @aten("amin")
-def amin(call: Call, a: Tensor, axes: Axes = (), keepdim: bool = False) -> Tensor:
+def amin(call: AtenCall, a: Tensor, axes: Axes = (), keepdim: bool = False) -> Tensor:
     """Returns the smallest element."""
     return a.min(axes_of(axes), keepdim) if a.ndim else a
 
@@ -56,7 +56,7 @@ def amin(call: Call, a: Tensor, axes: Axes = (), keepdim: bool = False) -> Tenso
 def _add_extremum(name: str) -> None:
     """Adds the translation of `max` or `min`, over an axis (with positions) or over all elements."""
 
-    def function(call: Call, a: Tensor, axis: int | None = None, keepdim: bool = False) -> Any:
+    def function(call: AtenCall, a: Tensor, axis: int | None = None, keepdim: bool = False) -> Any:
         if axis is None:
             return getattr(a, name)() if a.ndim else a
         if not a.ndim:
@@ -69,7 +69,7 @@ def _add_extremum(name: str) -> None:
 
 
 def _add_position_of_extremum(name: str) -> None:
-    def function(call: Call, a: Tensor, axis: int | None = None, keepdim: bool = False) -> Tensor:
+    def function(call: AtenCall, a: Tensor, axis: int | None = None, keepdim: bool = False) -> Tensor:
         if not a.ndim:
             return Tensor.full((), 0, dtype=dtypes.int64)
         index: Tensor = getattr(a, name)(axis, keepdim).cast(dtypes.int64).reshape(call.shape)
@@ -85,7 +85,7 @@ for _name in ("max", "min"):
 
 
 @aten("any")
-def any_(call: Call, a: Tensor, axes: Axes = None, keepdim: bool = False) -> Tensor:
+def any_(call: AtenCall, a: Tensor, axes: Axes = None, keepdim: bool = False) -> Tensor:
     """Returns whether at least one element is not 0."""
     flags = a.cast(dtypes.bool)
     if isinstance(axes, (list, tuple)) and not axes:
@@ -94,7 +94,7 @@ def any_(call: Call, a: Tensor, axes: Axes = None, keepdim: bool = False) -> Ten
 
 
 @aten("all")
-def all_(call: Call, a: Tensor, axes: Axes = None, keepdim: bool = False) -> Tensor:
+def all_(call: AtenCall, a: Tensor, axes: Axes = None, keepdim: bool = False) -> Tensor:
     """Returns whether no element is 0."""
     flags = a.cast(dtypes.bool)
     if isinstance(axes, (list, tuple)) and not axes:
@@ -102,20 +102,20 @@ def all_(call: Call, a: Tensor, axes: Axes = None, keepdim: bool = False) -> Ten
     return (flags.all(axes_of(axes), keepdim) if a.ndim else flags).cast(call.dtype)
 
 
-def _reduce_all_axes(call: Call, flags: Tensor, name: str) -> Tensor:
+def _reduce_all_axes(call: AtenCall, flags: Tensor, name: str) -> Tensor:
     result: Tensor = getattr(flags, name)().reshape(call.shape).cast(call.dtype)
     return result
 
 
 @aten("var")
-def var(call: Call, a: Tensor, axes: Axes = None, correction: Any = 1, keepdim: bool = False) -> Tensor:
+def var(call: AtenCall, a: Tensor, axes: Axes = None, correction: Any = 1, keepdim: bool = False) -> Tensor:
     """Returns the variance, with `correction` subtracted from the number of elements."""
     if correction is None:
         correction = 1
     if isinstance(correction, bool):
         correction = int(correction)
     if not a.ndim:
-        raise NotTranslated("the variance of one element")
+        raise TranslationError("the variance of one element")
     axis_numbers = axes_of(axes)
     center = a - a.mean(axis_numbers, True)
     total = (center * center).sum(axis_numbers, keepdim)
@@ -126,7 +126,7 @@ def var(call: Call, a: Tensor, axes: Axes = None, correction: Any = 1, keepdim: 
 
 @aten("linalg_vector_norm")
 def vector_norm(
-    call: Call, a: Tensor, order: float = 2, axes: Axes = None, keepdim: bool = False, *, dtype: Any = None
+    call: AtenCall, a: Tensor, order: float = 2, axes: Axes = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
     """Returns the norm of vectors along axes."""
     x, axis_numbers = a.cast(call.dtype), axes_of(axes)
@@ -146,27 +146,27 @@ def vector_norm(
 
 
 @aten("cumsum")
-def cumsum(call: Call, a: Tensor, axis: int, *, dtype: Any = None) -> Tensor:
+def cumsum(call: AtenCall, a: Tensor, axis: int, *, dtype: Any = None) -> Tensor:
     """Returns the running sum of `a` along `axis`, in the dtype of the call. A scalar is its own sum."""
     wide = a.cast(call.dtype)
     return wide.cumsum(axis).cast(call.dtype) if a.ndim else wide
 
 
 @aten("cumprod")
-def cumprod(call: Call, a: Tensor, axis: int, *, dtype: Any = None) -> Tensor:
+def cumprod(call: AtenCall, a: Tensor, axis: int, *, dtype: Any = None) -> Tensor:
     """Returns the running product of `a` along `axis`, in the dtype of the call. A scalar is its own product."""
     wide = a.cast(call.dtype)
     return wide.cumprod(axis).cast(call.dtype) if a.ndim else wide
 
 
 @aten("logcumsumexp")
-def logcumsumexp(call: Call, a: Tensor, axis: int) -> Tensor:
+def logcumsumexp(call: AtenCall, a: Tensor, axis: int) -> Tensor:
     """Returns the logarithm of the running sum of exponentials along `axis`. A scalar is unchanged."""
     return a.logcumsumexp(axis) if a.ndim else a
 
 
 @aten("logsumexp")
-def logsumexp(call: Call, a: Tensor, axes: Axes, keepdim: bool = False) -> Tensor:
+def logsumexp(call: AtenCall, a: Tensor, axes: Axes, keepdim: bool = False) -> Tensor:
     """Returns the logarithm of the sum of exponentials over `axes`. A scalar is unchanged."""
     x = a.cast(call.dtype)
     return x.logsumexp(axes_of(axes), keepdim) if a.ndim else x

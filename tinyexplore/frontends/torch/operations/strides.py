@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tinyexplore.frontends.torch.table import Call, NotTranslated, aten
+from tinyexplore.frontends.torch.table import AtenCall, TranslationError, aten
 from tinyexplore.frontends.torch.values import DTYPES, StridedLayout, dense_layout
 from tinyexplore.tensor import Tensor
 
 
 @dataclass(frozen=True)
-class Blocks:
+class BlockedView:
     """A strided view as a slice of its storage, reshaped to axes that each have one stride.
 
     Attributes:
@@ -38,7 +38,7 @@ def moving_axes(size: Sequence[int], stride: Sequence[int]) -> list[int]:
     return sorted(axes, key=lambda axis: -stride[axis])
 
 
-def blocks_of(size: Sequence[int], stride: Sequence[int], offset: int, count: int) -> Blocks | None:
+def blocks_of(size: Sequence[int], stride: Sequence[int], offset: int, count: int) -> BlockedView | None:
     """Returns a strided view as a slice of reshaped storage; None if strides do not divide each other or axes overlap.
 
     Args:
@@ -60,7 +60,7 @@ def blocks_of(size: Sequence[int], stride: Sequence[int], offset: int, count: in
         if bounds[-1][1] > shape[-1]:
             return None
         step = stride[axis]
-    return Blocks((*shape, step), (*bounds, (position, position + 1)), tuple(order))
+    return BlockedView((*shape, step), (*bounds, (position, position + 1)), tuple(order))
 
 
 def read_strided(storage: Tensor, size: Sequence[int], stride: Sequence[int], offset: int) -> Tensor:
@@ -87,12 +87,12 @@ def layout_in_storage(val: Any) -> StridedLayout:
     """Returns the layout of a fake tensor.
 
     Raises:
-        NotTranslated: it has gaps, or no elements.
+        TranslationError: it has gaps, or no elements.
     """
     shape = tuple([int(length) for length in val.shape])
     layout = None if 0 in shape else dense_layout(shape, val.stride(), DTYPES[val.dtype])
     if layout is None:
-        raise NotTranslated("as_strided of a tensor with gaps or without elements")
+        raise TranslationError("as_strided of a tensor with gaps or without elements")
     return layout
 
 
@@ -104,7 +104,7 @@ def storage_of(a: Tensor, val: Any) -> Tensor:
         val: its fake tensor, which has the strides.
 
     Raises:
-        NotTranslated: the elements have gaps in the storage, or there are none.
+        TranslationError: the elements have gaps in the storage, or there are none.
     """
     layout = layout_in_storage(val)
     repeated = tuple([(0, length if axis in layout.order else 1) for axis, length in enumerate(a.shape)])
@@ -116,17 +116,17 @@ def offset_in(val: Any, size: Sequence[int], stride: Sequence[int], offset: int 
     """Returns the offset of a view relative to the first element of its base.
 
     Raises:
-        NotTranslated: the view has elements of the storage that its base does not have.
+        TranslationError: the view has elements of the storage that its base does not have.
     """
     start = 0 if offset is None else int(offset) - int(val.storage_offset())
     if start < 0 or start + span(size, stride) > layout_in_storage(val).count:
-        raise NotTranslated("elements of the storage outside of its tensor")
+        raise TranslationError("elements of the storage outside of its tensor")
     return start
 
 
 @aten("as_strided", "as_strided_copy")
 def as_strided(
-    call: Call, a: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+    call: AtenCall, a: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
     """Returns the elements of the storage of `a` at an offset plus multiples of the strides."""
     if 0 in call.shape:
@@ -138,7 +138,7 @@ def as_strided(
 
 @aten("as_strided_scatter")
 def as_strided_scatter(
-    call: Call,
+    call: AtenCall,
     a: Tensor,
     source: Tensor,
     size: Sequence[int],
@@ -151,7 +151,7 @@ def as_strided_scatter(
     result = call.first
     start = offset_in(result, size, stride, storage_offset)
     if overlaps(size, stride):
-        raise NotTranslated("a write to positions that overlap")
+        raise TranslationError("a write to positions that overlap")
     storage = storage_of(a, result)
     value = source.cast(a.dtype)
     blocks = blocks_of(size, stride, start, storage.shape[0])
@@ -175,7 +175,7 @@ def overlaps(size: Sequence[int], stride: Sequence[int]) -> bool:
     return False
 
 
-def write_strided(storage: Tensor, value: Tensor, blocks: Blocks) -> Tensor:
+def write_strided(storage: Tensor, value: Tensor, blocks: BlockedView) -> Tensor:
     """Returns a storage with a slice of its blocks replaced."""
     lengths = tuple([stop - start for start, stop in blocks.bounds])
     ordered = value.reshape(tuple([lengths[axis] for axis in blocks.permutation]))
