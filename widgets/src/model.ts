@@ -269,7 +269,7 @@ export interface Stage {
   choices: Choice[];
 }
 
-/** Provenance: the compiler derived node `dst` from node `src`. src: the earlier node. dst: the node derived from it. how: "rewrite", "rebuild", the name of a transform, or the word of a `Derived` event. stage: the stage that created `dst`, None if unknown. */
+/** Provenance: the compiler derived node `dst` from node `src`. src: the earlier node. dst: the node derived from it. how: "rewrite", "rebuild", the name of a transform, or the word of a `NodeDerived` event. stage: the stage that created `dst`, None if unknown. */
 export interface Link {
   src: number;
   dst: number;

@@ -144,7 +144,7 @@ def test_a_kernel_and_its_text_are_made_again_as_they_were(device: str) -> None:
                 runner = engine.compile_item(item).runner
             assert runner is not None
             kernel = runner.kernel
-            (spec,) = (event.program for event in seen.events if type(event).__name__ == "Rendered")
+            (spec,) = (event.program for event in seen.events if type(event).__name__ == "ListingRendered")
             assert runner.spec.lines is spec.lines, "as long as a recording holds it, it is not made again"
             name, ast, applied, lines, uops = kernel.name, kernel.ast, kernel.applied, spec.lines, spec.uops
             del kernel, spec, seen
