@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tinyexplore.explore.analysis.machine.loops import Loops
+from tinyexplore.explore.analysis.machine.benchmark_loops import Loops
 
 NEVER = 1 << 62  # a counter value that no loop reaches
 

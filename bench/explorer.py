@@ -26,14 +26,14 @@ from typing import Any
 from bench.tasks import longest_task_ms
 from tinyexplore import Tensor, capture, explore, nn
 from tinyexplore.explore import playground
-from tinyexplore.explore.analysis.comparing.comparison import compare
-from tinyexplore.explore.analysis.comparing.comparison_page import comparison_html
+from tinyexplore.explore.analysis.comparisons.comparison import compare
+from tinyexplore.explore.analysis.comparisons.comparison_page import comparison_html
+from tinyexplore.explore.analysis.explanations.rules import Explainer
 from tinyexplore.explore.analysis.models.lru import PlainSimulator
-from tinyexplore.explore.analysis.why.rules import Explainer
 from tinyexplore.explore.playground import Ops, UOp, UPat, check_firings
 from tinyexplore.explore.tracefile.codec import trace_to_bytes, trace_to_json
 from tinyexplore.explore.tracefile.model import Stage
-from tinyexplore.explore.tracefile.pictures.graphs import reachable
+from tinyexplore.explore.tracefile.pictures.drawn_graph import reachable
 from tinyexplore.explore.tracefile.replay import StageReplay
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.nn.optim import SGD
@@ -212,7 +212,7 @@ class Page:
     """A trace as a page in a browser tab, with the workbench open."""
 
     def __init__(self, browser: Any, trace: Trace, folder: Path) -> None:
-        from tinyexplore.explore.exports.export import export_html
+        from tinyexplore.explore.exports.html_export import export_html
 
         self.path = folder / "page.html"
         self.path.write_text(export_html(trace), encoding="utf-8")

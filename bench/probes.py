@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from tinyexplore.explore.analysis.machine.loops import HugePageMemory, Loops, Team, shares
-from tinyexplore.explore.analysis.machine.table import ceilings
+from tinyexplore.explore.analysis.machine.benchmark_loops import HugePageMemory, Loops, Team, shares
+from tinyexplore.explore.analysis.machine.ceiling_table import ceilings
 
 SHORT = 0.0004  # seconds of one measurement: long compared with its start, short compared with disturbances
 TIMES = 8  # measurements per call

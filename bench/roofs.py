@@ -14,8 +14,8 @@ from typing import Any
 from bench.cliffs.programs import PROGRAMS, Program
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
+from tinyexplore.explore.analysis.machine.ceiling_table import ceilings, improve_ceilings
 from tinyexplore.explore.analysis.machine.roofs import with_ceilings
-from tinyexplore.explore.analysis.machine.table import ceilings, improve_ceilings
 
 NAMES = ("x @ w", "grad of gelu(x @ w + b)", "causal attention", "grad of conv", "softmax of columns")
 

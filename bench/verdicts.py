@@ -18,7 +18,7 @@ import numpy as np
 
 from bench.verdict_programs import Program, neighbors, new_programs, programs
 from tinyexplore.explore import SpeedVerdict
-from tinyexplore.explore.analysis.machine.table import cpu_name
+from tinyexplore.explore.analysis.machine.ceiling_table import cpu_name
 from tinyexplore.target import core_count
 
 GROUPS = {"table": programs, "neighbors": neighbors, "further": new_programs}

@@ -29,8 +29,8 @@ from docs.site.gallery import EXPLORATIONS, Exploration  # noqa: E402
 from docs.site.lite import write_lite  # noqa: E402
 from docs.site.sources import write_course, write_documents  # noqa: E402
 from docs.site.tables import write_tables  # noqa: E402
-from tinyexplore.explore.exports.live_pages.page import write_playground  # noqa: E402
-from tinyexplore.explore.tracefile.pictures.sheets import stage_text_svg  # noqa: E402
+from tinyexplore.explore.exports.engine_pages.page import write_playground  # noqa: E402
+from tinyexplore.explore.tracefile.pictures.table_pictures import stage_text_svg  # noqa: E402
 from tinyexplore.explore.tracefile.texts import duration_text  # noqa: E402
 
 

@@ -106,6 +106,6 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(ipython: Any) -> None:
     """Implements `%load_ext tinyexplore`: registers magics, and rich displays of tensors, kernels and traces."""
-    from tinyexplore.explore.notebook.display import load_ipython_extension as load
+    from tinyexplore.explore.notebook.ipython_extension import load_ipython_extension as load
 
     load(ipython)

@@ -22,23 +22,23 @@ from typing import Any
 from tinyexplore.course import DOCUMENTS, copy_course, course_folder
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.dtype import dtypes
-from tinyexplore.explore.analysis.comparing.comparison import compare
-from tinyexplore.explore.analysis.machine.table import ceilings
-from tinyexplore.explore.exports.export import summary_text
-from tinyexplore.explore.exports.live_pages.page import write_playground
-from tinyexplore.explore.exports.live_pages.pyodide import PyodideMissing
+from tinyexplore.explore.analysis.comparisons.comparison import compare
+from tinyexplore.explore.analysis.machine.ceiling_table import ceilings
+from tinyexplore.explore.exports.engine_pages.page import write_playground
+from tinyexplore.explore.exports.engine_pages.pyodide import PyodideMissing
+from tinyexplore.explore.exports.html_export import summary_text
+from tinyexplore.explore.notebook.explorer import Explorer, capture
 from tinyexplore.explore.notebook.foreign import open as open_file
 from tinyexplore.explore.notebook.frontends import onnx as explore_onnx
 from tinyexplore.explore.notebook.requests import REQUESTS, respond_from_trace
-from tinyexplore.explore.notebook.session import Explorer, capture
 from tinyexplore.explore.tracefile.chrome import save_chrome_trace
-from tinyexplore.explore.tracefile.interchange import NoDotProgram
+from tinyexplore.explore.tracefile.encodable_text import for_terminal, well_formed, write_text
+from tinyexplore.explore.tracefile.graph_export import NoDotProgram
 from tinyexplore.explore.tracefile.perfetto import MissingPackage, to_perfetto
 from tinyexplore.explore.tracefile.pictures.highlight import for_stream
 from tinyexplore.explore.tracefile.scripts import reproducer
-from tinyexplore.explore.tracefile.tabular import TABLES, rows_of, table_text
+from tinyexplore.explore.tracefile.table_export import TABLES, rows_of, table_text
 from tinyexplore.explore.tracefile.trace import Trace
-from tinyexplore.explore.tracefile.wellformed import for_terminal, well_formed, write_text
 from tinyexplore.frontends.onnx.errors import OnnxError
 from tinyexplore.frontends.report import front_ends
 from tinyexplore.target import GPUS, LEVELS, NATIVE, nearest_level

@@ -20,8 +20,8 @@ sys.path.insert(0, str(HERE.parents[1]))
 from tinyexplore import Tensor, Trace, explore  # noqa: E402
 from tinyexplore.explore.tracefile.figures import figures  # noqa: E402
 from tinyexplore.explore.tracefile.model import Frame, Line, NestLine, Node  # noqa: E402
+from tinyexplore.explore.tracefile.pictures.drawing import COLORS, MONO, SANS, kernel_color  # noqa: E402
 from tinyexplore.explore.tracefile.pictures.layout import Box, layout  # noqa: E402
-from tinyexplore.explore.tracefile.pictures.picture import COLORS, MONO, SANS, kernel_color  # noqa: E402
 from tinyexplore.explore.tracefile.texts import duration_text  # noqa: E402
 
 Theme = Literal["light", "dark"]

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import tinyexplore
-from tinyexplore.explore.exports.live_pages.pyodide import PYODIDE_FILES, PYODIDE_LOCK, find_pyodide
+from tinyexplore.explore.exports.engine_pages.pyodide import PYODIDE_FILES, PYODIDE_LOCK, find_pyodide
 
 PACKAGE = Path(tinyexplore.__file__).resolve().parent
 NOTEBOOKS = PACKAGE.parent / "notebooks"

@@ -27,7 +27,7 @@ PROGRAMS = {
     "architecture/test_asserts.py",  # assertions
     "architecture/test_imports.py",  # import statements
     "engine/test_one_way.py",  # lines of Python
-    "explore/test_build.py",  # rules of the trace, as Python
+    "explore/test_trace_builder.py",  # rules of the trace, as Python
     "ops/test_ordering.py",  # patterns of rearrange
     "unit/renderer/test_text.py",  # kernels in each language
 }

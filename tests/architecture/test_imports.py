@@ -98,7 +98,7 @@ def test_a_saved_trace_opens_without_the_engine_and_the_widgets(tmp_path: Path) 
         import json, sys
         from tinyexplore.explore.tracefile.codec import trace_to_bytes
         from tinyexplore.explore.tracefile.trace import Trace, trace_from_bytes
-        from tinyexplore.explore.tracefile.pictures.svg import graph_svg, pipeline_svg
+        from tinyexplore.explore.tracefile.pictures.graph_picture import graph_svg, pipeline_svg
         from tinyexplore.explore.tracefile.replay import StageReplay
         trace = Trace.load({str(path)!r})
         assert trace == trace_from_bytes(trace_to_bytes(trace))
@@ -135,7 +135,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         "",
         "from tinyexplore import Explorer",
         "import tinyexplore.explore.tracefile.model",
-        "from tinyexplore.explore.tracefile import query",
+        "from tinyexplore.explore.tracefile import queries",
     ],
 )
 def test_explore_can_be_called_whatever_was_imported_before(before: str) -> None:

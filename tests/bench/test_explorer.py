@@ -7,7 +7,7 @@ import pytest
 from bench import explorer
 from bench.explorer import Figure, chain, firing_bytes, table
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.exports.export import export_html
+from tinyexplore.explore.exports.html_export import export_html
 from tinyexplore.util import Context
 
 

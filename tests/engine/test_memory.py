@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tinyexplore import Context, GlobalCounters, Tensor, TinyJit, nn
 from tinyexplore.engine import plan_memory, step_by_step
 from tinyexplore.execute.memory import LiveRange, lower_bound, place_live_ranges
-from tinyexplore.explore.recording.build import build_trace
+from tinyexplore.explore.recording.trace_builder import build_trace
 from tinyexplore.trace import MemoryPlanned, Recorder, recording
 
 lives = st.builds(

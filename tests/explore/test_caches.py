@@ -12,10 +12,10 @@ from tests.fuzz.stepping import contents_of, drawn, lowered, steps_in
 from tinyexplore import Tensor, explore
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore import CaptureError
-from tinyexplore.explore.analysis.models import streams
+from tinyexplore.explore.analysis.models import address_stream
+from tinyexplore.explore.analysis.models.address_stream import AddressStream, DataDependentAddress
 from tinyexplore.explore.analysis.models.caches import TooLong, model_caches
 from tinyexplore.explore.analysis.models.lru import Cache, NativeSimulator, PlainSimulator, caches_of
-from tinyexplore.explore.analysis.models.streams import AddressStream, DataDependentAddress
 from tinyexplore.target import Target
 from tinyexplore.uop import Ops, UOp
 
@@ -107,7 +107,7 @@ def test_streams_are_what_the_interpreter_touches(chunk: int, monkeypatch: pytes
         if stream.is_data_dependent:
             continue
         told = list(stream._interpret_program())
-        monkeypatch.setattr(streams, "CHUNK", chunk)
+        monkeypatch.setattr(address_stream, "CHUNK", chunk)
         accesses, pieces = stream.whole()
         monkeypatch.undo()
         assert accesses.tolist() == [one for part in told for one in part.columns.tolist()]
@@ -206,7 +206,7 @@ def test_without_numpy_the_program_is_run_and_gives_the_same(noopt: int, monkeyp
     expected = view.kernels[0].caches()
     counters = dict.fromkeys(list(expected.stream.loop_names.values())[:1], 1)
     touched = expected.lines_of(**counters)
-    monkeypatch.setattr("tinyexplore.explore.analysis.models.streams.has_numpy", lambda: False)
+    monkeypatch.setattr("tinyexplore.explore.analysis.models.address_stream.has_numpy", lambda: False)
     monkeypatch.setattr("tinyexplore.explore.analysis.models.caches.simulator", PlainSimulator)
     found = view.kernels[0].caches()
     assert [one.traffic for one in found.accesses] == [one.traffic for one in expected.accesses]

@@ -12,8 +12,8 @@ import pytest
 
 from tinyexplore import Tensor, explore, nn
 from tinyexplore.engine import create_schedule
-from tinyexplore.explore.exports.export import static_html
-from tinyexplore.explore.tracefile.pictures.svg import graph_svg
+from tinyexplore.explore.exports.html_export import static_html
+from tinyexplore.explore.tracefile.pictures.graph_picture import graph_svg
 from tinyexplore.trace import Recorder, recording
 
 

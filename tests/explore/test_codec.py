@@ -36,7 +36,7 @@ from tinyexplore.explore.tracefile.model import (
     StageTime,
 )
 from tinyexplore.explore.tracefile.trace import trace_from_bytes
-from tinyexplore.explore.tracefile.valid import hints_of
+from tinyexplore.explore.tracefile.validation import hints_of
 
 ROWS = [kind for kind in vars(model).values() if is_dataclass(kind) and kind.__module__ == model.__name__]
 INTS = (int, int | None, tuple[int, ...])

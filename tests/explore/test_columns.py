@@ -14,7 +14,7 @@ from tinyexplore.explore.tracefile.codec import trace_to_bytes, trace_to_json
 from tinyexplore.explore.tracefile.columns import TableRows, pack_tables
 from tinyexplore.explore.tracefile.columns import unpack_tables as lazily_unpacked
 from tinyexplore.explore.tracefile.trace import Trace, trace_from_bytes, trace_from_json
-from tinyexplore.explore.tracefile.valid import TraceFormatError
+from tinyexplore.explore.tracefile.validation import TraceFormatError
 
 TRACES = {"full": full_trace(), "sample": sample_trace(), "large": big_trace(1000), "copies": unrolled_trace(30)}
 

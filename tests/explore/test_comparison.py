@@ -15,8 +15,8 @@ import pytest
 
 from tinyexplore import Tensor, cli, explore
 from tinyexplore.explore import Trace, compare
-from tinyexplore.explore.analysis.comparing import noise
-from tinyexplore.explore.analysis.comparing.noise import compare_times, rank_test
+from tinyexplore.explore.analysis.comparisons import noise
+from tinyexplore.explore.analysis.comparisons.noise import compare_times, rank_test
 from tinyexplore.explore.tracefile.model import Run
 from tinyexplore.util import Context
 

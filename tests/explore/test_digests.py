@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tinyexplore import Tensor, Trace, dtypes, explore
-from tinyexplore.explore.analysis.why.rebuilt_uops import RebuiltUOps
+from tinyexplore.explore.analysis.explanations.rebuilt_uops import RebuiltUOps
 from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
 from tinyexplore.explore.tracefile.digests import content_digest

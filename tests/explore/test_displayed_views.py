@@ -10,8 +10,8 @@ import pytest
 from ipywidgets.widgets import widget as widgets
 
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.notebook.session import CaptureError, Explorer
-from tinyexplore.explore.notebook.shown import shown
+from tinyexplore.explore.notebook.displayed_views import shown
+from tinyexplore.explore.notebook.explorer import CaptureError, Explorer
 from tinyexplore.explore.tracefile.codec import trace_to_json
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.util import Context, GlobalCounters

@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.rules import TRUE, WRONG, A, B, Case, F, G, f32, loop, read, total
 from tinyexplore import Tensor, dtypes, explore, nn
-from tinyexplore.explore.whatif.playground.checking import check_firings
 from tinyexplore.explore.whatif.playground.equivalence import equivalent
+from tinyexplore.explore.whatif.playground.firing_checks import check_firings
 from tinyexplore.explore.whatif.playground.proof import can_prove
 from tinyexplore.uop import Ops, UOp
 

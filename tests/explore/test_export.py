@@ -11,7 +11,7 @@ import pytest
 from tests.explore import toy
 from tests.support.patience import milliseconds
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.exports.export import export_html, static_html, summary_text
+from tinyexplore.explore.exports.html_export import export_html, static_html, summary_text
 from tinyexplore.explore.tracefile.trace import trace_from_bytes
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.figures import figures, summary
 from tinyexplore.explore.tracefile.model import Candidate, Stage
 from tinyexplore.explore.tracefile.texts import call_text, duration_text, figures_text

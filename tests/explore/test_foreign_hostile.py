@@ -17,7 +17,7 @@ from tinyexplore.cli import main
 from tinyexplore.explore import Dump, DumpLimits, Explorer, ForeignError
 from tinyexplore.explore.foreign import read_dump
 from tinyexplore.explore.foreign.dump import Budget
-from tinyexplore.explore.tracefile.valid import TraceFormatError
+from tinyexplore.explore.tracefile.validation import TraceFormatError
 
 SMALL = (
     "tinygrad_mean_and_cast",

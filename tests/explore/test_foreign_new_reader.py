@@ -13,8 +13,8 @@ import pytest
 from tinyexplore import explore
 from tinyexplore.explore import compare, foreign
 from tinyexplore.explore.foreign import ForeignError, Reader
-from tinyexplore.explore.foreign.building import Building, Operation, Place
 from tinyexplore.explore.foreign.dump import Budget, Dump
+from tinyexplore.explore.foreign.trace_builder import Building, Operation, Place
 from tinyexplore.explore.tracefile.model import Level
 from tinyexplore.explore.tracefile.trace import Trace
 

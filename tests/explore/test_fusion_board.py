@@ -12,7 +12,7 @@ from tinyexplore.explore import Explorer
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.fusions import Edge
 from tinyexplore.explore.tracefile.model import CommandInfo
-from tinyexplore.explore.whatif import rescheduled
+from tinyexplore.explore.whatif import rescheduler
 from tinyexplore.explore.whatif.commands import AsScheduled, Cut, Join, Leave, from_json, to_json
 
 
@@ -161,8 +161,8 @@ def test_writes_in_place_stay_what_they_were():
 def test_what_would_take_too_long_is_compiled_and_not_run(monkeypatch):
     view = attention()
     scores = edge_of(view, "REDUCE_AXIS", "cut")
-    monkeypatch.setattr(rescheduled, "MUCH_WORK", 1)
-    monkeypatch.setattr(rescheduled, "MUCH_MORE", 1)
+    monkeypatch.setattr(rescheduler, "MUCH_WORK", 1)
+    monkeypatch.setattr(rescheduler, "MUCH_MORE", 1)
     branch = view.fusion.join(scores)
     assert branch.status == "done" and branch.reason.startswith("not run: the schedule")
     assert branch.schedule.median_us is None and branch.schedule.outputs == ()
@@ -172,7 +172,7 @@ def test_what_would_take_too_long_is_compiled_and_not_run(monkeypatch):
 def test_other_results_are_a_branch_that_failed(monkeypatch):
     view = softmax()
     view.fusion.branch()
-    monkeypatch.setattr(rescheduled, "differ", lambda *values: True)
+    monkeypatch.setattr(rescheduler, "differ", lambda *values: True)
     branch = view.fusion.cut(edge_of(view, "EXP"))
     assert branch.status == "failed" and "its results differ" in branch.reason
     assert branch.schedule is not None and not branch.schedule.outputs[0].same

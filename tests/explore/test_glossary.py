@@ -12,7 +12,7 @@ from tests.widgets.sample_traces import sample_trace
 from tinyexplore import Device, Tensor, explore
 from tinyexplore.codegen.pipeline import PASSES
 from tinyexplore.explore.glossary import FILES, GROUPS, TERMS, main
-from tinyexplore.explore.recording.describe import group_of
+from tinyexplore.explore.recording.descriptions import group_of
 from tinyexplore.kernel import OptOps
 from tinyexplore.uop import AxisKind, Ops
 

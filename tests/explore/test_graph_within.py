@@ -9,7 +9,7 @@ import pytest
 
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore.explore.tracefile.model import Node
-from tinyexplore.explore.tracefile.pictures.svg import graph_within
+from tinyexplore.explore.tracefile.pictures.graph_picture import graph_within
 
 NODES = tuple(node for node in sample_trace().nodes if node.kind == "uop")
 

@@ -23,18 +23,18 @@ from tests.support import typescript
 from tests.support.hostile_traces import command
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore.explore import Explorer, Trace, compare
-from tinyexplore.explore.exports.export import static_html
+from tinyexplore.explore.exports.html_export import static_html
 from tinyexplore.explore.tracefile.chrome import to_chrome_trace
 from tinyexplore.explore.tracefile.codec import trace_to_bytes, trace_to_json
 from tinyexplore.explore.tracefile.model import Program
 from tinyexplore.explore.tracefile.perfetto import to_perfetto
-from tinyexplore.explore.tracefile.pictures import sheets
-from tinyexplore.explore.tracefile.pictures.strip import pipeline_svg
+from tinyexplore.explore.tracefile.pictures import table_pictures
+from tinyexplore.explore.tracefile.pictures.pipeline_picture import pipeline_svg
 from tinyexplore.explore.tracefile.scripts import BODY, ReproducerError, reproducer
-from tinyexplore.explore.tracefile.tabular import TABLES, rows_of, table_text
+from tinyexplore.explore.tracefile.table_export import TABLES, rows_of, table_text
 from tinyexplore.explore.tracefile.trace import trace_from_bytes, trace_from_json
-from tinyexplore.explore.tracefile.valid import OneOf, constraint_of, hints_of
-from tinyexplore.explore.whatif.picture import branches_svg, schedules_svg
+from tinyexplore.explore.tracefile.validation import OneOf, constraint_of, hints_of
+from tinyexplore.explore.whatif.branch_picture import branches_svg, schedules_svg
 
 EVIL = {
     "markup": "'\"><img src=x onerror=pwned()></script></style></title></textarea>--><script>pwned()</script><!--]]>&",
@@ -149,15 +149,15 @@ PICTURES: dict[str, Callable[[Trace], str]] = {
     "pipeline": pipeline_svg,
     "graph": lambda trace: trace.graph().svg(),
     "uops": lambda trace: trace.graph(kind="uop", stage=max(stage.id for stage in trace.stages if stage.after)).svg(),
-    "kernels": sheets.kernels_svg,
-    "timing": sheets.timing_svg,
-    "memory": sheets.memory_svg,
-    "modules": sheets.modules_svg,
-    "passes": sheets.passes_svg,
+    "kernels": table_pictures.kernels_svg,
+    "timing": table_pictures.timing_svg,
+    "memory": table_pictures.memory_svg,
+    "modules": table_pictures.modules_svg,
+    "passes": table_pictures.passes_svg,
     "branches": branches_svg,
     "schedules": schedules_svg,
     **{
-        f"listing {name}": lambda trace, name=name: sheets.listing_svg(trace, name)
+        f"listing {name}": lambda trace, name=name: table_pictures.listing_svg(trace, name)
         for name in languages(sample_trace())
     },
 }

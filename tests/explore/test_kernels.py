@@ -9,10 +9,10 @@ import pytest
 
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
+from tinyexplore.explore.notebook.attribute_hints import FORMER, replacement_of
 from tinyexplore.explore.notebook.kernels import AvailableOpts, Kernels, KernelView
-from tinyexplore.explore.notebook.moved import FORMER, replacement_of
 from tinyexplore.explore.notebook.panels import Panels
-from tinyexplore.explore.tracefile.readable import CONSOLE_WIDTH, Table
+from tinyexplore.explore.tracefile.result_display import CONSOLE_WIDTH, Table
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from tests.golden.machines import MACHINES, opened
 from tests.golden.programs import PROGRAMS, SMALL
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
-from tinyexplore.explore.whatif.editing.linear import ProgramError, check_program, parse_program, program_text
+from tinyexplore.explore.whatif.editing.linear_text import ProgramError, check_program, parse_program, program_text
 from tinyexplore.uop import UOp
 
 

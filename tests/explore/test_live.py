@@ -22,18 +22,18 @@ from tinyexplore.devices import register_devices
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore import Explorer, Trace
 from tinyexplore.explore.analysis.models.kernel_analyses import Stored
-from tinyexplore.explore.exports.live_pages import precompiled as precompiled_module
-from tinyexplore.explore.exports.live_pages import pyodide
-from tinyexplore.explore.exports.live_pages.bytecode import add_bytecode, to_bytecode
-from tinyexplore.explore.exports.live_pages.carried import Carried, carried_of, target_from_data, target_to_data
-from tinyexplore.explore.exports.live_pages.graphs import graph_from_data, graph_to_data, is_plain
-from tinyexplore.explore.exports.live_pages.packing import OF_NO_USE, PACKAGE, packed_engine, slim_stdlib
-from tinyexplore.explore.exports.live_pages.precompiled import with_first_bytecode
-from tinyexplore.explore.exports.live_pages.pyodide import PYODIDE_VERSION, PyodideMissing, find_pyodide
-from tinyexplore.explore.live.serving import Serving
+from tinyexplore.explore.exports.engine_pages import precompilation as precompiled_module
+from tinyexplore.explore.exports.engine_pages import pyodide
+from tinyexplore.explore.exports.engine_pages.bytecode import add_bytecode, to_bytecode
+from tinyexplore.explore.exports.engine_pages.graphs import graph_from_data, graph_to_data, is_plain
+from tinyexplore.explore.exports.engine_pages.packing import OF_NO_USE, PACKAGE, packed_engine, slim_stdlib
+from tinyexplore.explore.exports.engine_pages.page_data import Carried, carried_of, target_from_data, target_to_data
+from tinyexplore.explore.exports.engine_pages.precompilation import with_first_bytecode
+from tinyexplore.explore.exports.engine_pages.pyodide import PYODIDE_VERSION, PyodideMissing, find_pyodide
+from tinyexplore.explore.live.page_server import Serving
 from tinyexplore.explore.notebook.requests import RequestHandler
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
-from tinyexplore.explore.whatif.editing.verdict import compare_outputs, compare_without_numpy
+from tinyexplore.explore.whatif.editing.output_comparison import compare_outputs, compare_without_numpy
 from tinyexplore.util import Context, private
 
 
@@ -210,7 +210,7 @@ def test_a_page_carries_engine_and_python_and_may_ask_nobody(view: Explorer, mon
 def test_the_engine_is_packed_without_the_front_end() -> None:
     with zipfile.ZipFile(io.BytesIO(packed_engine())) as archive:
         names = set(archive.namelist())
-    assert f"{PACKAGE.name}/explore/live/serving.py" in names
+    assert f"{PACKAGE.name}/explore/live/page_server.py" in names
     assert not any("/static/" in name or "__pycache__" in name for name in names)
     assert {name.partition("/widgets/")[2] for name in names if "/widgets/" in name} == {"__init__.py", "panels.py"}
     assert not any(name.endswith(".ll") or name.endswith("/cli.py") for name in names), (
@@ -365,8 +365,8 @@ def test_the_engine_runs_without_the_modules_that_a_page_leaves_out() -> None:
     script = f"""
 import sys
 sys.modules.update(dict.fromkeys({sorted(OF_NO_USE)!r}))
-import tinyexplore.explore.live.serving
-from tinyexplore.explore.live.playing import play
+import tinyexplore.explore.live.page_server
+from tinyexplore.explore.live.typed_programs import play
 played = play("{program}")
 assert played.explorer is not None, played.error
 """

@@ -11,14 +11,14 @@ import pytest
 from bench.verdict_programs import with_opts
 from tinyexplore import Context, Device, Tensor, explore
 from tinyexplore.explore import Explorer, LLVMPassesError, compare
-from tinyexplore.explore.analysis.passes.data import passes_data
-from tinyexplore.explore.analysis.passes.quoted import refusal_text, spills_text
-from tinyexplore.explore.analysis.passes.reading import read_remarks, read_runs, read_times
+from tinyexplore.explore.analysis.passes.output_parser import read_remarks, read_runs, read_times
+from tinyexplore.explore.analysis.passes.passes_data import passes_data
+from tinyexplore.explore.analysis.passes.quotations import refusal_text, spills_text
 from tinyexplore.explore.analysis.passes.sequence import LLVMPass, LLVMPasses, PassLine, Remark, Spill
 from tinyexplore.explore.analysis.passes.spills import spills_of
 from tinyexplore.explore.analysis.passes.stages import trace_of
 from tinyexplore.explore.tracefile.columns import _unpack_texts
-from tinyexplore.explore.tracefile.valid import check_trace
+from tinyexplore.explore.tracefile.validation import check_trace
 
 pytestmark = pytest.mark.skipif("LLVM" not in Device.available(), reason="needs llvmlite")
 

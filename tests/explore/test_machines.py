@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.analysis.comparing.instructions import instructions_of
-from tinyexplore.explore.analysis.comparing.machines import Machines
+from tinyexplore.explore.analysis.comparisons.instructions import instructions_of
+from tinyexplore.explore.analysis.comparisons.machines import Machines
 from tinyexplore.target import UnknownTarget, machine
 
 FIVE = ["x86-64-v2", "x86-64-v3", "x86-64-v4", "neoverse-n1", "sifive-x280"]

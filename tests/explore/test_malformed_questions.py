@@ -13,7 +13,7 @@ import pytest
 
 from tinyexplore import Tensor, Trace
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.live.serving import Serving
+from tinyexplore.explore.live.page_server import Serving
 from tinyexplore.explore.notebook.requests import REQUESTS, RequestHandler, respond_from_trace
 
 FIELDS = ("node", "stage", "step", "rule", "a", "b", "moves", "kernel", "branch", "do", "count", "line", "condition")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyexplore import Tensor, capture, explore, nn
 from tinyexplore.explore.recording.names import assigned_names, names_of_variables
-from tinyexplore.explore.tracefile.pictures.svg import pipeline_svg
+from tinyexplore.explore.tracefile.pictures.graph_picture import pipeline_svg
 from tinyexplore.explore.tracefile.trace import Trace
 
 

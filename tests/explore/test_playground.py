@@ -10,7 +10,7 @@ from tinyexplore.explore import Explorer, playground
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.playground import Ops, UOp, UPat, cvar, var
 from tinyexplore.explore.whatif.commands.disable_rule import DisableRule
-from tinyexplore.explore.whatif.playground.pipeline import Disabled, Inserted, passes_with
+from tinyexplore.explore.whatif.playground.modified_pipeline import Disabled, Inserted, passes_with
 from tinyexplore.uop import Rule
 
 x, y, a = var("x"), var("y"), cvar("a")

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.tracefile.query import line_frames
+from tinyexplore.explore.tracefile.queries import line_frames
 
 
 @pytest.mark.parametrize("device", ["LLVM", "CLANG", "PYTHON"])

@@ -12,8 +12,8 @@ import pytest
 
 from tinyexplore import Tensor, Trace
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.analysis.why.rules import explainer
-from tinyexplore.explore.live import playing  # noqa: F401  it registers a request, too
+from tinyexplore.explore.analysis.explanations.rules import explainer
+from tinyexplore.explore.live import typed_programs  # noqa: F401  it registers a request, too
 from tinyexplore.explore.notebook.requests import (
     GONE,
     REQUESTS,

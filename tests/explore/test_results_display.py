@@ -14,7 +14,7 @@ import tinyexplore.explore as package
 from tinyexplore import Context, Device, Tensor, dtypes
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.notebook.kernels import KernelView
-from tinyexplore.explore.tracefile.readable import page_frame
+from tinyexplore.explore.tracefile.result_display import page_frame
 from tinyexplore.uop import UOp
 
 pytest.importorskip("IPython")

@@ -8,8 +8,8 @@ import pytest
 
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, Rosetta, RosettaError, explore
-from tinyexplore.explore.analysis.comparing.languages import LANGUAGES, parse_targets
-from tinyexplore.explore.analysis.comparing.rosetta import RosettaLine, align_lines
+from tinyexplore.explore.analysis.comparisons.language_comparison import RosettaLine, align_lines
+from tinyexplore.explore.analysis.comparisons.languages import LANGUAGES, parse_targets
 from tinyexplore.explore.notebook.requests import RequestHandler
 
 MACHINE = "x86-64-v3,threads=2,l1=32K,l2=512K"

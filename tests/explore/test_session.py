@@ -14,8 +14,8 @@ import pytest
 
 from tinyexplore import Context, Tensor, capture, explore
 from tinyexplore.explore import CaptureError, line_frames, related, trace_from_json, trace_to_json, user_lines, where
-from tinyexplore.explore.notebook.session import Explorer
-from tinyexplore.explore.recording.build import build_trace
+from tinyexplore.explore.notebook.explorer import Explorer
+from tinyexplore.explore.recording.trace_builder import build_trace
 from tinyexplore.kernel import OptOps
 from tinyexplore.kernel.opts import KINDS
 from tinyexplore.trace import active_recorder
@@ -278,7 +278,7 @@ def counted_builds(monkeypatch) -> list[str]:
         built.append(options["title"])
         return build_trace(*args, **options)
 
-    monkeypatch.setattr("tinyexplore.explore.recording.build.build_trace", build)
+    monkeypatch.setattr("tinyexplore.explore.recording.trace_builder.build_trace", build)
     return built
 
 
@@ -335,7 +335,7 @@ def test_much_memory_is_not_kept_for_a_trace_that_nobody_asks_for(monkeypatch):
     built = counted_builds(monkeypatch)
     small = Tensor.ones(1000).contiguous().realize()
     explore(lambda: (small + 1).sum(), title="small")
-    monkeypatch.setattr("tinyexplore.explore.notebook.capturing.KEPT_BYTES", 3000)
+    monkeypatch.setattr("tinyexplore.explore.notebook.capture_session.KEPT_BYTES", 3000)
     explore(lambda: (small + 2).sum(), title="large")
     assert built == ["large"]
 
@@ -496,7 +496,7 @@ def test_a_session_shows_itself_as_widget_picture_and_text(session):
 def test_without_anywidget_a_session_shows_static_html(monkeypatch):
     session = explore(softmax_of_linear, *inputs(), repeat=1)
     monkeypatch.setitem(sys.modules, "anywidget", None)
-    for name in ("explorer", "parts", "pictured"):
+    for name in ("explorer", "parts", "base_widget"):
         monkeypatch.delitem(sys.modules, f"tinyexplore.widgets.{name}", raising=False)
         monkeypatch.delattr(f"tinyexplore.widgets.{name}", raising=False)
     data, _ = session._repr_mimebundle_()
@@ -570,7 +570,7 @@ assert view.trace.kernels and view.kernels[0].branch.status == "done"
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = {name.removeprefix("tinyexplore.explore.") for name in ran.stdout.split()}
-    assert {"notebook.session", "recording.capture_recorder"} <= loaded
+    assert {"notebook.explorer", "recording.capture_recorder"} <= loaded
     answering = {f"tracefile.{name}" for name in ("model", "codec", "query")}
     answering |= {f"recording.{name}" for name in ("kept", "build", "rows")}
     packages = ("tracefile.pictures.", "exports.", "whatif.commands")

@@ -16,7 +16,7 @@ from tinyexplore import Tensor, explore
 from tinyexplore.explore.analysis.shapes import shape
 from tinyexplore.explore.analysis.shapes.cells import MOST_CELLS, shown_box
 from tinyexplore.explore.analysis.shapes.moves import HINTS, LAWS, read_argument, suggestion
-from tinyexplore.explore.analysis.shapes.of_trace import NoShape, shape_of_node, shapes_data
+from tinyexplore.explore.analysis.shapes.trace_shapes import NoShape, shape_of_node, shapes_data
 from tinyexplore.explore.notebook.requests import respond_from_trace
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.shape import ShapeTracker, View

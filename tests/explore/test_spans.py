@@ -11,9 +11,9 @@ import pytest
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import trace_from_json, trace_to_json
 from tinyexplore.explore.recording.spans import Spans
-from tinyexplore.explore.tracefile.pictures.sheets import listing_svg
+from tinyexplore.explore.tracefile.pictures.table_pictures import listing_svg
 from tinyexplore.explore.tracefile.spans import marks, span_text
-from tinyexplore.explore.tracefile.tabular import rows_of
+from tinyexplore.explore.tracefile.table_export import rows_of
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.trace import UserFrame
 

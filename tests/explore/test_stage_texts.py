@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tinyexplore.explore import Explorer, TraceFormatError, compare
-from tinyexplore.explore.exports.export import static_html, summary_text
+from tinyexplore.explore.exports.html_export import static_html, summary_text
 from tinyexplore.explore.tracefile.codec import trace_to_bytes, trace_to_json
 from tinyexplore.explore.tracefile.dialect import is_tensor, language_name, level_for
 from tinyexplore.explore.tracefile.figures import figures
-from tinyexplore.explore.tracefile.linelinks import origins
+from tinyexplore.explore.tracefile.line_origins import origins
 from tinyexplore.explore.tracefile.model import (
     TRACE_VERSION,
     BackEdge,
@@ -29,7 +29,7 @@ from tinyexplore.explore.tracefile.model import (
     StageText,
     TextLine,
 )
-from tinyexplore.explore.tracefile.pictures.sheets import listing_svg, passes_svg
+from tinyexplore.explore.tracefile.pictures.table_pictures import listing_svg, passes_svg
 from tinyexplore.explore.tracefile.trace import Trace, trace_from_bytes, trace_from_json
 
 DIALECT = Dialect(

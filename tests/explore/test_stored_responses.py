@@ -11,8 +11,8 @@ from tests.support.pages import responses_in, stored_in
 from tinyexplore import Tensor, explore
 from tinyexplore.explore.analysis.models import caches
 from tinyexplore.explore.analysis.requests import to_data
+from tinyexplore.explore.notebook.explorer import Explorer
 from tinyexplore.explore.notebook.requests import RequestHandler
-from tinyexplore.explore.notebook.session import Explorer
 
 
 @pytest.fixture

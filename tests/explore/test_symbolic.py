@@ -7,8 +7,8 @@ import pytest
 
 from tinyexplore import Tensor, Variable
 from tinyexplore.explore import Explorer, Trace, capture
-from tinyexplore.explore.exports.export import export_html, summary_text
-from tinyexplore.explore.recording.nest import loop_nest
+from tinyexplore.explore.exports.html_export import export_html, summary_text
+from tinyexplore.explore.recording.loop_nest import loop_nest
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
 from tinyexplore.explore.tracefile.trace import trace_from_bytes
 

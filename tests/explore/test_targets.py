@@ -10,7 +10,7 @@ from tinyexplore.device import DeviceUnavailable
 from tinyexplore.explore.analysis.models.kernel_analyses import NotKeptError
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.model import KernelInfo
-from tinyexplore.explore.tracefile.pictures.sheets import timing_svg
+from tinyexplore.explore.tracefile.pictures.table_pictures import timing_svg
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.renderer.gpu import DIALECTS
 from tinyexplore.target import UnknownTarget, machine

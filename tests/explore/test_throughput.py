@@ -10,7 +10,7 @@ import pytest
 from tests.support.kernels import MACHINE
 from tests.support.pages import responses_in
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.analysis.comparing.instructions import hot_loop
+from tinyexplore.explore.analysis.comparisons.instructions import hot_loop
 from tinyexplore.explore.analysis.models import throughput as module
 from tinyexplore.explore.analysis.models.ports import port_words
 from tinyexplore.explore.analysis.models.throughput import (

@@ -16,21 +16,21 @@ from bench.verdict_programs import neighbors, new_programs, programs, with_opts
 from bench.verdicts import least_disturbed
 from tinyexplore import Device, Tensor, explore
 from tinyexplore.explore import Explorer, SpeedVerdict
-from tinyexplore.explore.analysis.machine.table import Ceilings
+from tinyexplore.explore.analysis.machine.ceiling_table import Ceilings
 from tinyexplore.explore.analysis.models import throughput as throughput_module
 from tinyexplore.explore.analysis.opts import to_opts
 from tinyexplore.explore.analysis.requests import RequestSource, respond
-from tinyexplore.explore.analysis.verdict import judging, measured
+from tinyexplore.explore.analysis.verdict import fact_measurement, kernel_verdicts
 from tinyexplore.explore.analysis.verdict.access import AccessPattern, CacheShape, crosses_lines, runs_of
+from tinyexplore.explore.analysis.verdict.fact_measurement import facts_of
 from tinyexplore.explore.analysis.verdict.facts import KernelFacts
-from tinyexplore.explore.analysis.verdict.measured import facts_of
 from tinyexplore.explore.analysis.verdict.rules import KINDS, RULES, judge
 from tinyexplore.explore.analysis.verdict.suggestions import REMEDIES, Suggestion, suggestions_for
 from tinyexplore.explore.analysis.verdict.verdict import program_verdict, verdict_of
 from tinyexplore.explore.notebook.kernels import KernelView
 from tinyexplore.explore.tracefile.figures import figures
 from tinyexplore.explore.tracefile.model import Ceiling, OutsideOperation
-from tinyexplore.explore.tracefile.pictures.rooflines import roofline
+from tinyexplore.explore.tracefile.pictures.trace_roofline import roofline
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.whatif.experiments import MOST, with_measured_gains
 from tinyexplore.kernel import OptOps
@@ -262,7 +262,7 @@ def test_the_limit_of_random_accesses_is_their_measured_rate() -> None:
 
 
 def test_a_working_set_beyond_the_last_cache_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measured, "cache_bytes", lambda level, default: default)  # a last cache of 32 MiB
+    monkeypatch.setattr(fact_measurement, "cache_bytes", lambda level, default: default)  # a last cache of 32 MiB
     x = Tensor.rand(32 << 20).realize()
     view = explore(lambda: x.sum(), repeat=3)
     slowest = max(view.trace.runs, key=lambda run: run.median_us)
@@ -506,8 +506,8 @@ def test_the_verdict_names_the_pass_that_spills_the_values_and_their_live_ranges
     a, b = (Tensor.rand(64, 64).realize() for _ in range(2))
     view = with_opts(program.opts, lambda: explore(lambda: program.run(a, b), repeat=1, target=target))
     stored = replace(facts(program.name, "amd_avx2"), kernel=0)
-    monkeypatch.setattr(judging, "facts_of", lambda *_, **__: stored)
-    found = judging.kernel_verdict(view.capture.analyses, 0)
+    monkeypatch.setattr(kernel_verdicts, "facts_of", lambda *_, **__: stored)
+    found = kernel_verdicts.kernel_verdict(view.capture.analyses, 0)
     assert found.likely == "spills" and quoted(found) in found.text
     passes = view.kernels[0].passes()
     assert f"The pass {passes.spilled_by} spills {len(passes.spills)} values" in quoted(found)
@@ -522,8 +522,8 @@ def test_the_verdict_quotes_llvm_where_llvm_was_to_vectorize(noopt: int, monkeyp
     x = Tensor.rand(64, 64).realize()
     view = explore(lambda: x.sum(1), noopt=noopt, repeat=1, target="x86-64-v3")
     stored = replace(BASE, kernel=0, vector=0, code_share=0.4, opts=tuple(map(str, view.kernels[0].opts)))
-    monkeypatch.setattr(judging, "facts_of", lambda *_, **__: stored)
-    found = judging.kernel_verdict(view.capture.analyses, 0)
+    monkeypatch.setattr(kernel_verdicts, "facts_of", lambda *_, **__: stored)
+    found = kernel_verdicts.kernel_verdict(view.capture.analyses, 0)
     assert found.likely == "not vectorized"
     if noopt:
         remarks = [one.text for one in view.kernels[0].passes().remarks if one.text.startswith("loop not vectorized:")]

@@ -19,6 +19,7 @@ from tinyexplore.explore.analysis.traffic import touched_bytes
 from tinyexplore.explore.tracefile.model import CommandInfo
 from tinyexplore.explore.tracefile.model import Search as SearchData
 from tinyexplore.explore.tracefile.texts import spread_text
+from tinyexplore.explore.whatif.annotated_nest import cache_of
 from tinyexplore.explore.whatif.commands import (
     COMMANDS,
     ApplyOpt,
@@ -31,7 +32,6 @@ from tinyexplore.explore.whatif.commands import (
     info_of,
     to_json,
 )
-from tinyexplore.explore.whatif.nest import cache_of
 from tinyexplore.kernel import Opt, OptOps, apply_opt, available_opts
 from tinyexplore.kernel.opts import KINDS
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
@@ -235,7 +235,7 @@ def test_a_kernel_with_wrong_results_or_one_that_crashes_is_a_branch_that_failed
     session.kernels[0].set_opts()
 
     reply = json.dumps({"lost": "it crashed its worker (SIGSEGV)"})
-    monkeypatch.setattr("tinyexplore.explore.whatif.measure.ask_worker", lambda *_: reply)
+    monkeypatch.setattr("tinyexplore.explore.whatif.measurement.ask_worker", lambda *_: reply)
     branch = session.kernels[0].apply("UPCAST(0, 2)")
     assert (branch.status, branch.reason) == ("failed", "it crashed its worker (SIGSEGV)")
     assert branch.kernels[0].listings and session.kernels[0].branch.kernels[0].opts == ()
@@ -371,13 +371,13 @@ def test_each_opt_is_applied_once_and_a_kernel_is_lowered_and_compiled_once(monk
 
         compiled = LLVMCompiler.object_code
         applied = counting("opts", lambda arguments: str(arguments[1]), apply_opt)
-        monkeypatch.setattr("tinyexplore.explore.whatif.bench.apply_opt", applied)
+        monkeypatch.setattr("tinyexplore.explore.whatif.kernel_bench.apply_opt", applied)
         monkeypatch.setattr("tinyexplore.explore.whatif.commands.apply_opt.apply_opt", applied)
         monkeypatch.setattr(
             lowering, "render_kernel", counting("lowered", lambda arguments: arguments[1], lowering.render_kernel)
         )
         monkeypatch.setattr(LLVMCompiler, "object_code", counting("compiled", lambda arguments: arguments[1], compiled))
-        monkeypatch.setattr("tinyexplore.explore.whatif.measure.ask_worker", answered)
+        monkeypatch.setattr("tinyexplore.explore.whatif.measurement.ask_worker", answered)
         branch = session.kernels[0].apply("UPCAST(0, 4)")
         assert branch.status == "done" and made["opts"] == ["VECTOR(1, 4)", "UPCAST(0, 4)"]
         assert len(made["lowered"]) == len(made["compiled"]) == 1
@@ -395,7 +395,7 @@ def test_an_interrupt_ends_a_command_and_leaves_the_branches_as_they_were(monkey
         raise error
 
     with monkeypatch.context() as context, pytest.raises(error):
-        context.setattr("tinyexplore.explore.whatif.bench.variant_of", interrupted)
+        context.setattr("tinyexplore.explore.whatif.kernel_bench.variant_of", interrupted)
         session.kernels[0].apply("VECTOR(1, 4)")
     assert session.whatif.branches == before and session.whatif.all_places() == at
     assert session.kernels[0].apply("VECTOR(1, 4)").status == "done"
@@ -424,7 +424,7 @@ def test_a_command_that_is_cancelled_while_its_kernel_is_timed_leaves_no_branch(
         began.set()
         return asked(request, name, timeout_s)
 
-    monkeypatch.setattr("tinyexplore.explore.whatif.measure.ask_worker", slow)
+    monkeypatch.setattr("tinyexplore.explore.whatif.measurement.ask_worker", slow)
     complaints = []
 
     def work():

@@ -12,9 +12,9 @@ from tinyexplore import Tensor
 from tinyexplore.device import Device
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.explore import Explorer, Trace, capture, could_fire, explore, why_not
-from tinyexplore.explore.analysis.why.matching import match_rule
-from tinyexplore.explore.analysis.why.rebuilt_uops import CannotRebuild, RebuiltUOps
-from tinyexplore.explore.analysis.why.rules import Explainer, context_of, explainer, settings_of, tables
+from tinyexplore.explore.analysis.explanations.match_attempts import match_rule
+from tinyexplore.explore.analysis.explanations.rebuilt_uops import CannotRebuild, RebuiltUOps
+from tinyexplore.explore.analysis.explanations.rules import Explainer, context_of, explainer, settings_of, tables
 from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.uop import Axis, AxisKind, Ops, PatternMatcher, UOp, UPat, cvar, law, rule, var
 from tinyexplore.util import Context

@@ -6,7 +6,7 @@ import pytest
 
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, Trace, explore, why_opts
-from tinyexplore.explore.analysis.why.chosen import kernel_before, next_best, weighed_text
+from tinyexplore.explore.analysis.explanations.opt_reasons import kernel_before, next_best, weighed_text
 from tinyexplore.explore.tracefile.codec import trace_to_json
 from tinyexplore.explore.tracefile.model import Weighed
 from tinyexplore.explore.tracefile.trace import trace_from_json

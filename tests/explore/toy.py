@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.explore.recording.build import build_trace
+from tinyexplore.explore.recording.trace_builder import build_trace
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import NodeDerived, Recorder, recording

@@ -38,11 +38,11 @@ from tests.explore import toy
 from tests.support.less_memory import set_limit
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import TraceFormatError, diff, related, rewrite_history, trace_to_json, where
-from tinyexplore.explore.exports.export import static_html
+from tinyexplore.explore.exports.html_export import static_html
 from tinyexplore.explore.tracefile.chrome import to_chrome_trace
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
-from tinyexplore.explore.tracefile.pictures.strip import pipeline_svg
-from tinyexplore.explore.tracefile.pictures.svg import graph_svg
+from tinyexplore.explore.tracefile.pictures.graph_picture import graph_svg
+from tinyexplore.explore.tracefile.pictures.pipeline_picture import pipeline_svg
 from tinyexplore.explore.tracefile.replay import StageReplay
 from tinyexplore.explore.tracefile.trace import trace_from_bytes
 from tinyexplore.nn.state import FormatError, gguf_load, safe_load, safe_save, tar_extract, torch_load

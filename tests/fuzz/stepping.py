@@ -24,8 +24,8 @@ from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.engine import create_schedule
 from tinyexplore.explore.analysis.models.debugger import Debugger
-from tinyexplore.explore.analysis.models.stepping import SteppingProgram, element_view
-from tinyexplore.explore.recording.captured import buffer_types
+from tinyexplore.explore.analysis.models.stepping_program import SteppingProgram, element_view
+from tinyexplore.explore.recording.captured_kernel import buffer_types
 from tinyexplore.kernel import Kernel, apply_opt, available_opts
 from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp, index_const

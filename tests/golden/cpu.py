@@ -14,7 +14,7 @@ from tests.golden.texts import main
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.engine import create_schedule
-from tinyexplore.explore.analysis.comparing.languages import renderer_of
+from tinyexplore.explore.analysis.comparisons.languages import renderer_of
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.util import Context
 

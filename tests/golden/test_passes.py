@@ -12,7 +12,7 @@ from tests.golden.programs import PROGRAMS, TRACED
 from tinyexplore import Device
 from tinyexplore.explore import Trace, capture
 from tinyexplore.explore.analysis.passes import Pipeline, kernel_passes
-from tinyexplore.explore.analysis.passes.data import passes_data
+from tinyexplore.explore.analysis.passes.passes_data import passes_data
 from tinyexplore.explore.analysis.requests import to_data
 from tinyexplore.renderer.program import Effort, ProgramSpec
 

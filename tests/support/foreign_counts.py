@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tinyexplore.explore.foreign import Dump, read_dump
 from tinyexplore.explore.tracefile.model import StageText, TextLine
-from tinyexplore.explore.tracefile.query import user_lines
+from tinyexplore.explore.tracefile.queries import user_lines
 from tinyexplore.explore.tracefile.trace import Trace
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks" / "recorded"

@@ -12,14 +12,14 @@ from typing import Any
 
 from tinyexplore.cli import main
 from tinyexplore.explore import Explorer, Trace, compare
-from tinyexplore.explore.exports.export import static_html
+from tinyexplore.explore.exports.html_export import static_html
 from tinyexplore.explore.notebook.requests import RequestHandler
 from tinyexplore.explore.tracefile.chrome import to_chrome_trace
 from tinyexplore.explore.tracefile.codec import trace_to_json
 from tinyexplore.explore.tracefile.perfetto import to_perfetto
-from tinyexplore.explore.tracefile.pictures.rooflines import roofline
-from tinyexplore.explore.tracefile.pictures.strip import pipeline_svg
-from tinyexplore.explore.tracefile.tabular import TABLES, rows_of, table_text
+from tinyexplore.explore.tracefile.pictures.pipeline_picture import pipeline_svg
+from tinyexplore.explore.tracefile.pictures.trace_roofline import roofline
+from tinyexplore.explore.tracefile.table_export import TABLES, rows_of, table_text
 from tinyexplore.explore.tracefile.trace import trace_from_json
 
 Place = tuple[str, str]  # a dataclass of the model and one of its fields

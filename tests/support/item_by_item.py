@@ -11,7 +11,7 @@ from tinyexplore import Tensor
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.engine import create_schedule
-from tinyexplore.explore.recording.captured import buffer_types
+from tinyexplore.explore.recording.captured_kernel import buffer_types
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.util import Context

@@ -14,8 +14,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tinyexplore.explore.exports.export import chunk_scripts
-from tinyexplore.explore.tracefile.derived import with_derived_tables
+from tinyexplore.explore.exports.html_export import chunk_scripts
+from tinyexplore.explore.tracefile.derived_tables import with_derived_tables
 from tinyexplore.explore.tracefile.model import (
     TRACE_VERSION,
     BufferInfo,

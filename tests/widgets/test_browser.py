@@ -17,8 +17,8 @@ from tests.widgets.sample_traces import big_trace, page, sample_trace, unrolled_
 from tinyexplore.explore.glossary import TERMS
 from tinyexplore.explore.tracefile.figures import figures, summary
 from tinyexplore.explore.tracefile.model import Decision, Step, Transform
-from tinyexplore.explore.tracefile.pictures.picture import KERNEL_HUES, kernel_hue
-from tinyexplore.explore.tracefile.pictures.svg import pipeline_svg
+from tinyexplore.explore.tracefile.pictures.drawing import KERNEL_HUES, kernel_hue
+from tinyexplore.explore.tracefile.pictures.graph_picture import pipeline_svg
 from tinyexplore.explore.tracefile.trace import Trace
 
 Open = Callable[..., Any]

@@ -13,7 +13,7 @@ from tests.support.panels import open_panel, panels_with_tabs
 from tests.support.patience import milliseconds
 from tests.support.widget_model import MODEL, traits_of
 from tests.widgets.sample_traces import gzipped, page, sample_trace
-from tinyexplore.explore.exports.export import export_html
+from tinyexplore.explore.exports.html_export import export_html
 from tinyexplore.explore.tracefile.model import Branch, CommandInfo
 from tinyexplore.widgets import ExplorerWidget
 from tinyexplore.widgets.front_end import bundle, chunk_names

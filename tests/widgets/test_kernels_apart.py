@@ -15,8 +15,8 @@ from tests.widgets.sample_traces import sample_trace
 from tests.widgets.test_browser import Open, open_page, state  # noqa: F401
 from tinyexplore import Tensor, Variable, explore
 from tinyexplore.explore import Trace, reproducer
-from tinyexplore.explore.tracefile.pictures.picture import KERNEL_HUES
-from tinyexplore.explore.tracefile.pictures.sheets import listing_svg, passes_svg, timing_svg
+from tinyexplore.explore.tracefile.pictures.drawing import KERNEL_HUES
+from tinyexplore.explore.tracefile.pictures.table_pictures import listing_svg, passes_svg, timing_svg
 
 pytestmark = pytest.mark.browser
 

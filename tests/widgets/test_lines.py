@@ -14,7 +14,7 @@ from tests.widgets.test_throughput_view import opened
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.analysis.requests import request_key
-from tinyexplore.explore.exports.export import chunk_scripts
+from tinyexplore.explore.exports.html_export import chunk_scripts
 from tinyexplore.explore.exports.panels import PANEL_REQUESTS
 from tinyexplore.explore.notebook.requests import respond_from_trace
 

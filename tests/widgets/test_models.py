@@ -19,7 +19,7 @@ from tests.widgets.test_why import MOUNT
 from tinyexplore import Context, Tensor
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.analysis.models.panel_data import debugger_data, row_widths
-from tinyexplore.explore.exports.export import chunk_scripts
+from tinyexplore.explore.exports.html_export import chunk_scripts
 from tinyexplore.explore.notebook.requests import RequestHandler
 
 pytestmark = pytest.mark.browser

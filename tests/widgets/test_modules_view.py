@@ -12,7 +12,7 @@ from tests.widgets.sample_traces import sample_trace
 from tests.widgets.test_browser import Open, open_page, state  # noqa: F401
 from tinyexplore import Tensor, explore, nn
 from tinyexplore.explore import Explorer, Trace
-from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.modules import Module
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.nn.optim import SGD

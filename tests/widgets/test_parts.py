@@ -13,8 +13,8 @@ import pytest
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore.explore import Explorer
 from tinyexplore.widgets import CodeWidget, GraphWidget, PartWidget
+from tinyexplore.widgets.base_widget import PicturedWidget
 from tinyexplore.widgets.panels import PANEL_OF_WIDGET
-from tinyexplore.widgets.pictured import PicturedWidget
 
 TRACE = sample_trace()
 

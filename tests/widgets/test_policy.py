@@ -10,7 +10,7 @@ import pytest
 
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore.explore import Explorer, compare
-from tinyexplore.explore.exports.export import export_html
+from tinyexplore.explore.exports.html_export import export_html
 
 pytestmark = pytest.mark.browser
 

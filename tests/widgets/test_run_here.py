@@ -12,8 +12,8 @@ import pytest
 
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, Trace, explore
-from tinyexplore.explore.exports.export import export_html
-from tinyexplore.explore.exports.runnable import runnable
+from tinyexplore.explore.exports.html_export import export_html
+from tinyexplore.explore.exports.runnable_kernels import runnable
 
 pytestmark = pytest.mark.browser
 DONE = ".run-here [data-median-us], .run-here .wrong"

@@ -16,7 +16,7 @@ from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.analysis.models.throughput import HOW_TO_GET_IT
 from tinyexplore.explore.analysis.requests import to_data
-from tinyexplore.explore.exports.export import chunk_scripts
+from tinyexplore.explore.exports.html_export import chunk_scripts
 
 pytestmark = pytest.mark.browser
 

@@ -13,10 +13,10 @@ from tests.widgets.sample_traces import sample_trace
 from tests.widgets.test_browser import Open, open_page, state  # noqa: F401
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
+from tinyexplore.explore.analysis.machine.ceiling_table import Ceilings
 from tinyexplore.explore.analysis.machine.roofs import with_ceilings
-from tinyexplore.explore.analysis.machine.table import Ceilings
 from tinyexplore.explore.tracefile.model import Ceiling
-from tinyexplore.explore.tracefile.pictures.rooflines import roofline
+from tinyexplore.explore.tracefile.pictures.trace_roofline import roofline
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.timeline import kernel_timeline, timeline
 from tinyexplore.explore.tracefile.trace import Trace

@@ -18,8 +18,8 @@ from tests.support.patience import milliseconds, seconds
 from tests.support.widget_model import Served
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
+from tinyexplore.explore.analysis.machine.ceiling_table import Ceilings
 from tinyexplore.explore.analysis.machine.roofs import with_ceilings
-from tinyexplore.explore.analysis.machine.table import Ceilings
 from tinyexplore.explore.tracefile.model import Ceiling
 from tinyexplore.explore.whatif.commands.opts import try_out
 from tinyexplore.kernel import Kernel

@@ -14,7 +14,7 @@ from tests.support.patience import milliseconds
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.notebook.kernels import KernelView
-from tinyexplore.explore.tracefile.pictures.rooflines import roofline
+from tinyexplore.explore.tracefile.pictures.trace_roofline import roofline
 from tinyexplore.explore.tracefile.texts import duration_text
 
 pytestmark = pytest.mark.browser

@@ -15,7 +15,7 @@ from tests.widgets.test_throughput_view import opened
 from tests.widgets.test_why import MOUNT
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.exports.export import chunk_scripts
+from tinyexplore.explore.exports.html_export import chunk_scripts
 from tinyexplore.explore.notebook.requests import RequestHandler
 
 pytestmark = pytest.mark.browser

@@ -12,34 +12,34 @@ import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.comparing.comparison import Comparison, compare
-    from tinyexplore.explore.analysis.comparing.difference import diff
-    from tinyexplore.explore.analysis.comparing.machines import Machines
-    from tinyexplore.explore.analysis.comparing.rosetta import Rosetta, RosettaError
-    from tinyexplore.explore.analysis.cores.view import TensorCores, tensor_cores
-    from tinyexplore.explore.analysis.machine.table import Ceilings, ceilings
+    from tinyexplore.explore.analysis.comparisons.comparison import Comparison, compare
+    from tinyexplore.explore.analysis.comparisons.language_comparison import Rosetta, RosettaError
+    from tinyexplore.explore.analysis.comparisons.machines import Machines
+    from tinyexplore.explore.analysis.comparisons.trace_diff import diff
+    from tinyexplore.explore.analysis.explanations.opt_reasons import WhyOpts, why_opts
+    from tinyexplore.explore.analysis.explanations.rules import RuleAttempt, WhyNot, could_fire, why_not
+    from tinyexplore.explore.analysis.machine.ceiling_table import Ceilings, ceilings
     from tinyexplore.explore.analysis.models.caches import CacheComparison, CacheModel
     from tinyexplore.explore.analysis.models.debugger import Debugger, DebuggerError, StepAccess
     from tinyexplore.explore.analysis.models.lru import Cache
     from tinyexplore.explore.analysis.passes import LLVMPass, LLVMPasses, LLVMPassesError
     from tinyexplore.explore.analysis.shapes.cells import Cell
     from tinyexplore.explore.analysis.shapes.view import ShapeView, shape
+    from tinyexplore.explore.analysis.tensor_cores.view import TensorCores, tensor_cores
     from tinyexplore.explore.analysis.traffic import loaded_bytes
     from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
-    from tinyexplore.explore.analysis.why.chosen import WhyOpts, why_opts
-    from tinyexplore.explore.analysis.why.rules import RuleAttempt, WhyNot, could_fire, why_not
     from tinyexplore.explore.foreign.dump import Dump, DumpLimits, ForeignError
-    from tinyexplore.explore.notebook.exploring import explore
+    from tinyexplore.explore.notebook.explore_function import explore
+    from tinyexplore.explore.notebook.explorer import CaptureError, Explorer, capture
     from tinyexplore.explore.notebook.foreign import jax, mlir, numba, open, tinygrad
     from tinyexplore.explore.notebook.frontends import llvm, onnx, torch
-    from tinyexplore.explore.notebook.session import CaptureError, Explorer, capture
     from tinyexplore.explore.notebook.targets import targets
     from tinyexplore.explore.tracefile.codec import Limits, trace_to_json
     from tinyexplore.explore.tracefile.fusions import WhyKernels, why_kernels
-    from tinyexplore.explore.tracefile.interchange import Graph, NoDotProgram
+    from tinyexplore.explore.tracefile.graph_export import Graph, NoDotProgram
     from tinyexplore.explore.tracefile.perfetto import MissingPackage, to_perfetto
-    from tinyexplore.explore.tracefile.pictures.roofline import Dot, roofline_svg
-    from tinyexplore.explore.tracefile.query import (
+    from tinyexplore.explore.tracefile.pictures.roofline_plot import Dot, roofline_svg
+    from tinyexplore.explore.tracefile.queries import (
         line_frames,
         related,
         rewrite_history,
@@ -48,25 +48,25 @@ if TYPE_CHECKING:
         where,
     )
     from tinyexplore.explore.tracefile.scripts import ReproducerError, reproducer
-    from tinyexplore.explore.tracefile.tabular import rows_of, to_dataframe
+    from tinyexplore.explore.tracefile.table_export import rows_of, to_dataframe
     from tinyexplore.explore.tracefile.trace import Trace, trace_from_json
-    from tinyexplore.explore.tracefile.valid import TraceFormatError
+    from tinyexplore.explore.tracefile.validation import TraceFormatError
 
 _HOMES = {
     "Trace": "tracefile.trace",
     "Limits": "tracefile.codec",
-    "TraceFormatError": "tracefile.valid",
+    "TraceFormatError": "tracefile.validation",
     "trace_from_json": "tracefile.trace",
     "trace_to_json": "tracefile.codec",
-    "rewrite_history": "tracefile.query",
-    "Machines": "analysis.comparing.machines",
+    "rewrite_history": "tracefile.queries",
+    "Machines": "analysis.comparisons.machines",
     "targets": "notebook.targets",
-    "Comparison": "analysis.comparing.comparison",
-    "compare": "analysis.comparing.comparison",
-    "Rosetta": "analysis.comparing.rosetta",
-    "RosettaError": "analysis.comparing.rosetta",
-    "TensorCores": "analysis.cores.view",
-    "tensor_cores": "analysis.cores.view",
+    "Comparison": "analysis.comparisons.comparison",
+    "compare": "analysis.comparisons.comparison",
+    "Rosetta": "analysis.comparisons.language_comparison",
+    "RosettaError": "analysis.comparisons.language_comparison",
+    "TensorCores": "analysis.tensor_cores.view",
+    "tensor_cores": "analysis.tensor_cores.view",
     "StepAccess": "analysis.models.debugger",
     "Cache": "analysis.models.lru",
     "CacheComparison": "analysis.models.caches",
@@ -74,33 +74,33 @@ _HOMES = {
     "GPUView": "analysis.models.gpu",
     "Debugger": "analysis.models.debugger",
     "DebuggerError": "analysis.models.debugger",
-    "diff": "analysis.comparing.difference",
-    "line_frames": "tracefile.query",
-    "related": "tracefile.query",
+    "diff": "analysis.comparisons.trace_diff",
+    "line_frames": "tracefile.queries",
+    "related": "tracefile.queries",
     "reproducer": "tracefile.scripts",
-    "rows_of": "tracefile.tabular",
-    "to_dataframe": "tracefile.tabular",
+    "rows_of": "tracefile.table_export",
+    "to_dataframe": "tracefile.table_export",
     "to_perfetto": "tracefile.perfetto",
-    "trace_lines": "tracefile.query",
-    "user_lines": "tracefile.query",
-    "where": "tracefile.query",
+    "trace_lines": "tracefile.queries",
+    "user_lines": "tracefile.queries",
+    "where": "tracefile.queries",
     "ReproducerError": "tracefile.scripts",
-    "Graph": "tracefile.interchange",
-    "NoDotProgram": "tracefile.interchange",
+    "Graph": "tracefile.graph_export",
+    "NoDotProgram": "tracefile.graph_export",
     "MissingPackage": "tracefile.perfetto",
-    "Ceilings": "analysis.machine.table",
-    "Dot": "tracefile.pictures.roofline",
-    "ceilings": "analysis.machine.table",
+    "Ceilings": "analysis.machine.ceiling_table",
+    "Dot": "tracefile.pictures.roofline_plot",
+    "ceilings": "analysis.machine.ceiling_table",
     "SpeedVerdict": "analysis.verdict.verdict",
     "loaded_bytes": "analysis.traffic",
-    "roofline_svg": "tracefile.pictures.roofline",
+    "roofline_svg": "tracefile.pictures.roofline_plot",
     "equivalent": "whatif.playground.equivalence",
     "Counterexample": "whatif.playground.equivalence",
     "Verdict": "whatif.playground.equivalence",
-    "CaptureError": "notebook.session",
-    "Explorer": "notebook.session",
-    "capture": "notebook.session",
-    "explore": "notebook.exploring",
+    "CaptureError": "notebook.explorer",
+    "Explorer": "notebook.explorer",
+    "capture": "notebook.explorer",
+    "explore": "notebook.explore_function",
     "Dump": "foreign.dump",
     "DumpLimits": "foreign.dump",
     "ForeignError": "foreign.dump",
@@ -118,14 +118,14 @@ _HOMES = {
     "Cell": "analysis.shapes.cells",
     "ShapeView": "analysis.shapes.view",
     "shape": "analysis.shapes.view",
-    "RuleAttempt": "analysis.why.rules",
-    "WhyNot": "analysis.why.rules",
-    "could_fire": "analysis.why.rules",
-    "why_not": "analysis.why.rules",
+    "RuleAttempt": "analysis.explanations.rules",
+    "WhyNot": "analysis.explanations.rules",
+    "could_fire": "analysis.explanations.rules",
+    "why_not": "analysis.explanations.rules",
     "WhyKernels": "tracefile.fusions",
     "why_kernels": "tracefile.fusions",
-    "WhyOpts": "analysis.why.chosen",
-    "why_opts": "analysis.why.chosen",
+    "WhyOpts": "analysis.explanations.opt_reasons",
+    "why_opts": "analysis.explanations.opt_reasons",
 }
 
 __all__ = [
@@ -222,7 +222,7 @@ class _CallablePackage(types.ModuleType):
 
     def __call__(self, f: Any, *args: Any, **options: Any) -> Any:
         """Calls the function `explore`: captures `f(*args)` and returns its Explorer."""
-        from tinyexplore.explore.notebook.exploring import explore  # noqa: PLC0415 (start-up: it loads the engine)
+        from tinyexplore.explore.notebook.explore_function import explore  # noqa: PLC0415 (start-up: it loads the engine)
 
         return explore(f, *args, **options)
 

@@ -266,7 +266,7 @@ TERMS: tuple[Term, ...] = (
     Term(
         "term",
         "arithmetic intensity",
-        "Operations per byte of memory traffic: explore/tracefile/pictures/rooflines.py.",
+        "Operations per byte of memory traffic: explore/tracefile/pictures/trace_roofline.py.",
     ),
     Term("term", "bandwidth-bound", "Limited by memory or cache bandwidth: explore/analysis/verdict/rules.py."),
     Term("term", "compute-bound", "Limited by arithmetic units: explore/analysis/verdict/rules.py."),

@@ -8,9 +8,9 @@ The implementation is in `whatif/playground/`.
 
 from __future__ import annotations
 
-from tinyexplore.explore.whatif.playground.checking import CheckedFiring, check_firings
 from tinyexplore.explore.whatif.playground.equivalence import Counterexample, Verdict, equivalent
-from tinyexplore.explore.whatif.playground.written import law, rule, written_rules
+from tinyexplore.explore.whatif.playground.firing_checks import CheckedFiring, check_firings
+from tinyexplore.explore.whatif.playground.user_rules import law, rule, written_rules
 from tinyexplore.uop import Ops, UOp, UPat, cvar, var
 
 __all__ = [

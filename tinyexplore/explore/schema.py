@@ -19,10 +19,10 @@ import typing
 from pathlib import Path
 
 from tinyexplore.explore.analysis.requests import REQUESTS, Request
-from tinyexplore.explore.live import playing  # noqa: F401  it registers a request, too
+from tinyexplore.explore.live import typed_programs  # noqa: F401  it registers a request, too
 from tinyexplore.explore.notebook import requests as _requests  # noqa: F401  as do those of what-if
 from tinyexplore.explore.tracefile import model
-from tinyexplore.explore.tracefile.valid import AtLeast, Id, Index, OneOf, constraint_of, hints_of
+from tinyexplore.explore.tracefile.validation import AtLeast, Id, Index, OneOf, constraint_of, hints_of
 from tinyexplore.widgets.panels import GROUPS, PANELS, Panel  # noqa: TID253 (plain data)
 
 FOLDER = Path(__file__).resolve().parents[2] / "widgets" / "src"

@@ -1,7 +1,7 @@
 """The events that the engine emits: a closed union of immutable values. Frequent ones are tuples.
 
 The values in events are immutable objects of higher packages. They are opaque here, and nothing is formatted.
-`tinyexplore.explore` interprets them (see `explore/recording/build.py`).
+`tinyexplore.explore` interprets them (see `explore/recording/trace_builder.py`).
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from uuid import uuid4
 
 import traitlets
 
+from tinyexplore.widgets.base_widget import PicturedWidget
 from tinyexplore.widgets.front_end import bundle, packed_chunks
-from tinyexplore.widgets.pictured import PicturedWidget
 
 LARGE_BYTES = 1_000_000
 UNPACKED_BYTES = 64 << 20  # most unpacked bytes of any payload

@@ -1,8 +1,8 @@
 """The panels of the explorer, one row each: group, text, view, code and widget. Other lists derive from these rows.
 
 `python -m tinyexplore.explore.schema` writes what the front end needs of them (`panel_rows.ts`, the entries in
-`chunks/`, the texts of *Go to*). `parts.py` makes the widget classes; `explore/exports/export.py` chooses the code that
-a page carries.
+`chunks/`, the texts of *Go to*). `parts.py` makes the widget classes; `explore/exports/html_export.py` chooses the code
+that a page carries.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ GROUPS = (
     PanelTab("glossary", "Glossary", "Every term of the explorer"),
 )
 
-_SHEETS = "tinyexplore.explore.tracefile.pictures.sheets"
-_WHATIF = "tinyexplore.explore.whatif.picture"
+_SHEETS = "tinyexplore.explore.tracefile.pictures.table_pictures"
+_WHATIF = "tinyexplore.explore.whatif.branch_picture"
 _TUNER_STYLES = ("marks.css", "tuner/tuner.css", "rules/rules.css")
 _CHART_STYLES = ("marks.css", "views/charts.css")
 
@@ -353,12 +353,12 @@ PANELS = (
         needs=("lines",),
         asks=True,
         instead=("This page has no times of lines. To compute them, call ", 'view.panels.result("lines")'),
-        answer="tinyexplore.explore.analysis.lines:lines_by_time",
+        answer="tinyexplore.explore.analysis.line_times:lines_by_time",
         response="LinesByTime",
         widget=PanelWidget(
             "lines",
             "Your lines of Python by the time of their kernels. A click selects the nodes of a line.",
-            "tinyexplore.explore.analysis.lines:lines_picture",
+            "tinyexplore.explore.analysis.line_times:lines_picture",
         ),
     ),
     Panel(
@@ -371,7 +371,7 @@ PANELS = (
         widget=PanelWidget(
             "roofline",
             "The kernels under the machine's ceilings: operations per byte and rate. A click selects a kernel.",
-            "tinyexplore.explore.tracefile.pictures.rooflines:roofline_picture",
+            "tinyexplore.explore.tracefile.pictures.trace_roofline:roofline_picture",
             "400px",
         ),
     ),

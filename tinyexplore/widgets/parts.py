@@ -13,10 +13,10 @@ from typing import Any
 import traitlets
 from ipywidgets import widget_serialization
 
+from tinyexplore.widgets.base_widget import PicturedWidget, picture_html, show
 from tinyexplore.widgets.explorer import ExplorerWidget
 from tinyexplore.widgets.front_end import bundle
 from tinyexplore.widgets.panels import PANELS, Panel, PanelWidget
-from tinyexplore.widgets.pictured import PicturedWidget, picture_html, show
 
 
 class PartWidget(PicturedWidget):

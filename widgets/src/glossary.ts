@@ -92,7 +92,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "memory planner": "Intermediates whose lives do not overlap share memory: execute/memory.py; lives: execute/liveness.py.",
       "cost model": "An estimate instead of a measurement: schedule/costs.py for fusion, kernel/decisions/ for opts.",
       "roofline": "Speed against operations per byte, below the machine's measured ceilings: explore.ceilings().",
-      "arithmetic intensity": "Operations per byte of memory traffic: explore/tracefile/pictures/rooflines.py.",
+      "arithmetic intensity": "Operations per byte of memory traffic: explore/tracefile/pictures/trace_roofline.py.",
       "bandwidth-bound": "Limited by memory or cache bandwidth: explore/analysis/verdict/rules.py.",
       "compute-bound": "Limited by arithmetic units: explore/analysis/verdict/rules.py.",
       "latency-bound": "Limited by operations that wait for each other (a dependence chain).",

@@ -53,7 +53,7 @@ export function findNextPlace(
 
 type Text = Pick<StageText, "id" | "language" | "before" | "lines">;
 
-/** Returns the history of a line, oldest first, and the line itself last. Mirrors `line_history` of stagetexts.py. */
+/** Returns the history of a line, oldest first, and the line itself last. Mirrors `line_history` of stage_texts.py. */
 export function findLineHistory(
   { stage_texts: texts }: { stage_texts: readonly Text[] },
   place: TextPosition,

@@ -1,5 +1,5 @@
 // Validates a trace, or rejects it with the position and the reason: the validation of
-// tinyexplore/explore/tracefile/valid.py,
+// tinyexplore/explore/tracefile/validation.py,
 // on the shapes generated from the same model.
 
 import { SHAPES, type Trace } from "./model";

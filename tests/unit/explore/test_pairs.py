@@ -9,12 +9,12 @@ import pytest
 
 from tinyexplore.compile.candidate import FEWEST, in_turns
 from tinyexplore.dtype import dtypes
-from tinyexplore.explore.live.timing import alternate_times
+from tinyexplore.explore.live.interpreter_times import alternate_times
 from tinyexplore.explore.tracefile.model import Edited
 from tinyexplore.explore.tracefile.texts import ratio_text
 from tinyexplore.explore.whatif.editing.client import verdict_words
-from tinyexplore.explore.whatif.editing.verdict import compare_outputs, compare_without_numpy
-from tinyexplore.explore.whatif.measure import Measurement
+from tinyexplore.explore.whatif.editing.output_comparison import compare_outputs, compare_without_numpy
+from tinyexplore.explore.whatif.measurement import Measurement
 
 
 @dataclass

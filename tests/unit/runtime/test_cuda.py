@@ -28,8 +28,8 @@ from tinyexplore.engine import create_schedule
 from tinyexplore.execute.graph import GraphLaunch
 from tinyexplore.execute.plan import plans
 from tinyexplore.explore import explore
-from tinyexplore.explore.recording.build import build_trace
-from tinyexplore.explore.recording.describe import launches_text
+from tinyexplore.explore.recording.descriptions import launches_text
+from tinyexplore.explore.recording.trace_builder import build_trace
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer import ProgramSpec

@@ -13,7 +13,7 @@ from tests.graphs import graphs, to_numpy
 from tests.reference import evaluate
 from tinyexplore import Tensor, TinyJit, Variable, capture
 from tinyexplore.engine import create_schedule, realize, schedule
-from tinyexplore.explore.tracefile.query import trace_lines, user_lines
+from tinyexplore.explore.tracefile.queries import trace_lines, user_lines
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import NO_WRITES
 from tinyexplore.schedule.common_subexpressions import ValueNumbers, merge_equal

@@ -5,7 +5,7 @@ A request is a frozen dataclass that `@request(name, response)` adds to the tabl
 class is named. A request that fails has the response `{"error": "..."}`. A page without Python stores responses in one
 map, whose keys are requests in canonical form (`request_key`).
 
-Other modules register further requests, next to their handlers: `whatif/requests.py`, `live/playing.py`.
+Other modules register further requests, next to their handlers: `whatif/requests.py`, `live/typed_programs.py`.
 
 `python -m tinyexplore.explore.schema` writes the TypeScript types of both.
 """
@@ -210,7 +210,7 @@ def respond(source: RequestSource, data: Any) -> Data:
 # *** requests that need only a trace ***
 
 
-@request("why", "tinyexplore.explore.analysis.why.rules:WhyNot")
+@request("why", "tinyexplore.explore.analysis.explanations.rules:WhyNot")
 @dataclass(frozen=True)
 class Why(Request):
     """The rules at a node: which fired, which could fire, and what prevents the others.
@@ -227,7 +227,7 @@ class Why(Request):
     rule: str | None = None
 
     def respond(self, source: RequestSource) -> Any:
-        from tinyexplore.explore.analysis.why.rules import explainer
+        from tinyexplore.explore.analysis.explanations.rules import explainer
 
         explanations = explainer(source.trace())
         stage, step = (self.stage, self.step) if self.stage is not None else explanations.place_of(self.node)
@@ -261,7 +261,7 @@ class Shape(Request):
     moves: tuple[Any, ...] = ()
 
     def respond(self, source: RequestSource) -> Any:
-        from tinyexplore.explore.analysis.shapes.of_trace import shape_data
+        from tinyexplore.explore.analysis.shapes.trace_shapes import shape_data
 
         return shape_data(source.trace(), self.node, self.moves)
 
@@ -424,30 +424,30 @@ class PipelineRequest(Request):
     cpu: str = ""
 
 
-@request("passes", "tinyexplore.explore.analysis.passes.data:PassesData")
+@request("passes", "tinyexplore.explore.analysis.passes.passes_data:PassesData")
 @dataclass(frozen=True)
 class PassesOfLLVM(PipelineRequest):
     """LLVM's passes over a kernel."""
 
     def respond(self, source: RequestSource) -> Any:
-        from tinyexplore.explore.analysis.passes.data import passes_data
+        from tinyexplore.explore.analysis.passes.passes_data import passes_data
 
         passes = source.kernels().passes(self.kernel, self.level, self.without, self.cpu)
         return passes_data(passes, self.kernel)
 
 
-@request("verdicts", "tinyexplore.explore.analysis.verdict.judging:VerdictList")
+@request("verdicts", "tinyexplore.explore.analysis.verdict.kernel_verdicts:VerdictList")
 @dataclass(frozen=True)
 class Verdicts(Request):
     """The bottleneck of each kernel, and of the program."""
 
     def respond(self, source: RequestSource) -> Any:
-        from tinyexplore.explore.analysis.verdict.judging import verdict_list
+        from tinyexplore.explore.analysis.verdict.kernel_verdicts import verdict_list
 
         return verdict_list(source.kernels())
 
 
-@request("rosetta", "tinyexplore.explore.analysis.comparing.rosetta:RosettaData")
+@request("rosetta", "tinyexplore.explore.analysis.comparisons.language_comparison:RosettaData")
 @dataclass(frozen=True)
 class Translations(Request):
     """A kernel in other languages, or for other machines; see `KernelView.translate`.

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tinyexplore.explore.foreign.building import Building, Operation, Place
 from tinyexplore.explore.foreign.dump import Budget, Dump
+from tinyexplore.explore.foreign.trace_builder import Building, Operation, Place
 from tinyexplore.explore.tracefile.model import Level
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.util.untrusted import JsonLimits, UntrustedError, bounded_json

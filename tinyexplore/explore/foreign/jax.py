@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from tinyexplore.explore.foreign import mlir
-from tinyexplore.explore.foreign.building import Building, Operation, Place, sources_of
 from tinyexplore.explore.foreign.dump import DUMP_LIMITS, Budget, Dump
 from tinyexplore.explore.foreign.listings import assembly, is_library, llvm_ir
 from tinyexplore.explore.foreign.machine_code import disassemble
+from tinyexplore.explore.foreign.trace_builder import Building, Operation, Place, sources_of
 from tinyexplore.explore.tracefile.model import Level
 from tinyexplore.explore.tracefile.trace import Trace
 

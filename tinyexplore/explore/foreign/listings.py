@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from tinyexplore.explore.foreign.building import Operation, Place
+from tinyexplore.explore.foreign.trace_builder import Operation, Place
 
 _DEBUG = re.compile(r",? !dbg !(\d+)")
 _METADATA = re.compile(r",? !(?!dbg)[\w.]+ !\d+")

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tinyexplore.explore.foreign.building import Building, Operation, Place
 from tinyexplore.explore.foreign.dump import Budget, Dump
 from tinyexplore.explore.foreign.listings import assembly, is_library, llvm_ir
+from tinyexplore.explore.foreign.trace_builder import Building, Operation, Place
 from tinyexplore.explore.tracefile.model import Level
 from tinyexplore.explore.tracefile.trace import Trace
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tinyexplore.explore.foreign.building import Building, Operation, Place, sources_of
 from tinyexplore.explore.foreign.dump import Budget, Dump, ForeignError
 from tinyexplore.explore.foreign.listings import assembly, remove_debug_data
+from tinyexplore.explore.foreign.trace_builder import Building, Operation, Place, sources_of
 from tinyexplore.explore.tracefile.model import Level
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.util.untrusted import JsonLimits, bounded_json
@@ -132,7 +132,7 @@ def _disassemble(f: Any) -> str:
 def _dump_llvm_passes(module: str, symbol: str) -> dict[str, str]:
     """Returns the dumps of LLVM's passes over Numba's module, from this package's LLVM; see `explore.llvm`."""
     from tinyexplore.explore.analysis.passes import LLVMPassesError, module_passes
-    from tinyexplore.explore.analysis.passes.run import Pipeline
+    from tinyexplore.explore.analysis.passes.pipeline_run import Pipeline
 
     if not symbol:
         return {}

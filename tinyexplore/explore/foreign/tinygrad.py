@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from tinyexplore.explore.foreign.building import Building, Place, sources_of, strip_colors
 from tinyexplore.explore.foreign.dump import Budget, Dump, ForeignError
-from tinyexplore.explore.foreign.rewriting import Rewriting
+from tinyexplore.explore.foreign.rewrite_driver import Rewriting
 from tinyexplore.explore.foreign.tinygrad_versions import TrackedRewrite, Tracking
+from tinyexplore.explore.foreign.trace_builder import Building, Place, sources_of, strip_colors
 from tinyexplore.explore.tracefile.model import Level, Link
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.util.config import environment_default

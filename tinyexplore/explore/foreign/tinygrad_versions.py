@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
-from tinyexplore.explore.foreign.building import strip_colors
 from tinyexplore.explore.foreign.dump import ForeignError
+from tinyexplore.explore.foreign.trace_builder import strip_colors
 
 FIRST = "0.10.3"  # earlier versions assign a match to the last rewrite that began, which can be another one
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from tinyexplore.device import Device, DeviceUnavailable
+from tinyexplore.explore.analysis.explanations.rebuilt_uops import CannotRebuild, RebuiltUOps
 from tinyexplore.explore.analysis.opts import to_opts
-from tinyexplore.explore.analysis.why.rebuilt_uops import CannotRebuild, RebuiltUOps
-from tinyexplore.explore.exports.live_pages.carried import Carried
-from tinyexplore.explore.recording.captured import CapturedKernel
+from tinyexplore.explore.exports.engine_pages.page_data import Carried
+from tinyexplore.explore.recording.captured_kernel import CapturedKernel
 from tinyexplore.explore.tracefile.model import KernelInfo, Program, Stage
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.kernel import Kernel, apply_opt

@@ -8,8 +8,8 @@ from typing import Any
 
 from tinyexplore.explore.foreign import Dump, DumpLimits, ForeignError, read_dump
 from tinyexplore.explore.foreign.dump import DUMP_LIMITS, Budget, is_json
+from tinyexplore.explore.notebook.explorer import Explorer
 from tinyexplore.explore.notebook.frontends import llvm
-from tinyexplore.explore.notebook.session import Explorer
 from tinyexplore.explore.tracefile.trace import Trace
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tinyexplore.device import Device
-from tinyexplore.explore.notebook.session import EXPLORE_REPEAT, Explorer, capture, run_captured
+from tinyexplore.explore.notebook.explorer import EXPLORE_REPEAT, Explorer, capture, run_captured
 from tinyexplore.explore.recording.names import classes_of, namespace_of
 from tinyexplore.util import Context
 

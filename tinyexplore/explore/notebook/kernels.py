@@ -6,28 +6,28 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from tinyexplore.explore.notebook.moved import OF_ONE_KERNEL
-from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.notebook.attribute_hints import OF_ONE_KERNEL
+from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.figures import no_time_text
-from tinyexplore.explore.tracefile.readable import Readable, Table
+from tinyexplore.explore.tracefile.result_display import Readable, Table
 from tinyexplore.explore.tracefile.texts import call_text, duration_text
 from tinyexplore.explore.whatif.experiments import with_measured_gains
 from tinyexplore.kernel import Opt, OptOps
 from tinyexplore.kernel.opts import KINDS
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.comparing.rosetta import Rosetta
+    from tinyexplore.explore.analysis.comparisons.language_comparison import Rosetta
+    from tinyexplore.explore.analysis.explanations.opt_reasons import WhyOpts
+    from tinyexplore.explore.analysis.models.address_stream import AddressStream
     from tinyexplore.explore.analysis.models.caches import CacheModel
     from tinyexplore.explore.analysis.models.debugger import Debugger
     from tinyexplore.explore.analysis.models.gpu import GPUView
     from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses
     from tinyexplore.explore.analysis.models.lru import Cache
-    from tinyexplore.explore.analysis.models.streams import AddressStream
     from tinyexplore.explore.analysis.models.throughput import Throughput
     from tinyexplore.explore.analysis.passes import LLVMPasses
     from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
-    from tinyexplore.explore.analysis.why.chosen import WhyOpts
-    from tinyexplore.explore.notebook.viewed import Viewed
+    from tinyexplore.explore.notebook.explorer_view import Viewed
     from tinyexplore.explore.tracefile.model import Branch, KernelInfo, OptOffer, Program, Run, Search
     from tinyexplore.explore.whatif.opt_steps import OptSteps
     from tinyexplore.widgets import PartWidget
@@ -154,7 +154,7 @@ class KernelView(Readable):
         Args:
             check: whether to try its suggestions too: other opts are compiled and timed, for about a second.
         """
-        from tinyexplore.explore.analysis.verdict.judging import kernel_verdict
+        from tinyexplore.explore.analysis.verdict.kernel_verdicts import kernel_verdict
 
         speed = kernel_verdict(self._analyses, self.number)
         if check:
@@ -163,7 +163,7 @@ class KernelView(Readable):
 
     def why_opts(self) -> WhyOpts:
         """Explains why the heuristics chose its opts: each decision with its numbers, and the opts without it."""
-        from tinyexplore.explore.analysis.why.chosen import why_opts
+        from tinyexplore.explore.analysis.explanations.opt_reasons import why_opts
 
         return why_opts(self._view.trace, self.number)
 
@@ -278,7 +278,7 @@ class KernelView(Readable):
 
     def available_opts(self) -> AvailableOpts:
         """Returns the opts that are legal on the current branch, with the usual amounts."""
-        from tinyexplore.explore.whatif.offers import legal_opts
+        from tinyexplore.explore.whatif.opt_offers import legal_opts
 
         (variant,) = self._view.whatif.whole(self.branch).kernels
         return AvailableOpts(legal_opts(variant.offers), variant.offers)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.explore.notebook.capturing import TraceOf
+from tinyexplore.explore.notebook.capture_session import TraceOf
 from tinyexplore.explore.notebook.parts import Parts
 from tinyexplore.explore.tracefile.links import link_of
-from tinyexplore.explore.tracefile.readable import Readable, Table
+from tinyexplore.explore.tracefile.result_display import Readable, Table
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.shapes.view import ShapeView
-    from tinyexplore.explore.notebook.viewed import Viewed
+    from tinyexplore.explore.notebook.explorer_view import Viewed
     from tinyexplore.explore.tracefile.model import Node
     from tinyexplore.widgets import CodeWidget, GraphWidget, PartWidget
 
@@ -127,7 +127,7 @@ class Panels(Readable):
             node: a LazyBuffer, or a UOp, which stands for the LazyBuffer that it was derived from. By default the
                 selected node, or the first one with a view.
         """
-        from tinyexplore.explore.analysis.shapes.of_trace import shape_of_node
+        from tinyexplore.explore.analysis.shapes.trace_shapes import shape_of_node
 
         selected = self._view.selected
         return shape_of_node(self._view.trace, selected[0] if node is None and selected else node)

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tinyexplore.explore.analysis.shapes.of_trace import shape_of_node
+from tinyexplore.explore.analysis.shapes.trace_shapes import shape_of_node
 from tinyexplore.explore.tracefile.model import Stage
-from tinyexplore.explore.tracefile.pictures.sheets import Column, listing_svg, sheet_svg
-from tinyexplore.explore.tracefile.pictures.svg import graph_svg, pipeline_svg
+from tinyexplore.explore.tracefile.pictures.graph_picture import graph_svg, pipeline_svg
+from tinyexplore.explore.tracefile.pictures.table_pictures import Column, listing_svg, sheet_svg
 from tinyexplore.explore.tracefile.trace import Trace
 
 if TYPE_CHECKING:

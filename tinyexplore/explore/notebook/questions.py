@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from tinyexplore.explore.analysis.predict import Stop, question
-from tinyexplore.explore.tracefile.readable import Readable, Table
+from tinyexplore.explore.analysis.questions import Stop, question
+from tinyexplore.explore.tracefile.result_display import Readable, Table
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.notebook.viewed import Viewed
+    from tinyexplore.explore.notebook.explorer_view import Viewed
     from tinyexplore.widgets import PredictWidget
 
 

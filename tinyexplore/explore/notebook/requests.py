@@ -31,7 +31,7 @@ from tinyexplore.explore.whatif.requests import Commands as _commands  # noqa: F
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses
-    from tinyexplore.explore.notebook.capturing import CaptureSession
+    from tinyexplore.explore.notebook.capture_session import CaptureSession
 
 
 def respond_from_trace(trace: Trace, data: Any) -> Data:

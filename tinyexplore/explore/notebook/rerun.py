@@ -7,8 +7,8 @@ from typing import Any
 from weakref import ref
 
 from tinyexplore.explore.analysis.requests import GONE, RequestError
-from tinyexplore.explore.notebook.capturing import CaptureSession, TraceOf
-from tinyexplore.explore.notebook.realizing import realize_all
+from tinyexplore.explore.notebook.capture_session import CaptureSession, TraceOf
+from tinyexplore.explore.notebook.realization import realize_all
 from tinyexplore.explore.notebook.requests import RequestHandler
 from tinyexplore.explore.whatif.channel import Channel
 

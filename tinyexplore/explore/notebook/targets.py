@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tinyexplore.explore.analysis.comparing.machines import Machines, machines_of
-from tinyexplore.explore.notebook.exploring import explore
+from tinyexplore.explore.analysis.comparisons.machines import Machines, machines_of
+from tinyexplore.explore.notebook.explore_function import explore
 from tinyexplore.target import choice_of
 
 REPEAT = 5  # samples of each launch

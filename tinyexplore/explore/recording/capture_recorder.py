@@ -8,7 +8,7 @@ from typing import Any
 
 from tinyexplore.explore.recording.inputs import InputKeeper
 from tinyexplore.explore.recording.roots import NodeBuffer, buffer_of, roots_of
-from tinyexplore.explore.recording.scheduled import Scheduled
+from tinyexplore.explore.recording.scheduled_graph import Scheduled
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.sources import user_frame_here
 from tinyexplore.lazy import LazyBuffer

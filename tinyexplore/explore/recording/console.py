@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from tinyexplore.engine import further_listings
-from tinyexplore.explore.recording.describe import describe, launches_text, search_text, uops_listing
+from tinyexplore.explore.recording.descriptions import describe, launches_text, search_text, uops_listing
 from tinyexplore.explore.recording.realized_graph import RealizedGraph
 from tinyexplore.explore.recording.roots import roots_of
+from tinyexplore.explore.tracefile.encodable_text import write_text
 from tinyexplore.explore.tracefile.pictures.highlight import for_stream
-from tinyexplore.explore.tracefile.wellformed import write_text
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.trace import (
     CandidateMeasured,

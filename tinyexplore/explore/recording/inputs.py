@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.counts import count_text
 
 KEEP_BYTES = 64 << 20  # the limit for `keep_inputs=True`
 

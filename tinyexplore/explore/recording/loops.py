@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tinyexplore.explore.recording.describe import Printer, expr_text
+from tinyexplore.explore.recording.descriptions import Printer, expr_text
 from tinyexplore.explore.tracefile.model import NestLine
 from tinyexplore.uop import AxisKind, Ops, UOp
 

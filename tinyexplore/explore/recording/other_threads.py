@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from threading import Lock, current_thread, get_ident
 
-from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.trace import active_recorder
 from tinyexplore.util import GlobalCounters
 

@@ -6,10 +6,10 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from tinyexplore.explore.recording.describe import Printer, describe
+from tinyexplore.explore.recording.descriptions import Printer, describe
+from tinyexplore.explore.tracefile.encodable_text import write_text
 from tinyexplore.explore.tracefile.model import Node
-from tinyexplore.explore.tracefile.pictures.svg import graph_svg
-from tinyexplore.explore.tracefile.wellformed import write_text
+from tinyexplore.explore.tracefile.pictures.graph_picture import graph_svg
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.util import toposort
 

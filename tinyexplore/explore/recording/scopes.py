@@ -24,7 +24,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor import Tensor
 
 LAYERS = "tinyexplore.nn"
-SESSION = "tinyexplore.explore.notebook.session"
+SESSION = "tinyexplore.explore.notebook.explorer"
 TAPE = "tinyexplore.autograd.tape"
 HISTORY = frozenset({"In", "Out"})  # IPython's variables for past cells
 MOST_HOLDERS = 5_000  # most objects searched for the name of a module

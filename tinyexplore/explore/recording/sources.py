@@ -14,7 +14,7 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from tinyexplore.explore.tracefile.wellformed import well_formed
+from tinyexplore.explore.tracefile.encodable_text import well_formed
 from tinyexplore.trace import UserFrame
 from tinyexplore.uop import Rule
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from tinyexplore.explore.recording.describe import Printer, content_of, describe, describe_memory
+from tinyexplore.explore.recording.descriptions import Printer, content_of, describe, describe_memory
 from tinyexplore.explore.recording.roots import NodeBuffer, buffer_key, buffer_of, roots_of
 from tinyexplore.explore.recording.sources import function_text, package_path, rule_text, source_name, source_text
 from tinyexplore.explore.recording.spans import Spans

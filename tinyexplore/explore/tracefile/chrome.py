@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tinyexplore.explore.tracefile.encodable_text import write_text
 from tinyexplore.explore.tracefile.timeline import span_facts, timeline
 from tinyexplore.explore.tracefile.trace import Trace
-from tinyexplore.explore.tracefile.wellformed import write_text
 
 
 def to_chrome_trace(trace: Trace) -> dict[str, Any]:

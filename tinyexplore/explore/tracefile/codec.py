@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from tinyexplore.explore.tracefile.columns import TableRows, pack_tables, unpack_tables
-from tinyexplore.explore.tracefile.derived import with_derived_tables
+from tinyexplore.explore.tracefile.derived_tables import with_derived_tables
+from tinyexplore.explore.tracefile.encodable_text import well_formed
 from tinyexplore.explore.tracefile.model import TRACE_VERSION, TraceTables
-from tinyexplore.explore.tracefile.valid import TraceFormatError, check_trace, constraint_of, hints_of, with_path
-from tinyexplore.explore.tracefile.wellformed import well_formed
+from tinyexplore.explore.tracefile.validation import TraceFormatError, check_trace, constraint_of, hints_of, with_path
 from tinyexplore.util.interpreter import collecting_later
 from tinyexplore.util.untrusted import (
     MEMORY,

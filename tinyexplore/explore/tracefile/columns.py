@@ -25,7 +25,7 @@ from itertools import accumulate
 from typing import Any
 
 from tinyexplore.explore.tracefile.digests import derive_digests, remove_derived
-from tinyexplore.explore.tracefile.valid import Id, Index, TraceFormatError, constraint_of, hints_of, with_path
+from tinyexplore.explore.tracefile.validation import Id, Index, TraceFormatError, constraint_of, hints_of, with_path
 
 FEW = 4  # rows; a table with fewer rows is stored as rows
 _NUMBER = re.compile(r"(?<![0-9])(0|[1-9][0-9]{0,14})(?![0-9])")  # a number that JavaScript represents exactly

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha1
 from typing import Any
 
-from tinyexplore.explore.tracefile.wellformed import well_formed
+from tinyexplore.explore.tracefile.encodable_text import well_formed
 
 _MEMORY = ("DEFINE_GLOBAL", "DEFINE_LOCAL")
 DIGEST_LENGTH = 12  # hexadecimal digits

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.dialect import level_for, tensor_kinds
 from tinyexplore.explore.tracefile.model import (
     Figure,

@@ -17,7 +17,7 @@ from tinyexplore.explore.tracefile.model import (
     ScheduleVariant,
     TraceTables,
 )
-from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table, join_lines
+from tinyexplore.explore.tracefile.result_display import Readable, ReadableRow, Table, join_lines
 
 Mark = Literal["fused", "cut", "again", "read"]
 _MOST_MOVEMENTS = 8  # the most movements on the path of one edge

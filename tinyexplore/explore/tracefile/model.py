@@ -3,7 +3,7 @@
 Ids are dense and index the tuple that they name (`trace.nodes[i].id == i`). `explore/schema.py` generates the
 TypeScript types from this module. Every field is therefore int, float, str, bool, None, a tuple of these, or one of the
 dataclasses below. The annotated types at the top constrain values further. `Trace.load` and the front end reject values
-that violate these constraints (`explore/tracefile/valid.py`).
+that violate these constraints (`explore/tracefile/validation.py`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.readable import ReadableRow, Table
+from tinyexplore.explore.tracefile.counts import count_text
+from tinyexplore.explore.tracefile.result_display import ReadableRow, Table
 from tinyexplore.explore.tracefile.texts import LANGUAGE_NAMES, duration_text, ratio_text, spread_text
-from tinyexplore.explore.tracefile.valid import AtLeast, Id, Index, OneOf
+from tinyexplore.explore.tracefile.validation import AtLeast, Id, Index, OneOf
 
 TRACE_VERSION = 1
 

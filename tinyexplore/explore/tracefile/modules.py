@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeVar
 
-from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.dialect import is_tensor, tensor_kinds
+from tinyexplore.explore.tracefile.encodable_text import for_terminal
 from tinyexplore.explore.tracefile.model import KernelInfo, ModuleCost, Node, TraceTables
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 from tinyexplore.explore.tracefile.texts import duration_text
-from tinyexplore.explore.tracefile.wellformed import for_terminal
 
 K = TypeVar("K")
 OUTSIDE = "(outside of modules)"

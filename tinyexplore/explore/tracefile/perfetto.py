@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tinyexplore.explore.tracefile.encodable_text import well_formed
 from tinyexplore.explore.tracefile.model import TimelineSpan, TraceTables
 from tinyexplore.explore.tracefile.timeline import span_facts, timeline
-from tinyexplore.explore.tracefile.wellformed import well_formed
 from tinyexplore.util.whole_files import write_whole
 
 _PROCESS, _ROWS, _MEMORY, _BUFFERS, _LANES = 1, 10, 2, 3, 10_000  # first track ids

@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.counts import count_text
+from tinyexplore.explore.tracefile.encodable_text import well_formed, write_text
 from tinyexplore.explore.tracefile.model import KernelInfo, KernelScript, Node, Program, TraceTables
-from tinyexplore.explore.tracefile.wellformed import well_formed, write_text
 from tinyexplore.util import toposort
 
 BODY = Path(__file__).with_name("script_body.py")
@@ -157,7 +157,7 @@ def _list_buffers(nodes: list[Node]) -> dict[str, tuple[str, int, bool, bool]]:
     written = {pointer.id for node in nodes if node.op == "STORE" and node.src and (pointer := global_of(node.src[0]))}
     buffers = {}
     for node in sorted((node for node in nodes if node.op == "DEFINE_GLOBAL"), key=_parse_buffer_position):
-        match = re.fullmatch(r"(\w+)\[(\d{1,19})\]", node.detail, re.ASCII)  # the format of describe.py
+        match = re.fullmatch(r"(\w+)\[(\d{1,19})\]", node.detail, re.ASCII)  # the format of descriptions.py
         if match is None:
             raise ReproducerError(
                 f"{node.label}: {node.detail!r:.60} is not a buffer; expected a dtype and a size, such as 'float32[64]'"

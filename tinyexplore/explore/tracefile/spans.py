@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tinyexplore.explore.tracefile.model import Frame, TraceTables
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 
 Span = tuple[int, int, int, int]  # first line and column, last line and column; columns in characters
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.explore.tracefile import query
+from tinyexplore.explore.tracefile import queries
 from tinyexplore.explore.tracefile.codec import (
     LIMITS,
     Limits,
@@ -17,16 +17,16 @@ from tinyexplore.explore.tracefile.codec import (
     tables_from_bytes,
     tables_from_json,
 )
+from tinyexplore.explore.tracefile.graph_export import Graph
 from tinyexplore.explore.tracefile.hints import Hinting
-from tinyexplore.explore.tracefile.interchange import Graph
 from tinyexplore.explore.tracefile.model import Node, StageText, Timeline, TraceTables
 from tinyexplore.explore.tracefile.modules import Module
 from tinyexplore.explore.tracefile.modules import modules as modules_of
 from tinyexplore.explore.tracefile.perfetto import to_perfetto
-from tinyexplore.explore.tracefile.pictures.graphs import Kind, Which
-from tinyexplore.explore.tracefile.pictures.svg import pipeline_svg
-from tinyexplore.explore.tracefile.stagetexts import TextPlace, find_lines, line_history
-from tinyexplore.explore.tracefile.tabular import to_dataframe
+from tinyexplore.explore.tracefile.pictures.drawn_graph import Kind, Which
+from tinyexplore.explore.tracefile.pictures.graph_picture import pipeline_svg
+from tinyexplore.explore.tracefile.stage_texts import TextPlace, find_lines, line_history
+from tinyexplore.explore.tracefile.table_export import to_dataframe
 from tinyexplore.explore.tracefile.timeline import timeline as timeline_of
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Trace(Hinting, TraceTables):
 
     def where(self, **conditions: Any) -> tuple[Node, ...]:
         """Returns the nodes that satisfy every condition: `where(op="LOAD", rule="fold_add")`; see `explore.where`."""
-        return query.where(self, **conditions)
+        return queries.where(self, **conditions)
 
     def find_lines(self, text: str, language: str | None = None) -> tuple[TextPlace, ...]:
         """Returns the lines of stages' texts that match a regular expression: `find_lines("fmul")`.

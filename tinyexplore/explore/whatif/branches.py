@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.compile import workers
 from tinyexplore.explore.analysis.opts import WhatIfError
-from tinyexplore.explore.recording.captured import CapturedKernel
-from tinyexplore.explore.recording.rows import CapturedGraph
+from tinyexplore.explore.recording.captured_graph import CapturedGraph
+from tinyexplore.explore.recording.captured_kernel import CapturedKernel
 from tinyexplore.explore.recording.sources import rule_text
-from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.model import (
     Branch,
     FiringCheck,
@@ -23,10 +23,9 @@ from tinyexplore.explore.tracefile.model import (
     ScheduleVariant,
     Stage,
 )
-from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table
+from tinyexplore.explore.tracefile.result_display import Readable, ReadableRow, Table
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.trace import Trace
-from tinyexplore.explore.whatif.bench import KernelBench, KernelSubject
 from tinyexplore.explore.whatif.command import Command, CommandContext, schedule_of
 from tinyexplore.explore.whatif.commands import (
     AsCaptured,
@@ -40,14 +39,15 @@ from tinyexplore.explore.whatif.commands import (
 from tinyexplore.explore.whatif.commands.rules import passes_of
 from tinyexplore.explore.whatif.editing.client import EditResult, Text, dismiss, warm_up
 from tinyexplore.explore.whatif.editing.stages import stage_text
-from tinyexplore.explore.whatif.measure import LIMIT_S, Measure
+from tinyexplore.explore.whatif.kernel_bench import KernelBench, KernelSubject
+from tinyexplore.explore.whatif.measurement import LIMIT_S, Measure
 from tinyexplore.explore.whatif.outcome import Cancelled, CommandOutcome, CommandRejected
-from tinyexplore.explore.whatif.rescheduled import Rescheduling
+from tinyexplore.explore.whatif.rescheduler import Rescheduling
 from tinyexplore.kernel import Kernel
 from tinyexplore.util import Config
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.comparing.comparison import Comparison
+    from tinyexplore.explore.analysis.comparisons.comparison import Comparison
     from tinyexplore.explore.whatif.opt_steps import OptSteps
 
 NOT_HERE = "this trace came from a file and has no program to change; capture the program again"
@@ -172,7 +172,7 @@ class WhatIf(Readable):
 
     def compare(self, a: Branch | int, b: Branch | int) -> Comparison:
         """Compares the kernels of two branches side by side, listing by listing."""
-        from tinyexplore.explore.analysis.comparing.comparison import compare
+        from tinyexplore.explore.analysis.comparisons.comparison import compare
 
         return compare(self.trace_of(a), self.trace_of(b))
 

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.codec import row_to_data
+from tinyexplore.explore.tracefile.encodable_text import well_formed
 from tinyexplore.explore.tracefile.model import Branch
-from tinyexplore.explore.tracefile.wellformed import well_formed
 from tinyexplore.explore.whatif.background import Background
 from tinyexplore.explore.whatif.branches import Progress, WhatIf
 from tinyexplore.explore.whatif.command import Command

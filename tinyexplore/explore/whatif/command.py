@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Protocol
 from tinyexplore.explore.analysis.opts import to_opt
 from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.tracefile.trace import Trace
-from tinyexplore.explore.whatif.bench import KernelBench
+from tinyexplore.explore.whatif.kernel_bench import KernelBench
 from tinyexplore.explore.whatif.outcome import Cancelled, CommandOutcome
-from tinyexplore.explore.whatif.rescheduled import Rescheduling
+from tinyexplore.explore.whatif.rescheduler import Rescheduling
 from tinyexplore.kernel import Kernel
 
 

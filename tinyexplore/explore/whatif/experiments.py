@@ -15,10 +15,10 @@ from tinyexplore.explore.tracefile.fusions import Edge, Fusions, name_of
 from tinyexplore.explore.tracefile.model import Branch, KernelVariant
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.whatif.commands import AsCaptured, AsScheduled, HandCode, Join, SetOpts
-from tinyexplore.explore.whatif.offers import legal_opts
+from tinyexplore.explore.whatif.opt_offers import legal_opts
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.whatif.view import SessionView
+    from tinyexplore.explore.whatif.session_view import SessionView
 
 BUDGET_S = 1.0  # seconds after which no experiment begins
 MOST = 3  # most experiments on one kernel

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from tinyexplore.compile.lowering import compile_optimized
 from tinyexplore.explore.recording.loops import axis_size
-from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.model import NestLine
-from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table
+from tinyexplore.explore.tracefile.result_display import Readable, ReadableRow, Table
 from tinyexplore.explore.tracefile.texts import duration_text, figures_text
-from tinyexplore.explore.whatif.bench import KernelBench
-from tinyexplore.explore.whatif.measure import Lost, Untimed, quartiles
-from tinyexplore.explore.whatif.nest import annotated_nest
+from tinyexplore.explore.whatif.annotated_nest import annotated_nest
+from tinyexplore.explore.whatif.kernel_bench import KernelBench
+from tinyexplore.explore.whatif.measurement import Lost, Untimed, quartiles
 from tinyexplore.kernel import Kernel
 from tinyexplore.trace import recording
 

@@ -10,10 +10,10 @@ from tinyexplore.compile.search import refusal_of
 from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.analysis.passes import LLVMPassesError, Pipeline, PipelineTimes, object_code
-from tinyexplore.explore.recording.captured import CapturedKernel
-from tinyexplore.explore.whatif.bench import KernelBench
+from tinyexplore.explore.recording.captured_kernel import CapturedKernel
 from tinyexplore.explore.whatif.editing.client import EditResult, Text, try_edit, verdict_words
-from tinyexplore.explore.whatif.measure import Measurement
+from tinyexplore.explore.whatif.kernel_bench import KernelBench
+from tinyexplore.explore.whatif.measurement import Measurement
 from tinyexplore.explore.whatif.outcome import CommandRejected
 
 

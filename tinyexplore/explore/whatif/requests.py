@@ -73,7 +73,7 @@ class Check(Request):
     step: int
 
     def respond(self, source: RequestSource) -> Any:
-        from tinyexplore.explore.whatif.playground.checking import check_firings
+        from tinyexplore.explore.whatif.playground.firing_checks import check_firings
 
         (firing,) = check_firings(source.trace(), stages=[self.stage], step=self.step)
         verdict, wrong = firing.verdict, firing.verdict.counterexample

@@ -146,7 +146,7 @@ async function start({ files, trace, recorded }: Extract<ToWorker, { do: "start"
   python.FS.mkdirTree(HOME);
   writeAll(python.FS, "/engine", held.get(ENGINE)!);
   const make = python.runPython(
-    'import sys; sys.path.insert(0, "/engine"); from tinyexplore.explore.live.serving import Serving; Serving',
+    'import sys; sys.path.insert(0, "/engine"); from tinyexplore.explore.live.page_server import Serving; Serving',
   ) as (post: (told: "branches" | "working", data: string) => void, played: string) => Serving;
   serving = make((told, data) => post({ told, data }), PLAYED);
   const beside = textOf(PACKED_FILES);

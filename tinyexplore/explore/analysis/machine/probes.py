@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from tinyexplore.execute.sampling import MOST_WAITED, seconds_waited
-from tinyexplore.explore.analysis.machine.loops import CHUNK, ROW, HugePageMemory, Loops, Team
+from tinyexplore.explore.analysis.machine.benchmark_loops import CHUNK, ROW, HugePageMemory, Loops, Team
 from tinyexplore.explore.tracefile.model import Ceiling
 
 SAMPLE_S = 0.0004  # seconds of one sample: long compared with its start, short compared with disturbances

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from tinyexplore.explore.analysis.machine.table import Ceilings
+from tinyexplore.explore.analysis.machine.ceiling_table import Ceilings
 from tinyexplore.explore.tracefile.model import Ceiling, KernelInfo, Roof
 from tinyexplore.explore.tracefile.trace import Trace
 

@@ -1,8 +1,8 @@
 """Models the cache hits and misses of a kernel's loads and stores on its target.
 
 The model has the data caches of one core with least-recently-used replacement (`lru.py`), and runs the address stream
-of the linear program (`streams.py`). It has no prefetching and no other cores. An access of several cache lines counts
-once for each line.
+of the linear program (`address_stream.py`). It has no prefetching and no other cores. An access of several cache lines
+counts once for each line.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from difflib import SequenceMatcher
 from html import escape
 from typing import Any
 
+from tinyexplore.explore.analysis.models.address_stream import AddressStream, ProgramAccess, has_numpy
 from tinyexplore.explore.analysis.models.lru import GROUPS, Cache, caches_of, simulator
-from tinyexplore.explore.analysis.models.streams import AddressStream, ProgramAccess, has_numpy
-from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.counts import count_text
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import UOp

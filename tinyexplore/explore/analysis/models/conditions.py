@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.explore.analysis.models.stepping import Event
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.analysis.models.stepping_program import Event
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 from tinyexplore.uop import Ops, UOp
 
 Registers = Sequence[Any]

@@ -14,10 +14,10 @@ from typing import Any
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.explore.analysis.models.conditions import Condition, lanes_of, read_condition
-from tinyexplore.explore.analysis.models.stepping import Event, SteppingProgram, element_view
-from tinyexplore.explore.analysis.models.stepping_groups import Note, SteppingGroup, is_collective
-from tinyexplore.explore.recording.describe import operand_name, uops_listing
-from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.analysis.models.stepping_group import Note, SteppingGroup, is_collective
+from tinyexplore.explore.analysis.models.stepping_program import Event, SteppingProgram, element_view
+from tinyexplore.explore.recording.descriptions import operand_name, uops_listing
+from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.renderer.program import global_buffers, variable_arguments
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, Ops, UOp

@@ -15,10 +15,10 @@ from tinyexplore.explore.analysis.models.gpu_picture import gpu_svg
 from tinyexplore.explore.analysis.models.occupancy import Occupancy, OccupancyData, occupancy, shared_memory
 from tinyexplore.explore.analysis.models.warp_accesses import WarpAccess, WarpAccessData
 from tinyexplore.explore.analysis.models.warps import DataDependentWarp, WarpRequest, Warps, loops_around
-from tinyexplore.explore.recording.captured import CapturedKernel
-from tinyexplore.explore.recording.describe import operand_name, uops_listing
-from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.recording.captured_kernel import CapturedKernel
+from tinyexplore.explore.recording.descriptions import operand_name, uops_listing
+from tinyexplore.explore.tracefile.counts import count_text
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 from tinyexplore.target import GPUS, GPUTarget
 from tinyexplore.uop import Ops, UOp
 

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from tinyexplore.explore.analysis.models.occupancy import Occupancy
 from tinyexplore.explore.analysis.models.warp_accesses import WarpAccess
-from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.pictures.picture import COLORS, document, shorten, text
+from tinyexplore.explore.tracefile.counts import count_text
+from tinyexplore.explore.tracefile.pictures.drawing import COLORS, document, shorten, text
 
 MARGIN, ROW = 20.0, 30.0
 SIDE = 16  # most groups, and work-items, along each dimension

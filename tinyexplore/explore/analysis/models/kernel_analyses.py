@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from tinyexplore.device import Device
 from tinyexplore.execute.threads import estimated_ns, parts_for
-from tinyexplore.explore.analysis.stored import Responses
+from tinyexplore.explore.analysis.stored_responses import Responses
 from tinyexplore.target import core_count
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.comparing.rosetta import Rosetta
+    from tinyexplore.explore.analysis.comparisons.language_comparison import Rosetta
+    from tinyexplore.explore.analysis.models.address_stream import AddressStream
     from tinyexplore.explore.analysis.models.caches import CacheModel
     from tinyexplore.explore.analysis.models.debugger import Debugger
     from tinyexplore.explore.analysis.models.gpu import GPUView
     from tinyexplore.explore.analysis.models.lru import Cache
-    from tinyexplore.explore.analysis.models.streams import AddressStream
     from tinyexplore.explore.analysis.models.throughput import Throughput
     from tinyexplore.explore.analysis.passes import LLVMPasses, Pipeline
     from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
-    from tinyexplore.explore.recording.captured import CapturedKernel
+    from tinyexplore.explore.recording.captured_kernel import CapturedKernel
     from tinyexplore.explore.tracefile.model import Branch, KernelInfo
     from tinyexplore.explore.tracefile.trace import Trace
     from tinyexplore.kernel import Opt
@@ -134,13 +134,13 @@ class KernelAnalyses:
                 "generated"; by default the contents that `keep_inputs` stored.
             options: `item`, the work-item of a GPU kernel to follow: `{"gidx0": 1, "lidx0": 3}`; missing indices are 0.
         """
-        from tinyexplore.explore.analysis.models.debugging import debugger_of
+        from tinyexplore.explore.analysis.models.kernel_debugger import debugger_of
 
         return debugger_of(self.captured(kernel), inputs, **options)
 
     def memory_stream(self, kernel: int | KernelInfo = 0, unit: int | None = None) -> AddressStream:
         """Returns the accesses of a kernel in order, as multiples of `unit` bytes (by default, of elements)."""
-        from tinyexplore.explore.analysis.models.streams import AddressStream
+        from tinyexplore.explore.analysis.models.address_stream import AddressStream
 
         captured = self.captured_of_one_core(kernel)
         values = dict(zip(captured.spec.variables, captured.values))
@@ -169,7 +169,7 @@ class KernelAnalyses:
         self, kernel: int | KernelInfo = 0, opts: Opts = None, caches: Sequence[Cache] | None = None
     ) -> CacheModel:
         """Returns the cache simulation without storing a response for pages."""
-        from tinyexplore.explore.analysis.models.microscope import model_of
+        from tinyexplore.explore.analysis.models.kernel_cache_model import model_of
 
         captured = self.captured_of_one_core(kernel)
         device = Device[self.trace.kernels[captured.number].device]
@@ -196,7 +196,7 @@ class KernelAnalyses:
         view: GPUView | None = self.responses.get("gpu", kernel=number, target=target)
         if view is None or registers is not None:
             if target:
-                from tinyexplore.explore.analysis.comparing.translating import compile_for_gpu
+                from tinyexplore.explore.analysis.comparisons.translation import compile_for_gpu
 
                 captured = compile_for_gpu(captured, target, self._settings)
             view = gpu_view(captured, registers)
@@ -251,7 +251,7 @@ class KernelAnalyses:
         about: "spills" or "not vectorized". Returns "" if LLVM reports none, or does not compile the kernel.
         """
         from tinyexplore.explore.analysis.passes import LLVMPassesError
-        from tinyexplore.explore.analysis.passes.quoted import refusal_text, spills_text
+        from tinyexplore.explore.analysis.passes.quotations import refusal_text, spills_text
 
         try:
             passes = self.passes(number)
@@ -264,7 +264,7 @@ class KernelAnalyses:
     ) -> LLVMPasses:
         """Returns LLVM's passes on a kernel. Each pipeline runs once. Pages that are saved later contain the result."""
         from tinyexplore.explore.analysis.passes import Pipeline, kernel_passes
-        from tinyexplore.explore.analysis.passes.data import passes_data
+        from tinyexplore.explore.analysis.passes.passes_data import passes_data
 
         captured = self.captured(kernel)
         key = (captured.number, Pipeline(level, without, cpu))
@@ -294,7 +294,7 @@ class KernelAnalyses:
 
     def _find_clock_ghz(self, device: str) -> float | None:
         """Returns the clock that was measured on the machine of the trace, in GHz."""
-        from tinyexplore.explore.analysis.machine.table import ceilings
+        from tinyexplore.explore.analysis.machine.ceiling_table import ceilings
 
         measured = next((ceiling.rate for ceiling in self.trace.ceilings if ceiling.kind == "clock"), None)
         return measured or ceilings(device).clock_ghz
@@ -312,8 +312,8 @@ class KernelAnalyses:
         Raises:
             RosettaError: a target is unknown.
         """
-        from tinyexplore.explore.analysis.comparing.languages import parse_targets
-        from tinyexplore.explore.analysis.comparing.translating import translate
+        from tinyexplore.explore.analysis.comparisons.languages import parse_targets
+        from tinyexplore.explore.analysis.comparisons.translation import translate
 
         captured = self.captured(kernel)
         rosetta = translate(captured, parse_targets(targets), self.trace, self._settings)
@@ -350,7 +350,7 @@ class KernelAnalyses:
     def _read_branch(
         self, captured: CapturedKernel, branch: Branch
     ) -> tuple[Sequence[str], Sequence[UOp], float | None]:
-        from tinyexplore.explore.analysis.models.microscope import lower_with_opts
+        from tinyexplore.explore.analysis.models.kernel_cache_model import lower_with_opts
 
         variant = next((kernel for kernel in branch.kernels if kernel.kernel == captured.number), None)
         if variant is None:

@@ -14,7 +14,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tinyexplore.device import DeviceUnavailable
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 from tinyexplore.renderer.program import CompileOptions
 from tinyexplore.runtime.llvm import shared_compiler
 from tinyexplore.target import Target

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.counts import count_text
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 from tinyexplore.renderer.program import is_shared
 from tinyexplore.target import GPUTarget
 from tinyexplore.uop import Ops, UOp

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
+from tinyexplore.explore.analysis.models.address_stream import DataDependentAddress
 from tinyexplore.explore.analysis.models.caches import CacheModel, CachesData, TileData
 from tinyexplore.explore.analysis.models.debugger import Debugger, value_text
 from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses
-from tinyexplore.explore.analysis.models.streams import DataDependentAddress
 from tinyexplore.explore.tracefile.model import Node
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.uop import Ops, UOp
 

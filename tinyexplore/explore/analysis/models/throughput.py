@@ -17,12 +17,12 @@ from functools import cache
 from math import prod
 from typing import Any
 
-from tinyexplore.explore.analysis.comparing.instructions import hot_loop
+from tinyexplore.explore.analysis.comparisons.instructions import hot_loop
 from tinyexplore.explore.analysis.models.ports import port_words
 from tinyexplore.explore.analysis.models.throughput_data import Bound, ThroughputData
 from tinyexplore.explore.analysis.models.throughput_picture import bounds, throughput_svg
-from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.readable import ReadableRow, Table
+from tinyexplore.explore.tracefile.counts import count_text
+from tinyexplore.explore.tracefile.result_display import ReadableRow, Table
 from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.util.config import getenv

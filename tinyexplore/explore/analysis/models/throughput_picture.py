@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyexplore.explore.analysis.models.throughput_data import ThroughputData
-from tinyexplore.explore.tracefile.pictures.sheets import Column, sheet_svg
+from tinyexplore.explore.tracefile.pictures.table_pictures import Column, sheet_svg
 
 MOST_PORTS = 12  # columns, for the busiest ports
 LEAST_SHOWN = 0.005  # cycles

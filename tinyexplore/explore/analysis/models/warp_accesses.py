@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tinyexplore.explore.analysis.models.warps import WarpRequest
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from tinyexplore.dtype import DType, PtrDType
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 from tinyexplore.renderer.program import Launch, global_buffers, is_shared
 from tinyexplore.renderer.python import memory_format
 from tinyexplore.uop import OpGroups, Ops, UOp

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import overload
 
-from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table
+from tinyexplore.explore.tracefile.counts import count_text
+from tinyexplore.explore.tracefile.encodable_text import for_terminal
+from tinyexplore.explore.tracefile.result_display import Readable, ReadableRow, Table
 from tinyexplore.explore.tracefile.texts import duration_text
-from tinyexplore.explore.tracefile.wellformed import for_terminal
 
 CONTEXT = 2  # lines around a change
 SHOWN_REMARKS = 8

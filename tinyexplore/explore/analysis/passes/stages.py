@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tinyexplore.explore.analysis.passes.sequence import LLVMPasses, PassLine
-from tinyexplore.explore.tracefile.linelinks import origins
+from tinyexplore.explore.tracefile.line_origins import origins
 from tinyexplore.explore.tracefile.model import (
     TRACE_VERSION,
     Dialect,

@@ -8,7 +8,7 @@ from functools import cached_property
 from tinyexplore.explore.analysis.shapes.cells import Box, Cell, cells_of, shown_box
 from tinyexplore.explore.analysis.shapes.indices import IndexText, index_texts
 from tinyexplore.explore.analysis.shapes.moves import MovementStep
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.shape import ShapeTracker, View
 

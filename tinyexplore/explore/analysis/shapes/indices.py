@@ -7,7 +7,7 @@ from functools import reduce
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore.analysis.shapes.moves import axes_of, printer_of
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 from tinyexplore.shape import ShapeTracker, View
 from tinyexplore.trace import Recorder, recording
 from tinyexplore.uop import Ops, UOp, index_const

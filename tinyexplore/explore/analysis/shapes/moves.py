@@ -10,7 +10,7 @@ from typing import Any
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore.recording.expression import Printer
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.schedule.indexing import reshape_index
 from tinyexplore.shape import ShapeTracker

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.explore.analysis.shapes.cells import cells_of, memory_width, memory_window, shown_box
 from tinyexplore.explore.analysis.shapes.text import PADDING, planes_of, step_text, view_text, window_text
-from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.pictures.picture import COLORS, document, shorten, text
+from tinyexplore.explore.tracefile.counts import count_text
+from tinyexplore.explore.tracefile.pictures.drawing import COLORS, document, shorten, text
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.shapes.grid import ShapeGrid

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING
 
-from tinyexplore.explore.recording.describe import shape_text
+from tinyexplore.explore.recording.descriptions import shape_text
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.shapes.cells import Box

@@ -13,9 +13,9 @@ from math import gcd, prod
 
 from tinyexplore.dtype import PtrDType
 from tinyexplore.explore.analysis.traffic import touched_bytes
-from tinyexplore.explore.recording.describe import Printer
+from tinyexplore.explore.recording.descriptions import Printer
 from tinyexplore.explore.recording.loops import MAX_STATEMENT, WRITTEN_OUT, Statement, statements_of
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 from tinyexplore.kernel import Kernel
 from tinyexplore.kernel.analysis.strides import strides_of
 from tinyexplore.uop import AxisKind, Ops, UOp

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.explore.analysis.comparing.instructions import hot_loop
+from tinyexplore.explore.analysis.comparisons.instructions import hot_loop
 from tinyexplore.explore.analysis.models.ports import port_words
 from tinyexplore.explore.analysis.models.throughput import (
     ThroughputError,
@@ -17,7 +17,7 @@ from tinyexplore.explore.analysis.models.throughput import (
     throughput,
 )
 from tinyexplore.explore.analysis.verdict.access import size_of
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 from tinyexplore.kernel import Kernel
 from tinyexplore.target import Target
 from tinyexplore.uop import Ops, UOp

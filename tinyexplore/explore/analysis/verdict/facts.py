@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from tinyexplore.execute.sampling import MOST_WAITED
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 
 SPREAD = 0.65  # share of the median: undisturbed samples of a kernel are within 20 %
 SHORT_US = 50.0  # in shorter kernels the samples vary with the wake-up time of threads

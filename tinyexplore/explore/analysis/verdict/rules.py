@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tinyexplore.explore.analysis.verdict.facts import WAKES, KernelFacts
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 
 KINDS = (
     "bandwidth",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tinyexplore.explore.analysis.opts import to_opt
 from tinyexplore.explore.analysis.verdict.facts import KernelFacts
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 
 PREFETCHES = ("PREFETCH(", "AHEAD(")  # both spellings of the opt
 

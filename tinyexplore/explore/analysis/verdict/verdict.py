@@ -10,9 +10,9 @@ from tinyexplore.explore.analysis.machine.roofs import BEATS
 from tinyexplore.explore.analysis.verdict.facts import WAKES, KernelFacts
 from tinyexplore.explore.analysis.verdict.rules import OFF, RULES, explains, judge
 from tinyexplore.explore.analysis.verdict.suggestions import Suggestion, suggestions_for
-from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.model import OutsideOperation
-from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table, join_lines
+from tinyexplore.explore.tracefile.result_display import Readable, ReadableRow, Table, join_lines
 from tinyexplore.explore.tracefile.texts import duration_text, figures_text
 
 SLOWER = 1.3  # time of a stream now / at the ceiling, from which on the text says that the memory is slower

@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tinyexplore.explore.tracefile.pictures.coordinates import Plane, arrange, frame_of, place_x, place_y
 from tinyexplore.explore.tracefile.pictures.layers import (
     Box,
     Layers,
@@ -27,7 +28,6 @@ from tinyexplore.explore.tracefile.pictures.ordering import (
     reduce_crossings,
     swap_neighbors,
 )
-from tinyexplore.explore.tracefile.pictures.placing import Plane, arrange, frame_of, place_x, place_y
 
 __all__ = ["Box", "Layout", "Point", "RoutedEdge", "edge_path", "layout"]
 

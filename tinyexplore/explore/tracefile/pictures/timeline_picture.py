@@ -9,9 +9,9 @@ import math
 from dataclasses import dataclass
 from html import escape
 
-from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.model import Timeline, TimelineSpan, TraceTables
-from tinyexplore.explore.tracefile.pictures.picture import COLORS, KERNEL_HUES, document, kernel_color, text
+from tinyexplore.explore.tracefile.pictures.drawing import COLORS, KERNEL_HUES, document, kernel_color, text
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.timeline import kernel_timeline, timeline
 

@@ -10,7 +10,7 @@ from tinyexplore.codegen import Pass
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.rules import changes_of, pipeline_with, try_out_rule
 from tinyexplore.explore.whatif.outcome import CommandOutcome
-from tinyexplore.explore.whatif.playground.pipeline import Disabled, rewrites
+from tinyexplore.explore.whatif.playground.modified_pipeline import Disabled, rewrites
 from tinyexplore.uop import Rule
 
 

@@ -11,11 +11,11 @@ from tinyexplore.explore.tracefile.model import Diagnostic, Edited, KernelVarian
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.opts import try_out
 from tinyexplore.explore.whatif.editing.client import EditResult, Text, check_signature, try_edit, verdict_words
-from tinyexplore.explore.whatif.editing.linear import ProgramError, check_program, parse_program
+from tinyexplore.explore.whatif.editing.linear_text import ProgramError, check_program, parse_program
 from tinyexplore.explore.whatif.editing.stages import base_program, stage_text, stages_of
-from tinyexplore.explore.whatif.measure import Measurement
+from tinyexplore.explore.whatif.kernel_variant import count_executed
+from tinyexplore.explore.whatif.measurement import Measurement
 from tinyexplore.explore.whatif.outcome import CommandOutcome, CommandRejected
-from tinyexplore.explore.whatif.variant import count_executed
 from tinyexplore.trace import recording
 from tinyexplore.uop import UOp
 

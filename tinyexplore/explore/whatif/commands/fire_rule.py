@@ -12,8 +12,8 @@ from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.rules import rule_named, try_out_rule
 from tinyexplore.explore.whatif.outcome import CommandOutcome
-from tinyexplore.explore.whatif.playground.intermediate import graph_at
-from tinyexplore.explore.whatif.playground.pipeline import fired_everywhere, fired_once, passes_from
+from tinyexplore.explore.whatif.playground.intermediate_graph import graph_at
+from tinyexplore.explore.whatif.playground.modified_pipeline import fired_everywhere, fired_once, passes_from
 
 
 @dataclass(frozen=True, slots=True)

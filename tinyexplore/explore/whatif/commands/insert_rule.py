@@ -10,7 +10,7 @@ from tinyexplore.codegen import Pass
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.rules import pipeline_with, rule_named, try_out_rule
 from tinyexplore.explore.whatif.outcome import CommandOutcome
-from tinyexplore.explore.whatif.playground.pipeline import Inserted
+from tinyexplore.explore.whatif.playground.modified_pipeline import Inserted
 
 
 @dataclass(frozen=True, slots=True)

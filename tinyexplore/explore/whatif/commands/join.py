@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyexplore.explore.whatif.command import CommandContext
-from tinyexplore.explore.whatif.commands.overriding import edge_at, overrides_at, reschedule
+from tinyexplore.explore.whatif.commands.overrides import edge_at, overrides_at, reschedule
 from tinyexplore.explore.whatif.outcome import CommandOutcome, CommandRejected
 
 

@@ -9,9 +9,9 @@ from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.outcome import Cancelled, CommandOutcome, CommandRejected
-from tinyexplore.explore.whatif.playground.pipeline import Change, Disabled, Inserted, NoSuchPass, passes_with
-from tinyexplore.explore.whatif.playground.trying import Checks, UOpRewrite, result_text, try_kernel
-from tinyexplore.explore.whatif.playground.written import find_written_rule
+from tinyexplore.explore.whatif.playground.modified_pipeline import Change, Disabled, Inserted, NoSuchPass, passes_with
+from tinyexplore.explore.whatif.playground.trials import Checks, UOpRewrite, result_text, try_kernel
+from tinyexplore.explore.whatif.playground.user_rules import find_written_rule
 from tinyexplore.uop import Rule
 
 

@@ -11,8 +11,8 @@ from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.rules import try_out_rule
 from tinyexplore.explore.whatif.outcome import CommandOutcome
-from tinyexplore.explore.whatif.playground.intermediate import graph_at
-from tinyexplore.explore.whatif.playground.pipeline import passes_skipping
+from tinyexplore.explore.whatif.playground.intermediate_graph import graph_at
+from tinyexplore.explore.whatif.playground.modified_pipeline import passes_skipping
 from tinyexplore.uop import Rule, UOp
 
 

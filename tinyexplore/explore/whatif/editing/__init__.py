@@ -5,6 +5,6 @@ worker.py: the process that compiles, runs and times the text.
 sandbox.py: starts a process for each edit.
 guard_pages.py: memory between guard pages, on which the edited kernel runs.
 faults.py: describes how a crashed kernel ended.
-linear.py: linear programs as text.
+linear_text.py: linear programs as text.
 stages.py: the stages that can be edited.
 """

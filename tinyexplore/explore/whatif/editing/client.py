@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tinyexplore.compile.workers import FOLDER, CompilerWorkers
-from tinyexplore.explore.recording.captured import CapturedKernel
-from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.recording.captured_kernel import CapturedKernel
+from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.model import Diagnostic, Difference, Edited, Listing
 from tinyexplore.explore.whatif.editing.diagnostics import c_diagnostics, llvm_diagnostics
 from tinyexplore.explore.whatif.outcome import CommandRejected

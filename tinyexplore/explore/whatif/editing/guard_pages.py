@@ -18,7 +18,7 @@ from typing import Any
 from tinyexplore.device import Buffer
 from tinyexplore.device.allocator import Memory
 from tinyexplore.dtype import DType
-from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.counts import count_text
 
 PAGE = mmap.PAGESIZE
 GUARD_BYTES = 1 << 20  # on each side; wide enough to catch accesses some rows out of bounds

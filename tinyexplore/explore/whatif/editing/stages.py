@@ -7,7 +7,7 @@ from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.whatif.command import CommandContext
-from tinyexplore.explore.whatif.editing.linear import parse_program, program_text
+from tinyexplore.explore.whatif.editing.linear_text import parse_program, program_text
 from tinyexplore.kernel import Kernel
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.trace import recording

@@ -12,7 +12,7 @@ from tinyexplore.compile.lowering import compile_optimized
 from tinyexplore.device import Buffer, CompiledProgram, Device
 from tinyexplore.dtype import DType
 from tinyexplore.execute.threads import estimated_ns
-from tinyexplore.explore.recording.captured import buffer_types
+from tinyexplore.explore.recording.captured_kernel import buffer_types
 from tinyexplore.kernel import Kernel
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.c import CRenderer

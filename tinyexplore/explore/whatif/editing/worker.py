@@ -24,6 +24,7 @@ from tinyexplore.device import CompiledProgram, Device
 from tinyexplore.execute.threads import run_divided
 from tinyexplore.explore.whatif.editing.faults import Mailbox, limit_resources, list_unprotected
 from tinyexplore.explore.whatif.editing.guard_pages import Fenced, fenced_buffers
+from tinyexplore.explore.whatif.editing.output_comparison import compare_outputs
 from tinyexplore.explore.whatif.editing.sandbox import Tell, run_in_sandbox
 from tinyexplore.explore.whatif.editing.subject import (
     EditSubject,
@@ -33,7 +34,6 @@ from tinyexplore.explore.whatif.editing.subject import (
     render_stage,
     subject_of,
 )
-from tinyexplore.explore.whatif.editing.verdict import compare_outputs
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import UOp

@@ -2,6 +2,6 @@
 
 `explore/playground.py` has the public names.
 
-`written.py`: how rules are written. `equivalence.py`: the check, by values (`meaning.py`, `samples.py`) and by z3
-(`proof.py`). `pipeline.py`: modified pipelines. `playground.py`: the Explorer's access to all of these.
+`user_rules.py`: how rules are written. `equivalence.py`: the check, by values (`evaluator.py`, `samples.py`) and by z3
+(`proof.py`). `modified_pipeline.py`: modified pipelines. `playground.py`: the Explorer's access to all of these.
 """

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.explore.recording.expression import Printer, dtype_text, number_text
-from tinyexplore.explore.whatif.playground.meaning import (
+from tinyexplore.explore.whatif.playground.evaluator import (
     Address,
     Effects,
     InputRequirement,

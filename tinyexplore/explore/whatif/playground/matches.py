@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tinyexplore.explore.analysis.why.matching import match_rule, node_text
-from tinyexplore.explore.analysis.why.rebuilt_uops import CannotRebuild, RebuiltUOps
-from tinyexplore.explore.analysis.why.rules import context_of, settings_of
+from tinyexplore.explore.analysis.explanations.match_attempts import match_rule, node_text
+from tinyexplore.explore.analysis.explanations.rebuilt_uops import CannotRebuild, RebuiltUOps
+from tinyexplore.explore.analysis.explanations.rules import context_of, settings_of
 from tinyexplore.explore.recording.expression import Printer
-from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.model import Stage
-from tinyexplore.explore.tracefile.pictures.graphs import reachable
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.pictures.drawn_graph import reachable
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.playground.equivalence import Verdict
-from tinyexplore.explore.whatif.playground.pipeline import pass_named, rewrites
-from tinyexplore.explore.whatif.playground.trying import Checks
+from tinyexplore.explore.whatif.playground.modified_pipeline import pass_named, rewrites
+from tinyexplore.explore.whatif.playground.trials import Checks
 from tinyexplore.uop import Rule
 from tinyexplore.util import Context
 

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.recording.sources import package_path
-from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.model import Branch, KernelInfo
-from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table
+from tinyexplore.explore.tracefile.result_display import Readable, ReadableRow, Table
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.commands import DisableRule, FireRule, InsertRule, SkipFiring
-from tinyexplore.explore.whatif.playground.checking import CheckedFiring, check_firings
+from tinyexplore.explore.whatif.playground.firing_checks import CheckedFiring, check_firings
 from tinyexplore.explore.whatif.playground.matches import RuleMatch, RuleMatches, matches_of
-from tinyexplore.explore.whatif.playground.pipeline import rewrites
+from tinyexplore.explore.whatif.playground.modified_pipeline import rewrites
 from tinyexplore.explore.whatif.playground.proof import how_sure
-from tinyexplore.explore.whatif.playground.written import find_written_rule, register_rule, written_rules
+from tinyexplore.explore.whatif.playground.user_rules import find_written_rule, register_rule, written_rules
 from tinyexplore.uop import Rule
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.whatif.view import SessionView
+    from tinyexplore.explore.whatif.session_view import SessionView
     from tinyexplore.widgets import PartWidget
 
 MOST_SHOWN = 20

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Literal
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.result_display import ReadableRow
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 

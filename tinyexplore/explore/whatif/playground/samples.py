@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.explore.whatif.playground.meaning import InputRequirement
+from tinyexplore.explore.whatif.playground.evaluator import InputRequirement
 from tinyexplore.uop.semantics import FP8, from_bits, to_bits, to_dtype_range
 
 _MANTISSA = {dtypes.float16: 10, dtypes.bfloat16: 7, dtypes.float32: 23, dtypes.float64: 52}
