@@ -83,7 +83,7 @@ TERMS: tuple[Term, ...] = (
     Term("word", "pass", "One step of lowering. It processes the whole graph of a kernel."),
     Term("word", "firing", "One application of a rule: it matched a node and replaced it."),
     Term("word", "rebuild", "A node that was rebuilt only because its sources changed. No rule fired on it."),
-    Term("word", "idle", "A pass without a change."),
+    Term("word", "with changes", "Passes that rewrote something. The others left the graph unchanged."),
     Term("word", "rule", "A rewrite rule: a pattern and its replacement."),
     Term("word", "law", "A rule as one equation."),
     Term(

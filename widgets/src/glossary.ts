@@ -28,7 +28,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "pass": "One step of lowering. It processes the whole graph of a kernel.",
       "firing": "One application of a rule: it matched a node and replaced it.",
       "rebuild": "A node that was rebuilt only because its sources changed. No rule fired on it.",
-      "idle": "A pass without a change.",
+      "with changes": "Passes that rewrote something. The others left the graph unchanged.",
       "rule": "A rewrite rule: a pattern and its replacement.",
       "law": "A rule as one equation.",
       "opt": "One change of how a kernel's loops run, such as vector lanes, register tiles or threads. The result is the same.",

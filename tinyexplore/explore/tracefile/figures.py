@@ -160,10 +160,10 @@ def _lazy_text(lazy: Sequence[Node]) -> str:
 
 
 def _passes_text(passes: Sequence[Stage], firings: int) -> str:
-    """Returns the numbers of passes, of firings and of passes without a change, as text."""
-    idle = sum(not _is_changed(stage) for stage in passes)
-    text = f"{count_text(len(passes), 'pass', 'passes')} · {count_text(firings, 'firing')}"
-    return text + (f" · {idle:,} idle" if idle else "")
+    """Returns the numbers of passes, of passes with changes and of firings, as text."""
+    changed = sum(_is_changed(stage) for stage in passes)
+    text = count_text(len(passes), "pass", "passes") + (f", {changed:,} with changes" if changed < len(passes) else "")
+    return f"{text} · {count_text(firings, 'firing')}"
 
 
 def _count_lines_by_language(programs: Iterable[Program]) -> dict[str, int]:

@@ -452,7 +452,7 @@ export interface Product {
 }
 
 /** Returns the largest product. */
-export function productOf({ ops }: OpGraph): Product | null {
+export function productOf({ ops, expressions }: OpGraph): Product | null {
   const size = (op: Op): number => op.size.reduce<number>((all, one) => all * Number(one), 1);
   let best: Product | null = null;
   let largest = 0;
@@ -468,7 +468,7 @@ export function productOf({ ops }: OpGraph): Product | null {
       multiply: op.sources[0].op,
       sum: i,
       operands: twice.map(({ op: from, view }) => ({
-        label: ops[from].kind === "input" ? ops[from].label : ops[from].label.replace(/^[^\w]+ /, ""),
+        label: operandLabel(ops[from], ops, expressions),
         shape: ops[from].shape,
         view,
       })),
@@ -479,4 +479,11 @@ export function productOf({ ops }: OpGraph): Product | null {
     };
   });
   return best;
+}
+
+/** Returns the name of an input, the Python expression whose value an operation computes, or the operation's label. */
+function operandLabel(op: Op, ops: readonly Op[], expressions: readonly Expression[]): string {
+  if (op.kind === "input") return op.label;
+  const last = ops.filter(({ expression }) => expression !== null && expression === op.expression).at(-1);
+  return last === op ? expressions[op.expression!].short : op.label.replace(/^[^\w]+ /, "");
 }

@@ -25,6 +25,7 @@ interface Hooks {
 }
 
 const MARGIN = 18;
+const EDGE = 4; // pixels that stay free beside a box at the edge of the first view
 /** The smallest zoom at which a graph opens: its smallest text is 11 pixels high. */
 export const LEGIBLE = 1;
 const CLOSEST = 1.1;
@@ -136,7 +137,7 @@ export class Camera {
     const room = (isDown ? height : width) / LEGIBLE - 2 * MARGIN;
     const first = boxes.filter((box) => box[isDown ? 1 : 0] - (isDown ? top : left) < room);
     const across = first.map(([x0, y0, x1, y1]): Rectangle => (isDown ? [x0, y0, x1, y1] : [y0, x0, y1, x1]));
-    const middle = findMiddle(across, ((isDown ? width : height) - 2 * MARGIN) / LEGIBLE);
+    const middle = findMiddle(across, ((isDown ? width : height) - 2 * EDGE) / LEGIBLE);
     const at = middle ?? (isDown ? left + this.bounds.width / 2 : top + this.bounds.height / 2);
     return isDown ? [at, top, at, top] : [left, at, left, at];
   }

@@ -137,7 +137,7 @@ export class PassTree {
         title: [
           stage.elapsed_us > 0 ? `${name}: ${duration(stage.elapsed_us)}` : name,
           findMeaning("pass", stage.name),
-          this.isUnchanged(stage) ? `idle: ${findMeaning("word", "idle")}` : "",
+          this.isUnchanged(stage) ? "changed nothing" : "",
           wrong ? "a rewrite in this pass changed the value" : "",
         ]
           .filter(Boolean)

@@ -65,7 +65,7 @@ export class PipelineView implements View {
       const stage = part as Place;
       const active = cursor.place === stage;
       const searched = stage === "kernels" && searchUs > 0 ? `, and ${duration(searchUs)} of search` : "";
-      const hint = `${title}, of ${scope}: ${words}${us > 0 ? `; ${duration(us)}` : ""}${searched}\n${findMeaning("stage", STAGES[stage])}${words.includes("idle") ? `\nidle: ${findMeaning("word", "idle")}` : ""}`;
+      const hint = `${title}, of ${scope}: ${words}${us > 0 ? `; ${duration(us)}` : ""}${searched}\n${findMeaning("stage", STAGES[stage])}${words.includes("with changes") ? `\nwith changes: ${findMeaning("word", "with changes")}` : ""}`;
       const attributes = { type: "button", class: "part", title: hint, "data-place": stage };
       const bar = h("span", { class: "bar", style: `width:${us > 0 ? Math.max(2, (us / longest) * 100) : 0}%` });
       const time = us > 0 ? h("span", { class: "took" }, duration(us)) : null;
