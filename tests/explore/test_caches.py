@@ -14,7 +14,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.explore import CaptureError
 from tinyexplore.explore.analysis.models import address_stream
 from tinyexplore.explore.analysis.models.address_stream import AddressStream, DataDependentAddress
-from tinyexplore.explore.analysis.models.caches import TooLong, model_caches
+from tinyexplore.explore.analysis.models.caches import TooManyAccessesError, model_caches
 from tinyexplore.explore.analysis.models.lru import Cache, NativeSimulator, PlainSimulator, caches_of
 from tinyexplore.target import Target
 from tinyexplore.uop import Ops, UOp
@@ -159,7 +159,7 @@ def test_what_would_take_minutes_is_refused() -> None:
     source, out = pointer(1, F32, 1 << 20), pointer(0, F32, 1 << 20)
     again, step = loop(1 << 20, 0), loop(1 << 20, 1)
     uops = linear(out, source, again, step, store(out, step, load(source, step)), end(step), end(again))
-    with pytest.raises(TooLong, match="accesses memory about 2,199,023,255,552 times"):
+    with pytest.raises(TooManyAccessesError, match="accesses memory about 2,199,023,255,552 times"):
         model_caches("long", uops, MACHINE)
     view = explore(Tensor.ones(3) + 1)
     view.close()

@@ -27,7 +27,7 @@ from tinyexplore.explore.tracefile.model import (
     Message,
     NestLine,
     OperandAccess,
-    OptLaw,
+    OptEffect,
     OptOffer,
     OptStep,
     Program,
@@ -91,7 +91,7 @@ def full_trace() -> Trace:
         runs=(Run(0, 0, (3.0, 1.0, 2.0), 2.0, 1.5, 2.5),),
         buffers=(BufferInfo(0, "PYTHON", "float32", 8, 32, 0.5, None),),
         messages=(Message("error", "two\nlines", 0), Message("note", "", None)),
-        laws=(OptLaw(0, "UPCAST", "Unrolls some steps", "for i in 0..8: f(i)", "for i in 0..2: f(4*i); ..."),),
+        laws=(OptEffect(0, "UPCAST", "Unrolls some steps", "for i in 0..8: f(i)", "for i in 0..2: f(4*i); ..."),),
         branches=(
             Branch(0, None, 0, CommandInfo("AsCaptured", (("kernel", 0),)), "done", "", (), ("as captured",)),
             Branch(1, 0, 0, command, "failed", "its results are wrong", (variant,)),

@@ -14,7 +14,7 @@ from tinyexplore import explore
 from tinyexplore.explore import compare, foreign
 from tinyexplore.explore.foreign import ForeignError, Reader
 from tinyexplore.explore.foreign.dump import Budget, Dump
-from tinyexplore.explore.foreign.trace_builder import Building, Operation, Place
+from tinyexplore.explore.foreign.trace_builder import ForeignTraceBuilder, Operation, Place
 from tinyexplore.explore.tracefile.model import Level
 from tinyexplore.explore.tracefile.trace import Trace
 
@@ -55,7 +55,7 @@ def recognizes(dump: Dump) -> bool:
 
 def read(dump: Dump, budget: Budget) -> Trace:
     levels = (Level("gimple", "statement", "statements", "program"),)
-    building = Building(dump, budget, compiler="GCC", levels=levels, languages=(("gimple", "GIMPLE"),))
+    building = ForeignTraceBuilder(dump, budget, compiler="GCC", levels=levels, languages=(("gimple", "GIMPLE"),))
     for number, text in enumerate(re.split(r"^(?=;; Function )", "".join(dump.files.values()), flags=re.MULTILINE)[1:]):
         building.text(f"pass {number}", "gimple", list(operations(text)), kind="gimple", law="a pass of GCC")
     return building.trace()

@@ -21,16 +21,16 @@ from tinyexplore import Device, Tensor, Variable, explore
 from tinyexplore.devices import register_devices
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore import Explorer, Trace
-from tinyexplore.explore.analysis.models.kernel_analyses import Stored
+from tinyexplore.explore.analysis.models.kernel_analyses import StoredResults
 from tinyexplore.explore.exports.engine_pages import precompilation as precompiled_module
 from tinyexplore.explore.exports.engine_pages import pyodide
 from tinyexplore.explore.exports.engine_pages.bytecode import add_bytecode, to_bytecode
 from tinyexplore.explore.exports.engine_pages.graphs import graph_from_data, graph_to_data, is_plain
 from tinyexplore.explore.exports.engine_pages.packing import OF_NO_USE, PACKAGE, packed_engine, slim_stdlib
-from tinyexplore.explore.exports.engine_pages.page_data import Carried, carried_of, target_from_data, target_to_data
+from tinyexplore.explore.exports.engine_pages.page_data import PageData, carried_of, target_from_data, target_to_data
 from tinyexplore.explore.exports.engine_pages.precompilation import with_first_bytecode
 from tinyexplore.explore.exports.engine_pages.pyodide import PYODIDE_VERSION, PyodideMissing, find_pyodide
-from tinyexplore.explore.live.page_server import Serving
+from tinyexplore.explore.live.page_server import PageServer
 from tinyexplore.explore.notebook.requests import RequestHandler
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
 from tinyexplore.explore.whatif.editing.output_comparison import compare_outputs, compare_without_numpy
@@ -52,23 +52,23 @@ def interpreted() -> Iterator[None]:
 
 
 @pytest.fixture
-def served(view: Explorer, interpreted: None) -> tuple[Serving, list[tuple[str, Any]]]:
+def served(view: Explorer, interpreted: None) -> tuple[PageServer, list[tuple[str, Any]]]:
     """What a page's worker has of the view, and what it told without being asked."""
     told: list[tuple[str, Any]] = []
-    serving = Serving(lambda kind, data: told.append((kind, json.loads(data))))
+    serving = PageServer(lambda kind, data: told.append((kind, json.loads(data))))
     trace = view.trace
     serving.open(trace_to_bytes(trace), carried_of(trace, view.capture.captured_kernels, view.whatif.graphs).to_json())
     return serving, told
 
 
-def asked(serving: Serving, **question: Any) -> Any:
+def asked(serving: PageServer, **question: Any) -> Any:
     return json.loads(serving.respond(json.dumps(question)))
 
 
 def test_what_is_carried_is_read_back_equal(view: Explorer) -> None:
     carried = carried_of(view.trace, view.capture.captured_kernels)
     assert carried.targets["LLVM"] == Device["LLVM"].target and carried.contents[0][1] is not None
-    assert Carried.from_json(carried.to_json()) == carried
+    assert PageData.from_json(carried.to_json()) == carried
 
 
 @pytest.mark.parametrize("name", ["sm_80", "gfx90a"])
@@ -123,7 +123,7 @@ def test_a_worker_started_anew_goes_on_from_the_branches_told(view: Explorer, se
     serving, told = served
     assert asked(serving, ask="begin", kernel=0)["status"] == "done"
     recorded = json.dumps([row for kind, data in told if kind == "branches" for row in data["rows"]])
-    anew = Serving(lambda kind, data: None)
+    anew = PageServer(lambda kind, data: None)
     anew.open(trace_to_bytes(view.trace), carried_of(view.trace, view.capture.captured_kernels).to_json(), recorded)
     assert anew.explorer is not None and anew.explorer.whatif.branches == serving.explorer.whatif.branches
 
@@ -187,14 +187,14 @@ def test_a_page_of_a_trace_file_answers_as_far_as_the_file_goes(
     view: Explorer, interpreted: None, tmp_path: Path
 ) -> None:
     trace = Trace.load(view.save(tmp_path / "trace.json.gz"))
-    serving = Serving(lambda kind, data: None)
+    serving = PageServer(lambda kind, data: None)
     serving.open(trace_to_bytes(trace), carried_of(trace, {}).to_json())
     assert "keep_inputs" in asked(serving, ask="debug", kernel=0)["error"]
     assert asked(serving, ask="debug", kernel=0, do="generated")["note"]
 
 
 def test_a_page_carries_engine_and_python_and_may_ask_nobody(view: Explorer, monkeypatch: Any) -> None:
-    monkeypatch.setattr(view.capture, "_stored", Stored())  # other tests did
+    monkeypatch.setattr(view.capture, "_stored", StoredResults())  # other tests did
     page = view.to_html(live=True)
     names = re.findall(r'data-carried="([^"]+)"', page)
     assert {"pyodide.asm.wasm", "python_stdlib.zip", "tinyexplore.zip", "carried.json"} < set(names)

@@ -13,7 +13,7 @@ import pytest
 
 from tinyexplore import Tensor, Trace
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.live.page_server import Serving
+from tinyexplore.explore.live.page_server import PageServer
 from tinyexplore.explore.notebook.requests import REQUESTS, RequestHandler, respond_from_trace
 
 FIELDS = ("node", "stage", "step", "rule", "a", "b", "moves", "kernel", "branch", "do", "count", "line", "condition")
@@ -67,14 +67,14 @@ def test_malformed_kernels_are_refused_by_what_runs_them(shown: Explorer) -> Non
 
 
 def test_a_live_page_answers_whatever_it_is_sent(shown: Explorer) -> None:
-    serving = Serving(lambda kind, text: None)
+    serving = PageServer(lambda kind, text: None)
     serving.serve(shown)
     for text in ("", "{", "[]", "5", '"why"', "null", "[" * 5000, '{"ask": "write"}', '{"ask": "write", "text": 5}'):
         assert isinstance(json.loads(serving.respond(text)), dict), text
 
 
 def test_a_malformed_command_is_an_error(shown: Explorer) -> None:
-    serving = Serving(lambda kind, text: None)
+    serving = PageServer(lambda kind, text: None)
     serving.serve(shown)
     random = Random(4)
     before = shown.whatif.branches
@@ -106,7 +106,7 @@ def test_commands_are_requests_of_a_script_too(shown: Explorer) -> None:
 
 def test_a_page_without_a_trace_runs_programs_and_answers_nothing_else(tmp_path: Path) -> None:
     played = tmp_path / "played.json.gz"
-    serving = Serving(lambda kind, text: None, str(played))
+    serving = PageServer(lambda kind, text: None, str(played))
 
     def ask(**question: Any) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(serving.respond(json.dumps(question)))

@@ -10,7 +10,7 @@ from tinyexplore.explore import Explorer, playground
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.playground import Ops, UOp, UPat, cvar, var
 from tinyexplore.explore.whatif.commands.disable_rule import DisableRule
-from tinyexplore.explore.whatif.playground.modified_pipeline import Disabled, Inserted, passes_with
+from tinyexplore.explore.whatif.playground.modified_pipeline import RuleInsertion, RuleRemoval, passes_with
 from tinyexplore.uop import Rule
 
 x, y, a = var("x"), var("y"), cvar("a")
@@ -190,9 +190,9 @@ def test_the_rules_of_the_pipeline_are_listed_with_their_firings(view: Explorer)
 def test_a_pipeline_without_changes_is_the_engines_own() -> None:
     assert passes_with([]) == PASSES
     (rule,) = [rule for step in PASSES if step.name == "accumulators" for rule in step.table.rules[:1]]  # type: ignore[union-attr]
-    without = passes_with([Disabled("accumulate")])
+    without = passes_with([RuleRemoval("accumulate")])
     assert [one is other for one, other in zip(without, PASSES)].count(False) == 1
-    back = passes_with([Disabled("accumulate"), Inserted(rule, "accumulators", 0)])
+    back = passes_with([RuleRemoval("accumulate"), RuleInsertion(rule, "accumulators", 0)])
     changed = next(step for step in back if step.name == "accumulators")
     assert [one.name for one in changed.table.rules] == ["accumulate", "carry"]  # type: ignore[union-attr]
 

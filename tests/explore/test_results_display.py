@@ -190,11 +190,11 @@ def test_the_view_of_a_gpu() -> None:
 
 def test_a_field_list_is_found() -> None:
     @dataclasses.dataclass
-    class Plain:
+    class PlainList:
         number: int = 1
 
-    with pytest.raises(AssertionError, match="Plain"):
-        check([Plain()])
+    with pytest.raises(AssertionError, match="PlainList"):
+        check([PlainList()])
 
 
 @pytest.mark.browser

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tinyexplore import Tensor
-from tinyexplore.explore import Explorer, Rosetta, RosettaError, explore
-from tinyexplore.explore.analysis.comparisons.language_comparison import RosettaLine, align_lines
+from tinyexplore.explore import Explorer, LanguageComparison, LanguageError, explore
+from tinyexplore.explore.analysis.comparisons.language_comparison import LanguageLine, align_lines
 from tinyexplore.explore.analysis.comparisons.languages import LANGUAGES, parse_targets
 from tinyexplore.explore.notebook.requests import RequestHandler
 
@@ -25,7 +25,7 @@ def sum_of_two() -> Explorer:
     return captured(lambda: a + b * 2)
 
 
-def side_by_side(rosetta: Rosetta, *targets: str) -> list[tuple[str, ...]]:
+def side_by_side(rosetta: LanguageComparison, *targets: str) -> list[tuple[str, ...]]:
     """What a row is aligned by, and its first line in each text, "-" for none."""
     columns = [rosetta[target].lines for target in targets]
     return [
@@ -116,7 +116,7 @@ def test_a_gpus_kernel_in_c_and_what_its_language_lacks():
     ],
 )
 def test_what_nobody_knows_is_said(target, words):
-    with pytest.raises(RosettaError, match=words):
+    with pytest.raises(LanguageError, match=words):
         parse_targets(target)
 
 
@@ -136,13 +136,13 @@ def test_machines_say_their_language(sum_of_two):
         "wasm:wasm32",
         "cuda",
     ]
-    with pytest.raises(RosettaError, match="'hip' .* c"):
+    with pytest.raises(LanguageError, match="'hip' .* c"):
         sum_of_two.kernels[0].translate("c")["hip"]
 
 
 def test_alignment_moves_no_line_and_says_where_counterparts_are():
-    def text(*rows: int | None) -> list[RosettaLine]:
-        return [RosettaLine("", row, () if row is None else (row,)) for row in rows]
+    def text(*rows: int | None) -> list[LanguageLine]:
+        return [LanguageLine("", row, () if row is None else (row,)) for row in rows]
 
     rows = align_lines([text(None, 1, 2, 2, 3, 2), text(1, 4, 2, 3), text(2, 1)])
     assert [(row.origin, row.spans, row.elsewhere) for row in rows] == [

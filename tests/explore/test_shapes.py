@@ -16,7 +16,7 @@ from tinyexplore import Tensor, explore
 from tinyexplore.explore.analysis.shapes import shape
 from tinyexplore.explore.analysis.shapes.cells import MOST_CELLS, shown_box
 from tinyexplore.explore.analysis.shapes.moves import HINTS, LAWS, read_argument, suggestion
-from tinyexplore.explore.analysis.shapes.trace_shapes import NoShape, shape_of_node, shapes_data
+from tinyexplore.explore.analysis.shapes.trace_shapes import NotAViewError, shape_of_node, shapes_data
 from tinyexplore.explore.notebook.requests import respond_from_trace
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.shape import ShapeTracker, View
@@ -310,7 +310,7 @@ def test_a_node_of_a_trace_is_shown_with_the_views_beside_it():
 def test_a_trace_without_views_says_so():
     x = Tensor.rand(4).realize()
     trace = explore(lambda: x + x, repeat=1).trace
-    with pytest.raises(NoShape, match="nothing was reshaped"):
+    with pytest.raises(NotAViewError, match="nothing was reshaped"):
         shape_of_node(trace)
 
 

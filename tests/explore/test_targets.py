@@ -7,7 +7,7 @@ import pytest
 
 from tinyexplore import Context, Tensor, TinyJit, explore
 from tinyexplore.device import DeviceUnavailable
-from tinyexplore.explore.analysis.models.kernel_analyses import NotKeptError
+from tinyexplore.explore.analysis.models.kernel_analyses import KernelUnavailableError
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.model import KernelInfo
 from tinyexplore.explore.tracefile.pictures.table_pictures import timing_svg
@@ -118,7 +118,7 @@ def test_a_gpus_kernel_is_shown_in_its_languages_and_takes_opts_of_its_own() -> 
     assert "threadIdx.x" in listing(view.trace, kernel, "cuda")
     view.kernels[kernel.id].set_opts("")
     assert {"NOLOCALS(0)", "GROUP(2, 8)", "GROUPTOP(2, 8)"} <= set(view.kernels[kernel.id].available_opts())
-    with pytest.raises(NotKeptError, match="work-items"):
+    with pytest.raises(KernelUnavailableError, match="work-items"):
         view.kernels[kernel].caches()
     assert view.kernels[kernel.id].debug("generated").finish().reason == "at the end"
     with pytest.raises(WhatIfError, match="no stage 'c' .*: opts, uops"):

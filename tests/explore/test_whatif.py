@@ -24,9 +24,9 @@ from tinyexplore.explore.whatif.commands import (
     COMMANDS,
     ApplyOpt,
     AsCaptured,
-    HandCode,
     SetOpts,
     UndoOpt,
+    UseHeuristics,
     from_info,
     from_json,
     info_of,
@@ -56,7 +56,7 @@ def view() -> Explorer:
 
 
 @pytest.mark.parametrize(
-    "command", [ApplyOpt(2, "UPCAST(0, 4)"), UndoOpt(0), SetOpts(1, ""), AsCaptured(0), HandCode(3)]
+    "command", [ApplyOpt(2, "UPCAST(0, 4)"), UndoOpt(0), SetOpts(1, ""), AsCaptured(0), UseHeuristics(3)]
 )
 def test_a_command_is_data_there_and_back(command):
     assert from_json(to_json(command)) == command
@@ -76,7 +76,7 @@ def test_every_kind_of_command_says_what_it_does_and_takes_numbers_and_words_onl
         ("[]", "a command is an object"),
         (
             '{"kind": "Explode"}',
-            "no command 'Explode'; there are: AsCaptured, HandCode, SetOpts, ApplyOpt, UndoOpt, Search",
+            "no command 'Explode'; there are: AsCaptured, UseHeuristics, SetOpts, ApplyOpt, UndoOpt, Search",
         ),
         ('{"kind": "UndoOpt"}', "UndoOpt takes kernel; given: nothing"),
         ('{"kind": "UndoOpt", "kernel": "0"}', "UndoOpt: kernel is '0', expected int"),

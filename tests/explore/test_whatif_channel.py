@@ -16,7 +16,7 @@ from tinyexplore.explore import Explorer
 from tinyexplore.explore.tracefile.codec import rows_from_data
 from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.whatif import channel
-from tinyexplore.explore.whatif.background import Background
+from tinyexplore.explore.whatif.background import BackgroundQueue
 from tinyexplore.explore.whatif.channel import unpacked_row
 from tinyexplore.explore.whatif.outcome import Cancelled
 
@@ -240,7 +240,7 @@ def test_the_payload_of_a_view_that_is_made_later_has_the_branches(view: View) -
 
 
 def test_work_is_done_in_its_order_in_one_thread_which_ends() -> None:
-    background = Background("test")
+    background = BackgroundQueue("test")
     done: list[tuple[int, str]] = []
     for number in range(20):
         background.submit(lambda number=number: done.append((number, threading.current_thread().name)), lambda: None)
@@ -252,7 +252,7 @@ def test_work_is_done_in_its_order_in_one_thread_which_ends() -> None:
 def test_work_that_raises_ends_its_thread_and_not_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[Any] = []
     monkeypatch.setattr(threading, "excepthook", lambda args: reported.append(args.exc_type))
-    background = Background("test")
+    background = BackgroundQueue("test")
     done = Event()
 
     def broken() -> None:

@@ -13,7 +13,7 @@ from tinyexplore.device import Device
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.explore import Explorer, Trace, capture, could_fire, explore, why_not
 from tinyexplore.explore.analysis.explanations.match_attempts import match_rule
-from tinyexplore.explore.analysis.explanations.rebuilt_uops import CannotRebuild, RebuiltUOps
+from tinyexplore.explore.analysis.explanations.rebuilt_uops import RebuildError, RebuiltUOps
 from tinyexplore.explore.analysis.explanations.rules import Explainer, context_of, explainer, settings_of, tables
 from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.uop import Axis, AxisKind, Ops, PatternMatcher, UOp, UPat, cvar, law, rule, var
@@ -281,7 +281,7 @@ def test_a_transform_and_a_stage_without_rules_say_so(view: Explorer):
 def test_what_cannot_be_asked(view: Explorer):
     stage = next(one for one in view.trace.stages if one.name == "simplify")
     lazy = view.trace.where(kind="lazybuffer")[0]
-    with pytest.raises(CannotRebuild, match="is a LazyBuffer: rules are about UOps"):
+    with pytest.raises(RebuildError, match="is a LazyBuffer: rules are about UOps"):
         view.why_not(lazy, stage=stage.id)
     with pytest.raises(ValueError, match="this trace has nodes 0 … "):
         view.why_not(10**6, stage=stage.id)

@@ -8,7 +8,7 @@ from tinyexplore import Tensor, Trace
 from tinyexplore.explore import Explorer, explore, why_kernels
 from tinyexplore.explore.notebook.requests import respond_from_trace
 from tinyexplore.explore.tracefile.fusions import Fusions, compared_text
-from tinyexplore.explore.tracefile.model import Compared, Decision
+from tinyexplore.explore.tracefile.model import Decision, NumberComparison
 from tinyexplore.schedule.fusion import COMPUTED, REPEAT_LIGHT, REPEAT_REDUCE
 
 
@@ -31,11 +31,11 @@ def test_the_numbers_that_a_decision_compared_stand_beside_its_reason(view: Expl
     relu = next(node for node in view.trace.where(op="MAX", kind="lazybuffer"))
     told = decision_on(view.trace, relu.id)
     assert told.decision == "realize" and "256 times" in told.reason
-    repeated = Compared(COMPUTED, 256.0, REPEAT_LIGHT, True)
+    repeated = NumberComparison(COMPUTED, 256.0, REPEAT_LIGHT, True)
     assert repeated in told.compared
     first, _ = view.trace.where(op="REDUCE_AXIS", kind="lazybuffer")
     fused = decision_on(view.trace, first.id)
-    assert fused.decision == "fuse" and Compared(COMPUTED, 1.0, REPEAT_REDUCE, False) in fused.compared
+    assert fused.decision == "fuse" and NumberComparison(COMPUTED, 1.0, REPEAT_REDUCE, False) in fused.compared
     assert all(not one.over for one in fused.compared if one.what == COMPUTED)
     assert compared_text(repeated) == f"{COMPUTED}: 256, over 4"
 

@@ -8,7 +8,7 @@ from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, Trace, explore, why_opts
 from tinyexplore.explore.analysis.explanations.opt_reasons import kernel_before, next_best, weighed_text
 from tinyexplore.explore.tracefile.codec import trace_to_json
-from tinyexplore.explore.tracefile.model import Weighed
+from tinyexplore.explore.tracefile.model import OptionScores
 from tinyexplore.explore.tracefile.trace import trace_from_json
 from tinyexplore.kernel.decisions import HEURISTICS, hand_coded
 from tinyexplore.kernel.decisions.several_vectors import FEWEST_STEPS, MOST_ARITHMETIC
@@ -69,9 +69,9 @@ def test_what_a_product_weighed_and_its_next_best(view: Explorer):
 
 
 def test_one_option_has_no_next_best():
-    alone = Weighed("rows at a time", (("4", 1.0),), "4", True)
+    alone = OptionScores("rows at a time", (("4", 1.0),), "4", True)
     assert next_best(alone) is None and weighed_text(alone) == "rows at a time: 4 (1)"
-    assert next_best(Weighed("?", (("a", 1.0), ("b", 3.0), ("c", 2.0)), "b", False)) == ("c", 2.0)
+    assert next_best(OptionScores("?", (("a", 1.0), ("b", 3.0), ("c", 2.0)), "b", False)) == ("c", 2.0)
 
 
 def test_choices_travel_with_the_trace_and_a_kernel_without_them_says_nothing(view: Explorer):

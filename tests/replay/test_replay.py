@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests.support.typescript import missing, run_typescript
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore.tracefile.model import TRACE_VERSION, Node, RuleInfo, Stage, Step
-from tinyexplore.explore.tracefile.replay import ShownGraph, StageReplay
+from tinyexplore.explore.tracefile.replay import DisplayedGraph, StageReplay
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.trace import NodeRebuilt, Recorder, RuleApplied, recording
 from tinyexplore.uop import Ops, PatternMatcher, RewriteError, UOp, UPat, cvar, graph_rewrite, law, rule, var
@@ -121,7 +121,7 @@ def as_trace(live: tuple[UOp, ...], rules: Iterable[str], stage: Stage) -> Trace
     return Trace(TRACE_VERSION, "toy", (), (), (), nodes, made, (stage,), (), (), (), (), (), ())
 
 
-def rebuilt_live(recorded: Recording, graph: ShownGraph) -> UOp:
+def rebuilt_live(recorded: Recording, graph: DisplayedGraph) -> UOp:
     """What the shown graph says, as a UOp; equal graphs are the same object."""
     made: dict[int, UOp] = {}
     stack = [graph.root[0]]

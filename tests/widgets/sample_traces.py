@@ -26,7 +26,7 @@ from tinyexplore.explore.tracefile.model import (
     Link,
     Message,
     Node,
-    OptLaw,
+    OptEffect,
     OptStep,
     Program,
     RuleInfo,
@@ -39,21 +39,21 @@ from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.widgets.front_end import bundle
 
 OPT_LAWS = (
-    OptLaw(
+    OptEffect(
         0,
         "THREAD",
         "Divides the steps of the outermost output axis among the cores",
         "for i in 0..64: ...",
         "for i in start..stop: ...",
     ),
-    OptLaw(
+    OptEffect(
         1,
         "VECTOR",
         "Computes `amount` neighboring steps in the lanes of one vector instruction",
         "for i in 0..64: out[i] = f(i)",
         "for i in 0..4: out[16*i .. 16*i+15] = f(16*i .. 16*i+15)",
     ),
-    OptLaw(
+    OptEffect(
         2,
         "UPCAST",
         "Unrolls `amount` steps of an output axis (register tile), so that shared values are computed once",
@@ -83,10 +83,10 @@ GROUPS = {
     "CONST": "const",
     "SINK": "control",
 }
-RuleFunction = Callable[["Builder", Node], "int | None"]
+RuleFunction = Callable[["TraceBuilder", Node], "int | None"]
 
 
-class Builder:
+class TraceBuilder:
     """Collects the parts of a trace; equal UOps are one node."""
 
     def __init__(self) -> None:
@@ -172,26 +172,26 @@ class Builder:
         return after
 
 
-def _is_const(builder: Builder, node: int, value: str) -> bool:
+def _is_const(builder: TraceBuilder, node: int, value: str) -> bool:
     return builder.nodes[node].op == "CONST" and builder.nodes[node].arg == value
 
 
-def mul_one(builder: Builder, node: Node) -> int | None:
+def mul_one(builder: TraceBuilder, node: Node) -> int | None:
     return node.src[0] if node.op == "MUL" and _is_const(builder, node.src[1], "1") else None
 
 
-def add_zero(builder: Builder, node: Node) -> int | None:
+def add_zero(builder: TraceBuilder, node: Node) -> int | None:
     return node.src[0] if node.op == "ADD" and _is_const(builder, node.src[1], "0") else None
 
 
-def fold_mul(builder: Builder, node: Node) -> int | None:
+def fold_mul(builder: TraceBuilder, node: Node) -> int | None:
     if node.op != "MUL" or any(builder.nodes[src].op != "CONST" for src in node.src):
         return None
     left, right = (int(builder.nodes[src].arg) for src in node.src)
     return builder.const(left * right)
 
 
-def mul_add(builder: Builder, node: Node) -> int | None:
+def mul_add(builder: TraceBuilder, node: Node) -> int | None:
     if node.op != "ADD" or not node.dtype.startswith("float"):
         return None
     for position in (0, 1):
@@ -201,7 +201,7 @@ def mul_add(builder: Builder, node: Node) -> int | None:
     return None
 
 
-def reduce_to_loop(builder: Builder, node: Node) -> int | None:
+def reduce_to_loop(builder: TraceBuilder, node: Node) -> int | None:
     if node.op != "REDUCE":
         return None
     value, axis = node.src
@@ -214,7 +214,7 @@ def reduce_to_loop(builder: Builder, node: Node) -> int | None:
 
 def sample_trace() -> Trace:
     """`(x @ w + b).softmax(-1)`: two kernels, one of them with every listing; an opt, decisions, a warning."""
-    builder = Builder()
+    builder = TraceBuilder()
     frames = tuple(
         Frame(i, 0, line, where)
         for i, (line, where) in enumerate([(5, "head"), (6, "head"), (8, "<module>"), (9, "<module>")])
@@ -376,7 +376,7 @@ def sample_trace() -> Trace:
     )
 
 
-def _rules(builder: Builder) -> dict[str, int]:
+def _rules(builder: TraceBuilder) -> dict[str, int]:
     return {
         "mul_one": builder.rule(
             "mul_one", "x * 1  →  x", "One is neutral.", "uop/algebra.py", 41, 'mul_one = law("mul_one", x * 1, x)'
@@ -416,7 +416,7 @@ def _rules(builder: Builder) -> dict[str, int]:
     }
 
 
-def _matmul_ast(builder: Builder, lazy: dict[str, int], stage: int) -> int:
+def _matmul_ast(builder: TraceBuilder, lazy: dict[str, int], stage: int) -> int:
     u, c = builder.uop, builder.const
 
     def axis(name: str, size: int, kind: str) -> int:
@@ -450,7 +450,7 @@ def _matmul_ast(builder: Builder, lazy: dict[str, int], stage: int) -> int:
     return u("SINK", store, dtype="", detail="1 store")
 
 
-def _linear(builder: Builder, sink: int) -> list[int]:
+def _linear(builder: TraceBuilder, sink: int) -> list[int]:
     order: list[int] = []
 
     def visit(node: int) -> None:
@@ -464,7 +464,7 @@ def _linear(builder: Builder, sink: int) -> list[int]:
     return order[:-1]
 
 
-def _programs(builder: Builder, linear: list[int]) -> tuple[Program, ...]:
+def _programs(builder: TraceBuilder, linear: list[int]) -> tuple[Program, ...]:
     at = {node: position for position, node in enumerate(linear)}
     uops = []
     for node_id in linear:
@@ -543,7 +543,7 @@ def _programs(builder: Builder, linear: list[int]) -> tuple[Program, ...]:
 
 def big_trace(nodes: int) -> Trace:
     """One pass over a graph of about `nodes` UOps: chains of additions over loads, in which every tenth adds zero."""
-    builder = Builder()
+    builder = TraceBuilder()
     rule = _rules(builder)["add_zero"]
     zero = builder.const(0, "float32")
     chains = []
@@ -578,7 +578,7 @@ def big_trace(nodes: int) -> Trace:
 
 def unrolled_trace(copies: int) -> Trace:
     """One kernel that adds two buffers, its loop written out `copies` times."""
-    builder = Builder()
+    builder = TraceBuilder()
     pointers = [
         builder.uop("DEFINE_GLOBAL", dtype="float32*", arg=str(position), label=f"data{position}")
         for position in range(3)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.comparisons.comparison import Comparison, compare
-    from tinyexplore.explore.analysis.comparisons.language_comparison import Rosetta, RosettaError
+    from tinyexplore.explore.analysis.comparisons.language_comparison import LanguageComparison, LanguageError
     from tinyexplore.explore.analysis.comparisons.machines import Machines
     from tinyexplore.explore.analysis.comparisons.trace_diff import diff
     from tinyexplore.explore.analysis.explanations.opt_reasons import WhyOpts, why_opts
@@ -63,8 +63,8 @@ _HOMES = {
     "targets": "notebook.targets",
     "Comparison": "analysis.comparisons.comparison",
     "compare": "analysis.comparisons.comparison",
-    "Rosetta": "analysis.comparisons.language_comparison",
-    "RosettaError": "analysis.comparisons.language_comparison",
+    "LanguageComparison": "analysis.comparisons.language_comparison",
+    "LanguageError": "analysis.comparisons.language_comparison",
     "TensorCores": "analysis.tensor_cores.view",
     "tensor_cores": "analysis.tensor_cores.view",
     "StepAccess": "analysis.models.debugger",
@@ -154,8 +154,8 @@ __all__ = [
     "MissingPackage",
     "NoDotProgram",
     "ReproducerError",
-    "Rosetta",
-    "RosettaError",
+    "LanguageComparison",
+    "LanguageError",
     "ShapeView",
     "SpeedVerdict",
     "TensorCores",

@@ -3,7 +3,7 @@
 import type { Flow } from "./layout_direction";
 import { grouped } from "./format";
 import { h, s } from "./dom";
-import type { Compared, Decision, FusionEdge } from "./model";
+import type { NumberComparison, Decision, FusionEdge } from "./model";
 import type { TraceIndex } from "./trace_index";
 import { nodeText } from "./text_tree";
 
@@ -59,15 +59,15 @@ export function edgeDecisionText(index: TraceIndex, { mark, src, decision }: Edg
   return [WORDS[mark], ...why].join("\n");
 }
 
-export function comparisonText({ what, value, bound, over }: Compared): string {
+export function comparisonText({ what, value, bound, over }: NumberComparison): string {
   const text = (number: number): string => grouped(Number(number.toPrecision(6)));
   return `${what}: ${text(value)}, ${over ? "over" : "within"} ${text(bound)}`;
 }
 
 /** Returns the numbers of a decision, one row each; a number above its bound is highlighted. */
-export function makeComparisons({ compared }: { compared: Compared[] }): Element {
+export function makeComparisons({ compared }: { compared: NumberComparison[] }): Element {
   const rows = compared.map((one) => h("li", { class: one.over ? "over" : null }, comparisonText(one)));
-  return h("ul", { class: "compared", "aria-label": "Compared numbers" }, ...rows);
+  return h("ul", { class: "compared", "aria-label": "NumberComparison numbers" }, ...rows);
 }
 
 /** Returns the mark in the middle of an edge: two bars for cut, a dot for fused, a ring for computed again. */

@@ -181,7 +181,7 @@ export interface Step {
 }
 
 /** Two numbers that a heuristic or the scheduler compared. what: the name of the quantity. value: the value of the quantity. bound: the limit. over: whether the value is above the limit. */
-export interface Compared {
+export interface NumberComparison {
   what: string;
   value: number;
   bound: number;
@@ -193,12 +193,12 @@ export interface Decision {
   node: number;
   decision: string;
   reason: string;
-  compared: Compared[];
+  compared: NumberComparison[];
   legality_error: string;
 }
 
 /** The effect of a kind of opt. id: its row. name: the name of the kind. words: the effect, as text. before: a loop nest before the opt. after: the same loop nest after it. */
-export interface OptLaw {
+export interface OptEffect {
   id: number;
   name: string;
   words: string;
@@ -217,7 +217,7 @@ export interface OptStep {
 }
 
 /** The scores of the options between which a heuristic chose. what: the quantity that the scores measure. options: (option, score) of each. chosen: the option that was chosen, "" for none. least: whether the lowest score is the best. */
-export interface Weighed {
+export interface OptionScores {
   what: string;
   options: [string, number][];
   chosen: string;
@@ -229,8 +229,8 @@ export interface Choice {
   name: string;
   law: string;
   settled_by: string;
-  compared: Compared[];
-  weighed: Weighed[];
+  compared: NumberComparison[];
+  weighed: OptionScores[];
   opts: number[];
 }
 
@@ -617,7 +617,7 @@ export interface Difference {
 }
 
 /** The result of editing a text of a kernel. The edited kernel's results are compared with those before the edit. stage: the edited text: "c", "llvm" or "uops". diagnostics: the messages of the compiler. ended: how the worker process failed, as text; "" if it succeeded. against: the reference of the comparison, "" without a comparison. verdict: the result of the comparison. compared: the number of elements compared. differing: the number of elements that differ by more than rounding. largest_error: the largest absolute difference, None if an element is not finite on one side. magnitude: the largest finite element of that buffer. tolerance: the relative tolerance for rounding; 0 if the elements must be equal. first: the first element that differs, None for none. before_us: samples of the text before the edit, measured alternately with those of the branch, in microseconds. unprotected: the protections that this system lacks. */
-export interface Edited {
+export interface EditReport {
   stage: string;
   diagnostics: Diagnostic[];
   ended: string;
@@ -646,7 +646,7 @@ export interface Branch {
   rule_law: string;
   rule_text: string;
   firings: RuleFiring[];
-  edited: Edited | null;
+  edited: EditReport | null;
   schedule: ScheduleVariant | null;
   search: Search | null;
 }
@@ -708,7 +708,7 @@ export interface Trace {
   memory: MemoryUse[];
   scopes: Scope[];
   transforms: Transform[];
-  laws: OptLaw[];
+  laws: OptEffect[];
   branches: Branch[];
   ceilings: Ceiling[];
   roofs: Roof[];
@@ -873,7 +873,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     after: [{"index": "nodes", "before": false}],
     at_us: [{"least": -1000000000000000, "most": 1000000000000000, "of": "float"}],
   },
-  Compared: {
+  NumberComparison: {
     what: ["str"],
     value: ["float"],
     bound: ["float"],
@@ -883,10 +883,10 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     node: [{"index": "nodes", "before": false}],
     decision: ["str"],
     reason: ["str"],
-    compared: [{"many": {"row": "Compared"}}, []],
+    compared: [{"many": {"row": "NumberComparison"}}, []],
     legality_error: ["str", ""],
   },
-  OptLaw: {
+  OptEffect: {
     id: [{"id": true}],
     name: ["str"],
     words: ["str"],
@@ -901,7 +901,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     axis: ["str", ""],
     made: [{"many": "str"}, []],
   },
-  Weighed: {
+  OptionScores: {
     what: ["str"],
     options: [{"many": {"each": ["str", "float"]}}],
     chosen: ["str"],
@@ -911,8 +911,8 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     name: ["str"],
     law: ["str"],
     settled_by: ["str"],
-    compared: [{"many": {"row": "Compared"}}],
-    weighed: [{"many": {"row": "Weighed"}}],
+    compared: [{"many": {"row": "NumberComparison"}}],
+    weighed: [{"many": {"row": "OptionScores"}}],
     opts: [{"many": {"least": 0, "of": "int"}}],
   },
   Candidate: {
@@ -1227,7 +1227,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     found: ["str"],
     expected: ["str"],
   },
-  Edited: {
+  EditReport: {
     stage: ["str"],
     diagnostics: [{"many": {"row": "Diagnostic"}}, []],
     ended: ["str", ""],
@@ -1254,7 +1254,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     rule_law: ["str", ""],
     rule_text: ["str", ""],
     firings: [{"many": {"row": "RuleFiring"}}, []],
-    edited: [{"either": [{"row": "Edited"}, "null"]}, null],
+    edited: [{"either": [{"row": "EditReport"}, "null"]}, null],
     schedule: [{"either": [{"row": "ScheduleVariant"}, "null"]}, null],
     search: [{"either": [{"row": "Search"}, "null"]}, null],
   },
@@ -1306,7 +1306,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     memory: [{"many": {"row": "MemoryUse"}}, []],
     scopes: [{"many": {"row": "Scope"}}, []],
     transforms: [{"many": {"row": "Transform"}}, []],
-    laws: [{"many": {"row": "OptLaw"}}, []],
+    laws: [{"many": {"row": "OptEffect"}}, []],
     branches: [{"many": {"row": "Branch"}}, []],
     ceilings: [{"many": {"row": "Ceiling"}}, []],
     roofs: [{"many": {"row": "Roof"}}, []],

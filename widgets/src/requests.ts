@@ -1,6 +1,6 @@
 // Generated from the table of requests, tinyexplore/explore/analysis/requests.py, by `python -m tinyexplore.explore.schema`. Do not edit.
 
-import type { Compared, NestLine } from "./model";
+import type { NestLine, NumberComparison } from "./model";
 
 /** The rules at a node: which fired, which could fire, and what prevents the others. node: the node. stage: the pass, None for any. step: the number of finished steps, None for all. rule: the only rule to try, None for all. */
 export interface WhyRequest {
@@ -38,7 +38,7 @@ export interface DebugRequest {
 }
 
 /** Runs the captured program again; the view then shows the new capture, and the response has the kernel's number in it. kernel: number in the present capture. keep_inputs: whether to store the kernels' inputs, for the debugger. repeat: samples of each launch; 0: as before. */
-export interface AgainRequest {
+export interface RunAgainRequest {
   ask: "again";
   kernel?: number;
   keep_inputs?: boolean;
@@ -165,7 +165,7 @@ export interface WriteRulesRequest {
 }
 
 /** Run a program inside a capture, in a page with engine. text: Python. machine: one of the registered targets; "" for the reference interpreter's own. */
-export interface PlayRequest {
+export interface RunProgramRequest {
   ask: "play";
   text: string;
   machine?: string;
@@ -177,7 +177,7 @@ export type Question =
   | WhyTwoKernelsRequest
   | ShapeRequest
   | DebugRequest
-  | AgainRequest
+  | RunAgainRequest
   | CachesRequest
   | GPURequest
   | ThroughputOfRequest
@@ -196,7 +196,7 @@ export type Question =
   | GoRequest
   | CancelRequest
   | WriteRulesRequest
-  | PlayRequest;
+  | RunProgramRequest;
 
 /** A recorded firing. step: the number of the step, from 1. rule: the name of the rule. before: the node that was replaced. after: the replacement. */
 export interface RecordedRewrite {
@@ -274,7 +274,7 @@ export interface Edge {
   mark: "fused" | "cut" | "again" | "read";
   decision: string;
   reason: string;
-  compared: Compared[];
+  compared: NumberComparison[];
   kernels: number[];
   into: number[];
   against_cut: string;
@@ -306,7 +306,7 @@ export interface ShapeStepData {
 }
 
 /** Another view of the same memory, as the panel of shapes draws it. */
-export interface OtherData {
+export interface OtherViewData {
   name: string;
   node: number | null;
   views: ([number[], number[], number, [number, number][] | null])[];
@@ -318,7 +318,7 @@ export interface ShapeData {
   size: number;
   node: number | null;
   steps: ShapeStepData[];
-  others: OtherData[];
+  others: OtherViewData[];
   moves: [string, string, string][];
 }
 
@@ -567,7 +567,7 @@ export interface TranslationData {
 }
 
 /** A kernel in several languages, as the panel of languages draws it. */
-export interface RosettaData {
+export interface LanguageComparisonData {
   kernel: string;
   origins: ([string, string, string, number | null, boolean])[];
   translations: TranslationData[];
@@ -711,7 +711,7 @@ export interface Failure {
 }
 
 /** The result of a program. */
-export interface PlayResult {
+export interface RunProgramResult {
   output: string;
   trace: boolean;
   failed: Failure | null;
@@ -744,7 +744,7 @@ export interface Responses {
   "throughput": ThroughputData;
   "passes": PassesData;
   "verdicts": VerdictList;
-  "rosetta": RosettaData;
+  "rosetta": LanguageComparisonData;
   "lines": LinesByTime;
   "rules": RuleList;
   "matches": MatchList;
@@ -757,5 +757,5 @@ export interface Responses {
   "go": CommandResult;
   "cancel": CommandResult;
   "write": RuleNames;
-  "play": PlayResult;
+  "play": RunProgramResult;
 }

@@ -1,7 +1,7 @@
 // A button that runs the captured program again with options that a panel needs.
 
 import { button, h } from "./dom";
-import type { AgainRequest } from "./requests";
+import type { RunAgainRequest } from "./requests";
 import type { Store } from "./store";
 
 /** Creates the button; null if the program cannot run again: in a page, and for a capture without a function. */
@@ -9,7 +9,7 @@ export function makeRerunButton(
   store: Store,
   text: string,
   title: string,
-  options: Omit<AgainRequest, "ask">,
+  options: Omit<RunAgainRequest, "ask">,
 ): HTMLElement | null {
   const { ask } = store;
   if (!store.runsAgain || ask === null) return null;

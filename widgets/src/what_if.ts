@@ -2,7 +2,7 @@
 // recorded
 // branches are shown.
 
-import type { Branch, KernelVariant, OptLaw, ScheduleVariant } from "./model";
+import type { Branch, KernelVariant, OptEffect, ScheduleVariant } from "./model";
 import type { TraceIndex } from "./trace_index";
 import type { BeginRequest, CancelRequest, DoRequest, GoRequest } from "./requests";
 
@@ -26,7 +26,7 @@ export type CurrentBranches = Readonly<Record<string, number>>;
 
 export class WhatIf {
   branches: readonly Branch[];
-  readonly laws: readonly OptLaw[];
+  readonly laws: readonly OptEffect[];
   /** Null in a page, and without a kernel process: then only recorded branches are available. */
   send: ((request: BranchRequest) => void) | null = null;
   /** Whether the engine is in the page: it counts UOps, and has no times of the captured machine. */
@@ -107,7 +107,7 @@ export class WhatIf {
     );
   }
 
-  lawsOf(op: string): OptLaw[] {
+  lawsOf(op: string): OptEffect[] {
     return this.laws.filter(({ name }) => name === op);
   }
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type RosettaLine, alignTexts } from "../src/rosetta/align";
+import { type LanguageLine, alignTexts } from "../src/rosetta/align";
 
-const text = (...rows: (number | null)[]): RosettaLine[] => rows.map((row) => ["", row, row === null ? [] : [row]]);
+const text = (...rows: (number | null)[]): LanguageLine[] => rows.map((row) => ["", row, row === null ? [] : [row]]);
 
 // the same case as in tests/explore/test_rosetta.py, for the other implementation
 test("alignment moves no line, and says where counterparts are", () => {

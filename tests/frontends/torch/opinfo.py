@@ -32,12 +32,12 @@ UNDEFINED = ("empty",)
 TOLERANCE = {"float32": 1e-4, "float64": 1e-7, "bfloat16": 3e-2, "float16": 3e-3}
 
 
-class TooLong(Exception):
+class TooManyAccessesError(Exception):
     """A sample took longer than its time."""
 
 
 def _alarm(*_: Any) -> None:
-    raise TooLong
+    raise TooManyAccessesError
 
 
 def flat_tensors(value: Any) -> list[Any]:
@@ -133,7 +133,7 @@ def tried(info: Any, sample: Any, dtype: str, gradients: bool) -> tuple[str, str
     torch.manual_seed(0)
     try:
         want = flat_tensors(one(*one.inputs()))
-    except TooLong:
+    except TooManyAccessesError:
         raise
     except Exception as error:  # of what this build of PyTorch has not
         return "untraced", f"eager: {type(error).__name__}: {error}"
@@ -150,7 +150,7 @@ def tried(info: Any, sample: Any, dtype: str, gradients: bool) -> tuple[str, str
             module = trace(function)(*one.inputs())
             if gradients:
                 module = without_writes(trace, module, one.inputs())
-    except TooLong:
+    except TooManyAccessesError:
         raise
     except Exception as error:
         return "untraced", f"{type(error).__name__}: {str(error)[:100]}"
@@ -163,7 +163,7 @@ def tried(info: Any, sample: Any, dtype: str, gradients: bool) -> tuple[str, str
     try:
         with torch.no_grad():
             got = [value for value in program(*one.inputs()) if isinstance(value, torch.Tensor)]
-    except TooLong:
+    except TooManyAccessesError:
         raise
     except Exception:
         if again(module, one.inputs()) is None:
@@ -197,7 +197,7 @@ def without_writes(trace: Any, module: Any, inputs: list[Any]) -> Any:
 
     try:
         return trace(functionalize(module, remove="mutations_and_views"))(*[value.detach() for value in inputs])
-    except TooLong:
+    except TooManyAccessesError:
         raise
     except Exception:
         return module
@@ -211,7 +211,7 @@ def again(module: Any, inputs: list[Any]) -> list[Any] | None:
     try:
         with torch.no_grad():
             return flat_tensors(torch.fx.Interpreter(module).run(*inputs))
-    except TooLong:
+    except TooManyAccessesError:
         raise
     except Exception:
         return None
@@ -278,7 +278,7 @@ def entry(info: Any, dtype: Any, asked: argparse.Namespace) -> dict[str, Any]:
         signal.alarm(60)
         try:
             kind, text = tried(info, sample, asked.dtype, asked.gradients)
-        except TooLong:
+        except TooManyAccessesError:
             kind, text = "late", "more than 60 s"
         except NotImplementedError as error:
             kind, text = "untraced", str(error)

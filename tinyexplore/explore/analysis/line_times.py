@@ -9,7 +9,7 @@ from tinyexplore.explore.tracefile.encodable_text import for_terminal
 from tinyexplore.explore.tracefile.model import Node
 from tinyexplore.explore.tracefile.modules import shares
 from tinyexplore.explore.tracefile.pictures.table_pictures import Bar, Column, sheet_svg
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.trace import Trace
 
@@ -18,7 +18,7 @@ ELSEWHERE = "(no line of your program)"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LineTime(ReadableRow):
+class LineTime(DisplayableRow):
     """A line of Python and the time of its kernels."""
 
     source: int | None
@@ -38,7 +38,7 @@ class LineTime(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LinesByTime(ReadableRow):
+class LinesByTime(DisplayableRow):
     """All lines that caused kernels, in the order of the source."""
 
     total_us: float

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tinyexplore.explore.tracefile.encodable_text import well_formed
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.trace import Trace
 
@@ -15,7 +15,7 @@ _MOST_CHOICES = 4
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Stop(ReadableRow):
+class Stop(DisplayableRow):
     """A stop of a tour: a position in a trace with a note, or a question.
 
     text: the note, or the question.

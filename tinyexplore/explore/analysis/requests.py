@@ -181,12 +181,12 @@ def stored_responses(analyses: KernelAnalyses) -> dict[str, Data]:
 
 def _compute_caches(analyses: KernelAnalyses, request: Caches) -> CachesData:
     """Returns the response for a page; only the side `after` if modeling `before` would take too long."""
-    from tinyexplore.explore.analysis.models.caches import TooLong
+    from tinyexplore.explore.analysis.models.caches import TooManyAccessesError
     from tinyexplore.explore.analysis.models.panel_data import caches_data
 
     try:
         return caches_data(analyses, request.kernel, request.before, request.after)
-    except TooLong:
+    except TooManyAccessesError:
         return caches_data(analyses, request.kernel, request.after, request.after)
 
 
@@ -327,7 +327,7 @@ class Debug(Request):
 
 @request("again")
 @dataclass(frozen=True)
-class Again(Request):
+class RunAgain(Request):
     """Runs the captured program again; the view then shows the new capture, and the response has the kernel's number in
     it.
 
@@ -447,7 +447,7 @@ class Verdicts(Request):
         return verdict_list(source.kernels())
 
 
-@request("rosetta", "tinyexplore.explore.analysis.comparisons.language_comparison:RosettaData")
+@request("rosetta", "tinyexplore.explore.analysis.comparisons.language_comparison:LanguageComparisonData")
 @dataclass(frozen=True)
 class Translations(Request):
     """A kernel in other languages, or for other machines; see `KernelView.translate`.

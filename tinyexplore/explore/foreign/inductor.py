@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tinyexplore.explore.foreign.dump import Budget, Dump
-from tinyexplore.explore.foreign.trace_builder import Building, Operation, Place
+from tinyexplore.explore.foreign.trace_builder import ForeignTraceBuilder, Operation, Place
 from tinyexplore.explore.tracefile.model import Level
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.util.untrusted import JsonLimits, UntrustedError, bounded_json
@@ -88,7 +88,9 @@ def read(dump: Dump, budget: Budget) -> Trace:
                 records.setdefault(record.compile_id, []).append(record)
     dump = Dump(dump.compiler, version.partition("+")[0], dump.title or "TORCH_TRACE", dump.files, dump.facts)
     panels = ("rewrites", "history", "kernels", "lines")
-    building = Building(dump, budget, compiler="TorchInductor", levels=levels, languages=_LANGUAGES, panels=panels)
+    building = ForeignTraceBuilder(
+        dump, budget, compiler="TorchInductor", levels=levels, languages=_LANGUAGES, panels=panels
+    )
     for compile_id, records_of_graph in records.items():
         _Compilation(building, compile_id).read(records_of_graph)
     if damaged:
@@ -140,7 +142,7 @@ def _read_json(record: Record) -> dict[str, Any]:
 class _Compilation:
     """One graph that Dynamo compiled: its stages, forward and backward."""
 
-    def __init__(self, building: Building, compile_id: str) -> None:
+    def __init__(self, building: ForeignTraceBuilder, compile_id: str) -> None:
         self._b = building
         self._id = compile_id
         self._names: dict[str, str] = {}  # (part and level) + node → key

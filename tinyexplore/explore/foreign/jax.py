@@ -15,7 +15,7 @@ from tinyexplore.explore.foreign import mlir
 from tinyexplore.explore.foreign.dump import DUMP_LIMITS, Budget, Dump
 from tinyexplore.explore.foreign.listings import assembly, is_library, llvm_ir
 from tinyexplore.explore.foreign.machine_code import disassemble
-from tinyexplore.explore.foreign.trace_builder import Building, Operation, Place, sources_of
+from tinyexplore.explore.foreign.trace_builder import ForeignTraceBuilder, Operation, Place, sources_of
 from tinyexplore.explore.tracefile.model import Level
 from tinyexplore.explore.tracefile.trace import Trace
 
@@ -114,7 +114,7 @@ def read(dump: Dump, budget: Budget) -> Trace:
         Level("op", "StableHLO operation", "StableHLO operations", "program"),
         Level("hlo", "HLO instruction", "HLO instructions", "program"),
     ]
-    building = Building(
+    building = ForeignTraceBuilder(
         dump, budget, compiler="JAX/XLA", levels=levels, languages=_LANGUAGES, panels=("rewrites", "history", "kernels")
     )
     files = dump.files
@@ -152,7 +152,7 @@ def _label(order: str) -> tuple[str, str]:
     return f"{match['name']}", f"pass {match['name']} of XLA's pipeline {match['pipeline']}"
 
 
-def _read_kernels(building: Building, module: str) -> None:
+def _read_kernels(building: ForeignTraceBuilder, module: str) -> None:
     """Adds the buffer assignment, and each kernel's LLVM IR before and after LLVM with its assembly."""
     files = building.dump.files
     for name in files:
@@ -182,7 +182,7 @@ def _read_kernels(building: Building, module: str) -> None:
                 building.text(label, language, lines, subject=title, parent=group, kernel=kernel, law=law, of=nodes)
 
 
-def _find_roots(building: Building, kernel: str) -> tuple[int, ...]:
+def _find_roots(building: ForeignTraceBuilder, kernel: str) -> tuple[int, ...]:
     """Returns the result nodes of the computation that a kernel's instruction calls, if any."""
     regions = [set(region.nodes) for region in building.regions]
     roots: dict[int, None] = {}

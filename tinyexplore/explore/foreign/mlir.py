@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from tinyexplore.explore.foreign.dump import Budget, Dump
 from tinyexplore.explore.foreign.listings import assembly, is_library, llvm_ir
-from tinyexplore.explore.foreign.trace_builder import Building, Operation, Place
+from tinyexplore.explore.foreign.trace_builder import ForeignTraceBuilder, Operation, Place
 from tinyexplore.explore.tracefile.model import Level
 from tinyexplore.explore.tracefile.trace import Trace
 
@@ -85,7 +85,7 @@ def read(dump: Dump, budget: Budget) -> Trace:
     """Returns the trace of a dump: each pass that changes the module, then the later languages."""
     levels = (Level("op", "operation", "operations", "program"),)
     compiler = {"xdsl": "xDSL", "triton": "Triton"}.get(dump.compiler) or _find_compiler(dump)
-    building = Building(dump, budget, compiler=compiler, levels=levels, languages=_LANGUAGES)
+    building = ForeignTraceBuilder(dump, budget, compiler=compiler, levels=levels, languages=_LANGUAGES)
     texts = {name: text for name, text in dump.files.items() if not name.startswith("sources/")}
     passes = [name for name in texts if not name.endswith(_LATER)]
     printed = [name for name in passes if "// -----// " in texts[name]]
@@ -112,7 +112,7 @@ def _sort_key(name: str) -> tuple[int, str]:
     return (order.index(suffix) if suffix in order else 3, name)
 
 
-def read_passes(building: Building, text: str, parent: int, subject: str) -> None:
+def read_passes(building: ForeignTraceBuilder, text: str, parent: int, subject: str) -> None:
     """Adds a stage for each pass that changed the module, with the patterns that fired in it as its steps."""
     firings: list[tuple[int, list[Operation]]] = []
     rules: dict[tuple[str, int, str], int] = {}

@@ -14,7 +14,7 @@ from typing import Any
 
 from tinyexplore.explore.foreign.dump import Budget, Dump, ForeignError
 from tinyexplore.explore.foreign.listings import assembly, remove_debug_data
-from tinyexplore.explore.foreign.trace_builder import Building, Operation, Place, sources_of
+from tinyexplore.explore.foreign.trace_builder import ForeignTraceBuilder, Operation, Place, sources_of
 from tinyexplore.explore.tracefile.model import Level
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.util.untrusted import JsonLimits, bounded_json
@@ -174,7 +174,7 @@ def recognizes(dump: Dump) -> bool:
 def read(dump: Dump, budget: Budget) -> Trace:
     """Returns the trace of a dump. A message of the trace reports each part that cannot be read."""
     levels = (Level("ir", "Numba statement", "Numba statements", "program"),)
-    building = Building(dump, budget, compiler="Numba", levels=levels, languages=_LANGUAGES)
+    building = ForeignTraceBuilder(dump, budget, compiler="Numba", levels=levels, languages=_LANGUAGES)
     try:
         table = bounded_json(dump.files[PASSES], JsonLimits(1 << 20, 10_000, 6))
         file, passes = str(table["file"]), [(str(name), float(s), str(text)) for name, s, text in table["passes"]]
@@ -205,7 +205,7 @@ def _pass_name(name: str) -> str:
     return f"pass {name.replace('_', ' ')} of Numba"
 
 
-def _read_llvm(building: Building, file: str) -> None:
+def _read_llvm(building: ForeignTraceBuilder, file: str) -> None:
     """Adds LLVM's passes and the assembly."""
     dump = building.dump
     group = building.stage("LLVM's passes")

@@ -10,7 +10,7 @@ from tinyexplore.explore.tracefile.model import Node, Step
 _OPAQUE = frozenset(("SINK", "PROGRAM", "LINEAR", "COPY", "CUSTOM_FUNCTION"))
 
 
-class Rewriting:
+class RewriteDriver:
     """The steps of tinygrad's rewrite driver on a graph: its recorded matches, and the rebuilt nodes between them."""
 
     def __init__(
@@ -102,4 +102,4 @@ class Rewriting:
         return tuple(steps)
 
 
-__all__ = ["Rewriting"]
+__all__ = ["RewriteDriver"]

@@ -16,9 +16,9 @@ from contextlib import ExitStack
 from typing import Any
 
 from tinyexplore.explore.foreign.dump import Budget, Dump, ForeignError
-from tinyexplore.explore.foreign.rewrite_driver import Rewriting
+from tinyexplore.explore.foreign.rewrite_driver import RewriteDriver
 from tinyexplore.explore.foreign.tinygrad_versions import TrackedRewrite, Tracking
-from tinyexplore.explore.foreign.trace_builder import Building, Place, sources_of, strip_colors
+from tinyexplore.explore.foreign.trace_builder import ForeignTraceBuilder, Place, sources_of, strip_colors
 from tinyexplore.explore.tracefile.model import Level, Link
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.util.config import environment_default
@@ -203,7 +203,9 @@ def read(dump: Dump, budget: Budget) -> Trace:
     """
     limits = JsonLimits(budget.limits.nbytes, 16_000_000, 16, 1 << 30)
     levels = (Level("uop", "UOp", "UOps", "program"),)
-    building = Building(dump, budget, compiler="tinygrad", levels=levels, languages=_LANGUAGES, panels=_PANELS)
+    building = ForeignTraceBuilder(
+        dump, budget, compiler="tinygrad", levels=levels, languages=_LANGUAGES, panels=_PANELS
+    )
     try:
         tables = bounded_json(dump.files[TABLES], limits)
         reader = _Reader(building, tables)
@@ -224,7 +226,7 @@ def is_function(name: str) -> bool:
 class _Reader:
     """Builds the nodes of UOps and the stages of rewrites."""
 
-    def __init__(self, building: Building, tables: Any) -> None:
+    def __init__(self, building: ForeignTraceBuilder, tables: Any) -> None:
         self._b = building
         self._texts = tables["texts"]
         self._rules = [
@@ -301,7 +303,7 @@ class _Reader:
                 around.append((self._b.stage(title, parent=parent, kernel=kernel), depth))
                 continue
             before = self._nodes[sink]
-            rewriting = Rewriting(self._b.nodes, self._replace_sources, matches, bool(walk), bool(enter_calls))
+            rewriting = RewriteDriver(self._b.nodes, self._replace_sources, matches, bool(walk), bool(enter_calls))
             after = rewriting.final_node(before)
             steps = rewriting.steps()
             elapsed = sum(us for *_, us in matches)

@@ -90,7 +90,7 @@ class Operation:
 
 
 @dataclass
-class _Last:
+class _LastText:
     """The last text of one subject.
 
     text: its row.
@@ -107,7 +107,7 @@ class _Last:
     root: int | None
 
 
-class Building:
+class ForeignTraceBuilder:
     """A trace under construction. Every part counts against the budget."""
 
     def __init__(
@@ -129,7 +129,7 @@ class Building:
         self._sources: dict[str, Source] = {}
         self._frames: dict[Place, Frame] = {}
         self._keys: dict[Hashable, int] = {}
-        self._last: dict[str, _Last] = {}
+        self._last: dict[str, _LastText] = {}
         self._by_key: dict[str, int] = {}
         self._regions: dict[Hashable, int] = {}
         self._lines: dict[Place, int] = {}
@@ -313,7 +313,7 @@ class Building:
         )
         text = StageText(len(self.texts), number, language, lines, "", None if last is None else last.text)
         self.texts.append(text)
-        self._last[subject] = _Last(text.id, language, operations, node_ids, root)
+        self._last[subject] = _LastText(text.id, language, operations, node_ids, root)
         return number
 
     def _find_nodes_of_line(self, operation: Operation, node: int | None, of: tuple[int, ...]) -> tuple[int, ...]:
@@ -403,7 +403,7 @@ class Building:
             ids[path] = self._regions[key]
 
     @staticmethod
-    def _list_origins(last: _Last | None, operations: Sequence[Operation]) -> list[int | None]:
+    def _list_origins(last: _LastText | None, operations: Sequence[Operation]) -> list[int | None]:
         if last is None:
             return [None] * len(operations)
         locations = [
@@ -419,7 +419,7 @@ class Building:
 
     @staticmethod
     def _fill_in_places(
-        last: _Last | None, operations: Sequence[Operation], came_from: Sequence[int | None]
+        last: _LastText | None, operations: Sequence[Operation], came_from: Sequence[int | None]
     ) -> Sequence[Operation]:
         """Returns the operations with missing positions filled in.
 
@@ -452,7 +452,7 @@ class Building:
         self,
         how: str,
         stage: int,
-        last: _Last | None,
+        last: _LastText | None,
         operations: Sequence[Operation],
         node_ids: Sequence[int | None],
         came_from: Sequence[int | None],
@@ -549,4 +549,4 @@ def sources_of(files: Iterable[str]) -> dict[str, str]:
     return sources
 
 
-__all__ = ["Building", "Operation", "Place", "strip_colors", "sources_of"]
+__all__ = ["ForeignTraceBuilder", "Operation", "Place", "strip_colors", "sources_of"]

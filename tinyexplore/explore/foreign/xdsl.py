@@ -58,7 +58,7 @@ def _watch_patterns(sections: list[str]) -> Iterator[None]:
 
     def watched_region(self: Any, region: Any) -> Any:
         pattern = self.pattern
-        self.pattern = _Watching(pattern, sections)
+        self.pattern = _ReportingPattern(pattern, sections)
         try:
             return rewrite_region(self, region)
         finally:
@@ -66,7 +66,7 @@ def _watch_patterns(sections: list[str]) -> Iterator[None]:
 
     def watched_match(self: Any, op: Any, rewriter: Any) -> None:
         patterns = self.rewrite_patterns
-        self.rewrite_patterns = [_Watching(pattern, sections) for pattern in patterns]
+        self.rewrite_patterns = [_ReportingPattern(pattern, sections) for pattern in patterns]
         try:
             match_one(self, op, rewriter)
         finally:
@@ -81,7 +81,7 @@ def _watch_patterns(sections: list[str]) -> Iterator[None]:
         GreedyRewritePatternApplier.match_and_rewrite = match_one
 
 
-class _Watching:
+class _ReportingPattern:
     """A pattern that reports each firing. For nested patterns, the innermost one reports it."""
 
     def __init__(self, pattern: Any, sections: list[str]) -> None:

@@ -12,7 +12,7 @@ from tinyexplore.device import Device
 from tinyexplore.explore.live.interpreted_devices import INTERPRETER
 from tinyexplore.explore.live.interpreter_times import MOST_WORK, alternate_times
 from tinyexplore.explore.recording.captured_kernel import CapturedKernel
-from tinyexplore.explore.tracefile.model import Diagnostic, Difference, Edited, Listing
+from tinyexplore.explore.tracefile.model import Diagnostic, Difference, EditReport, Listing
 from tinyexplore.explore.whatif.editing.client import EditResult, Text
 from tinyexplore.explore.whatif.editing.output_comparison import compare_outputs
 from tinyexplore.explore.whatif.editing.subject import (
@@ -58,7 +58,7 @@ def try_interpreted(text: Text, captured: CapturedKernel | None) -> EditResult:
         return _try_edit(subject, text)
     except Exception as error:  # report any error of the program to the user
         words = f"{type(error).__name__}: {error}"
-        return EditResult(Edited(text.stage, ended=words), (), (), 0.0, words)
+        return EditResult(EditReport(text.stage, ended=words), (), (), 0.0, words)
 
 
 def _try_edit(subject: EditSubject, text: Text) -> EditResult:
@@ -68,13 +68,13 @@ def _try_edit(subject: EditSubject, text: Text) -> EditResult:
         spec = render_stage("uops", text.device, text.name, text.uops)
         program = Device[text.device].compile(spec)
     except Exception as error:
-        edited = Edited(text.stage, (Diagnostic(0, 0, "error", str(error)),))
+        edited = EditReport(text.stage, (Diagnostic(0, 0, "error", str(error)),))
         return EditResult(edited, (), (), 0.0, str(error))
     compile_us = round((time.perf_counter() - began) * 1e6, 1)
     outputs = run_once(subject, spec, program)
     comparison = compare_outputs(subject.names, outputs, subject.right)
     first = None if comparison["first"] is None else Difference(**comparison["first"])
-    edited = Edited(text.stage, against=subject.against, **{**comparison, "first": first})
+    edited = EditReport(text.stage, against=subject.against, **{**comparison, "first": first})
     times: tuple[float, ...] = ()
     if text.device == INTERPRETER:
         both = ((spec, program), (subject.spec, subject.program))

@@ -16,7 +16,7 @@ from tinyexplore.device import Buffer
 from tinyexplore.execute.runner import Runner
 from tinyexplore.explore.live.interpreted_devices import INTERPRETER
 from tinyexplore.explore.whatif.kernel_variant import count_executed
-from tinyexplore.explore.whatif.measurement import Lost, Measurement, Untimed
+from tinyexplore.explore.whatif.measurement import KernelFailed, KernelNotTimed, Measurement
 from tinyexplore.kernel import Kernel
 from tinyexplore.renderer.python import memory_format
 from tinyexplore.runtime.python import cast_view
@@ -41,9 +41,9 @@ def time_interpreted(
     runner = compile_given(device, kernel, program)
     work = count_executed(runner.spec.uops, lanes=True)
     if not work:
-        raise Untimed("not timed: its loops have sizes that only a run knows")
+        raise KernelNotTimed("not timed: its loops have sizes that only a run knows")
     if work > MOST_WORK:
-        raise Untimed(f"not run: {work:,} operations, lane by lane, take too long to interpret in a page")
+        raise KernelNotTimed(f"not run: {work:,} operations, lane by lane, take too long to interpret in a page")
     buffers = scratch_buffers(device, kernel.original)
     runs = [_bind_run(runner, buffers)]
     if base is not None and device == INTERPRETER:
@@ -94,7 +94,9 @@ def _compare(actual: Buffer, expected: Buffer, position: int) -> None:
     for element, (a, b) in enumerate(zip(actual_values, expected_values)):
         both_nan = a != a and b != b
         if not (a == b or both_nan or abs(a - b) <= TOLERANCE * max(abs(b), 1e-2 * scale)):
-            raise Lost(f"its results are wrong: data{position}[{element}] is {a}, by the heuristics' kernel {b}")
+            raise KernelFailed(
+                f"its results are wrong: data{position}[{element}] is {a}, by the heuristics' kernel {b}"
+            )
 
 
 def _read_elements(buffer: Buffer) -> Sequence[Any]:

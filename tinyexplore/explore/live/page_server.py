@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyexplore.explore.analysis.explanations.rules import settings_of
-from tinyexplore.explore.exports.engine_pages.page_data import Carried
+from tinyexplore.explore.exports.engine_pages.page_data import PageData
 from tinyexplore.explore.live.interpreted_devices import use_interpreter
 from tinyexplore.explore.live.interpreted_edits import try_interpreted
 from tinyexplore.explore.live.interpreter_times import MOST_WORK, time_interpreted
@@ -56,7 +56,7 @@ class Page:
         self._post("working", json.dumps(progress))
 
 
-class Serving:
+class PageServer:
     """One page's capture.
 
     post: called with each message to the page that is not a response.
@@ -78,7 +78,7 @@ class Serving:
         loaded = trace_from_bytes(trace)
         if recorded:
             loaded = with_branches(loaded, json.loads(recorded))
-        return self.serve(rebuild_explorer(loaded, Carried.from_json(carried)))
+        return self.serve(rebuild_explorer(loaded, PageData.from_json(carried)))
 
     def open_file(self, path: str, carried: str, recorded: str = "") -> str:
         """Opens a trace in a file, as `open` does."""
@@ -86,7 +86,7 @@ class Serving:
 
     def nothing(self, carried: str) -> str:
         """Prepares for a program (request "play") on the machines that the page carries."""
-        register_targets(Carried.from_json(carried).targets)
+        register_targets(PageData.from_json(carried).targets)
         return json.dumps({"python": platform.python_version(), "live": True})
 
     def _open_program(self, explorer: Explorer) -> None:
@@ -121,7 +121,7 @@ def _refuse_without_trace() -> Trace:
     raise RequestError("no trace is open in this page yet")
 
 
-def rebuild_explorer(trace: Trace, carried: Carried) -> Explorer:
+def rebuild_explorer(trace: Trace, carried: PageData) -> Explorer:
     """Returns an Explorer of a trace whose kernels can run again, on interpreted devices."""
     use_interpreter(carried.targets)
     rebuilt = RebuiltKernels(trace, carried)
@@ -141,4 +141,4 @@ def with_branches(trace: Trace, rows: Sequence[str]) -> Trace:
     return replace(trace, branches=tuple(branches[number] for number in sorted(branches)))
 
 
-__all__ = ["Page", "Post", "Serving", "rebuild_explorer", "with_branches"]
+__all__ = ["Page", "Post", "PageServer", "rebuild_explorer", "with_branches"]

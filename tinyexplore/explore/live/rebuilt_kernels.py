@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from tinyexplore.device import Device, DeviceUnavailable
-from tinyexplore.explore.analysis.explanations.rebuilt_uops import CannotRebuild, RebuiltUOps
+from tinyexplore.explore.analysis.explanations.rebuilt_uops import RebuildError, RebuiltUOps
 from tinyexplore.explore.analysis.opts import to_opts
-from tinyexplore.explore.exports.engine_pages.page_data import Carried
+from tinyexplore.explore.exports.engine_pages.page_data import PageData
 from tinyexplore.explore.recording.captured_kernel import CapturedKernel
 from tinyexplore.explore.tracefile.model import KernelInfo, Program, Stage
 from tinyexplore.explore.tracefile.trace import Trace
@@ -25,7 +25,7 @@ class RebuiltKernels:
     why_not: the reason why a kernel could not be rebuilt, by kernel number.
     """
 
-    def __init__(self, trace: Trace, carried: Carried) -> None:
+    def __init__(self, trace: Trace, carried: PageData) -> None:
         self.trace = trace
         self.carried = carried
         self.rebuilt = RebuiltUOps(trace)
@@ -37,7 +37,7 @@ class RebuiltKernels:
         for info in self.trace.kernels:
             try:
                 kernels[info.id] = self._rebuild_kernel(info)
-            except (CannotRebuild, DeviceUnavailable, ValueError, LookupError) as error:
+            except (RebuildError, DeviceUnavailable, ValueError, LookupError) as error:
                 self.why_not[info.id] = str(error)
         return kernels
 
@@ -48,7 +48,7 @@ class RebuiltKernels:
             if info.id not in self.why_not:
                 try:
                     captured[info.id] = self._rebuild_captured(info)
-                except (CannotRebuild, DeviceUnavailable, ValueError, LookupError) as error:
+                except (RebuildError, DeviceUnavailable, ValueError, LookupError) as error:
                     self.why_not[info.id] = str(error)
         return captured
 

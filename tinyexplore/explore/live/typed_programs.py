@@ -33,7 +33,7 @@ MOST_TEXT = 20_000  # most characters that a program may print
 
 
 @dataclass(frozen=True)
-class Played:
+class ProgramResult:
     """The result of a program.
 
     explorer: its capture, None if the program failed.
@@ -58,7 +58,7 @@ def register_targets(targets: Mapping[str, Target]) -> None:
         Device.register("LLVM", open_chosen)
 
 
-def play(text: str, machine: str = "") -> Played:
+def play(text: str, machine: str = "") -> ProgramResult:
     """Runs a program.
 
     machine: one of the registered targets; "" is the reference interpreter's own.
@@ -69,7 +69,7 @@ def play(text: str, machine: str = "") -> Played:
         tree = ast.parse(text, FILE)
     except SyntaxError as error:
         message = "".join(traceback.format_exception_only(error)).strip()
-        return Played(None, "", message, error.lineno)
+        return ProgramResult(None, "", message, error.lineno)
     output = io.StringIO()
     namespace: dict[str, Any] = {"__name__": "__main__"}
     exec("from tinyexplore import *", namespace)
@@ -87,8 +87,8 @@ def play(text: str, machine: str = "") -> Played:
                 session.capture.result = value = run_tree(marked, compiled, namespace)
                 realize_all(value)
     except BaseException as error:
-        return Played(_drop_empty_session(session), _clip_output(output), *_error_text(error))
-    return Played(_drop_empty_session(session), f"{_clip_output(output)}{_value_text(value)}")
+        return ProgramResult(_drop_empty_session(session), _clip_output(output), *_error_text(error))
+    return ProgramResult(_drop_empty_session(session), f"{_clip_output(output)}{_value_text(value)}")
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class PlayResult:
+class RunProgramResult:
     """The result of a program."""
 
     output: str
@@ -140,9 +140,9 @@ class PlayResult:
     """The error, None for success."""
 
 
-@request("play", "tinyexplore.explore.live.typed_programs:PlayResult")
+@request("play", "tinyexplore.explore.live.typed_programs:RunProgramResult")
 @dataclass(frozen=True)
-class Play(Request):
+class RunProgram(Request):
     """Run a program inside a capture, in a page with engine.
 
     text: Python.
@@ -152,14 +152,14 @@ class Play(Request):
     text: str
     machine: str = ""
 
-    def respond(self, source: RequestSource) -> PlayResult:
+    def respond(self, source: RequestSource) -> RunProgramResult:
         if source.opened is None:
             raise RequestError("a notebook runs programs in its cells: see explore")
         played = play(self.text, self.machine)
         has_trace = played.explorer is not None and bool(played.explorer.trace.nodes)
         if has_trace:
             source.opened(played.explorer)
-        return PlayResult(played.output, has_trace, Failure(played.error, played.line) if played.error else None)
+        return RunProgramResult(played.output, has_trace, Failure(played.error, played.line) if played.error else None)
 
 
 def write_rules(text: str) -> tuple[str, ...]:
@@ -242,4 +242,4 @@ def _error_text(error: BaseException) -> tuple[str, int | None]:
     return text, frames[program_frames[-1]].lineno if program_frames else None
 
 
-__all__ = ["Played", "register_targets", "play", "write_rules"]
+__all__ = ["ProgramResult", "register_targets", "play", "write_rules"]

@@ -16,17 +16,17 @@ from weakref import ref
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import Sampling, further_listings, measuring_on, sampling, step_by_step
 from tinyexplore.execute.sampling import seconds_waited
-from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses, Stored
+from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses, StoredResults
 from tinyexplore.explore.notebook.options import count_of, text_of
 from tinyexplore.explore.recording.capture_recorder import MOST_KERNELS, CaptureRecorder
 from tinyexplore.explore.recording.inputs import limit_of
 from tinyexplore.explore.recording.names import Names, names_in_callers, names_of_arguments, names_of_variables
 from tinyexplore.explore.recording.other_threads import OtherThreads
-from tinyexplore.explore.recording.scheduled_graph import Scheduled
+from tinyexplore.explore.recording.scheduled_graph import ScheduledGraph
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.sources import raised_in_compiler, source_text, user_code_here, user_frame_of
 from tinyexplore.explore.tracefile.counts import count_text
-from tinyexplore.explore.tracefile.result_display import Readable, Table
+from tinyexplore.explore.tracefile.result_display import DisplayableResult, Table
 from tinyexplore.kernel import Kernel
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import Event, ExecItemRan, NativeFallback, SourceLine, UserFrame, active_recorder, recording
@@ -35,7 +35,7 @@ from tinyexplore.util.config import check_option
 
 if TYPE_CHECKING:
     from tinyexplore.explore.recording.captured_kernel import CapturedKernel
-    from tinyexplore.explore.recording.row_builders import KernelDraft
+    from tinyexplore.explore.recording.row_builders import KernelBuilder
     from tinyexplore.explore.tracefile.trace import Trace
     from tinyexplore.explore.whatif.branches import WhatIf
 
@@ -51,7 +51,7 @@ class CaptureError(RuntimeError):
     """The trace of a capture was requested before the capture ended."""
 
 
-class CaptureSession(Readable):
+class CaptureSession(DisplayableResult):
     """The session behind a view: its options, the function's result and exception, and the kernels that can run again.
 
     Between `begin` and `end` it records what the engine emits. `trace` is built from that on first use.
@@ -105,9 +105,9 @@ class CaptureSession(Readable):
         self._whatif: WhatIf | None = None
         self._changeable: dict[str, Any] = {}  # the arguments of WhatIf
         self._captured_kernels: dict[int, CapturedKernel] = {}
-        self._schedules: list[Scheduled] = []  # until the trace is built
+        self._schedules: list[ScheduledGraph] = []  # until the trace is built
         self._contents: Mapping[Any, tuple[bytes | None, ...] | None] = {}  # of buffers, until the kernels are known
-        self._stored = Stored()
+        self._stored = StoredResults()
 
     # *** recording ***
 
@@ -246,7 +246,7 @@ class CaptureSession(Readable):
         self._schedules, self._contents = [], {}
         return trace
 
-    def _store_kernels(self, drafts: Sequence[KernelDraft]) -> None:
+    def _store_kernels(self, drafts: Sequence[KernelBuilder]) -> None:
         from tinyexplore.explore.recording.captured_kernel import captured_kernels
 
         self._captured_kernels = captured_kernels(drafts, self._contents)
@@ -377,7 +377,7 @@ class CaptureSession(Readable):
         self._trace = self._raw_events = self._packed = self.result = self.error = self.called = None
         self._recorder = self._whatif = self.widget = None
         self._captured_kernels, self._contents, self._changeable = {}, {}, {}
-        self._stored = Stored()
+        self._stored = StoredResults()
         self._is_closed = True
 
     # *** display ***

@@ -15,20 +15,20 @@ from tinyexplore.util import config
 OBJECTS_PER_BYTE = 30  # memory of a trace's objects / its compressed size
 
 
-class Owner(Protocol):
+class DisplayedExplorer(Protocol):
     """The part of an Explorer that this module uses."""
 
     def compress(self) -> None:
         """Drops the trace; it is unpacked from the compressed trace when needed."""
 
 
-class Shown:
+class DisplayedViews:
     """The displayed views of this process, in the order of creation."""
 
     def __init__(self) -> None:
         self._views: list[tuple[ref[Any], Any]] = []
 
-    def add(self, owner: Owner, widget: Any) -> None:
+    def add(self, owner: DisplayedExplorer, widget: Any) -> None:
         """Registers that `widget` shows `owner`. Above the limit, it drops the oldest explorers, never the newest."""
         most_bytes = config().EXPLORER_MB << 20
         self._views = [
@@ -52,6 +52,6 @@ class Shown:
         return len(self._views)
 
 
-shown = Shown()
+shown = DisplayedViews()
 
-__all__ = ["OBJECTS_PER_BYTE", "Shown", "shown"]
+__all__ = ["OBJECTS_PER_BYTE", "DisplayedViews", "shown"]

@@ -18,7 +18,7 @@ from tinyexplore.explore.notebook.displayed_views import shown
 from tinyexplore.explore.notebook.options import count_of, flag_of, node_ids, path_of, text_of
 from tinyexplore.explore.notebook.realization import realize_all
 from tinyexplore.explore.tracefile.encodable_text import PageText, for_terminal, write_text
-from tinyexplore.explore.tracefile.hints import Hinting
+from tinyexplore.explore.tracefile.hints import AttributeHints
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.explanations.rules import WhyNot
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 EXPLORE_REPEAT = 10
 
 
-class Explorer(Hinting):
+class Explorer(AttributeHints):
     """One capture as interactive views and as data. A notebook displays it.
 
     Start with `view.kernels[0]` (one kernel, its explanations and its alternatives), `view.graph`, `view.panels` and

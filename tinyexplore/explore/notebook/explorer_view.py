@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.tracefile.model import Node
 
 
-class Viewed(SessionView, Protocol):
+class ExplorerView(SessionView, Protocol):
     """The part of a view that its kernels, panels and questions use."""
 
     _widget: Any
@@ -29,4 +29,4 @@ class Viewed(SessionView, Protocol):
     def selected(self) -> tuple[Node, ...]: ...
 
 
-__all__ = ["Viewed"]
+__all__ = ["ExplorerView"]

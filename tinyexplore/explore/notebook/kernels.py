@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, overload
 from tinyexplore.explore.notebook.attribute_hints import OF_ONE_KERNEL
 from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.figures import no_time_text
-from tinyexplore.explore.tracefile.result_display import Readable, Table
+from tinyexplore.explore.tracefile.result_display import DisplayableResult, Table
 from tinyexplore.explore.tracefile.texts import call_text, duration_text
 from tinyexplore.explore.whatif.experiments import with_measured_gains
 from tinyexplore.kernel import Opt, OptOps
 from tinyexplore.kernel.opts import KINDS
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.comparisons.language_comparison import Rosetta
+    from tinyexplore.explore.analysis.comparisons.language_comparison import LanguageComparison
     from tinyexplore.explore.analysis.explanations.opt_reasons import WhyOpts
     from tinyexplore.explore.analysis.models.address_stream import AddressStream
     from tinyexplore.explore.analysis.models.caches import CacheModel
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.models.throughput import Throughput
     from tinyexplore.explore.analysis.passes import LLVMPasses
     from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
-    from tinyexplore.explore.notebook.explorer_view import Viewed
+    from tinyexplore.explore.notebook.explorer_view import ExplorerView
     from tinyexplore.explore.tracefile.model import Branch, KernelInfo, OptOffer, Program, Run, Search
     from tinyexplore.explore.whatif.opt_steps import OptSteps
     from tinyexplore.widgets import PartWidget
 
 
-class AvailableOpts(Readable, tuple[str, ...]):
+class AvailableOpts(DisplayableResult, tuple[str, ...]):
     """The legal opts of a kernel as text ("UPCAST(0, 4)"). It displays as a table with the effect of each kind.
 
     offers: all opts by axis, including illegal ones with their legality error.
@@ -70,14 +70,14 @@ def _list_opts(offer: OptOffer) -> set[str]:
     return {str(Opt(OptOps[offer.op], offer.axis, amount)) for amount in offer.amounts}
 
 
-class KernelView(Readable):
+class KernelView(DisplayableResult):
     """One kernel of a capture, with its analyses and the commands that change it.
 
     Times are in microseconds. Methods that change the kernel (`apply`, `undo`, `set_opts`, `use_heuristics`, `search`,
     `edit`) return a `Branch`. The next change starts from that branch. The captured kernel stays as it is.
     """
 
-    def __init__(self, view: Viewed, number: int) -> None:
+    def __init__(self, view: ExplorerView, number: int) -> None:
         self._view = view
         self.number = number
 
@@ -226,7 +226,7 @@ class KernelView(Readable):
         """
         return self._analyses.gpu(self.number, registers)
 
-    def translate(self, targets: str | Iterable[str] | None = None) -> Rosetta:
+    def translate(self, targets: str | Iterable[str] | None = None) -> LanguageComparison:
         """Returns the kernel in several languages, aligned line by line; see `explore.Rosetta`.
 
         Args:
@@ -306,7 +306,7 @@ class KernelView(Readable):
         """Uses the opts of the default schedule."""
         from tinyexplore.explore.whatif import commands
 
-        return self._view.whatif.do(commands.HandCode(self.number))
+        return self._view.whatif.do(commands.UseHeuristics(self.number))
 
     def search(self, width: int = 2) -> Branch:
         """Searches for opts by measurement (BEAM of this width). All candidates become branches."""
@@ -350,13 +350,13 @@ def _time(kernel: KernelView) -> str:
     return f"{duration_text(run.median_us)} ({duration_text(run.low_us)} to {duration_text(run.high_us)})"
 
 
-class Kernels(Readable, Sequence[KernelView]):
+class Kernels(DisplayableResult, Sequence[KernelView]):
     """The kernels of a view, in the order of the schedule. It displays as a table.
 
     An index is a number, a name, or a row of `trace.kernels`. A notebook displays the interactive table, `widget`.
     """
 
-    def __init__(self, view: Viewed) -> None:
+    def __init__(self, view: ExplorerView) -> None:
         self._view = view
 
     @property

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 from tinyexplore.explore.notebook.capture_session import TraceOf
 from tinyexplore.explore.notebook.parts import Parts
 from tinyexplore.explore.tracefile.links import link_of
-from tinyexplore.explore.tracefile.result_display import Readable, Table
+from tinyexplore.explore.tracefile.result_display import DisplayableResult, Table
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.shapes.view import ShapeView
-    from tinyexplore.explore.notebook.explorer_view import Viewed
+    from tinyexplore.explore.notebook.explorer_view import ExplorerView
     from tinyexplore.explore.tracefile.model import Node
     from tinyexplore.widgets import CodeWidget, GraphWidget, PartWidget
 
 
-class Panels(Readable):
+class Panels(DisplayableResult):
     """The single views of a capture as widgets. All panels of one view share the selection and the current position."""
 
-    def __init__(self, view: Viewed) -> None:
+    def __init__(self, view: ExplorerView) -> None:
         self._view = view
         self._parts: Parts | None = None
 

@@ -6,20 +6,20 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tinyexplore.explore.analysis.questions import Stop, question
-from tinyexplore.explore.tracefile.result_display import Readable, Table
+from tinyexplore.explore.tracefile.result_display import DisplayableResult, Table
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.notebook.explorer_view import Viewed
+    from tinyexplore.explore.notebook.explorer_view import ExplorerView
     from tinyexplore.widgets import PredictWidget
 
 
-class Question(Readable, Stop):
+class Question(DisplayableResult, Stop):
     """A question that a trace answers. `choices`, `answer` and `reveal` are data; it displays as a widget.
 
     Its console text shows the choices and hides the answer.
     """
 
-    def __init__(self, stop: Stop, view: Viewed, reveals: bool = False) -> None:
+    def __init__(self, stop: Stop, view: ExplorerView, reveals: bool = False) -> None:
         super().__init__(**asdict(stop))
         object.__setattr__(self, "_view", view)  # an attribute outside the fields of a frozen dataclass
         object.__setattr__(self, "_reveals", reveals)
@@ -29,7 +29,7 @@ class Question(Readable, Stop):
         """The question as a widget, which shows the answer after a guess."""
         from tinyexplore.widgets import PredictWidget
 
-        view: Viewed = self._view  # type: ignore[attr-defined]
+        view: ExplorerView = self._view  # type: ignore[attr-defined]
         reveals: bool = self._reveals  # type: ignore[attr-defined]
         return PredictWidget(view.widget, self.as_data(), reveals=reveals, static=view.trace.svg() if reveals else "")
 

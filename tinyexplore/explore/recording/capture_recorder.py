@@ -8,7 +8,7 @@ from typing import Any
 
 from tinyexplore.explore.recording.inputs import InputKeeper
 from tinyexplore.explore.recording.roots import NodeBuffer, buffer_of, roots_of
-from tinyexplore.explore.recording.scheduled_graph import Scheduled
+from tinyexplore.explore.recording.scheduled_graph import ScheduledGraph
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.sources import user_frame_here
 from tinyexplore.lazy import LazyBuffer
@@ -48,7 +48,7 @@ class CaptureRecorder(Recorder):
         self.earlier = 0
         self.lazy_inputs = 0
         self.scopes = Scopes()
-        self.schedules: list[Scheduled] = []
+        self.schedules: list[ScheduledGraph] = []
         self._lock = RLock()  # compiler threads record, too
 
     def about_to_run(self, exec_item: Any) -> None:
@@ -77,7 +77,7 @@ class CaptureRecorder(Recorder):
             self._record_earlier(roots_of(event.root), None)  # type: ignore[union-attr]
             self.open_stages += 1
             if event.stage == "schedule":  # type: ignore[union-attr]
-                self.schedules.append(Scheduled(tuple(roots_of(event.root))))  # type: ignore[union-attr]
+                self.schedules.append(ScheduledGraph(tuple(roots_of(event.root))))  # type: ignore[union-attr]
         elif kind is WritesAllowed and self.schedules:
             self.schedules[-1].writes = event.writes  # type: ignore[union-attr]
         self.open_stages -= kind is StageEnded

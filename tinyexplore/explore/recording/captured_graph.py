@@ -8,7 +8,7 @@ from typing import Any
 
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import DType
-from tinyexplore.explore.recording.scheduled_graph import Scheduled
+from tinyexplore.explore.recording.scheduled_graph import ScheduledGraph
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import NO_WRITES, Overrides, WritePlan
 from tinyexplore.uop import Ops
@@ -155,7 +155,7 @@ class RebuiltGraph:
         )
 
 
-def capture_graph(scheduled: Scheduled, numbers: Mapping[Any, int]) -> CapturedGraph:
+def capture_graph(scheduled: ScheduledGraph, numbers: Mapping[Any, int]) -> CapturedGraph:
     """Returns a scheduled graph as rows. `numbers` has the trace id of each LazyBuffer."""
     number_of = {node: number for number, node in enumerate(scheduled.order)}
     rows = tuple(
@@ -188,7 +188,7 @@ def capture_graph(scheduled: Scheduled, numbers: Mapping[Any, int]) -> CapturedG
 
 
 def captured_graphs(
-    schedules: Sequence[Scheduled], stages: Sequence[int], numbers: Mapping[Any, int]
+    schedules: Sequence[ScheduledGraph], stages: Sequence[int], numbers: Mapping[Any, int]
 ) -> dict[int, CapturedGraph]:
     """Returns the graphs of a capture, by the stage that scheduled each."""
     return {stage: capture_graph(schedule, numbers) for stage, schedule in zip(stages, schedules, strict=True)}

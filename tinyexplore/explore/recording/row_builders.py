@@ -15,17 +15,17 @@ from tinyexplore.explore.recording.roots import roots_of
 from tinyexplore.explore.tracefile.model import (
     Candidate,
     Choice,
-    Compared,
     Decision,
     KernelInfo,
     Line,
+    NumberComparison,
+    OptionScores,
     OptStep,
     Program,
     Run,
     Search,
     Stage,
     Step,
-    Weighed,
 )
 from tinyexplore.kernel import Kernel
 from tinyexplore.renderer import ProgramSpec
@@ -73,7 +73,7 @@ def quantile(values: Sequence[float], part: float) -> float:
 
 
 @dataclass(slots=True)
-class ChoiceDraft:
+class ChoiceBuilder:
     """A `model.Choice` under construction: a heuristic that is running.
 
     name: the name of the heuristic.
@@ -87,8 +87,8 @@ class ChoiceDraft:
     name: str
     law: str
     settled_by: str
-    compared: list[Compared] = field(default_factory=list)
-    weighed: list[Weighed] = field(default_factory=list)
+    compared: list[NumberComparison] = field(default_factory=list)
+    weighed: list[OptionScores] = field(default_factory=list)
     opts: list[int] = field(default_factory=list)
 
     def freeze(self) -> Choice:
@@ -97,7 +97,7 @@ class ChoiceDraft:
 
 
 @dataclass(slots=True)
-class StageDraft:
+class StageBuilder:
     """A `model.Stage` under construction; the stage may still be open.
 
     id: its row.
@@ -135,7 +135,7 @@ class StageDraft:
     search: Search | None = None
     thread: int = 0
     transform: int | None = None
-    choices: list[ChoiceDraft] = field(default_factory=list)
+    choices: list[ChoiceBuilder] = field(default_factory=list)
 
     def freeze(self) -> Stage:
         return Stage(
@@ -159,7 +159,7 @@ class StageDraft:
 
 
 @dataclass(slots=True)
-class KernelDraft:
+class KernelBuilder:
     """A kernel while its events are read.
 
     number: its row.
@@ -298,7 +298,7 @@ class KernelDraft:
 
     def info(
         self,
-        kernels: Sequence[KernelDraft],
+        kernels: Sequence[KernelBuilder],
         ids: Callable[[Any], tuple[int, ...]],
         buffer_id: Callable[[Any], int],
         lazybuffers_behind: Callable[[UOp], tuple[int, ...]],
@@ -359,7 +359,7 @@ class KernelDraft:
         ranges = sorted((node for node in nodes if node.op is Ops.RANGE), key=lambda node: node.arg.id)
         return tuple((axis.arg.name, axis.arg.kind.value, axis_size(axis)) for axis in ranges)
 
-    def same_as(self, kernels: Sequence[KernelDraft]) -> int | None:
+    def same_as(self, kernels: Sequence[KernelBuilder]) -> int | None:
         """Returns the first kernel of the trace with the same program; None if that is this kernel."""
         if self.spec is None:
             return None

@@ -13,7 +13,7 @@ from tinyexplore.schedule import NO_WRITES, WritePlan, graph_order
 Facts = tuple[int, str, int, DType]  # the fields of a Buffer, in the order of `NodeMemory`
 
 
-class Scheduled:
+class ScheduledGraph:
     """A graph at the time of its schedule: `order` (sources first), and the sources and memory of each node."""
 
     __slots__ = ("memory", "order", "outputs", "sources", "writes")
@@ -30,4 +30,4 @@ def _find_facts(buffer: Buffer | None) -> Facts | None:
     return None if buffer is None else (buffer.id, buffer.device, buffer.size, buffer.dtype)
 
 
-__all__ = ["Facts", "Scheduled"]
+__all__ = ["Facts", "ScheduledGraph"]

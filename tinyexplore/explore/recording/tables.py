@@ -15,7 +15,7 @@ from tinyexplore.explore.tracefile.model import (
     BufferInfo,
     Frame,
     Node,
-    OptLaw,
+    OptEffect,
     OutsideOperation,
     RuleInfo,
     Source,
@@ -53,7 +53,7 @@ class Tables:
         self.rule_ids: dict[object, int] = {}
         self.transforms: list[Transform] = []
         self.transform_ids: dict[object, int] = {}
-        self.laws: list[OptLaw] = []
+        self.laws: list[OptEffect] = []
         self.law_ids: dict[object, tuple[int, ...]] = {}
         self.buffers: dict[int, BufferInfo] = {}  # by Buffer.id, which is unique in a process
         self.outside: list[OutsideOperation] = []
@@ -198,7 +198,7 @@ class Tables:
         if numbers is None:
             first = len(self.laws)
             rows = [
-                OptLaw(number, op.name, effect.text, effect.before, effect.after)
+                OptEffect(number, op.name, effect.text, effect.before, effect.after)
                 for number, effect in enumerate(KINDS[op].effects, first)
             ]
             self.laws += rows

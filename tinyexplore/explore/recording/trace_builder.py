@@ -18,26 +18,26 @@ from tinyexplore.explore.recording.descriptions import launches_text, search_tex
 from tinyexplore.explore.recording.event_order import ordered_events
 from tinyexplore.explore.recording.names import assigned_names
 from tinyexplore.explore.recording.roots import NodeBuffer, buffer_key, roots_of
-from tinyexplore.explore.recording.row_builders import ChoiceDraft, KernelDraft, StageDraft, opt_axes, opt_text
+from tinyexplore.explore.recording.row_builders import ChoiceBuilder, KernelBuilder, StageBuilder, opt_axes, opt_text
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.tables import Tables
 from tinyexplore.explore.tracefile.encodable_text import well_formed
 from tinyexplore.explore.tracefile.model import (
     TRACE_VERSION,
     Candidate,
-    Compared,
     Decision,
     KernelInfo,
     Link,
     MemoryUse,
     Message,
+    NumberComparison,
+    OptionScores,
     OptStep,
     Program,
     Run,
     Scope,
     Search,
     Step,
-    Weighed,
 )
 from tinyexplore.explore.tracefile.titles import with_titles
 from tinyexplore.explore.tracefile.trace import Trace
@@ -94,7 +94,7 @@ def build_trace(
     lazybuffers: dict[LazyBuffer, int] | None = None,
     storage: Mapping[LazyBuffer, NodeBuffer | None] | None = None,
     texts: Mapping[str, str] | None = None,
-    see_kernels: Callable[[Sequence[KernelDraft]], None] | None = None,
+    see_kernels: Callable[[Sequence[KernelBuilder]], None] | None = None,
     before: Mapping[str, Callable[[Sequence[LazyBuffer]], Sequence[SourceLine]]] | None = None,
 ) -> Trace:
     """Builds the trace of the events that `recorder` recorded.
@@ -115,7 +115,7 @@ def build_trace(
         see_kernels: called with the kernel drafts, in the order of `Trace.kernels`.
         before: for each language, a function that returns the text from which given LazyBuffers were created.
     """
-    builder = Builder(listings, {number: well_formed(name) for number, name in (names or {}).items()})
+    builder = TraceBuilder(listings, {number: well_formed(name) for number, name in (names or {}).items()})
     builder.storage, builder.texts, builder.before = storage or {}, texts or {}, before or {}
     if scopes is not None:
         builder.scopes, builder.scope_rows = scopes.of, tuple(Scope(*_make_well_formed_row(row)) for row in scopes.rows)
@@ -140,7 +140,7 @@ def _make_well_formed_row(row: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(well_formed(value) if isinstance(value, str) else value for value in row)
 
 
-class Builder(Tables):
+class TraceBuilder(Tables):
     """Reads events in order and fills the inherited tables, the stages, the links and the kernels."""
 
     def __init__(self, listings: Listings | None = None, names: Mapping[int, str] | None = None) -> None:
@@ -151,9 +151,9 @@ class Builder(Tables):
         # by the `id()` of the program
         self.listed: dict[int, Callable[[], list[tuple[str, tuple[SourceLine, ...]]]]] = {}
         self.links: dict[tuple[int, int, str, int | None], None] = {}
-        self.stages: list[StageDraft] = []
-        self.open: list[StageDraft] = []
-        self.kernels: list[KernelDraft] = []
+        self.stages: list[StageBuilder] = []
+        self.open: list[StageBuilder] = []
+        self.kernels: list[KernelBuilder] = []
         # the kernel number in the recording, or a ScheduleItem without a number → dense id
         self.kernel_ids: dict[object, int] = {}
         self.messages: list[Message] = []
@@ -262,7 +262,7 @@ class Builder(Tables):
             outside=tuple(self.outside),
         )
 
-    def _yield_listings_before(self, draft: KernelDraft) -> Iterator[tuple[str, tuple[SourceLine, ...]]]:
+    def _yield_listings_before(self, draft: KernelBuilder) -> Iterator[tuple[str, tuple[SourceLine, ...]]]:
         """Yields the texts from which a kernel's LazyBuffers were created, as (language, lines)."""
         members = [] if draft.item is None else [*draft.item.members, *draft.item.outputs]
         for language, text_of in self.before.items():
@@ -393,7 +393,7 @@ class Builder(Tables):
         if event.kernel is not None:
             kernel = self._draft_of(event.kernel).number
         roots = roots_of(event.root)
-        draft = StageDraft(
+        draft = StageBuilder(
             id=len(self.stages),
             name=event.stage,
             parent=parent.id if parent is not None else None,
@@ -427,7 +427,7 @@ class Builder(Tables):
         if stage.kernel is not None:
             self.kernels[stage.kernel].saw_result(event.root)
 
-    def _sum_other_threads_us(self, stage: StageDraft) -> float:
+    def _sum_other_threads_us(self, stage: StageBuilder) -> float:
         """Returns the time of other threads' work for `stage`, during which the thread of the stage went on."""
         inside = [child for child in self.stages[stage.id + 1 :] if child.parent == stage.id]
         return sum(child.elapsed_us for child in inside if child.thread != stage.thread)
@@ -487,7 +487,7 @@ class Builder(Tables):
     def _read_heuristic_considered(self, event: events.HeuristicConsidered) -> None:
         if self.open:
             law = inspect.getdoc(event.decision.choose) or ""
-            self.open[-1].choices.append(ChoiceDraft(event.decision.name, law, event.settled_by))
+            self.open[-1].choices.append(ChoiceBuilder(event.decision.name, law, event.settled_by))
 
     def _read_compared(self, event: events.NumberCompared) -> None:
         if self.open and self.open[-1].choices:
@@ -496,7 +496,7 @@ class Builder(Tables):
     def _read_options_scored(self, event: events.OptionsScored) -> None:
         if self.open and self.open[-1].choices:
             options = tuple([(name, round(score, 4)) for name, score in event.options if isfinite(score)])
-            row = Weighed(event.what, options, event.chosen, event.least)
+            row = OptionScores(event.what, options, event.chosen, event.least)
             self.open[-1].choices[-1].weighed.append(row)
 
     def _append_opt(self, opt: OptStep) -> None:
@@ -532,15 +532,15 @@ class Builder(Tables):
 
     # *** kernels ***
 
-    def _draft_of(self, key: object) -> KernelDraft:
+    def _draft_of(self, key: object) -> KernelBuilder:
         """Returns the draft of a kernel, by its number in the recording or its ScheduleItem; creates it if missing."""
         number = self.kernel_ids.get(key)
         if number is None:
             number = self.kernel_ids[key] = len(self.kernels)
-            self.kernels.append(KernelDraft(number))
+            self.kernels.append(KernelBuilder(number))
         return self.kernels[number]
 
-    def _kernel_of(self, program: Any) -> KernelDraft | None:
+    def _kernel_of(self, program: Any) -> KernelBuilder | None:
         """Returns the kernel of the innermost open stage, else the kernel that already has this program."""
         if self.open and self.open[-1].kernel is not None:
             return self.kernels[self.open[-1].kernel]
@@ -587,7 +587,7 @@ class Builder(Tables):
     def _read_retimed(self, event: ExecItemRetimed) -> None:
         self._launch(event.exec_item).saw_samples(event)
 
-    def _launch(self, launch: Any) -> KernelDraft:
+    def _launch(self, launch: Any) -> KernelBuilder:
         number = self.kernel_ids.get(launch.kernel) if launch.kernel is not None else None
         if number is not None and self.kernels[number].item is launch.item:
             return self.kernels[number]
@@ -630,9 +630,9 @@ class Builder(Tables):
         )
 
 
-def compared_row(figures: tuple[str, float, float, bool]) -> Compared:
+def compared_row(figures: tuple[str, float, float, bool]) -> NumberComparison:
     figure, value, bound, is_over = figures
-    return Compared(figure, round(float(value), 4), round(float(bound), 4), is_over)
+    return NumberComparison(figure, round(float(value), 4), round(float(bound), 4), is_over)
 
 
 def _to_microseconds(seconds: float) -> float | None:

@@ -9,22 +9,22 @@ from functools import cached_property
 from typing import Literal
 
 from tinyexplore.explore.tracefile.model import (
-    Compared,
     Decision,
     FusionEdge,
     KernelInfo,
     Node,
+    NumberComparison,
     ScheduleVariant,
     TraceTables,
 )
-from tinyexplore.explore.tracefile.result_display import Readable, ReadableRow, Table, join_lines
+from tinyexplore.explore.tracefile.result_display import DisplayableResult, DisplayableRow, Table, join_lines
 
 Mark = Literal["fused", "cut", "again", "read"]
 _MOST_MOVEMENTS = 8  # the most movements on the path of one edge
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Edge(ReadableRow):
+class Edge(DisplayableRow):
     """The scheduler's result for one edge: `dst` reads `src`.
 
     src: the LazyBuffer that `dst` reads.
@@ -45,7 +45,7 @@ class Edge(ReadableRow):
     mark: Mark
     decision: str
     reason: str
-    compared: tuple[Compared, ...]
+    compared: tuple[NumberComparison, ...]
     kernels: tuple[int, ...]
     into: tuple[int, ...]
     against_cut: str = ""
@@ -53,7 +53,7 @@ class Edge(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class WhyKernels(Readable):
+class WhyKernels(DisplayableResult):
     """Whether two LazyBuffers share a kernel, and why.
 
     a: the id of the first LazyBuffer.
@@ -84,7 +84,7 @@ def _make_row(edge: Edge) -> tuple[str, str, str, str]:
     return f"{edge.src} → {edge.dst}", edge.mark, f"{edge.decision}: {edge.reason}", numbers
 
 
-def compared_text(compared: Compared) -> str:
+def compared_text(compared: NumberComparison) -> str:
     """Returns a comparison as text: "times that each element would be computed: 4096, over 1.5"."""
     relation = "over" if compared.over else "within"
     return f"{compared.what}: {_format_number(compared.value)}, {relation} {_format_number(compared.bound)}"

@@ -25,7 +25,7 @@ def _shares_prefix(first: str, other: str) -> bool:
     return first.startswith(other) or other.startswith(first)
 
 
-class Hinting:
+class AttributeHints:
     """Base class whose AttributeErrors suggest attributes with a similar name."""
 
     __slots__ = ()
@@ -44,4 +44,4 @@ class Hinting:
         return ""
 
 
-__all__ = ["Hinting", "similar_names"]
+__all__ = ["AttributeHints", "similar_names"]

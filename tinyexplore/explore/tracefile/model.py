@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from tinyexplore.explore.tracefile.counts import count_text
-from tinyexplore.explore.tracefile.result_display import ReadableRow, Table
+from tinyexplore.explore.tracefile.result_display import DisplayableRow, Table
 from tinyexplore.explore.tracefile.texts import LANGUAGE_NAMES, duration_text, ratio_text, spread_text
 from tinyexplore.explore.tracefile.validation import AtLeast, Id, Index, OneOf
 
@@ -47,7 +47,7 @@ Depth = Annotated[int, AtLeast(0, 1000)]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Frame(ReadableRow):
+class Frame(DisplayableRow):
     """A line of the user's code.
 
     id: its row.
@@ -69,7 +69,7 @@ class Frame(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Source(ReadableRow):
+class Source(DisplayableRow):
     """A file of the user, or a notebook cell, with its text.
 
     id: its row.
@@ -86,7 +86,7 @@ class Source(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Node(ReadableRow):
+class Node(DisplayableRow):
     """One IR value.
 
     id: its row.
@@ -132,7 +132,7 @@ class Node(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Scope(ReadableRow):
+class Scope(DisplayableRow):
     """A module of the user (`model`, its `layers[0]`): an object that holds Tensors and whose methods created
     LazyBuffers.
 
@@ -154,7 +154,7 @@ class Scope(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ModuleCost(ReadableRow):
+class ModuleCost(DisplayableRow):
     """The cost of a module, including the modules inside it; `Trace.modules()` gives the rows as a tree.
 
     The first row is the whole trace. If several modules are fused into one kernel, its time is divided among them by
@@ -181,7 +181,7 @@ class ModuleCost(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Figure(ReadableRow):
+class Figure(DisplayableRow):
     """The figures of one part of the pipeline.
 
     place: the key of the part.
@@ -201,7 +201,7 @@ class Figure(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Figures(ReadableRow):
+class Figures(DisplayableRow):
     """The figures of a whole trace, or of one kernel.
 
     kernel: the kernel, None for the whole trace.
@@ -227,7 +227,7 @@ class Figures(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RooflinePoint(ReadableRow):
+class RooflinePoint(DisplayableRow):
     """A timed kernel in the roofline plot.
 
     kernel: the id of the kernel.
@@ -256,7 +256,7 @@ class RooflinePoint(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RooflineCeiling(ReadableRow):
+class RooflineCeiling(DisplayableRow):
     """A ceiling in the roofline plot.
 
     name: the name of the ceiling.
@@ -270,7 +270,7 @@ class RooflineCeiling(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Roofline(ReadableRow):
+class Roofline(DisplayableRow):
     """The timed kernels of a trace under the ceilings of the machine.
 
     points: one point per kernel, except for kernels without floating-point arithmetic.
@@ -284,7 +284,7 @@ class Roofline(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TimelineSpan(ReadableRow):
+class TimelineSpan(DisplayableRow):
     """A stage, or a launch with the median of its samples, as an interval of time.
 
     Spans of one row are nested or follow one another.
@@ -308,7 +308,7 @@ class TimelineSpan(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class BufferLifetime(ReadableRow):
+class BufferLifetime(DisplayableRow):
     """The lifetime of a buffer, from allocation to deallocation.
 
     buffer: the id of the buffer.
@@ -328,7 +328,7 @@ class BufferLifetime(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Timeline(ReadableRow):
+class Timeline(DisplayableRow):
     """The stages, launches and buffers of a trace on a time axis.
 
     rows: (number, name) of each row, from top to bottom.
@@ -346,7 +346,7 @@ class Timeline(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FusionEdge(ReadableRow):
+class FusionEdge(DisplayableRow):
     """The scheduler's decision on an edge between LazyBuffers, direct or through movement operations.
 
     src: the LazyBuffer that `dst` reads.
@@ -363,7 +363,7 @@ class FusionEdge(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class KernelScript(ReadableRow):
+class KernelScript(DisplayableRow):
     """The standalone script of a kernel, without the texts that a page stores already.
 
     The script is `texts[0]`, the text that `inserts[0]` names, `texts[1]`, and so on.
@@ -379,7 +379,7 @@ class KernelScript(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RuleInfo(ReadableRow):
+class RuleInfo(DisplayableRow):
     """A rewrite rule, with its source code.
 
     id: its row.
@@ -401,7 +401,7 @@ class RuleInfo(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Transform(ReadableRow):
+class Transform(DisplayableRow):
     """A transform: a pass over whole graphs, with its source code.
 
     id: its row.
@@ -421,7 +421,7 @@ class Transform(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Step(ReadableRow):
+class Step(DisplayableRow):
     """One change in a stage.
 
     A rewrite pass has one step for each firing. A transform has one step for the whole graph, or none if nothing
@@ -440,7 +440,7 @@ class Step(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Compared(ReadableRow):
+class NumberComparison(DisplayableRow):
     """Two numbers that a heuristic or the scheduler compared.
 
     what: the name of the quantity.
@@ -456,7 +456,7 @@ class Compared(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Decision(ReadableRow):
+class Decision(DisplayableRow):
     """The scheduler's decision on a LazyBuffer, and its reason.
 
     node: the LazyBuffer.
@@ -469,7 +469,7 @@ class Decision(ReadableRow):
     node: NodeId
     decision: str
     reason: str
-    compared: tuple[Compared, ...] = ()
+    compared: tuple[NumberComparison, ...] = ()
     legality_error: str = ""
 
     def in_words(self) -> str:
@@ -477,7 +477,7 @@ class Decision(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class OptLaw(ReadableRow):
+class OptEffect(DisplayableRow):
     """The effect of a kind of opt.
 
     id: its row.
@@ -495,7 +495,7 @@ class OptLaw(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class OptStep(ReadableRow):
+class OptStep(DisplayableRow):
     """An opt that was proposed for a kernel.
 
     opt: the opt, as text.
@@ -515,7 +515,7 @@ class OptStep(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Weighed(ReadableRow):
+class OptionScores(DisplayableRow):
     """The scores of the options between which a heuristic chose.
 
     what: the quantity that the scores measure.
@@ -531,7 +531,7 @@ class Weighed(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Choice(ReadableRow):
+class Choice(DisplayableRow):
     """One heuristic of the default schedule, in the order in which they run.
 
     name: the name of the heuristic.
@@ -545,13 +545,13 @@ class Choice(ReadableRow):
     name: str
     law: str
     settled_by: str
-    compared: tuple[Compared, ...]
-    weighed: tuple[Weighed, ...]
+    compared: tuple[NumberComparison, ...]
+    weighed: tuple[OptionScores, ...]
     opts: tuple[Count, ...]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Candidate(ReadableRow):
+class Candidate(DisplayableRow):
     """One candidate of a search.
 
     opts: the opts applied to the kernel.
@@ -569,7 +569,7 @@ class Candidate(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Search(ReadableRow):
+class Search(DisplayableRow):
     """The result of a search.
 
     The default schedule and the best candidate are timed alternately. They are the same if no candidate was faster.
@@ -594,7 +594,7 @@ class Search(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Stage(ReadableRow):
+class Stage(DisplayableRow):
     """One stage of the compiler.
 
     id: its row.
@@ -638,7 +638,7 @@ class Stage(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Link(ReadableRow):
+class Link(DisplayableRow):
     """Provenance: the compiler derived node `dst` from node `src`.
 
     src: the earlier node.
@@ -657,7 +657,7 @@ class Link(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Line(ReadableRow):
+class Line(DisplayableRow):
     """A line of a listing.
 
     text: the text, without the line end.
@@ -672,7 +672,7 @@ class Line(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TextLine(ReadableRow):
+class TextLine(DisplayableRow):
     """A line of the program text after a stage.
 
     text: the text of the line.
@@ -689,7 +689,7 @@ class TextLine(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class StageText(ReadableRow):
+class StageText(DisplayableRow):
     """The text of the compiled program after a stage, such as LLVM IR after one of LLVM's passes.
 
     id: the row.
@@ -713,7 +713,7 @@ class StageText(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Region(ReadableRow):
+class Region(DisplayableRow):
     """A block, a computation or a function of another compiler's program.
 
     id: the row.
@@ -734,7 +734,7 @@ class Region(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class BackEdge(ReadableRow):
+class BackEdge(DisplayableRow):
     """A loop-carried operand: it is defined at or after its user.
 
     src: the operand, the next value of `dst`.
@@ -749,7 +749,7 @@ class BackEdge(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class OutsideOperation(ReadableRow):
+class OutsideOperation(DisplayableRow):
     """An operation that another library computed between the kernels, such as one of PyTorch's ATen.
 
     node: its first result.
@@ -766,7 +766,7 @@ class OutsideOperation(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Level(ReadableRow):
+class Level(DisplayableRow):
     """A level of a compiler's IR: one kind of nodes.
 
     kind: the value of `Node.kind`.
@@ -782,7 +782,7 @@ class Level(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Language(ReadableRow):
+class Language(DisplayableRow):
     """A language of listings and texts.
 
     key: the key that listings and texts store.
@@ -794,7 +794,7 @@ class Language(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Dialect(ReadableRow):
+class Dialect(DisplayableRow):
     """The vocabulary of a compiler's trace, and the panels that it supports.
 
     compiler: the name of the compiler.
@@ -817,7 +817,7 @@ class Dialect(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Program(ReadableRow):
+class Program(DisplayableRow):
     """One listing of one kernel.
 
     id: its row.
@@ -841,7 +841,7 @@ class Program(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class KernelInfo(ReadableRow):
+class KernelInfo(DisplayableRow):
     """One kernel: what it computes, its opts, its loops and its cost.
 
     id: its row.
@@ -895,7 +895,7 @@ class KernelInfo(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Run(ReadableRow):
+class Run(DisplayableRow):
     """The samples of one launch. All runs of a trace are warm, or all are cold.
 
     id: its row.
@@ -930,7 +930,7 @@ class Run(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Ceiling(ReadableRow):
+class Ceiling(DisplayableRow):
     """The best rate that a probe reached on this machine, see `explore.ceilings`.
 
     name: the display name: "float32 arithmetic", "read L2".
@@ -964,7 +964,7 @@ class Ceiling(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Roof(ReadableRow):
+class Roof(DisplayableRow):
     """The ceilings that apply to one kernel.
 
     kernel: the id of the kernel.
@@ -984,7 +984,7 @@ class Roof(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class BufferInfo(ReadableRow):
+class BufferInfo(DisplayableRow):
     """A device buffer and its lifetime.
 
     id: its row.
@@ -1010,7 +1010,7 @@ class BufferInfo(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MemoryUse(ReadableRow):
+class MemoryUse(DisplayableRow):
     """The memory of the intermediates of one schedule, or of a captured call.
 
     id: its row.
@@ -1028,7 +1028,7 @@ class MemoryUse(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Message(ReadableRow):
+class Message(DisplayableRow):
     """A remark on the whole trace.
 
     level: the severity.
@@ -1042,7 +1042,7 @@ class Message(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class OperandAccess(ReadableRow):
+class OperandAccess(DisplayableRow):
     """The accesses of one loop iteration to one operand.
 
     buffer: its position among the kernel's arguments, None for scratch memory.
@@ -1060,7 +1060,7 @@ class OperandAccess(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class NestLine(ReadableRow):
+class NestLine(DisplayableRow):
     """A line of an annotated loop nest: a loop or a statement.
 
     depth: the number of loops around it.
@@ -1084,7 +1084,7 @@ class NestLine(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class OptOffer(ReadableRow):
+class OptOffer(DisplayableRow):
     """An opt that the user may try on an axis.
 
     op: the kind of the opt.
@@ -1103,7 +1103,7 @@ class OptOffer(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Listing(ReadableRow):
+class Listing(DisplayableRow):
     """A listing of a kernel in a branch.
 
     language: a language of `Program.language`.
@@ -1115,7 +1115,7 @@ class Listing(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class StageTime(ReadableRow):
+class StageTime(DisplayableRow):
     """A compiler stage that processed a kernel of a branch.
 
     name: the name of the stage.
@@ -1129,7 +1129,7 @@ class StageTime(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class KernelVariant(ReadableRow):
+class KernelVariant(DisplayableRow):
     """A kernel in a branch.
 
     A worker process ran it in separate memory. Times are in microseconds. The candidates of a search have no listings,
@@ -1194,7 +1194,7 @@ class KernelVariant(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RuleFiring(ReadableRow):
+class RuleFiring(DisplayableRow):
     """A firing of the rule that a branch is about.
 
     kernel: the kernel that the pass processed.
@@ -1226,7 +1226,7 @@ class RuleFiring(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FiringCheck(ReadableRow):
+class FiringCheck(DisplayableRow):
     """The check of a firing of this trace.
 
     stage: the id of the pass.
@@ -1248,7 +1248,7 @@ class FiringCheck(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FusedKernel(ReadableRow):
+class FusedKernel(DisplayableRow):
     """A kernel or a copy of a schedule in a branch.
 
     Times are in microseconds and belong to runs of the whole schedule; None if it was not run.
@@ -1282,7 +1282,7 @@ class FusedKernel(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class OutputCheck(ReadableRow):
+class OutputCheck(DisplayableRow):
     """An output of a schedule in a branch, compared with the same output of the captured schedule.
 
     Both are computed from the same generated inputs.
@@ -1304,7 +1304,7 @@ class OutputCheck(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ScheduleVariant(ReadableRow):
+class ScheduleVariant(DisplayableRow):
     """A schedule in a branch. It and the captured schedule are timed alternately, in microseconds.
 
     stage: the id of the captured schedule.
@@ -1358,7 +1358,7 @@ class ScheduleVariant(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CommandInfo(ReadableRow):
+class CommandInfo(DisplayableRow):
     """A command of `explore.whatif` as data.
 
     kind: the class name of the command.
@@ -1370,7 +1370,7 @@ class CommandInfo(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Diagnostic(ReadableRow):
+class Diagnostic(DisplayableRow):
     """A message of a compiler about a position in a text.
 
     line: the line, from 1; 0 if the message names none.
@@ -1386,7 +1386,7 @@ class Diagnostic(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Difference(ReadableRow):
+class Difference(DisplayableRow):
     """An element of a result that differs from the expected value.
 
     buffer: the name of the result.
@@ -1402,7 +1402,7 @@ class Difference(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Edited(ReadableRow):
+class EditReport(DisplayableRow):
     """The result of editing a text of a kernel. The edited kernel's results are compared with those before the edit.
 
     stage: the edited text: "c", "llvm" or "uops".
@@ -1436,7 +1436,7 @@ class Edited(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Branch(ReadableRow):
+class Branch(DisplayableRow):
     """The result of a command: how the trace would change.
 
     id: its row.
@@ -1466,7 +1466,7 @@ class Branch(ReadableRow):
     rule_law: str = ""
     rule_text: str = ""
     firings: tuple[RuleFiring, ...] = ()
-    edited: Edited | None = None
+    edited: EditReport | None = None
     schedule: ScheduleVariant | None = None
     search: Search | None = None
 
@@ -1540,7 +1540,7 @@ def _format_on_one_line(value: int | str) -> str:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RecordedLoop(ReadableRow):
+class RecordedLoop(DisplayableRow):
     """A loop of a linear program.
 
     begin: the first line of the loop in the listing.
@@ -1554,7 +1554,7 @@ class RecordedLoop(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RecordedBuffer(ReadableRow):
+class RecordedBuffer(DisplayableRow):
     """The content of a buffer before its kernel ran.
 
     name: the name in the listing.
@@ -1570,7 +1570,7 @@ class RecordedBuffer(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RecordedStep(ReadableRow):
+class RecordedStep(DisplayableRow):
     """A recorded step of a kernel: one executed UOp.
 
     place: the line of the executed UOp.
@@ -1590,7 +1590,7 @@ class RecordedStep(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Recording(ReadableRow):
+class Recording(DisplayableRow):
     """The first steps of a kernel, which a page without an engine can show.
 
     id: its row.
@@ -1677,7 +1677,7 @@ class TraceTables:
     memory: tuple[MemoryUse, ...] = ()
     scopes: tuple[Scope, ...] = ()
     transforms: tuple[Transform, ...] = ()
-    laws: tuple[OptLaw, ...] = ()
+    laws: tuple[OptEffect, ...] = ()
     branches: tuple[Branch, ...] = ()
     ceilings: tuple[Ceiling, ...] = ()
     roofs: tuple[Roof, ...] = ()

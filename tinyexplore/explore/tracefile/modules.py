@@ -11,7 +11,7 @@ from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.dialect import is_tensor, tensor_kinds
 from tinyexplore.explore.tracefile.encodable_text import for_terminal
 from tinyexplore.explore.tracefile.model import KernelInfo, ModuleCost, Node, TraceTables
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.explore.tracefile.texts import duration_text
 
 K = TypeVar("K")
@@ -19,7 +19,7 @@ OUTSIDE = "(outside of modules)"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Module(ReadableRow):
+class Module(DisplayableRow):
     """A module and its cost, including the modules inside it. `Trace.module_costs` has the same data as rows.
 
     If several modules are fused into one kernel, its time is divided among them by the elements that each computes. The
@@ -84,7 +84,7 @@ class Module(ReadableRow):
 
 
 @dataclass(slots=True)
-class _Sum:
+class _CostSum:
     """A running sum of costs.
 
     time_us: microseconds.
@@ -103,18 +103,18 @@ def modules(trace: TraceTables) -> Module:
     The root is the whole trace, with a child for each outermost module. The last child is the work outside of all
     modules.
     """
-    sums: dict[int | None, _Sum] = {}
+    sums: dict[int | None, _CostSum] = {}
     kernels: dict[int | None, set[int]] = {}
     medians = {run.kernel: run.median_us for run in trace.runs}
     for kernel in trace.kernels:
         for (scope, is_backward), share in _compute_shares(trace, kernel).items():
             time_us = share * medians.get(kernel.id, 0.0)
-            total = sums.setdefault(scope, _Sum())
+            total = sums.setdefault(scope, _CostSum())
             total.time_us += time_us
             total.backward_us += time_us if is_backward else 0.0
             kernels.setdefault(scope, set()).add(kernel.id)
         for root, buffer in zip(kernel.roots, kernel.buffers, strict=False):
-            sums.setdefault(trace.nodes[root].scope, _Sum()).result_bytes += trace.buffers[buffer].bytes
+            sums.setdefault(trace.nodes[root].scope, _CostSum()).result_bytes += trace.buffers[buffer].bytes
     nodes_of: dict[int | None, list[int]] = {}
     kinds = tensor_kinds(trace)
     for node in trace.nodes:
@@ -132,7 +132,7 @@ def modules(trace: TraceTables) -> Module:
         return _add_children(
             row.name,
             row.kind,
-            sums.get(scope, _Sum()),
+            sums.get(scope, _CostSum()),
             row.parameter_bytes,
             kernels.get(scope, set()),
             tuple(module(child) for child in inner.get(scope, ())),
@@ -146,13 +146,13 @@ def modules(trace: TraceTables) -> Module:
             _add_children(OUTSIDE, OUTSIDE, sums[None], 0, kernels.get(None, set()), (), nodes_of.get(None, []))
         )
     title = trace.title or "trace"
-    return _add_children(title, title, _Sum(), 0, set(), tuple(children), [])
+    return _add_children(title, title, _CostSum(), 0, set(), tuple(children), [])
 
 
 def _add_children(
     name: str,
     kind: str,
-    own_cost: _Sum,
+    own_cost: _CostSum,
     parameter_bytes: int,
     kernels: set[int],
     children: tuple[Module, ...],

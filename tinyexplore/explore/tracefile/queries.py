@@ -26,14 +26,14 @@ from tinyexplore.explore.tracefile.model import (
     TraceTables,
     Transform,
 )
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 
 NodeLike = int | Node
 Direction = Literal["back", "forward", "both"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LineRef(ReadableRow):
+class LineRef(DisplayableRow):
     """A line of a listing.
 
     program: the listing.
@@ -47,7 +47,7 @@ class LineRef(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Firing(ReadableRow):
+class Firing(DisplayableRow):
     """One step of a pass.
 
     stage: the pass.

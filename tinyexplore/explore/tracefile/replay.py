@@ -11,14 +11,14 @@ from functools import partial
 
 from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.model import TraceTables
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 
 _KEPT_GRAPHS = 4
 _ROOT = -1  # stands for the stage itself, as the user of its root nodes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ShownNode(ReadableRow):
+class DisplayedNode(DisplayableRow):
     """A box of a replayed graph.
 
     node: the node of the trace whose label it shows.
@@ -30,7 +30,7 @@ class ShownNode(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ShownGraph(ReadableRow):
+class DisplayedGraph(DisplayableRow):
     """A graph at one step of a pass.
 
     root: the display ids of the root nodes.
@@ -39,12 +39,12 @@ class ShownGraph(ReadableRow):
     """
 
     root: tuple[int, ...]
-    nodes: dict[int, ShownNode]
+    nodes: dict[int, DisplayedNode]
     changed: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Resolved:
+class _ResolvedGraph:
     """The graph after some steps.
 
     root: the display ids of the root nodes.
@@ -53,7 +53,7 @@ class _Resolved:
     """
 
     root: tuple[int, ...]
-    nodes: dict[int, ShownNode]
+    nodes: dict[int, DisplayedNode]
     id_of: dict[int, int]
 
 
@@ -80,11 +80,11 @@ class StageReplay:
         self._replacements: dict[int, list[tuple[int, int | None]]] = {}
         # node → (step, display id), …: its display id from that step on (its own id before)
         self._display_ids: dict[int, list[tuple[int, int]]] = {}
-        self._recent: dict[int, _Resolved] = {}
+        self._recent: dict[int, _ResolvedGraph] = {}
         self._collect_replacements()
         self._collect_display_ids()
 
-    def graph_at(self, k: int, *, marked: bool = True) -> ShownGraph:
+    def graph_at(self, k: int, *, marked: bool = True) -> DisplayedGraph:
         """Returns the graph after `k` steps, 0 ≤ k ≤ count, in time O(nodes shown).
 
         marked: whether to compute `changed`; without it, the replay takes half the time.
@@ -102,7 +102,7 @@ class StageReplay:
             target = resolved.id_of.get(self._find_latest(self._steps[k - 1].after, k, {}))
             if target is not None:
                 changed.add(target)
-        return ShownGraph(resolved.root, dict(resolved.nodes), frozenset(changed))
+        return DisplayedGraph(resolved.root, dict(resolved.nodes), frozenset(changed))
 
     def _collect_replacements(self) -> None:
         """Records the replacements of each node by step. A step back to a node removes that node's replacement."""
@@ -121,7 +121,7 @@ class StageReplay:
 
     def _collect_display_ids(self) -> None:
         """Assigns display ids: a node that another node is rebuilt as gets the display id of that node."""
-        display_graph = _Shown(self._sources, self._before)
+        display_graph = _DisplayedNodes(self._sources, self._before)
         for index, step in enumerate(self._steps):
             takes_over = (
                 step.rule is None and step.before in display_graph.users and step.after not in display_graph.users
@@ -161,7 +161,7 @@ class StageReplay:
             memo[passed] = end
         return end
 
-    def _resolve_sources(self, k: int) -> _Resolved:
+    def _resolve_sources(self, k: int) -> _ResolvedGraph:
         resolved = self._recent.get(k)
         if resolved is None:
             resolved = self._resolve(k)
@@ -170,7 +170,7 @@ class StageReplay:
             self._recent[k] = resolved
         return resolved
 
-    def _resolve(self, k: int) -> _Resolved:
+    def _resolve(self, k: int) -> _ResolvedGraph:
         """Computes the graph after `k` steps by a depth-first walk that replaces each source by its latest version.
 
         A rule that wraps its match makes a node part of its own replacement. Inside the replacement, this node stays at
@@ -217,7 +217,7 @@ class StageReplay:
             following = self._find_replacement(target, k)
         return target
 
-    def _resolve_displayed(self, k: int, root: list[int], sources_of: dict[int, list[int]]) -> _Resolved:
+    def _resolve_displayed(self, k: int, root: list[int], sources_of: dict[int, list[int]]) -> _ResolvedGraph:
         total = len(self._sources)
         id_of: dict[int, int] = {}
         used_ids: set[int] = set()
@@ -229,11 +229,11 @@ class StageReplay:
         nodes = {}
         for key, src in sources_of.items():
             ids = tuple([id_of[source] for source in src])
-            nodes[id_of[key]] = ShownNode(key if key < total else key - total, ids)
-        return _Resolved(tuple([id_of[key] for key in root]), nodes, id_of)
+            nodes[id_of[key]] = DisplayedNode(key if key < total else key - total, ids)
+        return _ResolvedGraph(tuple([id_of[key] for key in root]), nodes, id_of)
 
 
-class _Shown:
+class _DisplayedNodes:
     """The nodes of the current graph (the keys of `users`), updated by each replacement."""
 
     def __init__(self, sources: Sequence[Sequence[int]], roots: Sequence[int]) -> None:

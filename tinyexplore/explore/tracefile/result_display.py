@@ -10,7 +10,7 @@ from typing import Any
 
 from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.encodable_text import for_terminal
-from tinyexplore.explore.tracefile.hints import Hinting
+from tinyexplore.explore.tracefile.hints import AttributeHints
 from tinyexplore.explore.tracefile.texts import duration_text
 
 CONSOLE_WIDTH = 120  # characters
@@ -108,7 +108,7 @@ def _wrap_cell(cell: str, width: int) -> list[str]:
     return [part for line in cell.split("\n") for part in wrap(line, max(width, 1), break_long_words=False) or [""]]
 
 
-class Readable(Hinting):
+class DisplayableResult(AttributeHints):
     """A result with a text and a notebook display. A subclass implements `table`.
 
     Subclasses that are dataclasses set `repr=False`, so that this class's `__repr__` applies.
@@ -130,7 +130,7 @@ class Readable(Hinting):
         return self.table().html()
 
 
-class ReadableRow(Hinting):
+class DisplayableRow(AttributeHints):
     """A row of data: one line in a console, a table of its fields in a notebook.
 
     Subclasses that are dataclasses set `repr=False`. A subclass overrides `in_words` to change the line.
@@ -169,7 +169,7 @@ def _value_text(name: str, value: Any, longest: int = LONGEST_WORD) -> str:
     """Returns the value of a field as text of at most `longest` characters."""
     if isinstance(value, (tuple, list, frozenset, set, dict)):
         parts = list(value.values() if isinstance(value, dict) else value)
-        if len(parts) > FEW or any(isinstance(part, (ReadableRow, tuple)) for part in parts):
+        if len(parts) > FEW or any(isinstance(part, (DisplayableRow, tuple)) for part in parts):
             return count_text(len(parts), "value")
         keys = [f"{key}: " for key in value] if isinstance(value, dict) else [""] * len(parts)
         text = ", ".join(key + _describe_value(name, part) for key, part in zip(keys, parts))
@@ -180,7 +180,7 @@ def _value_text(name: str, value: Any, longest: int = LONGEST_WORD) -> str:
 
 def _describe_value(name: str, value: Any) -> str:
     """Returns one value as text: times with their unit, large numbers with commas."""
-    if isinstance(value, ReadableRow):
+    if isinstance(value, DisplayableRow):
         return value.in_words()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
@@ -194,4 +194,4 @@ def join_lines(parts: Iterable[str]) -> str:
     return "\n".join(part for part in parts if part)
 
 
-__all__ = ["Readable", "ReadableRow", "Table", "join_lines", "page_frame"]
+__all__ = ["DisplayableResult", "DisplayableRow", "Table", "join_lines", "page_frame"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tinyexplore.explore.tracefile.model import Frame, TraceTables
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 
 Span = tuple[int, int, int, int]  # first line and column, last line and column; columns in characters
 
@@ -24,7 +24,7 @@ def span_text(trace: TraceTables, frame: Frame) -> str:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Mark(ReadableRow):
+class Mark(DisplayableRow):
     """The part of a line that one expression occupies.
 
     start: the first column.

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinyexplore.explore.tracefile.model import Stage, StageText, TextLine, TraceTables
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 
 CONTEXT = 3  # number of equal lines around a change
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TextPlace(ReadableRow):
+class TextPlace(DisplayableRow):
     """A line of the text after a stage.
 
     stage: the stage.

@@ -20,7 +20,7 @@ SILENT = frozenset(("movement", "const", "buffer"))  # groups of nodes that comp
 
 
 @dataclass
-class _Part:
+class _TitlePart:
     """One call or operator in the user's Python, and what it computes in one kernel.
 
     frame: its position in the source
@@ -93,7 +93,7 @@ def _skip_movements(nodes: Sequence[Node], node: Node) -> Node:
     return node
 
 
-def _is_named_input(nodes: Sequence[Node], part: _Part, chosen: Sequence[_Part]) -> bool:
+def _is_named_input(nodes: Sequence[Node], part: _TitlePart, chosen: Sequence[_TitlePart]) -> bool:
     """Whether a part is one operation that another part names as its input: `scores` in "softmax of scores"."""
     part_names = {node.name for node in part.nodes if node.name}
     return len(part.nodes) == 1 and any(
@@ -101,13 +101,13 @@ def _is_named_input(nodes: Sequence[Node], part: _Part, chosen: Sequence[_Part])
     )
 
 
-def _weigh_part(part: _Part) -> int:
+def _weigh_part(part: _TitlePart) -> int:
     return sum(4 if node.group == "reduce" else 1 for node in part.nodes)
 
 
-def _yield_parts(tables: _TitleTables, kernel: KernelInfo) -> Iterator[_Part]:
+def _yield_parts(tables: _TitleTables, kernel: KernelInfo) -> Iterator[_TitlePart]:
     """Yields the operations of a kernel, grouped by the part of the Python that created them, in order."""
-    parts: dict[tuple[int, str, int | None], _Part] = {}
+    parts: dict[tuple[int, str, int | None], _TitlePart] = {}
     for number in sorted({*kernel.nodes, *kernel.roots}):
         node = tables.nodes[number]
         if node.user is None or not node.calls or node.group in SILENT:
@@ -115,12 +115,12 @@ def _yield_parts(tables: _TitleTables, kernel: KernelInfo) -> Iterator[_Part]:
         scope = node.scope if node.backward else None
         key = (node.user, node.calls[0], scope)
         if key not in parts:
-            parts[key] = _Part(tables.frames[node.user], node.calls[0], scope)
+            parts[key] = _TitlePart(tables.frames[node.user], node.calls[0], scope)
         parts[key].nodes.append(node)
     yield from parts.values()
 
 
-def _text(tables: _TitleTables, part: _Part) -> str:
+def _text(tables: _TitleTables, part: _TitlePart) -> str:
     """Returns the source text of an expression. If it continues another kernel's expression, returns its own end."""
     if part.scope is not None:
         return f"gradient of {_name_scope(tables.scopes, part.scope)}"
@@ -136,7 +136,7 @@ def _text(tables: _TitleTables, part: _Part) -> str:
     return _shorten(_drop_inner_begin(tables, part, written))
 
 
-def _drop_inner_begin(tables: _TitleTables, part: _Part, written: str) -> str:
+def _drop_inner_begin(tables: _TitleTables, part: _TitlePart, written: str) -> str:
     """Returns `written` without the longest inner expression at its begin: "+ b" for "x @ w + b"."""
     heads = [_source_text(tables.sources, frame) for frame in tables.frames if _is_inside(frame, part.frame)]
     longest = max((head for head in heads if head and written.startswith(head)), key=len, default="")
@@ -149,7 +149,7 @@ def _is_inside(inner: Frame, outer: Frame) -> bool:
     return inner.span != outer.span and inner.span[:2] >= outer.span[:2] and inner.span[2:] <= outer.span[2:]
 
 
-def _list_input_names(nodes: Sequence[Node], part: _Part) -> list[str]:
+def _list_input_names(nodes: Sequence[Node], part: _TitlePart) -> list[str]:
     """Returns the names of a call's inputs; empty if one has no name, or if there are more than MOST_NAMES."""
     part_ids = {node.id for node in part.nodes}
     names: dict[str, None] = {}

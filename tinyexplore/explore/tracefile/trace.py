@@ -18,7 +18,7 @@ from tinyexplore.explore.tracefile.codec import (
     tables_from_json,
 )
 from tinyexplore.explore.tracefile.graph_export import Graph
-from tinyexplore.explore.tracefile.hints import Hinting
+from tinyexplore.explore.tracefile.hints import AttributeHints
 from tinyexplore.explore.tracefile.model import Node, StageText, Timeline, TraceTables
 from tinyexplore.explore.tracefile.modules import Module
 from tinyexplore.explore.tracefile.modules import modules as modules_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pandas
 
 
-class Trace(Hinting, TraceTables):
+class Trace(AttributeHints, TraceTables):
     """A capture as plain data: its tables, with queries, pictures and file formats."""
 
     __slots__ = ()

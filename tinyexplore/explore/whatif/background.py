@@ -11,7 +11,7 @@ from tinyexplore.util.locks import can_start_threads
 Work = Callable[[], None]
 
 
-class Background:
+class BackgroundQueue:
     """Runs submitted work in a daemon thread, one item after another. The thread ends when the queue is empty.
 
     If the platform cannot start threads (in a page), `submit` runs the work immediately.
@@ -67,4 +67,4 @@ class Background:
                 raise
 
 
-__all__ = ["Background"]
+__all__ = ["BackgroundQueue"]

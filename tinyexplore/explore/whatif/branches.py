@@ -23,16 +23,16 @@ from tinyexplore.explore.tracefile.model import (
     ScheduleVariant,
     Stage,
 )
-from tinyexplore.explore.tracefile.result_display import Readable, ReadableRow, Table
+from tinyexplore.explore.tracefile.result_display import DisplayableResult, DisplayableRow, Table
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.command import Command, CommandContext, schedule_of
 from tinyexplore.explore.whatif.commands import (
     AsCaptured,
     AsScheduled,
-    HandCode,
     SearchOpts,
     SetOpts,
+    UseHeuristics,
     from_info,
     info_of,
 )
@@ -42,7 +42,7 @@ from tinyexplore.explore.whatif.editing.stages import stage_text
 from tinyexplore.explore.whatif.kernel_bench import KernelBench, KernelSubject
 from tinyexplore.explore.whatif.measurement import LIMIT_S, Measure
 from tinyexplore.explore.whatif.outcome import Cancelled, CommandOutcome, CommandRejected
-from tinyexplore.explore.whatif.rescheduler import Rescheduling
+from tinyexplore.explore.whatif.rescheduler import Rescheduler
 from tinyexplore.kernel import Kernel
 from tinyexplore.util import Config
 
@@ -56,7 +56,7 @@ CANCELLED = "cancelled: no branch was created"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Progress(ReadableRow):
+class Progress(DisplayableRow):
     """The progress of a long command.
 
     text: the current part of the work.
@@ -69,7 +69,7 @@ class Progress(ReadableRow):
     of: int
 
 
-class Branches(Readable, tuple[Branch, ...]):
+class Branches(DisplayableResult, tuple[Branch, ...]):
     """A tuple of branches that displays as a table."""
 
     def table(self) -> Table:
@@ -86,7 +86,7 @@ class Branches(Readable, tuple[Branch, ...]):
         return Table(count_text(len(rows), "branch", "branches"), columns, tuple(rows), code=frozenset(("command",)))
 
 
-class WhatIf(Readable):
+class WhatIf(DisplayableResult):
     """The what-if branches of one capture: `do(command)` returns a branch, `branches` has all of them.
 
     Each kernel and each schedule has a current branch, from which commands continue unless a parent is given. Only one
@@ -142,7 +142,7 @@ class WhatIf(Readable):
             names = {info.id: tuple(trace.buffers[number].name for number in info.buffers) for info in trace.kernels}
             self._bench = KernelBench(subjects, settings, names, captured or {})
             roots = {info.roots: info.id for info in reversed(trace.kernels)}
-            self._rescheduling = Rescheduling(graphs or {}, roots, self._bench.under_settings)
+            self._rescheduling = Rescheduler(graphs or {}, roots, self._bench.under_settings)
 
     def interpret(
         self, measure: Measure, try_text: Callable[[Text, CapturedKernel | None], EditResult], most_work: int
@@ -353,7 +353,7 @@ class WhatIf(Readable):
         with self._wait_for_turn():
             root = self.do(AsCaptured(kernel))
             self.do(SetOpts(kernel, ""), root)
-            self.do(HandCode(kernel), root)
+            self.do(UseHeuristics(kernel), root)
             return self.go(root.id)
 
     def all_places(self) -> dict[str, int]:

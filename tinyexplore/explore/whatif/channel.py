@@ -17,7 +17,7 @@ from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.codec import row_to_data
 from tinyexplore.explore.tracefile.encodable_text import well_formed
 from tinyexplore.explore.tracefile.model import Branch
-from tinyexplore.explore.whatif.background import Background
+from tinyexplore.explore.whatif.background import BackgroundQueue
 from tinyexplore.explore.whatif.branches import Progress, WhatIf
 from tinyexplore.explore.whatif.command import Command
 
@@ -40,7 +40,7 @@ class Channel:
     def __init__(self, whatif: WhatIf, widget: BranchWidget) -> None:
         self.whatif = whatif
         self.widget = widget
-        self._background = Background("tinyexplore what-if")
+        self._background = BackgroundQueue("tinyexplore what-if")
         self._rows: list[str] = []  # rows to send
         self._sent = self._shown = 0.0
         self._answered = 0

@@ -11,7 +11,7 @@ from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.kernel_bench import KernelBench
 from tinyexplore.explore.whatif.outcome import Cancelled, CommandOutcome
-from tinyexplore.explore.whatif.rescheduler import Rescheduling
+from tinyexplore.explore.whatif.rescheduler import Rescheduler
 from tinyexplore.kernel import Kernel
 
 
@@ -32,7 +32,7 @@ class CommandContext:
     """
 
     bench: KernelBench
-    rescheduling: Rescheduling
+    rescheduling: Rescheduler
     trace: Trace
     branches: Sequence[Branch]
     parent: Branch | None

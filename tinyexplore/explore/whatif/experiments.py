@@ -14,7 +14,7 @@ from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
 from tinyexplore.explore.tracefile.fusions import Edge, Fusions, name_of
 from tinyexplore.explore.tracefile.model import Branch, KernelVariant
 from tinyexplore.explore.tracefile.texts import duration_text
-from tinyexplore.explore.whatif.commands import AsCaptured, AsScheduled, HandCode, Join, SetOpts
+from tinyexplore.explore.whatif.commands import AsCaptured, AsScheduled, Join, SetOpts, UseHeuristics
 from tinyexplore.explore.whatif.opt_offers import legal_opts
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _yield_candidates(view: SessionView, captured: Branch, kind: str) -> Iterato
         yield from smaller_tiles(opts)
     chosen = _variant_of(
         view.whatif.do(
-            HandCode(
+            UseHeuristics(
                 number,
             ),
             captured,

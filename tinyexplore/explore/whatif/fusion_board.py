@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.fusions import Edge, Fusions
-from tinyexplore.explore.tracefile.hints import Hinting
+from tinyexplore.explore.tracefile.hints import AttributeHints
 from tinyexplore.explore.tracefile.model import Branch, FusedKernel, Node, ScheduleVariant
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.explore.tracefile.texts import ratio_text, spread_text
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.command import Command
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FusionChange(ReadableRow):
+class FusionChange(DisplayableRow):
     """The difference between two branches of one schedule.
 
     before: the first branch.
@@ -96,7 +96,7 @@ def change(before: ScheduleVariant, after: ScheduleVariant) -> FusionChange:
     return FusionChange(before, after, tuple(unchanged), tuple(vanished), tuple(appeared))
 
 
-class FusionBoard(Hinting):
+class FusionBoard(AttributeHints):
     """Changes the fusion of a capture: `cut`, `join`, `leave` and `undo` return a Branch each.
 
     An edge is an `Edge` of `edges()`, or a pair (src, dst) of LazyBuffers or their ids. A single LazyBuffer stands for

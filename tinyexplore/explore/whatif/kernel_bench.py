@@ -16,7 +16,7 @@ from tinyexplore.explore.recording.trace_builder import build_trace
 from tinyexplore.explore.tracefile.model import KernelVariant
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.kernel_variant import variant_of
-from tinyexplore.explore.whatif.measurement import Lost, Measure, Measurement, Untimed, measure_in_worker
+from tinyexplore.explore.whatif.measurement import KernelFailed, KernelNotTimed, Measure, Measurement, measure_in_worker
 from tinyexplore.kernel import Kernel, Opt, apply_opt, hand_coded
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.trace import Recorder, active_recorder, record_stage, recording, stage
@@ -186,9 +186,9 @@ class KernelBench:
             with recording(None):
                 measured = self.under_settings(ask)
             note = measured.note
-        except Untimed as error:
+        except KernelNotTimed as error:
             note = str(error)
-        except Lost as error:
+        except KernelFailed as error:
             lost = str(error)
         names = self.names.get(number, ())
         variant = self.under_settings(

@@ -27,11 +27,11 @@ SAMPLES = 20
 NOT_ITS_FAULT = ("it took longer", "no worker process", "this worker runs on another machine", "DeviceUnavailable")
 
 
-class Lost(Exception):
+class KernelFailed(Exception):
     """The kernel cannot be used: it crashed, or its results are wrong. The message has the reason."""
 
 
-class Untimed(Exception):
+class KernelNotTimed(Exception):
     """The kernel is valid but was not timed. The message has the reason."""
 
 
@@ -89,7 +89,7 @@ def measure_in_worker(
         that a kernel is lowered and compiled once.
 
     Raises:
-        Untimed: the kernel is valid but cannot be timed here.
+        KernelNotTimed: the kernel is valid but cannot be timed here.
         Lost: the kernel crashed, or its results are wrong.
     """
     try:
@@ -104,7 +104,7 @@ def measure_in_worker(
             program=to_plain(program),
         )
     except TypeError as error:
-        raise Untimed(f"not timed: {error}") from None
+        raise KernelNotTimed(f"not timed: {error}") from None
     reply = json.loads(ask_worker(request, kernel.original.digest, LIMIT_S))
     if "seconds" in reply:
         variant_times, base_us = (
@@ -113,17 +113,17 @@ def measure_in_worker(
         return Measurement(variant_times, base_us)
     why = str(reply.get("lost", f"a worker answered {reply}"))
     if why.startswith(NOT_ITS_FAULT):
-        raise Untimed(f"not timed: {why}")
-    raise Lost(why)
+        raise KernelNotTimed(f"not timed: {why}")
+    raise KernelFailed(why)
 
 
 __all__ = [
     "LIMIT_S",
     "SAMPLES",
-    "Lost",
+    "KernelFailed",
     "Measure",
     "Measurement",
-    "Untimed",
+    "KernelNotTimed",
     "measure_in_worker",
     "quartiles",
     "verdict_of",

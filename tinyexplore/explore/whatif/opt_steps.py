@@ -10,11 +10,11 @@ from tinyexplore.compile.lowering import compile_optimized
 from tinyexplore.explore.recording.loops import axis_size
 from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.model import NestLine
-from tinyexplore.explore.tracefile.result_display import Readable, ReadableRow, Table
+from tinyexplore.explore.tracefile.result_display import DisplayableResult, DisplayableRow, Table
 from tinyexplore.explore.tracefile.texts import duration_text, figures_text
 from tinyexplore.explore.whatif.annotated_nest import annotated_nest
 from tinyexplore.explore.whatif.kernel_bench import KernelBench
-from tinyexplore.explore.whatif.measurement import Lost, Untimed, quartiles
+from tinyexplore.explore.whatif.measurement import KernelFailed, KernelNotTimed, quartiles
 from tinyexplore.kernel import Kernel
 from tinyexplore.trace import recording
 
@@ -23,7 +23,7 @@ Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MeasuredOptStep(ReadableRow):
+class MeasuredOptStep(DisplayableRow):
     """The kernel after its first opts. A worker process runs it on its own memory and measures the times.
 
     opt: the last opt; "" for the kernel without opts
@@ -47,7 +47,7 @@ class MeasuredOptStep(ReadableRow):
 
 
 @dataclass(frozen=True, repr=False)
-class OptSteps(Readable):
+class OptSteps(DisplayableResult):
     """A kernel after each of its opts. It displays as a table, also on the story's page of loops.
 
     kernel: the kernel's number
@@ -110,7 +110,7 @@ def _measure_step(
         with recording(None):
             runner = bench.under_settings(lambda: compile_optimized(device, kernel))
             times = bench.under_settings(lambda: bench.measure(device, kernel, reference, None, runner.spec.uops))
-    except (Untimed, Lost) as error:
+    except (KernelNotTimed, KernelFailed) as error:
         return MeasuredOptStep(opt, nest, axes, note=str(error))
     spread = quartiles(times.times_us)
     return MeasuredOptStep(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tinyexplore.explore.tracefile.model import Branch, Edited, KernelVariant, RuleFiring, ScheduleVariant, Search
+from tinyexplore.explore.tracefile.model import Branch, EditReport, KernelVariant, RuleFiring, ScheduleVariant, Search
 from tinyexplore.uop import Rule
 
 
@@ -29,7 +29,7 @@ class CommandOutcome:
     note: str = ""
     rule: Rule | None = None
     firings: tuple[RuleFiring, ...] = ()
-    edited: Edited | None = None
+    edited: EditReport | None = None
     search: Search | None = None
 
 

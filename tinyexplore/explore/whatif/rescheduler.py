@@ -45,12 +45,12 @@ MUCH_WORK = 1 << 32  # operations; a larger schedule runs only if it has few mor
 MUCH_MORE = 4
 
 
-class NotRun(Exception):
+class ScheduleNotRun(Exception):
     """A schedule was not run. The message has the reason."""
 
 
 @dataclass(eq=False)
-class Attempt:
+class CompiledSchedule:
     """A schedule that was compiled.
 
     made: its rebuilt graph.
@@ -86,7 +86,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, eq=False)
-class Rescheduling:
+class Rescheduler:
     """Compiles and runs the schedules of a capture again.
 
     graphs: the captured graphs, by the stage that scheduled each.
@@ -138,7 +138,7 @@ class Rescheduling:
             self._check_may_run(graph, base, attempt)
             step("comparing the results")
             checks = compare_outputs(base, attempt)
-        except NotRun as error:
+        except ScheduleNotRun as error:
             return variant, f"not run: {error}", ""
         variant = replace(variant, outputs=tuple(checks))
         if wrong := [check.node for check in checks if not check.same]:
@@ -149,17 +149,17 @@ class Rescheduling:
         step("timing")
         return time_alternately(variant, base, attempt, step), "", ""
 
-    def attempt(self, graph: CapturedGraph, cut: frozenset[int], join: frozenset[int]) -> Attempt:
+    def attempt(self, graph: CapturedGraph, cut: frozenset[int], join: frozenset[int]) -> CompiledSchedule:
         """Schedules and compiles `graph` with these overrides."""
         rebuilt = graph.rebuild()
         recorder = Recorder()
         with recording(recorder):
             items = create_schedule(rebuilt.outputs, rebuilt.writes, rebuilt.overrides(cut, join))
         decisions = tuple(last_words(recorder, rebuilt.numbers))
-        return Attempt(rebuilt, items, decisions, compile_many(items))
+        return CompiledSchedule(rebuilt, items, decisions, compile_many(items))
 
     def _describe_kernels(
-        self, attempt: Attempt, kernel_of: Mapping[tuple[str, tuple[int, ...]], int | None] | None
+        self, attempt: CompiledSchedule, kernel_of: Mapping[tuple[str, tuple[int, ...]], int | None] | None
     ) -> list[FusedKernel]:
         """Returns the kernels of a schedule as data.
 
@@ -186,23 +186,23 @@ class Rescheduling:
             )
         return kernels
 
-    def _check_may_run(self, graph: CapturedGraph, base: Attempt, attempt: Attempt) -> None:
+    def _check_may_run(self, graph: CapturedGraph, base: CompiledSchedule, attempt: CompiledSchedule) -> None:
         """Raises NotRun if the schedule cannot run, or would take too much time or memory."""
         if reason := graph.cannot_rerun():
-            raise NotRun(reason)
+            raise ScheduleNotRun(reason)
         refusals = [item.runner.program.refusal for item in attempt.ready if item.runner is not None]
         if refusal := next(filter(None, refusals), ""):
-            raise NotRun(refusal)
+            raise ScheduleNotRun(refusal)
         if self.interpreted is not None and max(attempt.flops, base.flops) > self.interpreted:
-            raise NotRun(f"{max(attempt.flops, base.flops):,} operations take too long to interpret in a page")
+            raise ScheduleNotRun(f"{max(attempt.flops, base.flops):,} operations take too long to interpret in a page")
         if attempt.flops > max(MUCH_WORK, MUCH_MORE * base.flops):
             flops_text = f"{attempt.flops:.3g} operations, where the captured schedule has {base.flops:.3g}"
-            raise NotRun(f"the schedule would take {flops_text}")
+            raise ScheduleNotRun(f"the schedule would take {flops_text}")
         needed = sum(
             buffer.nbytes for schedule in (base, attempt) for item in schedule.ready for buffer in set(item.buffers)
         )
         if needed > physical_bytes() / 2:
-            raise NotRun(f"the schedule would take {needed / 1e9:.3g} GB more than the program")
+            raise ScheduleNotRun(f"the schedule would take {needed / 1e9:.3g} GB more than the program")
 
     def trace_of(
         self, stage: int, cut: frozenset[int], join: frozenset[int], title: str, names: Mapping[int, str]
@@ -214,7 +214,7 @@ class Rescheduling:
             recorder = CaptureRecorder()
             with recording(None):
                 rebuilt = graph.rebuild()
-                attempt = Attempt(rebuilt, (), (), [])
+                attempt = CompiledSchedule(rebuilt, (), (), [])
                 attempt.fill()
             with step_by_step(), recording(recorder), sampling(Sampling(FEWEST)):
                 items = create_schedule(rebuilt.outputs, rebuilt.writes, rebuilt.overrides(cut, join))
@@ -250,7 +250,7 @@ def known_of(nodes: Iterable[LazyBuffer], numbers: Mapping[LazyBuffer, int]) -> 
     return tuple([numbers[node] for node in nodes if node in numbers])
 
 
-def compare_outputs(base: Attempt, variant_attempt: Attempt) -> list[OutputCheck]:
+def compare_outputs(base: CompiledSchedule, variant_attempt: CompiledSchedule) -> list[OutputCheck]:
     """Runs both schedules once, and compares their outputs."""
     for attempt in (base, variant_attempt):
         attempt.fill()
@@ -276,7 +276,7 @@ def compare_outputs(base: Attempt, variant_attempt: Attempt) -> list[OutputCheck
     return checks
 
 
-def _compare_without_numpy(base: Attempt, attempt: Attempt) -> list[OutputCheck]:
+def _compare_without_numpy(base: CompiledSchedule, attempt: CompiledSchedule) -> list[OutputCheck]:
     checks = []
     for (node, right), (_, buffer) in zip(base.outputs().items(), attempt.outputs().items(), strict=True):
         comparison = compare_without_numpy([("", buffer.dtype)], {0: buffer.copyout()}, {0: right.copyout()})
@@ -288,7 +288,11 @@ def _compare_without_numpy(base: Attempt, attempt: Attempt) -> list[OutputCheck]
 
 
 def time_alternately(
-    variant: ScheduleVariant, base: Attempt, attempt: Attempt, step: Step, clock: Callable[[], float] = perf_counter
+    variant: ScheduleVariant,
+    base: CompiledSchedule,
+    attempt: CompiledSchedule,
+    step: Step,
+    clock: Callable[[], float] = perf_counter,
 ) -> ScheduleVariant:
     """Returns `variant` with its times and those of the captured schedule, measured alternately.
 
@@ -324,4 +328,4 @@ def physical_bytes() -> float:
         return float("inf")
 
 
-__all__ = ["NotRun", "Rescheduling"]
+__all__ = ["ScheduleNotRun", "Rescheduler"]

@@ -3,7 +3,7 @@
 import type { SendRequest, Question, Response } from "../request_channel";
 import { button, h, replaceChildren } from "../dom";
 import type { BranchMessage, Engine, EngineListener } from "../engine";
-import type { PlayResult } from "../requests";
+import type { RunProgramResult } from "../requests";
 import type { BranchRequest } from "../what_if";
 import type { PackedFile, FromWorker, ToWorker } from "./messages";
 import source from "./worker";
@@ -49,11 +49,11 @@ export class PageEngine implements Engine {
   };
 
   /** Runs a program; returns its result, and the trace of its computation. */
-  async play(text: string, machine: string): Promise<{ played: PlayResult; trace?: Uint8Array }> {
+  async play(text: string, machine: string): Promise<{ played: RunProgramResult; trace?: Uint8Array }> {
     this.rows = [];
     const question: Question = { ask: "play", text, machine };
     const { answer, trace } = await this.request((id) => ({ do: "ask", id, question: JSON.stringify(question) }));
-    const played = JSON.parse(answer) as PlayResult & { error?: string };
+    const played = JSON.parse(answer) as RunProgramResult & { error?: string };
     if (played.error !== undefined) throw new Error(played.error);
     return { played, trace };
   }

@@ -6,7 +6,7 @@ import { copyText } from "../clipboard";
 import { button, h, replaceChildren } from "../dom";
 import type { Handle, MountOptions } from "../explorer";
 import type { Trace } from "../model";
-import type { PlayResult } from "../requests";
+import type { RunProgramResult } from "../requests";
 import { Editor } from "./editor";
 import type { PageEngine } from "./engine";
 import { EXAMPLES } from "./examples";
@@ -161,7 +161,7 @@ export class Playground {
     }
   }
 
-  private print({ output, failed }: PlayResult): void {
+  private print({ output, failed }: RunProgramResult): void {
     this.output.hidden = output === "" && failed === null;
     replaceChildren(
       this.output,

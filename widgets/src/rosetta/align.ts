@@ -3,7 +3,7 @@
 import type { TranslationData } from "../requests";
 
 /** A line of a text: its alignment origin and all origins, as positions in the list of origins. */
-export type RosettaLine = TranslationData["lines"][number];
+export type LanguageLine = TranslationData["lines"][number];
 export type Span = [first: number, end: number];
 
 export interface Row {
@@ -15,7 +15,7 @@ export interface Row {
 
 type Run = [row: number | null, first: number, end: number];
 
-export function alignTexts(texts: readonly (readonly RosettaLine[])[]): Row[] {
+export function alignTexts(texts: readonly (readonly LanguageLine[])[]): Row[] {
   let rows: { origin: number | null; spans: Span[] }[] = [];
   texts.forEach((text, count) => {
     const found = groupRuns(text);
@@ -38,7 +38,7 @@ export function alignTexts(texts: readonly (readonly RosettaLine[])[]): Row[] {
 }
 
 /** Groups adjacent lines of one row. */
-function groupRuns(lines: readonly RosettaLine[]): Run[] {
+function groupRuns(lines: readonly LanguageLine[]): Run[] {
   const groups: Run[] = [];
   lines.forEach(([, row], i) => {
     const last = groups.at(-1);

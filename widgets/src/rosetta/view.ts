@@ -7,8 +7,8 @@ import { button, h, replaceChildren } from "../dom";
 import { count } from "../format";
 import type { Change, Store, View } from "../store";
 import { tokenize } from "../tokenizer";
-import { type RosettaLine, type Row, alignTexts } from "./align";
-import type { RosettaData, TranslationData } from "../requests";
+import { type LanguageLine, type Row, alignTexts } from "./align";
+import type { LanguageComparisonData, TranslationData } from "../requests";
 
 const FIRST = ["c", "cuda", "llvm"];
 const WIDE = 1000; // pixels; from this width on there are three columns
@@ -22,7 +22,7 @@ export class RosettaView implements View {
     "aria-label": "Language comparison",
   });
   private kernel: number | null = null;
-  private found: RosettaData | null = null;
+  private found: LanguageComparisonData | null = null;
   private chosen: (string | null)[] | null = null;
   private isUnfolded = false;
   /** The origin under the pointer. */
@@ -68,7 +68,7 @@ export class RosettaView implements View {
     replaceChildren(this.element, makeNote(text, code));
   }
 
-  private show(data: RosettaData): void {
+  private show(data: LanguageComparisonData): void {
     this.found = data;
     this.pointed = null;
     this.lines = [];
@@ -100,7 +100,7 @@ export class RosettaView implements View {
   }
 
   /** Returns the texts of the columns: those that the user chose, as far as they exist. */
-  private listColumns({ translations }: RosettaData): TranslationData[] {
+  private listColumns({ translations }: LanguageComparisonData): TranslationData[] {
     const limit = this.element.clientWidth >= WIDE ? 3 : 2;
     const shown = translations.filter(({ refusal }) => refusal === "");
     const first = new Set([...FIRST.flatMap((name) => shown.filter(({ target }) => target === name)), ...shown]);
@@ -109,7 +109,7 @@ export class RosettaView implements View {
     return chosen.length > 0 ? chosen : translations.slice(0, limit);
   }
 
-  private makeHead(data: RosettaData, { target, opts, refusal }: TranslationData, at: number): HTMLElement {
+  private makeHead(data: LanguageComparisonData, { target, opts, refusal }: TranslationData, at: number): HTMLElement {
     const options = data.translations.map((translation) =>
       h(
         "option",
@@ -139,7 +139,7 @@ export class RosettaView implements View {
     );
   }
 
-  private makeThirdColumnButton(data: RosettaData): HTMLElement {
+  private makeThirdColumnButton(data: LanguageComparisonData): HTMLElement {
     const next =
       data.translations.find(({ target, refusal }) => refusal === "" && !this.chosen!.includes(target)) ??
       data.translations[0];
@@ -185,7 +185,7 @@ export class RosettaView implements View {
   }
 
   private makeRow(
-    { origins }: RosettaData,
+    { origins }: LanguageComparisonData,
     columns: TranslationData[],
     { origin, spans, elsewhere }: Row,
   ): HTMLElement {
@@ -213,7 +213,7 @@ export class RosettaView implements View {
     return h("tr", origin === null ? {} : { "data-origin": origin }, name, ...cells);
   }
 
-  private makeLine(language: string, [text, row, origins]: RosettaLine): HTMLElement {
+  private makeLine(language: string, [text, row, origins]: LanguageLine): HTMLElement {
     const indent = text.length - text.trimStart().length;
     const parts = tokenize(language, text.trimStart()).map(([kind, part]) =>
       kind === "" ? part : h("span", { class: `t-${kind}` }, part),

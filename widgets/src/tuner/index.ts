@@ -162,7 +162,7 @@ export class TunerView implements View {
         : [
             undo,
             jump("no opts", "No opts", "The loops as the scheduler wrote them", "SetOpts", { opts: "" }),
-            jump("heuristics", "Heuristics", "What the heuristics choose, without measuring", "HandCode"),
+            jump("heuristics", "Heuristics", "What the heuristics choose, without measuring", "UseHeuristics"),
             labeled("BEAM") === undefined
               ? beam
               : jump("BEAM", "BEAM’s", "The fastest candidate of the search", "SearchOpts", { width: BEAM_WIDTH }),

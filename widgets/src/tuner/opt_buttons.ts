@@ -1,7 +1,7 @@
 // The legal opts as buttons, by axis, and the illegal ones with their legality errors.
 
 import { button, h } from "../dom";
-import type { KernelVariant, OptLaw, OptOffer } from "../model";
+import type { KernelVariant, OptEffect, OptOffer } from "../model";
 import { type WhatIf, optText } from "../what_if";
 
 // their amount is another axis; MERGE is COLLAPSE in older traces
@@ -177,6 +177,6 @@ function namesOf(offer: OptOffer, variant: KernelVariant): string {
   return `${offer.op} ${nameAxis(variant, offer.axis)}${amounts.length > 0 ? ` by ${amounts.join(", ")}` : ""}:`;
 }
 
-function lawText({ words, before, after }: OptLaw): string {
+function lawText({ words, before, after }: OptEffect): string {
   return `${words}:\n\n${before}\n→\n${after}`;
 }

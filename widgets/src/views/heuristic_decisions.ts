@@ -4,7 +4,7 @@
 import { h } from "../dom";
 import { paragraphs } from "../format";
 import { makeComparisons } from "../fusion_decisions";
-import type { Choice, OptStep, Stage, Weighed } from "../model";
+import type { Choice, OptStep, Stage, OptionScores } from "../model";
 
 const MOST_OPTIONS = 8;
 
@@ -52,7 +52,7 @@ function makeRow(choice: Choice, opts: OptStep[]): Element {
 }
 
 /** Returns the scored options, the best first, with the chosen one emphasized. */
-function listOptions({ what, options: all, chosen, least }: Weighed): Element {
+function listOptions({ what, options: all, chosen, least }: OptionScores): Element {
   const sorted = [...all].sort(([, a], [, b]) => (least ? a - b : b - a));
   const shown = sorted.slice(0, MOST_OPTIONS);
   const kept = shown.some(([name]) => name === chosen)

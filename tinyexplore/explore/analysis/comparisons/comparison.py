@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tinyexplore.explore.analysis.comparisons.comparison_page import comparison_html
-from tinyexplore.explore.analysis.comparisons.noise import Times, compare_times
+from tinyexplore.explore.analysis.comparisons.noise import TimeComparison, compare_times
 from tinyexplore.explore.analysis.comparisons.pairs import (
     Change,
     KernelPair,
@@ -156,7 +156,7 @@ def _pair_kernel(
     of_a: dict[str, Program],
     of_b: dict[str, Program],
     first: StagePair | None,
-    times: Times,
+    times: TimeComparison,
 ) -> KernelPair:
     """Returns the comparison of two kernels: their listings, UOps, opts and times."""
     left = a.kernels[i] if i is not None else None

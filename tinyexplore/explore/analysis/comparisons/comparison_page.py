@@ -19,7 +19,7 @@ from typing import Protocol
 
 from tinyexplore.explore.analysis.comparisons.pairs import (
     CONTEXT_LINES,
-    Counted,
+    ComparisonSummary,
     KernelPair,
     ListingPair,
     change_words,
@@ -119,7 +119,7 @@ if (packed.length > 0) {
 """
 
 
-class ComparedTraces(Counted, Protocol):
+class ComparedTraces(ComparisonSummary, Protocol):
     """The data of the page: two traces, their differences, and pairs of their kernels and texts."""
 
     @property

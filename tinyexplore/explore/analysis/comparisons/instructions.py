@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 
 _WORD = re.compile(r"[\w.$]+")
 _X86 = re.compile(r"\b([xyz])mm(\d+)\b")
@@ -20,7 +20,7 @@ _MOVED = re.compile(r"^v(?:mv|l|s)(\d+)r")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Instructions(ReadableRow):
+class Instructions(DisplayableRow):
     """Counts of one listing in assembly.
 
     total: the number of instructions.

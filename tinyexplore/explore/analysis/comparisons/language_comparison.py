@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from tinyexplore.explore.analysis.comparisons.languages import RosettaError, find_language
+from tinyexplore.explore.analysis.comparisons.languages import LanguageError, find_language
 from tinyexplore.explore.tracefile.pictures.highlight import lines_html
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 
 AS_TEXT = 2  # columns of a printed comparison
 COLUMN = 58  # characters of each column
@@ -26,7 +26,7 @@ Run = tuple[int | None, int, int]  # adjacent lines of one row: the row, the fir
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LineOrigin(ReadableRow):
+class LineOrigin(DisplayableRow):
     """The key by which lines are aligned: a node of the kernel's AST, or the end of its loop.
 
     label: as in `Node`.
@@ -44,8 +44,8 @@ class LineOrigin(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RosettaLine(ReadableRow):
-    """A line of a text. Numbers are positions in `Rosetta.origins`.
+class LanguageLine(DisplayableRow):
+    """A line of a text. Numbers are positions in `LanguageComparison.origins`.
 
     text: the line.
     row: the origin by which it is aligned, None for text without a UOp.
@@ -58,7 +58,7 @@ class RosettaLine(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TranslationData(ReadableRow):
+class TranslationData(DisplayableRow):
     """A kernel in one language, as the panel of languages draws it."""
 
     target: str
@@ -78,7 +78,7 @@ class TranslationData(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RosettaData(ReadableRow):
+class LanguageComparisonData(DisplayableRow):
     """A kernel in several languages, as the panel of languages draws it."""
 
     kernel: str
@@ -90,7 +90,7 @@ class RosettaData(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Translation(ReadableRow):
+class Translation(DisplayableRow):
     """The kernel in one language.
 
     target: the language and machine as requested.
@@ -109,7 +109,7 @@ class Translation(ReadableRow):
     language: str
     name: str
     opts: tuple[str, ...]
-    lines: tuple[RosettaLine, ...]
+    lines: tuple[LanguageLine, ...]
     refusal: str = ""
 
     @property
@@ -129,7 +129,7 @@ class Translation(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AlignedLines(ReadableRow):
+class AlignedLines(DisplayableRow):
     """Lines that are side by side.
 
     origin: the origin by which they are aligned, None for other text.
@@ -143,7 +143,7 @@ class AlignedLines(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Rosetta(ReadableRow):
+class LanguageComparison(DisplayableRow):
     """A kernel in several languages. `rows()` returns aligned lines.
 
     kernel: the name of the kernel.
@@ -217,16 +217,16 @@ class Rosetta(ReadableRow):
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self.to_html()}
 
-    def as_data(self) -> RosettaData:
+    def as_data(self) -> LanguageComparisonData:
         """Returns the data that the panel draws."""
-        return RosettaData(
+        return LanguageComparisonData(
             self.kernel,
             tuple([(origin.label, origin.detail, origin.group, origin.node, origin.ends) for origin in self.origins]),
             tuple([translation.as_data() for translation in self.translations]),
         )
 
 
-def align_lines(texts: Sequence[Sequence[RosettaLine]]) -> tuple[AlignedLines, ...]:
+def align_lines(texts: Sequence[Sequence[LanguageLine]]) -> tuple[AlignedLines, ...]:
     """Aligns the lines of several texts in rows, without reordering.
 
     Groups of adjacent lines of one row are matched from the first text to the last, with the most matches that do not
@@ -251,7 +251,7 @@ def align_lines(texts: Sequence[Sequence[RosettaLine]]) -> tuple[AlignedLines, .
     )
 
 
-def runs(lines: Sequence[RosettaLine]) -> list[Run]:
+def runs(lines: Sequence[LanguageLine]) -> list[Run]:
     """Groups adjacent lines of one row."""
     text_runs: list[Run] = []
     for number, line in enumerate(lines):
@@ -304,4 +304,12 @@ def _format_table_line(name: str, label: int, cells: Sequence[str]) -> str:
     return f"{name:{label}} │ " + " │ ".join(f"{cell:{COLUMN}}" for cell in clipped).rstrip()
 
 
-__all__ = ["LineOrigin", "Rosetta", "RosettaError", "RosettaLine", "AlignedLines", "Translation", "align_lines"]
+__all__ = [
+    "LineOrigin",
+    "LanguageComparison",
+    "LanguageError",
+    "LanguageLine",
+    "AlignedLines",
+    "Translation",
+    "align_lines",
+]

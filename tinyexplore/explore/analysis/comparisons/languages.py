@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tinyexplore.device import Device
 from tinyexplore.device.registry import Renderer
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.renderer.gpu import LANGUAGES as OF_GPUS
 from tinyexplore.renderer.gpu import GPURenderer, VectorRenderer
@@ -42,12 +42,12 @@ OF_CPUS = ("c", "llvm")
 _TIDY = {"cpp": "c", "ir": "llvm", "llvm ir": "llvm", "opencl c": "opencl", "wat": "wasm", "webassembly": "wasm"}
 
 
-class RosettaError(ValueError):
+class LanguageError(ValueError):
     """The language or machine is unknown, or the language does not support the machine."""
 
 
 @dataclass(frozen=True, repr=False)
-class LanguageTarget(ReadableRow):
+class LanguageTarget(DisplayableRow):
     """A language with the machine that its programs are for.
 
     language: the language.
@@ -81,10 +81,10 @@ def _parse_target(word: str) -> LanguageTarget:
     if language not in LANGUAGES and not colon:
         language, machine = _language_of(language, word), language
     if language not in LANGUAGES:
-        raise RosettaError(f"no language {language!r}; there are {', '.join(LANGUAGES)}")
+        raise LanguageError(f"no language {language!r}; there are {', '.join(LANGUAGES)}")
     family = "llvm" if language in OF_CPUS else ASSEMBLIES.get(language, language)
     if machine and _language_of(machine, word) != family:
-        raise RosettaError(
+        raise LanguageError(
             f"{word!r}: {LANGUAGES[language]} cannot target {machine}; {_language_of(machine, word)} can"
         )
     return LanguageTarget(language, machine)
@@ -97,7 +97,7 @@ def _language_of(machine: str, word: str) -> str:
     except UnknownTarget as error:
         close = difflib.get_close_matches(machine, [*LANGUAGES, *GPUS], 3, 0.5)
         hint = f"; close to it: {', '.join(close)}" if close else ""
-        raise RosettaError(
+        raise LanguageError(
             f"{word!r} is not a language ({', '.join(LANGUAGES)}) and not a machine that TARGET accepts{hint}"
         ) from error
     if choice.gpu is not None:
@@ -164,7 +164,7 @@ def find_language(languages: Sequence[str], language: str) -> str:
     """Returns the entry of `languages` that `language` names.
 
     Raises:
-        RosettaError: there is none.
+        LanguageError: there is none.
     """
     name = language.strip().lower()
     name = _TIDY.get(name, name)
@@ -172,14 +172,14 @@ def find_language(languages: Sequence[str], language: str) -> str:
         candidate for candidate in languages if candidate.partition(":")[0] == name
     ]
     if not matches:
-        raise RosettaError(f"{language!r} was not requested; there are {', '.join(languages)}")
+        raise LanguageError(f"{language!r} was not requested; there are {', '.join(languages)}")
     return matches[0]
 
 
 __all__ = [
     "LANGUAGES",
     "MACHINES",
-    "RosettaError",
+    "LanguageError",
     "LanguageTarget",
     "find_language",
     "renderer_of",

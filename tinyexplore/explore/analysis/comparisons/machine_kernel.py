@@ -9,14 +9,14 @@ from tinyexplore.device import Device
 from tinyexplore.explore.analysis.comparisons.instructions import Instructions
 from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.model import KernelInfo
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.target import Target
 from tinyexplore.util import Context
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Machine(ReadableRow):
+class Machine(DisplayableRow):
     """A CPU for which kernels are compiled.
 
     name: the name as requested.
@@ -45,7 +45,7 @@ class Machine(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ForMachine(ReadableRow):
+class MachineKernel(DisplayableRow):
     """A kernel for one machine.
 
     machine: the machine.
@@ -62,7 +62,7 @@ class ForMachine(ReadableRow):
     median_us: float | None
 
 
-Row = tuple[ForMachine | None, ...]  # the kernel for each of the machines
+Row = tuple[MachineKernel | None, ...]  # the kernel for each of the machines
 
 
 def vectors_words(machine: Machine) -> str:
@@ -70,14 +70,14 @@ def vectors_words(machine: Machine) -> str:
     return f"{machine.registers} × {machine.vector_bits} bit" if machine.vector_bits else "no vectors"
 
 
-def time_words(result: ForMachine) -> str:
+def time_words(result: MachineKernel) -> str:
     """Returns the median time as text, or the reason why there is none."""
     if result.median_us is not None:
         return duration_text(result.median_us)
     return "no samples here" if result.kernel.not_run else "not run"
 
 
-FACTS: tuple[tuple[str, Callable[[ForMachine], str]], ...] = (
+FACTS: tuple[tuple[str, Callable[[MachineKernel], str]], ...] = (
     ("architecture", lambda result: result.machine.arch),
     ("vector registers", lambda result: f"{vectors_words(result.machine)}, {len(result.instructions.registers)} used"),
     ("floats per instruction, at most", lambda result: str(max(1, result.instructions.widest_bits // 32))),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyexplore.explore.analysis.comparisons.instructions import instructions_of
-from tinyexplore.explore.analysis.comparisons.machine_kernel import FACTS, ForMachine, Machine, Row
+from tinyexplore.explore.analysis.comparisons.machine_kernel import FACTS, Machine, MachineKernel, Row
 from tinyexplore.explore.analysis.comparisons.machines_page import machines_html, machines_svg
 from tinyexplore.explore.analysis.comparisons.trace_diff import diff
 from tinyexplore.explore.tracefile.encodable_text import PageText, write_text
@@ -82,7 +82,7 @@ def _make_rows(machines: Sequence[Machine], traces: Sequence[Trace]) -> tuple[Ro
     return tuple(rows)
 
 
-def _find_kernel_for_machine(machine: Machine, trace: Trace, number: int | None) -> ForMachine | None:
+def _find_kernel_for_machine(machine: Machine, trace: Trace, number: int | None) -> MachineKernel | None:
     """Returns a kernel for a machine; None if it has no assembly (a copy) or does not exist."""
     if number is None:
         return None
@@ -94,7 +94,7 @@ def _find_kernel_for_machine(machine: Machine, trace: Trace, number: int | None)
     lines = tuple([line.text for line in listings[-1].lines])
     medians = {run.kernel: run.median_us for run in trace.runs}
     instructions = instructions_of(lines, machine.arch, machine.vector_bits)
-    return ForMachine(machine, kernel, lines, instructions, medians.get(number))
+    return MachineKernel(machine, kernel, lines, instructions, medians.get(number))
 
 
 # *** text and data ***
@@ -136,7 +136,7 @@ def machines_dict(comparison: Machines) -> dict[str, Any]:
     }
 
 
-def _result_to_dict(result: ForMachine | None) -> dict[str, Any] | None:
+def _result_to_dict(result: MachineKernel | None) -> dict[str, Any] | None:
     """Returns the result of a kernel on one machine as plain data."""
     if result is None:
         return None

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from tinyexplore.explore.analysis.comparisons.machine_kernel import (
     FACTS,
-    ForMachine,
     Machine,
+    MachineKernel,
     Row,
     time_words,
     vectors_words,
@@ -93,7 +93,7 @@ def machines_svg(row: Row, title: str = "") -> str:
     return document(max(width, 620.0), height, heading, f"{words}.", parts)
 
 
-def _result_text(result: ForMachine) -> str:
+def _result_text(result: MachineKernel) -> str:
     counted = result.instructions
     return (
         f"{result.machine.name}: {vectors_words(result.machine)}, {len(counted.registers)} used, "
@@ -101,7 +101,7 @@ def _result_text(result: ForMachine) -> str:
     )
 
 
-def _registers_svg(result: ForMachine, x: float, y: float) -> str:
+def _registers_svg(result: MachineKernel, x: float, y: float) -> str:
     """Draws the vector registers of a machine, divided into floats; used registers are filled."""
     used = set(result.instructions.registers)
     bits = min(result.machine.vector_bits, _WIDEST_BITS)
@@ -124,7 +124,7 @@ def _registers_svg(result: ForMachine, x: float, y: float) -> str:
     return "".join(parts)
 
 
-def _bars_svg(result: ForMachine, x: float, y: float, longest: int) -> str:
+def _bars_svg(result: MachineKernel, x: float, y: float, longest: int) -> str:
     """Draws bars of the number of instructions: all, and those in the busiest loop."""
     counted = result.instructions
     full_width, loop = _COLUMN * counted.total / longest, _COLUMN * counted.in_loop / longest
@@ -210,7 +210,7 @@ def _write_code(words: Sequence[str]) -> str:
     return "<br>".join(f"<code>{escape(word)}</code>" for word in words) or "none"
 
 
-def _write_listing(result: ForMachine) -> str:
+def _write_listing(result: MachineKernel) -> str:
     """Writes the assembly for a machine. The busiest loop is highlighted."""
     loop = result.instructions.loop or (-1, -1)
     lines = "".join(

@@ -11,7 +11,7 @@ from typing import Literal
 
 from tinyexplore.explore.tracefile.figures import span_text
 from tinyexplore.explore.tracefile.model import Run
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.explore.tracefile.texts import figures_text
 
 Verdict = Literal["faster", "slower", "noise", "unknown"]
@@ -23,7 +23,7 @@ COUNTED = 24  # most samples on both sides together for which every order is cou
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Times(ReadableRow):
+class TimeComparison(DisplayableRow):
     """The times of a kernel in two traces.
 
     a: the samples of the first trace, None without.
@@ -61,7 +61,7 @@ class Times(ReadableRow):
                 return f"{spans}: takes {figures_text(ratio or 0.0)} times as long"
 
 
-def compare_times(a: Run | None, b: Run | None) -> Times:
+def compare_times(a: Run | None, b: Run | None) -> TimeComparison:
     """Compares two times. A difference is significant if the quartiles do not overlap and the rank test is below 1 %.
 
     With fewer samples, all samples of one side must take at least twice as long as all of the other.
@@ -71,22 +71,22 @@ def compare_times(a: Run | None, b: Run | None) -> Times:
     difference between a few samples.
     """
     if a is None or b is None or not a.median_us or not b.median_us:
-        return Times(a, b, None, "unknown", None)
+        return TimeComparison(a, b, None, "unknown", None)
     if a.warm != b.warm:
-        return Times(a, b, None, "unknown", None)
+        return TimeComparison(a, b, None, "unknown", None)
     ratio = b.median_us / a.median_us
     if (fewest := min(len(a.times_us), len(b.times_us))) < LEAST_RUNS:
         if fewest >= 2 and FAR_APART * max(a.times_us) <= min(b.times_us):
-            return Times(a, b, ratio, "slower", None)
+            return TimeComparison(a, b, ratio, "slower", None)
         if fewest >= 2 and FAR_APART * max(b.times_us) <= min(a.times_us):
-            return Times(a, b, ratio, "faster", None)
-        return Times(a, b, ratio, "unknown", None)
+            return TimeComparison(a, b, ratio, "faster", None)
+        return TimeComparison(a, b, ratio, "unknown", None)
     p_value = rank_test(a.times_us, b.times_us)
     if a.high_us >= b.low_us and b.high_us >= a.low_us:
-        return Times(a, b, ratio, "noise", p_value)
+        return TimeComparison(a, b, ratio, "noise", p_value)
     if p_value >= LEVEL:  # separate quartiles, but some samples lie among the others
-        return Times(a, b, ratio, "unknown", p_value)
-    return Times(a, b, ratio, "slower" if median(b.times_us) > median(a.times_us) else "faster", p_value)
+        return TimeComparison(a, b, ratio, "unknown", p_value)
+    return TimeComparison(a, b, ratio, "slower" if median(b.times_us) > median(a.times_us) else "faster", p_value)
 
 
 def rank_test(a: Sequence[float], b: Sequence[float]) -> float:

@@ -6,11 +6,11 @@ import difflib
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from tinyexplore.explore.analysis.comparisons.noise import Times
+from tinyexplore.explore.analysis.comparisons.noise import TimeComparison
 from tinyexplore.explore.analysis.comparisons.trace_diff import StagePair, TextPair, TraceDiff
 from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.model import KernelInfo, Node
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 
 Change = Literal["same", "changed", "only in a", "only in b"]
 
@@ -18,7 +18,7 @@ Change = Literal["same", "changed", "only in a", "only in b"]
 CONTEXT_LINES = 3
 
 
-class Counted(Protocol):
+class ComparisonSummary(Protocol):
     """The data of a summary; a Comparison has it."""
 
     @property
@@ -35,7 +35,7 @@ class Counted(Protocol):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ListingPair(ReadableRow):
+class ListingPair(DisplayableRow):
     """One listing of a kernel in two traces.
 
     language: the language of the listing.
@@ -59,7 +59,7 @@ class ListingPair(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class KernelPair(ReadableRow):
+class KernelPair(DisplayableRow):
     """A kernel of the first trace, and its partner in the second.
 
     a: the kernel of the first trace, None if only the other one has it.
@@ -81,7 +81,7 @@ class KernelPair(ReadableRow):
     only_a: tuple[Node, ...]
     only_b: tuple[Node, ...]
     listings: tuple[ListingPair, ...]
-    times: Times
+    times: TimeComparison
 
     @property
     def name(self) -> str:
@@ -98,7 +98,7 @@ def first_words(difference: TraceDiff) -> str:
     return f"they differ from stage {difference.first.name!r}{owner}"
 
 
-def counts_text(comparison: Counted) -> str:
+def counts_text(comparison: ComparisonSummary) -> str:
     """Returns the counts as text: "3 kernels, 1 changed", "2 of 3 texts differ at the end, 17 stages made another"."""
     texts = comparison.texts
     facts = []

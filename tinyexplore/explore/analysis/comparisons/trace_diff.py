@@ -10,13 +10,13 @@ from typing import Any
 
 from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.model import KernelInfo, Node, Stage
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.explore.tracefile.stage_texts import CONTEXT
 from tinyexplore.explore.tracefile.trace import Trace
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TextPair(ReadableRow):
+class TextPair(DisplayableRow):
     """The texts after the two stages of a pair. If a stage changed nothing, its text is that of its input.
 
     language: the language of both texts.
@@ -45,7 +45,7 @@ class TextPair(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class StagePair(ReadableRow):
+class StagePair(DisplayableRow):
     """Two stages at the same position of two traces.
 
     name: the name of the stage.

@@ -10,7 +10,12 @@ from typing import TypeVar
 from tinyexplore.codegen import lower
 from tinyexplore.device import DeviceUnavailable
 from tinyexplore.dtype import dtypes
-from tinyexplore.explore.analysis.comparisons.language_comparison import LineOrigin, Rosetta, RosettaLine, Translation
+from tinyexplore.explore.analysis.comparisons.language_comparison import (
+    LanguageComparison,
+    LanguageLine,
+    LineOrigin,
+    Translation,
+)
 from tinyexplore.explore.analysis.comparisons.languages import (
     LANGUAGES,
     LanguageTarget,
@@ -26,7 +31,7 @@ from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.explore.recording.trace_builder import build_trace
 from tinyexplore.explore.tracefile.digests import DIGEST_LENGTH
 from tinyexplore.explore.tracefile.queries import related
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.kernel import Kernel, apply_opt, hand_coded
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
@@ -45,7 +50,9 @@ _LOOPS = frozenset({Ops.RANGE, Ops.SPECIAL})
 _OF_INDICES = (OpGroups.ALU - OpGroups.TRANSCENDENTAL) | {Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR}
 
 
-def translate(kernel: CapturedKernel, targets: Sequence[LanguageTarget], trace: Trace, settings: Config) -> Rosetta:
+def translate(
+    kernel: CapturedKernel, targets: Sequence[LanguageTarget], trace: Trace, settings: Config
+) -> LanguageComparison:
     """Translates a kernel of `trace` to each requested language, under the configuration of its capture."""
     captured = kernel.make_kernel()
     ast = captured.original
@@ -71,11 +78,11 @@ def translate(kernel: CapturedKernel, targets: Sequence[LanguageTarget], trace: 
         )
 
     translations = _run_with_settings(settings, lambda: [written(want) for want in targets])
-    return Rosetta(kernel.spec.name, alignment.origins(numbers), tuple(translations))
+    return LanguageComparison(kernel.spec.name, alignment.origins(numbers), tuple(translations))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TargetLowering(ReadableRow):
+class TargetLowering(DisplayableRow):
     """The kernel for one machine.
 
     kernel: the Kernel with its opts.
@@ -113,7 +120,7 @@ def compile_for_gpu(kernel_captured: CapturedKernel, machine: str, settings: Con
     """Compiles the kernel for a GPU such as "sm_80", with the opts that the heuristics choose there. Nothing runs.
 
     Raises:
-        RosettaError: there is no such GPU.
+        LanguageError: there is no such GPU.
     """
     (want,) = parse_targets([f"cuda:{machine}"])
     captured = kernel_captured.make_kernel()
@@ -171,7 +178,7 @@ class Alignment:
         """Whether a node is index arithmetic: it depends only on loop counters."""
         return self.weights[number] == INDEX
 
-    def lines(self, lines: Sequence[SourceLine], behind: Callable[[UOp], frozenset[int]]) -> tuple[RosettaLine, ...]:
+    def lines(self, lines: Sequence[SourceLine], behind: Callable[[UOp], frozenset[int]]) -> tuple[LanguageLine, ...]:
         """Returns the lines of a text with their origins. Lines before the function's head have none."""
         listed, is_inside = [], False
         for line in lines:
@@ -185,7 +192,7 @@ class Alignment:
                 row = self.row(line, origins, behind)
                 if row in self.ends.values():
                     origins.append(row)  # type: ignore[arg-type]
-            listed.append(RosettaLine(line.text, row, tuple(origins)))
+            listed.append(LanguageLine(line.text, row, tuple(origins)))
         return tuple(listed)
 
     def row(self, line: SourceLine, origins: Sequence[int], behind: Callable[[UOp], frozenset[int]]) -> int | None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from tinyexplore.explore.analysis.explanations.return_sites import ReturnSite, watch_returns
 from tinyexplore.explore.recording.expression import Printer, dtype_text, number_text
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.uop import Ops, Rule, UOp, UPat
 
 Kind = Literal[
@@ -30,7 +30,7 @@ _LONGEST = 60  # characters of a node's text
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Mismatch(ReadableRow):
+class Mismatch(DisplayableRow):
     """Why a rule does not fire.
 
     kind: the kind of the mismatch.
@@ -48,7 +48,7 @@ class Mismatch(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PatternPart(ReadableRow):
+class PatternPart(DisplayableRow):
     """One part of a rule's pattern and the node that it was compared with.
 
     place: its position in the pattern, as source numbers.
@@ -71,7 +71,7 @@ _Taken = tuple[tuple[Path, UOp, Path], ...]  # (position of a part in the patter
 
 
 @dataclass(slots=True, repr=False)
-class MatchAttempt(ReadableRow):
+class MatchAttempt(DisplayableRow):
     """The result of one rule on one node. Of several operand orders, it is the one that matched most parts.
 
     after: the resulting node, None if the rule does not fire.
@@ -101,7 +101,7 @@ class NoContext:
 NO_CONTEXT = NoContext()
 
 
-class _Walk:
+class _PatternWalk:
     """Matches one rule against one node."""
 
     def __init__(self, rule: Rule, root: UOp, ctx: Any, *, places: bool) -> None:
@@ -227,7 +227,7 @@ def match_rule(rule: Rule, node: UOp, ctx: Any = NO_CONTEXT, *, places: bool = T
     ctx: the context that its pass would give it.
     places: whether to trace a function that returns nothing.
     """
-    return _Walk(rule, node, ctx, places=places).run()
+    return _PatternWalk(rule, node, ctx, places=places).run()
 
 
 def _list_operand_orders(pattern: UPat, patterns: Sequence[UPat], node: UOp) -> tuple[tuple[int, ...], ...]:

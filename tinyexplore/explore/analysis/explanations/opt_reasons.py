@@ -8,8 +8,8 @@ from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.explore.analysis.explanations.rebuilt_uops import RebuiltUOps
 from tinyexplore.explore.analysis.explanations.rules import settings_of
 from tinyexplore.explore.tracefile.fusions import compared_text
-from tinyexplore.explore.tracefile.model import Choice, OptStep, Stage, Weighed
-from tinyexplore.explore.tracefile.result_display import Readable, ReadableRow, Table, join_lines
+from tinyexplore.explore.tracefile.model import Choice, OptionScores, OptStep, Stage
+from tinyexplore.explore.tracefile.result_display import DisplayableResult, DisplayableRow, Table, join_lines
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.kernel import Kernel
 from tinyexplore.kernel.decisions import hand_coded
@@ -18,7 +18,7 @@ from tinyexplore.util import Context
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Chosen(ReadableRow):
+class HeuristicResult(DisplayableRow):
     """One heuristic and its effect.
 
     choice: the recorded decision.
@@ -32,7 +32,7 @@ class Chosen(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class WhyOpts(Readable):
+class WhyOpts(DisplayableResult):
     """The opts of a kernel and the decisions that led to them. It displays as a table.
 
     kernel: the kernel's number in the trace.
@@ -44,7 +44,7 @@ class WhyOpts(Readable):
     kernel: int
     name: str
     opts: tuple[str, ...]
-    chosen: tuple[Chosen, ...]
+    chosen: tuple[HeuristicResult, ...]
 
     def table(self) -> Table:
         """Returns one row per decision; a note has the number of those without an opt."""
@@ -58,7 +58,7 @@ class WhyOpts(Readable):
         columns = ("decision", "opts and reasons", "numbers compared", "opts without this decision")
         return Table(title, columns, rows, notes, frozenset((columns[0], columns[3])))
 
-    def __getitem__(self, decision: str) -> Chosen:
+    def __getitem__(self, decision: str) -> HeuristicResult:
         """Returns the decision with this name."""
         for row in self.chosen:
             if row.choice.name == decision:
@@ -66,14 +66,14 @@ class WhyOpts(Readable):
         raise KeyError(f"no decision {decision!r}; there are: {', '.join(row.choice.name for row in self.chosen)}")
 
 
-def next_best(weighed: Weighed) -> tuple[str, float] | None:
+def next_best(weighed: OptionScores) -> tuple[str, float] | None:
     """Returns the best of the options that were not chosen."""
     others = [option for option in weighed.options if option[0] != weighed.chosen]
     best = min if weighed.least else max
     return best(others, key=lambda option: option[1], default=None)
 
 
-def weighed_text(weighed: Weighed) -> str:
+def weighed_text(weighed: OptionScores) -> str:
     """Returns the chosen option and the next best one as text: "rows per iteration: 6 (1.02); next best 5 (1.04)"."""
     scores = dict(weighed.options)
     text = f"{weighed.what}: {weighed.chosen}"
@@ -87,7 +87,7 @@ def _explain_not_applied(choice: Choice) -> str:
     return f"{choice.name} ({choice.settled_by} came first)" if choice.settled_by else choice.name
 
 
-def _make_row(row: Chosen) -> tuple[str, str, str, str]:
+def _make_row(row: HeuristicResult) -> tuple[str, str, str, str]:
     """Returns the row of a decision: its name, its opts, the numbers it compared, and the opts without it."""
     opts = [f"{opt.opt}: {opt.reason}" if opt.applied else f"{opt.opt} is illegal: {opt.reason}" for opt in row.opts]
     numbers = [*map(weighed_text, row.choice.weighed), *map(compared_text, row.choice.compared)]
@@ -115,7 +115,7 @@ def why_opts(trace: Trace, kernel: int = 0) -> WhyOpts:
         if started is not None and any(opt.applied for opt in opts):
             with Context(**settings_of(trace)), recording(Recorder()):  # so that no other recorder gets its events
                 instead = tuple(map(str, hand_coded(started, frozenset((choice.name,))).applied))
-        chosen.append(Chosen(choice, opts, instead))
+        chosen.append(HeuristicResult(choice, opts, instead))
     return WhyOpts(kernel, info.name, info.opts, tuple(chosen))
 
 
@@ -131,4 +131,4 @@ def kernel_before(trace: Trace, stage: Stage) -> Kernel | None:
     return Kernel.of(RebuiltUOps(trace).uop(ast), target)
 
 
-__all__ = ["Chosen", "WhyOpts", "kernel_before", "next_best", "weighed_text", "why_opts"]
+__all__ = ["HeuristicResult", "WhyOpts", "kernel_before", "next_best", "weighed_text", "why_opts"]

@@ -12,7 +12,7 @@ from typing import Any
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.explore.tracefile.model import Node
-from tinyexplore.explore.tracefile.replay import ShownGraph
+from tinyexplore.explore.tracefile.replay import DisplayedGraph
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 
@@ -22,7 +22,7 @@ _AXIS = re.compile(r"[a-z](\d+) (\w+)(?:, (\d+) ahead)?")
 _MEMORY = re.compile(r"\[(\d+)\]$")
 
 
-class CannotRebuild(ValueError):
+class RebuildError(ValueError):
     """The node cannot become a UOp: it is a LazyBuffer, or another version wrote it."""
 
 
@@ -49,13 +49,13 @@ class RebuiltUOps:
             row = self.trace.nodes[number]
             rebuilt = self._made[number] = uop_of(row, [self._made[source] for source in row.src])
             if not self._digests.is_named(rebuilt, row.digest):
-                raise CannotRebuild(
+                raise RebuildError(
                     f"node {number} ({row.label}) cannot be rebuilt as a UOp. Its argument is {row.arg!r}, its type "
                     f"{row.dtype!r}, and what these give is not what was recorded; did another version record it?"
                 )
         return self._made[node]
 
-    def graph(self, graph: ShownGraph) -> dict[int, UOp]:
+    def graph(self, graph: DisplayedGraph) -> dict[int, UOp]:
         """Returns the graph at one step of a pass: display id → UOp, each with its sources at that step."""
         nodes: dict[int, UOp] = {}
         for root in graph.root:
@@ -77,13 +77,13 @@ class RebuiltUOps:
 def uop_of(node: Node, sources: Sequence[UOp]) -> UOp:
     """Returns the UOp for a row of a trace, with these sources."""
     if node.kind != "uop" or node.op not in Ops.__members__:
-        raise CannotRebuild(f"node {node.id} is a {node.kind} ({node.op}), not a UOp of this version")
+        raise RebuildError(f"node {node.id} is a {node.kind} ({node.op}), not a UOp of this version")
     op = Ops[node.op]
     try:
         dtype = _parse_dtype(node, op, sources)
         return UOp(op, dtype, tuple(sources), _parse_argument(node.arg, op, dtype))
     except (ValueError, KeyError, AttributeError, IndexError, TypeError) as error:
-        raise CannotRebuild(
+        raise RebuildError(
             f"node {node.id} ({node.label}) cannot be rebuilt as a UOp: {node.dtype!r}, {node.arg!r} ({error})"
         ) from error
 
@@ -131,4 +131,4 @@ def _number(text: str, dtype: DType) -> bool | int | float:
     return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
 
 
-__all__ = ["CannotRebuild", "RebuiltUOps", "uop_of"]
+__all__ = ["RebuildError", "RebuiltUOps", "uop_of"]

@@ -16,7 +16,7 @@ from typing import Any
 
 from tinyexplore.explore.recording.expression import Printer
 from tinyexplore.explore.recording.sources import PACKAGE_PARENT, package_path
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.uop import UOp
 
 MOST_PLACES = 4  # most nested calls that are reported
@@ -26,7 +26,7 @@ _NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ReturnSite(ReadableRow):
+class ReturnSite(DisplayableRow):
     """A line at which a function returned None or False.
 
     function: the name of the function.
@@ -45,7 +45,7 @@ class ReturnSite(ReadableRow):
     values: tuple[tuple[str, str], ...]
 
 
-class _Seen:
+class _RunningCall:
     """A call in progress: its last executed lines, and the result of the last call that it made."""
 
     __slots__ = ("asked", "before", "line")
@@ -59,14 +59,14 @@ class _ReturnTracer:
     def __init__(self, file: str, printer: Printer) -> None:
         self.own = file
         self.printer = printer
-        self.seen: dict[FrameType, _Seen] = {}
+        self.seen: dict[FrameType, _RunningCall] = {}
         self.places: tuple[ReturnSite, ...] = ()
 
     def trace_call(self, frame: FrameType, event: str, arg: Any) -> Any:
         file = frame.f_code.co_filename
         if file != self.own and not file.startswith(PACKAGE_PARENT):
             return None
-        self.seen[frame] = _Seen(frame.f_lineno)
+        self.seen[frame] = _RunningCall(frame.f_lineno)
         return self.trace_line
 
     def trace_line(self, frame: FrameType, event: str, arg: Any) -> Any:
@@ -85,7 +85,7 @@ class _ReturnTracer:
                 self.places = lines
         return self.trace_line
 
-    def place(self, frame: FrameType, watched: _Seen) -> ReturnSite:
+    def place(self, frame: FrameType, watched: _RunningCall) -> ReturnSite:
         code = frame.f_code
         text = _read_line(code.co_filename, watched.line)
         because = ""

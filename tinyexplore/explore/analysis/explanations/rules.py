@@ -22,12 +22,12 @@ from tinyexplore.explore.analysis.explanations.match_attempts import (
     node_text,
     pattern_parts,
 )
-from tinyexplore.explore.analysis.explanations.rebuilt_uops import CannotRebuild, RebuiltUOps
+from tinyexplore.explore.analysis.explanations.rebuilt_uops import RebuildError, RebuiltUOps
 from tinyexplore.explore.recording.sources import package_path, rule_text
 from tinyexplore.explore.tracefile.model import Node, Stage
 from tinyexplore.explore.tracefile.pictures.drawn_graph import reachable
-from tinyexplore.explore.tracefile.replay import ShownGraph, StageReplay
-from tinyexplore.explore.tracefile.result_display import Readable, ReadableRow, Table
+from tinyexplore.explore.tracefile.replay import DisplayedGraph, StageReplay
+from tinyexplore.explore.tracefile.result_display import DisplayableResult, DisplayableRow, Table
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.uop import PatternMatcher, Rule, UOp
 from tinyexplore.uop.algebra import SIMPLIFY
@@ -42,7 +42,7 @@ _CODE_COLUMNS = frozenset(("rule", "law"))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RuleAttempt(Readable):
+class RuleAttempt(DisplayableResult):
     """A rule tried on a node.
 
     rule: the name of the rule.
@@ -106,7 +106,7 @@ class RuleAttempt(Readable):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RecordedRewrite(ReadableRow):
+class RecordedRewrite(DisplayableRow):
     """A recorded firing.
 
     step: the number of the step, from 1.
@@ -122,7 +122,7 @@ class RecordedRewrite(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class WhyNot(Readable):
+class WhyNot(DisplayableResult):
     """The rules at a node of a trace, at one step of a pass.
 
     stage: the id of the pass.
@@ -284,7 +284,7 @@ class Explainer:
         self.trace = trace
         self.rebuilt = RebuiltUOps(trace)
         self.replays: OrderedDict[int, StageReplay] = OrderedDict()
-        self.graphs: OrderedDict[tuple[int, int], tuple[ShownGraph, dict[int, UOp]]] = OrderedDict()
+        self.graphs: OrderedDict[tuple[int, int], tuple[DisplayedGraph, dict[int, UOp]]] = OrderedDict()
 
     def why_not(self, node: Node | int, stage: Stage | int, step: int | None = None, rule: str | None = None) -> WhyNot:
         """Explains the rules at `node` after `step` steps of the stage (None: all).
@@ -300,7 +300,7 @@ class Explainer:
                 f"0 … {len(self.trace.nodes) - 1}, and the stage has steps 0 … {len(row.steps)}"
             )
         if self.trace.nodes[number].kind != "uop":
-            raise CannotRebuild(
+            raise RebuildError(
                 f"node {number} is a LazyBuffer: rules are about UOps; why_kernels says what the scheduler made of it"
             )
         uop, graph, number_in_graph, note = self._locate(number, row, steps_done)
@@ -357,7 +357,7 @@ class Explainer:
         steps = (number for number, step in enumerate(stage.steps, 1) if node == step.after)
         return next(steps, None)
 
-    def _locate(self, node: int, stage: Stage, step: int) -> tuple[UOp, ShownGraph | None, int | None, str]:
+    def _locate(self, node: int, stage: Stage, step: int) -> tuple[UOp, DisplayedGraph | None, int | None, str]:
         """Returns the UOp of `node` at that step, the graph, the node's id in it, and a remark."""
         if not stage.steps:
             return self.rebuilt.uop(node), None, None, ""
@@ -372,7 +372,7 @@ class Explainer:
             "It is not in the graph at this step, so the rules are tried on the node as recorded.",
         )
 
-    def _show_graph(self, stage: Stage, step: int) -> tuple[ShownGraph, dict[int, UOp]]:
+    def _show_graph(self, stage: Stage, step: int) -> tuple[DisplayedGraph, dict[int, UOp]]:
         shown_graph = self.graphs.get((stage.id, step))
         if shown_graph is None:
             replay = self.replays.get(stage.id)
@@ -386,7 +386,7 @@ class Explainer:
         return shown_graph
 
 
-def _add_trace_nodes(attempt: RuleAttempt, graph: ShownGraph | None, number_in_graph: int | None) -> RuleAttempt:
+def _add_trace_nodes(attempt: RuleAttempt, graph: DisplayedGraph | None, number_in_graph: int | None) -> RuleAttempt:
     """Returns the attempt with the trace's nodes for the parts of its pattern and for the mismatch."""
     if graph is None or number_in_graph is None:
         return attempt

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.runtime.tile_registers import request_permission, usable_features
 from tinyexplore.target import AMX, current_choice
 
@@ -129,7 +129,7 @@ def _write_triad_ir(name: str, vector: str, width: int, fence: str) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class FmaRate(ReadableRow):
+class FmaRate(DisplayableRow):
     """An instruction whose rate is measured.
 
     name: the name of the rate.
@@ -580,7 +580,7 @@ def pinned(number: int) -> Iterator[None]:
         os.sched_setaffinity(0, allowed)
 
 
-class Team:
+class ThreadTeam:
     """Threads that run work together repeatedly, synchronized before each repetition."""
 
     def __init__(self, loops: Loops, threads: int) -> None:

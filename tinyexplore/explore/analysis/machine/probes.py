@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from tinyexplore.execute.sampling import MOST_WAITED, seconds_waited
-from tinyexplore.explore.analysis.machine.benchmark_loops import CHUNK, ROW, HugePageMemory, Loops, Team
+from tinyexplore.explore.analysis.machine.benchmark_loops import CHUNK, ROW, HugePageMemory, Loops, ThreadTeam
 from tinyexplore.explore.tracefile.model import Ceiling
 
 SAMPLE_S = 0.0004  # seconds of one sample: long compared with its start, short compared with disturbances
@@ -193,7 +193,7 @@ class Prober:
         trials: the number of trials that adjust `turns`; 0 for work that is long enough at one iteration.
         samples: the number of samples.
         """
-        team = Team(self.loops, threads)
+        team = ThreadTeam(self.loops, threads)
         units = [0] * threads
 
         def run(number: int) -> None:
@@ -209,7 +209,7 @@ class Prober:
         seconds = self._sample_undisturbed(team, run, samples)
         return [sum(units) / each / 1e9 for each in seconds]
 
-    def _sample_undisturbed(self, team: Team, run: Callable[[int], None], samples: int) -> list[float]:
+    def _sample_undisturbed(self, team: ThreadTeam, run: Callable[[int], None], samples: int) -> list[float]:
         """Takes samples, and repeats them while threads waited for a core, as long as the patience of all probes lasts.
 
         Returns the fastest samples.

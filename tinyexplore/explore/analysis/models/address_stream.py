@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.explore.analysis.models.debugger import Debugger
 from tinyexplore.explore.recording.descriptions import operand_name, uops_listing
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.renderer.program import variable_arguments
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.bounds import bounds
@@ -39,7 +39,7 @@ class DataDependentAddress(ValueError):
 
 
 @dataclass(frozen=True, repr=False)
-class ProgramAccess(ReadableRow):
+class ProgramAccess(DisplayableRow):
     """A LOAD or STORE of a program.
 
     place: its line in the listing.
@@ -61,8 +61,8 @@ class ProgramAccess(ReadableRow):
 
 
 @dataclass(frozen=True, repr=False)
-class Chunk(ReadableRow):
-    """A part of the address stream. Without NumPy both arrays are `Plain` lists.
+class Chunk(DisplayableRow):
+    """A part of the address stream. Without NumPy both arrays are `PlainList` lists.
 
     lines: the numbers of the cache lines, row by row.
     columns: the access of each column.
@@ -72,7 +72,7 @@ class Chunk(ReadableRow):
     columns: Array
 
 
-class Plain(list[Any]):
+class PlainList(list[Any]):
     """A list with the method of NumPy arrays that callers use."""
 
     def tolist(self) -> list[Any]:
@@ -414,7 +414,7 @@ class AddressStream:
 def _make_chunk(lines: list[int], columns: list[int]) -> Chunk:
     """Returns a chunk of one row, as NumPy arrays if NumPy is installed."""
     if not has_numpy():
-        plain: Any = Plain
+        plain: Any = PlainList
         return Chunk(plain([lines]), plain(columns))
     import numpy as np
 

@@ -17,7 +17,7 @@ from typing import Any
 from tinyexplore.explore.analysis.models.address_stream import AddressStream, ProgramAccess, has_numpy
 from tinyexplore.explore.analysis.models.lru import GROUPS, Cache, caches_of, simulator
 from tinyexplore.explore.tracefile.counts import count_text
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import UOp
@@ -26,12 +26,12 @@ MOST_TOUCHES = 400_000_000  # most accesses: some ten seconds
 MOST_INTERPRETED = 300_000  # most accesses without NumPy: the same time in a browser
 
 
-class TooLong(ValueError):
+class TooManyAccessesError(ValueError):
     """A kernel has too many memory accesses to simulate; smaller tensors would work."""
 
 
 @dataclass(frozen=True, repr=False)
-class Traffic(ReadableRow):
+class Traffic(DisplayableRow):
     """The cache traffic of one access, or of several together.
 
     served: the number of cache lines that each level served, and last those that memory served.
@@ -65,7 +65,7 @@ class Traffic(ReadableRow):
 
 
 @dataclass(frozen=True, repr=False)
-class AccessTraffic(ReadableRow):
+class AccessTraffic(DisplayableRow):
     """The traffic of one LOAD or STORE.
 
     place: its line in the listing.
@@ -87,7 +87,7 @@ class AccessTraffic(ReadableRow):
 
 
 @dataclass(frozen=True, repr=False)
-class AccessTrafficData(ReadableRow):
+class AccessTrafficData(DisplayableRow):
     """The traffic of one load or store, as the panel of caches draws it."""
 
     place: int
@@ -109,7 +109,7 @@ class AccessTrafficData(ReadableRow):
 
 
 @dataclass(frozen=True, repr=False)
-class TileData(ReadableRow):
+class TileData(DisplayableRow):
     """The cache lines that one pass of the innermost loop accesses."""
 
     counters: tuple[tuple[str, int], ...]
@@ -119,7 +119,7 @@ class TileData(ReadableRow):
 
 
 @dataclass(frozen=True, repr=False)
-class CacheModelData(ReadableRow):
+class CacheModelData(DisplayableRow):
     """One kernel under its caches, as the panel of caches draws it."""
 
     name: str
@@ -147,7 +147,7 @@ class CacheModelData(ReadableRow):
 
 
 @dataclass(frozen=True, repr=False)
-class CachesData(ReadableRow):
+class CachesData(DisplayableRow):
     """A kernel under its caches before and after, as the panel of caches draws it."""
 
     after: CacheModelData
@@ -288,7 +288,7 @@ class CacheModel:
 
 
 @dataclass(frozen=True, repr=False)
-class AlignedTraffic(ReadableRow):
+class AlignedTraffic(DisplayableRow):
     """The traffic of a buffer, loop or line before and after a change.
 
     of: "buffer", "loop" or "line" (of the source).
@@ -380,7 +380,7 @@ def model_caches(
     stream = AddressStream(uops, values, unit=line, page=target.page_bytes, contents=contents)
     expected, most_touches = stream.most_touches(), MOST_TOUCHES if has_numpy() else MOST_INTERPRETED
     if expected is not None and expected > most_touches:
-        raise TooLong(
+        raise TooManyAccessesError(
             f"{name} accesses memory about {count_text(expected, 'time')}; at most {most_touches:,} are modeled here"
         )
     run = simulator(caches, len(stream.accesses), stream.nbytes // line + 1)
@@ -490,7 +490,7 @@ __all__ = [
     "AlignedTraffic",
     "CacheComparison",
     "CacheModel",
-    "TooLong",
+    "TooManyAccessesError",
     "Traffic",
     "lines_touched",
     "model_caches",

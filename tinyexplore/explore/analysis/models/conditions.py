@@ -11,7 +11,7 @@ from typing import Any
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.explore.analysis.models.stepping_program import Event
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.uop import Ops, UOp
 
 Registers = Sequence[Any]
@@ -38,7 +38,7 @@ class ConditionError(ValueError):
 
 
 @dataclass(frozen=True, repr=False)
-class Condition(ReadableRow):
+class Condition(DisplayableRow):
     """A condition at which the debugger stops.
 
     text: the condition as the user wrote it.

@@ -18,7 +18,7 @@ from tinyexplore.explore.analysis.models.warps import DataDependentWarp, WarpReq
 from tinyexplore.explore.recording.captured_kernel import CapturedKernel
 from tinyexplore.explore.recording.descriptions import operand_name, uops_listing
 from tinyexplore.explore.tracefile.counts import count_text
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.target import GPUS, GPUTarget
 from tinyexplore.uop import Ops, UOp
 
@@ -26,7 +26,7 @@ MOST_WARPS = 8  # most warps of a group that are simulated
 
 
 @dataclass(frozen=True, repr=False)
-class GPUData(ReadableRow):
+class GPUData(DisplayableRow):
     """A GPU kernel, as the panel of warps draws it."""
 
     kernel: str
@@ -54,7 +54,7 @@ class GPUData(ReadableRow):
 
 
 @dataclass(frozen=True, repr=False)
-class GPUView(ReadableRow):
+class GPUView(DisplayableRow):
     """A kernel on a GPU. Dimensions are in the order of the grid, the fastest first.
 
     name: the name of the kernel.

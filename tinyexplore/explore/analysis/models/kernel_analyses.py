@@ -13,7 +13,7 @@ from tinyexplore.explore.analysis.stored_responses import Responses
 from tinyexplore.target import core_count
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.comparisons.language_comparison import Rosetta
+    from tinyexplore.explore.analysis.comparisons.language_comparison import LanguageComparison
     from tinyexplore.explore.analysis.models.address_stream import AddressStream
     from tinyexplore.explore.analysis.models.caches import CacheModel
     from tinyexplore.explore.analysis.models.debugger import Debugger
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 STACK = re.compile(r"\[(?:r[sb]p|sp)\b")  # an operand on the stack
 
 
-class NotKeptError(RuntimeError):
+class KernelUnavailableError(RuntimeError):
     """The kernel cannot run again: its Explorer was loaded from a file, or closed."""
 
 
@@ -41,7 +41,7 @@ Opts = tuple[str, ...] | None  # None: as captured
 
 
 @dataclass
-class Stored:
+class StoredResults:
     """The stored results of a capture's analyses: responses for pages, and verdicts by kernel."""
 
     responses: Responses = field(default_factory=Responses)
@@ -60,7 +60,7 @@ class KernelAnalyses:
         trace: Callable[[], Trace],
         captured: Callable[[], Mapping[int, CapturedKernel]],
         settings: Config,
-        stored: Stored,
+        stored: StoredResults,
         measure_ceilings: Callable[[], Any],
         whatif: Callable[[], Any],
     ) -> None:
@@ -101,7 +101,7 @@ class KernelAnalyses:
         if captured is not None:
             return captured
         if not kernels:
-            raise NotKeptError(
+            raise KernelUnavailableError(
                 "this Explorer has no kernel that can run again (loaded, closed, or no kernel ran): capture again"
             )
         raise ValueError(
@@ -112,11 +112,11 @@ class KernelAnalyses:
         """Returns a captured CPU kernel.
 
         Raises:
-            NotKeptError: this is a GPU kernel, which many work-items run.
+            KernelUnavailableError: this is a GPU kernel, which many work-items run.
         """
         captured = self.captured(kernel)
         if captured.spec.target.has_local:
-            raise NotKeptError(
+            raise KernelUnavailableError(
                 f"kernel {captured.number} ({captured.spec.name}) is a GPU's ({captured.spec.target.cpu}). "
                 "This analysis follows one core, and many work-items run the kernel together. Capture it for a CPU, or "
                 "run it on DEVICE=PYTHON, which checks the accesses of all work-items"
@@ -299,9 +299,9 @@ class KernelAnalyses:
         measured = next((ceiling.rate for ceiling in self.trace.ceilings if ceiling.kind == "clock"), None)
         return measured or ceilings(device).clock_ghz
 
-    def translate(self, kernel: int | KernelInfo = 0, targets: str | Iterable[str] | None = None) -> Rosetta:
+    def translate(self, kernel: int | KernelInfo = 0, targets: str | Iterable[str] | None = None) -> LanguageComparison:
         """Translates a kernel to other languages and machines, with lines aligned by the nodes of its AST; see
-        `explore.Rosetta`.
+        `explore.LanguageComparison`.
 
         The text for its own machine is the captured one. For other machines, the heuristics choose the opts. Pages that
         are saved later contain the result.
@@ -310,7 +310,7 @@ class KernelAnalyses:
             ("cuda:sm_90", "llvm:neoverse-n1"); by default every language.
 
         Raises:
-            RosettaError: a target is unknown.
+            LanguageError: a target is unknown.
         """
         from tinyexplore.explore.analysis.comparisons.languages import parse_targets
         from tinyexplore.explore.analysis.comparisons.translation import translate
@@ -372,4 +372,4 @@ def _require_assembly(captured: CapturedKernel, lines: Sequence[str]) -> Sequenc
     return lines
 
 
-__all__ = ["KernelAnalyses", "NotKeptError", "Stored"]
+__all__ = ["KernelAnalyses", "KernelUnavailableError", "StoredResults"]

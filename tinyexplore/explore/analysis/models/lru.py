@@ -14,7 +14,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tinyexplore.device import DeviceUnavailable
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.renderer.program import CompileOptions
 from tinyexplore.runtime.llvm import shared_compiler
 from tinyexplore.target import Target
@@ -29,7 +29,7 @@ SHARED_WAYS = 16  # of the L2 and L3 caches: a Target has only their sizes
 
 
 @dataclass(frozen=True, repr=False)
-class Cache(ReadableRow):
+class Cache(DisplayableRow):
     """One cache level.
 
     name: the name of the level.

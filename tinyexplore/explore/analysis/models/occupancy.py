@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.explore.tracefile.counts import count_text
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.renderer.program import is_shared
 from tinyexplore.target import GPUTarget
 from tinyexplore.uop import Ops, UOp
@@ -38,7 +38,7 @@ _ADVICE = {
 
 
 @dataclass(frozen=True, repr=False)
-class OccupancyData(ReadableRow):
+class OccupancyData(DisplayableRow):
     """The occupancy of a GPU kernel, as the panel of warps draws it."""
 
     registers: int
@@ -60,7 +60,7 @@ class OccupancyData(ReadableRow):
 
 
 @dataclass(frozen=True, repr=False)
-class Occupancy(ReadableRow):
+class Occupancy(DisplayableRow):
     """The number of work-groups that a multiprocessor holds at the same time.
 
     registers: the registers of a work-item.

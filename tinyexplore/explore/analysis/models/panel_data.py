@@ -11,7 +11,7 @@ from tinyexplore.explore.analysis.models.caches import CacheModel, CachesData, T
 from tinyexplore.explore.analysis.models.debugger import Debugger, value_text
 from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses
 from tinyexplore.explore.tracefile.model import Node
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.uop import Ops, UOp
 
@@ -22,7 +22,7 @@ Opts = tuple[str, ...]
 
 
 @dataclass(frozen=True, repr=False)
-class TensorData(ReadableRow):
+class TensorData(DisplayableRow):
     """A buffer as the panel of the debugger draws it: rows around the last access."""
 
     name: str
@@ -44,7 +44,7 @@ class TensorData(ReadableRow):
 
 
 @dataclass(frozen=True, repr=False)
-class DebuggerState(ReadableRow):
+class DebuggerState(DisplayableRow):
     """A debugger as its panel draws it. `reason` also has the error of a failed kernel."""
 
     name: str

@@ -62,7 +62,7 @@ class SteppingItemWriter(SteppingWriter, WorkItemWriter):
         return [self.view(node)] if node.op is Ops.DEFINE_LOCAL else super().event_fields(node)
 
 
-class NotedMemory(RaceCheckedMemory):
+class RecordingMemory(RaceCheckedMemory):
     """Memory that records the stores of work-items other than `followed`."""
 
     def __init__(self, view: memoryview, name: str, items: WorkItems, followed: int, notes: list[Note]) -> None:
@@ -124,8 +124,8 @@ class _WorkGroup:
             self.unfinished[outer * items.size + inner] = program.function(*buffers, *values, *self.shared, *numbers)
         self.ahead: dict[int, Stop] = {}  # lanes that continued after a tensor core, and their next stops
 
-    def _watch_memory(self, view: memoryview, name: str) -> NotedMemory:
-        return NotedMemory(view, name, self.items, self.followed, self.notes)
+    def _watch_memory(self, view: memoryview, name: str) -> RecordingMemory:
+        return RecordingMemory(view, name, self.items, self.followed, self.notes)
 
     def events(self) -> Iterator[Event]:
         """Yields the events of the followed work-item. When it waits, the others run to the same stop first."""

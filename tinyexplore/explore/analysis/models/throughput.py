@@ -22,7 +22,7 @@ from tinyexplore.explore.analysis.models.ports import port_words
 from tinyexplore.explore.analysis.models.throughput_data import Bound, ThroughputData
 from tinyexplore.explore.analysis.models.throughput_picture import bounds, throughput_svg
 from tinyexplore.explore.tracefile.counts import count_text
-from tinyexplore.explore.tracefile.result_display import ReadableRow, Table
+from tinyexplore.explore.tracefile.result_display import DisplayableRow, Table
 from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.util.config import getenv
@@ -49,7 +49,7 @@ class ThroughputError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class InstructionCost(ReadableRow):
+class InstructionCost(DisplayableRow):
     """An instruction of the loop.
 
     text: the assembly.
@@ -69,7 +69,7 @@ class InstructionCost(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Throughput(ReadableRow):
+class Throughput(DisplayableRow):
     """A loop in the model of a CPU.
 
     lines: the first and the last line in the listing, None if unknown.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 
 Bound = Literal["ports", "front end", "dependencies", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ThroughputData(ReadableRow):
+class ThroughputData(DisplayableRow):
     """The data that the panel of throughputs draws, without unused ports."""
 
     kernel: str

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tinyexplore.explore.analysis.models.warps import WarpRequest
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 
 
 @dataclass(frozen=True, repr=False)
-class WarpAccessData(ReadableRow):
+class WarpAccessData(DisplayableRow):
     """A load or store of a GPU kernel, as the panel of warps draws it."""
 
     place: int
@@ -54,7 +54,7 @@ class WarpAccessData(ReadableRow):
 
 
 @dataclass(frozen=True, repr=False)
-class WarpAccess(ReadableRow):
+class WarpAccess(DisplayableRow):
     """One LOAD or STORE of a GPU kernel.
 
     place: its line in the listing of UOps.

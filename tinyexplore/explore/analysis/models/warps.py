@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from tinyexplore.dtype import DType, PtrDType
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.renderer.program import Launch, global_buffers, is_shared
 from tinyexplore.renderer.python import memory_format
 from tinyexplore.uop import OpGroups, Ops, UOp
@@ -29,7 +29,7 @@ class DataDependentWarp(ValueError):
 
 
 @dataclass(frozen=True, repr=False)
-class WarpRequest(ReadableRow):
+class WarpRequest(DisplayableRow):
     """The addresses of a warp at one load or store.
 
     addresses: the address of each lane, in bytes from the start of the memory; None for a masked lane.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 
 _DUMP = re.compile(r"^(?:# )?\*\*\* IR Dump After (.*?) on (.*?) \*\*\*:?$")
 _RUNNING = re.compile(r"^OptDisable: (running|not running) pass (\S+) on (.*)$")
@@ -30,7 +30,7 @@ _TIME = re.compile(r"^\s+(?:[\d.]+ \([^)]*\)\s+){0,2}([\d.]+) \([^)]*\)\s+[\d.]+
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PassDump(ReadableRow):
+class PassDump(DisplayableRow):
     """The text of one function after a pass."""
 
     name: str
@@ -44,7 +44,7 @@ class PassDump(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PassRun(ReadableRow):
+class PassRun(DisplayableRow):
     """One run of a pass that may have changed nothing."""
 
     argument: str

@@ -85,7 +85,7 @@ def kernel_passes(trace: Trace, number: int, spec: ProgramSpec, pipeline: Pipeli
             f"{error} The kernel has instructions of {spec.target.cpu} that {pipeline.cpu} may lack: capture it with "
             f'target="{pipeline.cpu}", and list the passes of that kernel.'
         ) from None
-    places = _Places(trace, number, spec)
+    places = _LineOrigins(trace, number, spec)
     first = PassRun("", spec.name, None)
     function = spec.lines[
         : next(line_number for line_number, line in enumerate(spec.lines) if line.text.startswith("}")) + 1
@@ -122,7 +122,7 @@ def module_passes(source: str | Path, pipeline: Pipeline, function: str = "") ->
             raise
         located = text  # an instruction spans several lines: LLVM reports errors in the original module
         runs, times, assembly = _run(_make_job(compiler, text, pipeline, None), name, pipeline)
-    places = _Places.of_module(text, located != text)
+    places = _LineOrigins.of_module(text, located != text)
     lines = list(function_lines(located, name))
     machine_code = _read_plain_assembly(assembly, name)
     passes = _make_sequence(PassRun("", name, None), places.lines(lines, {}), runs, times, places, machine_code)
@@ -178,10 +178,10 @@ def _run(
 def _run_children(jobs: Sequence[Mapping[str, Any]]) -> list[tuple[bytes, str]]:
     """Runs a child process for each job, in parallel; returns their standard output and standard error."""
     request_permission()  # children inherit the permission to use tile registers
-    children: list[_Child] = []
+    children: list[_ChildProcess] = []
     try:
         for job in jobs:
-            children.append(_Child(job))
+            children.append(_ChildProcess(job))
         return [child.end() for child in children]
     finally:
         for one_child in children:
@@ -211,7 +211,7 @@ def _compiler_of(spec: ProgramSpec, pipeline: Pipeline) -> LLVMCompiler:
     return compiler_for(pipeline.cpu or spec.target.chosen.partition(",")[0] or NATIVE)
 
 
-class _Child:
+class _ChildProcess:
     """A child process with its job. It starts immediately and writes to files, so that no thread needs to read."""
 
     def __init__(self, job: Mapping[str, Any]) -> None:
@@ -264,7 +264,7 @@ def _number_uops(spec: ProgramSpec) -> dict[Any, int]:
     return {node: number for number, node in enumerate(spec.uops, 1)}
 
 
-class _Places:
+class _LineOrigins:
     """Maps lines of LLVM's text to UOps, nodes of the trace and lines of Python."""
 
     def __init__(self, trace: Trace | None, kernel: int, spec: ProgramSpec | None) -> None:
@@ -289,7 +289,7 @@ class _Places:
                 self.subjects[number] = line.text.strip()
 
     @classmethod
-    def of_module(cls, text: str, is_located: bool) -> _Places:
+    def of_module(cls, text: str, is_located: bool) -> _LineOrigins:
         """Locates a module's lines in its own text (`is_located`), or in the text that its debug information names."""
         places = cls(None, 0, None)
         if is_located:
@@ -353,7 +353,7 @@ def _make_sequence(
     rendered: tuple[PassLine, ...],
     runs: Sequence[PassRun],
     times: Mapping[tuple[str, int], float],
-    places: _Places,
+    places: _LineOrigins,
     assembly: Sequence[tuple[str, int]],
 ) -> list[LLVMPass]:
     """Returns the passes in order, each with its lines. A pass without a dump has the lines of the previous one."""

@@ -12,7 +12,7 @@ from typing import overload
 
 from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.encodable_text import for_terminal
-from tinyexplore.explore.tracefile.result_display import Readable, ReadableRow, Table
+from tinyexplore.explore.tracefile.result_display import DisplayableResult, DisplayableRow, Table
 from tinyexplore.explore.tracefile.texts import duration_text
 
 CONTEXT = 2  # lines around a change
@@ -30,7 +30,7 @@ _PRE = "margin:0;font-family:var(--jp-code-font-family, monospace);font-size:12p
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PassLine(ReadableRow):
+class PassLine(DisplayableRow):
     """A line of the text after a pass."""
 
     text: str
@@ -47,7 +47,7 @@ class PassLine(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Remark(ReadableRow):
+class Remark(DisplayableRow):
     """LLVM's remark on an optimization that it did, or did not do."""
 
     text: str
@@ -62,7 +62,7 @@ class Remark(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LLVMPass(Readable):
+class LLVMPass(DisplayableResult):
     """One run of one of LLVM's passes, and the text after it."""
 
     number: int
@@ -157,7 +157,7 @@ class LLVMPass(Readable):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Spill(ReadableRow):
+class Spill(DisplayableRow):
     """A value without a register: it is stored on the stack and loaded again."""
 
     slot: int
@@ -191,7 +191,7 @@ class Spill(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PipelineTimes(ReadableRow):
+class PipelineTimes(DisplayableRow):
     """The times of a kernel under a pipeline, and as it was compiled.
 
     A process of its own took alternate samples of single runs.
@@ -249,7 +249,7 @@ def _yield_instructions(lines: Sequence[PassLine]) -> Iterator[PassLine]:
             yield line
 
 
-class LLVMPasses(Readable, Sequence[LLVMPass]):
+class LLVMPasses(DisplayableResult, Sequence[LLVMPass]):
     """LLVM's compilation of one kernel, pass by pass: a sequence of `LLVMPass`.
 
     The first entry is the rendered IR, the last one the assembly. In a notebook each pass opens to its diff.

@@ -31,7 +31,7 @@ def spills_of(passes: Sequence[LLVMPass], subjects: Mapping[int, str]) -> tuple[
 
 
 @dataclass
-class _Slot:
+class _StackSlot:
     """A stack slot.
 
     bits: the bits of an access.
@@ -65,9 +65,9 @@ def _find_spills(lines: Sequence[PassLine], subjects: Mapping[int, str]) -> list
     return spills
 
 
-def _find_slots(lines: Sequence[PassLine]) -> dict[int, _Slot]:
+def _find_slots(lines: Sequence[PassLine]) -> dict[int, _StackSlot]:
     """Returns the accessed stack slots, by number."""
-    slots: dict[int, _Slot] = {}
+    slots: dict[int, _StackSlot] = {}
     block = ""
     for line in lines:
         if not line.text.startswith(" "):
@@ -75,7 +75,7 @@ def _find_slots(lines: Sequence[PassLine]) -> dict[int, _Slot]:
             block = (match[1] or match[0]) if match else block
         for pattern in (_STORE, _LOAD):
             for access in pattern.finditer(line.text):
-                slot = slots.setdefault(int(access[2]), _Slot(int(access[1])))
+                slot = slots.setdefault(int(access[2]), _StackSlot(int(access[1])))
                 (slot.stores if pattern is _STORE else slot.loads).append(line)
                 slot.registers += _find_moved_registers(line.text)
                 if block:

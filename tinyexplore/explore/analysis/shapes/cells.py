@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.shape import ShapeTracker
 
 MOST_CELLS = 256  # most drawn cells, of the shape and of memory
@@ -17,7 +17,7 @@ Box = tuple[tuple[int, int], ...]  # start and stop of each axis
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Cell(ReadableRow):
+class Cell(DisplayableRow):
     """An element of a view.
 
     index: its logical index.

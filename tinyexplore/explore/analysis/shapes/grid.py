@@ -8,13 +8,13 @@ from functools import cached_property
 from tinyexplore.explore.analysis.shapes.cells import Box, Cell, cells_of, shown_box
 from tinyexplore.explore.analysis.shapes.indices import IndexText, index_texts
 from tinyexplore.explore.analysis.shapes.moves import MovementStep
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.shape import ShapeTracker, View
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Other(ReadableRow):
+class OtherView(DisplayableRow):
     """Another view of the same memory.
 
     name: the name of the view.
@@ -42,7 +42,7 @@ class ShapeGrid:
     size: int
     name: str = "memory"
     window: tuple[int, ...] = ()
-    others: tuple[Other, ...] = ()
+    others: tuple[OtherView, ...] = ()
 
     @property
     def tracker(self) -> ShapeTracker:
@@ -110,4 +110,4 @@ class ShapeGrid:
         return self._texts[1]
 
 
-__all__ = ["Other", "ShapeGrid"]
+__all__ = ["OtherView", "ShapeGrid"]

@@ -7,7 +7,7 @@ from functools import reduce
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore.analysis.shapes.moves import axes_of, printer_of
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.shape import ShapeTracker, View
 from tinyexplore.trace import Recorder, recording
 from tinyexplore.uop import Ops, UOp, index_const
@@ -16,7 +16,7 @@ from tinyexplore.uop.rewrite import graph_rewrite
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class IndexText(ReadableRow):
+class IndexText(DisplayableRow):
     """The index arithmetic of a view, as text.
 
     place: the position of an element in memory.

@@ -10,7 +10,7 @@ from typing import Any
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore.recording.expression import Printer
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.schedule.indexing import reshape_index
 from tinyexplore.shape import ShapeTracker
@@ -46,7 +46,7 @@ HINTS = {
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MovementStep(ReadableRow):
+class MovementStep(DisplayableRow):
     """One movement.
 
     op: the operation; for the first step "BUFFER" or "VIEW".

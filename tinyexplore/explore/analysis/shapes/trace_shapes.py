@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tinyexplore.explore.analysis.shapes.cells import reach_of
-from tinyexplore.explore.analysis.shapes.grid import Other
+from tinyexplore.explore.analysis.shapes.grid import OtherView
 from tinyexplore.explore.analysis.shapes.moves import LAWS, MovementStep, apply_movement
 from tinyexplore.explore.analysis.shapes.view import MOST_OTHERS, ShapeData, ShapeView
 from tinyexplore.explore.tracefile.model import Node
@@ -22,7 +22,7 @@ Views = Sequence[tuple[Node, Sequence[Node]]]
 _VALUE = re.compile(r"[A-Za-z_]\w*=(-?\d+)")  # the value of a Variable: "v=3"
 
 
-class NoShape(ValueError):
+class NotAViewError(ValueError):
     """The node is no view of memory. The message names the nodes that are."""
 
 
@@ -34,7 +34,7 @@ def shape_of_node(trace: Trace, node: Node | int | None = None, views: Views | N
     """
     number = _choose_first_source(trace) if node is None else node.id if isinstance(node, Node) else node
     if not 0 <= number < len(trace.nodes):
-        raise NoShape(f"no node {number}; this trace has nodes 0 … {len(trace.nodes) - 1}")
+        raise NotAViewError(f"no node {number}; this trace has nodes 0 … {len(trace.nodes) - 1}")
     chosen = _require_lazybuffer(trace, trace.nodes[number])
     chain = _follow_chain(trace, chosen)
     steps = _make_steps(chain)
@@ -66,7 +66,7 @@ def shapes_data(trace: Trace) -> dict[int, ShapeData]:
         if node.kind == "lazybuffer" and node.op in LAWS and len(shapes) < MOST_NODES:
             try:
                 shapes[node.id] = shape_data(trace, node.id, views=views)
-            except (ShapeError, NoShape):
+            except (ShapeError, NotAViewError):
                 continue  # its sizes change from call to call
     return shapes
 
@@ -75,7 +75,9 @@ def _choose_first_source(trace: Trace) -> int:
     """Returns the most instructive movement: one of several steps, or with padding."""
     moves = [node for node in trace.nodes if node.kind == "lazybuffer" and node.op in LAWS]
     if not moves:
-        raise NoShape("no tensor of this trace is a view of another one: nothing was reshaped, permuted or padded")
+        raise NotAViewError(
+            "no tensor of this trace is a view of another one: nothing was reshaped, permuted or padded"
+        )
     used = {source for node in moves for source in node.src}
     last = [node for node in moves if node.id not in used]
     return max(last, key=lambda node: (len(_follow_chain(trace, node)), -node.id)).id
@@ -88,7 +90,7 @@ def _require_lazybuffer(trace: Trace, node: Node) -> Node:
     used = {source for origin in origins if origin.op in LAWS for source in origin.src}
     views = [origin for origin in origins if origin.op in LAWS and origin.id not in used]
     if not views and not origins:
-        raise NoShape(
+        raise NotAViewError(
             f"node {node.id} ({node.label}) does not belong to a tensor: choose a node of the LazyBuffer graph"
         )
     return max(views, key=lambda view: len(_follow_chain(trace, view)), default=origins[0])
@@ -123,7 +125,7 @@ def _parse_numbers(text: str) -> Any:
         raise ShapeError(f"{text} has sizes that change from call to call and cannot be drawn") from None
 
 
-def _yield_other_views(views: Views, base: Node, own_ids: set[int]) -> Iterable[Other]:
+def _yield_other_views(views: Views, base: Node, own_ids: set[int]) -> Iterable[OtherView]:
     """Yields further views of the same memory that some node reads. `views` has the last movements of a trace."""
     count = 0
     for node, chain in views:
@@ -136,7 +138,7 @@ def _yield_other_views(views: Views, base: Node, own_ids: set[int]) -> Iterable[
         except ShapeError:
             continue
         count += 1
-        yield Other(node.name or f"{node.op.lower()} {node.id}", tracker, node.id)
+        yield OtherView(node.name or f"{node.op.lower()} {node.id}", tracker, node.id)
 
 
 def _find_last_movements(trace: Trace) -> Views:
@@ -146,4 +148,4 @@ def _find_last_movements(trace: Trace) -> Views:
     return [(node, _follow_chain(trace, node)) for node in moves if node.id not in inner]
 
 
-__all__ = ["NoShape", "shape_data", "shape_of_node", "shapes_data"]
+__all__ = ["NotAViewError", "shape_data", "shape_of_node", "shapes_data"]

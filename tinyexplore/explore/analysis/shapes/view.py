@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tinyexplore.explore.analysis.shapes.cells import reach_of
-from tinyexplore.explore.analysis.shapes.grid import Other, ShapeGrid
+from tinyexplore.explore.analysis.shapes.grid import OtherView, ShapeGrid
 from tinyexplore.explore.analysis.shapes.indices import index_texts
 from tinyexplore.explore.analysis.shapes.moves import LAWS, MovementStep, apply_movement, read_argument, suggestion
 from tinyexplore.explore.analysis.shapes.picture import shape_svg
 from tinyexplore.explore.analysis.shapes.text import shape_grid_text
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.shape import ShapeTracker, View
@@ -31,7 +31,7 @@ ViewData = tuple[tuple[int, ...], tuple[int, ...], int, tuple[tuple[int, int], .
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ShapeStepData(ReadableRow):
+class ShapeStepData(DisplayableRow):
     """A movement, as the panel of shapes draws it."""
 
     op: str
@@ -55,7 +55,7 @@ class ShapeStepData(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class OtherData(ReadableRow):
+class OtherViewData(DisplayableRow):
     """Another view of the same memory, as the panel of shapes draws it."""
 
     name: str
@@ -67,7 +67,7 @@ class OtherData(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ShapeData(ReadableRow):
+class ShapeData(DisplayableRow):
     """The memory positions of a node's elements, as the panel of shapes draws them."""
 
     name: str
@@ -78,7 +78,7 @@ class ShapeData(ReadableRow):
     """The node of the last movement in the trace."""
     steps: tuple[ShapeStepData, ...]
     """The movements, memory first."""
-    others: tuple[OtherData, ...]
+    others: tuple[OtherViewData, ...]
     """Other views of the same memory."""
     moves: tuple[tuple[str, str, str], ...]
     """Name, a valid argument, and effect of each further movement."""
@@ -143,7 +143,7 @@ class ShapeView(ShapeGrid):
             self.size,
             max([step.node for step in self.steps if step.node is not None], default=None),
             tuple([_step_data(step) for step in self.steps]),
-            tuple([OtherData(other.name, other.node, _views_to_data(other.tracker)) for other in self.others]),
+            tuple([OtherViewData(other.name, other.node, _views_to_data(other.tracker)) for other in self.others]),
             tuple([(op.lower(), suggestion(op, self.shape), law) for op, law in LAWS.items()]),
         )
 
@@ -167,7 +167,7 @@ def shape(what: Any, *others: Any, size: int | None = None, name: str = "") -> S
     name: the name of the memory.
     """
     steps = steps_of(what)
-    beside = tuple(Other(f"view {number}", steps_of(other)[-1].tracker) for number, other in enumerate(others, 2))
+    beside = tuple(OtherView(f"view {number}", steps_of(other)[-1].tracker) for number, other in enumerate(others, 2))
     reach = max(
         [reach_of(step.tracker) for step in (*steps, *(MovementStep("VIEW", None, other.tracker) for other in beside))]
     )
@@ -225,4 +225,4 @@ def _step_data(step: MovementStep) -> ShapeStepData:
     )
 
 
-__all__ = ["MOST_OTHERS", "Other", "ShapeData", "ShapeView", "shape", "steps_of"]
+__all__ = ["MOST_OTHERS", "OtherView", "ShapeData", "ShapeView", "shape", "steps_of"]

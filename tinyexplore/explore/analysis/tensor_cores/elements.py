@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.target import FragmentLayout, TensorCore
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FragmentElement(ReadableRow):
+class FragmentElement(DisplayableRow):
     """An element of a matrix, and the lanes that hold it. For the tile registers of a CPU, a lane is a row of the tile.
 
     matrix: "A", "B" or "C".

@@ -15,7 +15,7 @@ from tinyexplore.dtype import PtrDType
 from tinyexplore.explore.analysis.traffic import touched_bytes
 from tinyexplore.explore.recording.descriptions import Printer
 from tinyexplore.explore.recording.loops import MAX_STATEMENT, WRITTEN_OUT, Statement, statements_of
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.kernel import Kernel
 from tinyexplore.kernel.analysis.strides import strides_of
 from tinyexplore.uop import AxisKind, Ops, UOp
@@ -25,7 +25,7 @@ MOST_STREAMS = 32  # most parallel streams that a hardware prefetcher follows
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CacheShape(ReadableRow):
+class CacheShape(DisplayableRow):
     """A cache.
 
     nbytes: its size in bytes.
@@ -43,7 +43,7 @@ class CacheShape(ReadableRow):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Operand(ReadableRow):
+class Operand(DisplayableRow):
     """One load or store of a statement."""
 
     index: UOp
@@ -81,7 +81,7 @@ class Operand(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Runs(ReadableRow):
+class Runs(DisplayableRow):
     """A regular access pattern.
 
     run_bytes: the bytes of a contiguous piece.

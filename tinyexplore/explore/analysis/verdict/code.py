@@ -17,7 +17,7 @@ from tinyexplore.explore.analysis.models.throughput import (
     throughput,
 )
 from tinyexplore.explore.analysis.verdict.access import size_of
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.kernel import Kernel
 from tinyexplore.target import Target
 from tinyexplore.uop import Ops, UOp
@@ -51,7 +51,7 @@ _BITS = {"x": 128, "y": 256, "z": 512}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class HotLoop(ReadableRow):
+class HotLoop(DisplayableRow):
     """The assembly's busiest loop."""
 
     instructions: int
@@ -107,7 +107,7 @@ def _count_arithmetic_slots(text: str, bits: int) -> float:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CodeModel(ReadableRow):
+class CodeModel(DisplayableRow):
     """The time of a kernel's instructions, if all loads hit the L1."""
 
     cycles: float

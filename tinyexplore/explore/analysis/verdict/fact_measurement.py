@@ -68,7 +68,7 @@ def facts_of(view: KernelAnalyses, number: int, *, model: bool = True) -> Kernel
     threads = view._threads_of(captured)
     names = [view.trace.buffers[buffer].name or f"data{slot}" for slot, buffer in enumerate(info.buffers)]
     kernel = captured.make_kernel()
-    with_loops = _Loops(captured, kernel, view.trace, names, ceilings, threads)
+    with_loops = _LoopFigures(captured, kernel, view.trace, names, ceilings, threads)
     facts = with_loops.facts(run)
     assembly = _assembly_of(view, info)
     loop = hot_loop_of(assembly, captured.spec.target, captured.uops) if assembly else None
@@ -88,7 +88,7 @@ def _measure_stream_us(facts: KernelFacts) -> float:
     return facts.bytes_moved / rate / 1e3 if rate else 0.0
 
 
-class _Loops:
+class _LoopFigures:
     """Figures from the loops of a kernel and this machine's ceilings."""
 
     def __init__(

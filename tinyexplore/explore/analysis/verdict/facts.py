@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from tinyexplore.execute.sampling import MOST_WAITED
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 
 SPREAD = 0.65  # share of the median: undisturbed samples of a kernel are within 20 %
 SHORT_US = 50.0  # in shorter kernels the samples vary with the wake-up time of threads
@@ -15,7 +15,7 @@ WAKES = 20.0  # microseconds; above this, the limit is that of all threads
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class KernelFacts(ReadableRow):
+class KernelFacts(DisplayableRow):
     """The facts about one kernel on one machine, as plain data. Times are in microseconds; 0 means no such time."""
 
     kernel: int

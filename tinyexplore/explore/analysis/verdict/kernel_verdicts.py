@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tinyexplore.explore.analysis.models.kernel_analyses import NotKeptError
+from tinyexplore.explore.analysis.models.kernel_analyses import KernelUnavailableError
 from tinyexplore.explore.analysis.verdict.fact_measurement import facts_of
 from tinyexplore.explore.analysis.verdict.gpu import gpu_verdict
 from tinyexplore.explore.analysis.verdict.rules import NEEDS_MODEL, judge
 from tinyexplore.explore.analysis.verdict.verdict import Evidence, SpeedVerdict, program_verdict, verdict_of
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses
@@ -67,13 +67,13 @@ def all_verdicts(view: KernelAnalyses) -> list[SpeedVerdict]:
                 verdicts.append(replace(view.verdicts[owner], kernel=kernel.id))
             else:
                 verdicts.append(kernel_verdict(view, kernel.id))
-        except (ValueError, NotKeptError):
+        except (ValueError, KernelUnavailableError):
             continue
     return verdicts
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TrialRow(ReadableRow):
+class TrialRow(DisplayableRow):
     """A suggestion that was tried.
 
     text: the suggestion.
@@ -85,7 +85,7 @@ class TrialRow(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class VerdictRow(ReadableRow):
+class VerdictRow(DisplayableRow):
     """A verdict as views show it; see `SpeedVerdict`.
 
     kernel: the number of the kernel, None for the whole program.
@@ -115,7 +115,7 @@ class VerdictRow(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class VerdictList(ReadableRow):
+class VerdictList(DisplayableRow):
     """The verdicts of a trace.
 
     rows: the verdicts on the kernels that have one.

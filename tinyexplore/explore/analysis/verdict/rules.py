@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tinyexplore.explore.analysis.verdict.facts import WAKES, KernelFacts
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 
 KINDS = (
     "bandwidth",
@@ -31,7 +31,7 @@ OFF = 1.3  # share of the measured time; a model above it is wrong, and names no
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class BottleneckRule(ReadableRow):
+class BottleneckRule(DisplayableRow):
     """A rule of the verdict.
 
     kind: the bottleneck of a kernel for which the rule holds.

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from tinyexplore.explore.analysis.opts import to_opt
 from tinyexplore.explore.analysis.verdict.facts import KernelFacts
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 
 PREFETCHES = ("PREFETCH(", "AHEAD(")  # both spellings of the opt
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Suggestion(ReadableRow):
+class Suggestion(DisplayableRow):
     """One suggestion to make a kernel faster."""
 
     text: str

@@ -12,7 +12,7 @@ from tinyexplore.explore.analysis.verdict.rules import OFF, RULES, explains, jud
 from tinyexplore.explore.analysis.verdict.suggestions import Suggestion, suggestions_for
 from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.model import OutsideOperation
-from tinyexplore.explore.tracefile.result_display import Readable, ReadableRow, Table, join_lines
+from tinyexplore.explore.tracefile.result_display import DisplayableResult, DisplayableRow, Table, join_lines
 from tinyexplore.explore.tracefile.texts import duration_text, figures_text
 
 SLOWER = 1.3  # time of a stream now / at the ceiling, from which on the text says that the memory is slower
@@ -21,7 +21,7 @@ TONES = {"fast": "#067647", "middle": "#a15c00", "slow": "#b42318", "none": "inh
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Evidence(ReadableRow):
+class Evidence(DisplayableRow):
     """One number of a verdict."""
 
     name: str
@@ -33,7 +33,7 @@ class Evidence(ReadableRow):
 
 
 @dataclass(frozen=True, repr=False)
-class SpeedVerdict(Readable):
+class SpeedVerdict(DisplayableResult):
     """The verdict on a kernel or a program. A notebook displays it as a card."""
 
     kind: str

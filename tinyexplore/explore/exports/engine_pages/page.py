@@ -10,7 +10,7 @@ from typing import Any
 
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.explore.exports.engine_pages.packing import data_block, python_blocks
-from tinyexplore.explore.exports.engine_pages.page_data import Carried, carried_of
+from tinyexplore.explore.exports.engine_pages.page_data import PageData, carried_of
 from tinyexplore.explore.exports.engine_pages.pyodide import find_pyodide
 from tinyexplore.explore.exports.html_export import chunk_scripts, content_policy, export_html, script_text
 from tinyexplore.explore.recording.captured_graph import CapturedGraph
@@ -39,7 +39,7 @@ def live_html(
     return export_html(trace, tour, responses=responses, engine=engine)
 
 
-def engine_elements(carried: Carried, pyodide: Path) -> str:
+def engine_elements(carried: PageData, pyodide: Path) -> str:
     """Returns the engine of a page and the code of all panels, as elements before the script that mounts the page."""
     blocks = [
         python_blocks(pyodide),
@@ -66,7 +66,7 @@ def playground_html(*, pyodide: str | Path | None = None) -> str:
         except DeviceUnavailable:
             continue  # without llvmlite only the interpreter's own machine is offered
     offered = [("Interpreter · scalars", ""), *(choice for choice in MACHINES if choice[1] in targets)]
-    elements = engine_elements(Carried(targets), find_pyodide(pyodide))
+    elements = engine_elements(PageData(targets), find_pyodide(pyodide))
     script = script_text("standalone")
     allowed = content_policy(script, script_text("live"), compiles=True)
     return f"""<!doctype html>

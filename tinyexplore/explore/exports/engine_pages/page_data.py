@@ -26,7 +26,7 @@ Contents = tuple[bytes | None, ...]
 
 
 @dataclass(frozen=True)
-class Carried:
+class PageData:
     """The data that a page with engine carries beside the trace.
 
     targets: the target of each device.
@@ -60,13 +60,13 @@ class Carried:
         return json.dumps(data, separators=(",", ":"))
 
     @staticmethod
-    def from_json(text: str) -> Carried:
+    def from_json(text: str) -> PageData:
         data = json.loads(text)
         contents = {
             int(number): tuple(None if part is None else b64decode(part) for part in parts)
             for number, parts in data["contents"].items()
         }
-        return Carried(
+        return PageData(
             {device: target_from_data(target) for device, target in data["targets"].items()},
             {int(number): tuple(values) for number, values in data["values"].items()},
             contents,
@@ -75,7 +75,9 @@ class Carried:
         )
 
 
-def carried_of(trace: Trace, captured: Mapping[int, Any], graphs: Mapping[int, CapturedGraph] | None = None) -> Carried:
+def carried_of(
+    trace: Trace, captured: Mapping[int, Any], graphs: Mapping[int, CapturedGraph] | None = None
+) -> PageData:
     """Returns the data that a page of `trace` carries beside the trace.
 
     Args:
@@ -102,7 +104,7 @@ def carried_of(trace: Trace, captured: Mapping[int, Any], graphs: Mapping[int, C
             targets[device] = target
     values = {number: tuple(kernel.values) for number, kernel in captured.items() if kernel.values}
     plain_graphs = {stage: graph for stage, graph in (graphs or {}).items() if is_plain(graph)}
-    return Carried(targets, values, contents, left_out, plain_graphs)
+    return PageData(targets, values, contents, left_out, plain_graphs)
 
 
 def _name_of_device(device: str) -> str:
@@ -146,4 +148,4 @@ def _split_words(value: Iterable[str]) -> list[str]:
     return list(value)
 
 
-__all__ = ["CARRIED_BYTES", "Carried", "carried_of", "target_from_data", "target_to_data"]
+__all__ = ["CARRIED_BYTES", "PageData", "carried_of", "target_from_data", "target_to_data"]

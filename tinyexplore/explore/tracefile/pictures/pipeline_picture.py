@@ -48,7 +48,7 @@ def pipeline_svg(trace: TraceTables) -> str:
     """Returns the pipeline from Python to time, above the graph of LazyBuffers by kernel."""
     cells = figures(trace).parts
     title = trace.title or "From Python to kernels"
-    graph = _Kernels(trace) if trace.kernels else _Plain(trace)
+    graph = _Kernels(trace) if trace.kernels else _UngroupedDrawing(trace)
     graph_layout = graph.layout
     facts = " · ".join(summary(trace))
     strip_width = sum(_compute_width(cell) for cell in cells)
@@ -103,7 +103,7 @@ def _draw_strip(cells: Sequence[Figure], x: float, y: float, width: float) -> st
 # *** the graph ***
 
 
-class _Plain:
+class _UngroupedDrawing:
     """All LazyBuffers as one graph, for a trace without kernels."""
 
     def __init__(self, trace: TraceTables) -> None:

@@ -62,7 +62,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class UnderlinedCode:
     """Code with underlined parts.
 
     words: the code.
@@ -74,7 +74,7 @@ class Marked:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangedLine:
     """A line of a text that is compared with the previous text.
 
     words: the line.
@@ -85,7 +85,7 @@ class Changed:
     color: str
 
 
-Cell = str | Bar | Marked | Changed
+Cell = str | Bar | UnderlinedCode | ChangedLine
 
 
 def sheet_svg(
@@ -116,9 +116,9 @@ def sheet_svg(
                 parts.append(_draw_bar(cell, x, y))
             else:
                 words = shorten(_cell_text(cell), _MOST_CHARACTERS)
-                if isinstance(cell, Changed):
+                if isinstance(cell, ChangedLine):
                     parts.append(_highlight(cell.color, x, y, widths[i]))
-                if isinstance(cell, Marked):
+                if isinstance(cell, UnderlinedCode):
                     parts.extend(_draw_underline(mark, x, y) for mark in cell.marks if mark.stop <= len(words))
                 parts.append(text(text_x, y, words, mono=column.mono, anchor=anchor))
         x += widths[i] + _GAP
@@ -127,7 +127,7 @@ def sheet_svg(
     return document(width, height, title, f"{title}. {note}", parts, kernels)
 
 
-def _cell_text(cell: str | Marked | Changed) -> str:
+def _cell_text(cell: str | UnderlinedCode | ChangedLine) -> str:
     return cell if isinstance(cell, str) else cell.words
 
 
@@ -319,7 +319,7 @@ def stage_text_svg(trace: TraceTables, stage: int) -> str:
     rows = []
     for mark, number, line in changes:
         words = line.expandtabs(4)
-        cell = Changed(words, _ROW_COLORS[mark]) if mark in _ROW_COLORS else words
+        cell = ChangedLine(words, _ROW_COLORS[mark]) if mark in _ROW_COLORS else words
         rows.append(("" if number is None else str(number), mark.strip(), cell))
     name = text_after.title or language_name(trace, text_after.language)
     title = f"{name} after {trace.stages[stage].name}"
@@ -349,7 +349,10 @@ def listing_svg(trace: TraceTables, language: str = "", kernel: int = 0) -> str:
     else:
         return sheet_svg("Code", (Column(""),), (), "this trace holds no listing")
     rows = [
-        (str(number), Marked(line.replace("\t", "    "), tuple(underlined.get(number, ()) if "\t" not in line else ())))
+        (
+            str(number),
+            UnderlinedCode(line.replace("\t", "    "), tuple(underlined.get(number, ()) if "\t" not in line else ())),
+        )
         for number, line in enumerate(lines, start=1)
     ]
     note = "" if language in ("", "source") or program is not None or last is not None else f"no {language} was listed"
@@ -366,7 +369,7 @@ def _find_program(trace: TraceTables, language: str, kernel: int) -> Program | N
 __all__ = [
     "Bar",
     "Column",
-    "Marked",
+    "UnderlinedCode",
     "kernels_svg",
     "listing_svg",
     "memory_svg",

@@ -19,7 +19,6 @@ from tinyexplore.explore.whatif.commands.cut import Cut
 from tinyexplore.explore.whatif.commands.disable_rule import DisableRule
 from tinyexplore.explore.whatif.commands.edit import Edit
 from tinyexplore.explore.whatif.commands.fire_rule import FireRule
-from tinyexplore.explore.whatif.commands.hand_code import HandCode
 from tinyexplore.explore.whatif.commands.insert_rule import InsertRule
 from tinyexplore.explore.whatif.commands.join import Join
 from tinyexplore.explore.whatif.commands.leave_to_scheduler import Leave
@@ -27,10 +26,11 @@ from tinyexplore.explore.whatif.commands.search import SearchOpts
 from tinyexplore.explore.whatif.commands.set_opts import SetOpts
 from tinyexplore.explore.whatif.commands.skip_firing import SkipFiring
 from tinyexplore.explore.whatif.commands.undo_opt import UndoOpt
+from tinyexplore.explore.whatif.commands.use_heuristics import UseHeuristics
 
 COMMANDS: tuple[type[Command], ...] = (
     AsCaptured,
-    HandCode,
+    UseHeuristics,
     SetOpts,
     ApplyOpt,
     UndoOpt,
@@ -47,6 +47,9 @@ COMMANDS: tuple[type[Command], ...] = (
 )
 
 _KINDS = {kind.__name__: kind for kind in COMMANDS}
+_FORMER_KINDS: dict[str, type[Command]] = {
+    "UseHeuristics": UseHeuristics
+}  # names in traces that earlier versions saved
 
 
 def info_of(command: Command) -> CommandInfo:
@@ -61,7 +64,7 @@ def from_info(info: CommandInfo) -> Command:
     Raises:
         WhatIfError: there is no such command, or its arguments differ.
     """
-    kind = _KINDS.get(info.kind)
+    kind = _KINDS.get(info.kind) or _FORMER_KINDS.get(info.kind)
     if kind is None:
         raise WhatIfError(f"no command {info.kind!r}; there are: {', '.join(_KINDS)}")
     arguments = dict(info.arguments)
@@ -110,7 +113,7 @@ __all__ = [
     "DisableRule",
     "FireRule",
     "Edit",
-    "HandCode",
+    "UseHeuristics",
     "InsertRule",
     "Join",
     "Leave",

@@ -10,7 +10,7 @@ from tinyexplore.codegen import Pass
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.rules import changes_of, pipeline_with, try_out_rule
 from tinyexplore.explore.whatif.outcome import CommandOutcome
-from tinyexplore.explore.whatif.playground.modified_pipeline import Disabled, rewrites
+from tinyexplore.explore.whatif.playground.modified_pipeline import RuleRemoval, rewrites
 from tinyexplore.uop import Rule
 
 
@@ -32,7 +32,7 @@ class DisableRule:
 
     def pipeline(self, context: CommandContext, _: int) -> Sequence[Pass]:
         """Returns the passes for a kernel."""
-        return pipeline_with(context, Disabled(self.rule))
+        return pipeline_with(context, RuleRemoval(self.rule))
 
     def carry_out(self, context: CommandContext) -> CommandOutcome:
         passes = self.pipeline(context, 0)

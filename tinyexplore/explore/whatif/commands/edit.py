@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tinyexplore.compile.search import refusal_of
 from tinyexplore.explore.analysis.opts import WhatIfError, to_opts
-from tinyexplore.explore.tracefile.model import Diagnostic, Edited, KernelVariant
+from tinyexplore.explore.tracefile.model import Diagnostic, EditReport, KernelVariant
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.opts import try_out
 from tinyexplore.explore.whatif.editing.client import EditResult, Text, check_signature, try_edit, verdict_words
@@ -64,7 +64,7 @@ class Edit:
         try:
             opts = to_opts(self.text)
         except WhatIfError as error:
-            edited = Edited("opts", (_diagnose_opts(self.text, str(error)),))
+            edited = EditReport("opts", (_diagnose_opts(self.text, str(error)),))
             raise CommandRejected(str(error), rest=CommandOutcome(edited=edited)) from None
         return try_out(context, self.kernel, lambda: context.bench.with_opts(self.kernel, opts))
 
@@ -82,7 +82,7 @@ class Edit:
         if self.stage == "uops":
             uops = self._parse_text(base)
         elif wrong := check_signature(self.stage, kernel.name, before, self.text):
-            raise CommandRejected(wrong.text, rest=CommandOutcome(edited=Edited(self.stage, (wrong,))))
+            raise CommandRejected(wrong.text, rest=CommandOutcome(edited=EditReport(self.stage, (wrong,))))
         names = bench.names.get(number, ())
         buffers = [node for node in base if node.op.name == "DEFINE_GLOBAL"]
         display_names = tuple(_name_buffer(place_of.arg, names) for place_of in buffers)
@@ -109,7 +109,7 @@ class Edit:
             lines = parse_program(self.text)
             check_program(lines, base)
         except ProgramError as error:
-            edited = Edited(self.stage, (Diagnostic(error.line, error.column, "error", error.message),))
+            edited = EditReport(self.stage, (Diagnostic(error.line, error.column, "error", error.message),))
             raise CommandRejected(str(error), rest=CommandOutcome(edited=edited)) from None
         return tuple(line.uop for line in lines)
 

@@ -10,7 +10,7 @@ from tinyexplore.codegen import Pass
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.rules import pipeline_with, rule_named, try_out_rule
 from tinyexplore.explore.whatif.outcome import CommandOutcome
-from tinyexplore.explore.whatif.playground.modified_pipeline import Inserted
+from tinyexplore.explore.whatif.playground.modified_pipeline import RuleInsertion
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class InsertRule:
 
     def pipeline(self, context: CommandContext, _: int) -> Sequence[Pass]:
         """Returns the passes for a kernel."""
-        return pipeline_with(context, Inserted(rule_named(self.rule), self.stage, self.position))
+        return pipeline_with(context, RuleInsertion(rule_named(self.rule), self.stage, self.position))
 
     def carry_out(self, context: CommandContext) -> CommandOutcome:
         rule = rule_named(self.rule)

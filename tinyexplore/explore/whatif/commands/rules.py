@@ -9,8 +9,14 @@ from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.outcome import Cancelled, CommandOutcome, CommandRejected
-from tinyexplore.explore.whatif.playground.modified_pipeline import Change, Disabled, Inserted, NoSuchPass, passes_with
-from tinyexplore.explore.whatif.playground.trials import Checks, UOpRewrite, result_text, try_kernel
+from tinyexplore.explore.whatif.playground.modified_pipeline import (
+    Change,
+    RuleInsertion,
+    RuleRemoval,
+    UnknownPassError,
+    passes_with,
+)
+from tinyexplore.explore.whatif.playground.trials import FiringChecker, UOpRewrite, result_text, try_kernel
 from tinyexplore.explore.whatif.playground.user_rules import find_written_rule
 from tinyexplore.uop import Rule
 
@@ -30,10 +36,11 @@ def changes_of(context: CommandContext, branch: Branch | None) -> list[Change]:
         arguments = dict(branch.command.arguments)
         if branch.command.kind == "InsertRule":
             changes.insert(
-                0, Inserted(rule_named(str(arguments["rule"])), str(arguments["stage"]), int(arguments["position"]))
+                0,
+                RuleInsertion(rule_named(str(arguments["rule"])), str(arguments["stage"]), int(arguments["position"])),
             )
         elif branch.command.kind == "DisableRule":
-            changes.insert(0, Disabled(str(arguments["rule"])))
+            changes.insert(0, RuleRemoval(str(arguments["rule"])))
         branch = None if branch.parent is None else context.branches[branch.parent]
     return changes
 
@@ -42,7 +49,7 @@ def pipeline_with(context: CommandContext, change: Change) -> tuple[Pass, ...]:
     """Returns the pipeline of the parent branch with one more change."""
     try:
         return passes_with([*changes_of(context, context.parent), change])
-    except NoSuchPass as error:
+    except UnknownPassError as error:
         raise WhatIfError(str(error)) from None
 
 
@@ -59,7 +66,7 @@ def try_out_rule(
     Raises:
         CommandRejected: no kernel changed, and one failed.
     """
-    checks = Checks()
+    checks = FiringChecker()
     trials = []
     for done_count, number in enumerate(kernels):
         if context.is_cancelled():

@@ -15,7 +15,7 @@ from typing import Any
 from tinyexplore.compile.workers import FOLDER, CompilerWorkers
 from tinyexplore.explore.recording.captured_kernel import CapturedKernel
 from tinyexplore.explore.tracefile.counts import count_text
-from tinyexplore.explore.tracefile.model import Diagnostic, Difference, Edited, Listing
+from tinyexplore.explore.tracefile.model import Diagnostic, Difference, EditReport, Listing
 from tinyexplore.explore.whatif.editing.diagnostics import c_diagnostics, llvm_diagnostics
 from tinyexplore.explore.whatif.outcome import CommandRejected
 from tinyexplore.uop import Ops, UOp
@@ -69,7 +69,7 @@ class EditResult:
     lost: why the kernel cannot be used, "" if it can.
     """
 
-    edited: Edited
+    edited: EditReport
     listings: tuple[Listing, ...]
     times_us: tuple[float, ...]
     compile_us: float
@@ -169,7 +169,7 @@ def _edit_result(text: Text, reply: dict[str, Any]) -> EditResult:
     elif reply.get("phase") != "done":
         lost = ended = "its process ended too early, with status 0"
     first_off = reply.get("first")
-    edited = Edited(
+    edited = EditReport(
         stage=text.stage,
         diagnostics=diagnostics,
         ended=ended,
@@ -193,7 +193,7 @@ def _is_error(ended: str) -> bool:
     return ":" in ended.partition(" ")[0]
 
 
-def verdict_words(edited: Edited) -> str:
+def verdict_words(edited: EditReport) -> str:
     """Returns the comparison of the results as a sentence; "" if they were not compared."""
     if not edited.verdict:
         return ""

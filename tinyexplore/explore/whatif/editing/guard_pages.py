@@ -35,7 +35,7 @@ def protect() -> Any:
 
 
 @dataclass(frozen=True)
-class Fenced:
+class GuardedBuffer:
     """Memory between two guard pages.
 
     name: the name of the buffer.
@@ -56,7 +56,7 @@ class Fenced:
     region: mmap.mmap
 
     @staticmethod
-    def of(name: str, dtype: DType, content: bytes, *, at_start: bool, align: int) -> Fenced:
+    def of(name: str, dtype: DType, content: bytes, *, at_start: bool, align: int) -> GuardedBuffer:
         """Allocates memory with `content`, adjacent to one guard.
 
         With `at_start` it begins where the lower guard ends. Else it ends where the upper guard begins, as near as an
@@ -70,7 +70,7 @@ class Fenced:
         start = first if at_start else (last - len(content)) // align * align
         ctypes.memset(first, FILLED, page_bytes)
         ctypes.memmove(start, content, len(content))
-        return Fenced(name, dtype, start, len(content), first, last, region)
+        return GuardedBuffer(name, dtype, start, len(content), first, last, region)
 
     def close(self, *, read_only: bool) -> None:
         """Protects the guard pages, and with `read_only` the memory too: from now on such accesses fault."""
@@ -119,7 +119,7 @@ def fenced_buffers(
     aligned: frozenset[int],
     *,
     at_start: bool,
-) -> Iterator[list[Fenced]]:
+) -> Iterator[list[GuardedBuffer]]:
     """Yields memory between guard pages for the buffers of a kernel.
 
     Args:
@@ -127,12 +127,12 @@ def fenced_buffers(
         contents: the content of each buffer.
         writes: the positions of the buffers that the kernel may write.
         aligned: the positions of the buffers that must start at a cache line.
-        at_start: see `Fenced.of`.
+        at_start: see `GuardedBuffer.of`.
     """
     memory = []
     for position, ((name, dtype), content) in enumerate(zip(names, contents)):
         align = 64 if position in aligned else dtype.itemsize
-        fence = Fenced.of(name, dtype, content, at_start=at_start, align=align)
+        fence = GuardedBuffer.of(name, dtype, content, at_start=at_start, align=align)
         fence.close(read_only=position not in writes)
         memory.append(fence)
     yield memory
@@ -149,7 +149,7 @@ def touched_text(buffers: Sequence[Sequence[Any]], address: int, verb: str) -> s
     return ""
 
 
-def _touched_bytes_text(verb: str, memory: Fenced, offset: int, count: int) -> str:
+def _touched_bytes_text(verb: str, memory: GuardedBuffer, offset: int, count: int) -> str:
     position = _position_text(verb, memory.name, offset, memory.nbytes, memory.dtype.itemsize)
     return position.replace(verb, f"{verb} {count_text(count, 'byte')}", 1)
 
@@ -163,4 +163,4 @@ def _position_text(verb: str, name: str, offset: int, nbytes: int, itemsize: int
     return f"{verb} behind the end of {name}: {distance}element {offset // itemsize} of {size}"
 
 
-__all__ = ["Fenced", "fenced_buffers", "protect", "touched_text"]
+__all__ = ["GuardedBuffer", "fenced_buffers", "protect", "touched_text"]

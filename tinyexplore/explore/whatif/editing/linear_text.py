@@ -51,7 +51,7 @@ class ProgramError(ValueError):
 
 
 @dataclass(frozen=True)
-class Placed:
+class LocatedUOp:
     """A UOp of a listing.
 
     uop: the UOp.
@@ -137,7 +137,7 @@ def _arg_text(arg: Any) -> str:
 # *** parsing ***
 
 
-def parse_program(text: str) -> list[Placed]:
+def parse_program(text: str) -> list[LocatedUOp]:
     """Parses the program that `program_text` wrote.
 
     Raises:
@@ -171,7 +171,7 @@ class _ListingReader:
     at: the position in the current line.
     """
 
-    found: list[Placed] = field(default_factory=list)
+    found: list[LocatedUOp] = field(default_factory=list)
     names: dict[str, UOp] = field(default_factory=dict)
     constants: set[UOp] = field(default_factory=set)
     loops: list[UOp] = field(default_factory=list)
@@ -368,7 +368,7 @@ class _ListingReader:
     def keep(self, uop: UOp) -> None:
         if uop.op is Ops.CONST:
             self.constants.add(uop)
-        self.found.append(Placed(uop, self.number))
+        self.found.append(LocatedUOp(uop, self.number))
 
     def name(self, name: str, uop: UOp) -> None:
         if name in self.names:
@@ -395,7 +395,7 @@ def _to_value(node: ast.AST) -> Any:
 # *** validation of a parsed program ***
 
 
-def check_program(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
+def check_program(lines: Sequence[LocatedUOp], before: Sequence[UOp]) -> None:
     """Checks a parsed program.
 
     Raises:
@@ -441,7 +441,7 @@ def check_program(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
         defined.add(node)
 
 
-def _check_arguments(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
+def _check_arguments(lines: Sequence[LocatedUOp], before: Sequence[UOp]) -> None:
     """Raises ProgramError if the edit changes the arguments of the kernel."""
     kinds = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR)
     arguments = [node for node in before if node.op in kinds]
@@ -458,4 +458,4 @@ def _check_arguments(lines: Sequence[Placed], before: Sequence[UOp]) -> None:
             )
 
 
-__all__ = ["Placed", "ProgramError", "check_program", "parse_program", "program_text"]
+__all__ = ["LocatedUOp", "ProgramError", "check_program", "parse_program", "program_text"]

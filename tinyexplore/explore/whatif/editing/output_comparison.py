@@ -15,7 +15,7 @@ from tinyexplore.runtime.python import cast_view
 
 
 @dataclass(frozen=True)
-class _Difference:
+class _ElementDifference:
     """The difference of two elements of a buffer.
 
     error: the absolute difference; not finite if one element is not finite.
@@ -27,9 +27,9 @@ class _Difference:
     magnitude: float = 0.0
     tolerance: float = 0.0
 
-    def larger_of(self, other: _Difference) -> _Difference:
+    def larger_of(self, other: _ElementDifference) -> _ElementDifference:
         """Returns the larger of two differences, relative to the largest element."""
-        return max(self, other, key=_Difference.relative)
+        return max(self, other, key=_ElementDifference.relative)
 
     def relative(self) -> float:
         if not math.isfinite(self.error):
@@ -37,7 +37,7 @@ class _Difference:
         return self.error / self.magnitude if self.magnitude else self.error and math.inf
 
     def fields(self) -> dict[str, Any]:
-        """Returns the fields of `Edited` by name."""
+        """Returns the fields of `EditReport` by name."""
         error = self.error if math.isfinite(self.error) else None
         return {"largest_error": error, "magnitude": self.magnitude, "tolerance": self.tolerance}
 
@@ -45,7 +45,7 @@ class _Difference:
 def compare_outputs(
     names: Sequence[tuple[str, DType]], outputs: Mapping[int, bytes], right: Mapping[int, bytes]
 ) -> dict[str, Any]:
-    """Returns the fields of `Edited` that compare `outputs` with the correct contents `right`.
+    """Returns the fields of `EditReport` that compare `outputs` with the correct contents `right`.
 
     Both map a buffer's position to its bytes. `largest_error` is the largest error relative to the largest value of its
     buffer.
@@ -57,7 +57,7 @@ def compare_outputs(
     except ImportError:
         return compare_without_numpy(names, outputs, right)
     count = differing = 0
-    worst, same = _Difference(), True
+    worst, same = _ElementDifference(), True
     first: Difference | None = None
     for position, expected in sorted(right.items()):
         name, dtype = names[position]
@@ -76,7 +76,7 @@ def compare_outputs(
             finite = numpy.abs(other[numpy.isfinite(other)].astype("float64"))
             scale = float(finite.max()) if finite.size else 0.0
             error_here = math.nan if numpy.isnan(error).any() else float(error.max())
-            worst = worst.larger_of(_Difference(error_here, scale, TOLERANCE.get(dtype, 0.0)))
+            worst = worst.larger_of(_ElementDifference(error_here, scale, TOLERANCE.get(dtype, 0.0)))
             is_outside = unequal & ~_is_close(actual, other, dtype)
         indices = numpy.flatnonzero(is_outside)
         differing += int(indices.size)
@@ -98,7 +98,7 @@ def compare_without_numpy(
 ) -> dict[str, Any]:
     """Compares without NumPy, which pages lack."""
     count = differing = 0
-    worst, same = _Difference(), True
+    worst, same = _ElementDifference(), True
     first: Difference | None = None
     for position, expected in sorted(right.items()):
         name, dtype = names[position]
@@ -112,7 +112,7 @@ def compare_without_numpy(
                 continue
             same = False
             error = abs(a - b)
-            worst = worst.larger_of(_Difference(error, magnitude, near))
+            worst = worst.larger_of(_ElementDifference(error, magnitude, near))
             if not error <= near * (1e-2 * scale + abs(b)):
                 differing += 1
                 first = first or Difference(name, index, _element_text(a), _element_text(b))

@@ -23,7 +23,7 @@ from tinyexplore.compile.lowering import further_listings
 from tinyexplore.device import CompiledProgram, Device
 from tinyexplore.execute.threads import run_divided
 from tinyexplore.explore.whatif.editing.faults import Mailbox, limit_resources, list_unprotected
-from tinyexplore.explore.whatif.editing.guard_pages import Fenced, fenced_buffers
+from tinyexplore.explore.whatif.editing.guard_pages import GuardedBuffer, fenced_buffers
 from tinyexplore.explore.whatif.editing.output_comparison import compare_outputs
 from tinyexplore.explore.whatif.editing.sandbox import Tell, run_in_sandbox
 from tinyexplore.explore.whatif.editing.subject import (
@@ -153,7 +153,7 @@ def load_program(spec: ProgramSpec, cpu: str, code: bytes) -> CompiledProgram:
     return program
 
 
-def written_contents(memory: Sequence[Fenced], writes: frozenset[int]) -> dict[int, bytes]:
+def written_contents(memory: Sequence[GuardedBuffer], writes: frozenset[int]) -> dict[int, bytes]:
     return {position: memory[position].content() for position in sorted(writes)}
 
 

@@ -25,10 +25,10 @@ from tinyexplore.explore.recording.expression import Printer, dtype_text, number
 from tinyexplore.explore.whatif.playground.evaluator import (
     Address,
     Effects,
+    EvaluationError,
+    Evaluator,
     InputRequirement,
-    NotEvaluated,
-    NoValue,
-    World,
+    UnknownValue,
     is_loop,
     is_value,
     lane_count,
@@ -50,7 +50,7 @@ MOST_SIMPLIFYING = 60_000  # operations for all these tries
 _ONLY_READ = frozenset({Ops.LOAD, Ops.REDUCE, Ops.RESULT, Ops.SCAN, Ops.DEFINE_ACC})
 _NEVER_CUT = frozenset({Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR, Ops.BIND, Ops.VECTORIZE})
 _LONGEST = 60
-Carried = Mapping[tuple[UOp, int], Any]  # values by (node, lane) or (memory, element)
+PageData = Mapping[tuple[UOp, int], Any]  # values by (node, lane) or (memory, element)
 MANY_ALIKE = 4  # from this number on, equal elements of memory are one entry of a counterexample
 
 Status = Literal["proved", "agrees", "differs", "not checked"]
@@ -125,12 +125,12 @@ def equivalent(
         return Verdict("differs", reason=reason)
     verdict = Verdict("not checked", reason="nothing was computed")
     doubt = ""
-    carried: list[Carried] = []
+    carried: list[PageData] = []
     for cut in _cut_candidates(before, after):
-        pair = _Pair(before, after, cut, tolerance)
+        pair = _GraphPair(before, after, cut, tolerance)
         try:
             verdict = pair.compare(samples, carried)
-        except NotEvaluated as error:
+        except EvaluationError as error:
             more = f"; with arbitrary values for its parts: {doubt:.200}" if doubt else ""
             return Verdict("not checked", reason=f"{error}{more}")
         if verdict.holds:
@@ -148,7 +148,7 @@ def _combine_with_proof(verdict: Verdict, proof: Proof, before: UOp, after: UOp,
     if proof.status == "proved":
         return Verdict("proved", verdict.samples)
     if proof.status == "differs":
-        pair = _Pair(before, after, cut, None)
+        pair = _GraphPair(before, after, cut, None)
         counterexample = pair.compare_once(
             lambda requirement: proof.values.get((requirement.node, requirement.lane), _zero_of(requirement.dtype))
         )
@@ -211,7 +211,7 @@ def _cut_candidates(before: UOp, after: UOp) -> list[frozenset[UOp]]:
     return list(dict.fromkeys(cuts))
 
 
-class _Pair:
+class _GraphPair:
     """Two graphs, and the nodes that are free variables in both."""
 
     def __init__(self, before: UOp, after: UOp, cut: frozenset[UOp], tolerance: float | None) -> None:
@@ -219,16 +219,16 @@ class _Pair:
         self.after = after
         self.cut = cut
         self.tolerance = tolerance
-        self.carried: list[Carried] = []  # the inputs of the differences found
-        self.last: World
+        self.carried: list[PageData] = []  # the inputs of the differences found
+        self.last: Evaluator
         self.lane = 0  # the lane of the last difference
 
-    def compare(self, samples: int, carried: Sequence[Carried] = ()) -> Verdict:
+    def compare(self, samples: int, carried: Sequence[PageData] = ()) -> Verdict:
         """Compares the graphs on `samples` samples, or fewer if the time is over.
 
         carried: inputs for which the graphs differed with more free variables. They are tried first.
         """
-        first = World(lambda requirement: _zero_of(requirement.dtype), self.cut)
+        first = Evaluator(lambda requirement: _zero_of(requirement.dtype), self.cut)
         self._compute_results(first)
         # loops and free variables in the order of first use; memory contents depend on the addresses that are read
         inputs = [
@@ -263,8 +263,8 @@ class _Pair:
         return Verdict("agrees", compared, tolerance=self.tolerance)
 
     def _yield_samples(
-        self, carried: Sequence[Carried], inputs: Sequence[InputRequirement], most_samples: int, budget: int
-    ) -> Iterator[tuple[Choose, Carried]]:
+        self, carried: Sequence[PageData], inputs: Sequence[InputRequirement], most_samples: int, budget: int
+    ) -> Iterator[tuple[Choose, PageData]]:
         for carried_values in carried:
             yield _choose_carried(carried_values), carried_values
         usual = self.tolerance is not None
@@ -272,7 +272,7 @@ class _Pair:
         for choose in choices(inputs, most_samples, usual=usual, constants=constants, budget=budget):
             yield choose, {}
 
-    def simplify(self, world: World, choose: Choose, counterexample: Counterexample) -> Counterexample:
+    def simplify(self, world: Evaluator, choose: Choose, counterexample: Counterexample) -> Counterexample:
         """Returns a counterexample with the most zeros and ones among its inputs.
 
         The search sets half of the inputs to zero, then a quarter, and so on, then each input alone (delta debugging,
@@ -313,9 +313,9 @@ class _Pair:
                         break
         return counterexample
 
-    def compare_once(self, choose: Choose, carried: Carried | None = None) -> Counterexample | str:
+    def compare_once(self, choose: Choose, carried: PageData | None = None) -> Counterexample | str:
         """Returns the result of one sample: a counterexample, "" if both graphs agree, or why none was compared."""
-        world = self.last = World(choose, self.cut, carried)
+        world = self.last = Evaluator(choose, self.cut, carried)
         before, after, faults = self._compute_results(world)
         if faults[0]:
             return faults[0][0]
@@ -334,30 +334,30 @@ class _Pair:
             return self._make_counterexample(world, f"{len(before)} lanes", f"{len(after)} lanes")
         undefined = ""
         for lane, (first, other) in enumerate(zip(before, after, strict=True)):
-            if type(first) is NoValue:
+            if type(first) is UnknownValue:
                 undefined = str(first)
             elif not self._is_same(first, other, world.greatest):
                 self.lane = lane
                 prefix = f"lane {lane}: " if count > 1 else ""
                 return self._make_counterexample(world, f"{prefix}{value_text(first)}", value_text(other))
-        return undefined if all(type(value) is NoValue for value in before) else ""
+        return undefined if all(type(value) is UnknownValue for value in before) else ""
 
-    def _compute_results(self, world: World) -> tuple[Any, Any, tuple[list[str], list[str]]]:
+    def _compute_results(self, world: Evaluator) -> tuple[Any, Any, tuple[list[str], list[str]]]:
         loops_before, loops_after = self.before.ranges, self.after.ranges
         before = self._compute_result(world, self.before, loops_before - loops_after)
         faults, world.faults = world.faults, []
         after = self._compute_result(world, self.after, loops_after - loops_before)
         return before, after, (faults, world.faults)
 
-    def _compute_result(self, world: World, root: UOp, own_loops: frozenset[UOp]) -> Any:
+    def _compute_result(self, world: Evaluator, root: UOp, own_loops: frozenset[UOp]) -> Any:
         if root.op in (Ops.STORE, Ops.SINK, Ops.BARRIER):
             return world.effects(root, [axis for axis in own_loops if is_loop(axis)])
         if any(is_loop(axis) for axis in own_loops) and self.after.op is not Ops.CONST and root is self.after:
-            raise NotEvaluated("a loop that the original graph does not depend on")
+            raise EvaluationError("a loop that the original graph does not depend on")
         return world.lanes(root)
 
     def _is_same(self, first: Any, other: Any, greatest: float) -> bool:
-        if type(other) is NoValue:
+        if type(other) is UnknownValue:
             return False
         if isinstance(first, Address) or isinstance(other, Address):
             return (
@@ -373,18 +373,18 @@ class _Pair:
             return first == other and math.copysign(1, first) == math.copysign(1, other)
         return type(first) is type(other) and bool(first == other)
 
-    def _compare_effects(self, world: World, before: Effects, after: Effects) -> Counterexample | str:
+    def _compare_effects(self, world: Evaluator, before: Effects, after: Effects) -> Counterexample | str:
         for pointer, index in dict.fromkeys((*before, *after)):
             lay = world.element(pointer, index)
             first, other = before.get((pointer, index), lay), after.get((pointer, index), lay)
-            if type(first) is not NoValue and not self._is_same(first, other, world.greatest):
+            if type(first) is not UnknownValue and not self._is_same(first, other, world.greatest):
                 name = f"{memory_name(pointer)}[{index}]"
                 return self._make_counterexample(
                     world, f"{name} = {value_text(first)}", f"{name} = {value_text(other)}"
                 )
         return ""
 
-    def _make_counterexample(self, world: World, before: Any, after: Any) -> Counterexample:
+    def _make_counterexample(self, world: Evaluator, before: Any, after: Any) -> Counterexample:
         printer = Printer()
         inputs: dict[str, list[str]] = {}
         for requirement, value in world.chosen.items():
@@ -426,7 +426,7 @@ def _is_zero(requirement: InputRequirement, value: Any) -> bool:
     return repr(value) == repr(_choose_simplest_value(requirement))
 
 
-def _list_carried_values(world: World, lane: int) -> Carried:
+def _list_carried_values(world: Evaluator, lane: int) -> PageData:
     """Returns the values of free variables, those of `lane` first, with source values that produce them if found."""
     carried: dict[tuple[UOp, int], Any] = {}
     chosen = sorted(world.chosen.items(), key=lambda item: item[0].lane != lane)
@@ -476,7 +476,7 @@ def _propose_sources(node: UOp, value: Any) -> list[tuple[UOp, Any]]:
     return []
 
 
-def _choose_carried(carried: Carried) -> Choose:
+def _choose_carried(carried: PageData) -> Choose:
     def choose(requirement: InputRequirement) -> Any:
         key = requirement.node, requirement.lane
         if requirement.node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
@@ -500,7 +500,7 @@ def _place_text(location: tuple[UOp, Any] | None) -> str:
     if location is None:
         return "nothing (masked)"
     pointer, number = location
-    if type(number) is NoValue:
+    if type(number) is UnknownValue:
         return f"{memory_name(pointer)} at no place: {number}"
     size = pointer.dtype.size
     return f"{memory_name(pointer)}[{number}]{'' if 0 <= number < size else f', outside of its {size}'}"
@@ -517,7 +517,7 @@ def value_text(value: Any) -> str:
     """Returns a value as Python writes it, with all digits."""
     if type(value) is float and math.isfinite(value):
         return repr(value)
-    return str(value) if type(value) is NoValue else number_text(value)
+    return str(value) if type(value) is UnknownValue else number_text(value)
 
 
 def lanes_text(lanes: Any) -> str:

@@ -1,8 +1,8 @@
 """Evaluates UOps at one point of their loops by the reference semantics: values, addresses and stores.
 
-A `World` chooses every input value when it is first needed: memory contents, Variables, steps of open loops, and `cut`
-nodes, of which only type and bounds matter. An invalid operation (integer division by zero, a read out of bounds) is a
-fault. A shift by the full width has no value.
+An `Evaluator` chooses every input value when it is first needed: memory contents, Variables, steps of open loops, and
+`cut` nodes, of which only type and bounds matter. An invalid operation (integer division by zero, a read out of bounds)
+is a fault. A shift by the full width has no value.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Point = dict[UOp, Any]  # loops and registers with the values of their lanes
 Effects = dict[tuple[UOp, int], Any]
 
 
-class NotEvaluated(Exception):
+class EvaluationError(Exception):
     """A value cannot be computed here. The message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
-class NoValue:
+class UnknownValue:
     """Stands for an unknown value.
 
     reason: why the value is unknown.
@@ -77,7 +77,7 @@ class InputRequirement:
     lane: int = 0
 
 
-class World:
+class Evaluator:
     """One assignment of all input values. `choose` returns each value, `chosen` has the values so far.
 
     loaded: values for lanes of loads. They determine memory contents that are not chosen yet.
@@ -108,7 +108,7 @@ class World:
         for part in self._list_needed(root, values):
             self.steps += 1
             if self.steps > MOST_STEPS:
-                raise NotEvaluated(f"more than {MOST_STEPS:,} operations")
+                raise EvaluationError(f"more than {MOST_STEPS:,} operations")
             values[part] = self._compute(part, values, point)
         return values[root]
 
@@ -216,7 +216,7 @@ class World:
             case Ops.HREDUCE | Ops.VECTORIZE | Ops.GEP | Ops.TABLE:
                 return self._evaluate_lanes(node, values)
         if node.op not in OpGroups.ALU:
-            raise NotEvaluated(f"{node.op.name} has no value of its own")
+            raise EvaluationError(f"{node.op.name} has no value of its own")
         return self._evaluate_alu(node.op, node.dtype, node.src, [values[src] for src in node.src])
 
     def _reduce_lanes(self, node: UOp, values: Point) -> Lanes:
@@ -236,28 +236,30 @@ class World:
 
     def _evaluate_scalar(self, op: Ops, dtype: DType, kinds: tuple[DType, ...], values: Sequence[Any]) -> Any:
         for value in values:
-            if type(value) is NoValue:
+            if type(value) is UnknownValue:
                 if op is Ops.WHERE and value is not values[0]:
                     return values[1] if values[0] else values[2]
                 return value
         if op in _INTEGER_DIVISION and type(values[1]) is int and values[1] == 0:
             return self._make_fault(f"{values[0]} divided by 0")
         if op in _SHIFTS and not 0 <= values[1] < dtype.bits:
-            return NoValue(f"a shift of {dtype.bits} bits by {values[1]}")
+            return UnknownValue(f"a shift of {dtype.bits} bits by {values[1]}")
         try:
             scalar = scalar_function(op, dtype, kinds)(*values)
         except (ArithmeticError, ValueError) as error:
-            raise NotEvaluated(f"{op.name} of {values}: {error}") from error
+            raise EvaluationError(f"{op.name} of {values}: {error}") from error
         if type(scalar) is float and self.greatest < abs(scalar) < math.inf:
             self.greatest = abs(scalar)
         return scalar
 
     def _look_up(self, node: UOp, index: Any) -> Any:
-        return index if type(index) is NoValue else to_dtype_range(node.arg[index & (len(node.arg) - 1)], node.dtype)
+        return (
+            index if type(index) is UnknownValue else to_dtype_range(node.arg[index & (len(node.arg) - 1)], node.dtype)
+        )
 
-    def _make_fault(self, reason: str) -> NoValue:
+    def _make_fault(self, reason: str) -> UnknownValue:
         self.faults.append(reason)
-        return NoValue(reason)
+        return UnknownValue(reason)
 
     def _fold(self, op: Ops, dtype: DType, first: Lanes, second: Lanes) -> Lanes:
         count = max(len(first), len(second))
@@ -271,21 +273,21 @@ class World:
 
     # *** memory ***
 
-    def _list_elements(self, address: Address, count: int, does: str) -> list[int | NoValue | None]:
+    def _list_elements(self, address: Address, count: int, does: str) -> list[int | UnknownValue | None]:
         """Returns the elements of `count` lanes; None for a lane that is not valid."""
         idx, valid = address.idx, address.valid
         if len(idx) == 1:
             (start,) = idx
-            idx = tuple([start if type(start) is NoValue else start + lane for lane in range(count)])
+            idx = tuple([start if type(start) is UnknownValue else start + lane for lane in range(count)])
         allowed = (True,) * len(idx) if valid is None else valid * len(idx) if len(valid) == 1 else valid
         return [
             self._find_element(address.pointer, index, is_allowed, does)
             for index, is_allowed in zip(idx, allowed, strict=True)
         ]
 
-    def _find_element(self, pointer: UOp, index: Any, valid: Any, does: str) -> int | NoValue | None:
-        if type(valid) is NoValue or (valid and type(index) is NoValue):
-            return valid if type(valid) is NoValue else index
+    def _find_element(self, pointer: UOp, index: Any, valid: Any, does: str) -> int | UnknownValue | None:
+        if type(valid) is UnknownValue or (valid and type(index) is UnknownValue):
+            return valid if type(valid) is UnknownValue else index
         if not valid:
             return None
         size = pointer.dtype.size
@@ -327,7 +329,7 @@ class World:
                         if src.op in (Ops.STORE, Ops.SINK):
                             self._store_all(src, inside, written)
             case _:
-                raise NotEvaluated(f"{root.op.name} stores nothing")
+                raise EvaluationError(f"{root.op.name} stores nothing")
 
     def _store(self, store: UOp, loop_point: Point, written: Effects) -> None:
         address, value = store.src[:2]
@@ -358,8 +360,8 @@ class World:
             return
         first, *rest = loops
         (end,) = self.lanes(first.src[0], loop_point)
-        if type(end) is NoValue:
-            raise NotEvaluated(f"a loop's end: {end}")
+        if type(end) is UnknownValue:
+            raise EvaluationError(f"a loop's end: {end}")
         for step in range(end):
             yield from self._yield_points(rest, {**loop_point, first: (step,)})
 
@@ -379,7 +381,7 @@ class World:
         if last.op is not Ops.RANGE or not is_loop(last):
             return self._scan_lanes(node, loop_point)
         if any(part.op is Ops.RANGE for part in factor):
-            raise NotEvaluated("a running result along two loops")
+            raise EvaluationError("a running result along two loops")
         (carried,) = loop_point.get(last) or self._evaluate_input(last, {})
         start = reduce_identity(Ops.ADD if factor else node.arg, node.dtype.scalar)
         total: Lanes = (start.arg,)
@@ -398,7 +400,7 @@ class World:
         """Returns the lanes of a scan along lanes: each lane is combined with all lanes before it."""
         *loops, lanes = node.src[1:]
         if len(loops) > 1 or any(loop.op is not Ops.RANGE for loop in loops):
-            raise NotEvaluated("a running result with a factor, along lanes")
+            raise EvaluationError("a running result with a factor, along lanes")
         points = [loop_point]
         if loops:
             (carried,) = loop_point.get(loops[0]) or self._evaluate_input(loops[0], {})
@@ -424,12 +426,12 @@ class World:
             for open_register in _open_registers(value)
             if open_register is not register
         ):
-            raise NotEvaluated("registers that change together")
+            raise EvaluationError("registers that change together")
         carried = self.lanes(register.src[0], loop_point)
         if steps:
             (loop,) = steps
             if loop.op is not Ops.RANGE:
-                raise NotEvaluated("a running result along lanes")
+                raise EvaluationError("a running result along lanes")
             (initial,) = loop_point.get(loop) or self._evaluate_input(loop, {})
             for step in range(initial + 1):
                 carried = self.lanes(value, {**loop_point, loop: (step,), register: carried})
@@ -495,10 +497,10 @@ __all__ = [
     "Address",
     "Effects",
     "Lanes",
-    "NoValue",
-    "NotEvaluated",
+    "UnknownValue",
+    "EvaluationError",
     "InputRequirement",
-    "World",
+    "Evaluator",
     "is_loop",
     "is_value",
     "lane_count",

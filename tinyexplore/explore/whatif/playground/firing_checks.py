@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tinyexplore.codegen import PASSES, Rewrite
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.explore.analysis.explanations.rebuilt_uops import CannotRebuild, RebuiltUOps
+from tinyexplore.explore.analysis.explanations.rebuilt_uops import RebuildError, RebuiltUOps
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.playground.equivalence import Verdict, equivalent
 from tinyexplore.uop import UOp
@@ -83,7 +83,7 @@ def _check_steps(
                 continue
             try:
                 before, after = rebuilt.uop(step.before), rebuilt.uop(step.after)
-            except CannotRebuild as error:
+            except RebuildError as error:
                 yield CheckedFiring(stage.id, number, name, Verdict("not checked", reason=str(error)))
                 continue
             key = name, before, after

@@ -11,7 +11,7 @@ from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.recording.trace_builder import build_trace
 from tinyexplore.explore.tracefile.model import Stage
 from tinyexplore.explore.tracefile.replay import StageReplay
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.kernel_bench import KernelBench
 from tinyexplore.explore.whatif.playground.modified_pipeline import pass_named
@@ -21,7 +21,7 @@ from tinyexplore.uop import UOp
 
 
 @dataclass(frozen=True, repr=False)
-class Intermediate(ReadableRow):
+class IntermediateGraph(DisplayableRow):
     """The graph of a kernel in the middle of a pass.
 
     root: the root of the graph.
@@ -32,7 +32,7 @@ class Intermediate(ReadableRow):
     fired: UOpRewrite | None
 
 
-def graph_at(bench: KernelBench, number: int, stage: str, step: int) -> Intermediate:
+def graph_at(bench: KernelBench, number: int, stage: str, step: int) -> IntermediateGraph:
     """Returns the graph of captured kernel `number` after `step` steps of pass `stage`."""
     if number not in bench.subjects:
         raise WhatIfError(f"no kernel {number} that can be compiled again; there are: {sorted(bench.subjects)}")
@@ -51,7 +51,9 @@ def graph_at(bench: KernelBench, number: int, stage: str, step: int) -> Intermed
     else:
         root = rebuilt.uop(row.before[0])
     fired = lowered_by(bench, number, PASSES).fired
-    return Intermediate(root, next((firing for firing in fired if firing.stage == stage and firing.step == step), None))
+    return IntermediateGraph(
+        root, next((firing for firing in fired if firing.stage == stage and firing.step == step), None)
+    )
 
 
 def _lower_again(bench: KernelBench, number: int) -> Trace:
@@ -64,4 +66,4 @@ def _lower_again(bench: KernelBench, number: int) -> Trace:
     return bench.under_settings(lambda: build_trace(recorder, title=kernel.name))
 
 
-__all__ = ["Intermediate", "graph_at"]
+__all__ = ["IntermediateGraph", "graph_at"]

@@ -6,23 +6,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tinyexplore.explore.analysis.explanations.match_attempts import match_rule, node_text
-from tinyexplore.explore.analysis.explanations.rebuilt_uops import CannotRebuild, RebuiltUOps
+from tinyexplore.explore.analysis.explanations.rebuilt_uops import RebuildError, RebuiltUOps
 from tinyexplore.explore.analysis.explanations.rules import context_of, settings_of
 from tinyexplore.explore.recording.expression import Printer
 from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.model import Stage
 from tinyexplore.explore.tracefile.pictures.drawn_graph import reachable
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.playground.equivalence import Verdict
 from tinyexplore.explore.whatif.playground.modified_pipeline import pass_named, rewrites
-from tinyexplore.explore.whatif.playground.trials import Checks
+from tinyexplore.explore.whatif.playground.trials import FiringChecker
 from tinyexplore.uop import Rule
 from tinyexplore.util import Context
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RuleMatch(ReadableRow):
+class RuleMatch(DisplayableRow):
     """A node at which a rule would fire.
 
     rule: the name of the rule.
@@ -54,7 +54,7 @@ class RuleMatch(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MatchList(ReadableRow):
+class MatchList(DisplayableRow):
     """The matches of one rule, in the order of the panel of rules."""
 
     places: tuple[RuleMatch, ...]
@@ -71,16 +71,16 @@ class RuleMatches(tuple[RuleMatch, ...]):
 
 
 def matches_of(
-    trace: Trace, rule: Rule, kernel: int | None = None, stage: str | None = None, checks: Checks | None = None
+    trace: Trace, rule: Rule, kernel: int | None = None, stage: str | None = None, checks: FiringChecker | None = None
 ) -> RuleMatches:
     """Returns every node on which `rule` would fire, in the first pass with rules (or in `stage`) that contains it."""
     if stage is not None:
         pass_named(stage)
-    return RuleMatches(_find_matches(trace, rule, kernel, stage, checks or Checks()))
+    return RuleMatches(_find_matches(trace, rule, kernel, stage, checks or FiringChecker()))
 
 
 def _find_matches(
-    trace: Trace, rule: Rule, kernel: int | None, stage: str | None, checks: Checks
+    trace: Trace, rule: Rule, kernel: int | None, stage: str | None, checks: FiringChecker
 ) -> Iterator[RuleMatch]:
     """Yields the nodes of each graph at which a rule matches, each node once per kernel."""
     rebuilt = RebuiltUOps(trace)
@@ -98,7 +98,7 @@ def _find_matches(
                 visited.add((row.kernel, node))
                 try:
                     uop = rebuilt.uop(node)
-                except CannotRebuild:
+                except RebuildError:
                     continue
                 if rule.pattern.ops is not None and uop.op not in rule.pattern.ops:
                     continue

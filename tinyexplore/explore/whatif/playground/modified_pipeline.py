@@ -15,12 +15,12 @@ from tinyexplore.uop import Ops, PatternMatcher, Rule, UOp
 from tinyexplore.uop.pattern import Candidates
 
 
-class NoSuchPass(ValueError):
+class UnknownPassError(ValueError):
     """The pass does not exist, or does not have the rule."""
 
 
 @dataclass(frozen=True, slots=True)
-class Inserted:
+class RuleInsertion:
     """Change of a pipeline: one more rule in a pass.
 
     rule: the rule.
@@ -34,7 +34,7 @@ class Inserted:
 
 
 @dataclass(frozen=True, slots=True)
-class Disabled:
+class RuleRemoval:
     """Change of a pipeline: one rule less.
 
     rule: the name of the rule.
@@ -43,10 +43,10 @@ class Disabled:
     rule: str
 
 
-Change = Inserted | Disabled
+Change = RuleInsertion | RuleRemoval
 
 
-class OnlyOn(PatternMatcher):
+class SingleNodeRules(PatternMatcher):
     """A table of rules that match only on one node."""
 
     def __init__(self, rules: Iterable[Rule], node: UOp) -> None:
@@ -57,7 +57,7 @@ class OnlyOn(PatternMatcher):
         return super().candidates(node) if node is self.node else ()
 
 
-class NotOn(PatternMatcher):
+class ExcludedNodeRules(PatternMatcher):
     """A table of rules in which one rule does not match on one node."""
 
     def __init__(self, table: PatternMatcher, rule: str, node: UOp) -> None:
@@ -80,24 +80,26 @@ def pass_named(name: str) -> Rewrite:
     for step in rewrites():
         if step.name == name:
             return step
-    raise NoSuchPass(f"no pass {name!r} has rules; those that have are: {', '.join(step.name for step in rewrites())}")
+    raise UnknownPassError(
+        f"no pass {name!r} has rules; those that have are: {', '.join(step.name for step in rewrites())}"
+    )
 
 
 def passes_with(changes: Sequence[Change], passes: Sequence[Pass] = PASSES) -> tuple[Pass, ...]:
     """Returns the pipeline with these changes, applied one after another."""
     for change in changes:
-        if isinstance(change, Inserted):
+        if isinstance(change, RuleInsertion):
             pass_named(change.stage)
             passes = [_insert_rule(step, change) for step in passes]
         else:
             names = {rule.name for step in passes if isinstance(step, Rewrite) for rule in step.table.rules}
             if change.rule not in names:
-                raise NoSuchPass(f"no rule {change.rule!r} in any pass")
+                raise UnknownPassError(f"no rule {change.rule!r} in any pass")
             passes = [_remove_rule(step, change.rule) for step in passes]
     return tuple(passes)
 
 
-def _insert_rule(step: Pass, change: Inserted) -> Pass:
+def _insert_rule(step: Pass, change: RuleInsertion) -> Pass:
     if not isinstance(step, Rewrite) or step.name != change.stage:
         return step
     rules = list(step.table.rules)
@@ -133,7 +135,7 @@ def passes_from(stage: str, root: UOp, firing: Rewrite | None = None) -> tuple[P
 def fired_once(stage: str, rule: Rule, node: UOp) -> Rewrite:
     """Returns a pass that fires `rule` once, on `node`."""
     step = pass_named(stage)
-    return Rewrite(f"fire {rule.name}", OnlyOn((rule,), node), step.before, step.before, step.context)
+    return Rewrite(f"fire {rule.name}", SingleNodeRules((rule,), node), step.before, step.before, step.context)
 
 
 def fired_everywhere(stage: str, rule: Rule) -> Rewrite:
@@ -145,15 +147,15 @@ def fired_everywhere(stage: str, rule: Rule) -> Rewrite:
 def passes_skipping(stage: str, rule: str, node: UOp) -> tuple[Pass, ...]:
     """Returns the pipeline in which `rule` of pass `stage` does not fire on `node`."""
     step = pass_named(stage)
-    without = replace(step, table=NotOn(step.table, rule, node))
+    without = replace(step, table=ExcludedNodeRules(step.table, rule, node))
     return tuple(without if candidate is step else candidate for candidate in PASSES)
 
 
 __all__ = [
     "Change",
-    "Disabled",
-    "Inserted",
-    "NoSuchPass",
+    "RuleRemoval",
+    "RuleInsertion",
+    "UnknownPassError",
     "fired_everywhere",
     "fired_once",
     "pass_named",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tinyexplore.explore.recording.sources import package_path
 from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.model import Branch, KernelInfo
-from tinyexplore.explore.tracefile.result_display import Readable, ReadableRow, Table
+from tinyexplore.explore.tracefile.result_display import DisplayableResult, DisplayableRow, Table
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.commands import DisableRule, FireRule, InsertRule, SkipFiring
 from tinyexplore.explore.whatif.playground.firing_checks import CheckedFiring, check_firings
@@ -28,7 +28,7 @@ MOST_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RuleRow(ReadableRow):
+class RuleRow(DisplayableRow):
     """A rule in the list of rules.
 
     name: the name of the rule.
@@ -56,7 +56,7 @@ class RuleRow(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RuleList(ReadableRow):
+class RuleList(DisplayableRow):
     """All rules, in the order of the panel of rules."""
 
     rows: tuple[RuleRow, ...]
@@ -65,7 +65,7 @@ class RuleList(ReadableRow):
     """Whether firings can be proved, or why not."""
 
 
-class Playground(Readable):
+class Playground(DisplayableResult):
     """Tries rules on the kernels of an Explorer.
 
     Each command returns a `Branch`: the kernels that changed, with source, times beside the captured ones, and the

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Literal
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.explore.tracefile.result_display import ReadableRow
+from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 
@@ -22,7 +22,7 @@ ABSENT = "z3 is not installed (pip install 'tinyexplore[z3]'): samples are compa
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Proof(ReadableRow):
+class Proof(DisplayableRow):
     """The result of z3.
 
     status: "proved", "differs" or "unknown".
@@ -61,7 +61,7 @@ def prove_equal(before: UOp, after: UOp, cut: frozenset[UOp]) -> Proof:
     z3 = solver_module()
     if z3 is None or not (_is_exact(before, cut) and _is_exact(after, cut)):
         return Proof("unknown")
-    form = _Form(z3, cut)
+    form = _FormulaBuilder(z3, cut)
     first = form.term(before)
     allowed = list(form.conditions)
     form.conditions.clear()
@@ -99,7 +99,7 @@ def _is_exact(root: UOp, cut: frozenset[UOp]) -> bool:
     return True
 
 
-class _Form:
+class _FormulaBuilder:
     """UOps as formulas of z3.
 
     ranges: the bounds of the inputs.

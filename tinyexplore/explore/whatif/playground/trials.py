@@ -13,7 +13,7 @@ from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.model import KernelVariant, RuleFiring
 from tinyexplore.explore.whatif.kernel_bench import KernelBench
 from tinyexplore.explore.whatif.kernel_variant import variant_of
-from tinyexplore.explore.whatif.measurement import Lost, Measurement, Untimed, measure_in_worker
+from tinyexplore.explore.whatif.measurement import KernelFailed, KernelNotTimed, Measurement, measure_in_worker
 from tinyexplore.explore.whatif.playground.equivalence import Verdict, equivalent
 from tinyexplore.explore.whatif.playground.firing_checks import tolerance_of
 from tinyexplore.explore.whatif.playground.user_rules import tolerance_of_rule
@@ -110,7 +110,7 @@ def _yield_rewrites(recorder: Recorder) -> Iterable[UOpRewrite]:
 MOST_WORDS = 160  # most characters of an error message
 
 
-class Checks:
+class FiringChecker:
     """Checks firings, and caches the verdict of equal ones."""
 
     def __init__(self) -> None:
@@ -165,7 +165,11 @@ class PipelineTrial:
 
 
 def try_kernel(
-    bench: KernelBench, number: int, passes: Sequence[Pass], is_asked: Callable[[UOpRewrite], bool], checks: Checks
+    bench: KernelBench,
+    number: int,
+    passes: Sequence[Pass],
+    is_asked: Callable[[UOpRewrite], bool],
+    checks: FiringChecker,
 ) -> PipelineTrial:
     """Lowers the captured kernel with `passes`. `is_asked` selects the firings to record."""
     lowered = lowered_by(bench, number, passes)
@@ -195,9 +199,9 @@ def _make_variant(bench: KernelBench, number: int, passes: Sequence[Pass]) -> Ke
     with recording(None):
         try:
             if bench.measure is not measure_in_worker:
-                raise Untimed("not timed: a page cannot time machine code")
+                raise KernelNotTimed("not timed: a page cannot time machine code")
             times = bench.under_settings(lambda: measure_in_worker(device, kernel, kernel, kernel, program))
-        except (Untimed, Lost) as error:
+        except (KernelNotTimed, KernelFailed) as error:
             note = str(error)
     names = bench.names.get(number, ())
     variant = bench.under_settings(
@@ -246,4 +250,12 @@ def _describe_failures(outcomes: Sequence[PipelineTrial]) -> list[str]:
     ]
 
 
-__all__ = ["Checks", "UOpRewrite", "PlaygroundLowering", "PipelineTrial", "lowered_by", "result_text", "try_kernel"]
+__all__ = [
+    "FiringChecker",
+    "UOpRewrite",
+    "PlaygroundLowering",
+    "PipelineTrial",
+    "lowered_by",
+    "result_text",
+    "try_kernel",
+]

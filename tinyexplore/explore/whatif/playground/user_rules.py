@@ -19,7 +19,7 @@ Function = Callable[..., UOp | None]
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenRule:
+class UserRule:
     """A rule that the user wrote.
 
     rule: the rule.
@@ -30,7 +30,7 @@ class WrittenRule:
     tolerance: float | None = None
 
 
-_written: dict[str, WrittenRule] = {}  # by name; a cell that runs again replaces its rule
+_written: dict[str, UserRule] = {}  # by name; a cell that runs again replaces its rule
 
 
 @overload
@@ -85,11 +85,11 @@ def law(
 
 def register_rule(rule: Rule, tolerance: float | None = None) -> Rule:
     """Registers `rule` under its name."""
-    _written[rule.name] = WrittenRule(rule, tolerance)
+    _written[rule.name] = UserRule(rule, tolerance)
     return rule
 
 
-def find_written_rule(name: str) -> WrittenRule:
+def find_written_rule(name: str) -> UserRule:
     """Returns the rule with this name.
 
     Raises:
@@ -112,4 +112,4 @@ def tolerance_of_rule(rule: Rule) -> float | None:
     return written_rule.tolerance if written_rule is not None and written_rule.rule is rule else None
 
 
-__all__ = ["WrittenRule", "find_written_rule", "law", "register_rule", "rule", "tolerance_of_rule", "written_rules"]
+__all__ = ["UserRule", "find_written_rule", "law", "register_rule", "rule", "tolerance_of_rule", "written_rules"]

@@ -1,4 +1,4 @@
-"""HandCode: compile a kernel with the opts that the heuristics choose."""
+"""UseHeuristics: compile a kernel with the opts that the heuristics choose."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tinyexplore.explore.whatif.outcome import CommandOutcome
 
 
 @dataclass(frozen=True, slots=True)
-class HandCode:
+class UseHeuristics:
     """Apply the opts that the heuristics choose, each with its reason, and record those that were rejected.
 
     kernel: the number of the kernel.
