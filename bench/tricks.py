@@ -227,8 +227,8 @@ def keep_all_buffers(nodes: Any, chosen: Any) -> tuple[int, ...]:
 
 
 def without_plans() -> Any:
-    from tinyexplore.compile.cache import runners
     from tinyexplore.compile.reuse import ReuseScope
+    from tinyexplore.compile.runner_cache import runners
 
     return replace_in_module("compile.reuse", _process_caches=ReuseScope(runners, None))()
 

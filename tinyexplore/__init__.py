@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinyexplore.aliases import register_aliases
 from tinyexplore.trace import Recorder, register_console, register_progress
-from tinyexplore.util.on_import import when_imported
+from tinyexplore.util.import_hooks import when_imported
 
 if TYPE_CHECKING:
     from tinyexplore import nn

@@ -54,7 +54,7 @@ def _open_disk(path: str) -> Storage:
 
 
 def _open_numpy(_: str) -> Storage:
-    from tinyexplore.runtime.host import HOST_ALLOCATOR
+    from tinyexplore.runtime.host_memory import HOST_ALLOCATOR
 
     return Storage("NPY", HOST_ALLOCATOR)
 

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from tqdm.auto import tqdm, trange  # noqa: TID253 (names that this module gives)
 
-from tinyexplore.runtime.cache import find, keep
+from tinyexplore.runtime.disk_cache import find, keep
 from tinyexplore.util import Context, ContextVar, GlobalCounters, Profiling, Timing, cache_folder, fetch, getenv
 
 __all__ = [

@@ -118,7 +118,7 @@ def test_links_between_documents_lead_to_files(repository: Path) -> None:
     ("subject", "file"),
     [
         ("loop fusion", "schedule/fusion.py"),
-        ("the tile of a matmul", "kernel/decisions/product_tile.py"),
+        ("the tile of a matmul", "kernel/heuristics/product_tile.py"),
         ("the timing of kernels", "execute/sampling.py"),
         ("loop-invariant code motion", "schedule/hoisting.py"),
         ("a click in the explorer", "widgets/explorer.py"),

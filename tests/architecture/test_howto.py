@@ -21,7 +21,7 @@ from tinyexplore import Tensor, explore
 from tinyexplore.device import Device
 from tinyexplore.explore.whatif.commands import set_opts
 from tinyexplore.kernel import Opt, OptOps
-from tinyexplore.kernel.decisions import decision
+from tinyexplore.kernel.heuristics import heuristic
 from tinyexplore.uop import Ops, PatternMatcher, UOp, algebra
 from tinyexplore.uop.rewrite import graph_rewrite
 
@@ -68,7 +68,7 @@ def test_the_opt_reverses_an_axis_and_its_decision_proposes_it(repository: Path)
     ast = made.apply(kernel, axis, Opt(OptOps.NOLOCALS, 0))
     (before,), (after,) = ([node for node in graph.toposort() if node.op is Ops.STORE] for graph in (kernel.ast, ast))
     assert before is not after and axis in after.toposort()
-    names = {**vars(decision), "Kernel": type(kernel), "OptOps": SimpleNamespace(REVERSE=OptOps.NOLOCALS)}
+    names = {**vars(heuristic), "Kernel": type(kernel), "OptOps": SimpleNamespace(REVERSE=OptOps.NOLOCALS)}
     proposed = list(run(choosing, names)["reversed_loops"](kernel))
     assert [choice.opt.axis for choice in proposed] == [axis.arg.id for axis in kernel.output_axes]
 

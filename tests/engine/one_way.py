@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tinyexplore import Tensor, capture, engine, nn
-from tinyexplore.compile.cache import runners
+from tinyexplore.compile.runner_cache import runners
 from tinyexplore.engine import ExecItem
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tinyexplore import Context, Tensor, capture
-from tinyexplore.compile.cache import runners
+from tinyexplore.compile.runner_cache import runners
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from tinyexplore.explore.tracefile.trace import trace_from_bytes
 from tinyexplore.nn.datasets import mnist
 from tinyexplore.nn.state.file import FormatError
 from tinyexplore.util.fetch import FetchError, _unpack
-from tinyexplore.util.untrusted import JsonLimits, UntrustedError, bounded_json
+from tinyexplore.util.untrusted_data import JsonLimits, UntrustedError, bounded_json
 from tinyexplore.widgets.explorer import ExplorerWidget
 
 MIB = 1 << 20

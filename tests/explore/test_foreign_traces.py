@@ -17,7 +17,7 @@ from tinyexplore.explore.tracefile import codec
 from tinyexplore.explore.tracefile.codec import trace_to_json
 from tinyexplore.explore.tracefile.scripts import ReproducerError, reproducer
 from tinyexplore.explore.tracefile.trace import trace_from_json
-from tinyexplore.util.private import cache_folder
+from tinyexplore.util.private_folder import cache_folder
 
 EVIL = 'x"""\nimport os; os.system("true")\n\'\0\r\\'
 

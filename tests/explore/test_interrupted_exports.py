@@ -16,7 +16,7 @@ from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, Trace, explore
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
 from tinyexplore.explore.tracefile.trace import trace_from_bytes
-from tinyexplore.util.whole_files import write_whole
+from tinyexplore.util.atomic_files import write_whole
 
 WRITERS: dict[str, Callable[[Trace, Path], object]] = {
     "bytes": lambda trace, path: write_whole(path, b"new"),

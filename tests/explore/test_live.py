@@ -34,7 +34,7 @@ from tinyexplore.explore.live.page_server import PageServer
 from tinyexplore.explore.notebook.requests import RequestHandler
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
 from tinyexplore.explore.whatif.editing.output_comparison import compare_outputs, compare_without_numpy
-from tinyexplore.util import Context, private
+from tinyexplore.util import Context, private_folder
 
 
 @pytest.fixture(scope="module")
@@ -291,7 +291,7 @@ def test_a_package_file_is_unpacked_into_the_cache(package: Path, tmp_path: Path
 def test_what_others_may_have_unpacked_is_not_run(package: Path, tmp_path: Path, monkeypatch: Any) -> None:
     """A page carries it to others, and Node runs it here."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(private, "_warned", set())
+    monkeypatch.setattr(private_folder, "_warned", set())
     folder = find_pyodide(package)
     (folder / "pyodide.mjs").write_text("something else")
     folder.parent.parent.chmod(0o777)

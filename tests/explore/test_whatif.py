@@ -12,7 +12,7 @@ from IPython.lib.pretty import pretty
 
 from tinyexplore import Tensor, Trace, explore
 from tinyexplore.compile import lowering, workers
-from tinyexplore.compile.candidate import Workbench
+from tinyexplore.compile.search_worker import Workbench
 from tinyexplore.explore import Explorer
 from tinyexplore.explore.analysis.opts import WhatIfError, to_opt
 from tinyexplore.explore.analysis.traffic import touched_bytes

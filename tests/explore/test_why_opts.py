@@ -10,8 +10,8 @@ from tinyexplore.explore.analysis.explanations.opt_reasons import kernel_before,
 from tinyexplore.explore.tracefile.codec import trace_to_json
 from tinyexplore.explore.tracefile.model import OptionScores
 from tinyexplore.explore.tracefile.trace import trace_from_json
-from tinyexplore.kernel.decisions import HEURISTICS, hand_coded
-from tinyexplore.kernel.decisions.several_vectors import FEWEST_STEPS, MOST_ARITHMETIC
+from tinyexplore.kernel.heuristics import HEURISTICS, hand_coded
+from tinyexplore.kernel.heuristics.elementwise_vectors import FEWEST_STEPS, MOST_ARITHMETIC
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from tinyexplore import Context, Tensor, TinyJit, Variable, nn
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import active_capture
 from tinyexplore.nn.state import get_parameters
-from tinyexplore.tensor import changes
+from tinyexplore.tensor import change_log
 from tinyexplore.trace import Recorder, active_recorder, recorder_variable
 
 GPU_SCENES = {"in place, GPU": WORK_ITEMS, "in place, WEBGPU": "WEBGPU"}
@@ -373,7 +373,7 @@ def left_behind() -> list[str]:
         wrong.append("a capture goes on")
     if active_recorder() is not None:
         wrong.append("a recorder listens")
-    if changes._notes.get() is not None:
+    if change_log._notes.get() is not None:
         wrong.append("changes are written down")
     if not gc.isenabled():
         wrong.append("garbage is not collected")

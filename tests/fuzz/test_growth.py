@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.fuzz.growth import WORKS, Memory
-from tinyexplore.compile.cache import runners
+from tinyexplore.compile.runner_cache import runners
 from tinyexplore.device import Device
 from tinyexplore.execute.plan import plans
 from tinyexplore.uop.uop import _Table

@@ -12,7 +12,7 @@ import tinyexplore.devices  # noqa: F401  makes the devices known
 from tinyexplore.device import Buffer, Device, DeviceInterface
 from tinyexplore.renderer.llvm import LLVMRenderer
 from tinyexplore.renderer.program import ProgramSpec
-from tinyexplore.runtime.host import HOST_ALLOCATOR
+from tinyexplore.runtime.host_memory import HOST_ALLOCATOR
 from tinyexplore.runtime.llvm import compiler_for, llvm_target
 from tinyexplore.target import choice_of
 from tinyexplore.util import Context

@@ -12,8 +12,8 @@ from tests.golden.__main__ import differences, path_of
 from tests.golden.gpu import TEXTS, made
 from tests.golden.record import read
 from tinyexplore.renderer.gpu import DIALECTS
-from tinyexplore.renderer.gpu.cores import core_text, held_text, types_of
 from tinyexplore.renderer.gpu.renderer import GPUWriter
+from tinyexplore.renderer.gpu.tensor_cores import core_text, held_text, types_of
 from tinyexplore.target import TENSOR_CORES, TensorCore
 
 # what clang has no headers for: the few words of CUDA that kernels are written with

@@ -11,14 +11,14 @@ import numpy as np
 
 from tests.support.high_precision import REFERENCE
 from tests.support.numpy_uops import evaluate_in_numpy
-from tests.unit.uop.test_double import STATED as STATED_LONG
 from tests.unit.uop.test_transcendental import STATED
+from tests.unit.uop.test_transcendental64 import STATED as STATED_LONG
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop import Ops, Rule, UOp
-from tinyexplore.uop.double import DOUBLE
 from tinyexplore.uop.remainder import REMAINDER
 from tinyexplore.uop.semantics import evaluate
 from tinyexplore.uop.transcendental import TRANSCENDENTAL
+from tinyexplore.uop.transcendental64 import DOUBLE
 
 COUNT = 24  # arguments of a firing
 SPECIAL = (0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 0.5, 1e-38, 3.0)

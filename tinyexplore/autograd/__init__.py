@@ -11,10 +11,10 @@ from tinyexplore.autograd.rules import (
     sigmoid_gradient,
     stationary_gradient,
 )
-from tinyexplore.autograd.running import cumprod_gradient, logcumsumexp_gradient
+from tinyexplore.autograd.scans import cumprod_gradient, logcumsumexp_gradient
 from tinyexplore.autograd.second_order import BackwardPass, GradientStep
 from tinyexplore.autograd.tape import GradientRule, TapeEntry, TapeTensor, gradients
-from tinyexplore.autograd.taped import TapedBuffer
+from tinyexplore.autograd.taped_buffer import TapedBuffer
 
 __all__ = [
     "GRADIENTS",

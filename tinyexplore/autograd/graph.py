@@ -13,9 +13,9 @@ from weakref import ref
 
 from tinyexplore.autograd.indexing import picked_gradient, running_extreme_gradient, written_gradient
 from tinyexplore.autograd.rules import GRADIENTS, REDUCE_GRADIENTS, product_of_others
-from tinyexplore.autograd.running import cumprod_gradient, cumsum_gradient, recurrence_gradient
+from tinyexplore.autograd.scans import cumprod_gradient, cumsum_gradient, recurrence_gradient
 from tinyexplore.autograd.tape import GradientRule, TapeEntry, gradients
-from tinyexplore.autograd.taped import TapedBuffer
+from tinyexplore.autograd.taped_buffer import TapedBuffer
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import (
     DataCopy,

@@ -11,7 +11,7 @@ from typing import Any, cast
 from weakref import ref
 
 from tinyexplore.autograd.tape import TapeEntry, TapeTensor
-from tinyexplore.autograd.taped import TapedBuffer, same_gradient
+from tinyexplore.autograd.taped_buffer import TapedBuffer, same_gradient
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
 

@@ -36,7 +36,6 @@ from tinyexplore.codegen.transforms.wide_vectors import widen_vectors
 from tinyexplore.codegen.transforms.work_items import place_work_items
 from tinyexplore.kernel import Kernel
 from tinyexplore.uop import UOp
-from tinyexplore.uop.double import DOUBLE
 from tinyexplore.uop.remainder import REMAINDER
 from tinyexplore.uop.spec import (
     AST_SPEC,
@@ -52,6 +51,7 @@ from tinyexplore.uop.spec import (
     verify,
 )
 from tinyexplore.uop.transcendental import TRANSCENDENTAL
+from tinyexplore.uop.transcendental64 import DOUBLE
 from tinyexplore.util import config
 
 PASSES: tuple[Pass, ...] = (

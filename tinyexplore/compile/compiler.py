@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import count
 
-from tinyexplore.compile.cache import RunnerKey, runners
-from tinyexplore.compile.disk import find_facts, is_as_written, lowering_key
 from tinyexplore.compile.lowering import prepare
+from tinyexplore.compile.program_cache import find_facts, is_as_written, lowering_key
 from tinyexplore.compile.reuse import ReuseScope, current_cache_scope
+from tinyexplore.compile.runner_cache import RunnerKey, runners
 from tinyexplore.compile.search import search_opts
 from tinyexplore.compile.threads import CompilerThreads
 from tinyexplore.device import Device

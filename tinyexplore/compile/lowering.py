@@ -10,7 +10,7 @@ from typing import TypeVar
 from weakref import WeakValueDictionary, ref
 
 from tinyexplore.codegen import PASSES, Pass, bytes_moved, flop_count, lower
-from tinyexplore.compile.disk import ProgramFacts, find_facts, keep_facts, lowering_key
+from tinyexplore.compile.program_cache import ProgramFacts, find_facts, keep_facts, lowering_key
 from tinyexplore.device import CompiledProgram, Device
 from tinyexplore.execute.runner import Runner
 from tinyexplore.kernel import Kernel, Opt, apply_opt

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from tinyexplore.compile.cache import RecordingCache, RunnerCache, runners
+from tinyexplore.compile.runner_cache import RecordingCache, RunnerCache, runners
 from tinyexplore.execute.plan import Plans, plans
 from tinyexplore.util import config
 

@@ -12,13 +12,13 @@ from functools import cache
 from hashlib import blake2b
 from typing import Any, Protocol
 
-from tinyexplore.compile.candidate import machine_of, request_of
+from tinyexplore.compile.search_worker import machine_of, request_of
 from tinyexplore.compile.workers import ask_worker, dismiss
 from tinyexplore.device import Device
 from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, hand_coded
 from tinyexplore.kernel.search import CandidateTime, SearchResult, beam_search, find_replayed
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
-from tinyexplore.runtime.cache import find, keep
+from tinyexplore.runtime.disk_cache import find, keep
 from tinyexplore.target import core_count
 from tinyexplore.trace import (
     CandidateMeasured,
@@ -31,7 +31,7 @@ from tinyexplore.trace import (
     recording,
 )
 from tinyexplore.uop import Ops
-from tinyexplore.uop.plain import to_plain
+from tinyexplore.uop.serialization import to_plain
 from tinyexplore.util import config
 from tinyexplore.util.locks import can_start_threads
 from tinyexplore.util.workers import ImmediateExecutor

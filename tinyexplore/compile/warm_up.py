@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyexplore.compile.disk import engine_digest, is_as_written
+from tinyexplore.compile.program_cache import engine_digest, is_as_written
 from tinyexplore.device import Device
 from tinyexplore.runtime.pool import wait_for_pool_ahead
 from tinyexplore.util import config

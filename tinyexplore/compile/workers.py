@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 FOLDER = str(Path(__file__).resolve().parents[2])  # the folder that contains this package, installed or not
-PROGRAM = f"import sys; sys.path.insert(0, {FOLDER!r}); from tinyexplore.compile.candidate import main; main()"
+PROGRAM = f"import sys; sys.path.insert(0, {FOLDER!r}); from tinyexplore.compile.search_worker import main; main()"
 
 
 class WorkerExitError(RuntimeError):

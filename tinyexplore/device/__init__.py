@@ -12,7 +12,7 @@ from tinyexplore.device.registry import (
     Storage,
     UnknownDevice,
 )
-from tinyexplore.util.on_import import run_waiting
+from tinyexplore.util.import_hooks import run_waiting
 
 __all__ = [
     "Allocator",

@@ -10,7 +10,6 @@ from typing import Any
 
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.execute.graph import graph_functions
-from tinyexplore.execute.group import group_native, native_call
 from tinyexplore.execute.instances import (
     divide_among_instances,
     estimated_work,
@@ -18,6 +17,7 @@ from tinyexplore.execute.instances import (
     instance_of,
     run_side_by_side,
 )
+from tinyexplore.execute.step_group import group_native, native_call
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.runtime.pool import NativePool
 

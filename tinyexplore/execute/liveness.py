@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from tinyexplore.device import Buffer
 from tinyexplore.execute.capture import active_capture
 from tinyexplore.lazy import LazyBuffer, Simplification
-from tinyexplore.lazy.roots import root_values
+from tinyexplore.lazy.liveness_roots import root_values
 from tinyexplore.schedule import NO_WRITES, WritePlan, decide_writes, graph_order, must_be_realized
 from tinyexplore.uop import Ops
 from tinyexplore.util.interpreter import ASKING, TRICKS, references

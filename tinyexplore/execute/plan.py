@@ -15,7 +15,6 @@ from operator import itemgetter
 from typing import Any
 
 from tinyexplore.device import Buffer
-from tinyexplore.execute.group import NO_NODE, PlanStep, StepGroup, StepOutput, group_steps
 from tinyexplore.execute.instances import (
     divide_among_instances,
     estimated_work,
@@ -25,13 +24,14 @@ from tinyexplore.execute.instances import (
 )
 from tinyexplore.execute.liveness import Chosen, find_needed_later, in_place_writes, reference_counts
 from tinyexplore.execute.runner import Runner
+from tinyexplore.execute.step_group import NO_NODE, PlanStep, StepGroup, StepOutput, group_steps
 from tinyexplore.lazy import LazyBuffer, SourceNumberBound, first_number, note_source_bound
 from tinyexplore.schedule import NO_WRITES, Requirement, ScheduleItem, WritePlan
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import BindingCount, bindings, simplified, sint, unbound, value_of
 from tinyexplore.util import GlobalCounters, config
 from tinyexplore.util.locks import new_in_children
-from tinyexplore.util.recent import LRUCache
+from tinyexplore.util.lru_cache import LRUCache
 
 NODE_BYTES = 200  # bytes of a key, per node of the graph
 LARGEST_GRAPH = 1 << 14  # nodes; for a larger graph, planning again costs little in comparison

@@ -1,6 +1,6 @@
 """Decides when a kernel runs in parallel, and divides its THREAD axis among a pool of threads.
 
-A kernel has a THREAD axis if its opts include one (`kernel/decisions/threads.py` says for how many steps). Each run is
+A kernel has a THREAD axis if its opts include one (`kernel/heuristics/threads.py` says for how many steps). Each run is
 then divided into parts of at least about `PART_NS`, by an estimate from bytes and operations. Work for less than two
 parts runs on the calling thread, without waking a worker. The assignment of parts to threads changes no result, because
 the kernel's steps are independent.

@@ -236,7 +236,7 @@ TERMS: tuple[Term, ...] = (
         "term",
         "register allocation",
         "LLVM or the C compiler assigns registers. The register tile is chosen to fit them: "
-        "kernel/decisions/product_tile.py.",
+        "kernel/heuristics/product_tile.py.",
     ),
     Term(
         "term",
@@ -256,7 +256,7 @@ TERMS: tuple[Term, ...] = (
     Term(
         "term",
         "cost model",
-        "An estimate instead of a measurement: schedule/costs.py for fusion, kernel/decisions/ for opts.",
+        "An estimate instead of a measurement: schedule/costs.py for fusion, kernel/heuristics/ for opts.",
     ),
     Term(
         "term",
@@ -273,7 +273,9 @@ TERMS: tuple[Term, ...] = (
     Term("term", "latency-bound", "Limited by operations that wait for each other (a dependence chain)."),
     Term("term", "critical path", "The longest dependence chain of a loop iteration: panel Throughput."),
     Term(
-        "term", "launch overhead", "The time of a call in addition to its kernel: execute/runner.py, execute/group.py."
+        "term",
+        "launch overhead",
+        "The time of a call in addition to its kernel: execute/runner.py, execute/step_group.py.",
     ),
     Term("term", "cache miss", "An access that a cache level does not hold: panel Caches."),
     Term("term", "conflict miss", "A miss because too many lines share one cache set; packing avoids it."),

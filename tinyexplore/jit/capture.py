@@ -25,7 +25,7 @@ from tinyexplore.jit.slots import mark_sources_unknown
 from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.schedule import Requirement
 from tinyexplore.tensor import Tensor
-from tinyexplore.tensor.changes import ChangeLog, undo_on_error
+from tinyexplore.tensor.change_log import ChangeLog, undo_on_error
 from tinyexplore.tensor.live_tensors import live_tensors
 from tinyexplore.trace import MemoryPlanned, active_recorder
 from tinyexplore.uop import OpGroups, Ops, UOp

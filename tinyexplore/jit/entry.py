@@ -12,7 +12,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.runtime.entry import MOST_ARGUMENTS, Argument, NativeEntry, has_entries
 from tinyexplore.runtime.pool import Batch
 from tinyexplore.tensor import Tensor
-from tinyexplore.tensor.changes import Epoch
+from tinyexplore.tensor.change_log import Epoch
 from tinyexplore.util import GlobalCounters, config_variable
 from tinyexplore.util.interpreter import field_offsets
 

@@ -26,7 +26,7 @@ from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.runtime.pool import Batch
 from tinyexplore.schedule import Requirement
 from tinyexplore.tensor import Tensor
-from tinyexplore.tensor.changes import Epoch
+from tinyexplore.tensor.change_log import Epoch
 from tinyexplore.tensor.random import generator
 from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import SymbolicError, is_symbolic, rebound, simplified, value_of

@@ -18,7 +18,7 @@ from tinyexplore.jit.entry import make_entry, settle, unsettle
 from tinyexplore.jit.replay import CallReplay
 from tinyexplore.runtime.entry import NativeEntry
 from tinyexplore.tensor import Tensor
-from tinyexplore.tensor.changes import ChangeLog, Epoch, noting
+from tinyexplore.tensor.change_log import ChangeLog, Epoch, noting
 from tinyexplore.util import config
 
 R = TypeVar("R")

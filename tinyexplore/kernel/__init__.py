@@ -1,7 +1,7 @@
 """Kernels, the Opts that transform their loops, the default schedule, and the search for Opts."""
 
 from tinyexplore.kernel.apply import apply_opt, apply_opts, undo_opt
-from tinyexplore.kernel.decisions import hand_coded
+from tinyexplore.kernel.heuristics import hand_coded
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.legality import available_opts, illegal_because
 from tinyexplore.kernel.opt import Opt, OptError, OptOps

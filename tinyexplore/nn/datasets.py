@@ -14,7 +14,7 @@ from tinyexplore.nn.state.file import FormatError
 from tinyexplore.nn.state.tar import tar_extract
 from tinyexplore.tensor import Tensor
 from tinyexplore.util import fetch
-from tinyexplore.util.untrusted import UntrustedError, gunzip
+from tinyexplore.util.untrusted_data import UntrustedError, gunzip
 
 Dataset = tuple[Tensor, Tensor, Tensor, Tensor]
 

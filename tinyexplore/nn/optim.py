@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.tensor import Tensor
-from tinyexplore.tensor.changes import ChangeLog, undo_on_error
+from tinyexplore.tensor.change_log import ChangeLog, undo_on_error
 from tinyexplore.tensor.checks import need_number, need_tensor, shown
 
 

@@ -18,11 +18,11 @@ from typing import TypeVar
 from tinyexplore.device import DeviceInterface, DeviceUnavailable
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.renderer.program import ProgramSpec
-from tinyexplore.runtime import sanitized
+from tinyexplore.runtime import sanitizer
 from tinyexplore.runtime.asm import assembly_lines, program_roots
-from tinyexplore.runtime.cache import load_cached
+from tinyexplore.runtime.disk_cache import load_cached
 from tinyexplore.runtime.errors import CompileError, compile_error
-from tinyexplore.runtime.host import HOST_ALLOCATOR
+from tinyexplore.runtime.host_memory import HOST_ALLOCATOR
 from tinyexplore.runtime.native import ForeignProgram, NativeProgram, cpu_target, function_bytes, refusal
 from tinyexplore.target import FEATURES, NATIVE, TargetChoice, choice_of, current_choice, machine
 from tinyexplore.trace import SourceLine
@@ -30,7 +30,7 @@ from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.util import config, getenv
 from tinyexplore.util.config import environment_with
 from tinyexplore.util.interpreter import SharedObject
-from tinyexplore.util.private import cache_folder, make_private
+from tinyexplore.util.private_folder import cache_folder, make_private
 
 T = TypeVar("T")
 
@@ -200,28 +200,28 @@ class CCompiler:
 
         return self._with_file(spec.name, compile_to)
 
-    def compile(self, spec: ProgramSpec) -> NativeProgram | ForeignProgram | sanitized.SanitizedProgram:
+    def compile(self, spec: ProgramSpec) -> NativeProgram | ForeignProgram | sanitizer.SanitizedProgram:
         """Returns the machine code of `spec`, ready to run, or for display if this machine cannot execute it."""
         if spec.compiler.endswith(SANITIZED) and not self.refusal:
             return self._compile_sanitized(spec)
         return load_cached(spec.key, lambda: self._compile_shared_object(spec), lambda code: self._load(spec, code))
 
-    def _compile_sanitized(self, spec: ProgramSpec) -> sanitized.SanitizedProgram:
+    def _compile_sanitized(self, spec: ProgramSpec) -> sanitizer.SanitizedProgram:
         return self._with_file(spec.name, lambda path: self._compile_sanitized_at(path, spec))
 
-    def _compile_sanitized_at(self, path: Path, spec: ProgramSpec) -> sanitized.SanitizedProgram:
+    def _compile_sanitized_at(self, path: Path, spec: ProgramSpec) -> sanitizer.SanitizedProgram:
         gcc = shutil.which("gcc")
-        text = spec.source + sanitized.driver_source(spec.name)
-        arguments = [*sanitized.FLAGS, "-x", "c", "-", "-o", str(path), "-lm"]
+        text = spec.source + sanitizer.driver_source(spec.name)
+        arguments = [*sanitizer.FLAGS, "-x", "c", "-", "-o", str(path), "-lm"]
         try:
             self._run(arguments, text)
         except CompileError as error:
             if "cannot find" not in str(error):
                 raise
             if gcc is None:
-                raise CompileError(f"{sanitized.NO_RUNTIME}\n{error}") from error
+                raise CompileError(f"{sanitizer.NO_RUNTIME}\n{error}") from error
             self._run(arguments, text, gcc)
-        return sanitized.SanitizedProgram(spec, path, self._folders.current())
+        return sanitizer.SanitizedProgram(spec, path, self._folders.current())
 
     def _load(self, spec: ProgramSpec, code: bytes) -> NativeProgram | ForeignProgram:
         if self.refusal:

@@ -19,7 +19,7 @@ from weakref import ref
 from tinyexplore.device import Buffer, DeviceUnavailable
 from tinyexplore.device.allocator import Block, HostAllocator, Memory
 from tinyexplore.renderer.program import Launch, ProgramSpec
-from tinyexplore.runtime.cache import load_cached
+from tinyexplore.runtime.disk_cache import load_cached
 from tinyexplore.runtime.errors import compile_error
 from tinyexplore.runtime.gpu import is_misaligned, without_vectors
 from tinyexplore.runtime.launch_queue import LaunchQueue

@@ -24,7 +24,7 @@ from typing import Any
 from tinyexplore.device import Buffer, DeviceUnavailable, Memory
 from tinyexplore.dtype import DType
 from tinyexplore.renderer.program import CompileOptions, Effort
-from tinyexplore.runtime.cache import load_cached
+from tinyexplore.runtime.disk_cache import load_cached
 from tinyexplore.runtime.pool import Batch
 from tinyexplore.util.interpreter import (
     MethodDef,

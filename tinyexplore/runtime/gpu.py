@@ -8,7 +8,7 @@ from tinyexplore.device import DeviceInterface
 from tinyexplore.dtype import dtypes
 from tinyexplore.renderer.gpu import ALIGNMENT, GPURenderer
 from tinyexplore.renderer.program import ProgramSpec
-from tinyexplore.runtime.host import HOST_ALLOCATOR
+from tinyexplore.runtime.host_memory import HOST_ALLOCATOR
 from tinyexplore.runtime.native import ForeignProgram
 from tinyexplore.target import GPUTarget, Target, TargetChoice
 from tinyexplore.trace import SourceLine

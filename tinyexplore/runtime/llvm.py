@@ -15,11 +15,11 @@ from tinyexplore.renderer.llvm import LLVMRenderer, with_debug_info
 from tinyexplore.renderer.llvm.arithmetic import DOT_FEATURES, SCALE_FEATURES
 from tinyexplore.renderer.program import CompileOptions, Effort, ProgramSpec, StoredSpec
 from tinyexplore.runtime.asm import assembly_lines, optimized_ir_lines
-from tinyexplore.runtime.cache import load_cached
+from tinyexplore.runtime.disk_cache import load_cached
 from tinyexplore.runtime.linking import LIBRARY_BYTES, Library, Linker
 from tinyexplore.runtime.native import ForeignProgram, NativeProgram, cannot_run, cpu_target, function_bytes, refusal
-from tinyexplore.runtime.side_by_side import emit_object, parse_module, run_passes, verify
 from tinyexplore.runtime.tile_registers import usable_features
+from tinyexplore.runtime.unlocked_llvm import emit_object, parse_module, run_passes, verify
 from tinyexplore.target import AMX, NATIVE, WASM32, Target, TargetChoice, choice_of, machine
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import OpGroups, Ops

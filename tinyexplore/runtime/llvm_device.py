@@ -5,7 +5,7 @@ from __future__ import annotations
 from tinyexplore.device import DeviceInterface
 from tinyexplore.renderer.llvm import LLVMRenderer
 from tinyexplore.runtime.gpu import text_device
-from tinyexplore.runtime.host import HOST_ALLOCATOR
+from tinyexplore.runtime.host_memory import HOST_ALLOCATOR
 from tinyexplore.runtime.llvm import compiler_for, llvm_target
 from tinyexplore.runtime.pool import make_pool_ahead
 from tinyexplore.runtime.wasm import wasm_text_device

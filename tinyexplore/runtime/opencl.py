@@ -23,7 +23,7 @@ from tinyexplore.renderer.gpu import MOST_LANES, GPURenderer, VectorRenderer, sc
 from tinyexplore.renderer.program import Launch, ProgramSpec, thread_axis
 from tinyexplore.runtime.errors import compile_error
 from tinyexplore.runtime.gpu import gpu_target, is_misaligned, no_listings, without_vectors
-from tinyexplore.runtime.host import HOST_ALLOCATOR
+from tinyexplore.runtime.host_memory import HOST_ALLOCATOR
 from tinyexplore.runtime.launch_queue import LaunchQueue
 from tinyexplore.runtime.native import check_arguments, cpu_target
 from tinyexplore.runtime.pool import thread_count

@@ -22,7 +22,7 @@ from typing import Any
 
 from tinyexplore.device import DeviceUnavailable
 from tinyexplore.renderer.program import CompileOptions, Effort
-from tinyexplore.runtime.cache import load_cached
+from tinyexplore.runtime.disk_cache import load_cached
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.target import core_count, machine
 from tinyexplore.util import config

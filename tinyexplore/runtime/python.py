@@ -18,7 +18,7 @@ from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.renderer.python import PythonRenderer, meaning_name, memory_format
 from tinyexplore.runtime.emulator import EmulatedGroups, bind
 from tinyexplore.runtime.gpu import gpu_target
-from tinyexplore.runtime.host import HOST_ALLOCATOR
+from tinyexplore.runtime.host_memory import HOST_ALLOCATOR
 from tinyexplore.runtime.native import check_arguments
 from tinyexplore.target import AMX, TENSOR_CORES, Target, current_choice, machine
 from tinyexplore.target.tensor_cores import tile_product

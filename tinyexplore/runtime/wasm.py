@@ -5,7 +5,7 @@ Xeon).
 
 All buffers of the device are in one linear memory, which every module imports; its addresses have 32 bits. A buffer
 that wraps foreign memory is copied there for the duration of a call. wasmtime compiles a module to machine code, which
-is stored on disk (`runtime/cache.py`). Calls run one at a time, because a wasmtime Store is for one thread.
+is stored on disk (`runtime/disk_cache.py`). Calls run one at a time, because a wasmtime Store is for one thread.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from tinyexplore.device.allocator import (
 from tinyexplore.dtype import dtypes
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.renderer.wasm import WASMRenderer, assemble
-from tinyexplore.runtime.cache import load_cached
-from tinyexplore.runtime.host import HOST_ALLOCATOR
+from tinyexplore.runtime.disk_cache import load_cached
+from tinyexplore.runtime.host_memory import HOST_ALLOCATOR
 from tinyexplore.runtime.native import ForeignProgram, check_arguments
 from tinyexplore.target import WASM32, Target, current_choice
 from tinyexplore.trace import SourceLine

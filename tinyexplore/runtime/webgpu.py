@@ -23,7 +23,7 @@ from tinyexplore.renderer.gpu.wgsl import group_counts
 from tinyexplore.renderer.program import Launch, ProgramSpec, global_buffers, variable_arguments
 from tinyexplore.runtime.errors import CompileError, compile_error
 from tinyexplore.runtime.gpu import gpu_target, no_listings
-from tinyexplore.runtime.host import HOST_ALLOCATOR
+from tinyexplore.runtime.host_memory import HOST_ALLOCATOR
 from tinyexplore.runtime.native import check_arguments
 from tinyexplore.target import GPUS, current_choice
 from tinyexplore.util.config import environment_default

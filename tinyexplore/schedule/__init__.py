@@ -13,9 +13,9 @@ from tinyexplore.schedule.fusion import Fusion
 from tinyexplore.schedule.hoisting import hoist_invariants
 from tinyexplore.schedule.item import Requirement, ScheduleItem
 from tinyexplore.schedule.overrides import NO_OVERRIDES, Overrides
-from tinyexplore.schedule.rewritten import RewrittenGraph
+from tinyexplore.schedule.rewritten_graph import RewrittenGraph
 from tinyexplore.schedule.splitting import split_reductions
-from tinyexplore.schedule.starts import with_shared_programs
+from tinyexplore.schedule.start_offsets import with_shared_programs
 from tinyexplore.schedule.writes import NO_WRITES, WritePlan, decide_writes, graph_order, must_be_realized
 from tinyexplore.target import Target
 from tinyexplore.trace import WritesAllowed, active_recorder, record_stage

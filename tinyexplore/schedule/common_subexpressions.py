@@ -17,7 +17,7 @@ from typing import Any
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.folding import constant_in
 from tinyexplore.lazy.lazybuffer import move_like
-from tinyexplore.schedule.rewritten import RewrittenGraph, rewritten_writes
+from tinyexplore.schedule.rewritten_graph import RewrittenGraph, rewritten_writes
 from tinyexplore.schedule.writes import WritePlan, graph_order, is_leaf
 from tinyexplore.shape import ShapeTracker
 from tinyexplore.trace import ScheduleDecided, active_recorder, node_derived, recording

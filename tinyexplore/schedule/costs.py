@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.overrides import NO_OVERRIDES, Overrides
-from tinyexplore.schedule.rows import STORED
+from tinyexplore.schedule.row_loops import STORED
 from tinyexplore.schedule.writes import is_leaf
 from tinyexplore.uop import OpGroups, Ops
 

@@ -19,7 +19,7 @@ from tinyexplore.schedule.costs import EXPENSIVE, CostModel, operations_of
 from tinyexplore.schedule.indexing import ZERO, source_index
 from tinyexplore.schedule.overrides import NO_OVERRIDES, Overrides
 from tinyexplore.schedule.plan import IN_ORDER, KernelPlan, RowBuffer, Use, make_use
-from tinyexplore.schedule.rows import (
+from tinyexplore.schedule.row_loops import (
     RowLoops,
     bytes_every_row_reads,
     common_row,

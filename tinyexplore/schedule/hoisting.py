@@ -33,7 +33,7 @@ from tinyexplore.schedule.dependence import (
     refine_digits,
     regroup_digits,
 )
-from tinyexplore.schedule.rewritten import RewrittenGraph, rewritten_writes
+from tinyexplore.schedule.rewritten_graph import RewrittenGraph, rewritten_writes
 from tinyexplore.schedule.writes import WritePlan, graph_order
 from tinyexplore.trace import LazyBufferBuilt, ScheduleDecided, active_recorder, node_derived, recording
 from tinyexplore.uop import OpGroups, Ops

@@ -12,7 +12,7 @@ from typing import Any
 
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import Shape
-from tinyexplore.schedule.rewritten import RewrittenGraph, rewritten_writes
+from tinyexplore.schedule.rewritten_graph import RewrittenGraph, rewritten_writes
 from tinyexplore.schedule.writes import WritePlan, graph_order
 from tinyexplore.target import Target, planned_cores
 from tinyexplore.trace import LazyBufferBuilt, ScheduleDecided, active_recorder, node_derived, recording
@@ -182,8 +182,8 @@ def _choose_stretches(
 ) -> tuple[int, int]:
     """Returns into how many stretches `outer` is divided, and the number of parts, each with a piece of every stretch.
 
-    A sum from memory is faster if it reads several stretches at a time (`kernel/decisions/streamed_rows.py`). If these
-    add up to one result, fewer lanes must be combined, by a program of half the length.
+    A sum from memory is faster if it reads several stretches at a time (`kernel/heuristics/row_reductions.py`). If
+    these add up to one result, fewer lanes must be combined, by a program of half the length.
     """
     size = source.shape[outer]
     is_sum = op is Ops.ADD and len(source.shape) - 1 in axes

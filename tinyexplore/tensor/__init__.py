@@ -4,7 +4,7 @@ from typing import cast
 
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
-from tinyexplore.lazy.roots import add_roots
+from tinyexplore.lazy.liveness_roots import add_roots
 from tinyexplore.tensor.data import numpy_type as _to_np_dtype
 from tinyexplore.tensor.function import Function
 from tinyexplore.tensor.live_tensors import live_values

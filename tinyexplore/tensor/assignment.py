@@ -9,7 +9,7 @@ from tinyexplore.device import Device
 from tinyexplore.lazy import StoredBuffer, laid_out_as
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import Arithmetic, broadcast_shape
-from tinyexplore.tensor.changes import note_change, refuse_gradient_of_part, shows_a_part, with_part
+from tinyexplore.tensor.change_log import note_change, refuse_gradient_of_part, shows_a_part, with_part
 from tinyexplore.tensor.checks import need_tensor
 from tinyexplore.tensor.errors import OperandError
 from tinyexplore.tensor.stale_views import StaleViews

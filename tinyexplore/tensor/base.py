@@ -28,7 +28,7 @@ from tinyexplore.dtype import ConstType, DType, ImageDType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer, Origin, ShardedBuffer, StoredBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor import data as conversion
-from tinyexplore.tensor.changes import note_change
+from tinyexplore.tensor.change_log import note_change
 from tinyexplore.tensor.checks import need_int, need_tensor
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import simplified

@@ -20,7 +20,7 @@ from tinyexplore.lazy import LazyBuffer, StoredBuffer, laid_out_as
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import Shape, TensorBase
-from tinyexplore.tensor.changes import note_change, refuse_gradient_of_part, with_part
+from tinyexplore.tensor.change_log import note_change, refuse_gradient_of_part, with_part
 from tinyexplore.tensor.checks import need_tensor
 from tinyexplore.tensor.data import check_value
 from tinyexplore.tensor.errors import IndexShapeError, OperandError

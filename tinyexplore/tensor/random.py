@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.tensor.changes import note_key
+from tinyexplore.tensor.change_log import note_key
 from tinyexplore.tensor.data import check_value
 from tinyexplore.tensor.indexing import Indexing
 from tinyexplore.tensor.precision import wide_float

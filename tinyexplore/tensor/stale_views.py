@@ -8,7 +8,7 @@ from warnings import warn
 from weakref import ref
 
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.tensor.changes import is_recording_changes, is_view
+from tinyexplore.tensor.change_log import is_recording_changes, is_view
 from tinyexplore.uop import Ops
 from tinyexplore.uop.symbolic import is_symbolic
 from tinyexplore.util.interpreter import ASKING, references, referrers

@@ -106,7 +106,7 @@ class HeuristicConsidered:
     """A heuristic was considered. The following comparisons, scores and opts belong to it, until the next one is
     considered.
 
-    decision: the `tinyexplore.kernel.decisions.Heuristic`.
+    decision: the `tinyexplore.kernel.heuristics.Heuristic`.
     settled_by: the heuristic that had settled the same aspect before, so that this one was skipped; or "".
     """
 

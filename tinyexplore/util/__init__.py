@@ -4,7 +4,7 @@ from tinyexplore.util.config import Config, Context, ContextVar, config, config_
 from tinyexplore.util.counters import GlobalCounters, Profiling, Timing
 from tinyexplore.util.fetch import FetchError, fetch
 from tinyexplore.util.graph import consumers, toposort
-from tinyexplore.util.private import cache_folder
+from tinyexplore.util.private_folder import cache_folder
 
 __all__ = [
     "Config",

@@ -11,8 +11,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from tinyexplore.util.private import cache_folder, make_private, warn_once, why_not_private
-from tinyexplore.util.untrusted import UntrustedError, gunzip
+from tinyexplore.util.private_folder import cache_folder, make_private, warn_once, why_not_private
+from tinyexplore.util.untrusted_data import UntrustedError, gunzip
 
 _CHUNK_BYTES = 1 << 20
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")  # the beginning of an absolute path of Windows

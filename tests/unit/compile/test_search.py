@@ -19,8 +19,8 @@ from tests.graphs import from_numpy, matmul, numbers, to_numpy
 from tests.support.kernels import kernel_of
 from tests.support.patience import seconds
 from tinyexplore import Tensor, Variable
-from tinyexplore.compile import candidate, search, workers
-from tinyexplore.compile.candidate import (
+from tinyexplore.compile import search, search_worker, workers
+from tinyexplore.compile.search_worker import (
     CandidateError,
     Workbench,
     compiling_lock,
@@ -29,7 +29,7 @@ from tinyexplore.compile.candidate import (
     sample_elements,
     timing_lock,
 )
-from tinyexplore.compile.candidate import numbers as numbers_of
+from tinyexplore.compile.search_worker import numbers as numbers_of
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import measuring_on
@@ -267,7 +267,7 @@ def test_results_are_compared_in_every_column_also_where_not_all_are() -> None:
     found = sample_elements(
         Buffer("LLVM", columns * columns, dtypes.int32).copyin(np.arange(columns**2, dtype=np.int32))
     )
-    assert candidate.COMPARED // 2 < found.size <= candidate.COMPARED
+    assert search_worker.COMPARED // 2 < found.size <= search_worker.COMPARED
     assert len(np.unique(found % columns)) == columns
 
 
@@ -296,8 +296,8 @@ def test_a_hopeless_candidate_is_given_up_after_one_run() -> None:
 
 @pytest.mark.parametrize("crowded", [True, False])
 def test_a_time_from_a_busy_machine_is_marked(crowded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidate, "is_crowded", lambda: crowded)
-    monkeypatch.setattr(candidate, "interruptions", lambda: 0)
+    monkeypatch.setattr(search_worker, "is_crowded", lambda: crowded)
+    monkeypatch.setattr(search_worker, "interruptions", lambda: 0)
     kernel = storing(index_const(0))
     reply = Workbench().respond(json.loads(request_of("time", kernel, "LLVM", kernel, limit=None)))
     assert reply["disturbed"] is crowded

@@ -19,7 +19,7 @@ from tinyexplore.device import Buffer
 from tinyexplore.dtype import dtypes
 from tinyexplore.execute.plan import Plan, Plans, plans, walk
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.runtime.host import HOST_ALLOCATOR
+from tinyexplore.runtime.host_memory import HOST_ALLOCATOR
 from tinyexplore.trace import ProgramCompiled, Recorder, StageBegan, recording
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context, GlobalCounters

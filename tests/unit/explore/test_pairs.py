@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from tinyexplore.compile.candidate import FEWEST, in_turns
+from tinyexplore.compile.search_worker import FEWEST, in_turns
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore.live.interpreter_times import alternate_times
 from tinyexplore.explore.tracefile.model import EditReport

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tinyexplore import Context, Tensor, TinyJit, Variable
-from tinyexplore.compile.cache import runners
+from tinyexplore.compile.runner_cache import runners
 from tinyexplore.jit import JitError
 
 MOST = 12

@@ -19,9 +19,9 @@ from tests.golden.gpu import REFUSED
 from tests.golden.record import read
 from tests.support.fake_cuda import CUDA_KERNEL_NODE_PARAMS, ENUMS, OK, CUresult, FakeCUDA, functions
 from tinyexplore import Tensor, TinyJit, Variable
-from tinyexplore.compile.candidate import Workbench, sample
 from tinyexplore.compile.compiler import runners
 from tinyexplore.compile.lowering import _programs, compile_optimized
+from tinyexplore.compile.search_worker import Workbench, sample
 from tinyexplore.device import Buffer, Device, DeviceUnavailable
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import create_schedule

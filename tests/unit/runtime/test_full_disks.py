@@ -16,7 +16,7 @@ from tinyexplore.cli import EXPORTS
 from tinyexplore.device import DeviceUnavailable
 from tinyexplore.explore import Explorer
 from tinyexplore.runtime import clang
-from tinyexplore.util.whole_files import write_whole
+from tinyexplore.util.atomic_files import write_whole
 
 PROGRAM = """
 import os, warnings

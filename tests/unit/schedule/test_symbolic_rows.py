@@ -7,7 +7,7 @@ import pytest
 
 from tests.ops.support import HAS_COMPILER, random_array
 from tinyexplore import Context, Tensor, TinyJit, Variable
-from tinyexplore.compile.cache import runners
+from tinyexplore.compile.runner_cache import runners
 
 DEVICES = ["LLVM", "CLANG", "PYTHON"] if HAS_COMPILER else ["LLVM", "PYTHON"]
 MOST = 600

@@ -15,8 +15,8 @@ from tests.support import cpu_table
 from tests.support.kernels import compile_all
 from tinyexplore import Tensor
 from tinyexplore.codegen import lower
-from tinyexplore.compile.disk import lowering_key
 from tinyexplore.compile.lowering import further_listings
+from tinyexplore.compile.program_cache import lowering_key
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import create_schedule

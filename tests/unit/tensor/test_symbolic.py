@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.ops.support import HAS_COMPILER, random_array
 from tests.reference import evaluate
 from tinyexplore import Context, Tensor, TinyJit, Variable, dtypes
-from tinyexplore.compile.cache import runners
+from tinyexplore.compile.runner_cache import runners
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import SymbolicError

@@ -14,7 +14,7 @@ import pytest
 from tests.support.high_precision import REFERENCE
 from tests.support.numpy_uops import evaluate_in_numpy
 from tinyexplore.dtype import dtypes
-from tinyexplore.uop import OpGroups, Ops, PatternMatcher, UOp, double, graph_rewrite
+from tinyexplore.uop import OpGroups, Ops, PatternMatcher, UOp, graph_rewrite, transcendental64
 from tinyexplore.uop import transcendental as tables
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.ops import RARELY
@@ -340,7 +340,7 @@ POLYNOMIAL_ERROR = {
 
 @pytest.mark.parametrize("wanted", derivations(), ids=lambda wanted: wanted.name)
 def test_the_coefficients_are_what_they_are_said_to_be(wanted):
-    coefficients = getattr(double if "64" in wanted.name else tables, wanted.name)
+    coefficients = getattr(transcendental64 if "64" in wanted.name else tables, wanted.name)
     assert len(coefficients) == wanted.degree + 1
     assert [float(wanted.dtype(c)) for c in coefficients] == list(coefficients)
     with mpmath.workdps(40):

@@ -149,7 +149,7 @@ def test_what_cannot_be_written_down_is_refused(folder: Path, value: object) -> 
 
 def test_nothing_that_was_kept_is_run(folder: Path, tmp_path: Path) -> None:
     """Whatever somebody else puts in its place is a value that is not there."""
-    from tinyexplore.runtime.cache import keep
+    from tinyexplore.runtime.disk_cache import keep
 
     helpers.diskcache_put("table", "key", 1)
     helpers.diskcache_put("table", "other", 2)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tinyexplore.util.untrusted import JsonLimits, UntrustedError, bounded_json, gunzip
-from tinyexplore.util.whole_files import write_whole
+from tinyexplore.util.atomic_files import write_whole
+from tinyexplore.util.untrusted_data import JsonLimits, UntrustedError, bounded_json, gunzip
 
 BUNDLE = "tinyexplore dump"  # the key that identifies a bundle; its value is the version of the format
 BUNDLE_VERSION = 1

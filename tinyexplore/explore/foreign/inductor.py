@@ -14,7 +14,7 @@ from tinyexplore.explore.foreign.dump import Budget, Dump
 from tinyexplore.explore.foreign.trace_builder import ForeignTraceBuilder, Operation, Place
 from tinyexplore.explore.tracefile.model import Level
 from tinyexplore.explore.tracefile.trace import Trace
-from tinyexplore.util.untrusted import JsonLimits, UntrustedError, bounded_json
+from tinyexplore.util.untrusted_data import JsonLimits, UntrustedError, bounded_json
 
 _RECORD = re.compile(r"^[VDIWEC]\d{4} \S+ +\S+ \S+\] (\{.*)$")
 _GRAPHS = {  # the name of a record → (part of the compilation, title, description)

@@ -17,7 +17,7 @@ from tinyexplore.explore.foreign.listings import assembly, remove_debug_data
 from tinyexplore.explore.foreign.trace_builder import ForeignTraceBuilder, Operation, Place, sources_of
 from tinyexplore.explore.tracefile.model import Level
 from tinyexplore.explore.tracefile.trace import Trace
-from tinyexplore.util.untrusted import JsonLimits, bounded_json
+from tinyexplore.util.untrusted_data import JsonLimits, bounded_json
 
 PASSES = "passes.json"
 _MARK = "\t@"  # separates the text of a line from the number of the user's line

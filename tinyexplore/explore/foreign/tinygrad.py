@@ -22,7 +22,7 @@ from tinyexplore.explore.foreign.trace_builder import ForeignTraceBuilder, Place
 from tinyexplore.explore.tracefile.model import Level, Link
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.util.config import environment_default
-from tinyexplore.util.untrusted import JsonLimits, bounded_json
+from tinyexplore.util.untrusted_data import JsonLimits, bounded_json
 
 TABLES = "rewrites.json"
 TRACKING = {"TRACK_MATCH_STATS": "2", "TRACEMETA": "2", "PARALLEL": "0", "CACHELEVEL": "0", "VIZ": "0"}

@@ -17,7 +17,7 @@ from tinyexplore.renderer.c import CRenderer
 from tinyexplore.renderer.llvm import LLVMRenderer
 from tinyexplore.renderer.python import PythonRenderer
 from tinyexplore.renderer.wasm import WASMRenderer
-from tinyexplore.runtime.host import HOST_ALLOCATOR
+from tinyexplore.runtime.host_memory import HOST_ALLOCATOR
 from tinyexplore.runtime.python import PythonProgram
 from tinyexplore.target import WASM32, Target
 from tinyexplore.trace import SourceLine

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tinyexplore.compile.candidate import scratch_buffers
 from tinyexplore.compile.lowering import compile_given, compile_optimized
+from tinyexplore.compile.search_worker import scratch_buffers
 from tinyexplore.device import Buffer
 from tinyexplore.execute.runner import Runner
 from tinyexplore.explore.live.interpreted_devices import INTERPRETER

@@ -143,7 +143,7 @@ def torch(
     Raises:
         ValueError: `lines` is another word.
     """
-    from tinyexplore.frontends.torch.exploring import ExploredFunction
+    from tinyexplore.frontends.torch.explorer import ExploredFunction
 
     if lines not in ("python", "aten"):
         raise ValueError(f'explore.torch(lines={lines!r}): choose "python" or "aten"')
@@ -162,6 +162,6 @@ def explore_torch(function: Callable[..., Any], args: Sequence[Any], **options: 
     kinds = [namespace_of(base).get("__module__") for value in (function, *args) for base in classes_of(type(value))]
     if not any(type(name) is str and name.partition(".")[0] == "torch" for name in kinds):
         return None
-    from tinyexplore.frontends.torch.exploring import is_of_torch
+    from tinyexplore.frontends.torch.explorer import is_of_torch
 
     return torch(function, *args, **options) if is_of_torch(function, args) else None

@@ -21,8 +21,9 @@ from tinyexplore.explore.tracefile.derived_tables import with_derived_tables
 from tinyexplore.explore.tracefile.encodable_text import well_formed
 from tinyexplore.explore.tracefile.model import TRACE_VERSION, TraceTables
 from tinyexplore.explore.tracefile.validation import TraceFormatError, check_trace, constraint_of, hints_of, with_path
+from tinyexplore.util.atomic_files import write_whole
 from tinyexplore.util.interpreter import collecting_later
-from tinyexplore.util.untrusted import (
+from tinyexplore.util.untrusted_data import (
     MEMORY,
     MEMORY_PER_BYTE,
     MEMORY_PER_PACKED_BYTE,
@@ -32,7 +33,6 @@ from tinyexplore.util.untrusted import (
     bounded_json,
     gunzip,
 )
-from tinyexplore.util.whole_files import write_whole
 
 Codec = Callable[[Any], Any]
 Row = TypeVar("Row")

@@ -22,7 +22,7 @@ from tinyexplore.explore.tracefile.pictures.drawn_graph import (
     roots_of_stage,
 )
 from tinyexplore.explore.tracefile.pictures.graph_picture import graph_svg
-from tinyexplore.util.whole_files import write_whole
+from tinyexplore.util.atomic_files import write_whole
 
 if TYPE_CHECKING:
     import graphviz

@@ -8,7 +8,7 @@ from typing import Any
 from tinyexplore.explore.tracefile.encodable_text import well_formed
 from tinyexplore.explore.tracefile.model import TimelineSpan, TraceTables
 from tinyexplore.explore.tracefile.timeline import span_facts, timeline
-from tinyexplore.util.whole_files import write_whole
+from tinyexplore.util.atomic_files import write_whole
 
 _PROCESS, _ROWS, _MEMORY, _BUFFERS, _LANES = 1, 10, 2, 3, 10_000  # first track ids
 _SEQUENCE = 1

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from tinyexplore.compile.candidate import request_of
+from tinyexplore.compile.search_worker import request_of
 from tinyexplore.compile.workers import ask_worker
 from tinyexplore.explore.analysis.comparisons.noise import Verdict, compare_times
 from tinyexplore.explore.recording.row_builders import quantile
 from tinyexplore.explore.tracefile.model import Run
 from tinyexplore.kernel import Kernel
 from tinyexplore.uop import UOp
-from tinyexplore.uop.plain import to_plain
+from tinyexplore.uop.serialization import to_plain
 from tinyexplore.util import config
 
 LIMIT_S = 20.0  # seconds for compiling and running both kernels

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, TypeVar
 
-from tinyexplore.compile.candidate import TOLERANCE, differ, numbers, sample_elements
+from tinyexplore.compile.search_worker import TOLERANCE, differ, numbers, sample_elements
 from tinyexplore.device import Buffer
 from tinyexplore.engine import (
     ExecItem,

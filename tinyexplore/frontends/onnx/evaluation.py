@@ -17,7 +17,7 @@ from tinyexplore.frontends.onnx import operators  # noqa: F401 (fills the table)
 from tinyexplore.frontends.onnx.errors import OnnxError, UnsupportedOperator
 from tinyexplore.frontends.onnx.listing import OnnxListing, node_text, scope_names
 from tinyexplore.frontends.onnx.node import OPERATORS, OnnxNode
-from tinyexplore.frontends.onnx.reading import DOMAINS, attributes_of, dense, graphs_of, onnx_package
+from tinyexplore.frontends.onnx.reader import DOMAINS, attributes_of, dense, graphs_of, onnx_package
 from tinyexplore.frontends.onnx.values import Array, Value, array_of_proto, number_of, numpy_dtype, shape_of, tensor_of
 from tinyexplore.tensor import Tensor
 

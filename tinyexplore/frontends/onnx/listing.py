@@ -15,7 +15,7 @@ from keyword import iskeyword
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.frontends.onnx.reading import graphs_of, onnx_package
+from tinyexplore.frontends.onnx.reader import graphs_of, onnx_package
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto

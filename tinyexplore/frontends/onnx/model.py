@@ -17,7 +17,7 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.frontends.onnx.errors import OnnxError
 from tinyexplore.frontends.onnx.evaluation import SMALL, Evaluation, NameScope, OnnxGraph, OnnxModule
 from tinyexplore.frontends.onnx.listing import OnnxListing, scope_names
-from tinyexplore.frontends.onnx.reading import DOMAINS, array_in, dense, read_model
+from tinyexplore.frontends.onnx.reader import DOMAINS, array_in, dense, read_model
 from tinyexplore.frontends.onnx.values import (
     Array,
     Value,

@@ -17,7 +17,7 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.nn.state.file import E4M3FNUZ, E5M2FNUZ, E8M0FNU, ByteFloat, Source, TensorFile, fits
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.checks import need_tensor, shown
-from tinyexplore.util.untrusted import MEMORY, MEMORY_PER_BYTE, JsonLimits, UntrustedError, bounded_json
+from tinyexplore.util.untrusted_data import MEMORY, MEMORY_PER_BYTE, JsonLimits, UntrustedError, bounded_json
 
 _OF_NAME: dict[str, str] = {
     "BOOL": "bool",

@@ -10,8 +10,8 @@ from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.c.parts import CONVERSIONS, CONVERSIONS_NEED, SCALAR, memory_name, short_name
 from tinyexplore.renderer.c.renderer import CWriter
 from tinyexplore.renderer.gpu.accesses import ALIGNMENT, in_vectors, one_by_one
-from tinyexplore.renderer.gpu.cores import core_text, held_text, types_of
 from tinyexplore.renderer.gpu.dialects import DIALECTS, GPUDialect
+from tinyexplore.renderer.gpu.tensor_cores import core_text, held_text, types_of
 from tinyexplore.renderer.gpu.wgsl import WGSLWriter, is_short, too_wide
 from tinyexplore.renderer.program import (
     Launch,

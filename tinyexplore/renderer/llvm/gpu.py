@@ -13,8 +13,8 @@ from math import prod
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.llvm.arithmetic import memory_type
-from tinyexplore.renderer.llvm.cores import product_of
 from tinyexplore.renderer.llvm.renderer import WITHOUT_LINES, FunctionWriter
+from tinyexplore.renderer.llvm.tensor_cores import product_of
 from tinyexplore.renderer.program import (
     Launch,
     ProgramSpec,
@@ -28,9 +28,9 @@ from tinyexplore.renderer.program import (
 from tinyexplore.target import TENSOR_CORES, Target
 from tinyexplore.trace import SourceLine, recording
 from tinyexplore.uop import OpGroups, Ops, UOp, graph_rewrite
-from tinyexplore.uop.double import DOUBLE
 from tinyexplore.uop.remainder import REMAINDER
 from tinyexplore.uop.transcendental import TRANSCENDENTAL
+from tinyexplore.uop.transcendental64 import DOUBLE
 
 CHOSEN_ITEMS = 256  # work-items of a group if the runtime chooses it, for a backend that must state the number
 LETTERS = "xyz"

@@ -17,7 +17,6 @@ from tinyexplore.renderer.llvm.arithmetic import (
     register_type,
     suffix,
 )
-from tinyexplore.renderer.llvm.cores import load_tile, product_of_tiles, store_tile, zero_tile
 from tinyexplore.renderer.llvm.effort import (
     effort_for,
     find_shuffled_vectors,
@@ -25,6 +24,7 @@ from tinyexplore.renderer.llvm.effort import (
     lanes_of_alone,
 )
 from tinyexplore.renderer.llvm.streaming import streaming_stores
+from tinyexplore.renderer.llvm.tensor_cores import load_tile, product_of_tiles, store_tile, zero_tile
 from tinyexplore.renderer.program import (
     LOCALITY,
     STACK_LIMIT_BYTES,

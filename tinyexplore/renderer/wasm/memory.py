@@ -7,7 +7,7 @@ from abc import abstractmethod
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.program import RenderError
 from tinyexplore.renderer.wasm.casts import CastWriter
-from tinyexplore.renderer.wasm.uses import BaseAddress, UseAnalysis, split_address
+from tinyexplore.renderer.wasm.use_analysis import BaseAddress, UseAnalysis, split_address
 from tinyexplore.renderer.wasm.values import (
     BITS_ONLY,
     REGISTER_BYTES,

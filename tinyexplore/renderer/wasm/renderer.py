@@ -28,7 +28,7 @@ from tinyexplore.renderer.text import variable_name
 from tinyexplore.renderer.wasm.arithmetic import WasmArithmetic
 from tinyexplore.renderer.wasm.helpers import HELPERS
 from tinyexplore.renderer.wasm.memory import AccessWriter
-from tinyexplore.renderer.wasm.uses import BaseAddress, UseAnalysis
+from tinyexplore.renderer.wasm.use_analysis import BaseAddress, UseAnalysis
 from tinyexplore.renderer.wasm.values import WasmValue, constant, lane_bytes, registers, scalar_type
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine

@@ -12,7 +12,7 @@ from tinyexplore.explore.tracefile.model import Choice, OptionScores, OptStep, S
 from tinyexplore.explore.tracefile.result_display import DisplayableResult, DisplayableRow, Table, join_lines
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.kernel import Kernel
-from tinyexplore.kernel.decisions import hand_coded
+from tinyexplore.kernel.heuristics import hand_coded
 from tinyexplore.trace import Recorder, recording
 from tinyexplore.util import Context
 

@@ -27,7 +27,7 @@ from tinyexplore.explore.analysis.machine.probes import (
 )
 from tinyexplore.explore.tracefile.model import Ceiling
 from tinyexplore.explore.tracefile.texts import figures_text
-from tinyexplore.runtime.cache import find, keep
+from tinyexplore.runtime.disk_cache import find, keep
 from tinyexplore.runtime.llvm import compiler_for
 from tinyexplore.target import core_count, current_choice
 from tinyexplore.tensor import Tensor

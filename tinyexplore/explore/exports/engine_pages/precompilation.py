@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from tinyexplore.runtime import cache
+from tinyexplore.runtime import disk_cache
 
 ENGINE_ROOT = "/engine"  # the folder in the page: widgets/src/live/worker.ts
 _TIMEOUT_S = 180
@@ -55,14 +55,14 @@ def with_first_bytecode(pyodide: Path, stdlib: bytes, engine: bytes) -> tuple[by
     for part in ((pyodide / "package.json").read_bytes(), compiler, stdlib, engine):
         digest.update(hashlib.sha256(part).digest())
     names = [f"live-{archive}-{digest.hexdigest()[:32]}" for archive in ("stdlib", "engine")]
-    entries = [cache.find(name) for name in names]
+    entries = [disk_cache.find(name) for name in names]
     if entries[0] is not None and entries[1] is not None:
         return zlib.decompress(entries[0]), zlib.decompress(entries[1])
     compiled = _compile_archives(node, pyodide, compiler, {"stdlib": stdlib, "engine": engine})
     if compiled is None:
         return stdlib, engine
     for name, data in zip(names, compiled):
-        cache.keep(name, zlib.compress(data, 1))
+        disk_cache.keep(name, zlib.compress(data, 1))
     return compiled
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tinyexplore.util import fetch, getenv
 from tinyexplore.util.fetch import kept_folders
-from tinyexplore.util.private import make_private
+from tinyexplore.util.private_folder import make_private
 
 PYODIDE_VERSION = "314.0.7"
 _INTEGRITY = "0YvXxEhfEdpLfb/XkM2BFAeMROq0iMUX2bzzH9pOttyMcWkwq+HbE5uyuGD82LN7y2q+SNvi/6V5JEsOlD2R1A=="  # sha512

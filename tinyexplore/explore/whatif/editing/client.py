@@ -19,7 +19,7 @@ from tinyexplore.explore.tracefile.model import Diagnostic, Difference, EditRepo
 from tinyexplore.explore.whatif.editing.diagnostics import c_diagnostics, llvm_diagnostics
 from tinyexplore.explore.whatif.outcome import CommandRejected
 from tinyexplore.uop import Ops, UOp
-from tinyexplore.uop.plain import to_plain
+from tinyexplore.uop.serialization import to_plain
 from tinyexplore.util import config
 
 LIMIT_S = 5.0  # most seconds for one run of a kernel

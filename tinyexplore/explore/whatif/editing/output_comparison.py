@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tinyexplore.compile.candidate import TOLERANCE
+from tinyexplore.compile.search_worker import TOLERANCE
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.explore.tracefile.model import Difference
 from tinyexplore.renderer.python import memory_format

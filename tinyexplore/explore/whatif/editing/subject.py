@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyexplore.codegen import bytes_moved, flop_count
-from tinyexplore.compile.candidate import numbers
 from tinyexplore.compile.lowering import compile_optimized
+from tinyexplore.compile.search_worker import numbers
 from tinyexplore.device import Buffer, CompiledProgram, Device
 from tinyexplore.dtype import DType
 from tinyexplore.execute.threads import estimated_ns

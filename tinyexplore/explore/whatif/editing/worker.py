@@ -1,8 +1,8 @@
 """The worker process that compiles, runs and times edited kernels. It survives the crash of an edit.
 
 `client.py` starts it. It reads requests from standard input, one per line, and writes one line for each, like the
-workers of a search (`compile/candidate.py`). It computes and caches the expected results. Edited code runs in a process
-that it forks (`sandbox.py`).
+workers of a search (`compile/search_worker.py`). It computes and caches the expected results. Edited code runs in a
+process that it forks (`sandbox.py`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from tinyexplore.compile.candidate import PATIENCE_S, expendable, in_turns, timing_lock
 from tinyexplore.compile.lowering import further_listings
+from tinyexplore.compile.search_worker import PATIENCE_S, expendable, in_turns, timing_lock
 from tinyexplore.device import CompiledProgram, Device
 from tinyexplore.execute.threads import run_divided
 from tinyexplore.explore.whatif.editing.faults import Mailbox, limit_resources, list_unprotected
@@ -37,7 +37,7 @@ from tinyexplore.explore.whatif.editing.subject import (
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import UOp
-from tinyexplore.uop.plain import from_plain
+from tinyexplore.uop.serialization import from_plain
 from tinyexplore.util import Context
 
 COMPILE_S = 30.0

@@ -1,0 +1,99 @@
+"""The list of decisions: asked from top to bottom, settled by the first that answers, and told when it was in vain."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.graphs import from_numpy, numbers
+from tests.support.kernels import kernel_of, unread
+from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded, heuristics
+from tinyexplore.kernel.heuristics import HEURISTICS, Heuristic, Proposal, ScheduleAspect
+from tinyexplore.kernel.heuristics.heuristic import Proposals, apply_heuristic
+from tinyexplore.trace import OptApplied, OptRejected, Recorder, recording
+from tinyexplore.uop import Ops
+
+
+def row_sum() -> Kernel:
+    return kernel_of(from_numpy(numbers(6, 70)).reduce(Ops.ADD, (1,)))
+
+
+def doubled(kernel: Kernel) -> Proposals:
+    """UPCAST of the rows by 2."""
+    yield Proposal(Opt(OptOps.UPCAST, 0, 2), "two rows")
+
+
+def tripled(kernel: Kernel) -> Proposals:
+    """UPCAST of the rows by 3."""
+    yield Proposal(Opt(OptOps.UPCAST, 0, 3), "three rows")
+
+
+def hopeless(kernel: Kernel) -> Proposals:
+    """UPCAST of the rows by 7, of which there are 6."""
+    yield Proposal(Opt(OptOps.UPCAST, 0, 7), "seven rows")
+
+
+def silent(kernel: Kernel) -> Proposals:
+    """Nothing."""
+    yield from ()
+
+
+TILE = frozenset({ScheduleAspect.TILE})
+
+
+@pytest.mark.parametrize(
+    ("asked", "opts"),
+    [
+        ((doubled, tripled), (Opt(OptOps.UPCAST, 0, 2),)),
+        ((tripled, doubled), (Opt(OptOps.UPCAST, 0, 3),)),
+        ((silent, doubled), (Opt(OptOps.UPCAST, 0, 2),)),
+        ((hopeless, tripled), (Opt(OptOps.UPCAST, 0, 3),)),
+    ],
+)
+def test_the_first_decision_that_changes_the_kernel_settles_its_question(
+    monkeypatch: pytest.MonkeyPatch, asked: tuple, opts: tuple[Opt, ...]
+) -> None:
+    monkeypatch.setattr(heuristics, "HEURISTICS", tuple(Heuristic(choose, settles=TILE) for choose in asked))
+    assert hand_coded(row_sum()).applied == opts
+
+
+def test_decisions_on_different_questions_are_all_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    lanes = Heuristic(doubled, settles=frozenset({ScheduleAspect.LANES}))
+    monkeypatch.setattr(heuristics, "HEURISTICS", (lanes, Heuristic(tripled, settles=TILE)))
+    assert hand_coded(row_sum()).applied == (Opt(OptOps.UPCAST, 0, 2), Opt(OptOps.UPCAST, 0, 3))
+
+
+def test_a_decision_is_handed_the_kernel_that_its_choice_led_to() -> None:
+    seen: list[Kernel] = []
+
+    def two_steps(kernel: Kernel) -> Proposals:
+        seen.append((yield Proposal(Opt(OptOps.UPCAST, 0, 7), "not legal")))
+        seen.append((yield Proposal(Opt(OptOps.UPCAST, 0, 2), "legal")))
+
+    start, recorder = row_sum(), Recorder()
+    with recording(recorder):
+        end = apply_heuristic(start, Heuristic(two_steps))
+    assert seen == [start, end] and end.applied == (Opt(OptOps.UPCAST, 0, 2),)
+    told = [event for event in recorder.events if isinstance(event, OptApplied | OptRejected)]
+    rejected, accepted = told
+    assert isinstance(rejected, OptRejected) and rejected.reason.startswith("UPCAST axis 0 by 7: ")
+    assert isinstance(accepted, OptApplied) and accepted.reason == "legal"
+
+
+def test_each_decision_says_what_it_decides() -> None:
+    names = [decision.name for decision in HEURISTICS]
+    assert len(set(names)) == len(names)
+    for decision in HEURISTICS:
+        assert decision.choose.__doc__ and decision.choose.__module__.startswith("tinyexplore.kernel.heuristics.")
+
+
+@pytest.mark.parametrize(
+    ("functions", "size", "divided"),
+    [(0, 1 << 16, False), (1, 1 << 16, False), (4, 1 << 16, True), (4, 1 << 12, False), (0, 1 << 20, True)],
+)
+def test_functions_count_as_the_instructions_that_they_take(functions: int, size: int, divided: bool) -> None:
+    """Four exps of 65 536 elements take 40 µs on one core: worth another one."""
+    node = unread(size)
+    for _ in range(functions):
+        node = node.alu(Ops.EXP)
+    kernel = hand_coded(kernel_of(node.alu(Ops.ADD, node)))
+    assert any(opt.op is OptOps.THREAD for opt in kernel.applied) is divided
