@@ -235,8 +235,8 @@ def test_a_kernel_has_one_hue_in_pictures_and_views(open_page: Open) -> None:
 def test_the_code_stage_of_the_strip_shows_every_listing_and_opens_one(open_page: Open) -> None:
     tab = open_page(busy=False)
     tab.click("[data-place=code]")
-    assert {"C", "Assembly"} <= {name.inner_text() for name in tab.query_selector_all(".diff .listed b")}
-    tab.click(".diff .listed:has-text('UOps')")
+    assert {"C", "Assembly"} <= {name.inner_text() for name in tab.query_selector_all(".diff .listing-link b")}
+    tab.click(".diff .listing-link:has-text('UOps')")
     assert tab.get_attribute(".pane-a [data-key=uops]", "aria-selected") == "true"
 
 
@@ -659,14 +659,14 @@ def test_a_narrow_notebook_has_everything_and_nothing_over_anything(open_page: O
     if in_menu:
         tab.click(".overflow")
     tab.click(".keys-menu summary")
-    assert "walk the graph" in tab.inner_text(".keys-menu")
+    assert "move in the graph" in tab.inner_text(".keys-menu")
     tab.click(".keys-menu summary")
     tab.click(".pane-all [data-key=asm]")
     assert tab.evaluate("document.querySelectorAll('.pane-all .line').length") == 14
     tab.click("[data-place=python]")
     assert tab.get_attribute(".pane-all [data-key='source 0']", "aria-selected") == "true"
     tab.click("[data-place=code]")
-    tab.click(".diff .listed:has-text('Assembly')")
+    tab.click(".diff .listing-link:has-text('Assembly')")
     assert tab.get_attribute(".pane-all [data-key=asm]", "aria-selected") == "true"
 
 

@@ -53,7 +53,7 @@ def test_the_code_of_a_panel_is_loaded_once_when_its_tab_is_opened(tab: Any, tmp
         tab.evaluate("tinyexplore.handle.go({panel: 'kernels'})")
         assert tab.locator(".kernels tbody tr").count() == len(TRACE.kernels)
         tab.evaluate("tinyexplore.handle.go({panel: 'rewrites'})")
-        assert tab.locator(".kernels").is_hidden() and tab.locator(".later:not([hidden])").count() == 0
+        assert tab.locator(".kernels").is_hidden() and tab.locator(".lazy-view:not([hidden])").count() == 0
     assert tab.evaluate(STYLES) == ["kernels"] and tab.evaluate("imported") == before + 1
     tab.evaluate("tinyexplore.handle.show('story')")
     tab.wait_for_selector(".story[data-step]")
@@ -101,11 +101,11 @@ def test_a_page_has_the_code_that_it_can_use_and_says_what_it_has_not(tab: Any, 
     }
     show(tab, plain, tmp_path)
     tab.evaluate("tinyexplore.handle.go({panel: 'tuner'})")
-    assert "a page cannot compile" in tab.inner_text(".later:not([hidden])")
+    assert tab.inner_text(".lazy-view:not([hidden]) code") == "view.kernels[0].apply(opts)"
     tab.evaluate("tinyexplore.handle.go({panel: 'debugger', kernel: 0})")
-    assert tab.inner_text(".later:not([hidden]) code") == "view.to_html(path, iterations=2000)"
+    assert tab.inner_text(".lazy-view:not([hidden]) code") == "view.to_html(path, iterations=2000)"
     tab.evaluate("tinyexplore.handle.go({panel: 'caches', kernel: 1})")
-    assert tab.inner_text(".later:not([hidden]) code") == "view.kernels[1].caches()"
+    assert tab.inner_text(".lazy-view:not([hidden]) code") == "view.kernels[1].caches()"
 
 
 def test_a_policy_that_forbids_it_is_told(tab: Any, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_policy_that_forbids_it_is_told(tab: Any, tmp_path: Path) -> None:
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     show(tab, page(TRACE).replace("<head>", f"<head>{meta}"), tmp_path)
     tab.evaluate("tinyexplore.handle.go({panel: 'kernels'})")
-    said = tab.inner_text(".later:not([hidden]) [role=alert]")
+    said = tab.inner_text(".lazy-view:not([hidden]) [role=alert]")
     assert "(script-src blob:)" in said
     tab.evaluate("tinyexplore.handle.go({panel: 'timing'})")  # all else goes on
     assert tab.locator(".timing").is_visible()
@@ -130,7 +130,7 @@ def test_a_stored_notebook_has_the_code_of_every_panel(tab: Any) -> None:
     tab.expose_function("hear", lambda _: {})
     tab.evaluate(MODEL, [bundle("explorer.js"), traits])
     tab.wait_for_selector(".panel-tabs")
-    for panel, found in {"kernels": "kernels", "timeline": "timeline", "why": "whys"}.items():
+    for panel, found in {"kernels": "kernels", "timeline": "timeline", "why": "why-body"}.items():
         open_panel(tab, panel)
         assert tab.locator(f".low .{found}").first.is_visible()
     assert not {"debugger", "tuner"} & set(panels_with_tabs(tab)), "they need Python"

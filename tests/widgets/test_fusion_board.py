@@ -112,7 +112,7 @@ def test_a_mark_in_the_graph_is_an_edge_and_says_what_stands_against_it(live: Ca
     view = explore(lambda: x.cumsum(1) * 2, title="running", repeat=1)
     view.fusion.branch()
     tab = live(view)
-    tab.locator(".fusion-graph g.fate.cut").first.locator(".target").click(force=True)
+    tab.locator(".fusion-graph g.edge-decision.cut").first.locator(".target").click(force=True)
     card = tab.inner_text(".fusion-card")
     assert "joined: a scan carries state" in card
     assert tab.is_disabled('.fusion-tools button:has-text("Join")')

@@ -28,7 +28,7 @@ def ask(tab: Any, query: str) -> list[str]:
     tab.keyboard.press("g")
     tab.wait_for_selector(".goto")
     tab.keyboard.type(query)
-    return tab.locator(".goto .called").all_inner_texts()
+    return tab.locator(".goto .entry-name").all_inner_texts()
 
 
 def take(tab: Any, query: str) -> None:
@@ -103,7 +103,7 @@ def test_what_has_no_name_is_searched_in_the_graph(open_page: Open) -> None:
     names = ask(tab, "op:REDUCE_AXIS")
     assert names == ["Find “op:REDUCE_AXIS” in the graph"]
     expected = sum(node.op == "REDUCE_AXIS" for node in TRACE.nodes if node.kind == "lazybuffer")
-    assert tab.inner_text(".goto .told") == f"{expected} nodes"
+    assert tab.inner_text(".goto .entry-description") == f"{expected} nodes"
     tab.keyboard.press("Enter")
     wait_until(tab, "document.querySelector('.graph .search').value === 'op:REDUCE_AXIS'")
     wait_until(tab, f"document.querySelector('.graph .found').innerText.startsWith('{expected} found')")
@@ -118,7 +118,7 @@ def test_keys_walk_the_answers_and_escape_gives_the_focus_back(open_page: Open) 
 
     def chosen() -> str:
         assert field.get_attribute("aria-activedescendant") == tab.get_attribute(CHOSEN, "id")
-        return tab.inner_text(f"{CHOSEN} .called")
+        return tab.inner_text(f"{CHOSEN} .entry-name")
 
     assert field.get_attribute("aria-controls") == tab.get_attribute(".goto [role=listbox]", "id")
     assert chosen() == names[0]
@@ -142,7 +142,7 @@ def test_the_button_opens_and_closes_it_and_a_click_beside_it_closes_it(open_pag
     tab.click("header .name")
     tab.wait_for_selector(".goto", state="detached")
     tab.click("header .go-to")
-    tab.click(".goto .called:text-is('Memory')")
+    tab.click(".goto .entry-name:text-is('Memory')")
     assert state(tab)["cursor"]["panel"] == "memory"
 
 

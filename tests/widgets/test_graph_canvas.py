@@ -98,9 +98,9 @@ def test_the_legend_names_what_is_on_the_canvas_and_covers_nothing(open_page: Op
         ".boxes .d-realize": "gets memory",
         ".boxes .d-keep": "row buffer",
         ".boxes .region": "several nodes",
-        ".edges .viewed": "through views",
-        ".fate.cut": "through memory",
-        ".fate.fused": "fused",
+        ".edges .through-views": "through views",
+        ".edge-decision.cut": "through memory",
+        ".edge-decision.fused": "fused",
         ".frame.product": "a product",
     }.items():
         assert (words in said) == (tab.locator(classes).count() > 0), words

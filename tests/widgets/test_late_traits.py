@@ -77,7 +77,7 @@ def test_a_panel_stops_asking_when_python_is_gone(tab: Any, view: Explorer) -> N
     tab.wait_for_selector(".panel-tabs")
     tab.evaluate("document.querySelector('.tinyexplore').focus()")
     late.tell(cursor={"panel": "caches", "kernel": 0})
-    tab.wait_for_selector(".later:not([hidden]) code:has-text('view.kernels[0].caches()')")
+    tab.wait_for_selector(".lazy-view:not([hidden]) code:has-text('view.kernels[0].caches()')")
     assert late.asked == []
 
 

@@ -114,6 +114,6 @@ def test_python_is_asked_where_the_page_stores_nothing(browser: Any, view: Explo
     tab = opened(browser, bare.replace("</body>", f"{chunk_scripts(['lines'])}</body>"), tmp_path)
     assert "lines" not in panels_with_tabs(tab)
     tab.evaluate("tinyexplore.handle.go({panel: 'lines'})")  # a link leads there, and says what is missing
-    tab.wait_for_selector(".later:not([hidden]) code:has-text('panels.result')")
+    tab.wait_for_selector(".lazy-view:not([hidden]) code:has-text('panels.result')")
     assert asked["lines"]
     tab.close()

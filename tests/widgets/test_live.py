@@ -67,10 +67,10 @@ def test_nothing_starts_before_somebody_asks_and_the_first_answer_comes_with_pro
     go(page, stage, step, node)
     page.wait_for_selector(".live progress")
     assert page.is_visible(".live button:text-is('Cancel')")
-    first = page.wait_for_selector(".whys .tried.fires >> nth=0")
+    first = page.wait_for_selector(".why-body .attempt.fires >> nth=0")
     assert rule in first.inner_text()
     found = view.why_not(node, stage=stage, step=step)
-    assert f"{len(found.stopped)} cannot" in page.inner_text(".whys .note >> nth=0")
+    assert f"{len(found.stopped)} cannot" in page.inner_text(".why-body .note >> nth=0")
     page.wait_for_selector(".live[data-state=ready]")
     assert "in this page" in page.inner_text(".live")
 
@@ -107,7 +107,7 @@ def test_the_tuner_compiles_in_the_page_and_counts_uops(page: Any, view: Explore
     page.evaluate("tinyexplore.handle.go({panel: 'tuner', kernel: 0})")
     page.click(".tuner-begin")
     page.wait_for_selector(".tuner-tree [role=treeitem] >> nth=1")
-    assert "UOps a run" in page.inner_text(".tuner-now")
+    assert "UOps a run" in page.inner_text(".tuner-current")
     assert "µs" not in page.inner_text(".tuner-tree") and "ms" not in page.inner_text(".tuner-tree")
     page.click(".tuner button:text-is('No opts')")
     page.wait_for_selector(".tuner-row[aria-selected=true]:has-text('no opts')")
@@ -179,7 +179,7 @@ def test_a_rule_is_written_in_the_page_and_a_wrong_one_gets_its_counterexample(p
     right = page.input_value(".rules-draft")
     page.fill(".rules-draft", right.replace("x * c)", "x * q)"))
     page.click('button:text-is("Add this rule")')
-    page.wait_for_selector(".rules-wrote:has-text(\"line 6: NameError: name 'q' is not defined\")")
+    page.wait_for_selector(".rules-write-status:has-text(\"line 6: NameError: name 'q' is not defined\")")
     page.fill(".rules-draft", right)
     page.press(".rules-draft", "Control+Enter")
     page.wait_for_selector('.rules-row[aria-selected="true"]:has-text("shift")')
@@ -212,7 +212,7 @@ def test_the_engine_in_the_page_writes_a_kernel_in_every_language(page: Any, vie
     )
     page.select_option(".rosetta select >> nth=1", "wgsl")
     assert page.locator(".rosetta .line:has-text('@builtin(')").count() == 1
-    assert page.locator(".rosetta td.refused").count() == 0
+    assert page.locator(".rosetta td.no-translation").count() == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

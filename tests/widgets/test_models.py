@@ -332,9 +332,9 @@ def test_a_page_without_an_engine_says_what_would_do(browser: Any, tmp_path: Pat
     tab.goto((tmp_path / "page.html").as_uri())
     tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=milliseconds(15))
     tab.evaluate("tinyexplore.handle.go({panel: 'debugger'})")  # no tab leads there, a link may
-    assert "iterations=2000" in tab.inner_text(".low > .later:not([hidden])")
+    assert "iterations=2000" in tab.inner_text(".low > .lazy-view:not([hidden])")
     tab.evaluate("tinyexplore.handle.go({panel: 'caches'})")
-    assert "view.kernels[0].caches()" in tab.inner_text(".low > .later:not([hidden])")
+    assert "view.kernels[0].caches()" in tab.inner_text(".low > .lazy-view:not([hidden])")
     tab.close()
 
 

@@ -76,7 +76,7 @@ def test_a_model_opens_by_module_with_the_figures_of_python(open_page: Open, tra
     assert state(tab)["cursor"]["panel"] == "modules"
     rows = dict(tab.evaluate(ROWS))
     assert 3 < len(rows) < sum(1 for _ in trace.modules().walk())  # inner ones are closed
-    while (closed := tab.query_selector("[data-module][aria-expanded=false] .twist")) is not None:
+    while (closed := tab.query_selector("[data-module][aria-expanded=false] .disclosure")) is not None:
         closed.click()
     rows = {key: words for key, words in tab.evaluate(ROWS) if not words.startswith("(own operations)")}
     assert len(rows) == sum(1 for _ in trace.modules().walk())

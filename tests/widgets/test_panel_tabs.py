@@ -63,7 +63,7 @@ def test_a_page_has_no_tab_of_a_panel_that_can_show_nothing(open_page: Open) -> 
         names
     )
     tab.evaluate("tinyexplore.handle.go({panel: 'debugger'})")
-    wait_until(tab, "document.querySelector('.low > .later:not([hidden])')?.innerText.includes('iterations=2000')")
+    wait_until(tab, "document.querySelector('.low > .lazy-view:not([hidden])')?.innerText.includes('iterations=2000')")
     open_panel(tab, "timing")
 
 

@@ -89,7 +89,7 @@ def test_python_is_asked_and_gaps_lead_to_counterparts(browser: Any, view: Explo
     assert tab.locator(".rosetta .fold button").first.inner_text().endswith("lines before the function")
     tab.click(".rosetta .fold button >> nth=0")
     assert tab.locator(".rosetta .line:has-text('#include <math.h>')").count() == 1
-    gap = tab.locator(".rosetta tr:has(th:text-is('STORE')) td.gap:text-is('at another place')").last
+    gap = tab.locator(".rosetta tr:has(th:text-is('STORE')) td.gap:text-is('on another row')").last
     gap.scroll_into_view_if_needed()
     gap.click()
     wait_until(tab, "tinyexplore.handle.state.selected.length === 1")

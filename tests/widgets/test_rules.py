@@ -111,11 +111,11 @@ def test_a_firing_of_the_capture_is_checked_where_the_reader_is(live: Callable[.
     stage = next(one for one in view.trace.stages if one.name == "simplify" and one.steps)
     step = next(number for number, one in enumerate(stage.steps, 1) if one.rule is not None)
     tab = live(view, stage=stage.id, step=step)
-    tab.wait_for_selector(".rules-here .verdict")
+    tab.wait_for_selector(".rules-check .verdict")
     name = view.trace.rules[stage.steps[step - 1].rule].name
-    assert tab.inner_text(".rules-here").startswith(f"simplify, step {step}: {name} fired")
+    assert tab.inner_text(".rules-check").startswith(f"simplify, step {step}: {name} fired")
     (checked,) = check_firings(view.trace, stages=[stage.id], step=step)
-    assert tab.inner_text(".rules-here").endswith(str(checked.verdict))
+    assert tab.inner_text(".rules-check").endswith(str(checked.verdict))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -373,4 +373,4 @@ def test_numbers_and_links_of_the_verdict_lead_to_the_workbench(opened: Open) ->
         wait_until(
             tab, f"tinyexplore.handle.mode === 'workbench' && tinyexplore.handle.state.cursor.panel === '{panel}'"
         )
-        tab.wait_for_selector(".low .verdict-card" if panel == "timing" else ".whys .tried")
+        tab.wait_for_selector(".low .verdict-card" if panel == "timing" else ".why-body .attempt")

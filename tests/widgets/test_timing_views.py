@@ -87,7 +87,7 @@ def test_the_timeline_has_the_spans_of_python(open_page: Open, trace: Trace) -> 
     tab = open_page(trace, busy=False)
     panel(tab, "timeline")
     quiet = [span for span in kernel_timeline(trace).spans]
-    bars = "[...document.querySelectorAll('.timeline .span:not(.life-of)')].map((span) => span.dataset.kernel)"
+    bars = "[...document.querySelectorAll('.timeline .span:not(.buffer-span)')].map((span) => span.dataset.kernel)"
     assert tab.evaluate(bars) == [str(span.kernel) for span in quiet], "kernel time, in execution order"
     assert tab.query_selector(".timeline .span[data-stage]") is None
     assert duration_text(kernel_timeline(trace).end_us) in tab.inner_text(".timeline-bar")
@@ -111,7 +111,7 @@ def test_the_timeline_has_the_spans_of_python(open_page: Open, trace: Trace) -> 
     tab.click(".timeline-bar button:text-is('runs')")
     wait_until(tab, "document.querySelector('.timeline .span[data-stage=\"0\"]') === null")
     bars = tab.evaluate(
-        "[...document.querySelectorAll('.timeline .span:not([data-stage]):not(.life-of) rect')]"
+        "[...document.querySelectorAll('.timeline .span:not([data-stage]):not(.buffer-span) rect')]"
         ".map((bar) => ({left: +bar.getAttribute('x'), width: +bar.getAttribute('width')}))"
     )
     bars.sort(key=lambda bar: bar["left"])
@@ -132,7 +132,7 @@ def test_a_run_selects_its_kernel_and_a_stage_goes_there(open_page: Open, trace:
     panel(tab, "timeline")
     tab.check(".timeline .compile-time input")
     tab.click(".timeline-bar button:text-is('runs')")
-    tab.click(".timeline .span[data-kernel='1']:not([data-stage]):not(.life-of)")
+    tab.click(".timeline .span[data-kernel='1']:not([data-stage]):not(.buffer-span)")
     assert state(tab)["cursor"]["kernel"] == 1 and set(state(tab)["selected"]) == members(trace, 1)
     assert tab.query_selector(".timeline .span.on[data-kernel='1']") is not None
     tab.click(".timeline-bar button:text-is('whole')")

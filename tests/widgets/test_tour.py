@@ -42,7 +42,7 @@ def test_a_tour_plays_offline(browser: Any, tmp_path: Path, screenshots: Path, s
     assert page.inner_text(".chapter[aria-current]") == "Python"  # what shows no answer yet
     assert "Right" not in page.inner_text(".verdict")
     page.click(".choice >> text=/^3$/")
-    assert page.inner_text(".verdict .reveal").startswith("Not quite. It is 2, for ")
+    assert page.inner_text(".verdict .reveal").startswith("Not correct. It is 2, for ")
     assert page.inner_text(".choice.right") == "✓ 2" and page.inner_text(".choice.wrong") == "✗ 3"
     page.click(".verdict button")
     assert page.inner_text(".chapter[aria-current]") == "Kernels"

@@ -99,7 +99,7 @@ def test_a_reader_opens_a_kernel_applies_opts_undoes_and_goes_another_way(live: 
     variant = view.kernels[0].branch.kernels[0]
     assert variant.base_times_us and tab.inner_text(".tuner-base").startswith("as captured ")
     assert len(tab.query_selector_all(".tuner-ratio")) == 1  # one baseline
-    assert tab.query_selector(".tuner-code-line.new") and tab.query_selector(".tuner-code-line.gone")
+    assert tab.query_selector(".tuner-code-line.new") and tab.query_selector(".tuner-code-line.removed")
     tab.click('.tuner-bar button:has-text("Undo")')
     assert at_hand(tab) == "VECTOR(1, 4)"
     assert view.kernels[0].branch.kernels[0].opts == ("VECTOR(1, 4)",)

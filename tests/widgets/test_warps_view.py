@@ -75,7 +75,7 @@ def test_python_is_asked_and_says_where_there_are_no_warps(browser: Any, view: E
     page = cpu.to_html()
     tab = opened(browser, page, tmp_path)
     tab.evaluate("tinyexplore.handle.go({panel: 'warps'})")  # no tab leads there, a link may
-    assert tab.inner_text(".later:not([hidden]) code") == 'explore(f, target="sm_80")'
+    assert tab.inner_text(".lazy-view:not([hidden]) code") == 'explore(f, target="sm_80")'
     tab.close()
     tab = opened(browser, page.replace("</body>", f"{chunk_scripts(['warps'])}</body>"), tmp_path)
     tab.expose_function("askPython", RequestHandler(lambda: cpu.trace, cpu.capture))

@@ -80,15 +80,15 @@ def go(tab: Any, stage: int, step: int, node: int) -> None:
 def test_what_fires_next_stands_first_and_what_stopped_the_others_beside_it(asking: Any, view: Explorer):
     stage, step, node, rule = firing(view)
     go(asking, stage, step, node)
-    first = asking.wait_for_selector(".whys .tried.fires >> nth=0")
+    first = asking.wait_for_selector(".why-body .attempt.fires >> nth=0")
     assert rule in first.inner_text() and "fires" in first.inner_text()
     found = view.why_not(node, stage=stage, step=step)
-    assert f"{len(found.stopped)} cannot" in asking.inner_text(".whys .note >> nth=0")
-    stopped = asking.query_selector_all(".whys .tried.stopped")
+    assert f"{len(found.stopped)} cannot" in asking.inner_text(".why-body .note >> nth=0")
+    stopped = asking.query_selector_all(".why-body .attempt.stopped")
     names = [row.query_selector("summary b").inner_text() for row in stopped]
     assert set(names) <= {one.rule for one in found.stopped}
     asking.keyboard.press("y")
-    assert asking.is_hidden(".whys")
+    assert asking.is_hidden(".why-body")
 
 
 def test_two_values_side_by_side_and_the_node_at_which_it_stopped(asking: Any, view: Explorer):
@@ -100,7 +100,7 @@ def test_two_values_side_by_side_and_the_node_at_which_it_stopped(asking: Any, v
         if deep and not found.note:
             break
     go(asking, stage.id, 0, node.id)
-    row = asking.wait_for_selector(f".whys .tried:has(b:text-is('{deep[0].rule}'))")
+    row = asking.wait_for_selector(f".why-body .attempt:has(b:text-is('{deep[0].rule}'))")
     assert f"wants {deep[0].mismatch.expected}" in row.query_selector(".wants").inner_text()
     assert f"is {deep[0].mismatch.actual}" in row.query_selector(".is").inner_text()
     row.query_selector("summary").click()
@@ -112,12 +112,12 @@ def test_two_values_side_by_side_and_the_node_at_which_it_stopped(asking: Any, v
 def test_every_list_of_names_and_values_has_a_caption(asking: Any, view: Explorer):
     """x = ADD … says nothing without: what are these names of?"""
     go(asking, *firing(view)[:3])
-    asking.wait_for_selector(".whys .tried")
-    assert "counted from 0" in asking.inner_text(".whys")
-    for row in asking.query_selector_all(".whys .tried summary"):
+    asking.wait_for_selector(".why-body .attempt")
+    assert "counted from 0" in asking.inner_text(".why-body")
+    for row in asking.query_selector_all(".why-body .attempt summary"):
         row.click()
     before = asking.eval_on_selector_all(
-        ".whys dl.values", "(all) => all.map((one) => one.previousElementSibling.textContent)"
+        ".why-body dl.values", "(all) => all.map((one) => one.previousElementSibling.textContent)"
     )
     assert before and all(text.endswith("here:") for text in before)
 
@@ -127,12 +127,12 @@ def test_an_answer_is_without_grave_findings(asking: Any, view: Explorer, scheme
     asking.emulate_media(color_scheme=scheme)
     asking.set_viewport_size({"width": width, "height": 900})
     go(asking, *firing(view)[:3])
-    asking.wait_for_selector(".whys .tried")
-    for row in asking.query_selector_all(".whys .tried summary")[:3]:
+    asking.wait_for_selector(".why-body .attempt")
+    for row in asking.query_selector_all(".why-body .attempt summary")[:3]:
         row.click()
     assert findings(asking) == []
     assert (
-        asking.evaluate("(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector('.whys'))")
+        asking.evaluate("(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector('.why-body'))")
         <= 0
     )
 
@@ -140,10 +140,10 @@ def test_an_answer_is_without_grave_findings(asking: Any, view: Explorer, scheme
 def test_a_step_further_is_asked_anew_and_an_answer_that_comes_late_is_dropped(asking: Any, view: Explorer):
     stage, step, node, rule = firing(view)
     go(asking, stage, step, node)
-    asking.wait_for_selector(".whys .tried.fires")
+    asking.wait_for_selector(".why-body .attempt.fires")
     asking.evaluate(f"tinyexplore.handle.go({{step: {step + 1}}})")
-    asking.wait_for_selector(f".whys .note:has-text('after step {step + 1}')")
-    row = asking.wait_for_selector(f".whys .event:has-text('{rule}')")
+    asking.wait_for_selector(f".why-body .note:has-text('after step {step + 1}')")
+    row = asking.wait_for_selector(f".why-body .event:has-text('{rule}')")
     assert f"step {step + 1}" in row.inner_text()
 
 
@@ -155,7 +155,7 @@ def test_every_edge_of_the_tensors_is_marked_and_a_click_shows_the_numbers(page:
     page.evaluate("tinyexplore.handle.show('workbench')")
     page.evaluate("tinyexplore.handle.go({graph: 'lazy', place: 'lazy'})")
     fusions = Fusions(view.trace)
-    marks = page.query_selector_all(".fate[data-src]")  # the legend has samples
+    marks = page.query_selector_all(".edge-decision[data-src]")  # the legend has samples
     places = [(int(one.get_attribute("data-src")), int(one.get_attribute("data-dst"))) for one in marks]
     classes = [one.get_attribute("class").split()[-1] for one in marks]
     assert [fusions.edge(*place).mark for place in places] == classes
@@ -164,7 +164,7 @@ def test_every_edge_of_the_tensors_is_marked_and_a_click_shows_the_numbers(page:
     told = fusions.edge(*cut)
     tip = marks[classes.index("cut")].query_selector("title").text_content()
     assert tip.startswith("cut: one kernel stores") and told.reason in tip
-    target = page.locator(".fate.cut[data-src] .target").first
+    target = page.locator(".edge-decision.cut[data-src] .target").first
     for event in ("pointerdown", "pointerup", "click"):  # it may be out of sight
         target.dispatch_event(event, {"button": 0})
     card = page.inner_text(".card")
@@ -172,15 +172,15 @@ def test_every_edge_of_the_tensors_is_marked_and_a_click_shows_the_numbers(page:
     assert page.evaluate("tinyexplore.handle.state.selected") == list(cut)
     page.focus(".tinyexplore")
     page.keyboard.press("y")
-    assert told.reason in page.inner_text(".whys") and "read by" in page.inner_text(".whys").lower()
-    page.click(".whys .event >> nth=0")
+    assert told.reason in page.inner_text(".why-body") and "read by" in page.inner_text(".why-body").lower()
+    page.click(".why-body .event >> nth=0")
     assert len(page.evaluate("tinyexplore.handle.state.selected")) == 2
 
 
 def test_why_these_opts_decision_by_decision(page: Any, view: Explorer):
     stage = next(one for one in view.trace.stages if one.choices)
     page.evaluate(f"tinyexplore.handle.go({{stage: {stage.id}, graph: 'uops', place: 'passes', panel: 'why'}})")
-    rows = page.query_selector_all(".whys .tried")
+    rows = page.query_selector_all(".why-body .attempt")
     assert [row.query_selector("b").inner_text() for row in rows] == [one.name for one in stage.choices]
     for row, choice in zip(rows, stage.choices, strict=True):
         row.query_selector("summary").click()
@@ -188,7 +188,7 @@ def test_why_these_opts_decision_by_decision(page: Any, view: Explorer):
         assert all(stage.opts[place].reason in text for place in choice.opts)
         assert all(one.what in text for one in (*choice.compared, *choice.weighed))
         assert choice.settled_by in text
-    assert "chosen" in page.inner_text(".whys")
+    assert "chosen" in page.inner_text(".why-body")
     assert findings(page) == []
 
 
@@ -199,15 +199,15 @@ def test_two_tensors_are_one_kernel_or_two(asking: Any, view: Explorer):
     asking.focus(".tinyexplore")
     asking.keyboard.press("y")
     text = view.why_kernels(first, second).text
-    assert asking.wait_for_selector(".whys [role=status]").inner_text() == f"{text}."
+    assert asking.wait_for_selector(".why-body [role=status]").inner_text() == f"{text}."
 
 
 def test_a_page_without_an_engine_shows_what_was_recorded_and_says_what_would_do(page: Any, view: Explorer):
     stage, step, node, rule = firing(view)
     go(page, stage, step + 1, node)
-    assert rule in page.wait_for_selector(".whys .event").inner_text()
-    assert f"why_not({node}, stage={stage}, step={step + 1})" in page.inner_text(".whys code")
-    page.click(".whys .event")
+    assert rule in page.wait_for_selector(".why-body .event").inner_text()
+    assert f"why_not({node}, stage={stage}, step={step + 1})" in page.inner_text(".why-body code")
+    page.click(".why-body .event")
     assert page.evaluate("tinyexplore.handle.state.cursor.step") == step + 1
 
 
@@ -216,7 +216,7 @@ def test_what_goes_wrong_is_said(page: Any, view: Explorer):
     page.evaluate(MOUNT)
     stage, step, node, _ = firing(view)
     go(page, stage, step, node)
-    assert page.wait_for_selector(".whys [role=alert]").inner_text() == "the kernel is busy"
+    assert page.wait_for_selector(".why-body [role=alert]").inner_text() == "the kernel is busy"
 
 
 def test_a_rule_s_pattern_is_drawn_beside_the_node_in_the_same_colors(asking: Any, view: Explorer):
@@ -229,12 +229,12 @@ def test_a_rule_s_pattern_is_drawn_beside_the_node_in_the_same_colors(asking: An
     where = f"{{stage: {stage.id}, step: {number}, kernel: 0, graph: 'uops', place: 'passes', panel: 'why'}}"
     asking.evaluate(f"tinyexplore.handle.go({where})")
     asking.evaluate(f"tinyexplore.handle.select([{stage.steps[number].before}])")
-    asking.wait_for_selector(".whys .tried.fires", state="attached")
-    asking.evaluate("document.querySelector('.whys .tried.fires').open = true")
-    asking.wait_for_selector(".whys .tried.fires .pattern-picture", state="attached")
+    asking.wait_for_selector(".why-body .attempt.fires", state="attached")
+    asking.evaluate("document.querySelector('.why-body .attempt.fires').open = true")
+    asking.wait_for_selector(".why-body .attempt.fires .pattern-picture", state="attached")
     pattern, node = asking.evaluate(
-        """[...document.querySelectorAll('.tried.fires .pattern-picture')][0].querySelectorAll('svg.pattern').length
-          && [...document.querySelectorAll('.tried.fires .pattern-picture')[0].querySelectorAll('svg.pattern')].map(
+        """[...document.querySelectorAll('.attempt.fires .pattern-picture')][0].querySelectorAll('svg.pattern').length
+          && [...document.querySelectorAll('.attempt.fires .pattern-picture')[0].querySelectorAll('svg.pattern')].map(
             (svg) => [...svg.querySelectorAll('.part')].map((part) => [part.dataset.part, part.getAttribute('class')]))"""
     )
     assert pattern == node and all("by-kernel" in look for _, look in pattern)

@@ -126,7 +126,7 @@ PANELS = (
     Panel(
         "why",
         "passes",
-        "why a rule fired or did not, why these opts, why one kernel or two",
+        "why a rule fired or did not, why a kernel has its opts, why two operations share a kernel",
         "views/why:WhyView",
         chunk="why",
         styles=("views/why.css",),
@@ -223,8 +223,8 @@ PANELS = (
         roomy=True,
         needs=("branches",),
         instead=(
-            "This trace has no other opts for a kernel, and a page cannot compile. A notebook can: ",
-            "view.panels.tuner, view.kernels[KERNEL].apply(opts)",
+            "This page has no tried opts. To try some, call in a notebook: ",
+            "view.kernels[KERNEL].apply(opts)",
         ),
         widget=PanelWidget(
             "tuner",
@@ -243,7 +243,7 @@ PANELS = (
         roomy=True,
         needs=("branches",),
         instead=(
-            "This trace has no tried rules, and a page runs no Python. A notebook fires rules: ",
+            "This page has no tried rules. To try some, open in a notebook: ",
             "view.rules",
         ),
         widget=PanelWidget(
@@ -263,7 +263,7 @@ PANELS = (
         roomy=True,
         needs=("schedules",),
         instead=(
-            "This trace has no cut or joined edges. A notebook can: ",
+            "This page has no tried cuts and joins. To try some, call in a notebook: ",
             "view.fusion.cut, view.fusion.join",
         ),
         widget=PanelWidget(
@@ -306,7 +306,7 @@ PANELS = (
     Panel(
         "warps",
         "models",
-        "what the work-items of a GPU access together",
+        "the memory accesses and the occupancy of a GPU kernel",
         "views/warps:WarpsView",
         chunk="warps",
         styles=("resource_bars.css", "views/warps.css"),

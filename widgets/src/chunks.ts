@@ -1,6 +1,5 @@
 // Code that is loaded on first use. A chunk is an ES module whose default export is a function of the core's modules,
-// so that
-// these exist only once. Its text is in the page, or in a trait of the widget, and is imported from a Blob.
+// so that these exist only once. Its text is in the page, or in a trait of the widget, and is imported from a Blob.
 
 import type { Explain, Reach } from "./command_palette/entries";
 import type { StageText } from "./model";

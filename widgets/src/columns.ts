@@ -1,6 +1,5 @@
 // Decodes tables that are stored as columns: the counterpart of tinyexplore/explore/tracefile/columns.py, with the
-// shapes
-// generated from the same model. The rows are validated afterwards.
+// shapes generated from the same model. The rows are validated afterwards.
 
 import { SHAPES } from "./model";
 import { PayloadError } from "./trace_validation";
@@ -20,10 +19,8 @@ type Row = Record<string, unknown>;
 
 /**
  * The coding of a column. "previous": an id, as the difference from the previous row. "distance": a list of ids, each
- * as the
- * distance from its row. "chained": a list of ids, each as the difference from the previous id; the first counts from
- * the
- * first id of the previous list.
+ * as the distance from its row. "chained": a list of ids, each as the difference from the previous id; the first counts
+ * from the first id of the previous list.
  */
 type Code = "previous" | "distance" | "chained" | null;
 
@@ -33,7 +30,7 @@ interface Field {
   unpack: ((value: unknown) => unknown) | null;
 }
 
-const known = new Map<string, Map<string, Field>>();
+const fieldsOfKind = new Map<string, Map<string, Field>>();
 
 /** Returns `data`, an object of type `kind`, with rows instead of columns. */
 export function unpackTables(kind: string, data: unknown): unknown {
@@ -101,10 +98,10 @@ function memberOf(value: unknown, name: string): unknown {
 }
 
 function fieldsOf(kind: string): Map<string, Field> {
-  const cached = known.get(kind);
+  const cached = fieldsOfKind.get(kind);
   if (cached !== undefined) return cached;
   const fields = new Map<string, Field>();
-  known.set(kind, fields);
+  fieldsOfKind.set(kind, fields);
   for (const [name, [shape]] of Object.entries(SHAPES[kind] as Record<string, readonly Shape[]>)) {
     fields.set(name, { code: codeOf(shape), unpack: unpackerOf(shape) });
   }

@@ -1,6 +1,5 @@
 // Places the vertices of a layered graph: x by sweeps of isotonic regression, y by rank, components side by side.
-// Mirrors
-// tinyexplore/explore/tracefile/pictures/coordinates.py.
+// Mirrors tinyexplore/explore/tracefile/pictures/coordinates.py.
 
 import { at, NODE_GAP, widthOf, type Layers, type Point } from "./layers";
 

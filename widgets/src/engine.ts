@@ -1,6 +1,5 @@
-// An engine in the page: it responds to requests of views and runs their commands, like a notebook's kernel. The
-// bundle of
-// pages with engine (live.ts) creates one; the explorer only connects it.
+// An engine in the page: it responds to requests of views and runs their commands, like a notebook's kernel. The bundle
+// of pages with engine (live.ts) creates one; the explorer only connects it.
 
 import type { SendRequest } from "./request_channel";
 import type { Branch } from "./model";
@@ -18,14 +17,14 @@ export interface BranchMessage {
 /** Messages from Python that are not responses. */
 export interface EngineListener {
   branches(news: BranchMessage): void;
-  working(told: Partial<Progress> & { complaint?: string }): void;
+  working(update: Partial<Progress> & { complaint?: string }): void;
 }
 
 export interface Engine {
   ask: SendRequest;
   send(request: BranchRequest): void;
-  /** Sends Python's messages to `told` from now on. */
-  setListener(told: EngineListener): void;
+  /** Sends Python's messages to `listener` from now on. */
+  setListener(listener: EngineListener): void;
   /** The engine's state and progress, for the header. */
   badge: HTMLElement;
   /** Replaces the explorer by an editor for the user's own program; undefined if the page has an editor already. */
@@ -52,8 +51,8 @@ async function take(index: TraceIndex, { rows, places }: BranchMessage): Promise
 }
 
 /** Updates the progress of Python's work, or its result. */
-export function updateProgress(index: TraceIndex, told: Partial<Progress> & { complaint?: string }): void {
-  const { text, complaint = "", ...working } = told;
+export function updateProgress(index: TraceIndex, update: Partial<Progress> & { complaint?: string }): void {
+  const { text, complaint = "", ...working } = update;
   const now =
     text === undefined ? null : { text, done: working.done ?? 0, of: working.of ?? 0, cancel: working.cancel ?? false };
   whatIfOf(index).setProgress(now, complaint);
@@ -63,7 +62,7 @@ export function updateProgress(index: TraceIndex, told: Partial<Progress> & { co
 export function connectEngine(index: TraceIndex, engine: Engine): void {
   engine.setListener({
     branches: (news) => void addBranches(index, news),
-    working: (told) => updateProgress(index, told),
+    working: (update) => updateProgress(index, update),
   });
   whatIfOf(index).inPage = true;
   whatIfOf(index).connect((request) => engine.send(request));

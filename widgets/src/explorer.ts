@@ -456,7 +456,7 @@ function makeHeader(
     return h(
       "span",
       {
-        class: isAsEver ? "chip as-ever" : "chip",
+        class: isAsEver ? "chip is-default" : "chip",
         title: [...lines, findMeaning("option", name)].filter(Boolean).join("\n"),
       },
       h("span", { class: "faint" }, `${name} `),
@@ -526,7 +526,7 @@ function makeFooter(index: TraceIndex, size: number): HTMLElement {
   const keys = (): Element[] => [
     key(["←", "→"], "step"),
     key(["↑", "↓"], "pass"),
-    key(["⇧ arrows"], "walk the graph"),
+    key(["⇧ arrows"], "move in the graph"),
     key(["G"], "go to"),
     key(["/"], "search"),
     key(["O"], "origin"),

@@ -1,6 +1,5 @@
 // Lays out a graph whose nodes belong to groups (kernels or products): first the boxes of each group in a frame, then
-// the
-// frames and the remaining boxes as one graph. A frame may contain frames.
+// the frames and the remaining boxes as one graph. A frame may contain frames.
 
 import type { Flow } from "./layout_direction";
 import type { Box, Layout, RoutedEdge } from "./layout";

@@ -88,7 +88,7 @@ export function makeEdgeMark(
   const shape =
     fate.mark === "cut" ? s("path", { d: "M-7-3H7M-7 3H7" }) : s("circle", { r: fate.mark === "fused" ? 2.6 : 3.6 });
   const attributes = {
-    class: `fate ${fate.mark}`,
+    class: `edge-decision ${fate.mark}`,
     "data-src": fate.src,
     "data-dst": fate.dst,
     transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})${turn}`,

@@ -1,6 +1,5 @@
 // A layout for the next step of a pass: existing boxes keep their position, new ones go to free space. If the result
-// would be
-// unreadable, there is none, and the graph must be laid out again.
+// would be unreadable, there is none, and the graph must be laid out again.
 
 import type { Box, Edge, Point } from "./layers";
 import type { Layout, RoutedEdge } from "./layout";

@@ -1,6 +1,5 @@
 // A panel about one kernel whose data Python computes: the stored response of a page, else a response of the engine.
-// Only the
-// last request counts; earlier responses that arrive late are dropped.
+// Only the last request counts; earlier responses that arrive late are dropped.
 
 import type { Question, Response } from "./request_channel";
 import { h, replaceChildren } from "./dom";
@@ -19,7 +18,7 @@ export interface PanelRequest<Q extends Question> {
 }
 
 export class LatestRequest {
-  private latest = 0;
+  private newest = 0;
 
   constructor(
     private readonly store: Store,
@@ -28,10 +27,10 @@ export class LatestRequest {
 
   async send<Q extends Question>(wanted: PanelRequest<Q>): Promise<void> {
     const { request, pendingText, offlineNote, show, showNote, onError } = wanted;
-    this.latest += 1;
-    const mine = this.latest;
+    this.newest += 1;
+    const mine = this.newest;
     await null; // a new view has a width only after it is attached
-    if (mine !== this.latest) return;
+    if (mine !== this.newest) return;
     const stored = this.store.responses.get(request);
     if (stored !== undefined) return show(stored);
     if (this.store.ask === null) return showNote(...offlineNote);
@@ -39,13 +38,13 @@ export class LatestRequest {
     if (this.element.childElementCount === 0) replaceChildren(this.element, makeNote(pendingText, "", "status"));
     try {
       const response = await this.store.ask(request);
-      if (mine === this.latest) show(response);
+      if (mine === this.newest) show(response);
     } catch (error) {
-      if (mine !== this.latest) return;
+      if (mine !== this.newest) return;
       showNote(error instanceof Error ? error.message : String(error));
       onError();
     } finally {
-      if (mine === this.latest) this.element.removeAttribute("aria-busy");
+      if (mine === this.newest) this.element.removeAttribute("aria-busy");
     }
   }
 }

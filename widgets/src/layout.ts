@@ -1,5 +1,4 @@
-// Layered layout of directed acyclic graphs: sources above their users. The same algorithm, operation for operation,
-// as
+// Layered layout of directed acyclic graphs: sources above their users. The same algorithm, operation for operation, as
 // tinyexplore/explore/tracefile/pictures/layout.py; both are tested on the vectors in tests/fixtures/layout.
 
 import {

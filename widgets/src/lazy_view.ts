@@ -6,7 +6,7 @@ import { PANEL_ROWS } from "./panel_rows";
 import type { Change, Panel, Store, View } from "./store";
 
 export class LazyView implements View {
-  element: HTMLElement = h("div", { class: "later scroll", tabindex: 0, role: "region" });
+  element: HTMLElement = h("div", { class: "lazy-view scroll", tabindex: 0, role: "region" });
   private view: View | null = null;
   private loading: Promise<void> | null = null;
   private isGone = false;

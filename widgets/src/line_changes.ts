@@ -1,6 +1,6 @@
 // Compares two texts line by line: lines that stay, are removed, or are new.
 
-export type LineChange = { kind: "same" | "gone" | "new"; text: string; a: number | null; b: number | null };
+export type LineChange = { kind: "same" | "removed" | "new"; text: string; a: number | null; b: number | null };
 
 /**
  * Returns the lines of `b` merged with the removed lines of `a`, by a longest common subsequence; numbers count from
@@ -35,7 +35,7 @@ export function compareLines(a: readonly string[], b: readonly string[]): LineCh
       i += 1;
       j += 1;
     } else if (i < rows && (j === columns || lengths[(i + 1) * width + j] >= lengths[i * width + j + 1])) {
-      changes.push({ kind: "gone", text: a[start + i], a: start + i + 1, b: null });
+      changes.push({ kind: "removed", text: a[start + i], a: start + i + 1, b: null });
       i += 1;
     } else {
       changes.push({ kind: "new", text: b[start + j], a: null, b: start + j + 1 });

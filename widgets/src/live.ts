@@ -1,6 +1,5 @@
 // The bundle of pages with engine: it puts an engine into the page, where the explorer's own bundle finds it. A
-// playground has
-// an editor above the explorer.
+// playground has an editor above the explorer.
 
 import { h } from "./dom";
 import type { Handle } from "./explorer";

@@ -1,6 +1,5 @@
 // Products in the graph of LazyBuffers: a multiplication of two operands, one of them repeated along an axis, and the
-// sum of
-// the results. Matrix products and convolutions are products.
+// sum of the results. Matrix products and convolutions are products.
 
 import { truncate } from "./format";
 import { readableName } from "./kernel_labels";

@@ -52,7 +52,7 @@ const ASM: [RegExp, string][] = [
   [/^vscalef/, "multiplies by a power of two"],
   [/^v?(sqrt|rsqrt|rcp)|^fsqrt/, "square root, or an estimate of a reciprocal"],
   [/^v?p?cmp|^v?u?comis|^test$|^fcmp/, "compares"],
-  [/^lea$|^adr/, "computes an address (or a sum) without touching memory"],
+  [/^lea$|^adr/, "computes an address (or a sum) without accessing memory"],
   [/^(sh[lr]|sa[lr]|ro[lr]|rorx|v?ps[lr][la])|^lsl|^lsr|^asr/, "shifts or rotates bits"],
   [/^(jmp|b)$/, "jumps"],
   [/^j\w+$|^b\.|^cbn?z|^tbn?z/, "jumps if a condition holds"],
@@ -88,7 +88,7 @@ const PTX: [RegExp, string][] = [
 
 const AMDGCN: [RegExp, string][] = [
   [/^s_waitcnt/, "waits for outstanding memory accesses"],
-  [/^s_delay_alu/, "states how far back the needed result was started"],
+  [/^s_delay_alu/, "waits for the result of a recent instruction: the operand says how many instructions ago"],
   [/^s_barrier/, "waits until every wave of the group arrives"],
   [/^s_load/, "reads values that are the same for the whole wave, such as arguments of the kernel"],
   [/^s_endpgm/, "ends the wave"],

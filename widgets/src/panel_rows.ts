@@ -146,8 +146,8 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
       "branches"
     ],
     "instead": [
-      "This trace has no other opts for a kernel, and a page cannot compile. A notebook can: ",
-      "view.panels.tuner, view.kernels[KERNEL].apply(opts)"
+      "This page has no tried opts. To try some, call in a notebook: ",
+      "view.kernels[KERNEL].apply(opts)"
     ]
   },
   "rules": {
@@ -158,7 +158,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
       "branches"
     ],
     "instead": [
-      "This trace has no tried rules, and a page runs no Python. A notebook fires rules: ",
+      "This page has no tried rules. To try some, open in a notebook: ",
       "view.rules"
     ]
   },
@@ -170,7 +170,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
       "schedules"
     ],
     "instead": [
-      "This trace has no cut or joined edges. A notebook can: ",
+      "This page has no tried cuts and joins. To try some, call in a notebook: ",
       "view.fusion.cut, view.fusion.join"
     ]
   },

@@ -1,6 +1,5 @@
 // Regions: several nodes drawn as one box with their true count. In the LazyBuffer graph, a region is the part of one
-// Python
-// call in one kernel, or a whole kernel. In a UOp graph, it is the unrolled copies of one computation.
+// Python call in one kernel, or a whole kernel. In a UOp graph, it is the unrolled copies of one computation.
 
 import { isTensor } from "./dialect";
 import type { ProductGroup } from "./matrix_products";
@@ -80,8 +79,7 @@ function isOpen(region: number[], open: Set<number>): boolean {
 
 /**
  * Returns a UOp graph with contracted unrolled copies: nodes of equal operation over equal sources, ignoring constants
- * and
- * addresses.
+ * and addresses.
  */
 export function contractUnrolledCopies(index: TraceIndex, graph: GraphSnapshot, open: Set<number>): Contracted {
   const names = new Map<string, number>();

@@ -33,8 +33,7 @@ interface Replacement {
 
 /**
  * Replays one stage: graphAt(k) is the graph after its first k steps. A step replaces every occurrence of its `before`
- * by its
- * `after`. A node that is rebuilt because its sources changed keeps its display id.
+ * by its `after`. A node that is rebuilt because its sources changed keeps its display id.
  */
 export class Replay {
   readonly count: number;
@@ -163,11 +162,9 @@ export class Replay {
   }
 
   /**
-   * Computes the graph after k steps by a depth-first walk that replaces each source by its latest version. A rule
-   * that wraps its
-   * match makes a node part of its own replacement. Inside the replacement, this node stays at the last version that
-   * does not
-   * contain the replacement; its key is beyond `sources.length`.
+   * Computes the graph after k steps by a depth-first walk that replaces each source by its latest version. A rule that
+   * wraps its match makes a node part of its own replacement. Inside the replacement, this node stays at the last
+   * version that does not contain the replacement; its key is beyond `sources.length`.
    */
   private resolve(k: number): Resolved {
     const memo = new Map<number, number>();

@@ -1,8 +1,6 @@
 // Requests to the engine's side: a notebook's kernel, over the channel of its widget. Requests and responses are plain
-// data
-// (`tinyexplore/explore/analysis/requests.py`). Therefore a page with engine can respond too, and a page without
-// Python
-// stores responses in one map.
+// data (`tinyexplore/explore/analysis/requests.py`). Therefore a page with engine can respond too, and a page without
+// Python stores responses in one map.
 
 import { DEFAULTS, type Question, type Responses } from "./requests";
 

@@ -13,7 +13,7 @@ export function makeRerunButton(
 ): HTMLElement | null {
   const { ask } = store;
   if (!store.runsAgain || ask === null) return null;
-  const element = h("span", { class: "again", role: "status" });
+  const element = h("span", { class: "rerun", role: "status" });
   const run = (): void => {
     runButton.disabled = true;
     runButton.textContent = "running …";

@@ -1,6 +1,5 @@
 // The memory positions of a shape's elements. Mirrors tinyexplore/explore/analysis/shapes/cells.py;
-// tests/fixtures/shapes
-// compares both.
+// tests/fixtures/shapes compares both.
 
 import type { ShapeStepData } from "./requests";
 
@@ -19,16 +18,16 @@ const MOST_COLUMNS = 16;
 const MOST_ROWS = 16;
 
 /** Returns the memory position of an element, null in the padding. The first view accesses memory. */
-export function place(views: ViewData[], index: number[]): number | null {
+export function offsetOf(views: ViewData[], index: number[]): number | null {
   let coords = index;
-  let found = 0;
+  let position = 0;
   for (let at = views.length - 1; at >= 0; at -= 1) {
     const [shape, strides, offset, mask] = views[at];
-    if (at < views.length - 1) coords = computeCoordinates(found, shape);
+    if (at < views.length - 1) coords = computeCoordinates(position, shape);
     if (mask !== null && coords.some((i, axis) => i < mask[axis][0] || i >= mask[axis][1])) return null;
-    found = coords.reduce((sum, i, axis) => sum + i * strides[axis], offset);
+    position = coords.reduce((sum, i, axis) => sum + i * strides[axis], offset);
   }
-  return found;
+  return position;
 }
 
 /** Returns the coordinates of a row-major position in `shape`. */
@@ -63,7 +62,7 @@ export function cellsOf(views: ViewData[], box: Box): Cell[] {
     const range = Array.from({ length: stop - start }, (_, i) => start + i);
     indices = indices.flatMap((index) => range.map((i) => [...index, i]));
   }
-  return indices.map((index) => ({ index, offset: place(views, index) }));
+  return indices.map((index) => ({ index, offset: offsetOf(views, index) }));
 }
 
 /**

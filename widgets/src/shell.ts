@@ -141,8 +141,7 @@ export function handleKey(
 
 /**
  * Applies a light or dark theme: as given, as in JupyterLab or VS Code, else as in the system. Returns a function that
- * stops
- * following changes.
+ * stops following changes.
  */
 function followTheme(root: HTMLElement, theme: "light" | "dark" | "auto"): () => void {
   const prefers = matchMedia("(prefers-color-scheme: dark)");

@@ -36,11 +36,11 @@ function diffMiddle(
   const [m, n] = [low - start, high - start];
   const rows: DiffRow[] = [];
   let [i, j] = [0, 0];
-  let [gone, come]: [number[], number[]] = [[], []];
+  let [removed, added]: [number[], number[]] = [[], []];
   const flush = (): void => {
-    for (let k = 0; k < Math.max(gone.length, come.length); k += 1)
-      rows.push({ before: gone[k] ?? null, after: come[k] ?? null, same: false });
-    [gone, come] = [[], []];
+    for (let k = 0; k < Math.max(removed.length, added.length); k += 1)
+      rows.push({ before: removed[k] ?? null, after: added[k] ?? null, same: false });
+    [removed, added] = [[], []];
   };
   const width = n + 1;
   const best = m * n > MOST_CELLS ? null : countCommonLines(before, after, start, m, n);
@@ -50,8 +50,8 @@ function diffMiddle(
       flush();
       rows.push({ before: start + i++, after: start + j++, same: true });
     } else if (j >= n || (i < m && (best === null || best[(i + 1) * width + j] >= best[i * width + j + 1])))
-      gone.push(start + i++);
-    else come.push(start + j++);
+      removed.push(start + i++);
+    else added.push(start + j++);
   }
   flush();
   return rows;

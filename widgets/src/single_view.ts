@@ -12,8 +12,7 @@ export type Kind = "graph" | "code" | keyof typeof WIDGETS;
 
 /**
  * The appearance of a part. `pane`: the only visible pane of the code. `look`: "lazy" for a graph colored by role,
- * without
- * frames.
+ * without frames.
  */
 export interface ViewOptions {
   height: string;

@@ -10,8 +10,7 @@ export interface TextPosition {
 
 /**
  * Returns a matcher of lines: all words, or /regular expressions/, must match, ignoring case. Null for an empty query;
- * an
- * error for an invalid one.
+ * an error for an invalid one.
  */
 export function parseLineQuery(query: string): ((line: string) => boolean) | null | { error: string } {
   const terms = query.trim().match(/\/(?:[^/\\]|\\.)+\/|\S+/g);

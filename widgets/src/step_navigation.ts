@@ -18,11 +18,9 @@ export function stopsOf(stage: Stage, rebuilds: boolean): number[] {
 }
 
 /**
- * Returns the stop after (1) or before (-1) a position. After the end of a pass comes the first firing of the next
- * pass that
- * has any; before the first firing, the last one of the previous pass. Null at either end of the trace. A stage
- * without
- * firings that has a text (`isText`) is one stop.
+ * Returns the stop after (1) or before (-1) a position. After the end of a pass comes the first firing of the next pass
+ * that has any; before the first firing, the last one of the previous pass. Null at either end of the trace. A stage
+ * without firings that has a text (`isText`) is one stop.
  */
 export function findNextStop(
   stages: readonly Stage[],

@@ -93,9 +93,9 @@ export class Store {
   }
 
   /** Removes views, and lets them clean up. */
-  drop(gone: readonly View[]): void {
-    this.views = this.views.filter((view) => !gone.includes(view));
-    for (const view of gone) view.destroy?.();
+  drop(removed: readonly View[]): void {
+    this.views = this.views.filter((view) => !removed.includes(view));
+    for (const view of removed) view.destroy?.();
   }
 
   select(nodes: Iterable<number>, silent = false): void {

@@ -27,9 +27,8 @@ export function describeName(name: string): string {
 }
 
 /**
- * Adds descriptions of operations to the lines of a listing. They are set before the pointer enters, since a title
- * that is
- * added under the pointer appears only at the next move.
+ * Adds descriptions of operations to the lines of a listing. They are set before the pointer enters, since a title that
+ * is added under the pointer appears only at the next move.
  */
 export async function addOpcodeTooltips(chunks: Chunks, language: string, lines: HTMLElement): Promise<void> {
   const chunk = await chunks.load("opcodes").catch(() => null); // a page without this chunk shows no descriptions

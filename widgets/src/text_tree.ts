@@ -40,13 +40,13 @@ export function printTree(trace: Trace, root: number, leaves: Set<number> = new 
   };
   const write = (id: number, head: string, tail: string, depth: number): void => {
     const node = trace.nodes[id];
-    const again = printed.has(id) && node.src.length > 0;
+    const isRepeated = printed.has(id) && node.src.length > 0;
     if (node.src.length > 0 && node.src.every((src) => isSaid(trace, src, node.detail))) {
       printed.add(id);
       lines.push({ node: id, prefix: head, text: nodeText(node), folded: 0, hidden: hiddenText(node) });
       return;
     }
-    const stop = again || depth >= MAX_DEPTH || lines.length >= MAX_LINES || leaves.has(id);
+    const stop = isRepeated || depth >= MAX_DEPTH || lines.length >= MAX_LINES || leaves.has(id);
     printed.add(id);
     lines.push({ node: id, prefix: head, text: nodeText(node), folded: stop ? size(id) : 0, hidden: hiddenText(node) });
     if (stop) return;
@@ -125,14 +125,14 @@ export function alignTrees(before: TreeLine[], after: TreeLine[]): DiffRow[] {
     }
   }
   const rows: DiffRow[] = [];
-  let gone: TreeLine[] = [];
-  let come: TreeLine[] = [];
+  let removed: TreeLine[] = [];
+  let added: TreeLine[] = [];
   const flush = (): void => {
-    for (let k = 0; k < Math.max(gone.length, come.length); k += 1) {
-      rows.push({ before: gone[k] ?? null, after: come[k] ?? null, same: false });
+    for (let k = 0; k < Math.max(removed.length, added.length); k += 1) {
+      rows.push({ before: removed[k] ?? null, after: added[k] ?? null, same: false });
     }
-    gone = [];
-    come = [];
+    removed = [];
+    added = [];
   };
   let i = 0;
   let j = 0;
@@ -143,10 +143,10 @@ export function alignTrees(before: TreeLine[], after: TreeLine[]): DiffRow[] {
       i += 1;
       j += 1;
     } else if (j >= n || (i < m && best[i + 1][j] >= best[i][j + 1])) {
-      gone.push(before[i]);
+      removed.push(before[i]);
       i += 1;
     } else {
-      come.push(after[j]);
+      added.push(after[j]);
       j += 1;
     }
   }

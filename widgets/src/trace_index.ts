@@ -130,8 +130,7 @@ export class TraceIndex {
 
   /**
    * Whether a walk for a kernel may follow a link. Equal nodes of two kernels are one node, so it must not enter the
-   * other's
-   * history.
+   * other's history.
    */
   private mayFollow(link: Link, kernel: number | null): boolean {
     if (kernel === null) return true;

@@ -1,6 +1,5 @@
 // Validates a trace, or rejects it with the position and the reason: the validation of
-// tinyexplore/explore/tracefile/validation.py,
-// on the shapes generated from the same model.
+// tinyexplore/explore/tracefile/validation.py, on the shapes generated from the same model.
 
 import { SHAPES, type Trace } from "./model";
 
@@ -29,8 +28,7 @@ interface Around {
 
 /**
  * Throws for a value that does not have its shape. Each shape has one check, created on first use: a large trace has a
- * million
- * values.
+ * million values.
  */
 type Check = (value: unknown, around: Around) => void;
 

@@ -1,6 +1,5 @@
 // The graph at the cursor, and how it is drawn: constants and index math folded into the boxes that use them, views
-// into edges,
-// and a limit for boxes; omitted nodes are counted.
+// into edges, and a limit for boxes; omitted nodes are counted.
 
 import { isTensor } from "./dialect";
 import type { Node, Stage, Trace } from "./model";
@@ -105,8 +104,7 @@ export class GraphReader {
 
   /**
    * Returns the stage whose graph is shown for a stage: itself, or the last previous stage with nodes (for render,
-   * compile, run),
-   * of its kernel if possible, else of the whole program.
+   * compile, run), of its kernel if possible, else of the whole program.
    */
   stageWithGraph(id: number | null): Stage | null {
     const stages = this.index.trace.stages;
@@ -230,8 +228,7 @@ export function foldGraph(trace: Trace, graph: GraphSnapshot, options: FoldOptio
 
 /**
  * Returns memory with the shape of its view. Memory is a row of numbers; if the view that gives it a shape has no box
- * (no call
- * created it), the box of the memory shows that shape.
+ * (no call created it), the box of the memory shows that shape.
  */
 function showInShape(
   readers: readonly Node[],

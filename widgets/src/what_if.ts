@@ -1,6 +1,5 @@
 // The branches of a trace, and the current branch of each kernel. Commands go to Python if it responds; otherwise
-// recorded
-// branches are shown.
+// recorded branches are shown.
 
 import type { Branch, KernelVariant, OptEffect, ScheduleVariant } from "./model";
 import type { TraceIndex } from "./trace_index";
@@ -162,8 +161,7 @@ export class WhatIf {
 
   /**
    * Sends a command to Python. `text`: the progress until the response. `from`: the branch to continue, by default the
-   * current
-   * one.
+   * current one.
    */
   ask(command: Command, text: string, from?: number | null): void {
     if (this.send === null) return;
@@ -248,14 +246,14 @@ export function optText(op: string, axis: number, amount: number): string {
   return amount === 0 ? `${op}(${axis})` : `${op}(${axis}, ${amount})`;
 }
 
-const known = new WeakMap<TraceIndex, WhatIf>();
+const whatIfOfIndex = new WeakMap<TraceIndex, WhatIf>();
 
 /** Returns the branches of a trace, one object for all views. */
 export function whatIfOf(index: TraceIndex): WhatIf {
-  let whatIf = known.get(index);
+  let whatIf = whatIfOfIndex.get(index);
   if (whatIf === undefined) {
     whatIf = new WhatIf(index);
-    known.set(index, whatIf);
+    whatIfOfIndex.set(index, whatIf);
   }
   return whatIf;
 }

@@ -7,7 +7,7 @@ import {
   cellsOf,
   memoryWidth,
   memoryWindow,
-  place,
+  offsetOf,
   chooseBox,
   viewText,
 } from "../src/shape_cells";
@@ -56,6 +56,6 @@ test("memory is drawn in the rows of the first shape that has some, around what 
   assert.equal(memoryWidth([{ ...step, shape: [6, 4], views: [[[6, 4], [1, 6], 0, null]] }]), 16);
   assert.deepEqual(memoryWindow(10000, 16, 5000), [4992, 5248]);
   assert.deepEqual(memoryWindow(10, 16, 5), [0, 10]);
-  assert.equal(place([plain], [1, 2]), 8);
+  assert.equal(offsetOf([plain], [1, 2]), 8);
   assert.equal(viewText([[2], [-1], 1, [[0, 1]]]), "2, strides (-1), offset 1, valid in 0:1");
 });

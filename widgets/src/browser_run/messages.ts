@@ -2,8 +2,7 @@
 
 /**
  * A kernel in the page. `buffers`: (dtype, bytes) each. `inputs`: the captured inputs in base64. `results`: samples of
- * the
- * expected outputs.
+ * the expected outputs.
  */
 export interface Runnable {
   kernel: number;

@@ -7,12 +7,12 @@ import type { Store } from "../store";
 export { default as css } from "../browser_run/browser_run.css";
 export const views = {};
 
-const made = new WeakMap<Store, BrowserRun>();
+const viewOfStore = new WeakMap<Store, BrowserRun>();
 
 /** Appends "run here" to the panel of times. */
 export function attach(panel: HTMLElement, store: Store, runnable: readonly Runnable[]): void {
-  const view = made.get(store) ?? new BrowserRun(store, runnable);
-  made.set(store, view);
+  const view = viewOfStore.get(store) ?? new BrowserRun(store, runnable);
+  viewOfStore.set(store, view);
   panel.append(view.element);
   view.draw();
 }

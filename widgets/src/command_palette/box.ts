@@ -126,7 +126,9 @@ class Box {
     this.list.scrollTop = 0;
     const more = total > rows.length ? `, the best ${rows.length} shown` : "";
     this.status.textContent =
-      words === "" ? "Type a name · ↑ ↓ choose · Enter goes there · Esc closes" : `${count(total, "answer")}${more}`;
+      words === ""
+        ? "Type a name · ↑ ↓ choose · Enter opens · Esc closes"
+        : `${count(total, "match", "matches")}${more}`;
     this.mark();
   }
 
@@ -177,8 +179,8 @@ class Box {
       "div",
       attributes,
       h("span", { class: "kind" }, kind),
-      h("span", { class: "called" }, ...parts),
-      h("span", { class: "told" }, says),
+      h("span", { class: "entry-name" }, ...parts),
+      h("span", { class: "entry-description" }, says),
       key === undefined ? null : h("kbd", {}, key),
     );
   }

@@ -2,7 +2,7 @@
 
 export const PANEL_DESCRIPTIONS = {
   "rewrites": "the graph after each firing of a rule, pass by pass",
-  "why": "why a rule fired or did not, why these opts, why one kernel or two",
+  "why": "why a rule fired or did not, why a kernel has its opts, why two operations share a kernel",
   "history": "every rewrite of the selected node",
   "kernels": "every kernel: opts, time, rates, reproducer",
   "modules": "time and memory of each part of a model",
@@ -14,7 +14,7 @@ export const PANEL_DESCRIPTIONS = {
   "fusion": "cut or join kernels on the tensor graph",
   "debugger": "a kernel step by step, with its values",
   "caches": "which cache serves each load and store",
-  "warps": "what the work-items of a GPU access together",
+  "warps": "the memory accesses and the occupancy of a GPU kernel",
   "shape": "where the elements of a tensor lie in memory",
   "timing": "the time of each kernel, and its spread",
   "lines": "your lines of Python, by the time of their kernels",

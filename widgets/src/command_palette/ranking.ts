@@ -1,6 +1,5 @@
 // Ranks how well a name matches the typed text: whole, at the beginning, at the beginning of a word, anywhere, or its
-// letters
-// in order.
+// letters in order.
 
 /** `score`: higher is better. `marked`: the positions of the matching characters. */
 export interface Match {

@@ -1,6 +1,5 @@
 // The schedule of a branch as an index of its own: the same nodes in other kernels, so that the graph view draws it
-// like a
-// captured one.
+// like a captured one.
 
 import { type EdgeDecision, edgeDecisionOf } from "../fusion_decisions";
 import type { FusedKernel, KernelInfo, Run, ScheduleVariant, Trace } from "../model";
@@ -56,11 +55,11 @@ export function numbersOf(root: ScheduleVariant, variant: ScheduleVariant, count
   return variant.kernels.map(({ kernel }) => kernel ?? free.shift() ?? next++);
 }
 
-const made = new WeakMap<ScheduleVariant, TraceIndex>();
+const indexOfVariant = new WeakMap<ScheduleVariant, TraceIndex>();
 
 /** Returns `index` with the kernels and decisions of `variant` instead of those of its schedule. */
 export function indexOf(index: TraceIndex, root: ScheduleVariant, variant: ScheduleVariant): TraceIndex {
-  const cached = made.get(variant);
+  const cached = indexOfVariant.get(variant);
   if (cached !== undefined) return cached;
   const { trace } = index;
   const kernels: KernelInfo[] = trace.kernels.map((kernel) =>
@@ -86,17 +85,17 @@ export function indexOf(index: TraceIndex, root: ScheduleVariant, variant: Sched
       waited: null,
     });
   });
-  const again = new Set(variant.decisions.map(({ node }) => node));
+  const decided = new Set(variant.decisions.map(({ node }) => node));
   const stages = trace.stages.map((stage) =>
     stage.id === variant.stage
-      ? { ...stage, decisions: [...stage.decisions.filter(({ node }) => !again.has(node)), ...variant.decisions] }
+      ? { ...stage, decisions: [...stage.decisions.filter(({ node }) => !decided.has(node)), ...variant.decisions] }
       : stage,
   );
   const links = trace.links.filter(({ how }) => how === "split");
   const computed = new Set(variant.edges.map(({ dst }) => dst));
   const edges = [...trace.fusion_edges.filter(({ dst }) => !computed.has(dst)), ...variant.edges];
   const changed = new TraceIndex({ ...trace, kernels, runs, stages, links, fusion_edges: edges } satisfies Trace);
-  made.set(variant, changed);
+  indexOfVariant.set(variant, changed);
   return changed;
 }
 

@@ -65,7 +65,7 @@ function makeRow(
       : h("span", { class: "tuner-time num" }, time === null ? "no time" : duration(time)),
     failed || beside === null
       ? null
-      : h("span", { class: "faint num tuner-beside", title: pairText(branch.schedule!) }, `vs ${duration(beside)}`),
+      : h("span", { class: "faint num tuner-reference", title: pairText(branch.schedule!) }, `vs ${duration(beside)}`),
   );
 }
 

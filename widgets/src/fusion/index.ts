@@ -152,8 +152,8 @@ export class FusionView implements View {
       variant === null
         ? []
         : [
-            h("b", { class: "tuner-now" }, count(variant.kernels.length, "kernel")),
-            h("b", { class: "tuner-now" }, timeText(variant) || "not timed"),
+            h("b", { class: "tuner-current" }, count(variant.kernels.length, "kernel")),
+            h("b", { class: "tuner-current" }, timeText(variant) || "not timed"),
             variant === this.root || baseText(variant) === ""
               ? null
               : h("span", { class: "tuner-base" }, `as captured ${baseText(variant)}`),
@@ -405,7 +405,7 @@ export class FusionView implements View {
         "button",
         {
           type: "button",
-          class: `fusion-kernel ${sign === "+" ? "new" : sign === "−" ? "gone" : ""}`,
+          class: `fusion-kernel ${sign === "+" ? "new" : sign === "−" ? "removed" : ""}`,
           title: "Select the tensors that it stores",
           onclick: choose,
         },

@@ -1,6 +1,5 @@
 // A text field with colors and line numbers: a plain textarea over a copy of its text, so that all browser functions
-// for text
-// fields work. Tab indents; Escape, then Tab, leaves the field.
+// for text fields work. Tab indents; Escape, then Tab, leaves the field.
 
 import { h, replaceChildren } from "../dom";
 import { tokenizePython } from "../tokenizer";

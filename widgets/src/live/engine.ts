@@ -28,7 +28,7 @@ export class PageEngine implements Engine {
   private state: State = { is: "asleep" };
   private count = 0;
   private readonly waiting = new Map<number, Waiting>();
-  private told: EngineListener | null = null;
+  private listener: EngineListener | null = null;
   private busySince = 0;
   private ticker: ReturnType<typeof setTimeout> | undefined;
   /** The branches that were sent; a restarted worker continues from them. */
@@ -66,11 +66,11 @@ export class PageEngine implements Engine {
     // the next command names the branch from which it continues
     if (request.ask === "go" && this.worker === null) return;
     this.start();
-    this.ask(request).catch((error: Error) => this.told?.working({ complaint: error.message }));
+    this.ask(request).catch((error: Error) => this.listener?.working({ complaint: error.message }));
   }
 
-  setListener(told: EngineListener): void {
-    this.told = told;
+  setListener(listener: EngineListener): void {
+    this.listener = listener;
   }
 
   private request(make: (id: number) => ToWorker): Promise<{ answer: string; trace?: Uint8Array }> {
@@ -123,12 +123,12 @@ export class PageEngine implements Engine {
     const left = [...this.waiting.values()];
     this.waiting.clear();
     for (const { reject } of left) reject(new Error(text));
-    this.told?.working({ complaint: text });
+    this.listener?.working({ complaint: text });
     this.watchLongRequest();
   }
 
   private take(data: FromWorker): void {
-    switch (data.told) {
+    switch (data.type) {
       case "progress":
         this.setState({ is: "starting", text: data.text, done: data.done, of: data.of });
         return;
@@ -141,11 +141,11 @@ export class PageEngine implements Engine {
       case "branches": {
         const news = JSON.parse(data.data) as BranchMessage;
         this.rows.push(...news.rows);
-        this.told?.branches(news);
+        this.listener?.branches(news);
         return;
       }
       case "working":
-        this.told?.working(JSON.parse(data.data) as object);
+        this.listener?.working(JSON.parse(data.data) as object);
         return;
       default: {
         const waiting = this.waiting.get(data.id);

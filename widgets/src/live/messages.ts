@@ -11,12 +11,12 @@ export type ToWorker =
   | { do: "ask"; id: number; question: string };
 
 export type FromWorker =
-  | { told: "progress"; text: string; done: number; of: number }
-  | { told: "ready"; python: string; live: boolean; seconds: number }
-  | { told: "failed"; text: string }
-  | { told: "answer"; id: number; answer: string; trace?: Uint8Array }
-  | { told: "branches"; data: string }
-  | { told: "working"; data: string };
+  | { type: "progress"; text: string; done: number; of: number }
+  | { type: "ready"; python: string; live: boolean; seconds: number }
+  | { type: "failed"; text: string }
+  | { type: "answer"; id: number; answer: string; trace?: Uint8Array }
+  | { type: "branches"; data: string }
+  | { type: "working"; data: string };
 
 export const ENGINE = "tinyexplore.zip";
 export const PACKED_FILES = "carried.json";

@@ -1,6 +1,5 @@
-// The playground: the user types a program, the page's Python runs it, and the explorer below shows it. A link
-// contains the
-// program but does not run it; the reader does.
+// The playground: the user types a program, the page's Python runs it, and the explorer below shows it. A link contains
+// the program but does not run it; the reader does.
 
 import { copyText } from "../clipboard";
 import { button, h, replaceChildren } from "../dom";
@@ -94,7 +93,7 @@ export class Playground {
       h("kbd", {}, "Esc"),
       " then ",
       h("kbd", {}, "Tab"),
-      " leaves the editor · code above ",
+      " leaves the editor · code before ",
       h("code", {}, "# %%"),
       " runs but is not shown",
     );

@@ -1,6 +1,5 @@
-// The worker of a page with engine: it unpacks Python and the engine, starts them, and forwards requests and
-// responses. Its
-// text is a classic script, because a page from a file starts no module worker. It never uses the network.
+// The worker of a page with engine: it unpacks Python and the engine, starts them, and forwards requests and responses.
+// Its text is a classic script, because a page from a file starts no module worker. It never uses the network.
 
 import { PACKED_FILES, type PackedFile, ENGINE, LOCK, type FromWorker, type ToWorker } from "./messages";
 
@@ -19,7 +18,7 @@ interface Serving {
   respond(question: string): string;
 }
 
-const held = new Map<string, Uint8Array>();
+const unpackedFiles = new Map<string, Uint8Array>();
 let serving: Serving | null = null;
 let python:
   | (Python & { FS: { readFile(path: string): Uint8Array; analyzePath(path: string): { exists: boolean } } })
@@ -53,9 +52,9 @@ async function unpack(files: PackedFile[]): Promise<void> {
   let done = 0;
   const unpackFile = async ({ name, text }: PackedFile): Promise<void> => {
     const stream = new Blob([bytesOf(text) as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip"));
-    held.set(name, new Uint8Array(await new Response(stream).arrayBuffer()));
+    unpackedFiles.set(name, new Uint8Array(await new Response(stream).arrayBuffer()));
     done += text.length;
-    post({ told: "progress", text: "unpacking Python", done: (done * 4) / 5, of: (total * 4) / 5 });
+    post({ type: "progress", text: "unpacking Python", done: (done * 4) / 5, of: (total * 4) / 5 });
   };
   await Promise.all(files.map(unpackFile));
 }
@@ -98,7 +97,7 @@ function writeAll(fs: Python["FS"], folder: string, archive: Uint8Array): void {
 function serveFromPage(): void {
   globalThis.fetch = (input: RequestInfo | URL): Promise<Response> => {
     const url = input instanceof Request ? input.url : String(input);
-    const data = held.get(url.slice(NOWHERE.length));
+    const data = unpackedFiles.get(url.slice(NOWHERE.length));
     if (!url.startsWith(NOWHERE) || data === undefined)
       return Promise.reject(new TypeError(`${url}: blocked, because this page makes no network requests`));
     const type = url.endsWith(".wasm") ? "application/wasm" : "application/octet-stream";
@@ -107,11 +106,11 @@ function serveFromPage(): void {
 }
 
 function textOf(name: string): string {
-  return new TextDecoder().decode(held.get(name));
+  return new TextDecoder().decode(unpackedFiles.get(name));
 }
 
 async function moduleOf(name: string): Promise<Record<string, unknown>> {
-  const url = URL.createObjectURL(new Blob([held.get(name)! as BlobPart], { type: "text/javascript" }));
+  const url = URL.createObjectURL(new Blob([unpackedFiles.get(name)! as BlobPart], { type: "text/javascript" }));
   try {
     return (await import(url)) as Record<string, unknown>;
   } finally {
@@ -128,7 +127,7 @@ async function start({ files, trace, recorded }: Extract<ToWorker, { do: "start"
   // Pyodide detects classic workers by this function, and rejects them
   delete (globalThis as { importScripts?: unknown }).importScripts;
   (globalThis as { importScripts?: unknown }).importScripts = undefined;
-  post({ told: "progress", text: "starting Python", done: 0, of: 0 });
+  post({ type: "progress", text: "starting Python", done: 0, of: 0 });
   const { loadPyodide } = (await moduleOf("pyodide.mjs")) as {
     loadPyodide(options: object): Promise<NonNullable<typeof python>>;
   };
@@ -142,24 +141,24 @@ async function start({ files, trace, recorded }: Extract<ToWorker, { do: "start"
     stdout: (line: string) => console.debug(line),
     stderr: (line: string) => console.debug(line),
   });
-  post({ told: "progress", text: "importing tinyexplore", done: 0, of: 0 });
+  post({ type: "progress", text: "importing tinyexplore", done: 0, of: 0 });
   python.FS.mkdirTree(HOME);
-  writeAll(python.FS, "/engine", held.get(ENGINE)!);
+  writeAll(python.FS, "/engine", unpackedFiles.get(ENGINE)!);
   const make = python.runPython(
     'import sys; sys.path.insert(0, "/engine"); from tinyexplore.explore.live.page_server import Serving; Serving',
-  ) as (post: (told: "branches" | "working", data: string) => void, played: string) => Serving;
-  serving = make((told, data) => post({ told, data }), PLAYED);
+  ) as (post: (type: "branches" | "working", data: string) => void, played: string) => Serving;
+  serving = make((type, data) => post({ type, data }), PLAYED);
   const beside = textOf(PACKED_FILES);
-  held.clear();
+  unpackedFiles.clear();
   let response: string;
   if (trace === null) response = serving.nothing(beside);
   else {
-    post({ told: "progress", text: "compiling its kernels again", done: 0, of: 0 });
+    post({ type: "progress", text: "compiling its kernels again", done: 0, of: 0 });
     python.FS.writeFile(`${HOME}/trace.json.gz`, trace);
     response = serving.open_file(`${HOME}/trace.json.gz`, beside, recorded);
   }
   post({
-    told: "ready",
+    type: "ready",
     seconds: (performance.now() - began) / 1e3,
     ...(JSON.parse(response) as { python: string; live: boolean }),
   });
@@ -169,10 +168,10 @@ async function start({ files, trace, recorded }: Extract<ToWorker, { do: "start"
 function respond(id: number, question: string): void {
   const answer = serving!.respond(question);
   const { FS } = python!;
-  if (!FS.analyzePath(PLAYED).exists) return post({ told: "answer", id, answer });
+  if (!FS.analyzePath(PLAYED).exists) return post({ type: "answer", id, answer });
   const trace = FS.readFile(PLAYED);
   FS.unlink(PLAYED);
-  post({ told: "answer", id, answer, trace });
+  post({ type: "answer", id, answer, trace });
 }
 
 // Serializes requests: those that arrive while Python starts wait.
@@ -185,8 +184,8 @@ self.onmessage = ({ data }: MessageEvent<ToWorker>): void => {
       else respond(data.id, data.question);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
-      if (data.do === "start") post({ told: "failed", text });
-      else post({ told: "answer", id: data.id, answer: JSON.stringify({ error: findErrorLine(text) }) });
+      if (data.do === "start") post({ type: "failed", text });
+      else post({ type: "answer", id: data.id, answer: JSON.stringify({ error: findErrorLine(text) }) });
     }
   });
 };

@@ -18,15 +18,15 @@ type Run = [row: number | null, first: number, end: number];
 export function alignTexts(texts: readonly (readonly LanguageLine[])[]): Row[] {
   let rows: { origin: number | null; spans: Span[] }[] = [];
   texts.forEach((text, count) => {
-    const found = groupRuns(text);
+    const runs = groupRuns(text);
     const pairs = matchNodes(
       rows.map(({ origin }) => origin),
-      found.map(([row]) => row),
+      runs.map(([row]) => row),
     );
     rows = pairs.map(([row, run]) => {
       const spans = row === null ? Array.from({ length: count }, (): Span => [0, 0]) : rows[row].spans;
-      const own: Span = run === null ? [0, 0] : [found[run][1], found[run][2]];
-      return { origin: row === null ? found[run!][0] : rows[row].origin, spans: [...spans, own] };
+      const own: Span = run === null ? [0, 0] : [runs[run][1], runs[run][2]];
+      return { origin: row === null ? runs[run!][0] : rows[row].origin, spans: [...spans, own] };
     });
   });
   const everywhere = texts.map((text) => new Set(text.flatMap(([, , origins]) => origins)));
@@ -50,8 +50,7 @@ function groupRuns(lines: readonly LanguageLine[]): Run[] {
 
 /**
  * Aligns `a` and `b` by a common subsequence; null for a line without a partner. It has the most nodes of the AST, and
- * among
- * these the most lines without a UOp.
+ * among these the most lines without a UOp.
  */
 function matchNodes(a: readonly (number | null)[], b: readonly (number | null)[]): [number | null, number | null][] {
   const width = b.length + 1;

@@ -1,6 +1,5 @@
 // Language comparison: a kernel in two or three languages side by side, with lines aligned by the nodes of its AST.
-// Python
-// computes it; a page shows stored responses.
+// Python computes it; a page shows stored responses.
 
 import { LatestRequest, makeNote, findProgramKernel } from "../latest_request";
 import { button, h, replaceChildren } from "../dom";
@@ -22,7 +21,7 @@ export class RosettaView implements View {
     "aria-label": "Language comparison",
   });
   private kernel: number | null = null;
-  private found: LanguageComparisonData | null = null;
+  private translations: LanguageComparisonData | null = null;
   private chosen: (string | null)[] | null = null;
   private isUnfolded = false;
   /** The origin under the pointer. */
@@ -63,13 +62,13 @@ export class RosettaView implements View {
   }
 
   private say(text: string, code = ""): void {
-    this.found = null;
+    this.translations = null;
     this.lines = [];
     replaceChildren(this.element, makeNote(text, code));
   }
 
   private show(data: LanguageComparisonData): void {
-    this.found = data;
+    this.translations = data;
     this.pointed = null;
     this.lines = [];
     const columns = this.listColumns(data);
@@ -79,7 +78,7 @@ export class RosettaView implements View {
       row instanceof HTMLElement ? row : this.makeRow(data, columns, row),
     );
     const note =
-      "Each row is a node of the kernel's AST, before any opt, with its lines in each language. Lines keep their order. A gap says whether the counterpart is at another place.";
+      "Each row is a node of the kernel's AST, before any opt, with its lines in each language. Lines keep their order. A gap is marked where the counterpart is on another row.";
     replaceChildren(
       this.element,
       h(
@@ -156,7 +155,7 @@ export class RosettaView implements View {
     if (target === "") chosen.splice(at, 1);
     else chosen[at] = target;
     this.chosen = chosen;
-    if (this.found !== null) this.show(this.found);
+    if (this.translations !== null) this.show(this.translations);
     this.element.querySelectorAll("select")[Math.min(at, chosen.length - 1)]?.focus();
   }
 
@@ -170,7 +169,7 @@ export class RosettaView implements View {
     if (start <= 0 || longest <= FOLDED || this.isUnfolded) return rows;
     const unfold = (): void => {
       this.isUnfolded = true;
-      this.show(this.found!);
+      this.show(this.translations!);
     };
     const cells = columns.map((_, i) => {
       const lines = rows.slice(0, start).reduce((sum, { spans }) => sum + spans[i][1] - spans[i][0], 0);
@@ -194,12 +193,12 @@ export class RosettaView implements View {
       const [first, end] = spans[i];
       const said = { "data-language": column.words };
       if (column.refusal !== "")
-        return h("td", { ...said, class: "refused" }, i === 0 || origin === 0 ? column.refusal : "");
+        return h("td", { ...said, class: "no-translation" }, i === 0 || origin === 0 ? column.refusal : "");
       if (first === end)
         return h(
           "td",
           { ...said, class: "gap" },
-          origin === null ? "" : elsewhere[i] ? "at another place" : "no counterpart",
+          origin === null ? "" : elsewhere[i] ? "on another row" : "no counterpart",
         );
       return h("td", said, ...column.lines.slice(first, end).map((line) => this.makeLine(column.language, line)));
     });
@@ -235,7 +234,7 @@ export class RosettaView implements View {
   }
 
   private nodesOf(origin: number | null): number[] {
-    const node = origin === null ? null : (this.found?.origins[origin][3] ?? null);
+    const node = origin === null ? null : (this.translations?.origins[origin][3] ?? null);
     return node === null ? [] : [node];
   }
 
@@ -286,9 +285,9 @@ export class RosettaView implements View {
   }
 
   private mark(): void {
-    if (this.found === null) return;
+    if (this.translations === null) return;
     const { selected, related, hovered, hoverRelated } = this.store;
-    const { origins } = this.found;
+    const { origins } = this.translations;
     const nodeOf = (origin: number): number => origins[origin][3] ?? -1;
     const isPointed = (origin: number): boolean =>
       this.pointed !== null

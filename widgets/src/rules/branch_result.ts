@@ -107,9 +107,9 @@ function makeFiringRow(store: Store, firing: RuleFiring, step: (firing: RuleFiri
   const words = h(
     "span",
     {},
-    h("span", { class: "gone" }, firing.before),
+    h("span", { class: "removed" }, firing.before),
     h("span", { class: "faint" }, " → "),
-    h("span", { class: "come" }, firing.after),
+    h("span", { class: "added" }, firing.after),
   );
   const head = h(
     "button",

@@ -1,6 +1,5 @@
-// Steps through a branch about a rule: its kernel as a trace of its own replaces the explorer until the user goes
-// back. Each
-// firing shows its check.
+// Steps through a branch about a rule: its kernel as a trace of its own replaces the explorer until the user goes back.
+// Each firing shows its check.
 
 import { h } from "../dom";
 import { mountOn, openStore } from "../explorer";

@@ -1,6 +1,5 @@
 // The rule playground: the rules of the pipeline and the user's rules, where each would match, and the results of
-// firing,
-// inserting or disabling one. Without Python it shows recorded branches.
+// firing, inserting or disabling one. Without Python it shows recorded branches.
 
 import { button, h, replaceChildren } from "../dom";
 import { count, paragraphs } from "../format";
@@ -35,7 +34,7 @@ export class RulesView implements View {
   private readonly search = h("input", { type: "search", placeholder: "find a rule", "aria-label": "Find a rule" });
   private readonly list = h("div", { class: "rules-list scroll", role: "listbox", "aria-label": "Rules", tabindex: 0 });
   private readonly says = h("div", { class: "tuner-status", role: "status" });
-  private readonly here = h("p", { class: "note rules-here", role: "status" });
+  private readonly firingCheck = h("p", { class: "note rules-check", role: "status" });
   private readonly body = h("div", {
     class: "rules-body scroll",
     tabindex: 0,
@@ -50,16 +49,21 @@ export class RulesView implements View {
     rows: 12,
     "aria-label": "A rule, in Python",
   });
-  private readonly wrote = h("span", { class: "rules-wrote", role: "status" });
-  private readonly another = button("Write a rule", "In this page, in Python", () => this.choose(""), "rules-another");
+  private readonly writeStatus = h("span", { class: "rules-write-status", role: "status" });
+  private readonly writeButton = button(
+    "Write a rule",
+    "In this page, in Python",
+    () => this.choose(""),
+    "rules-write",
+  );
   private readonly stop: () => void;
   private rows: RuleRow[];
   private chosen = "";
   private branch: number | null = null;
   private places: RuleMatch[] | string | null = null;
   private pass = "simplify";
-  private asked = false;
-  private known = 0;
+  private hasRequestedRules = false;
+  private knownBranches = 0;
   private loading = false;
   private trouble = "";
   private proves = ""; // whether Python can prove firings, as text
@@ -71,14 +75,14 @@ export class RulesView implements View {
     this.search.addEventListener("input", () => this.drawList());
     this.draft.value = EXAMPLE;
     this.draft.addEventListener("keydown", (event) => this.onKey(event));
-    const left = h("div", { class: "rules-left" }, this.search, this.another, this.list);
+    const left = h("div", { class: "rules-left" }, this.search, this.writeButton, this.list);
     replaceChildren(
       this.element,
       this.says,
-      h("div", { class: "rules-columns" }, left, h("div", { class: "rules-right" }, this.here, this.body)),
+      h("div", { class: "rules-columns" }, left, h("div", { class: "rules-right" }, this.firingCheck, this.body)),
     );
     if (this.whatIf.send === null) this.chosen = this.rows[0]?.name ?? ""; // nothing to write: the most frequent rule
-    this.known = this.branches.length;
+    this.knownBranches = this.branches.length;
     this.branch = this.branches.at(-1)?.id ?? null;
     this.draw();
     setTimeout(() => this.requestFirst());
@@ -91,7 +95,7 @@ export class RulesView implements View {
   /** Sends the first request when the panel becomes visible. */
   private requestFirst(): void {
     if (this.element.offsetParent === null) return; // another panel is open
-    if (!this.asked) void this.askRules();
+    if (!this.hasRequestedRules) void this.askRules();
     void this.askHere();
   }
 
@@ -105,10 +109,10 @@ export class RulesView implements View {
 
   /** Called when a command makes progress or ends. */
   private onProgress(): void {
-    const isNew = this.branches.length > this.known;
+    const isNew = this.branches.length > this.knownBranches;
     if (isNew) this.branch = this.branches.at(-1)!.id;
-    if (this.branches.length !== this.known) void this.askRules();
-    this.known = this.branches.length;
+    if (this.branches.length !== this.knownBranches) void this.askRules();
+    this.knownBranches = this.branches.length;
     this.draw();
     if (isNew) this.scrollToResult();
   }
@@ -131,17 +135,17 @@ export class RulesView implements View {
   private async write(): Promise<void> {
     const { ask } = this.store;
     if (ask === null) return;
-    replaceChildren(this.wrote, "waiting for Python …");
+    replaceChildren(this.writeStatus, "waiting for Python …");
     this.draft.removeAttribute("aria-invalid");
     try {
       const { rules } = await ask({ ask: "write", text: this.draft.value });
-      replaceChildren(this.wrote);
+      replaceChildren(this.writeStatus);
       await this.askRules();
       this.choose(rules[0], true);
     } catch (error) {
       this.draft.setAttribute("aria-invalid", "true");
       replaceChildren(
-        this.wrote,
+        this.writeStatus,
         h("span", { class: "tuner-complaint" }, error instanceof Error ? error.message : String(error)),
       );
     }
@@ -150,7 +154,7 @@ export class RulesView implements View {
   private async askRules(): Promise<void> {
     const { ask } = this.store;
     if (ask === null) return;
-    this.asked = true;
+    this.hasRequestedRules = true;
     const list = await ask({ ask: "rules" }).catch(() => null);
     if (list === null) return;
     this.proves = list.proves;
@@ -194,17 +198,17 @@ export class RulesView implements View {
     const fired = stage?.steps[cursor.step - 1];
     const key = `${cursor.stage} ${cursor.step}`;
     if (stage === undefined || fired === undefined || fired.rule === null) {
-      replaceChildren(this.here);
+      replaceChildren(this.firingCheck);
       return;
     }
     const where = `${stage.name}, step ${cursor.step}: ${index.trace.rules[fired.rule].name} fired`;
-    replaceChildren(this.here, where);
+    replaceChildren(this.firingCheck, where);
     if (ask === null) return;
     await new Promise((resolve) => setTimeout(resolve, DELAY_MS)); // fast stepping skips intermediate requests
     if (key !== `${cursor.stage} ${this.store.cursor.step}` || cursor !== this.store.cursor) return;
     const verdict = await ask({ ask: "check", stage: stage.id, step: cursor.step }).catch(() => null);
     if (verdict !== null && cursor === this.store.cursor)
-      replaceChildren(this.here, where, " ", makeVerdictTag(verdict.status), ` ${verdict.says}`);
+      replaceChildren(this.firingCheck, where, " ", makeVerdictTag(verdict.status), ` ${verdict.says}`);
   }
 
   private do(command: Command, text: string): void {
@@ -220,7 +224,7 @@ export class RulesView implements View {
   private draw(): void {
     this.drawStatus();
     this.drawList();
-    this.another.hidden = !this.whatIf.inPage || this.chosen === "";
+    this.writeButton.hidden = !this.whatIf.inPage || this.chosen === "";
     const { row } = this;
     const tried = this.branches;
     replaceChildren(
@@ -293,7 +297,7 @@ export class RulesView implements View {
         "div",
         {},
         h("p", { class: "note" }, says),
-        h("div", { class: "rules-actions" }, add, this.wrote),
+        h("div", { class: "rules-actions" }, add, this.writeStatus),
         this.draft,
       );
     }
@@ -404,9 +408,9 @@ export class RulesView implements View {
         "button",
         { type: "button", class: "event", onclick: go, title: "Show the node in the graph" },
         h("span", { class: "faint" }, `kernel ${kernel}, ${name}, step ${step}`),
-        h("span", { class: "gone" }, before),
+        h("span", { class: "removed" }, before),
         h("span", { class: "faint" }, "→"),
-        h("span", { class: "come" }, after),
+        h("span", { class: "added" }, after),
       ),
       makeVerdictTag(verdict.status),
       live ? fire : null,

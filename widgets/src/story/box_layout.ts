@@ -68,8 +68,7 @@ export function heightOf({ size, at }: Placed): number {
 
 /**
  * Returns the centers of the boxes, or null if the room is too small for this size. With infinite height the boxes are
- * at the
- * top.
+ * at the top.
  */
 export function placeBoxes(
   sources: readonly (readonly number[])[],

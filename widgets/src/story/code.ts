@@ -21,7 +21,7 @@ const TONE: Record<Role["kind"], string> = {
   load: "tone-movement",
   "other load": "tone-memory",
   arithmetic: "tone-reduce",
-  store: "tone-gone",
+  store: "tone-removed",
   loop: "tone-loop",
 };
 const LINE = 19; // pixels of a line

@@ -139,8 +139,7 @@ class Grid {
 
   /**
    * Returns the corners of the cheapest route, preferably from the right side of a box to the left side of the other;
-   * null for
-   * none.
+   * null for none.
    */
   findWay(from: Area, to: Area, source: string, target: string): Point[] | null {
     const starts = this.listDoors(from, 1);

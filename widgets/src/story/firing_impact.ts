@@ -1,6 +1,5 @@
 // Ranks the firings of rules that change a program most: the share of the final program that derives from the result,
-// and the
-// operations that it saved or added; one firing per rule.
+// and the operations that it saved or added; one firing per rule.
 
 import type { KernelInfo, RuleInfo, Stage, Step } from "../model";
 import type { TraceIndex } from "../trace_index";
@@ -15,7 +14,7 @@ export interface Firing {
   times: number;
   kernel: KernelInfo;
   /** Operations and loads that only the graph before has. */
-  gone: number;
+  removed: number;
   made: number;
   /** The share of the final program's UOps that derive from the rule's result, 0 to 1. */
   reach: number;
@@ -23,7 +22,7 @@ export interface Firing {
 }
 
 interface Difference {
-  gone: number;
+  removed: number;
   made: number;
   /** The number of kinds of operations that only one side has. */
   kinds: number;
@@ -75,7 +74,7 @@ function firingsIn(index: TraceIndex, kernel: KernelInfo): Firing[] {
   return firings.map(({ kinds, fresh, ...one }) => {
     const reach = reachOf(index, [one.step.after, ...fresh], kernel.id, final);
     const times = counts.get(one.rule.id)!;
-    const saved = Math.max(0, one.gone - one.made);
+    const saved = Math.max(0, one.removed - one.made);
     const change = kinds + Math.log2(1 + saved) + 0.25 * Math.log2(1 + one.made);
     return { ...one, times, reach, score: share * (0.15 + reach) * change * (1 + 0.25 * Math.log2(times)) };
   });
@@ -98,7 +97,7 @@ function countDifference(index: TraceIndex, { before, after }: Step): Difference
   const [was, is] = [ops(left), ops(right)];
   const kinds = [...was].filter((op) => !is.has(op)).length + [...is].filter((op) => !was.has(op)).length;
   const sum = (ids: readonly number[]): number => ids.reduce((all, id) => all + weight(id), 0);
-  return { gone: sum(left), made: sum(right), kinds, fresh: right };
+  return { removed: sum(left), made: sum(right), kinds, fresh: right };
 }
 
 /** Returns the UOps of the executed program. */

@@ -302,7 +302,7 @@ export class LoopsPage implements Page {
     const deepest = Math.max(...now.map(({ depth }) => depth));
     const indent = Math.min(16, Math.max(7, (this.nest.clientWidth * 0.22) / Math.max(1, deepest)));
     const isQuick = ms === 0 || prefersReducedMotion();
-    this.nest.classList.toggle("at-once", isQuick);
+    this.nest.classList.toggle("no-motion", isQuick);
     this.nest.classList.toggle("is-dense", tall < 25);
     const present = new Set<string>();
     now.forEach(({ key, depth, text, kind }, i) => {

@@ -1,6 +1,5 @@
 // The tensor graph for readers: operations under plain names, with views on the edges, and the user's expressions that
-// created
-// them.
+// created them.
 
 import { isTensor } from "../dialect";
 import { callName, truncate } from "../format";

@@ -163,7 +163,7 @@ export class RewritesPage implements Page {
     return this.store.index.withNames(node.label, firing.kernel.same_as ?? firing.kernel.id);
   }
 
-  private describe({ rule, stage, step, gone, made, reach, kernel, at }: Firing): void {
+  private describe({ rule, stage, step, removed, made, reach, kernel, at }: Firing): void {
     const { index } = this.store;
     const frame = index.frameOf(step.before, kernel.id);
     const calls =
@@ -176,7 +176,7 @@ export class RewritesPage implements Page {
     ];
     const list = rows.flatMap(([term, value]) => (value === null ? [] : [h("dt", {}, term), h("dd", {}, value)]));
     const effect = [
-      gone > 0 ? `${grouped(Math.round(gone))} operation${gone === 1 ? "" : "s"} replaced` : "",
+      removed > 0 ? `${grouped(Math.round(removed))} operation${removed === 1 ? "" : "s"} replaced` : "",
       made > 0 ? `${grouped(Math.round(made))} new` : "",
     ].filter(Boolean);
     const share = reach > 0 ? ` ${Math.round(100 * reach)} % of the final program comes from the new operations.` : "";

@@ -180,7 +180,7 @@ export class TensorsPage implements Page {
   private makeExplanation(): HTMLElement {
     const rows = this.listSteps().map(({ text }) => h("li", {}, h("b", {}, text[0]), text[1]));
     const picture = this.product === null ? null : drawCube(this.product);
-    return h("div", { class: "explained" }, picture, h("ol", {}, ...rows));
+    return h("div", { class: "product-steps" }, picture, h("ol", {}, ...rows));
   }
 
   show(step: number, ms: number): void {

@@ -250,7 +250,7 @@ export class TimePage implements Page {
       ];
     });
     const what = shown.some(({ least }) => least !== null)
-      ? `${this.timeWord} against the least time on this machine`
+      ? `${this.timeWord} compared with the machine's limit`
       : `${this.timeWord} of each kernel`;
     return [
       s(

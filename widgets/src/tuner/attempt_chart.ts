@@ -1,6 +1,5 @@
 // Every attempt as a dot: speed over arithmetic intensity (of loaded bytes), under the machine's ceilings. Without
-// ceilings,
-// only dots.
+// ceilings, only dots.
 
 import { h, s } from "../dom";
 import { duration, figures, grouped } from "../format";
@@ -90,8 +89,9 @@ export function drawAttempts(
     path === "" ? null : s("path", { class: "trail", d: `M${path}` }),
     ...marks,
   );
-  const said = peak === 0 ? null : h("figcaption", { class: "faint" }, "below the measured ceilings of this machine");
-  return h("figure", { class: "tuner-dots" }, picture, said);
+  const caption =
+    peak === 0 ? null : h("figcaption", { class: "faint" }, "below the measured ceilings of this machine");
+  return h("figure", { class: "tuner-dots" }, picture, caption);
 }
 
 /**
@@ -107,8 +107,7 @@ function listCeilings(kernel: number, { ceilings, roofs }: Pick<Trace, "ceilings
 
 /**
  * Draws a ceiling as a line: arithmetic is horizontal, memory rises with the intensity up to it. The label of the
- * fastest
- * memory is above its line, those of slower ones below, so that they do not meet.
+ * fastest memory is above its line, those of slower ones below, so that they do not meet.
  */
 function drawCeiling(
   { name, kind, rate }: RooflineCeiling,

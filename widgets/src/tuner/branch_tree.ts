@@ -17,8 +17,7 @@ const LABELS: Record<string, string> = {
 
 /**
  * The numbers by which branches are compared: their times divided by those of the captured kernel, measured
- * alternately, since
- * times of different branches do not compare. Without times, the UOps that one run executes.
+ * alternately, since times of different branches do not compare. Without times, the UOps that one run executes.
  */
 export class Scale {
   readonly fastest: number;
@@ -111,11 +110,11 @@ export class TreeList {
     const pair =
       before === null || after === null
         ? (outcome?.reason ?? "")
-        : `default schedule ${duration(before)}, the search’s choice ${duration(after)}: best runs, measured interleaved.`;
+        : `default schedule ${duration(before)}, the search’s choice ${duration(after)}: best samples, measured interleaved.`;
     this.search.replaceChildren(
       h("summary", {}, `Search: ${count(outcome?.tried ?? candidates.length, "candidate")}`),
       pair === "" ? "" : h("p", {}, pair),
-      h("p", { class: "faint" }, "Each time is the best run in the search. An opened candidate is timed again."),
+      h("p", { class: "faint" }, "Each time is the best sample of the search. Opening a candidate times it again."),
       ...shown.map((branch) => this.makeCandidate(branch)),
       left > 0 ? button(`${left} more`, "Show all candidates of the search", more, "quiet") : "",
     );
@@ -201,7 +200,7 @@ export class TreeList {
         ? null
         : h(
             "span",
-            { class: "faint num tuner-beside", title: pairText(branch, variant) },
+            { class: "faint num tuner-reference", title: pairText(branch, variant) },
             `vs ${duration(variant.base_median_us)}`,
           ),
       failed || !isWhole(branch) || active ? null : compare,

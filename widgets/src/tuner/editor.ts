@@ -31,7 +31,7 @@ export class Editor {
   private language = "";
   private branch: Branch | null = null;
   private original = "";
-  private asked = "";
+  private requestedText = "";
   private last: Branch | undefined;
   private marked: readonly Diagnostic[] = [];
   private readonly redraw = oncePerFrame(() => this.draw());
@@ -77,9 +77,9 @@ export class Editor {
 
   private ask(): void {
     if (this.branch?.kernel == null || this.whatIf.send === null || this.whatIf.working !== null) return;
-    this.asked = this.area.value;
+    this.requestedText = this.area.value;
     this.whatIf.ask(
-      { kind: "Edit", kernel: this.branch.kernel, stage: this.language, text: this.asked },
+      { kind: "Edit", kernel: this.branch.kernel, stage: this.language, text: this.requestedText },
       "compiling and comparing the edit",
     );
   }
@@ -107,9 +107,9 @@ export class Editor {
             .filter(
               ({ command }) =>
                 command.kind === "Edit" &&
-                command.arguments.some(([name, value]) => name === "text" && value === this.asked),
+                command.arguments.some(([name, value]) => name === "text" && value === this.requestedText),
             );
-    const last = this.asked === "" ? undefined : mine.at(-1);
+    const last = this.requestedText === "" ? undefined : mine.at(-1);
     const outcome = last?.status === "failed" ? last : (branch?.edited ?? null) === null ? null : branch;
     this.marked = outcome?.edited?.diagnostics ?? [];
     const parts: Element[] = [];
@@ -160,7 +160,7 @@ export class Editor {
   private draw(): void {
     const lines = this.area.value.split("\n");
     const at = new Map(
-      this.area.value === this.asked ? this.marked.map((diagnostic) => [diagnostic.line, diagnostic]) : [],
+      this.area.value === this.requestedText ? this.marked.map((diagnostic) => [diagnostic.line, diagnostic]) : [],
     );
     const colour = lines.length <= MOST_COLOURED;
     replaceChildren(
@@ -196,6 +196,6 @@ export class Editor {
 function writeTimes(branch: Branch): Element[] {
   const variant = variantOf(branch);
   if (variant === null || branch.edited === null || timeText(variant) === "" || baseText(variant) === "") return [];
-  const said = ratioText(variant, "before the edit");
-  return [h("p", {}, `before ${baseText(variant)} → `, h("b", {}, timeText(variant)), `: ${said}`)];
+  const comparison = ratioText(variant, "before the edit");
+  return [h("p", {}, `before ${baseText(variant)} → `, h("b", {}, timeText(variant)), `: ${comparison}`)];
 }

@@ -38,8 +38,8 @@ export class TunerView implements View {
     this.tree = new TreeList(this.whatIf, () => this.draw(true));
     this.stop = this.whatIf.subscribe(() => this.draw(true));
     const tried = h("div", { class: "tuner-tried" }, this.tree.element, this.tree.search, this.figure);
-    const loops = h("div", { class: "tuner-both" }, this.opts.element, this.nest);
-    const middle = h("div", { class: "tuner-middle" }, loops);
+    const loops = h("div", { class: "tuner-loops" }, this.opts.element, this.nest);
+    const middle = h("div", { class: "tuner-main" }, loops);
     this.body = h("div", { class: "tuner-body" }, tried, middle, this.listing.element);
     this.draw(true);
   }
@@ -197,7 +197,7 @@ export class TunerView implements View {
       h(
         "b",
         {
-          class: "tuner-now",
+          class: "tuner-current",
           title: `Median and quartiles of ${count(times_us.length, "sample")}, measured in a separate process`,
         },
         time,
@@ -216,12 +216,12 @@ export class TunerView implements View {
 
   /** Returns the number of UOps that one run executes, if there is no time. */
   private listCounts({ uops }: KernelVariant, others: readonly Branch[]): HTMLElement[] {
-    if (uops === 0) return [h("span", { class: "tuner-now" }, "not timed")];
+    if (uops === 0) return [h("span", { class: "tuner-current" }, "not timed")];
     const facts = [
       h(
         "b",
         {
-          class: "tuner-now",
+          class: "tuner-current",
           title: "UOps that one run executes. A vector UOp counts as one. Counted in the program, not timed",
         },
         `${uopsText(uops)} a run`,

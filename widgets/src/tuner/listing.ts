@@ -63,7 +63,7 @@ export class TunerListing {
       ? compareLines(other, lines)
       : lines.map((text, i): LineChange => ({ kind: "same", text, a: null, b: i + 1 }));
     const fresh = changes.filter(({ kind }) => kind === "new").length;
-    const gone = changes.filter(({ kind }) => kind === "gone").length;
+    const removed = changes.filter(({ kind }) => kind === "removed").length;
     const toggle = button(
       "all lines",
       "Show the whole listing, or only the changes",
@@ -76,7 +76,7 @@ export class TunerListing {
     toggle.setAttribute("aria-pressed", String(this.whole || !comparable));
     toggle.disabled = !comparable;
     const isCompared = comparable && base !== null;
-    const says = isCompared ? `+${fresh} −${gone}` : count(lines.length, "line");
+    const says = isCompared ? `+${fresh} −${removed}` : count(lines.length, "line");
     const title = isCompared ? `${says}: lines added and removed against ${nameOf(base)}` : says;
     const bar = h(
       "div",
@@ -102,7 +102,7 @@ export class TunerListing {
       role: "group",
       "aria-label": languageName(this.language),
     });
-    if (comparable && fresh + gone === 0 && !this.whole)
+    if (comparable && fresh + removed === 0 && !this.whole)
       body.append(h("p", { class: "note" }, `The ${languageName(this.language)} is the same.`));
     body.append(
       ...shown.map((change) =>
@@ -138,7 +138,7 @@ export function selectChanges(changes: LineChange[]): (LineChange | null)[] {
   return rows;
 }
 
-const SIGNS = { same: " ", gone: "−", new: "+" };
+const SIGNS = { same: " ", removed: "−", new: "+" };
 
 export function makeLine({ kind, text, a, b }: LineChange, language: string): HTMLElement {
   const tokens = tokenize(language, text).map(([token, part]) =>

@@ -119,14 +119,14 @@ export class OptButtons {
     const why = can
       ? offer.caution === ""
         ? ""
-        : `\nMind: ${offer.caution}`
+        : `\nCaution: ${offer.caution}`
       : "\nNot recorded here: a notebook can try it";
     const show = (): void => this.explain(offer.op, offer.caution);
     return h(
       "button",
       {
         type: "button",
-        class: [recorded ? "known" : "", offer.caution === "" ? "" : "cautious"].join(" ").trim() || null,
+        class: [recorded ? "known" : "", offer.caution === "" ? "" : "has-caution"].join(" ").trim() || null,
         disabled: !can,
         "data-opt": text,
         title: `${text}${recorded ? " (tried already)" : ""}\n${law.map(lawText).join("\n\n")}${why}`,
@@ -152,7 +152,7 @@ export class OptButtons {
         h("div", { class: "tuner-before" }, h("pre", {}, law.before), h("span", {}, "→"), h("pre", {}, law.after)),
       ),
     );
-    const mind = caution === "" ? null : h("p", { class: "tuner-caution" }, `Mind: ${caution}.`);
+    const mind = caution === "" ? null : h("p", { class: "tuner-caution" }, `Caution: ${caution}.`);
     this.law.replaceChildren(...shown, ...(mind === null ? [] : [mind]));
     if (op === null)
       this.law.append(

@@ -1,6 +1,5 @@
-// The memory microscope: which cache level serves each memory access, by a model. It compares a kernel with any opts
-// to itself
-// with others, by buffer, loop and line.
+// The memory microscope: which cache level serves each memory access, by a model. It compares a kernel with any opts to
+// itself with others, by buffer, loop and line.
 
 import { bytes, count, grouped } from "../format";
 import type { SendRequest } from "../request_channel";
@@ -172,17 +171,11 @@ export class CachesView implements View {
         { class: "note" },
         "Level that serves each cache line access: ",
         ...legend,
-        h(
-          "span",
-          { class: "faint" },
-          ` · ${said} · a model: it evicts the least recently used line and does not prefetch`,
-        ),
+        h("span", { class: "faint" }, ` · ${said} · A model: LRU replacement, no prefetching`),
       ),
       writeHeadline(before, after),
-      before === null
-        ? h("div", { class: "sides" }, makeSide("Only these opts", after))
-        : makePairs(before, after, rows),
-      h("h6", {}, "reuse distance: accesses by the number of other lines accessed since the last access to that line"),
+      before === null ? h("div", { class: "sides" }, makeSide("These opts", after)) : makePairs(before, after, rows),
+      h("h6", {}, "Reuse distance: the number of other cache lines accessed between two accesses to one line"),
       drawHistogram(before, after),
       before === null ? null : h("div", { class: "sides" }, drawTiles("before", before), drawTiles("after", after)),
       before === null
@@ -310,7 +303,7 @@ function drawHistogram(before: CacheModelData | null, after: CacheModelData): HT
       if (count === 0) return [];
       const wide = (each - 3) / sides.length;
       const cls = before !== null && k === 0 ? "was" : "now";
-      const text = `${group === last ? "for the first time" : `${formatDistance(group)} lines between`}: ${grouped(count)} accesses${before === null ? "" : k === 0 ? " before" : " after"}`;
+      const text = `${group === last ? "first access" : `${formatDistance(group)} lines between`}: ${grouped(count)} accesses${before === null ? "" : k === 0 ? " before" : " after"}`;
       return [
         s(
           "rect",

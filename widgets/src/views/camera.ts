@@ -18,8 +18,7 @@ interface Hooks {
   clicked: (event: MouseEvent) => void;
   /**
    * Called when the room for the drawing and its surroundings changes; returns true if it redraws. `isUntouched`:
-   * whether the
-   * user has not moved the camera.
+   * whether the user has not moved the camera.
    */
   resized: (isUntouched: boolean) => boolean;
 }
@@ -107,8 +106,7 @@ export class Camera {
 
   /**
    * Shows the whole graph if it is legible, else the part around `focus`, or the beginning with most `boxes`. Text is
-   * never
-   * smaller than 11 pixels.
+   * never smaller than 11 pixels.
    */
   open(focus: Rectangle | null, boxes: readonly Rectangle[] = []): void {
     [this.focus, this.boxes, this.isUntouched] = [focus, boxes, true];

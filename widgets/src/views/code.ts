@@ -1,6 +1,5 @@
 // The code panes: the user's Python and every listing of the kernel, linked by one selection, by mutual hover and by
-// background
-// colors of related lines.
+// background colors of related lines.
 
 import { BAND_TITLES, type BandMode, bandOf } from "../line_bands";
 import { copyButton } from "../clipboard";

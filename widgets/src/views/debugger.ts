@@ -1,6 +1,5 @@
 // The kernel debugger: the linear program with its current line, counters and values, and the accessed tensors. It
-// requests
-// every step from Python, or walks recorded steps. Its shortcut keys work while the panel has the focus.
+// requests every step from Python, or walks recorded steps. Its shortcut keys work while the panel has the focus.
 
 import { makeRerunButton } from "../rerun_button";
 import { grouped } from "../format";
@@ -157,7 +156,7 @@ export class DebuggerView implements View {
       state.note === "" ? null : this.noteOf(state.note),
       h(
         "div",
-        { class: "debugged" },
+        { class: "debugger-body" },
         this.makeProgram(state),
         h(
           "div",
@@ -306,7 +305,7 @@ export class DebuggerView implements View {
     const places = index.filter((place) => place !== null);
     const where =
       places.length === 0
-        ? "nothing: no lane is valid"
+        ? "no access: no lane is valid"
         : places.length === 1
           ? `${this.nameBuffer(buffer)}[${places[0]}]`
           : `${this.nameBuffer(buffer)}[${places[0]} … ${places.at(-1)}]`;

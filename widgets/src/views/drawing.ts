@@ -1,6 +1,5 @@
 // The elements of the drawn graph: boxes, edges, and frames around kernels. Few boxes are SVG groups; of many, only
-// visible
-// ones are created; at a distance, each color is one path.
+// visible ones are created; at a distance, each color is one path.
 
 import { isTensor } from "../dialect";
 import { prefersReducedMotion, s } from "../dom";
@@ -49,7 +48,7 @@ export class Drawing {
   private byEdge = new Map<string, DrawnGraph["edges"][number]>();
   private readonly worn = new Map<number, string>(); // the appearance and position of each element
   private lines = new Map<string, { says: string; elements: SVGElement[] }>(); // the elements of an edge, and its text
-  private made: Rectangle = NOWHERE; // the area in which all elements exist
+  private builtArea: Rectangle = NOWHERE; // the area in which all elements exist
   private isFar = false;
   private flow: Flow = "down";
 
@@ -78,7 +77,7 @@ export class Drawing {
     const elements = frames.map((frame) => this.looks.frame(frame));
     this.frames.replaceChildren(...elements.map(([behind]) => behind));
     this.headings.replaceChildren(...elements.map(([, heading]) => heading));
-    this.made = NOWHERE;
+    this.builtArea = NOWHERE;
     this.show(zoom, sight, sight, true);
   }
 
@@ -95,18 +94,18 @@ export class Drawing {
   show(zoom: number, sight: Rectangle, ahead: Rectangle, isNew = false): boolean {
     const isLarge = this.drawn.boxes.length > CULL_ABOVE;
     const isFar = zoom < FAR && isLarge;
-    if (isFar === this.isFar && !isNew && (isFar || isWithin(sight, this.made))) return false;
+    if (isFar === this.isFar && !isNew && (isFar || isWithin(sight, this.builtArea))) return false;
     this.isFar = isFar;
     this.svg.classList.toggle("is-far", isFar);
     if (isFar) {
       this.keepElements(new Set());
       this.keepLines(new Map());
-      this.made = NOWHERE;
+      this.builtArea = NOWHERE;
       if (this.far.childElementCount === 0) this.far.append(...this.drawFarPaths());
       return true;
     }
     this.far.replaceChildren();
-    this.made = isLarge ? ahead : EVERYWHERE;
+    this.builtArea = isLarge ? ahead : EVERYWHERE;
     const shown = this.drawn.boxes.filter((box) => !isLarge || overlaps(ahead, this.frameOf(box)));
     this.keepElements(new Set(shown.map((box) => box.id)));
     for (const box of shown) if (isNew || !this.elements.has(box.id)) this.placeBox(box, isNew);
@@ -149,7 +148,7 @@ export class Drawing {
       element.dataset.node = String(box.node);
       const [left, top] = [-box.width / 2, -box.height / 2];
       const two = box.detail !== "";
-      const behind = { class: "behind", x: left + 3, y: top - 3, width: box.width, height: box.height, rx: 6 };
+      const behind = { class: "box-shadow", x: left + 3, y: top - 3, width: box.width, height: box.height, rx: 6 };
       element.replaceChildren(
         ...(box.members.length > 1 ? [s("rect", behind)] : []),
         s("title", {}, this.looks.tooltip(box)),
@@ -190,7 +189,7 @@ export class Drawing {
     const elements: SVGElement[] = [
       s("path", {
         d,
-        class: `edge${edge.long ? " long" : ""}${through.length > 0 ? " viewed" : ""}`,
+        class: `edge${edge.long ? " long" : ""}${through.length > 0 ? " through-views" : ""}`,
         "data-src": edge.src,
         "data-dst": edge.dst,
         "marker-end": `url(#${this.arrow})`,

@@ -28,7 +28,7 @@ export function makeCounterexample(
     h("dt", {}, "before"),
     h("dd", {}, before),
     h("dt", {}, "after"),
-    h("dd", { class: "gone" }, after),
+    h("dd", { class: "removed" }, after),
   );
 }
 

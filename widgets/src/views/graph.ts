@@ -1,6 +1,5 @@
 // The graph: boxes colored by role or by kernel, LazyBuffers framed by kernel, in a layered layout that is stable from
-// step to
-// step.
+// step to step.
 
 import { countText, isTensor, findLevel, levelOf } from "../dialect";
 import { button, h, replaceChildren } from "../dom";
@@ -103,7 +102,7 @@ export class GraphView implements View {
   private isFitted = false;
   private cone: Set<number> | null = null;
   private hops: number | null = null;
-  private asked = false; // whether verdicts were requested
+  private hasRequestedVerdicts = false; // whether verdicts were requested
 
   constructor(
     private readonly store: Store,
@@ -155,7 +154,7 @@ export class GraphView implements View {
       this.title,
       space,
       this.finder.input,
-      this.finder.found,
+      this.finder.matchCount,
       this.tools,
       more,
       fit,
@@ -197,8 +196,7 @@ export class GraphView implements View {
 
   /**
    * Shows the whole graph, with text of at least 11 pixels: parts without room are folded. If that is not enough, the
-   * view starts
-   * at the selection, at changed nodes, or at the slowest kernel.
+   * view starts at the selection, at changed nodes, or at the slowest kernel.
    */
   fit(): void {
     this.regions.unfit();
@@ -626,8 +624,9 @@ export class GraphView implements View {
   /** Requests the verdicts for the headings of kernels, after the first picture. */
   private requestVerdicts(): void {
     const { store } = this;
-    if (this.asked || findStoredVerdicts(store) !== null || store.index.trace.ceilings.length === 0) return;
-    this.asked = true;
+    if (this.hasRequestedVerdicts || findStoredVerdicts(store) !== null || store.index.trace.ceilings.length === 0)
+      return;
+    this.hasRequestedVerdicts = true;
     const redraw = (): void => {
       this.drawnKey = "";
       this.draw();
@@ -752,7 +751,7 @@ export class GraphView implements View {
     }
     if (word) this.store.go({ kernel: Number(word.dataset.verdict), panel: "timing" });
     else if (id === null && frame) this.store.go({ kernel: Number(frame.dataset.kernel) });
-    const fate = (event.target as Element).closest?.<SVGGElement>("g.fate");
+    const fate = (event.target as Element).closest?.<SVGGElement>("g.edge-decision");
     const members = fate
       ? [Number(fate.dataset.src), Number(fate.dataset.dst)]
       : id === null

@@ -17,7 +17,7 @@ interface Owner {
 
 export class GraphSearchField {
   readonly input: HTMLInputElement;
-  readonly found = h("span", { class: "found", role: "status" });
+  readonly matchCount = h("span", { class: "found", role: "status" });
   /** The boxes that match; null without a search. */
   hits: Set<number> | null = null;
 
@@ -56,11 +56,11 @@ export class GraphSearchField {
     const matcher = parseQuery(this.input.value, this.store.index.trace.nodes);
     this.input.classList.remove("bad");
     this.hits = null;
-    this.found.textContent = "";
+    this.matchCount.textContent = "";
     if (matcher === null) return;
     if (typeof matcher !== "function") {
       this.input.classList.add("bad");
-      this.found.textContent = matcher.error;
+      this.matchCount.textContent = matcher.error;
       return;
     }
     const isHit = (node: number): boolean => matcher(this.store.index.node(node));
@@ -68,7 +68,7 @@ export class GraphSearchField {
     this.hits = new Set(boxes.filter((box) => box.members.some(isHit)).map((box) => box.id));
     const drawn = boxes.reduce((sum, box) => sum + box.members.filter(isHit).length, 0);
     const all = [...this.owner.nodes()].filter(isHit).length;
-    this.found.textContent = `${all} found${all > drawn ? `, ${all - drawn} not drawn` : ""}`;
+    this.matchCount.textContent = `${all} found${all > drawn ? `, ${all - drawn} not drawn` : ""}`;
   }
 
   private onKey(event: KeyboardEvent): void {

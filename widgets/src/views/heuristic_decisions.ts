@@ -19,17 +19,17 @@ export function makeChoiceRows(stage: Stage): Element[] {
 }
 
 function makeRow(choice: Choice, opts: OptStep[]): Element {
-  const said =
+  const outcomeText =
     choice.settled_by !== "" ? `skipped: ${choice.settled_by} made it unnecessary` : opts.length === 0 ? "nothing" : "";
   return h(
     "details",
-    { class: `tried ${opts.length > 0 ? "fires" : "stopped"}` },
+    { class: `attempt ${opts.length > 0 ? "fires" : "stopped"}` },
     h(
       "summary",
       {},
       h("b", {}, choice.name),
-      ...opts.map((opt) => h("span", { class: opt.applied ? "come" : "gone" }, opt.opt)),
-      h("span", { class: "faint" }, said),
+      ...opts.map((opt) => h("span", { class: opt.applied ? "added" : "removed" }, opt.opt)),
+      h("span", { class: "faint" }, outcomeText),
     ),
     h(
       "div",
@@ -38,7 +38,7 @@ function makeRow(choice: Choice, opts: OptStep[]): Element {
         h(
           "p",
           {},
-          h("code", { class: applied ? "come" : "gone" }, opt),
+          h("code", { class: applied ? "added" : "removed" }, opt),
           `${applied ? "" : " is not legal"}: ${reason}`,
         ),
       ),
@@ -55,17 +55,17 @@ function makeRow(choice: Choice, opts: OptStep[]): Element {
 function listOptions({ what, options: all, chosen, least }: OptionScores): Element {
   const sorted = [...all].sort(([, a], [, b]) => (least ? a - b : b - a));
   const shown = sorted.slice(0, MOST_OPTIONS);
-  const kept = shown.some(([name]) => name === chosen)
+  const listed = shown.some(([name]) => name === chosen)
     ? shown
     : [...shown, ...sorted.filter(([name]) => name === chosen)];
-  const cells = kept.flatMap(([name, score]) => {
-    const mark = name === chosen ? "come" : null;
+  const cells = listed.flatMap(([name, score]) => {
+    const mark = name === chosen ? "added" : null;
     return [
       h("dt", { class: mark }, name),
       h("dd", { class: mark }, `${Number(score.toPrecision(4))}${name === chosen ? " · chosen" : ""}`),
     ];
   });
-  const more = all.length - kept.length;
+  const more = all.length - listed.length;
   return h(
     "div",
     {},

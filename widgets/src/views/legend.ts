@@ -18,7 +18,7 @@ export interface LegendItem {
 }
 
 const ROLES: Record<string, string> = {
-  buffer: "memory from outside",
+  buffer: "existing buffer",
   memory: "load or store",
   reduce: "reduction",
   loop: "loop",
@@ -44,7 +44,7 @@ const EDGE_SIGNS: Record<string, [string, string]> = {
 function makeBoxSign(classes: string, says: string, title = ""): LegendItem {
   const rect = s("rect", { x: 2, y: 2, width: 22, height: 10, rx: 3 });
   const behind = classes.includes("region")
-    ? [s("rect", { class: "behind", x: 4.5, y: 0.8, width: 21, height: 9, rx: 3 })]
+    ? [s("rect", { class: "box-shadow", x: 4.5, y: 0.8, width: 21, height: 9, rx: 3 })]
     : [];
   return { picture: [s("g", { class: `box ${classes}` }, ...behind, rect)], says, title };
 }
@@ -62,7 +62,7 @@ export function listBoxSigns(classes: readonly string[], isByKernel: boolean): L
     const own = kernel?.split(" ").filter((word) => word === "by-kernel" || word.startsWith("k-"));
     if (own !== undefined)
       signs.push(makeBoxSign(own.join(" "), "color: its kernel", "Nodes of one color are computed by one kernel"));
-    if (words.has("no-kernel")) signs.push(makeBoxSign("no-kernel", "of no kernel: already in memory"));
+    if (words.has("no-kernel")) signs.push(makeBoxSign("no-kernel", "existing: already in memory"));
   } else {
     for (const [role, says] of Object.entries(ROLES))
       if (words.has(`g-${role}`)) signs.push(makeBoxSign(`g-${role}`, says, findMeaning("role", role)));
@@ -79,15 +79,17 @@ export function listBoxSigns(classes: readonly string[], isByKernel: boolean): L
 export function listEdgeSigns(hasViews: boolean, hasLong: boolean, fates: ReadonlySet<string>): LegendItem[] {
   const signs: LegendItem[] = [];
   if (hasViews)
-    signs.push(makeLineSign("viewed", "through views", "Views between the two boxes: other indices, no copy"));
-  if (hasLong) signs.push(makeLineSign("long", "long edge", "Drawn faintly, because it crosses other boxes"));
+    signs.push(makeLineSign("through-views", "through views", "Views between the two boxes: other indices, no copy"));
+  if (hasLong) signs.push(makeLineSign("long", "long edge", "Drawn pale, because it crosses other boxes"));
   for (const [fate, [says, title]] of Object.entries(EDGE_SIGNS)) {
     if (!fates.has(fate)) continue;
     const shape =
       fate === "cut"
         ? s("path", { d: "M-7-3H7M-7 3H7", transform: "rotate(90)" })
         : s("circle", { r: fate === "fused" ? 2.6 : 3.6 });
-    signs.push(makeLineSign("", says, title, [s("g", { class: `fate ${fate}`, transform: "translate(13 7)" }, shape)]));
+    signs.push(
+      makeLineSign("", says, title, [s("g", { class: `edge-decision ${fate}`, transform: "translate(13 7)" }, shape)]),
+    );
   }
   return signs;
 }

@@ -14,7 +14,7 @@ type Order = "time" | "source";
 export class LinesView implements View {
   readonly element = h("div", { class: "lines-by-time scroll", tabindex: 0, role: "region", "aria-label": "Lines" });
   private readonly answering: LatestRequest;
-  private found: LinesByTime | null = null;
+  private lineTimes: LinesByTime | null = null;
   private order: Order = "time";
   private isAsked = false;
 
@@ -35,7 +35,7 @@ export class LinesView implements View {
       pendingText: "adding up the kernels of each line …",
       offlineNote: ["This page has no times of lines. To compute them, call ", 'view.panels.result("lines")'],
       show: (found) => {
-        this.found = found;
+        this.lineTimes = found;
         this.draw();
       },
       showNote: (text, code) =>
@@ -47,17 +47,17 @@ export class LinesView implements View {
   }
 
   private draw(): void {
-    const { found, order } = this;
-    if (found === null) return;
-    const lines = order === "source" ? found.lines : [...found.lines].sort((a, b) => b.time_us - a.time_us);
+    const { lineTimes, order } = this;
+    if (lineTimes === null) return;
+    const lines = order === "source" ? lineTimes.lines : [...lineTimes.lines].sort((a, b) => b.time_us - a.time_us);
     const largest = Math.max(...lines.map(({ time_us }) => time_us), 0);
     const heads = ["line", "time", "", "share", "place", "kernels"].map((title) => h("span", { class: "head" }, title));
     replaceChildren(
       this.element,
-      this.makeBar(found),
+      this.makeBar(lineTimes),
       h("div", { class: "module-row heads", "aria-hidden": "true" }, ...heads),
-      h("div", { role: "list", "aria-label": "Lines" }, ...lines.map((line) => this.makeRow(line, found, largest))),
-      h("p", { class: "note" }, found.how),
+      h("div", { role: "list", "aria-label": "Lines" }, ...lines.map((line) => this.makeRow(line, lineTimes, largest))),
+      h("p", { class: "note" }, lineTimes.how),
     );
     this.mark();
   }
@@ -149,7 +149,7 @@ export class LinesView implements View {
   /** Highlights the lines of the selection and of the hover. */
   private mark(): void {
     const { selected, hovered } = this.store;
-    for (const line of this.found?.lines ?? []) {
+    for (const line of this.lineTimes?.lines ?? []) {
       const row = this.element.querySelector<HTMLElement>(`[data-line="${line.source}:${line.line}"]`);
       const nodes = this.findNodes(line);
       const has = (ids: Set<number>): boolean => ids.size > 0 && nodes.some((id) => ids.has(id));

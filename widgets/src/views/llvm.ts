@@ -1,6 +1,5 @@
 // LLVM's passes on a kernel: the text after each, its time and remarks, and a comparison with another pipeline.
-// Requested from
-// Python; a page shows stored responses.
+// Requested from Python; a page shows stored responses.
 
 import { LatestRequest, makeNote, findProgramKernel } from "../latest_request";
 import { textsOf as unpackedTexts } from "../columns";
@@ -75,8 +74,7 @@ const DEFINED = /^\s*(?:renamable )?([%$@][\w.$-]+)(?::\w+)*(?:\([^)]*\))? = |^\
 
 /**
  * Returns the texts of the passes that changed something, each line with its origin in the previous text: an unchanged
- * line by
- * position, another one by the name that it defines.
+ * line by position, another one by the name that it defines.
  */
 export function linkTexts(
   { passes }: PassesData,
@@ -140,7 +138,7 @@ export class LLVMPassesView implements View {
   private readonly comparing: LatestRequest;
   private kernel: number | null = null;
   private pipeline: Pipeline = { level: "", without: [], cpu: "" };
-  private found: PassesData | null = null;
+  private data: PassesData | null = null;
   private texts: PassLine[][] = [];
   private other: { level: string; found: PassesData; texts: PassLine[][] } | null = null;
   private chosen = 0;
@@ -157,13 +155,13 @@ export class LLVMPassesView implements View {
     this.timing = new LatestRequest(store, this.head);
     this.diff = new TextDiffView(store);
     this.diff.onChoose = (side, line) => {
-      const before = this.found!.passes.findLast(({ changed, number }) => changed && number < this.chosen)?.number ?? 0;
+      const before = this.data!.passes.findLast(({ changed, number }) => changed && number < this.chosen)?.number ?? 0;
       this.line = { text: side === "after" ? this.chosen : before, line };
       this.diff.caret(side, line);
       this.drawBar();
     };
     this.finder = new TextSearchField({
-      texts: () => this.found?.passes.map(({ changed, number }) => (changed ? this.texts[number] : [])) ?? [],
+      texts: () => this.data?.passes.map(({ changed, number }) => (changed ? this.texts[number] : [])) ?? [],
       at: () => (this.line?.text === this.chosen ? this.line : { text: this.chosen, line: -1 }),
       show: (place) => this.goTo(place),
       mark: () => this.diff.find((line) => this.finder.hits(line)),
@@ -210,7 +208,7 @@ export class LLVMPassesView implements View {
       ],
       show: (found) => this.show(found),
       showNote: (text, code) => this.say(text, code),
-      onError: () => (this.kernel = this.found === null ? null : kernel),
+      onError: () => (this.kernel = this.data === null ? null : kernel),
     });
   }
 
@@ -264,14 +262,14 @@ export class LLVMPassesView implements View {
   }
 
   private say(text: string, code = ""): void {
-    this.found = null;
+    this.data = null;
     replaceChildren(this.element, this.head, makeNote(text, code));
     this.drawHead();
   }
 
   private show(data: PassesData): void {
-    const before = this.found?.passes[this.chosen];
-    this.found = data;
+    const before = this.data?.passes[this.chosen];
+    this.data = data;
     this.texts = textsOf(data);
     const same = before && data.passes.find(({ name, changed }) => changed && name === before.name);
     const first = data.passes.find(({ changed, begins }) => changed && !begins);
@@ -289,7 +287,7 @@ export class LLVMPassesView implements View {
   // *** options of LLVM ***
 
   private drawHead(): void {
-    const { found, store } = this;
+    const { data, store } = this;
     const { level, without, cpu } = this.pipeline;
     const levels = this.listOffered();
     const isOne = levels.length < 2;
@@ -308,7 +306,7 @@ export class LLVMPassesView implements View {
       return h("label", {}, h("span", { class: "faint" }, label), " ", select);
     };
     const named = levels.map((one): [string, string] => [one, one === "" ? OWN : `-${one}`]);
-    const cpus = [["", "that of the capture"], ...(found?.cpus ?? []).map((one) => [one, one])] as [string, string][];
+    const cpus = [["", "that of the capture"], ...(data?.cpus ?? []).map((one) => [one, one])] as [string, string][];
     if (cpu !== "" && !cpus.some(([one]) => one === cpu)) cpus.push([cpu, cpu]);
     const chips = without.map((name) =>
       button(
@@ -323,7 +321,7 @@ export class LLVMPassesView implements View {
       h("b", {}, kernelTitle(store.index.trace, this.kernel ?? 0)),
       isOne ? null : choice("pipeline", level, named, (value) => this.ask({ level: value })),
       store.ask === null ? null : choice("CPU", cpu, cpus, (value) => this.ask({ cpu: value })),
-      found === null || isOne
+      data === null || isOne
         ? null
         : choice(
             "beside",
@@ -333,7 +331,7 @@ export class LLVMPassesView implements View {
           ),
       chips.length > 0 ? h("span", { class: "faint" }, "without") : null,
       ...chips,
-      found === null || store.ask === null
+      data === null || store.ask === null
         ? null
         : button(
             "run and time",
@@ -341,15 +339,15 @@ export class LLVMPassesView implements View {
             () => this.time(),
           ),
       h("span", { class: "space" }),
-      found === null ? null : h("span", { class: "faint", role: "status" }, summaryOf(found)),
-      found === null ? null : this.runTime(),
+      data === null ? null : h("span", { class: "faint", role: "status" }, summaryOf(data)),
+      data === null ? null : this.runTime(),
     );
   }
 
   /** Returns the available pipelines; in a page, the stored ones. */
   private listOffered(): string[] {
     const { ask, responses } = this.store;
-    const levels = ["", ...(this.found?.levels ?? ["O0", "O1", "O2", "O3"])];
+    const levels = ["", ...(this.data?.levels ?? ["O0", "O1", "O2", "O3"])];
     if (ask !== null) return levels;
     const stored = responses
       .of("passes")
@@ -380,7 +378,7 @@ export class LLVMPassesView implements View {
       ],
       show: (found) => {
         this.other = { level, found, texts: textsOf(found) };
-        this.chosen = this.found!.passes.length - 1;
+        this.chosen = this.data!.passes.length - 1;
         this.drawAll();
       },
       showNote: (text, code) => {
@@ -395,13 +393,13 @@ export class LLVMPassesView implements View {
   // *** the passes ***
 
   private listShown(): PassData[] {
-    return this.found!.passes.filter(({ changed, number }) => changed || this.showsAll || number === this.chosen);
+    return this.data!.passes.filter(({ changed, number }) => changed || this.showsAll || number === this.chosen);
   }
 
   private drawList(): void {
     const passes = this.listShown();
-    const idle = this.found!.passes.filter(({ changed }) => !changed).length;
-    const longest = Math.max(...this.found!.passes.map(({ seconds }) => seconds ?? 0), 1e-9);
+    const idle = this.data!.passes.filter(({ changed }) => !changed).length;
+    const longest = Math.max(...this.data!.passes.map(({ seconds }) => seconds ?? 0), 1e-9);
     const toggle = h("input", { type: "checkbox", checked: !this.showsAll });
     toggle.addEventListener("change", () => {
       this.showsAll = !toggle.checked;
@@ -476,10 +474,10 @@ export class LLVMPassesView implements View {
 
   /** Shows the history of the selected line instead of the text. */
   private showHistory(): void {
-    const { found, line: place, texts } = this;
+    const { data, line: place, texts } = this;
     if (place === null) return;
-    const rows = findLineHistory({ stage_texts: linkTexts(found!, texts) }, place).map((one) => {
-      const { name, stage } = found!.passes[one.text];
+    const rows = findLineHistory({ stage_texts: linkTexts(data!, texts) }, place).map((one) => {
+      const { name, stage } = data!.passes[one.text];
       return h(
         "button",
         { type: "button", class: "event of-line", onclick: () => this.goTo(one) },
@@ -488,7 +486,7 @@ export class LLVMPassesView implements View {
         h("code", {}, texts[one.text][one.line].text.trim()),
       );
     });
-    const words = `${count(rows.length - 1, "earlier line")} led to line ${place.line + 1} after ${found!.passes[place.text].name}:`;
+    const words = `${count(rows.length - 1, "earlier line")} led to line ${place.line + 1} after ${data!.passes[place.text].name}:`;
     this.diff.element.classList.add("is-one");
     replaceChildren(this.diff.element, h("div", { class: "history" }, h("p", { class: "note" }, words), ...rows));
     this.diff.element.querySelector<HTMLElement>(".of-line")?.focus({ preventScroll: true });
@@ -502,7 +500,7 @@ export class LLVMPassesView implements View {
 
   private walk(event: KeyboardEvent): void {
     const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
-    if (step === 0 || this.found === null) return;
+    if (step === 0 || this.data === null) return;
     event.preventDefault();
     event.stopPropagation();
     const passes = this.listShown();
@@ -513,21 +511,21 @@ export class LLVMPassesView implements View {
   // *** the text ***
 
   private drawText(): void {
-    const { found, texts, chosen } = this;
-    const pass = found!.passes[chosen];
+    const { data, texts, chosen } = this;
+    const pass = data!.passes[chosen];
     const language = LANGUAGE[pass.stage];
     if (this.other !== null) return this.drawComparison(pass, language);
     const before = pass.begins || chosen === 0 ? null : texts[chosen - 1];
     this.drawBar();
-    this.diff.show({ before, after: addRemarks(texts[chosen], chosen === 0 ? found!.passes : [pass]), language });
+    this.diff.show({ before, after: addRemarks(texts[chosen], chosen === 0 ? data!.passes : [pass]), language });
     this.diff.find((line) => this.finder.hits(line));
     const loose = pass.remarks.filter(({ uop }) => uop === null).map(({ text }) => text);
-    const spilled = pass.name === found!.spilled_by ? describeSpills(found!.spills) : [];
+    const spilled = pass.name === data!.spilled_by ? describeSpills(data!.spills) : [];
     if (loose.length + spilled.length > 0)
       this.diff.element.prepend(
         h(
           "div",
-          { class: "said-of" },
+          { class: "llvm-remarks" },
           ...[...loose, ...spilled].map((text) => h("p", { class: "note", title: text }, text)),
         ),
       );
@@ -535,7 +533,7 @@ export class LLVMPassesView implements View {
 
   /** Draws the header of a pass's text. */
   private drawBar(): void {
-    const pass = this.found!.passes[this.chosen];
+    const pass = this.data!.passes[this.chosen];
     const isFirst = pass.begins || this.chosen === 0;
     const wholeButton = button(
       "whole text",
@@ -585,12 +583,12 @@ export class LLVMPassesView implements View {
     const ends = ["IR", "machine IR", "assembly"];
     const tabs = ends.map((stage) =>
       tab(stage, stage === "assembly" ? "assembly" : `${stage}, at the end`, stage === pass.stage, () => {
-        const last = this.found!.passes.findLast((one) => one.stage === stage);
+        const last = this.data!.passes.findLast((one) => one.stage === stage);
         if (last !== undefined) this.choose(last.number);
       }),
     );
     const endOf = (data: PassesData): number => data.passes.findLastIndex(({ stage }) => stage === pass.stage);
-    const left = this.texts[endOf(this.found!)] ?? [];
+    const left = this.texts[endOf(this.data!)] ?? [];
     const right = texts[endOf(found)] ?? [];
     replaceChildren(
       this.bar,
@@ -598,7 +596,7 @@ export class LLVMPassesView implements View {
       h(
         "span",
         { class: "faint" },
-        `left: ${nameOf(this.pipeline.level)}, ${summaryOf(this.found!)} · right: ${nameOf(level)}, ${summaryOf(found)}`,
+        `left: ${nameOf(this.pipeline.level)}, ${summaryOf(this.data!)} · right: ${nameOf(level)}, ${summaryOf(found)}`,
       ),
     );
     this.diff.show({ before: left, after: right, language });
@@ -646,13 +644,14 @@ function summaryOf({ cpu, seconds, instructions, spills }: PassesData): string {
 
 /** Returns the text with LLVM's remarks, each at the first line of its UOp. */
 function addRemarks(text: readonly PassLine[], passes: readonly PassData[]): DiffLine[] {
-  const said = new Map<number, string[]>();
+  const remarksOfLine = new Map<number, string[]>();
   for (const { remarks } of passes)
-    for (const { uop, text: words } of remarks) if (uop !== null) said.set(uop, [...(said.get(uop) ?? []), words]);
+    for (const { uop, text: words } of remarks)
+      if (uop !== null) remarksOfLine.set(uop, [...(remarksOfLine.get(uop) ?? []), words]);
   return text.map((line) => {
-    const remarks = line.uop === null ? undefined : said.get(line.uop);
+    const remarks = line.uop === null ? undefined : remarksOfLine.get(line.uop);
     if (remarks === undefined) return line;
-    said.delete(line.uop!);
+    remarksOfLine.delete(line.uop!);
     return { ...line, remarks: [...new Set(remarks)] };
   });
 }

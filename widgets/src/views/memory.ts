@@ -42,7 +42,7 @@ export class MemoryView implements View {
       return life === undefined ? [] : [this.makeLane(buffer, life, end, mine.has(buffer.id))];
     });
     const left = trace.buffers.length - shown.length;
-    const text = `${count(trace.buffers.length, "buffer")}, ${bytes(peak)} alive at most, over ${duration(end / 1.02)}${isKernelTime ? " of kernel time, in execution order" : ""}.`;
+    const text = `${count(trace.buffers.length, "buffer")}, peak ${bytes(peak)}, over ${duration(end / 1.02)}${isKernelTime ? " of kernel time, in execution order" : ""}.`;
     const omitted = left > 0 ? ` The first ${MAX_LANES} are drawn, ${left} are not.` : "";
     const used = mine.size > 0 ? " Strong bars: buffers of the chosen kernel." : "";
     const open = shown.some(({ freed_us }) => freed_us === null) ? " Faded end: still in use when the trace ends." : "";
@@ -96,8 +96,8 @@ function drawArea(steps: [number, number][], end: number, peak: number): HTMLEle
   const size = { viewBox: `0 0 1000 ${height}`, preserveAspectRatio: "none", role: "img" };
   const drawing = s(
     "svg",
-    { ...size, "aria-label": `Bytes alive over time, ${bytes(peak)} at most` },
+    { ...size, "aria-label": `Live bytes over time, peak ${bytes(peak)}` },
     s("path", { d: path }),
   );
-  return h("div", { class: "lane total" }, h("span", { class: "label" }, `alive: ${bytes(peak)} at most`), drawing);
+  return h("div", { class: "lane total" }, h("span", { class: "label" }, `peak: ${bytes(peak)}`), drawing);
 }

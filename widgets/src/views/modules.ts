@@ -96,11 +96,11 @@ export class ModulesView implements View {
     const share = (part: number): string => `${wholeUs === 0 ? 0 : (part / wholeUs) * 100}%`;
     const isOpen = children.length > 0 ? this.open.has(key) : null;
     const mark = children.length === 0 ? "" : isOpen ? "▾" : "▸";
-    const twist = h("span", { class: "twist", onclick: (event: Event) => this.toggle(key, event) }, mark);
+    const disclosure = h("span", { class: "disclosure", onclick: (event: Event) => this.toggle(key, event) }, mark);
     const title = h(
       "span",
       { class: "name", style: `padding-left:${depth * 14}px` },
-      twist,
+      disclosure,
       h("b", {}, name),
       kind === name ? "" : h("span", { class: "faint" }, ` ${kind}`),
     );

@@ -121,7 +121,7 @@ export class NodeCard {
           )
         : null,
       canShow(this.store, "why")
-        ? button("why", "Which rules could fire on this node, and what stops the others (Y)", () =>
+        ? button("why", "Which rules could fire on this node, and why the others cannot (Y)", () =>
             this.store.go({ panel: "why" }),
           )
         : null,
@@ -135,7 +135,7 @@ export class NodeCard {
         this.element,
         close,
         h("b", {}, src, h("span", { class: "faint" }, " → "), dst),
-        h("span", { class: `fate-word ${fate.mark}` }, word),
+        h("span", { class: `edge-decision-tag ${fate.mark}` }, word),
         h("span", {}, why[0] ?? ""),
         numbers,
         actions,

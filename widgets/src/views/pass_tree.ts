@@ -124,9 +124,9 @@ export class PassTree {
       else this.closed.delete(stage.id);
       this.draw();
     };
-    const twist = inside
-      ? h("span", { class: "twist", "aria-hidden": "true", onclick: fold }, open ? "▾" : "▸")
-      : h("span", { class: "twist" });
+    const disclosure = inside
+      ? h("span", { class: "disclosure", "aria-hidden": "true", onclick: fold }, open ? "▾" : "▸")
+      : h("span", { class: "disclosure" });
     return h(
       "div",
       {
@@ -148,7 +148,7 @@ export class PassTree {
         "data-stage": stage.id,
         onclick: () => this.open(stage),
       },
-      twist,
+      disclosure,
       h("span", { class: "name" }, ...addBreaks(name)),
       h("span", { class: "n" }),
       h("span", { class: "took" }, stage.elapsed_us > 0 ? duration(stage.elapsed_us) : ""),

@@ -1,6 +1,5 @@
 // Selects the nodes that are drawn as one box: LazyBuffers of a kernel or of a line, unrolled copies of UOps. The user
-// selects
-// the level of detail, and opens and closes single boxes.
+// selects the level of detail, and opens and closes single boxes.
 
 import { isTensor } from "../dialect";
 import { button, h } from "../dom";
@@ -193,7 +192,7 @@ export class RegionSelection {
     const detail = frame === undefined ? "" : `${frame.line}: ${line}`;
     const calls = [...new Set(members.map((node) => trace.nodes[node].calls[0] ?? ""))];
     const call = calls.length === 1 && calls[0] !== "" ? `${callName(calls[0])}: ` : "";
-    const when = calls.length === 1 && calls[0] === "" ? " from before" : "";
+    const when = calls.length === 1 && calls[0] === "" ? ", existing" : "";
     return { members, label: `${call}${members.length} nodes${when}`, detail };
   }
 
@@ -211,7 +210,7 @@ export class RegionSelection {
     const inputs = trace.kernels.filter(({ id }) => earlier.has(id)).flatMap(({ roots }) => roots).length;
     if (inputs === 0) return null;
     const says = `${count(inputs, "input")} computed first (${count(earlier.size, "kernel")})`;
-    const title = "Tensors that were requested before the capture and had no values yet";
+    const title = "Lazy tensors of earlier code. The capture computes them before it uses them";
     return button(`${says} – ${this.earlierShown ? "fold" : "show"}`, title, () => {
       this.earlierShown = !this.earlierShown;
       changed();

@@ -71,7 +71,7 @@ export class RewriteHistoryView implements View {
     const callNames = [...new Set(nodes.map(callsOf))].filter((calls) => calls !== "");
     const by =
       callNames.length > 0
-        ? ` Made by ${callNames.slice(0, MOST_CALLS).join(", ")}${callNames.length > MOST_CALLS ? " and others" : ""}.`
+        ? ` Created by ${callNames.slice(0, MOST_CALLS).join(", ")}${callNames.length > MOST_CALLS ? " and others" : ""}.`
         : "";
     const led = `: ${firings.length === 0 ? "no rewrite" : count(firings.length, "firing")}.${origin}${by}`;
     const head = h("p", { class: "note" }, h("b", {}, truncate(what, 80)), led);
@@ -89,9 +89,9 @@ export class RewriteHistoryView implements View {
           firing.rule === null ? "transform" : `${stage.name} · ${countFirings(stage, step)}`,
         ),
         h("b", {}, name),
-        h("span", { class: "gone" }, truncate(nodeText(index.node(firing.before)), 60)),
+        h("span", { class: "removed" }, truncate(nodeText(index.node(firing.before)), 60)),
         h("span", { class: "faint" }, "→"),
-        h("span", { class: "come" }, truncate(nodeText(index.node(firing.after)), 60)),
+        h("span", { class: "added" }, truncate(nodeText(index.node(firing.after)), 60)),
       );
     });
     const opts = this.listOpts(nodes);
@@ -118,7 +118,7 @@ export class RewriteHistoryView implements View {
         h("b", {}, opt.opt),
         h("span", {}, `splits axis ${opt.axis}`),
         h("span", { class: "faint" }, "→"),
-        h("span", { class: "come" }, opt.made.join(", ")),
+        h("span", { class: "added" }, opt.made.join(", ")),
         h("span", { class: "faint" }, truncate(opt.reason, 70)),
       ),
     );

@@ -1,6 +1,5 @@
 // A shape as grids: each element with its memory position, beside memory with the elements that are read. Movement
-// buttons send
-// requests to Python; hovering and scrolling are handled here.
+// buttons send requests to Python; hovering and scrolling are handled here.
 
 import { count, grouped } from "../format";
 import type { SendRequest } from "../request_channel";
@@ -370,7 +369,7 @@ export class ShapeView implements View {
     const shownPart =
       stop - start < data.size
         ? ` · ${start} … ${stop - 1} of ${grouped(data.size)}`
-        : ` · ${count(data.size, "place")}`;
+        : ` · ${count(data.size, "position")}`;
     const slide = (event: Event): void => {
       this.firstPlace = Number((event.target as HTMLInputElement).value) * width;
       this.drawGrids();

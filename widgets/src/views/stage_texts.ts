@@ -1,6 +1,5 @@
 // The texts of a stage in the stepper, each beside the previous text. The search covers the texts of all stages, and a
-// line
-// shows its history.
+// line shows its history.
 
 import { languageIn } from "../dialect";
 import { button, h, replaceChildren, tab, tabList } from "../dom";

@@ -162,7 +162,7 @@ function listingsOf(store: Store, stage: Stage): HTMLElement[] {
     const text = `Shows ${languageName(language)} beside the graph`;
     return h(
       "button",
-      { type: "button", class: "event listed", title: text, onclick: open },
+      { type: "button", class: "event listing-link", title: text, onclick: open },
       h("b", {}, languageName(language)),
       h("span", { class: "faint" }, count(lines.length, "line")),
     );

@@ -1,6 +1,5 @@
 // The rewrite stepper: beside the tree of passes, the firings of a pass as before | after with their rules, or a
-// transform of
-// the whole graph with its law.
+// transform of the whole graph with its law.
 
 import { isTensor } from "../dialect";
 import { button, h, oncePerFrame, replaceChildren } from "../dom";
@@ -334,8 +333,8 @@ export class StepperView implements View {
   /** Shows the ends of the walk: a button without a target looks disabled, but still responds. */
   private showEnds(): void {
     const [back, on] = this.scrub.querySelectorAll("button");
-    back.classList.toggle("spent", this.findNext(-1) === null);
-    on.classList.toggle("spent", this.findNext(1) === null);
+    back.classList.toggle("at-end", this.findNext(-1) === null);
+    on.classList.toggle("at-end", this.findNext(1) === null);
     const isLast = this.findNext(1) === null && this.store.index.trace.stages.some((stage) => stage.steps.length > 0);
     this.scrub.querySelector(".end")!.textContent = isLast ? "the last firing" : "";
   }

@@ -180,10 +180,10 @@ export class StoryView implements View {
       : undefined;
     const next = this.chapters[this.at + 1];
     const isLast = this.step >= page.count - 1;
-    const back = button("← Back", "A step back (←; Shift ← turns the page)", () => this.move(-1));
+    const back = button("← Back", "Previous step (←). Previous page: Shift ←", () => this.move(-1));
     back.disabled = this.at === 0 && this.step === 0;
     const on = isLast ? (next === undefined ? "Workbench →" : `${next.title} →`) : "Next →";
-    const forward = button(on, "A step on (→; Shift → turns the page)", () => this.move(1), "next");
+    const forward = button(on, "Next step (→). Next page: Shift →", () => this.move(1), "next");
     const isPlaying = this.timer !== 0;
     const play = button(
       isPlaying ? "❚❚" : "▶",

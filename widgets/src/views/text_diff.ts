@@ -1,6 +1,5 @@
 // A text after a stage beside the previous one: changes in color, equal parts folded. A click on a line selects its
-// nodes, so
-// that its line of Python, its UOps and its lines in both texts are highlighted.
+// nodes, so that its line of Python, its UOps and its lines in both texts are highlighted.
 
 import { button, h, replaceChildren } from "../dom";
 import type { Change, Store, View } from "../store";

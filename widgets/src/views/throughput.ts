@@ -1,6 +1,5 @@
-// The throughput of a kernel's busiest loop, by LLVM's model of the CPU: the bottleneck of an iteration, the ports
-// that each
-// instruction occupies, and the measured cycles. Requested from Python; a page shows stored responses.
+// The throughput of a kernel's busiest loop, by LLVM's model of the CPU: the bottleneck of an iteration, the ports that
+// each instruction occupies, and the measured cycles. Requested from Python; a page shows stored responses.
 
 import { LatestRequest, makeNote } from "../latest_request";
 import { h, replaceChildren } from "../dom";

@@ -235,7 +235,7 @@ export class TimelineView implements View {
       return s(
         "g",
         {
-          class: `span life-of ${maker === null ? "stage" : kernelClass(maker)}`,
+          class: `span buffer-span ${maker === null ? "stage" : kernelClass(maker)}`,
           "data-kernel": maker,
           "data-says": says,
         },

@@ -36,12 +36,12 @@ export function makeQuestionCard(
     element.disabled = !isOpen;
     return element;
   });
-  const said = guess === stop.answer ? "Right. " : "Not quite. ";
+  const result = guess === stop.answer ? "Right. " : "Not correct. ";
   const shows =
     stop.after === "" ? null : button("Show me", "Show the answer in the explorer", () => show(stop.after), "next");
   const reveal = isOpen
     ? h("p", { class: "faint" }, "Guess first. Then the trace shows the answer.")
-    : h("p", { class: "reveal" }, h("b", {}, said), stop.reveal);
+    : h("p", { class: "reveal" }, h("b", {}, result), stop.reveal);
   return h(
     "div",
     { class: "question" },
@@ -85,7 +85,12 @@ export class TourView {
     });
     const back = button("←", "Previous stop ([)", () => this.move(-1));
     const on = button(`${this.at + 1} of ${this.stops.length} →`, "Next stop (])", () => this.move(1), "next");
-    const again = button("show the place", "Go to the place of this note again", () => this.open(stop.link), "quiet");
+    const again = button(
+      "go to this position",
+      "Go to the position of this note again",
+      () => this.open(stop.link),
+      "quiet",
+    );
     back.disabled = this.at === 0;
     on.disabled = this.at === this.stops.length - 1;
     replaceChildren(

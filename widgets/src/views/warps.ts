@@ -1,6 +1,5 @@
 // A GPU kernel: its grid and groups, the addresses of a warp at each load and store by lane, and the number of groups
-// that a
-// multiprocessor holds. Requested from Python; a page shows stored responses.
+// that a multiprocessor holds. Requested from Python; a page shows stored responses.
 
 import { LatestRequest, makeNote, findProgramKernel } from "../latest_request";
 import { button, h, replaceChildren, s } from "../dom";
@@ -11,7 +10,7 @@ import type { GPUData, WarpAccessData } from "../requests";
 const EXAMPLE = { target: "sm_80", words: "an A100" };
 const NO_GROUPS = "it has no work-groups"; // part of Python's error for a CPU kernel
 const ON_A_CPU =
-  "This kernel was compiled for a CPU, which has no warps. The same kernel on a GPU shows what 32 work-items access together.";
+  "This kernel was compiled for a CPU, which has no warps. Compile it for a GPU to see what the 32 lanes of a warp access together.";
 const SIDE = 16; // groups, and work-items, that are drawn along each dimension
 const CELL = 7;
 const SEGMENT = 32;
@@ -23,7 +22,7 @@ const MOST_SEGMENTS = 64;
 export class WarpsView implements View {
   readonly element = h("div", { class: "warps scroll", tabindex: 0, role: "region", "aria-label": "Warps" });
   private kernel: number | null = null;
-  private found: GPUData | null = null;
+  private data: GPUData | null = null;
   private chosen = 0;
   private target = ""; // the GPU for which a CPU kernel is modeled
   /** The distinct accesses; copies in an unrolled loop share a row. */
@@ -49,7 +48,7 @@ export class WarpsView implements View {
     this.kernel = kernel;
     void this.answering.send({
       request: { ask: "gpu", kernel, target: this.target },
-      pendingText: "following the addresses of every lane …",
+      pendingText: "simulating the addresses of every lane …",
       offlineNote: [
         `Kernel ${kernel} is not for a GPU: it has no work-groups. To compile it for a GPU, call `,
         'explore(f, target="sm_80")',
@@ -61,7 +60,7 @@ export class WarpsView implements View {
   }
 
   private say(text: string, code = ""): void {
-    this.found = null;
+    this.data = null;
     this.rows = [];
     const elsewhere = button(`Show it on ${EXAMPLE.words}`, "Compiles this kernel for that GPU; nothing runs", () => {
       [this.target, this.kernel] = [EXAMPLE.target, null];
@@ -73,7 +72,7 @@ export class WarpsView implements View {
   }
 
   private show(data: GPUData): void {
-    this.found = data;
+    this.data = data;
     this.groups = groupAlike(data.accesses);
     this.chosen = Math.max(
       0,
@@ -103,7 +102,7 @@ export class WarpsView implements View {
           h(
             "p",
             { class: "note" },
-            `The model followed ${where}, in the first and the middle step of its loops. The drawing shows the first. Memory moves segments of ${SEGMENT} bytes. Shared memory has ${BANKS} banks, and each serves one word at a time.`,
+            `The model simulates ${where}, in the first and the middle step of its loops. The drawing shows the first. Memory moves segments of ${SEGMENT} bytes. Shared memory has ${BANKS} banks, and each serves one word at a time.`,
           ),
         ),
         h(
@@ -182,7 +181,7 @@ export class WarpsView implements View {
 
   /** Highlights the selection of other views. */
   private follow(): void {
-    if (this.found === null || this.groups.length === 0 || this.isSelected(this.groups[this.chosen])) return;
+    if (this.data === null || this.groups.length === 0 || this.isSelected(this.groups[this.chosen])) return;
     const number = this.groups.findIndex((group) => this.isSelected(group));
     if (number < 0) return;
     this.chosen = number;
@@ -227,9 +226,9 @@ export class WarpsView implements View {
 
 const HEADS = [
   ["a work-item's access", "The line of the program; × is the number of lines with the same access"],
-  ["segments", "Segments of 32 bytes that move for a warp, and the fewest that its bytes need"],
-  ["bytes used", "Used bytes / bytes of the segments that move"],
-  ["what a warp does", "What the lanes of the first warp do together"],
+  ["segments", "Segments of 32 bytes that one access of a warp transfers, and the minimum"],
+  ["bytes used", "Used bytes / transferred bytes"],
+  ["access pattern", "How the memory system serves the lanes of the first warp"],
 ];
 
 function groupAlike(accesses: WarpAccessData[]): WarpAccessData[][] {
@@ -247,9 +246,9 @@ function formatRounded(count: number): string {
 
 /** Returns the rating of an access (good, acceptable or bad), which a word accompanies. */
 function rateAccess(access: WarpAccessData): string {
-  if (access.degree > 1) return access.degree > 4 ? "bad" : "worth";
+  if (access.degree > 1) return access.degree > 4 ? "bad" : "fair";
   if (access.requests === 0 || access.space === "shared" || access.mean <= access.least) return "good";
-  return access.mean > 2 * access.least ? "bad" : "worth";
+  return access.mean > 2 * access.least ? "bad" : "fair";
 }
 
 function makeMeter(share: number): HTMLElement {
@@ -287,8 +286,7 @@ function drawPlanes({ grid, group, at, warp }: GPUData): HTMLElement[] {
 
 /**
  * Draws a plane of cells, around the selected group if it is too large. One dimension is wrapped into rows; the planes
- * of a
- * third dimension are below each other.
+ * of a third dimension are below each other.
  */
 function drawPlane(sizes: number[], words: string, look: (x: number, y: number) => PlaneStyle): HTMLElement {
   const [across, down] = [sizes[0] ?? 1, (sizes[1] ?? 1) * (sizes[2] ?? 1)];

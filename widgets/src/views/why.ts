@@ -1,6 +1,5 @@
 // Why and why not: the rules that could fire on the selected node, those that did, and what prevented the others. The
-// trace has
-// the firings; the rest is requested from Python, if available.
+// trace has the firings; the rest is requested from Python, if available.
 
 import type { SendRequest, Mismatch, ReturnSite, RuleAttempt, WhyNot } from "../request_channel";
 import { button, h, replaceChildren } from "../dom";
@@ -16,13 +15,13 @@ import { codeBlock } from "./step_text";
 const READING =
   "A rule names the parts of its pattern: x, y, c. A row says which part does not match: “wants” is the rule’s part, “is” the node there. Sources are the inputs of a node, counted from 0. Open a row for the pattern beside the node.";
 const FEW = 12; // mismatched rules that are initially visible
-// the pattern matches, but the rule's function declines
+// the pattern matches, but the rule's function returns None
 const ITS_OWN = new Set(["function", "nothing new", "error", "context"]);
 
 export class WhyView implements View {
   readonly element = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Decisions" });
-  private readonly body = h("div", { class: "whys" });
-  private asked = "";
+  private readonly body = h("div", { class: "why-body" });
+  private currentRequest = "";
   private showsAll = false;
 
   constructor(private readonly store: Store) {
@@ -41,8 +40,8 @@ export class WhyView implements View {
     const [id] = selected;
     const stage = cursor.stage === null ? undefined : index.trace.stages[cursor.stage];
     const key = JSON.stringify([...selected, stage?.id, cursor.step]);
-    if (key === this.asked) return;
-    this.asked = key;
+    if (key === this.currentRequest) return;
+    this.currentRequest = key;
     this.showsAll = false;
     if (stage !== undefined && stage.choices.length > 0 && (id === undefined || index.node(id).kind === "uop")) {
       const kernel = index.trace.kernels[stage.kernel!];
@@ -109,7 +108,7 @@ export class WhyView implements View {
           : button(`Why does kernel ${owner} have these opts?`, "Shows each opt with its reason", showOpts),
         node === undefined || firing === undefined
           ? null
-          : button("Which rules fired on a node, and what stopped the others?", "Selects a node of a pass", showRules),
+          : button("Which rules fired on a node, and why the others did not?", "Selects a node of a pass", showRules),
       ),
     );
   }
@@ -129,7 +128,7 @@ export class WhyView implements View {
       return h(
         "button",
         { type: "button", class: "event", onclick: choose },
-        fate === null ? null : h("span", { class: `fate-word ${fate.mark}` }, fate.mark),
+        fate === null ? null : h("span", { class: `edge-decision-tag ${fate.mark}` }, fate.mark),
         h("b", {}, other),
         h("span", { class: "faint" }, why),
       );
@@ -158,7 +157,7 @@ export class WhyView implements View {
 
   private async requestKernels(ask: SendRequest, a: number, b: number, key: string): Promise<void> {
     const response = await ask({ ask: "why kernels", a, b }).catch(() => null);
-    if (response !== null && key === this.asked)
+    if (response !== null && key === this.currentRequest)
       this.body.prepend(h("p", { class: "note", role: "status" }, `${response.text}.`));
   }
 
@@ -179,9 +178,9 @@ export class WhyView implements View {
     try {
       const { node, stage, step } = recorded;
       const response = await ask({ ask: "why", node, stage, step });
-      if (key === this.asked) this.show(response, null);
+      if (key === this.currentRequest) this.show(response, null);
     } catch (error) {
-      if (key === this.asked)
+      if (key === this.currentRequest)
         this.show(
           recorded,
           h("p", { class: "note", role: "alert" }, error instanceof Error ? error.message : String(error)),
@@ -195,7 +194,7 @@ export class WhyView implements View {
     return h(
       "p",
       { class: "note" },
-      "Rules are Python functions, which this page cannot run. In a notebook, this panel lists the rules that could fire, and what stopped the others. For a saved trace, call ",
+      "Rules are Python functions, which this page cannot run. In a notebook, this panel lists the rules that could fire, and why the others did not. For a saved trace, call ",
       h("code", {}, call),
       ` (node ${node} in “${result.name}”, pass ${stage} of the trace).`,
     );
@@ -220,7 +219,7 @@ export class WhyView implements View {
     const shown = this.showsAll ? others : others.slice(0, Math.max(0, FEW - own.length));
     const more = button(
       `all ${others.length} …`,
-      "Show every rule that was stopped",
+      "Show all rules that cannot fire",
       () => {
         this.showsAll = true;
         this.show(result, status);
@@ -234,8 +233,8 @@ export class WhyView implements View {
       stopped.length === 0 ? null : h("p", { class: "note faint" }, READING),
       ...this.group("Could fire now", "", could),
       ...(fired.length === 0 ? [] : [h("h5", {}, "Fired"), ...fired.map((one) => this.makeFiring(result, one))]),
-      ...this.group("Stopped by its function", "the pattern matches, but the rule's function declines", own),
-      ...this.group("Stopped by its pattern", "the nearest miss first", shown),
+      ...this.group("Rejected by its function", "the pattern matches, but the rule's function returns None", own),
+      ...this.group("Pattern does not match", "the nearest miss first", shown),
       shown.length < others.length ? more : null,
       status,
     );
@@ -262,9 +261,9 @@ export class WhyView implements View {
       },
       h("span", { class: "faint" }, `step ${step}`),
       h("b", {}, rule),
-      h("span", { class: "gone" }, text(before)),
+      h("span", { class: "removed" }, text(before)),
       h("span", { class: "faint" }, "→"),
-      h("span", { class: "come" }, text(after)),
+      h("span", { class: "added" }, text(after)),
     );
   }
 
@@ -282,7 +281,7 @@ export class WhyView implements View {
     };
     return h(
       "details",
-      { class: `tried ${attempt.verdict}`, ontoggle: draw },
+      { class: `attempt ${attempt.verdict}`, ontoggle: draw },
       h(
         "summary",
         {},
@@ -310,7 +309,7 @@ export class WhyView implements View {
 
 function describeFiring({ first, after }: RuleAttempt): Element[] {
   const tag = h("span", { class: "tag d-fuse" }, first ? "fires" : "would fire, but an earlier rule matches first");
-  return [tag, h("span", { class: "faint" }, "→"), h("span", { class: "come" }, after)];
+  return [tag, h("span", { class: "faint" }, "→"), h("span", { class: "added" }, after)];
 }
 
 /** Returns the two values side by side, and their position. */
@@ -348,7 +347,7 @@ function place({ function: name, file, line, text, because, values: of }: Return
     "div",
     { class: "came-to-none" },
     codeBlock(code),
-    h("p", { class: "place" }, `The rule’s function declined at ${name}, ${file}:${line}`),
+    h("p", { class: "place" }, `The rule’s function returned None at ${name}, ${file}:${line}`),
     ...makeValues("The variables of the function, with their values:", of),
   );
 }
