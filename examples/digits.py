@@ -1,4 +1,4 @@
-"""Train a small convolutional network on handwritten digits, then run it on every device and compare.
+"""Trains a small convolutional network on handwritten digits, then compares its scores on all devices.
 
 Run it with `python examples/digits.py`; it needs scikit-learn (for the 1797 pictures of 8 × 8 pixels) and tqdm.
 """
@@ -18,7 +18,7 @@ from tinyexplore.nn.state import get_parameters, get_state_dict, load_state_dict
 SEED = 0
 BATCH = 64
 EPOCHS = 15
-PYTHON_SAMPLE = 32  # the reference interpreter is slow: it gets a part of the test set
+PYTHON_SAMPLE = 32  # pictures for the reference interpreter, which is slow
 
 
 class DigitNet:
@@ -36,14 +36,14 @@ class DigitNet:
 
 
 def load_data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Training pictures, test pictures, training labels, test labels; pixels are 0 … 1."""
+    """Returns training pictures, test pictures, training labels and test labels. Pixels are 0 … 1."""
     pictures, labels = load_digits(return_X_y=True)
     pictures = (pictures / 16).astype(np.float32).reshape(-1, 1, 8, 8)
     return train_test_split(pictures, labels.astype(np.int32), test_size=360, random_state=SEED, stratify=labels)
 
 
 def train(model: DigitNet, pictures: np.ndarray, labels: np.ndarray) -> None:
-    """Adam over shuffled batches of equal size, so that every step runs the same kernels."""
+    """Trains with Adam on shuffled batches. All have one size, so every step runs the same kernels."""
     optimizer = nn.optim.Adam(get_parameters(model), lr=5e-3)
     shuffle = np.random.default_rng(SEED)
     batches = len(pictures) // BATCH
@@ -61,7 +61,7 @@ def train(model: DigitNet, pictures: np.ndarray, labels: np.ndarray) -> None:
 
 
 def scores_on(device: str, model: DigitNet, pictures: np.ndarray) -> np.ndarray:
-    """The model's scores of `pictures`, computed on `device`."""
+    """Returns the model's scores of `pictures`, computed on `device`."""
     copy = DigitNet()
     for tensor in get_parameters(copy):
         tensor.to_(device)

@@ -1,4 +1,4 @@
-"""A small GPT that learns to write its own source: one training step as a TinyJit, then text, token by token.
+"""Trains a small GPT on this file, then generates text token by token. The training step is a TinyJit.
 
 Run it with `python examples/gpt.py [steps]`. The names of its weights are those of GPT-2.
 """
@@ -21,7 +21,7 @@ BATCH, STEPS = 16, 300
 
 
 class Attention:
-    """Every token looks at those before it and at itself."""
+    """Causal attention: each token attends to itself and to earlier tokens."""
 
     def __init__(self, width: int, heads: int) -> None:
         self.heads = heads
@@ -37,7 +37,7 @@ class Attention:
 
 
 class Block:
-    """Attention and two linear maps, each added to what came in."""
+    """Attention, then two linear maps, each with a residual connection."""
 
     def __init__(self, width: int, heads: int) -> None:
         self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
@@ -50,7 +50,7 @@ class Block:
 
 
 class GPT:
-    """Tokens (batch, length) → scores of the next token at each place (batch, length, vocabulary)."""
+    """Maps tokens (batch, length) to scores of the next token (batch, length, vocabulary)."""
 
     def __init__(self, vocabulary: int, width: int = WIDTH, heads: int = HEADS, layers: int = LAYERS) -> None:
         self.wte, self.wpe = nn.Embedding(vocabulary, width), nn.Embedding(CONTEXT, width)
@@ -66,12 +66,12 @@ class GPT:
 
 
 def loss_of(model: GPT, tokens: Tensor) -> Tensor:
-    """The mean surprise at each next token, in nats: the last token of each row is only a target."""
+    """Returns the mean cross entropy of the next tokens, in nats. The last token of each row is only a target."""
     return model(tokens[:, :-1]).flatten(0, 1).sparse_categorical_crossentropy(tokens[:, 1:].flatten())
 
 
 def train(model: GPT, text: np.ndarray, steps: int) -> list[float]:
-    """AdamW on random pieces of `text`; the loss of every step."""
+    """Trains with AdamW on random parts of `text`. Returns the loss of every step."""
     optimizer = nn.optim.AdamW(get_parameters(model), lr=3e-3)
     random = np.random.default_rng(SEED)
 
@@ -94,7 +94,7 @@ def train(model: GPT, text: np.ndarray, steps: int) -> list[float]:
 
 
 def write(model: GPT, start: np.ndarray, count: int) -> np.ndarray:
-    """`start` and `count` more tokens, each the likeliest one.
+    """Returns `start` and `count` more tokens, each the most likely one.
 
     The window has the same length every time, so that one set of kernels serves all: what stands after a token does
     not change its scores.

