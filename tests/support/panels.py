@@ -13,7 +13,7 @@ def open_panel(tab: Any, name: str) -> None:
     tab.click(f".panel-tabs .groups [data-key={group}]")
     if name != group:
         tab.click(f".panel-tabs [data-group={group}] [data-key={name}]")
-    tab.wait_for_selector(".low > .later[aria-busy]", state="detached")
+    tab.wait_for_selector(".low > .lazy-view[aria-busy]", state="detached")
 
 
 def panels_with_tabs(tab: Any) -> list[str]:

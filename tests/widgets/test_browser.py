@@ -609,7 +609,7 @@ def test_timing_and_memory_are_drawn(open_page: Open) -> None:
     assert len(tab.query_selector_all(".timing .whisker")) == 2
     open_panel(tab, "memory")
     assert len(tab.query_selector_all(".memory .life")) == 5
-    assert "34.9 kB alive at most" in tab.inner_text(".memory")
+    assert "peak 34.9 kB" in tab.inner_text(".memory")
 
 
 def test_dark_follows_the_system_and_light_does_too(open_page: Open) -> None:

@@ -81,7 +81,7 @@ def test_a_rule_is_seen_before_it_fires_then_inserted_and_caught(live: Callable[
     values = tab.inner_text(".rules-branch .rules-values >> nth=0")
     assert first.was in values and first.has_become in values
     tab.click(".rules-kernel summary >> nth=0")
-    for kind in ("new", "gone"):
+    for kind in ("new", "removed"):
         tab.wait_for_selector(f".rules-diff .tuner-code-line.{kind}")
     assert "its results are wrong" in tab.inner_text(".rules-kernel summary >> nth=0")
 

@@ -132,7 +132,9 @@ def test_an_answer_is_without_grave_findings(asking: Any, view: Explorer, scheme
         row.click()
     assert findings(asking) == []
     assert (
-        asking.evaluate("(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector('.why-body'))")
+        asking.evaluate(
+            "(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector('.why-body'))"
+        )
         <= 0
     )
 

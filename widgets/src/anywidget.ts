@@ -1,12 +1,12 @@
 // The anywidget entry: a session opens with the model, before any view; all views are views of this session.
 
-import { share } from "./chunks";
+import { setCoreModules } from "./chunks";
 import { type Model, Session } from "./session";
 import { findSession, removeSession } from "./session_registry";
 import { hidePicture } from "./static_picture";
 import { shared } from "core:shared";
 
-share(shared);
+setCoreModules(shared);
 
 function initialize({ model }: { model: Model }): () => void {
   const name = String(model.get("session"));

@@ -38,7 +38,7 @@ type Modules = Record<string, object>;
 let core: Modules = {};
 
 /** Called by the entry of a bundle with the modules that chunks use. */
-export function share(modules: Modules): void {
+export function setCoreModules(modules: Modules): void {
   core = modules;
 }
 

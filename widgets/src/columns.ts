@@ -47,7 +47,7 @@ export function unpackTables(kind: string, data: unknown): unknown {
 
 /** Replaces numbers of texts by the texts in the tables of lines. */
 function readTexts(trace: Row): void {
-  const texts = textsOf(trace.texts);
+  const texts = unpackTexts(trace.texts);
   if (texts === null) return;
   delete trace.texts;
   for (const table of [...readLines(trace.programs), ...readLines(trace.stage_texts)]) {
@@ -69,7 +69,7 @@ function readLines(listings: unknown): unknown[] {
 /**
  * Returns the texts of lines from their forms and the differences of their numbers. Older releases store a plain list.
  */
-export function textsOf(packed: unknown): unknown[] | null {
+export function unpackTexts(packed: unknown): unknown[] | null {
   if (Array.isArray(packed)) return packed as unknown[];
   const { forms, form, numbers } = (packed ?? {}) as { forms?: string[]; form?: number[]; numbers?: number[] };
   if (!Array.isArray(forms) || !Array.isArray(form) || !Array.isArray(numbers)) return null;

@@ -10,7 +10,7 @@ const PINNED_WEIGHT = 1024;
 const FREE_WEIGHT = 0.01;
 
 /** The extent of one connected component, and the change of its boxes' previous height (null: all are new). */
-export interface Frame {
+export interface ComponentBounds {
   vertices: number[];
   left: number;
   right: number;
@@ -154,14 +154,14 @@ export function placeY(layers: Layers, rows: readonly number[][], y: number[], t
   }
 }
 
-export function frameOf(
+export function findBounds(
   layers: Layers,
   rows: readonly number[][],
   x: readonly number[],
   y: readonly number[],
   bottom: readonly number[],
   previous: ReadonlyMap<number, Point>,
-): Frame {
+): ComponentBounds {
   const vertices: number[] = [];
   const shifts: number[] = [];
   let left = Infinity;
@@ -185,8 +185,14 @@ export function frameOf(
 }
 
 /** Places components. Previous ones keep their position, except for overlaps; new ones go on shelves below. */
-export function arrange(frames: readonly Frame[], x: number[], y: number[], top: number[], bottom: number[]): void {
-  const move = (frame: Frame, dx: number, dy: number): void => {
+export function arrangeComponents(
+  frames: readonly ComponentBounds[],
+  x: number[],
+  y: number[],
+  top: number[],
+  bottom: number[],
+): void {
+  const move = (frame: ComponentBounds, dx: number, dy: number): void => {
     for (const v of frame.vertices) {
       x[v] = at(x, v) + dx;
       y[v] = at(y, v) + dy;
@@ -198,7 +204,7 @@ export function arrange(frames: readonly Frame[], x: number[], y: number[], top:
     frame.top += dy;
     frame.bottom += dy;
   };
-  const placed: Frame[] = [];
+  const placed: ComponentBounds[] = [];
   const stood = frames.filter((frame) => frame.shift !== null).sort((a, b) => a.left - b.left);
   for (const frame of stood) {
     move(frame, 0, frame.shift as number);

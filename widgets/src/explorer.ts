@@ -24,7 +24,7 @@ import { PipelineView } from "./views/pipeline";
 import { listChapters, findSlowest } from "./story_chapters";
 import type { StepperView } from "./views/stepper";
 import { StoryView } from "./views/story";
-import { type Stop, TourView } from "./views/tour";
+import { type TourStop, TourView } from "./views/tour";
 import { findBeginning } from "./step_navigation";
 
 export interface MountOptions {
@@ -45,7 +45,7 @@ export interface MountOptions {
   mode?: Mode;
   onMode?: (mode: Mode) => void;
   /** Notes on positions, for a tour. */
-  tour?: Stop[];
+  tour?: TourStop[];
   /** Sends requests that the trace alone cannot satisfy. */
   ask?: SendRequest;
   /** Adds content to the panel of times. */
@@ -70,7 +70,7 @@ export interface Handle {
   /** Goes to the position of a link: `#stage=4&step=2&node=17`. */
   open(link: string): Promise<void>;
   /** Starts a tour of these stops. */
-  tour(stops: Stop[]): void;
+  tour(stops: TourStop[]): void;
   /** Resolves when all visible views are drawn. */
   readonly ready: Promise<void>;
   readonly mode: Mode;

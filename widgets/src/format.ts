@@ -16,9 +16,9 @@ const MOST_PLACES = 6;
 /** Returns microseconds with three significant figures and a suitable unit: 0.41 µs, 12.3 ms, 2.10 s. */
 export function duration(us: number): string {
   if (!Number.isFinite(us)) return "–";
-  if (us < 999.5) return `${figures(us)} µs`; // a value that would round to 1000 gets the next unit
-  if (us < 999.5e3) return `${figures(us / 1e3)} ms`;
-  return `${figures(us / 1e6)} s`;
+  if (us < 999.5) return `${figuresText(us)} µs`; // a value that would round to 1000 gets the next unit
+  if (us < 999.5e3) return `${figuresText(us / 1e3)} ms`;
+  return `${figuresText(us / 1e6)} s`;
 }
 
 /**
@@ -26,18 +26,18 @@ export function duration(us: number): string {
  * has two:
  * 0.0041. Halves are rounded up. Mirrors figures_text in Python.
  */
-export function figures(value: number): string {
+export function figuresText(value: number): string {
   if (value === 0) return "0";
   if (Math.abs(value) < 0.095) return value.toFixed(Math.min(MOST_PLACES, 1 - Math.floor(Math.log10(Math.abs(value)))));
   for (const places of [2, 1]) {
     const text = value.toFixed(places);
     if (Math.abs(Number(text)) < 10 ** (3 - places)) return text;
   }
-  return grouped(Number(value.toFixed(0)));
+  return groupDigits(Number(value.toFixed(0)));
 }
 
 /** Returns 1,234,567. (`toLocaleString` would first load the browser's language tables.) */
-export function grouped(value: number): string {
+export function groupDigits(value: number): string {
   const [integer, fraction] = String(value).split(".");
   const text = integer.replace(/\B(?=(\d{3})+$)/g, ",");
   return fraction === undefined ? text : `${text}.${fraction}`;
@@ -52,11 +52,11 @@ export function bytes(count: number): string {
     value /= 1000;
     unit += 1;
   }
-  return `${figures(value)} ${units[unit]}`;
+  return `${figuresText(value)} ${units[unit]}`;
 }
 
 export function count(n: number, one: string, many = `${one}s`): string {
-  return `${grouped(n)} ${n === 1 ? one : many}`;
+  return `${groupDigits(n)} ${n === 1 ? one : many}`;
 }
 
 export function truncate(text: string, length: number): string {
@@ -141,7 +141,7 @@ type Quartiles = { low_us: number; high_us: number; times_us: number[] };
 /**
  * Returns the number of samples: "10 samples", or "1 cold run" for the launch itself. Mirrors samples_text in Python.
  */
-export function samples({ times_us, warm }: Run): string {
+export function samplesText({ times_us, warm }: Run): string {
   return count(times_us.length, warm ? "sample" : "cold run");
 }
 
@@ -151,7 +151,7 @@ export function sumText(runs: readonly Run[]): string {
 }
 
 /** Returns the quartiles: "11.9–12.4 µs"; "" for a single sample. Mirrors quartiles_text in Python. */
-export function quartiles({ low_us, high_us, times_us }: Quartiles): string {
+export function quartilesText({ low_us, high_us, times_us }: Quartiles): string {
   if (times_us.length < 2) return "";
   const [low, high] = [duration(low_us), duration(high_us)];
   const [number, unit] = low.split(" ");
@@ -159,8 +159,8 @@ export function quartiles({ low_us, high_us, times_us }: Quartiles): string {
 }
 
 /** Returns the median and the quartiles: "12.1 µs (11.9–12.4 µs)". */
-export function span(run: Quartiles & { median_us: number }): string {
-  const between = quartiles(run);
+export function medianText(run: Quartiles & { median_us: number }): string {
+  const between = quartilesText(run);
   return `${duration(run.median_us)}${between && ` (${between})`}`;
 }
 

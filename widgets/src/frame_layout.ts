@@ -6,7 +6,7 @@ import type { Box, Layout, RoutedEdge } from "./layout";
 import { arrangeGraph } from "./layout_unit";
 
 /** The frame of a kernel, or inside of it the frame of a product (with the node of its sum). */
-export interface Frame {
+export interface GraphFrame {
   kernel: number;
   product: number | null;
   left: number;
@@ -16,7 +16,7 @@ export interface Frame {
 }
 
 export interface FramedLayout extends Layout {
-  frames: Frame[];
+  frames: GraphFrame[];
 }
 
 interface Edge {
@@ -29,7 +29,7 @@ export interface FrameOptions {
   /** Height of a frame's heading. */
   header?: number;
   /** Lays out a group's own boxes; by default without inner frames. */
-  inside?: (boxes: readonly Box[], edges: readonly Edge[]) => Layout & { frames?: Frame[] };
+  inside?: (boxes: readonly Box[], edges: readonly Edge[]) => Layout & { frames?: GraphFrame[] };
 }
 
 export const FRAME_PADDING = 14;
@@ -91,7 +91,7 @@ export function layOutInFrames(
   const outer = arrangeGraph({ nodes: outerBoxes, edges: outerEdges, flow });
   const sizes = new Map(outerBoxes.map((box) => [box.id, box]));
   const positions = new Map<number, { x: number; y: number }>();
-  const frames: Frame[] = [];
+  const frames: GraphFrame[] = [];
   const drawnEdges: RoutedEdge[] = [];
   for (const [kernel, frameLayout] of inner) {
     const { x, y } = outer.positions.get(numberFrame(kernel))!;

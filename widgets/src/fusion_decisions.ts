@@ -1,7 +1,7 @@
 // Shows the scheduler's decision on each edge between LazyBuffers.
 
 import type { Flow } from "./layout_direction";
-import { grouped } from "./format";
+import { groupDigits } from "./format";
 import { h, s } from "./dom";
 import type { NumberComparison, Decision, FusionEdge } from "./model";
 import type { TraceIndex } from "./trace_index";
@@ -60,7 +60,7 @@ export function edgeDecisionText(index: TraceIndex, { mark, src, decision }: Edg
 }
 
 export function comparisonText({ what, value, bound, over }: NumberComparison): string {
-  const text = (number: number): string => grouped(Number(number.toPrecision(6)));
+  const text = (number: number): string => groupDigits(Number(number.toPrecision(6)));
   return `${what}: ${text(value)}, ${over ? "over" : "within"} ${text(bound)}`;
 }
 

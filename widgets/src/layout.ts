@@ -18,7 +18,7 @@ import {
 } from "./layers";
 import type { Flow } from "./layout_direction";
 import { indexRows, orderInitially, orderByPrevious, reduceCrossings, swapNeighbours } from "./ordering";
-import { arrange, frameOf, placeX, placeY, type Frame } from "./coordinates";
+import { arrangeComponents, findBounds, placeX, placeY, type ComponentBounds } from "./coordinates";
 
 export type { Box, Edge, Point } from "./layers";
 
@@ -65,7 +65,7 @@ export function layout(
   const y = new Array<number>(total).fill(0);
   const top = new Array<number>(total).fill(0); // the upper end of the vertex's rank
   const bottom = new Array<number>(total).fill(0);
-  const frames: Frame[] = [];
+  const frames: ComponentBounds[] = [];
   for (const vertices of findComponents(layers)) {
     const pinned = new Array<number | null>(boxes.length).fill(null);
     let pinnedCount = 0;
@@ -88,9 +88,9 @@ export function layout(
     if (!cancelled()) swapNeighbours(layers, rows, position, pinned);
     placeX(layers, rows, pinned, x, cancelled);
     placeY(layers, rows, y, top, bottom);
-    frames.push(frameOf(layers, rows, x, y, bottom, previous));
+    frames.push(findBounds(layers, rows, x, y, bottom, previous));
   }
-  arrange(frames, x, y, top, bottom);
+  arrangeComponents(frames, x, y, top, bottom);
   return finish(layers, x, y, top, bottom);
 }
 

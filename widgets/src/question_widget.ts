@@ -3,7 +3,7 @@
 import { hidePicture } from "./static_picture";
 import { makeShell } from "./shell";
 import type { Model, Session } from "./session";
-import { type Stop, makeQuestionCard } from "./views/tour";
+import { type TourStop, makeQuestionCard } from "./views/tour";
 
 /** Draws a question into `element` and, after the answer and if requested, the whole explorer below it. */
 export function showQuestion(session: Session, element: HTMLElement, model: Model): () => void {
@@ -20,7 +20,9 @@ export function showQuestion(session: Session, element: HTMLElement, model: Mode
       model.set("guess", taken);
       model.save_changes();
     };
-    card.replaceChildren(makeQuestionCard(model.get("question") as Stop, guess, take, (link) => session.follow(link)));
+    card.replaceChildren(
+      makeQuestionCard(model.get("question") as TourStop, guess, take, (link) => session.follow(link)),
+    );
     if (guess !== null && model.get("reveals") && remove === null) remove = session.showExplorer(below);
   };
   model.on("change:guess", draw);

@@ -15,7 +15,7 @@ export function linesOf(roofs: readonly Roof[]): RooflineCeiling[] {
 }
 
 /** A logarithmic scale with powers of two at its ends. */
-export class Scale {
+export class LogScale {
   readonly low: number;
   readonly high: number;
 

@@ -11,7 +11,7 @@ import { type Kind, mountView } from "./single_view";
 import { readJson, readTrace } from "./payload";
 import { showQuestion } from "./question_widget";
 import { type Cursor, PinnedStore, type Store, type View } from "./store";
-import type { Stop } from "./views/tour";
+import type { TourStop } from "./views/tour";
 import { type CurrentBranches, type Progress, whatIfOf } from "./what_if";
 
 /** The part of anywidget's model that this module uses. */
@@ -144,7 +144,7 @@ export class Session {
         height: model.get("height") as string,
         mode: (model.get("mode") as Mode | "") || undefined,
         onMode: (mode) => save(model, { mode }),
-        tour: model.get("tour") as Stop[],
+        tour: model.get("tour") as TourStop[],
       });
       this.handles.add(handle);
       const follow = (): void => {
@@ -156,7 +156,7 @@ export class Session {
       const stops = [
         listen(model, "mode", () => handle.show((model.get("mode") as Mode | "") || handle.mode)),
         listen(model, "link", follow),
-        listen(model, "tour", () => handle.tour(model.get("tour") as Stop[])),
+        listen(model, "tour", () => handle.tour(model.get("tour") as TourStop[])),
       ];
       follow();
       return () => {

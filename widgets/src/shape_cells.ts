@@ -5,7 +5,7 @@ import type { ShapeStepData } from "./requests";
 
 /** Shape, strides, offset, mask (start and stop of each axis; null if every element is valid). */
 export type ViewData = ShapeStepData["views"][number];
-export type Box = [number, number][];
+export type CellRange = [number, number][];
 
 export interface Cell {
   index: number[];
@@ -41,9 +41,9 @@ function computeCoordinates(position: number, shape: number[]): number[] {
 }
 
 /** Returns the part to draw from `first` on: columns, rows, and as many planes as fit. */
-export function chooseBox(shape: number[], first: number[] = []): Box {
+export function chooseBox(shape: number[], first: number[] = []): CellRange {
   let left = MOST_CELLS;
-  const box: Box = [];
+  const box: CellRange = [];
   for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
     const depth = shape.length - 1 - axis;
     const limit = depth === 0 ? MOST_COLUMNS : depth === 1 ? MOST_ROWS : left;
@@ -56,7 +56,7 @@ export function chooseBox(shape: number[], first: number[] = []): Box {
 }
 
 /** Returns the elements in a box, in row-major order. */
-export function cellsOf(views: ViewData[], box: Box): Cell[] {
+export function cellsOf(views: ViewData[], box: CellRange): Cell[] {
   let indices: number[][] = [[]];
   for (const [start, stop] of box) {
     const range = Array.from({ length: stop - start }, (_, i) => start + i);

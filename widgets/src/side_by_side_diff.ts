@@ -1,7 +1,7 @@
 // Compares two texts side by side: equal lines in one row, a replaced block beside its replacement.
 
 /** A row: line positions in the two texts, null if one has no line. */
-export interface DiffRow {
+export interface TextDiffRow {
   before: number | null;
   after: number | null;
   same: boolean;
@@ -10,7 +10,7 @@ export interface DiffRow {
 const MOST_CELLS = 4_000_000; // cells of the table; a larger part counts as replaced
 
 /** Returns the rows of two texts. Equal lines are matched by a longest common subsequence. */
-export function diffRows(before: readonly string[], after: readonly string[]): DiffRow[] {
+export function diffRows(before: readonly string[], after: readonly string[]): TextDiffRow[] {
   const shorter = Math.min(before.length, after.length);
   let start = 0;
   while (start < shorter && before[start] === after[start]) start += 1;
@@ -18,7 +18,7 @@ export function diffRows(before: readonly string[], after: readonly string[]): D
   while (commonEnd < shorter - start && before[before.length - 1 - commonEnd] === after[after.length - 1 - commonEnd])
     commonEnd += 1;
   const [low, high] = [before.length - commonEnd, after.length - commonEnd];
-  const rows: DiffRow[] = [];
+  const rows: TextDiffRow[] = [];
   for (let i = 0; i < start; i += 1) rows.push({ before: i, after: i, same: true });
   rows.push(...diffMiddle(before, after, start, low, high));
   for (let i = 0; i < commonEnd; i += 1) rows.push({ before: low + i, after: high + i, same: true });
@@ -32,9 +32,9 @@ function diffMiddle(
   start: number,
   low: number,
   high: number,
-): DiffRow[] {
+): TextDiffRow[] {
   const [m, n] = [low - start, high - start];
-  const rows: DiffRow[] = [];
+  const rows: TextDiffRow[] = [];
   let [i, j] = [0, 0];
   let [removed, added]: [number[], number[]] = [[], []];
   const flush = (): void => {
@@ -77,13 +77,13 @@ function countCommonLines(
 }
 
 /** Returns the rows near a change, and the number of hidden rows in between. */
-export function foldEqual(rows: readonly DiffRow[], context: number): (DiffRow | { hidden: DiffRow[] })[] {
+export function foldEqual(rows: readonly TextDiffRow[], context: number): (TextDiffRow | { hidden: TextDiffRow[] })[] {
   const near = new Uint8Array(rows.length);
   rows.forEach(({ same }, at) => {
     if (!same) near.fill(1, Math.max(0, at - context), at + context + 1);
   });
-  const shown: (DiffRow | { hidden: DiffRow[] })[] = [];
-  let hidden: DiffRow[] = [];
+  const shown: (TextDiffRow | { hidden: TextDiffRow[] })[] = [];
+  let hidden: TextDiffRow[] = [];
   const flush = (): void => {
     if (hidden.length > 2) shown.push({ hidden });
     else shown.push(...hidden);

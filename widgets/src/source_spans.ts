@@ -103,17 +103,17 @@ export function kernelOfFrame(index: TraceIndex, frame: number): number | null {
 }
 
 /** A keyboard stop in a listing: a line, or one part of it. */
-export interface Stop {
+export interface LineStop {
   line: number;
   nodes: readonly number[];
 }
 
 /** Returns each line that has nodes, followed by its parts if there are several. */
-export function stopsOf(
+export function listLineStops(
   index: TraceIndex,
   lines: readonly { nodes: readonly number[]; parts: readonly Piece[] }[],
-): Stop[] {
-  const stops: Stop[] = [];
+): LineStop[] {
+  const stops: LineStop[] = [];
   const visited = new Set<number>();
   lines.forEach(({ nodes, parts }, line) => {
     if (nodes.length > 0) stops.push({ line, nodes });

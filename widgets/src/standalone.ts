@@ -1,6 +1,6 @@
 // The entry for a page of its own: `tinyexplore.mount`; a page that contains a trace mounts itself.
 
-import { chunksOfPage, share } from "./chunks";
+import { chunksOfPage, setCoreModules } from "./chunks";
 import { h } from "./dom";
 import type { Engine } from "./engine";
 import { type Handle, type MountOptions, mount } from "./explorer";
@@ -8,7 +8,7 @@ import { fromBase64, readJson, readTrace } from "./payload";
 import type { Runnable } from "./browser_run/messages";
 import { shared } from "core:shared";
 
-share(shared);
+setCoreModules(shared);
 
 const api = { mount, readTrace, fromBase64, handle: null as Handle | null };
 (globalThis as Record<string, unknown>).tinyexplore = api;

@@ -12,7 +12,7 @@ export interface StepPosition {
  * Returns the numbers of steps at which a walk stops in a stage: 0, every firing and transform (with `rebuilds`: every
  * step).
  */
-export function stopsOf(stage: Stage, rebuilds: boolean): number[] {
+export function listStepStops(stage: Stage, rebuilds: boolean): number[] {
   const all = stage.steps.map((_, i) => i + 1);
   return [0, ...(rebuilds || stage.transform !== null ? all : all.filter((k) => stage.steps[k - 1].rule !== null))];
 }
@@ -30,11 +30,11 @@ export function findNextStop(
   isText: (stage: number) => boolean = () => false,
 ): StepPosition | null {
   const stage = stages[at.stage];
-  const own = stage === undefined ? [] : stopsOf(stage, rebuilds);
+  const own = stage === undefined ? [] : listStepStops(stage, rebuilds);
   const near = direction > 0 ? own.find((k) => k > at.step) : own.findLast((k) => k < at.step && k > 0);
   if (near !== undefined) return { stage: at.stage, step: near };
   for (let id = at.stage + direction; id >= 0 && id < stages.length; id += direction) {
-    const stops = stopsOf(stages[id], rebuilds);
+    const stops = listStepStops(stages[id], rebuilds);
     if (stops.length > 1) return { stage: id, step: direction > 0 ? stops[1] : stops[stops.length - 1] };
     if (isText(id)) return { stage: id, step: 0 };
   }

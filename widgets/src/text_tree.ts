@@ -12,7 +12,7 @@ export interface TreeLine {
   hidden: string;
 }
 
-export interface DiffRow {
+export interface TreeDiffRow {
   before: TreeLine | null;
   after: TreeLine | null;
   same: boolean;
@@ -98,7 +98,7 @@ function findReach(trace: Trace, root: number, limit = 20000): Set<number> {
 }
 
 /** Returns both sides as aligned trees: common parts are folded to one line, differing parts are printed. */
-export function diffTrees(trace: Trace, before: number, after: number): DiffRow[] {
+export function diffTrees(trace: Trace, before: number, after: number): TreeDiffRow[] {
   const under = findReach(trace, before);
   const shared = new Set([...findReach(trace, after)].filter((id) => under.has(id)));
   const rows = alignTrees(printTree(trace, before, shared), printTree(trace, after, shared));
@@ -115,7 +115,7 @@ function showHidden(line: TreeLine): TreeLine {
 }
 
 /** Aligns two lists of lines by a longest common subsequence; differing blocks are side by side. */
-export function alignTrees(before: TreeLine[], after: TreeLine[]): DiffRow[] {
+export function alignTrees(before: TreeLine[], after: TreeLine[]): TreeDiffRow[] {
   const m = before.length;
   const n = after.length;
   const best = Array.from({ length: m + 1 }, () => new Uint16Array(n + 1));
@@ -124,7 +124,7 @@ export function alignTrees(before: TreeLine[], after: TreeLine[]): DiffRow[] {
       best[i][j] = areEqual(before[i], after[j]) ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
     }
   }
-  const rows: DiffRow[] = [];
+  const rows: TreeDiffRow[] = [];
   let removed: TreeLine[] = [];
   let added: TreeLine[] = [];
   const flush = (): void => {

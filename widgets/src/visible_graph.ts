@@ -57,7 +57,7 @@ export function countsOf({ boxes, folded, inRegions, hidden, total }: DrawnGraph
 }
 
 /** Several nodes in one box, with the text of the box. */
-export interface Region {
+export interface DrawnRegion {
   members: number[];
   label: string;
   detail: string;
@@ -80,7 +80,7 @@ export interface FoldOptions {
   /** Returns the text of a box, with the names of the user's Python. */
   words?: (node: Node) => { label: string; detail: string };
   /** Boxes that represent several nodes: their members and their text. */
-  regions?: Map<number, Region>;
+  regions?: Map<number, DrawnRegion>;
 }
 
 const CARRIES_CONSTANT = new Set(["RESHAPE", "EXPAND", "VECTORIZE", "CAST"]);
@@ -280,7 +280,7 @@ function makeBox(
 }
 
 function makeRegionBox(
-  { members, label, detail: text }: Region,
+  { members, label, detail: text }: DrawnRegion,
   id: number,
   node: number,
   hidden: number,

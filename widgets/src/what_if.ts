@@ -42,7 +42,7 @@ export class WhatIf {
     this.branches = index.trace.branches;
     this.laws = index.trace.laws;
     for (const branch of this.branches)
-      if (branch.kernel !== null && isWhole(branch)) this.places.set(branch.kernel, branch.id);
+      if (branch.kernel !== null && isFull(branch)) this.places.set(branch.kernel, branch.id);
     for (const branch of this.branches)
       if (branch.schedule !== null && branch.status === "done")
         this.schedulePlaces.set(branch.schedule.stage, branch.id);
@@ -101,7 +101,7 @@ export class WhatIf {
     const target = opts.join(";");
     return (
       this.of(kernel).find(
-        (branch) => isWhole(branch) && branch.edited === null && branch.kernels[0].opts.join(";") === target,
+        (branch) => isFull(branch) && branch.edited === null && branch.kernels[0].opts.join(";") === target,
       ) ?? null
     );
   }
@@ -133,7 +133,7 @@ export class WhatIf {
   go(branch: Branch): void {
     if (branch.schedule !== null) this.goSchedule(branch, branch.schedule.stage);
     if (branch.kernel === null || branch.status === "failed" || branch.kernels.length === 0) return;
-    if (!isWhole(branch)) {
+    if (!isFull(branch)) {
       const opts = branch.kernels[0].opts.join(", ");
       this.ask({ kind: "SetOpts", kernel: branch.kernel, opts }, "compiling the candidate of the search");
       return;
@@ -228,7 +228,7 @@ export class WhatIf {
 }
 
 /** Whether a branch has all data of the tuner; a candidate of a search has only its time. */
-export function isWhole(branch: Branch): boolean {
+export function isFull(branch: Branch): boolean {
   return branch.status === "done" && branch.kernels.length > 0 && branch.kernels[0].listings.length > 0;
 }
 

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { Node, Trace } from "../src/model";
 import { TraceIndex } from "../src/trace_index";
 import { contract, contractKernels, contractUnrolledCopies } from "../src/regions";
-import { type FoldOptions, type Region, countsOf, foldGraph } from "../src/visible_graph";
+import { type FoldOptions, type DrawnRegion, countsOf, foldGraph } from "../src/visible_graph";
 import { findVisibleRows } from "../src/virtual_rows";
 
 /** Random numbers that are the same in every run (mulberry32). */
@@ -102,7 +102,7 @@ test("shown, folded, in regions and hidden are all nodes, whatever is folded, op
         ? { graph, members: new Map<number, number[]>() }
         : ways[Math.floor(next() * ways.length)](index, graph, some(0.02));
     const regions = new Map(
-      [...contracted.members].map(([box, members]): [number, Region] => [box, { members, label: "", detail: "" }]),
+      [...contracted.members].map(([box, members]): [number, DrawnRegion] => [box, { members, label: "", detail: "" }]),
     );
     const cone = next() < 0.4 ? some(0.03) : null;
     const options: FoldOptions = {

@@ -6,7 +6,7 @@ import { type LayoutRequest, arrangeGraph, source } from "../src/layout_unit";
 
 type Message = { data: Layout };
 
-/** A worker that runs its text when it is told to. */
+/** A worker that runs when the test starts it. */
 class LateWorker {
   static all: LateWorker[] = [];
   onmessage: ((message: Message) => void) | null = null;

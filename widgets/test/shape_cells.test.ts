@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import {
-  type Box,
+  type CellRange,
   type ViewData,
   cellsOf,
   memoryWidth,
@@ -15,7 +15,7 @@ import {
 interface Row {
   views: ViewData[];
   first: number[];
-  box: Box;
+  box: CellRange;
   offsets: (number | null)[];
 }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Frame, Node } from "../src/model";
 import { TraceIndex } from "../src/trace_index";
-import { type Piece, splitAtRanges, rangesOf, spanText, stopsOf } from "../src/source_spans";
+import { type Piece, splitAtRanges, rangesOf, spanText, listLineStops } from "../src/source_spans";
 import { tokenizePython } from "../src/tokenizer";
 
 const TEXT = "y = (x @ w).softmax().sum()  # é\nz = (\n  y\n).exp()";
@@ -91,7 +91,7 @@ test("a frame says what was written there, and the keyboard stops at a line and 
   );
   const parts = splitAtRanges(tokenizePython(TEXT)[0], rangesOf(FRAMES, 0, TEXT).get(1)!);
   assert.deepEqual(
-    stopsOf(index, [{ nodes: index.nodesOfLine(0, 1), parts }]).map(({ nodes }) => nodes),
+    listLineStops(index, [{ nodes: index.nodesOfLine(0, 1), parts }]).map(({ nodes }) => nodes),
     [[0, 1, 2, 3], [0], [1, 2], [3]],
   );
 });

@@ -7,11 +7,11 @@ import {
   bytes,
   count,
   duration,
-  figures,
+  figuresText,
   kernelNameParts,
   paragraphs,
-  quartiles,
-  span,
+  quartilesText,
+  medianText,
   truncate,
 } from "../src/format";
 import type { KernelInfo, Node, Trace } from "../src/model";
@@ -291,11 +291,11 @@ test("a node met again is not written out again, and says how much is folded", (
 });
 
 test("a time stands with its quartiles, that of a single run without", () => {
-  assert.equal(quartiles({ low_us: 2, high_us: 2, times_us: [2] }), "");
-  assert.equal(quartiles({ low_us: 2, high_us: 3, times_us: [2, 2.5, 3] }), "2.00–3.00 µs");
-  assert.equal(quartiles({ low_us: 998, high_us: 1002, times_us: [998, 1000, 1002] }), "998 µs–1.00 ms");
-  assert.equal(span({ median_us: 2.5, low_us: 2, high_us: 3, times_us: [2, 2.5, 3] }), "2.50 µs (2.00–3.00 µs)");
-  assert.equal(span({ median_us: 2, low_us: 2, high_us: 2, times_us: [2] }), "2.00 µs");
+  assert.equal(quartilesText({ low_us: 2, high_us: 2, times_us: [2] }), "");
+  assert.equal(quartilesText({ low_us: 2, high_us: 3, times_us: [2, 2.5, 3] }), "2.00–3.00 µs");
+  assert.equal(quartilesText({ low_us: 998, high_us: 1002, times_us: [998, 1000, 1002] }), "998 µs–1.00 ms");
+  assert.equal(medianText({ median_us: 2.5, low_us: 2, high_us: 3, times_us: [2, 2.5, 3] }), "2.50 µs (2.00–3.00 µs)");
+  assert.equal(medianText({ median_us: 2, low_us: 2, high_us: 2, times_us: [2] }), "2.00 µs");
 });
 
 test("what has a name in Python goes by it, in the tensors' graph, in a kernel and in memory; results by their kernel", () => {
@@ -346,7 +346,7 @@ test("what has a name in Python goes by it, in the tensors' graph, in a kernel a
 test("numbers read as in the static picture", () => {
   const told = JSON.parse(readFileSync(new URL("../../../tests/fixtures/figures/texts.json", import.meta.url), "utf8"));
   for (const [us, text] of told.durations) assert.equal(duration(us), text);
-  for (const [value, text] of told.figures) assert.equal(figures(value), text);
+  for (const [value, text] of told.figures) assert.equal(figuresText(value), text);
   for (const [n, one, many, text] of told.counts) assert.equal(count(n, one, many), text);
 });
 

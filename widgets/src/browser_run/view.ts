@@ -52,7 +52,7 @@ export class BrowserRun {
       return [h("span", { class: "note" }, `${count(fromBase64(runnable.wasm).length, "byte")} of WebAssembly`)];
     if (state.is === "running") return [h("span", { class: "note" }, "running …")];
     if (state.is === "failed") return [h("span", { class: "wrong", role: "alert" }, state.text)];
-    const { low, median, high } = quartiles(state.outcome.times_us);
+    const { low, median, high } = computeQuartiles(state.outcome.times_us);
     const run = this.store.index.runOf(runnable.kernel);
     const against = run === null ? "" : ` · captured, in another process: ${duration(run.median_us)}`;
     return [
@@ -105,7 +105,7 @@ export function taskOf(runnable: Runnable): Task {
   };
 }
 
-export function quartiles(times: readonly number[]): { low: number; median: number; high: number } {
+export function computeQuartiles(times: readonly number[]): { low: number; median: number; high: number } {
   const sorted = [...times].sort((a, b) => a - b);
   const at = (share: number): number => sorted[Math.round(share * (sorted.length - 1))];
   return { low: at(0.25), median: at(0.5), high: at(0.75) };

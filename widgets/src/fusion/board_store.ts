@@ -6,20 +6,20 @@ import type { FusedKernel, KernelInfo, Run, ScheduleVariant, Trace } from "../mo
 import { TraceIndex } from "../trace_index";
 import { Store, type Cursor } from "../store";
 
-export interface Edge extends EdgeDecision {
+export interface BoardEdge extends EdgeDecision {
   /** The user's decision on its source. */
   override: "cut" | "join" | null;
 }
 
 /** Returns the change that the user can make at an edge. */
-export function changeOf({ mark }: Edge): "cut" | "join" {
+export function changeOf({ mark }: BoardEdge): "cut" | "join" {
   return mark === "cut" ? "join" : "cut";
 }
 
 /** Returns the edges between LazyBuffers of one schedule, in graph order. */
-export function edgesOf(index: TraceIndex, variant: ScheduleVariant | null, schedule: number): Edge[] {
+export function edgesOf(index: TraceIndex, variant: ScheduleVariant | null, schedule: number): BoardEdge[] {
   const decided = new Set(index.trace.stages[schedule].decisions.map(({ node }) => node));
-  const edges: Edge[] = [];
+  const edges: BoardEdge[] = [];
   for (const { src, dst } of index.trace.fusion_edges) {
     const fate = edgeDecisionOf(index, src, dst);
     if (fate === null || !decided.has(dst) || !index.node(dst).src.includes(src)) continue;

@@ -3,7 +3,7 @@
 import { button, h, replaceChildren } from "../dom";
 import { count } from "../format";
 import type { TraceIndex } from "../trace_index";
-import { type Edge, changeOf } from "./board_store";
+import { type BoardEdge, changeOf } from "./board_store";
 
 const MOST = 120;
 const SIGNS: Record<string, string> = { fused: "•", cut: "‖", again: "○", read: " " };
@@ -12,14 +12,14 @@ export class EdgeList {
   readonly element = h("div", { class: "fusion-edges scroll", tabindex: 0, role: "group", "aria-label": "Edges" });
 
   constructor(
-    private readonly choose: (edge: Edge) => void,
-    private readonly act: (edge: Edge) => void,
-    private readonly reachable: (edge: Edge) => boolean,
+    private readonly choose: (edge: BoardEdge) => void,
+    private readonly act: (edge: BoardEdge) => void,
+    private readonly reachable: (edge: BoardEdge) => boolean,
   ) {}
 
   /** Draws the user's decisions first, then cuts, then operations; values in memory need no decision. */
-  draw(index: TraceIndex, edges: readonly Edge[], chosen: [number, number] | null): void {
-    const rank = (edge: Edge): number =>
+  draw(index: TraceIndex, edges: readonly BoardEdge[], chosen: [number, number] | null): void {
+    const rank = (edge: BoardEdge): number =>
       edge.override !== null ? 0 : edge.mark === "cut" ? 1 : index.node(edge.src).group === "movement" ? 3 : 2;
     const all = edges
       .filter(({ mark }) => mark !== "read")
@@ -45,7 +45,7 @@ export class EdgeList {
       row.setAttribute("aria-pressed", String(chosen !== null && row.dataset.edge === chosen.join("-")));
   }
 
-  private makeRow(index: TraceIndex, edge: Edge, chosen: boolean): HTMLElement {
+  private makeRow(index: TraceIndex, edge: BoardEdge, chosen: boolean): HTMLElement {
     const { src, dst, mark, override } = edge;
     const what = changeOf(edge);
     const key = `${src}-${dst}`;

@@ -2,7 +2,7 @@
 
 import { button, h, replaceChildren } from "../dom";
 import { makeComparisons } from "../fusion_decisions";
-import { bytes, count, duration, grouped } from "../format";
+import { bytes, count, duration, groupDigits } from "../format";
 import { baseText, ratioText, timeText } from "../tuner/time_comparison";
 import type { Branch, FusedKernel, OutputCheck, ScheduleVariant } from "../model";
 import type { TraceIndex } from "../trace_index";
@@ -11,7 +11,7 @@ import { kernelClass } from "../kernel_labels";
 import { GraphView } from "../views/graph";
 import { type WhatIf, whatIfOf } from "../what_if";
 import { makeProgress } from "../progress";
-import { BoardStore, type Edge, changeOf, compareKernels, edgesOf, indexOf, numbersOf } from "./board_store";
+import { BoardStore, type BoardEdge, changeOf, compareKernels, edgesOf, indexOf, numbersOf } from "./board_store";
 import { EdgeList, nodeName } from "./edge_list";
 import { makeCommandTree } from "./command_tree";
 
@@ -41,7 +41,7 @@ export class FusionView implements View {
   private schedule: number | null = null;
   private graph: { index: TraceIndex; store: BoardStore; view: GraphView } | null = null;
   private drawn: Branch | null | undefined;
-  private all: Edge[] = [];
+  private all: BoardEdge[] = [];
   private lastEdge: [number, number] | null = null;
 
   constructor(private readonly store: Store) {
@@ -214,9 +214,9 @@ export class FusionView implements View {
 
   // *** edges ***
 
-  private currentEdge(): Edge | null {
+  private currentEdge(): BoardEdge | null {
     const { selected } = this.store;
-    const edgeBetween = (src: number, dst: number): Edge | undefined =>
+    const edgeBetween = (src: number, dst: number): BoardEdge | undefined =>
       this.all.find((edge) => edge.src === src && edge.dst === dst);
     if (selected.size === 2) {
       const [a, b] = [...selected];
@@ -296,28 +296,28 @@ export class FusionView implements View {
     );
   }
 
-  private choose({ src, dst }: Edge): void {
+  private choose({ src, dst }: BoardEdge): void {
     this.lastEdge = [src, dst];
     this.store.select([src, dst]);
     this.drawCard();
   }
 
-  private override({ src }: Edge, what: "cut" | "join" | null): [number[], number[]] {
+  private override({ src }: BoardEdge, what: "cut" | "join" | null): [number[], number[]] {
     const variant = this.drawn?.schedule;
     const cut = (variant?.cut ?? []).filter((node) => node !== src);
     const join = (variant?.join ?? []).filter((node) => node !== src);
     return [what === "cut" ? [...cut, src] : cut, what === "join" ? [...join, src] : join];
   }
 
-  private findBranch(edge: Edge, what: "cut" | "join"): Branch | null {
+  private findBranch(edge: BoardEdge, what: "cut" | "join"): Branch | null {
     return this.whatIf.withOverrides(this.schedule!, ...this.override(edge, what));
   }
 
-  private findWithout(edge: Edge): Branch | null {
+  private findWithout(edge: BoardEdge): Branch | null {
     return this.whatIf.withOverrides(this.schedule!, ...this.override(edge, null));
   }
 
-  private isReachable(edge: Edge): boolean {
+  private isReachable(edge: BoardEdge): boolean {
     return (
       edge.illegal === "" &&
       this.whatIf.working === null &&
@@ -325,7 +325,7 @@ export class FusionView implements View {
     );
   }
 
-  private changeEdge(edge: Edge): void {
+  private changeEdge(edge: BoardEdge): void {
     if (!this.isReachable(edge)) return;
     const what = changeOf(edge);
     this.lastEdge = [edge.src, edge.dst];
@@ -339,7 +339,7 @@ export class FusionView implements View {
       );
   }
 
-  private leaveToScheduler(edge: Edge): void {
+  private leaveToScheduler(edge: BoardEdge): void {
     const branch = this.findWithout(edge);
     if (branch !== null) this.whatIf.go(branch);
     else
@@ -360,7 +360,7 @@ export class FusionView implements View {
     const isRoot = variant === root;
     const sum = (schedule: ScheduleVariant, what: "bytes_moved" | "flops"): number =>
       schedule.kernels.reduce((total, kernel) => total + kernel[what], 0);
-    const number = (value: number): string => grouped(value);
+    const number = (value: number): string => groupDigits(value);
     const rows: [string, string, string][] = [
       ["kernels", number(root.kernels.length), number(variant.kernels.length)],
       ["bytes moved", bytes(sum(root, "bytes_moved")), bytes(sum(variant, "bytes_moved"))],

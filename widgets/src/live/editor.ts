@@ -6,7 +6,7 @@ import { tokenizePython } from "../tokenizer";
 
 const INDENT = "    ";
 
-export class Editor {
+export class ProgramEditor {
   readonly element: HTMLElement;
   onChange: (() => void) | null = null;
   onRun: (() => void) | null = null;

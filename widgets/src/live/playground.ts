@@ -6,7 +6,7 @@ import { button, h, replaceChildren } from "../dom";
 import type { Handle, MountOptions } from "../explorer";
 import type { Trace } from "../model";
 import type { RunProgramResult } from "../requests";
-import { Editor } from "./editor";
+import { ProgramEditor } from "./editor";
 import type { PageEngine } from "./engine";
 import { EXAMPLES } from "./examples";
 import { type Shared, fromFragment, toFragment } from "./share_link";
@@ -19,7 +19,7 @@ interface Explorer {
 }
 
 export class Playground {
-  private readonly editor = new Editor();
+  private readonly editor = new ProgramEditor();
   private readonly says = h("div", { class: "pg-note", role: "status", hidden: true });
   private readonly output = h("pre", {
     class: "pg-output",

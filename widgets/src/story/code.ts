@@ -7,7 +7,7 @@ import type { KernelInfo } from "../model";
 import type { Store } from "../store";
 import {
   type InnerLoop,
-  type Listing,
+  type LoopListing,
   type LoopLine,
   type Role,
   type FoldedLine,
@@ -95,7 +95,7 @@ export class CodePage implements Page {
     this.mark();
   }
 
-  private fill(pane: HTMLElement, { language, first, last, lines }: Listing, rows: number): void {
+  private fill(pane: HTMLElement, { language, first, last, lines }: LoopListing, rows: number): void {
     const { store, kernel } = this;
     const shown = foldLines(lines, rows);
     const indent = Math.min(...lines.map(({ text }) => text.length - text.trimStart().length));

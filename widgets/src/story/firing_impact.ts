@@ -4,7 +4,7 @@
 import type { KernelInfo, RuleInfo, Stage, Step } from "../model";
 import type { TraceIndex } from "../trace_index";
 
-export interface Firing {
+export interface RankedFiring {
   stage: Stage;
   /** The number of finished steps after this one. */
   at: number;
@@ -35,8 +35,8 @@ const FREE = new Set(["CONST", "DEFINE_GLOBAL", "DEFINE_VAR", "RANGE", "INDEX", 
 const LOAD = 4; // number of operations with the cost of a load or store
 
 /** Returns the most consequential firings, the best first, at most one per rule and (if possible) per pass. */
-export function chooseLargestFirings(index: TraceIndex, limit = 3): Firing[] {
-  const best = new Map<number, Firing>();
+export function chooseLargestFirings(index: TraceIndex, limit = 3): RankedFiring[] {
+  const best = new Map<number, RankedFiring>();
   for (const kernel of index.trace.kernels) {
     for (const firing of firingsIn(index, kernel)) {
       const better = best.get(firing.rule.id);
@@ -44,7 +44,7 @@ export function chooseLargestFirings(index: TraceIndex, limit = 3): Firing[] {
     }
   }
   const ranked = [...best.values()].sort((a, b) => b.score - a.score || a.stage.id - b.stage.id || a.at - b.at);
-  const chosen: Firing[] = [];
+  const chosen: RankedFiring[] = [];
   for (const apart of [true, false]) {
     for (const firing of ranked) {
       if (chosen.length >= limit || chosen.includes(firing)) continue;
@@ -55,11 +55,11 @@ export function chooseLargestFirings(index: TraceIndex, limit = 3): Firing[] {
   return chosen.sort((a, b) => a.stage.id - b.stage.id || a.at - b.at);
 }
 
-function firingsIn(index: TraceIndex, kernel: KernelInfo): Firing[] {
+function firingsIn(index: TraceIndex, kernel: KernelInfo): RankedFiring[] {
   const { trace } = index;
   const stages = trace.stages.filter((stage) => stage.kernel === kernel.id);
   const counts = new Map<number, number>();
-  const firings: (Pick<Firing, "stage" | "at" | "step" | "rule" | "kernel"> & Difference)[] = [];
+  const firings: (Pick<RankedFiring, "stage" | "at" | "step" | "rule" | "kernel"> & Difference)[] = [];
   for (const stage of stages) {
     stage.steps.forEach((step, i) => {
       if (step.rule === null) return;

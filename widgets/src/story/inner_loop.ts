@@ -22,12 +22,12 @@ export interface LoopLine {
 export type FoldedLine = LoopLine | { fold: number };
 
 export interface InnerLoop {
-  left: Listing | null;
-  right: Listing;
+  left: LoopListing | null;
+  right: LoopListing;
   roles: Role[];
 }
 
-export interface Listing {
+export interface LoopListing {
   language: string;
   first: number;
   last: number;
@@ -62,7 +62,7 @@ export function findInnerLoop(index: TraceIndex, kernel: number): InnerLoop | nu
   };
 }
 
-function makeListing({ language }: Program, lines: LoopLine[]): Listing {
+function makeListing({ language }: Program, lines: LoopLine[]): LoopListing {
   return { language, first: (lines[0]?.at ?? 0) + 1, last: (lines.at(-1)?.at ?? 0) + 1, lines };
 }
 

@@ -1,7 +1,7 @@
 // Third page: the cuts of the graph into kernels, with one reason for each cut.
 
 import { type Child, h, replaceChildren } from "../dom";
-import { bytes, count, figures, truncate } from "../format";
+import { bytes, count, figuresText, truncate } from "../format";
 import { readableName } from "../kernel_labels";
 import type { Decision, KernelInfo } from "../model";
 import type { TraceIndex } from "../trace_index";
@@ -98,7 +98,7 @@ function numberOf({ compared }: Decision): string {
 
 /** "393", "1.5", "4". */
 function formatPlain(value: number): string {
-  return figures(value)
+  return figuresText(value)
     .replace(/(\.\d*?)0+$/, "$1")
     .replace(/\.$/, "");
 }

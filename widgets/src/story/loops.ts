@@ -2,7 +2,7 @@
 
 import { type Child, h, prefersReducedMotion, replaceChildren, s } from "../dom";
 import { describeOpt } from "../term_meanings";
-import { count, duration, figures, grouped } from "../format";
+import { count, duration, figuresText, groupDigits } from "../format";
 import { readableName } from "../kernel_labels";
 import type { KernelInfo, NestLine } from "../model";
 import type { OptSteps } from "../requests";
@@ -355,7 +355,7 @@ export class LoopsPage implements Page {
     const [x, y] = [26, 40];
     this.picture.setAttribute("width", "212");
     this.picture.setAttribute("height", String(y + tall + 54));
-    const words = `${grouped(tile.tileRows * tile.tileColumns)} element${tile.tileRows * tile.tileColumns === 1 ? "" : "s"} at a time`;
+    const words = `${groupDigits(tile.tileRows * tile.tileColumns)} element${tile.tileRows * tile.tileColumns === 1 ? "" : "s"} at a time`;
     this.picture.setAttribute("aria-label", `Output of ${rows} by ${columns}: ${words}`);
     const [stepW, stepH] = [(w * tile.tileColumns) / columns, (tall * tile.tileRows) / rows];
     const [tileW, tileH] = [Math.max(2, stepW), Math.max(2, stepH)]; // a smaller box would be invisible
@@ -372,10 +372,10 @@ export class LoopsPage implements Page {
         `M${x} ${y}h${w}v${Math.min(tall, row * stepH)}h${-w}z M${x} ${y + row * stepH}h${Math.min(w, column * stepW)}v${Math.min(stepH, tall - row * stepH)}h${-Math.min(w, column * stepW)}z`,
       );
     };
-    const many = tile.others > 1 ? `${grouped(tile.others)} × ` : "";
+    const many = tile.others > 1 ? `${groupDigits(tile.others)} × ` : "";
     replaceChildren(
       this.picture,
-      s("text", { class: "strong", x, y: 14 }, `Output: ${many}${grouped(rows)} × ${grouped(columns)}`),
+      s("text", { class: "strong", x, y: 14 }, `Output: ${many}${groupDigits(rows)} × ${groupDigits(columns)}`),
       s("text", { class: "small mono", x: x + w / 2, y: 32, "text-anchor": "middle" }, "columns"),
       s(
         "text",
@@ -435,8 +435,8 @@ export class LoopsPage implements Page {
       now === null || begin === null
         ? ""
         : now <= begin
-          ? ` ${figures(begin / now)}× faster than as written.`
-          : ` ${figures(now / begin)}× slower than as written.`;
+          ? ` ${figuresText(begin / now)}× faster than as written.`
+          : ` ${figuresText(now / begin)}× slower than as written.`;
     return [bold(group.opts.join(" ")), `: ${words}.`, factor];
   }
 

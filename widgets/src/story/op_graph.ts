@@ -31,11 +31,11 @@ export interface Op {
   kind: "input" | "alu" | "reduce";
   nodes: number[];
   expression: number | null;
-  sources: Source[];
+  sources: OpSource[];
 }
 
 /** An input of an operation, with the views that it is read through. */
-export interface Source {
+export interface OpSource {
   op: number;
   /** The views as text: "repeat 32×", "transpose", "" for none. */
   view: string;
@@ -355,7 +355,7 @@ function viewWord(node: Node, inner: Node): string {
 }
 
 /** Several operations under one name, if the canvas has no room for each. */
-export interface Group {
+export interface OpGroup {
   label: string;
   sub: string;
   kind: Op["kind"];
@@ -367,7 +367,7 @@ export interface Group {
 }
 
 /** Returns one group per operation. */
-export function groupSingly({ ops }: OpGraph): Group[] {
+export function groupSingly({ ops }: OpGraph): OpGroup[] {
   return ops.map(({ label, shape, kind, sources, size, code }, i) => ({
     label,
     sub: shape,
@@ -380,7 +380,7 @@ export function groupSingly({ ops }: OpGraph): Group[] {
 }
 
 /** Returns the operations grouped by the user's expression; an input with one reader is named in its group. */
-export function groupByExpression({ ops, expressions }: OpGraph, limit: number): Group[] {
+export function groupByExpression({ ops, expressions }: OpGraph, limit: number): OpGroup[] {
   const keyOf = (op: Op): string => {
     if (op.expression === null) return "input";
     return expressions.length > limit ? `line ${lineOf(expressions[op.expression])}` : `e ${op.expression}`;
@@ -398,8 +398,8 @@ function lineOf({ frame }: Expression): string {
 }
 
 /** Returns groups without cycles: operations of one key are in one group only if no other group is between them. */
-function gather(ops: readonly Op[], keyOf: (op: Op) => string, name: (op: Op) => string): Group[] {
-  const groups: Group[] = [];
+function gather(ops: readonly Op[], keyOf: (op: Op) => string, name: (op: Op) => string): OpGroup[] {
+  const groups: OpGroup[] = [];
   const groupOf = new Map<number, number>();
   const depth: number[] = [];
   const open = new Map<string, number>();

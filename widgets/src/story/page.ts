@@ -45,7 +45,7 @@ export function measureCanvas(element: HTMLElement): { width: number; height: nu
 /** The hues of expressions, kernels and kinds of lines, in order. */
 export const TONES = ["memory", "loop", "movement", "reduce", "alu"] as const;
 
-export function tone(i: number): string {
+export function toneClass(i: number): string {
   return `tone-${TONES[i % TONES.length]}`;
 }
 

@@ -4,7 +4,7 @@ import { type Child, h, replaceChildren, s } from "../dom";
 import { count, truncate } from "../format";
 import type { Store } from "../store";
 import { COUNTED, type Expression, type Op, type OpGraph, listComputing, buildOpGraph } from "./op_graph";
-import { type Page, bold, code, joinList, tone } from "./page";
+import { type Page, bold, code, joinList, toneClass } from "./page";
 
 const MOST_CARDS = 9;
 const MOST_LINES = 9;
@@ -160,7 +160,7 @@ export class PythonPage implements Page {
         "button",
         {
           type: "button",
-          class: `part ${tone(at)}`,
+          class: `part ${toneClass(at)}`,
           "data-card": at,
           title: "Select what this builds",
           onclick: choose,
@@ -193,7 +193,7 @@ export class PythonPage implements Page {
     if (ops.length > limit) chips.push(h("i", {}, `+ ${ops.length - limit}`));
     return h(
       "section",
-      { class: `expr-card ${tone(at)}`, "data-card": at, style: `--weight:${Math.min(limit, ops.length) + 1}` },
+      { class: `expr-card ${toneClass(at)}`, "data-card": at, style: `--weight:${Math.min(limit, ops.length) + 1}` },
       h("h3", { title: expression.text }, truncate(expression.short, 42)),
       h("p", { class: "faint", title: COUNTED }, counts.join(", ")),
       h("div", { class: "op-chips" }, ...chips),
@@ -236,7 +236,7 @@ export class PythonPage implements Page {
       if (y2 - y1 < 24) continue;
       const m = (y2 - y1) / 2;
       const d = `M${x1} ${y1}C${x1} ${y1 + m} ${x2} ${y2 - m} ${x2} ${y2}m-6 -8l6 8l6 -8`;
-      const path = s("path", { d, class: tone(at), pathLength: 1 });
+      const path = s("path", { d, class: toneClass(at), pathLength: 1 });
       if (moves && at === this.step) path.classList.add("drawn");
       this.arrows.append(path);
     }

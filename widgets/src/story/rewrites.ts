@@ -1,11 +1,11 @@
 // Fifth page: the three firings that change this program most, each before and after, as graphs.
 
 import { type Child, button, h, replaceChildren } from "../dom";
-import { count, grouped, truncate } from "../format";
+import { count, groupDigits, truncate } from "../format";
 import { readableName } from "../kernel_labels";
 import type { Node } from "../model";
 import type { Store } from "../store";
-import { type Firing, chooseLargestFirings, ruleWords, isLawNeeded } from "./firing_impact";
+import { type RankedFiring, chooseLargestFirings, ruleWords, isLawNeeded } from "./firing_impact";
 import { type Page, bold } from "./page";
 import { type Room, fitBoxes, heightOf } from "./box_layout";
 import { Scene, type SceneNode, type SceneState, makeLegend } from "./scene";
@@ -54,7 +54,7 @@ const UOP_WORDS: Record<string, string> = {
 export class RewritesPage implements Page {
   readonly element = h("div", { class: "story-rewrites" });
   readonly beat = 2100;
-  readonly firings: Firing[];
+  readonly firings: RankedFiring[];
   private readonly tabs = h("div", { class: "firing-tabs" });
   private readonly scene = new Scene("The graph before and after the rule fired");
   private readonly phase = h("span", { class: "phase", role: "status" });
@@ -125,7 +125,7 @@ export class RewritesPage implements Page {
   }
 
   /** Returns one side of a firing and the height that it needs; nodes that the other side lacks are marked. */
-  private drawSide({ step }: Firing, isAfter: boolean, room: Room): SceneState & { height: number } {
+  private drawSide({ step }: RankedFiring, isAfter: boolean, room: Room): SceneState & { height: number } {
     const { index } = this.store;
     const [own, other] = isAfter ? [step.after, step.before] : [step.before, step.after];
     const elsewhere = new Set(index.reachable([other]));
@@ -163,7 +163,7 @@ export class RewritesPage implements Page {
     return this.store.index.withNames(node.label, firing.kernel.same_as ?? firing.kernel.id);
   }
 
-  private describe({ rule, stage, step, removed, made, reach, kernel, at }: Firing): void {
+  private describe({ rule, stage, step, removed, made, reach, kernel, at }: RankedFiring): void {
     const { index } = this.store;
     const frame = index.frameOf(step.before, kernel.id);
     const calls =
@@ -176,8 +176,8 @@ export class RewritesPage implements Page {
     ];
     const list = rows.flatMap(([term, value]) => (value === null ? [] : [h("dt", {}, term), h("dd", {}, value)]));
     const effect = [
-      removed > 0 ? `${grouped(Math.round(removed))} operation${removed === 1 ? "" : "s"} replaced` : "",
-      made > 0 ? `${grouped(Math.round(made))} new` : "",
+      removed > 0 ? `${groupDigits(Math.round(removed))} operation${removed === 1 ? "" : "s"} replaced` : "",
+      made > 0 ? `${groupDigits(Math.round(made))} new` : "",
     ].filter(Boolean);
     const share = reach > 0 ? ` ${Math.round(100 * reach)} % of the final program comes from the new operations.` : "";
     replaceChildren(
@@ -216,7 +216,7 @@ export class RewritesPage implements Page {
 }
 
 function formatTimes(number: number): string {
-  return number === 1 ? "once" : `${grouped(number)} times`;
+  return number === 1 ? "once" : `${groupDigits(number)} times`;
 }
 
 /** Returns the node, the nodes that only this side has, and their sources, as far as there is room; sources first. */

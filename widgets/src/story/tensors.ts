@@ -2,10 +2,10 @@
 // computed.
 
 import { type Child, h, s } from "../dom";
-import { count, grouped, truncate } from "../format";
+import { count, groupDigits, truncate } from "../format";
 import type { Store } from "../store";
 import {
-  type Group,
+  type OpGroup,
   type OpGraph,
   type Product,
   groupByExpression,
@@ -36,7 +36,7 @@ const LETTER = 6.9; // the width of a letter of a box, on the average
 
 /** The content of the canvas: every operation, or whole expressions if there is no room. */
 export interface Drawable {
-  groups: Group[];
+  groups: OpGroup[];
   placed: Placed;
 }
 
@@ -56,7 +56,7 @@ export function makeDrawable(graph: OpGraph, room: Room): Drawable {
   };
 }
 
-function sourcesOf(groups: readonly Group[]): number[][] {
+function sourcesOf(groups: readonly OpGroup[]): number[][] {
   return groups.map(({ sources }) => sources.map(({ group }) => group));
 }
 
@@ -164,7 +164,7 @@ export class TensorsPage implements Page {
         { text: [`${b.label}: ${by(b.view)}.`, ` ${b.shape} → ${product.products}; no copy.`], ops: inputs.slice(-1) },
         { text: ["Multiply.", ` ${product.products} products; they are never stored.`], ops: [product.multiply] },
         {
-          text: ["Sum.", ` ${grouped(product.each)} products become one element of ${product.result}.`],
+          text: ["Sum.", ` ${groupDigits(product.each)} products become one element of ${product.result}.`],
           ops: [product.sum],
         },
       ];

@@ -1,7 +1,7 @@
 // Last page: the verdict. Whether the program is fast relative to the machine's limits, and why.
 
 import { type Child, h, replaceChildren, s } from "../dom";
-import { count, duration, figures, samples, sumText, truncate } from "../format";
+import { count, duration, figuresText, samplesText, sumText, truncate } from "../format";
 import { readableName } from "../kernel_labels";
 import {
   FLAT_SHARES,
@@ -121,7 +121,7 @@ export class TimePage implements Page {
               h(
                 "span",
                 { class: "launch", style: `flex-grow:${start}`, title: `launch ${duration(start)}` },
-                isNamed ? `launch ${figures(start)}` : "",
+                isNamed ? `launch ${figuresText(start)}` : "",
               ),
             ]
           : [];
@@ -162,7 +162,7 @@ export class TimePage implements Page {
         verdict === undefined
           ? h("p", {}, arePending(this.store) ? COMING : "No verdict: there are too few samples, or no ceilings.")
           : makeVerdictCard(this.store, { ...verdict, evidence: verdict.evidence.slice(0, MOST_NUMBERS), missing: [] }),
-        h("p", { class: "faint" }, run.warm ? `median of ${samples(run)}` : samples(run)),
+        h("p", { class: "faint" }, run.warm ? `median of ${samplesText(run)}` : samplesText(run)),
       );
     });
     const hiddenCount = this.timed.length - cards.length;
@@ -287,7 +287,7 @@ export class TimePage implements Page {
       const at = y(10 ** power);
       marks.push(
         s("path", { class: "grid-line", d: `M${left} ${at}H${width - right}` }),
-        s("text", { class: "small", x: left - 6, y: at + 4, "text-anchor": "end" }, figures(10 ** power)),
+        s("text", { class: "small", x: left - 6, y: at + 4, "text-anchor": "end" }, figuresText(10 ** power)),
       );
     }
     for (let power = Math.ceil(x0 * 1); power <= x1; power += 1)
@@ -295,7 +295,7 @@ export class TimePage implements Page {
         s(
           "text",
           { class: "small", x: x(10 ** power), y: height - bottom + 16, "text-anchor": "middle" },
-          figures(10 ** power),
+          figuresText(10 ** power),
         ),
       );
     const roofs: Element[] = [];
@@ -306,7 +306,7 @@ export class TimePage implements Page {
       const begin = Math.max(10 ** x0, 10 ** y0 / rate);
       if (begin >= end) return;
       const [from, to] = [begin, end].map((value) => [x(value), y(value * rate)] as const);
-      const text = `${name} ${figures(rate)} GB/s`;
+      const text = `${name} ${figuresText(rate)} GB/s`;
       drawn.push([from, to]);
       roofs.push(s("path", { class: `roof-line${i > 0 ? " dashed" : ""}`, d: `M${from.join(" ")}L${to.join(" ")}` }));
       labels.push([text, listPlaces(text, from, to, SLOPE_SHARES)]);
@@ -314,7 +314,7 @@ export class TimePage implements Page {
     for (const { name, rate, kind } of lines) {
       if (kind !== "arithmetic") continue;
       const from = Math.max(left, x(rate / Math.max(1e-9, ...slopes.map((ceiling) => ceiling.rate))));
-      const text = `${name} ${figures(rate)} GFLOP/s`;
+      const text = `${name} ${figuresText(rate)} GFLOP/s`;
       drawn.push([
         [from, y(rate)],
         [width - right, y(rate)],
@@ -356,7 +356,7 @@ export class TimePage implements Page {
         return s(
           "g",
           { class: `roof-dot tone-${this.findVerdict(kernel)?.tone ?? "none"}`, "data-kernel": kernel },
-          s("title", {}, `${name}: ${figures(gflops)} GFLOP/s`),
+          s("title", {}, `${name}: ${figuresText(gflops)} GFLOP/s`),
           gap,
           s("circle", { cx, cy, r: DOT }),
           s("text", { class: "dot-number", x: cx, y: cy + 4, "text-anchor": "middle" }, String(kernel)),
@@ -421,5 +421,5 @@ export class TimePage implements Page {
 
 /** Returns the label of a dot: "x @ w: 12.3". */
 function dotWords({ trace }: TraceIndex, { kernel, gflops }: RooflinePoint): string {
-  return `${truncate(readableName(trace.kernels[kernel]), 18)}: ${figures(gflops)}`;
+  return `${truncate(readableName(trace.kernels[kernel]), 18)}: ${figuresText(gflops)}`;
 }

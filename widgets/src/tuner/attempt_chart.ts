@@ -2,11 +2,11 @@
 // ceilings, only dots.
 
 import { h, s } from "../dom";
-import { duration, figures, grouped } from "../format";
+import { duration, figuresText, groupDigits } from "../format";
 import type { Branch, RooflineCeiling, Trace } from "../model";
 import { linesOf } from "../roofline_scale";
 import { type WhatIf, isSearched, variantOf } from "../what_if";
-import { Scale, nameOf } from "./branch_tree";
+import { TimeScale, nameOf } from "./branch_tree";
 
 const WIDTH = 300;
 const HEIGHT = 186;
@@ -41,7 +41,7 @@ export function drawAttempts(
   const peak = Math.max(0, ...ceilings.filter(({ kind }) => kind === "arithmetic").map(({ rate }) => rate));
   const y = makeAxis([...points.map(({ gflops }) => gflops), ...(peak > 0 ? [peak] : [])], HEIGHT - BOTTOM, TOP);
   const at = whatIf.at(kernel);
-  const scale = new Scale(branches);
+  const scale = new TimeScale(branches);
   const grid = [
     ...x.ticks.map((value) => s("path", { class: "grid", d: `M${x.at(value)} ${TOP}V${HEIGHT - BOTTOM}` })),
     ...y.ticks.map((value) => s("path", { class: "grid", d: `M${LEFT} ${y.at(value)}H${WIDTH - RIGHT}` })),
@@ -62,7 +62,7 @@ export function drawAttempts(
   const path = way.map((dot) => `${x.at(dot.intensity).toFixed(1)} ${y.at(dot.gflops).toFixed(1)}`).join("L");
   const marks = points.map((dot) => {
     const active = dot.branch === at;
-    const says = `${nameOf(dot.branch)}: ${figures(dot.gflops)} GFLOP/s, ${figures(dot.intensity)} operations for each byte loaded, ${duration(dot.us)}`;
+    const says = `${nameOf(dot.branch)}: ${figuresText(dot.gflops)} GFLOP/s, ${figuresText(dot.intensity)} operations for each byte loaded, ${duration(dot.us)}`;
     return s(
       "circle",
       {
@@ -121,7 +121,7 @@ function drawCeiling(
   const start = kind === "arithmetic" ? x.low : Math.max(x.low, y.low / rate);
   const stop = kind === "arithmetic" ? x.high : Math.min(x.high, (peak > 0 ? Math.min(peak, y.high) : y.high) / rate);
   if (start >= stop) return [];
-  const words = kind === "arithmetic" ? `${figures(rate)} GFLOP/s` : `${name} ${figures(rate)} GB/s`;
+  const words = kind === "arithmetic" ? `${figuresText(rate)} GFLOP/s` : `${name} ${figuresText(rate)} GB/s`;
   const title = kind === "arithmetic" ? `${name}: ${words}` : `${words}. Loads from a nearer cache may exceed it`;
   const [left, right] = [x.at(start), x.at(stop)];
   const [low, high] = [y.at(rise(start)), y.at(rise(stop))];
@@ -138,7 +138,7 @@ function drawCeiling(
   const angle = (Math.atan2(high - low, right - left) * 180) / Math.PI;
   const along = right - left;
   if (along < 40) return [line];
-  const shown = words.length * CHARACTER <= Math.hypot(along, high - low) ? words : `${figures(rate)} GB/s`;
+  const shown = words.length * CHARACTER <= Math.hypot(along, high - low) ? words : `${figuresText(rate)} GB/s`;
   const at = [left + along * 0.06, low + (high - low) * 0.06 + (below ? 11 : -3)];
   return [
     line,
@@ -198,5 +198,5 @@ function makeAxis(values: number[], start: number, stop: number): Axis {
 }
 
 function formatPower(value: number): string {
-  return value >= 1 ? grouped(value) : `1/${1 / value}`;
+  return value >= 1 ? groupDigits(value) : `1/${1 / value}`;
 }

@@ -5,7 +5,7 @@ import { describeOpt } from "../term_meanings";
 import { count, duration, languageName } from "../format";
 import { baseText, ratioText, timeText } from "./time_comparison";
 import type { Branch, KernelVariant } from "../model";
-import { type WhatIf, isSearched, isWhole, variantOf } from "../what_if";
+import { type WhatIf, isSearched, isFull, variantOf } from "../what_if";
 
 const MOST_CHILDREN = 8; // children of one branch: a search tries dozens
 const LABELS: Record<string, string> = {
@@ -19,7 +19,7 @@ const LABELS: Record<string, string> = {
  * The numbers by which branches are compared: their times divided by those of the captured kernel, measured
  * alternately, since times of different branches do not compare. Without times, the UOps that one run executes.
  */
-export class Scale {
+export class TimeScale {
   readonly fastest: number;
   readonly counted: boolean;
   private readonly slowest: number;
@@ -59,7 +59,7 @@ export class TreeList {
   draw(kernel: number): void {
     const all = this.whatIf.of(kernel);
     const branches = all.filter((branch) => !isSearched(branch));
-    const scale = new Scale(branches);
+    const scale = new TimeScale(branches);
     const children = new Map<number | null, Branch[]>();
     for (const branch of branches) {
       const parent = this.parentOf(branch);
@@ -154,13 +154,13 @@ export class TreeList {
     return h("div", { class: "tuner-rest", style: `--depth:${depth}` }, more);
   }
 
-  private makeRow(kernel: number, branch: Branch, depth: number, scale: Scale): HTMLElement {
+  private makeRow(kernel: number, branch: Branch, depth: number, scale: TimeScale): HTMLElement {
     const variant = variantOf(branch);
     const time = scale.of(branch);
     const active = this.whatIf.at(kernel)?.id === branch.id;
     const compared = this.whatIf.base(kernel)?.id === branch.id;
     const failed = branch.status === "failed";
-    const reachable = isWhole(branch) || (!failed && this.whatIf.send !== null);
+    const reachable = isFull(branch) || (!failed && this.whatIf.send !== null);
     const choose = (): void => this.whatIf.go(branch);
     const words = this.nameBelow(branch);
     const labels = branch.labels.filter((label) => label !== words);
@@ -203,7 +203,7 @@ export class TreeList {
             { class: "faint num tuner-reference", title: pairText(branch, variant) },
             `vs ${duration(variant.base_median_us)}`,
           ),
-      failed || !isWhole(branch) || active ? null : compare,
+      failed || !isFull(branch) || active ? null : compare,
     );
   }
 
@@ -264,7 +264,7 @@ export function uopsText(uops: number): string {
   return count(uops, "UOp");
 }
 
-function sortBranches(branches: Branch[], scale: Scale): Branch[] {
+function sortBranches(branches: Branch[], scale: TimeScale): Branch[] {
   const time = (branch: Branch): number =>
     branch.status === "failed" ? Infinity : (scale.of(branch) ?? Number.MAX_VALUE);
   return [...branches].sort((a, b) => time(a) - time(b) || a.id - b.id);

@@ -10,7 +10,7 @@ import { makeProgress } from "../progress";
 
 const MOST_COLOURED = 3000; // lines
 
-export class Editor {
+export class StageEditor {
   readonly element: HTMLElement;
   private readonly area = h("textarea", {
     class: "edit-area",

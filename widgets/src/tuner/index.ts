@@ -1,13 +1,13 @@
 // The kernel tuner: the loops of a kernel, the legal opts, all branches, and their changes.
 
 import { button, h, replaceChildren } from "../dom";
-import { count, figures } from "../format";
+import { count, figuresText } from "../format";
 import { baseText, ratioText, timeText } from "./time_comparison";
 import type { Branch, KernelVariant } from "../model";
 import type { Change, Store, View } from "../store";
 import { kernelName } from "../views/pipeline";
 import { kernelTitle } from "../kernel_labels";
-import { type WhatIf, isWhole, variantOf, whatIfOf } from "../what_if";
+import { type WhatIf, isFull, variantOf, whatIfOf } from "../what_if";
 import { makeProgress } from "../progress";
 import { drawAttempts } from "./attempt_chart";
 import { TunerListing } from "./listing";
@@ -140,9 +140,9 @@ export class TunerView implements View {
     ): HTMLButtonElement => {
       const there = labeled(label);
       const element = button(text, title, () =>
-        there !== undefined && isWhole(there) ? whatIf.go(there) : whatIf.ask({ kind, kernel, ...more }, `${text}…`),
+        there !== undefined && isFull(there) ? whatIf.go(there) : whatIf.ask({ kind, kernel, ...more }, `${text}…`),
       );
-      element.disabled = there !== undefined ? !(isWhole(there) || live) : !live;
+      element.disabled = there !== undefined ? !(isFull(there) || live) : !live;
       element.setAttribute("aria-pressed", String(there !== undefined && there.id === at?.id));
       return element;
     };
@@ -231,7 +231,7 @@ export class TunerView implements View {
       const count = variantOf(other)?.uops ?? 0;
       if (count === 0) continue;
       const ratio = count / uops;
-      const words = ratio >= 1 ? `${figures(ratio)}× fewer` : `${figures(1 / ratio)}× more`;
+      const words = ratio >= 1 ? `${figuresText(ratio)}× fewer` : `${figuresText(1 / ratio)}× more`;
       facts.push(
         h("span", { class: `tuner-ratio ${ratio >= 1 ? "faster" : "slower"}` }, `${words} than ${nameOf(other)}`),
       );

@@ -6,7 +6,7 @@ import { type LineChange, compareLines } from "../line_changes";
 import type { Branch } from "../model";
 import { tokenize } from "../tokenizer";
 import { type WhatIf, variantOf } from "../what_if";
-import { Editor } from "./editor";
+import { StageEditor } from "./editor";
 import { nameOf } from "./branch_tree";
 
 const CONTEXT = 3; // lines around a difference
@@ -20,10 +20,10 @@ export class TunerListing {
   private language = "";
   private whole = false;
   private editing = false;
-  private readonly editor: Editor;
+  private readonly editor: StageEditor;
 
   constructor(private readonly whatIf: WhatIf) {
-    this.editor = new Editor(whatIf);
+    this.editor = new StageEditor(whatIf);
   }
 
   draw(branch: Branch, base: Branch | null): void {

@@ -2,7 +2,7 @@
 
 import { h } from "../dom";
 import { findMeaning } from "../term_meanings";
-import { bytes, grouped } from "../format";
+import { bytes, groupDigits } from "../format";
 import type { KernelVariant, NestLine, OperandAccess } from "../model";
 
 const CACHES = ["L1", "L2", "L3", "memory"];
@@ -107,6 +107,6 @@ function makeStatementRow(line: NestLine): HTMLElement {
 }
 
 function accessText({ name, bytes: size, again, stride }: OperandAccess): string {
-  const moved = again ? "the same each step" : stride === null ? "moved" : `moved by ${grouped(stride)} each step`;
+  const moved = again ? "the same each step" : stride === null ? "moved" : `moved by ${groupDigits(stride)} each step`;
   return `${name}: ${bytes(size)}, ${moved}`;
 }

@@ -1,13 +1,13 @@
 // The memory microscope: which cache level serves each memory access, by a model. It compares a kernel with any opts to
 // itself with others, by buffer, loop and line.
 
-import { bytes, count, grouped } from "../format";
+import { bytes, count, groupDigits } from "../format";
 import type { SendRequest } from "../request_channel";
 import { h, replaceChildren, s } from "../dom";
 import { parameterName } from "../kernel_labels";
 import type { Change, Store, View } from "../store";
 import { nameOf } from "../tuner/branch_tree";
-import { isWhole, whatIfOf } from "../what_if";
+import { isFull, whatIfOf } from "../what_if";
 import type { CacheModelData, CachesData, Traffic } from "../requests";
 
 /** Opts to model; null for the captured ones. */
@@ -64,7 +64,7 @@ export class CachesView implements View {
   /** Returns the opts of the open branch in the tuner, else the captured ones. */
   private currentOpts(): Opts {
     const branch = this.kernel === null ? null : whatIfOf(this.store.index).at(this.kernel);
-    return branch === null || !isWhole(branch) || branch.kernels[0].opts.length === 0 ? null : branch.kernels[0].opts;
+    return branch === null || !isFull(branch) || branch.kernels[0].opts.length === 0 ? null : branch.kernels[0].opts;
   }
 
   /** Follows the tuner until the user selects a comparison. */
@@ -267,7 +267,7 @@ function makePair(
 function writeHeadline(before: CacheModelData | null, after: CacheModelData): HTMLElement {
   const line = after.caches[0]?.[3] ?? 64;
   const trafficText = ({ total }: CacheModelData): string =>
-    `${grouped(total.served.at(-1)!)} lines, ${bytes(total.served.at(-1)! * line)}`;
+    `${groupDigits(total.served.at(-1)!)} lines, ${bytes(total.served.at(-1)! * line)}`;
   const change = before === null ? "" : writeTimes(before.total.served.at(-1)!, after.total.served.at(-1)!);
   const words = before === null ? trafficText(after) : `${trafficText(before)} → ${trafficText(after)}`;
   return h(
@@ -303,7 +303,7 @@ function drawHistogram(before: CacheModelData | null, after: CacheModelData): HT
       if (count === 0) return [];
       const wide = (each - 3) / sides.length;
       const cls = before !== null && k === 0 ? "was" : "now";
-      const text = `${group === last ? "first access" : `${formatDistance(group)} lines between`}: ${grouped(count)} accesses${before === null ? "" : k === 0 ? " before" : " after"}`;
+      const text = `${group === last ? "first access" : `${formatDistance(group)} lines between`}: ${groupDigits(count)} accesses${before === null ? "" : k === 0 ? " before" : " after"}`;
       return [
         s(
           "rect",
@@ -420,7 +420,7 @@ function makeRow(
   const shares = counts.served.map((count, i) => ({ count, level: levels[i], i })).filter(({ count }) => count > 0);
   const words = shares
     .toReversed()
-    .map(({ count, level }) => `${level} ${grouped(count)} (${((100 * count) / all).toFixed(1)} %)`)
+    .map(({ count, level }) => `${level} ${groupDigits(count)} (${((100 * count) / all).toFixed(1)} %)`)
     .join(", ");
   const bars = shares.map(({ count, i }) =>
     h("span", { class: `level${colour(i, levels)}`, style: `width:${(100 * count) / largest}%` }),
@@ -429,8 +429,12 @@ function makeRow(
     "div",
     { class: "traffic", title },
     h("span", { class: "name" }, name),
-    h("span", { class: "meter", role: "img", "aria-label": `${grouped(all)} accesses: ${words || "none"}` }, ...bars),
-    h("span", { class: "num" }, grouped(all), more === "" ? null : h("b", {}, ` ${more}`)),
+    h(
+      "span",
+      { class: "meter", role: "img", "aria-label": `${groupDigits(all)} accesses: ${words || "none"}` },
+      ...bars,
+    ),
+    h("span", { class: "num" }, groupDigits(all), more === "" ? null : h("b", {}, ` ${more}`)),
     h("span", { class: "words" }, words),
   );
 }
@@ -445,7 +449,7 @@ function strip(name: string, lines: number[], of: number): HTMLElement {
     h("span", { class: touched.has(i) ? "unit on" : "unit" }),
   );
   const scale = each === 1 ? "" : ` · a cell is ${each} lines`;
-  const text = `${name}: ${grouped(lines.length)} of ${grouped(of)} lines${scale}`;
+  const text = `${name}: ${groupDigits(lines.length)} of ${groupDigits(of)} lines${scale}`;
   return h(
     "figure",
     { class: "strip" },

@@ -7,7 +7,15 @@ import { languageIn } from "../dialect";
 import { button, h, replaceChildren, tab, tabList } from "../dom";
 import type { Program, StageText } from "../model";
 import { kernelClass } from "../kernel_labels";
-import { type Piece, type Stop, framesOf, kernelOfFrame, splitAtRanges, rangesOf, stopsOf } from "../source_spans";
+import {
+  type Piece,
+  type LineStop,
+  framesOf,
+  kernelOfFrame,
+  splitAtRanges,
+  rangesOf,
+  listLineStops,
+} from "../source_spans";
 import { addOpcodeTooltips } from "../term_meanings";
 import type { Change, Cursor, Store, View } from "../store";
 import { LazyParts } from "../lazy_parts";
@@ -479,8 +487,8 @@ class CodePane {
     event.preventDefault();
     event.stopPropagation();
     const { index, selected } = this.store;
-    const stops = stopsOf(index, this.listing.lines);
-    const isHere = ({ nodes }: Stop): boolean =>
+    const stops = listLineStops(index, this.listing.lines);
+    const isHere = ({ nodes }: LineStop): boolean =>
       nodes.length === selected.size && nodes.every((id) => selected.has(id));
     const caret = this.rows.findIndex((row) => row.classList.contains("caret"));
     let at = stops.findIndex((stop) => stop.line === caret && isHere(stop));

@@ -2,7 +2,7 @@
 // requests every step from Python, or walks recorded steps. Its shortcut keys work while the panel has the focus.
 
 import { makeRerunButton } from "../rerun_button";
-import { grouped } from "../format";
+import { groupDigits } from "../format";
 import { button, h, replaceChildren } from "../dom";
 import { parameterName } from "../kernel_labels";
 import { type Action, RecordedDebugger } from "../recorded_debugger";
@@ -206,7 +206,7 @@ export class DebuggerView implements View {
           return until.value;
         },
       }),
-      h("span", { class: "where", role: "status" }, `step ${grouped(state.position)} · ${state.reason}`),
+      h("span", { class: "where", role: "status" }, `step ${groupDigits(state.position)} · ${state.reason}`),
       this.makeLaneChoice(state),
       ...this.makeCounters(state),
     );
@@ -325,7 +325,8 @@ function makeGrid({ name, size, width, first, cells, lit, recent, stored }: Tens
     const kind = now.has(elementNumber) ? (stored ? "stored" : "loaded") : before.has(elementNumber) ? "recent" : "";
     return h("span", { class: `element ${kind}`, title: `${name}[${elementNumber}]` }, text);
   });
-  const shown = cells.length < size ? ` · ${first} … ${first + cells.length - 1} of ${grouped(size)}` : ` · ${size}`;
+  const shown =
+    cells.length < size ? ` · ${first} … ${first + cells.length - 1} of ${groupDigits(size)}` : ` · ${size}`;
   return h(
     "figure",
     { class: "tensor" },

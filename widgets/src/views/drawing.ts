@@ -4,7 +4,7 @@
 import { isTensor } from "../dialect";
 import { prefersReducedMotion, s } from "../dom";
 import type { Flow } from "../layout_direction";
-import type { Frame } from "../frame_layout";
+import type { GraphFrame } from "../frame_layout";
 import { type Layout, edgePath } from "../layout";
 import type { DrawnBox, DrawnGraph } from "../visible_graph";
 import type { Store } from "../store";
@@ -27,7 +27,7 @@ export interface DrawingStyle {
   through: (nodes: number[]) => string;
   /** Returns the mark of an edge, if any. */
   markEdge: (edge: DrawnGraph["edges"][number], points: readonly [number, number][], flow: Flow) => SVGElement | null;
-  frame: (frame: Frame) => [SVGElement, SVGElement];
+  frame: (frame: GraphFrame) => [SVGElement, SVGElement];
 }
 
 export class Drawing {
@@ -66,7 +66,14 @@ export class Drawing {
   }
 
   /** Draws another graph, or the same one elsewhere; common boxes keep their elements. */
-  build(drawn: DrawnGraph, placed: Layout, frames: readonly Frame[], zoom: number, sight: Rectangle, flow: Flow): void {
+  build(
+    drawn: DrawnGraph,
+    placed: Layout,
+    frames: readonly GraphFrame[],
+    zoom: number,
+    sight: Rectangle,
+    flow: Flow,
+  ): void {
     [this.drawn, this.placed, this.flow] = [drawn, placed, flow];
     this.byId = new Map(drawn.boxes.map((box) => [box.id, box]));
     this.classes = new Map(drawn.boxes.map((box) => [box.id, this.looks.boxClass(box)]));

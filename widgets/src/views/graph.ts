@@ -5,7 +5,7 @@ import { countText, isTensor, findLevel, levelOf } from "../dialect";
 import { button, h, replaceChildren } from "../dom";
 import { count } from "../format";
 import type { Flow } from "../layout_direction";
-import { type Frame, layOutInFrames } from "../frame_layout";
+import { type GraphFrame, layOutInFrames } from "../frame_layout";
 import { type Mark, edgeDecisionBetween, edgeDecisionText, makeEdgeMark } from "../fusion_decisions";
 import type { Box, Edge as Line, Layout } from "../layout";
 import { LayoutWorker } from "../layout_worker";
@@ -63,7 +63,7 @@ interface Plan {
 /** A graph after layout. */
 interface LayoutResult {
   placed: Layout;
-  frames: Frame[];
+  frames: GraphFrame[];
 }
 
 export class GraphView implements View {
@@ -90,7 +90,7 @@ export class GraphView implements View {
   private isLazy = false;
   private drawnStage: number | undefined;
   private isSamePass = false; // the same pass as before, so that boxes keep their positions
-  private frames: readonly Frame[] = [];
+  private frames: readonly GraphFrame[] = [];
   private isTidied = false; // the user requests a new layout
   private foldConstants = true;
   private foldIndex = true;
@@ -293,7 +293,7 @@ export class GraphView implements View {
     });
   }
 
-  private show({ next, family, stage, steps }: Plan, placed: Layout, frames: Frame[]): void {
+  private show({ next, family, stage, steps }: Plan, placed: Layout, frames: GraphFrame[]): void {
     const { store } = this;
     [this.drawn, this.placed, this.family, this.drawnStage] = [next, placed, family, stage?.id];
     this.byId = new Map(next.boxes.map((box) => [box.id, box]));
@@ -381,7 +381,7 @@ export class GraphView implements View {
     const products = (
       nodes: DrawnGraph["boxes"] | readonly Box[],
       lines: readonly Line[],
-    ): Layout & { frames?: Frame[] } =>
+    ): Layout & { frames?: GraphFrame[] } =>
       layOutInFrames(
         nodes,
         lines,
@@ -589,7 +589,7 @@ export class GraphView implements View {
   }
 
   /** Draws the legend of colors and shapes on the canvas, with the colors of kernels that have no frame. */
-  private writeLegend(frames: readonly Frame[]): void {
+  private writeLegend(frames: readonly GraphFrame[]): void {
     const { store, drawn } = this;
     const isByKernel = this.isLazy && this.colour === "kernel";
     const keys = isByKernel && frames.length === 0 && !this.regions.areKernels ? makeKernelKeys(store, drawn) : [];

@@ -4,7 +4,7 @@ import { isTensor } from "../dialect";
 import { button, h, s } from "../dom";
 import { findMeaning } from "../term_meanings";
 import { count, duration, truncate } from "../format";
-import type { Frame } from "../frame_layout";
+import type { GraphFrame } from "../frame_layout";
 import { KERNEL_HUES, readableName, kernelClass, kernelTitle } from "../kernel_labels";
 import type { TraceIndex } from "../trace_index";
 import { type DrawnBox, type DrawnGraph, countsOf } from "../visible_graph";
@@ -43,7 +43,7 @@ export function headingLength(index: TraceIndex, id: number): number {
 /** Draws a kernel's frame, and its heading above the edges, with its verdict as a word at the right. */
 export function drawFrame(
   { index, cursor }: Store,
-  { kernel, left, top, width, height }: Frame,
+  { kernel, left, top, width, height }: GraphFrame,
   verdict: VerdictRow | undefined,
 ): [SVGElement, SVGElement] {
   const [title, facts] = frameTitle(index, kernel);
@@ -69,7 +69,10 @@ export function drawFrame(
 }
 
 /** Draws the frame of a product inside of its kernel's, and its heading; a click on the heading folds it. */
-export function drawProduct({ product, left, top, width, height }: Frame, title: string): [SVGElement, SVGElement] {
+export function drawProduct(
+  { product, left, top, width, height }: GraphFrame,
+  title: string,
+): [SVGElement, SVGElement] {
   const attributes = { class: "frame product", "data-product": product };
   const says = s("title", {}, "A click draws the product as one box");
   const textAttributes = { class: "name", x: left + 10, y: top + 17, "data-product": product };

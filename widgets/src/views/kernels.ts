@@ -3,7 +3,7 @@
 import { copyButton, saveFile } from "../clipboard";
 import { button, h, replaceChildren } from "../dom";
 import { findMeaning, describeName, describeOpt } from "../term_meanings";
-import { bytes, duration, figures, grouped } from "../format";
+import { bytes, duration, figuresText, groupDigits } from "../format";
 import type { KernelInfo } from "../model";
 import { computeThroughput } from "../trace_index";
 import { readableName } from "../kernel_labels";
@@ -99,7 +99,7 @@ export class KernelsView implements View {
         "flops",
         "FLOP",
         (k) => k.flops,
-        (k) => grouped(k.flops),
+        (k) => groupDigits(k.flops),
       ),
       number(
         "bytes",
@@ -253,7 +253,7 @@ function cacheText(kernel: KernelInfo): string {
 }
 
 function formatFigure(value: number | null): string {
-  return value === null ? "–" : figures(value);
+  return value === null ? "–" : figuresText(value);
 }
 
 function compare(a: number | string, b: number | string): number {

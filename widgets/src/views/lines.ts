@@ -3,7 +3,7 @@
 import { LatestRequest } from "../latest_request";
 import { selectKernel } from "../kernel_selection";
 import { button, h, replaceChildren } from "../dom";
-import { count, duration, figures } from "../format";
+import { count, duration, figuresText } from "../format";
 import { kernelClass, kernelTitle } from "../kernel_labels";
 import type { LinesByTime, LineTime } from "../requests";
 import type { Change, Store, View } from "../store";
@@ -89,7 +89,7 @@ export class LinesView implements View {
     const { file, text, time_us, share, kernels } = line;
     const number = line.line;
     const time = total_us > 0 ? duration(time_us) : "–";
-    const percent = total_us > 0 ? `${figures(share * 100)} %` : "–";
+    const percent = total_us > 0 ? `${figuresText(share * 100)} %` : "–";
     const short = file.split(/[\\/]/).at(-1) ?? file;
     const position = number === 0 ? "" : `${short}:${number}`;
     const says = `${position} ${text}: ${time}, ${percent}, ${count(kernels.length, "kernel")}`;

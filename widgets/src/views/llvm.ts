@@ -2,7 +2,7 @@
 // Requested from Python; a page shows stored responses.
 
 import { LatestRequest, makeNote, findProgramKernel } from "../latest_request";
-import { textsOf as unpackedTexts } from "../columns";
+import { unpackTexts as unpackedTexts } from "../columns";
 import { button, h, replaceChildren, tab, tabList } from "../dom";
 import { count, duration } from "../format";
 import { kernelTitle } from "../kernel_labels";
@@ -41,7 +41,7 @@ function sumUp(differences: readonly number[]): number[] {
 }
 
 /** Returns the texts of all passes, reconstructed from the edits of each. */
-export function textsOf({ lines, line_uops, passes, uops }: PassesData): PassLine[][] {
+export function listPassTexts({ lines, line_uops, passes, uops }: PassesData): PassLine[][] {
   const nodesOf = new Map<number, number[]>();
   const uopAt = sumUp(uops.map(([step]) => step));
   const nodeAt = sumUp(uops.flatMap(([, ...own]) => own));
@@ -270,7 +270,7 @@ export class LLVMPassesView implements View {
   private show(data: PassesData): void {
     const before = this.data?.passes[this.chosen];
     this.data = data;
-    this.texts = textsOf(data);
+    this.texts = listPassTexts(data);
     const same = before && data.passes.find(({ name, changed }) => changed && name === before.name);
     const first = data.passes.find(({ changed, begins }) => changed && !begins);
     this.chosen = same?.number ?? first?.number ?? 0;
@@ -377,7 +377,7 @@ export class LLVMPassesView implements View {
         `view.kernels[${this.kernel}].passes("${level}")`,
       ],
       show: (found) => {
-        this.other = { level, found, texts: textsOf(found) };
+        this.other = { level, found, texts: listPassTexts(found) };
         this.chosen = this.data!.passes.length - 1;
         this.drawAll();
       },

@@ -1,7 +1,7 @@
 // The lifetime of every buffer, and the number of allocated bytes.
 
 import { h, replaceChildren, s } from "../dom";
-import { bufferName, bytes, count, duration, grouped } from "../format";
+import { bufferName, bytes, count, duration, groupDigits } from "../format";
 import type { BufferInfo, BufferLifetime } from "../model";
 import type { Change, Store, View } from "../store";
 import { hasKernelTime, timelineOf } from "../timeline_axis";
@@ -71,7 +71,7 @@ export class MemoryView implements View {
     const life = `${buffer.allocated_us === null ? "before the trace" : duration(start)} – ${
       buffer.freed_us === null ? "outlives the trace" : duration(stop)
     }`;
-    const label = `${bufferName(buffer)}: ${buffer.dtype} × ${grouped(buffer.size)}, ${bytes(buffer.bytes)}`;
+    const label = `${bufferName(buffer)}: ${buffer.dtype} × ${groupDigits(buffer.size)}, ${bytes(buffer.bytes)}`;
     const bar = h("span", {
       class: `life${mine ? " mine" : ""}${buffer.freed_us === null ? " open" : ""}`,
       style: `left:${Math.min(99.6, (start / end) * 100)}%;width:${Math.max(0.4, ((stop - start) / end) * 100)}%`,

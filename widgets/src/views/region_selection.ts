@@ -15,15 +15,15 @@ import {
   contractUnrolledCopies,
 } from "../regions";
 import type { GraphSnapshot } from "../replay";
-import type { DrawnBox, Region } from "../visible_graph";
+import type { DrawnBox, DrawnRegion } from "../visible_graph";
 import { nodeText } from "../text_tree";
 import type { VerdictRow } from "../verdicts";
 import { frameTitle } from "./graph_labels";
 
 /** The level of detail of the LazyBuffer graph, from the fewest boxes to all. */
-export type Detail = "kernels" | "lines" | "products" | "operations" | "views";
+export type DetailLevel = "kernels" | "lines" | "products" | "operations" | "views";
 
-const DETAILS: Record<Detail, string> = {
+const DETAILS: Record<DetailLevel, string> = {
   kernels: "box per kernel",
   lines: "box per line",
   products: "box per product",
@@ -36,12 +36,12 @@ const CROWDED_LINES = 60; // and above this number of such boxes, a kernel is on
 const CROWDED_UOPS = 90;
 
 export class RegionSelection {
-  private chosen: Detail | null = null; // null: selected by the size of the graph
-  private fitted: Detail | null = null; // a lower level, so that the graph fits into the canvas
+  private chosen: DetailLevel | null = null; // null: selected by the size of the graph
+  private fitted: DetailLevel | null = null; // a lower level, so that the graph fits into the canvas
   private fittedCopies = false;
   private products = new Map<number, ProductGroup>(); // products of the last contracted graph
   private readonly closed = new Set<number>(); // products that the user folded, by the node of the sum
-  private drawn: Detail = "operations";
+  private drawn: DetailLevel = "operations";
   private copies: boolean | null = null; // the user's choice
   private drawnCopies = false;
   private earlierShown = false;
@@ -54,7 +54,7 @@ export class RegionSelection {
     private readonly verdict: (kernel: number) => VerdictRow | undefined,
   ) {}
 
-  get detail(): Detail {
+  get detail(): DetailLevel {
     return this.drawn;
   }
 
@@ -82,7 +82,7 @@ export class RegionSelection {
   /** Returns functions that reduce the number of boxes, step by step. */
   coarser(isLazy: boolean): (() => void)[] {
     if (!isLazy) return this.drawnCopies ? [] : [() => (this.fittedCopies = true)];
-    const order = Object.keys(DETAILS) as Detail[];
+    const order = Object.keys(DETAILS) as DetailLevel[];
     const less = order.slice(0, order.indexOf(this.drawn)).reverse();
     const useful = less.filter(
       (detail) =>
@@ -160,15 +160,15 @@ export class RegionSelection {
   }
 
   /** Returns the text of each box with several nodes. */
-  describeRegions(graph: GraphSnapshot, members: Map<number, number[]>): Map<number, Region> {
-    const described = ([box, ids]: [number, number[]]): [number, Region] => [
+  describeRegions(graph: GraphSnapshot, members: Map<number, number[]>): Map<number, DrawnRegion> {
+    const described = ([box, ids]: [number, number[]]): [number, DrawnRegion] => [
       box,
       this.makeRegion(ids.map((id) => graph.nodes.get(id)!.node)),
     ];
     return new Map([...members].map(described));
   }
 
-  private makeRegion(members: number[]): Region {
+  private makeRegion(members: number[]): DrawnRegion {
     const { trace, firstKernelOf } = this.index;
     const last = trace.nodes[members[members.length - 1]];
     if (!isTensor(trace, last)) return { members, label: `${members.length} × ${last.label}`, detail: last.detail };
@@ -250,7 +250,7 @@ export class RegionSelection {
 
   /** Creates the control of the level of detail. */
   choice(changed: () => void): HTMLElement {
-    const options = (Object.keys(DETAILS) as Detail[]).map((key) =>
+    const options = (Object.keys(DETAILS) as DetailLevel[]).map((key) =>
       h("option", { value: key, selected: key === this.drawn }, DETAILS[key]),
     );
     const choice = h(
@@ -263,7 +263,7 @@ export class RegionSelection {
       ...options,
     );
     choice.addEventListener("change", () => {
-      this.chosen = choice.value as Detail;
+      this.chosen = choice.value as DetailLevel;
       this.unfit();
       this.close();
       changed();

@@ -2,7 +2,7 @@
 
 import { makeMeasureButton } from "../rerun_button";
 import { h, replaceChildren, s } from "../dom";
-import { count, figures } from "../format";
+import { count, figuresText } from "../format";
 import { kernelClass } from "../kernel_labels";
 import {
   FLAT_SHARES,
@@ -14,7 +14,7 @@ import {
   spreadDots,
 } from "../label_placement";
 import type { Roofline, RooflinePoint } from "../model";
-import { Scale } from "../roofline_scale";
+import { LogScale } from "../roofline_scale";
 import type { Change, Store, View } from "../store";
 import { selectKernel, nodesOfKernel } from "../kernel_selection";
 
@@ -59,12 +59,12 @@ export class RooflineView implements View {
     }
     const { points, ceilings } = figure;
     const peaks = ceilings.filter(({ kind }) => kind === "arithmetic").map(({ rate }) => rate);
-    const x = new Scale(
+    const x = new LogScale(
       points.map((point) => point.flops_per_byte),
       LEFT,
       width - RIGHT,
     );
-    const y = new Scale([...points.map(({ gflops }) => gflops), ...peaks], height - BOTTOM, TOP);
+    const y = new LogScale([...points.map(({ gflops }) => gflops), ...peaks], height - BOTTOM, TOP);
     const exact = points.map(({ flops_per_byte: intensity, gflops }) => [x.at(intensity), y.at(gflops)] as const);
     const spots = points.length > NUMBERED ? exact : spreadDots(exact, RADIUS);
     const drawing = s(
@@ -88,7 +88,7 @@ export class RooflineView implements View {
     this.mark();
   }
 
-  private drawAxes(x: Scale, y: Scale, width: number, height: number): SVGElement[] {
+  private drawAxes(x: LogScale, y: LogScale, width: number, height: number): SVGElement[] {
     const bottom = height - BOTTOM;
     const word = (text: string, at: object): SVGElement => s("text", { ...at }, text);
     return [
@@ -113,7 +113,7 @@ export class RooflineView implements View {
     ];
   }
 
-  private drawCeilings(figure: Roofline, x: Scale, y: Scale, width: number, dots: readonly Spot[]): SVGElement[] {
+  private drawCeilings(figure: Roofline, x: LogScale, y: LogScale, width: number, dots: readonly Spot[]): SVGElement[] {
     const peaks = figure.ceilings.filter(({ kind }) => kind === "arithmetic");
     const top = Math.max(0, ...peaks.map(({ rate }) => rate)) || y.high;
     const lines: SVGElement[] = [];
@@ -123,7 +123,7 @@ export class RooflineView implements View {
       const [from, to] = [Math.max(x.low, y.low / rate), Math.min(x.high, top / rate)];
       if (kind !== "memory" || from >= to) continue;
       const [start, end] = [from, to].map((value) => [x.at(value), y.at(value * rate)] as const);
-      const text = `${name}: ${figures(rate)} GB/s`;
+      const text = `${name}: ${figuresText(rate)} GB/s`;
       drawn.push([start, end]);
       lines.push(s("path", { class: "roof slope", d: `M${start.join(" ")}L${end.join(" ")}` }));
       labels.push([text, listPlaces(text, start, end, SLOPE_SHARES)]);
@@ -131,7 +131,7 @@ export class RooflineView implements View {
     // slopes are short and have few positions for their labels, so they come first
     for (const { name, rate } of peaks) {
       const at = y.at(rate);
-      const text = `${name}: ${figures(rate)} GFLOP/s`;
+      const text = `${name}: ${figuresText(rate)} GFLOP/s`;
       drawn.push([
         [LEFT, at],
         [width - RIGHT, at],

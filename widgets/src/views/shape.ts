@@ -1,11 +1,11 @@
 // A shape as grids: each element with its memory position, beside memory with the elements that are read. Movement
 // buttons send requests to Python; hovering and scrolling are handled here.
 
-import { count, grouped } from "../format";
+import { count, groupDigits } from "../format";
 import type { SendRequest } from "../request_channel";
 import { button, h, replaceChildren } from "../dom";
 import {
-  type Box,
+  type CellRange,
   type Cell,
   cellsOf,
   memoryWidth,
@@ -236,7 +236,7 @@ export class ShapeView implements View {
     );
   }
 
-  private makeElements(step: ShapeStepData, box: Box, cells: Cell[]): HTMLElement {
+  private makeElements(step: ShapeStepData, box: CellRange, cells: Cell[]): HTMLElement {
     const columns = box.length === 0 ? 1 : box.at(-1)![1] - box.at(-1)![0];
     const rows = box.length < 2 ? 1 : box.at(-2)![1] - box.at(-2)![0];
     this.cells = cells.map((cell) => {
@@ -305,7 +305,7 @@ export class ShapeView implements View {
   }
 
   /** Returns a slider for each axis that is partly visible. */
-  private makeSliders(shape: number[], box: Box): HTMLElement[] {
+  private makeSliders(shape: number[], box: CellRange): HTMLElement[] {
     return box.flatMap(([start, stop], axis) => {
       if (stop - start === shape[axis]) return [];
       const move = (event: Event): void => {
@@ -331,7 +331,7 @@ export class ShapeView implements View {
           { class: "slide" },
           `i${axis} `,
           slider,
-          h("span", { class: "faint" }, ` ${start} … ${stop - 1} of ${grouped(shape[axis])}`),
+          h("span", { class: "faint" }, ` ${start} … ${stop - 1} of ${groupDigits(shape[axis])}`),
         ),
       ];
     });
@@ -368,7 +368,7 @@ export class ShapeView implements View {
     });
     const shownPart =
       stop - start < data.size
-        ? ` · ${start} … ${stop - 1} of ${grouped(data.size)}`
+        ? ` · ${start} … ${stop - 1} of ${groupDigits(data.size)}`
         : ` · ${count(data.size, "position")}`;
     const slide = (event: Event): void => {
       this.firstPlace = Number((event.target as HTMLInputElement).value) * width;
@@ -484,7 +484,7 @@ export class ShapeView implements View {
   }
 }
 
-function shownText(shape: number[], box: Box): string {
+function shownText(shape: number[], box: CellRange): string {
   const isWhole = box.every(([start, stop], axis) => stop - start === shape[axis]);
   return isWhole ? "" : ` · [${box.map(([start, stop]) => `${start}:${stop}`).join(", ")}] of ${sizesText(shape)}`;
 }

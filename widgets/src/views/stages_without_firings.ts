@@ -8,11 +8,11 @@ import type { TraceIndex } from "../trace_index";
 import type { Store } from "../store";
 import { nodeText, diffTrees, printTree } from "../text_tree";
 import { tabsWith } from "./code";
-import { type Detail, transformText } from "./step_text";
+import { type StepDetails, transformText } from "./step_text";
 import { pairOf, treeOf } from "./step_trees";
 
 /** The content of a stage: `body`, or `count` rows that are created when visible; and the text beside it. */
-export type StageContent = { detail: Detail } & (
+export type StageContent = { detail: StepDetails } & (
   | { body: Element[] }
   | { count: number; row: (at: number) => HTMLElement }
 );

@@ -9,10 +9,10 @@ import type { Store } from "../store";
 import { tokenize } from "../tokenizer";
 import { verdictOf, listWrongSteps } from "./firing_check";
 
-export type Detail = (Element | null)[];
+export type StepDetails = (Element | null)[];
 
 /** Returns the description of a rule that fired: its law, docstring, position, and source. */
-export function ruleText(store: Store, rule: RuleInfo, stage: Stage, step: Step): Detail {
+export function ruleText(store: Store, rule: RuleInfo, stage: Stage, step: Step): StepDetails {
   const { cursor } = store;
   const firings = stage.steps.filter((other) => other.rule === rule.id).length;
   const next = stage.steps[cursor.step];
@@ -35,7 +35,7 @@ export function ruleText(store: Store, rule: RuleInfo, stage: Stage, step: Step)
 }
 
 /** Returns the description of a transform: its effect, its source, and its changes to this graph. */
-export function transformText(index: TraceIndex, stage: Stage): Detail {
+export function transformText(index: TraceIndex, stage: Stage): StepDetails {
   const transform: Transform = index.trace.transforms[stage.transform!];
   const before = new Set(index.reachable(stage.before));
   const after = new Set(index.reachable(stage.after));
@@ -60,7 +60,7 @@ export function transformText(index: TraceIndex, stage: Stage): Detail {
 }
 
 /** Returns the description of a node that was rebuilt with new sources. */
-export function rebuiltText(index: TraceIndex, step: Step): Detail {
+export function rebuiltText(index: TraceIndex, step: Step): StepDetails {
   const what = index.node(step.after).label;
   return [
     h("h5", {}, "rebuilt"),
@@ -73,7 +73,7 @@ export function rebuiltText(index: TraceIndex, step: Step): Detail {
 }
 
 /** Returns the description of a pass before its first step: the firings of each rule; `open` goes to a step. */
-export function passText(index: TraceIndex, stage: Stage, open: (step: number) => void): Detail {
+export function passText(index: TraceIndex, stage: Stage, open: (step: number) => void): StepDetails {
   const counts = new Map<number, number>();
   for (const step of stage.steps) if (step.rule !== null) counts.set(step.rule, (counts.get(step.rule) ?? 0) + 1);
   const rows = [...counts]

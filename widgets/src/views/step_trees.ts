@@ -2,7 +2,7 @@
 
 import { h } from "../dom";
 import type { Store } from "../store";
-import { type DiffRow, type TreeLine, nodeText } from "../text_tree";
+import { type TreeDiffRow, type TreeLine, nodeText } from "../text_tree";
 
 function makeTreeCell(store: Store, line: TreeLine, cls: string): HTMLElement {
   const node = store.index.node(line.node);
@@ -32,7 +32,7 @@ export function treeOf(store: Store, lines: TreeLine[]): HTMLElement {
 }
 
 /** Returns both sides; differing lines have a sign. */
-export function pairOf(store: Store, rows: DiffRow[]): HTMLElement {
+export function pairOf(store: Store, rows: TreeDiffRow[]): HTMLElement {
   const heads = ["before", "after"].map((text) => h("div", { class: "cell head" }, text));
   const none = (): HTMLElement => h("div", { class: "cell none" });
   const cells = rows.flatMap(({ before, after, same }) => [

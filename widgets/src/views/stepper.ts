@@ -9,7 +9,7 @@ import type { Stage, Step } from "../model";
 import type { Change, Store, View } from "../store";
 import { diffTrees, printTree } from "../text_tree";
 import { LONG, VirtualRows } from "../virtual_rows";
-import { countFirings, findNextStop, stopsOf } from "../step_navigation";
+import { countFirings, findNextStop, listStepStops } from "../step_navigation";
 import { PassTree } from "./pass_tree";
 import { type StageContent, decisionsOf, optsOf, makeStageContent } from "./stages_without_firings";
 import { passText, rebuiltText, ruleText, transformText } from "./step_text";
@@ -69,7 +69,7 @@ export class StepperView implements View {
 
   /** Returns the numbers of steps at which ←/→ stop in a pass. */
   private listStops(stage: Stage): number[] {
-    return stopsOf(stage, !this.skipRebuilds);
+    return listStepStops(stage, !this.skipRebuilds);
   }
 
   private findNext(direction: 1 | -1): { stage: number; step: number } | null {

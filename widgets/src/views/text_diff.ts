@@ -3,7 +3,7 @@
 
 import { button, h, replaceChildren } from "../dom";
 import type { Change, Store, View } from "../store";
-import { type DiffRow, diffRows, foldEqual } from "../side_by_side_diff";
+import { type TextDiffRow, diffRows, foldEqual } from "../side_by_side_diff";
 import { tokenize } from "../tokenizer";
 
 const CONTEXT = 3; // equal lines around a change
@@ -45,7 +45,7 @@ export class TextDiffView implements View {
   private texts: DiffTexts | null = null;
   private rows: Row[] = [];
   private isWhole = false;
-  private readonly folds = new Map<HTMLElement, readonly DiffRow[]>();
+  private readonly folds = new Map<HTMLElement, readonly TextDiffRow[]>();
   private isFound: ((line: string) => boolean) | null = null;
   private revealed: Set<number> | null = null;
 
@@ -107,7 +107,7 @@ export class TextDiffView implements View {
     this.element.dataset.language = texts.language;
     const rows =
       before === null
-        ? after.map((_, at): DiffRow => ({ before: null, after: at, same: true }))
+        ? after.map((_, at): TextDiffRow => ({ before: null, after: at, same: true }))
         : diffRows(
             before.map(({ text }) => text),
             after.map(({ text }) => text),
@@ -128,7 +128,7 @@ export class TextDiffView implements View {
     this.scrollToSelected();
   }
 
-  private fold(hidden: readonly DiffRow[]): HTMLElement {
+  private fold(hidden: readonly TextDiffRow[]): HTMLElement {
     const says = `${hidden.length} equal lines`;
     const foldButton: HTMLElement = button(
       `⋯ ${says}`,
@@ -144,7 +144,7 @@ export class TextDiffView implements View {
     return foldButton;
   }
 
-  private makeRow({ before, after, same }: DiffRow): HTMLElement {
+  private makeRow({ before, after, same }: TextDiffRow): HTMLElement {
     const { texts } = this;
     const left = before === null ? null : (texts!.before?.[before] ?? null);
     const right = after === null ? null : texts!.after[after];

@@ -3,7 +3,7 @@
 import { makeMeasureButton } from "../rerun_button";
 import { h, replaceChildren } from "../dom";
 import { findMeaning } from "../term_meanings";
-import { count, duration, figures, quartiles, samples, sumText } from "../format";
+import { count, duration, figuresText, quartilesText, samplesText, sumText } from "../format";
 import { kernelLabel } from "../kernel_labels";
 import type { KernelInfo } from "../model";
 import { computeThroughput } from "../trace_index";
@@ -57,8 +57,8 @@ export class TimingView implements View {
       const { gflops, gbps } = computeThroughput(kernel, run);
       const at = (us: number): string => `${(Math.min(us, longest) / longest) * 100}%`;
       const isCut = run.high_us > longest;
-      const times = samples(run);
-      const spread = run.times_us.length < 2 ? times : `quartiles ${quartiles(run)}, of ${times}`;
+      const times = samplesText(run);
+      const spread = run.times_us.length < 2 ? times : `quartiles ${quartilesText(run)}, of ${times}`;
       const chart = h(
         "span",
         { class: "chart", title: spread },
@@ -80,11 +80,11 @@ export class TimingView implements View {
         h(
           "span",
           { class: "num", title: `${spread}\n${findMeaning("word", "quartiles")}` },
-          [quartiles(run), times].filter(Boolean).join(" · "),
+          [quartilesText(run), times].filter(Boolean).join(" · "),
         ),
-        h("span", { class: "num" }, `${figures((run.median_us / total) * 100)} %`),
-        h("span", { class: "num" }, kernel.flops > 0 && gflops !== null ? `${figures(gflops)} GFLOP/s` : ""),
-        h("span", { class: "num" }, gbps !== null ? `${figures(gbps)} GB/s` : ""),
+        h("span", { class: "num" }, `${figuresText((run.median_us / total) * 100)} %`),
+        h("span", { class: "num" }, kernel.flops > 0 && gflops !== null ? `${figuresText(gflops)} GFLOP/s` : ""),
+        h("span", { class: "num" }, gbps !== null ? `${figuresText(gbps)} GB/s` : ""),
       );
     });
     const whiskers = timed.some(({ run }) => run.times_us.length > 1) ? "; whiskers are quartiles" : "";

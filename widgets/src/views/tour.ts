@@ -3,7 +3,7 @@
 import { button, h, replaceChildren } from "../dom";
 
 /** A position with a note. With `choices` it is a question, whose answer is shown after a guess. */
-export interface Stop {
+export interface TourStop {
   text: string;
   /** The position: `#stage=4&step=2`. */
   link: string;
@@ -18,7 +18,7 @@ export interface Stop {
 
 /** Creates a question with its choices; after a guess it shows the right one, and why. */
 export function makeQuestionCard(
-  stop: Stop,
+  stop: TourStop,
   guess: number | null,
   take: (guess: number) => void,
   show: (link: string) => void,
@@ -58,7 +58,7 @@ export class TourView {
 
   /** `open`: goes to a link. */
   constructor(
-    private readonly stops: readonly Stop[],
+    private readonly stops: readonly TourStop[],
     private readonly open: (link: string) => void,
   ) {}
 
@@ -108,7 +108,7 @@ export class TourView {
     );
   }
 
-  private makeQuestion(stop: Stop): HTMLElement {
+  private makeQuestion(stop: TourStop): HTMLElement {
     const take = (guess: number): void => {
       this.guesses.set(this.at, guess);
       this.draw();

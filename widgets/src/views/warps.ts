@@ -3,7 +3,7 @@
 
 import { LatestRequest, makeNote, findProgramKernel } from "../latest_request";
 import { button, h, replaceChildren, s } from "../dom";
-import { count, grouped } from "../format";
+import { count, groupDigits } from "../format";
 import type { Change, Store, View } from "../store";
 import type { GPUData, WarpAccessData } from "../requests";
 
@@ -304,7 +304,7 @@ function drawPlane(sizes: number[], words: string, look: (x: number, y: number) 
   }
   const [wide, high] = [columns * CELL, rows * CELL];
   const isWhole = isLine ? across <= columns * rows : across <= columns && down <= rows;
-  const text = `${sizes.map((size) => grouped(size)).join(" × ")} ${words}${isWhole ? "" : "; a part is drawn"}`;
+  const text = `${sizes.map((size) => groupDigits(size)).join(" × ")} ${words}${isWhole ? "" : "; a part is drawn"}`;
   return h(
     "figure",
     { class: "plane" },
@@ -329,11 +329,11 @@ function drawOccupancy({ occupancy, why, shared_bytes }: GPUData): HTMLElement {
       { class: `bound ${name === limit ? "binds" : ""}`.trim(), "data-bound": name },
       h("span", { class: "name" }, name),
       h("span", { class: "meter" }, h("span", { style: `width:${(100 * allowed) / largest}%` })),
-      h("span", { class: "num" }, grouped(allowed)),
+      h("span", { class: "num" }, groupDigits(allowed)),
       h(
         "span",
         { class: "words" },
-        `${grouped(need)} of ${grouped(have)}`,
+        `${groupDigits(need)} of ${groupDigits(have)}`,
         name === limit ? h("b", {}, " · the limit") : null,
       ),
     ),
@@ -399,7 +399,7 @@ function drawSegments({ lanes, nbytes, says }: WarpAccessData): HTMLElement {
           s(
             "text",
             { x: segmentX.get(segment)! + 1, y: y + low + 13 },
-            `+${grouped(segment * SEGMENT - touched[0] * SEGMENT)}`,
+            `+${groupDigits(segment * SEGMENT - touched[0] * SEGMENT)}`,
           ),
         ]
       : [],
