@@ -80,7 +80,8 @@ def test_every_floor_and_every_package_of_the_explorer_is_on_the_page(repository
     parts = {path.parent.name for path in (package / "explore").glob("*/__init__.py")}
     named = [f"`{name}`" for name in sorted(floors)] + [f"`{name}/`" for name in sorted(parts)]
     assert [name for name in named if name not in page] == []
-    assert len(page.split()) < 2500, "short enough to be read at once: what measures goes to performance.md"
+    prose = [line for line in page.splitlines() if not line.startswith("|")]
+    assert len(" ".join(prose).split()) < 1600, "short enough to be read at once: what measures goes to performance.md"
 
 
 SECTIONS = ("Context", "Decision", "Alternatives", "Consequences")
@@ -131,7 +132,13 @@ def test_links_between_documents_lead_to_files(repository: Path) -> None:
         ("register allocation", "product_tile.py"),
         ("the number of threads", "execute/threads.py"),
         ("writing and reading a trace", "tracefile/codec.py"),
-        ("the machine's measured ceilings", "explore/analysis/machine/"),
+        ("the roofline's measured ceilings", "explore/analysis/machine/probes.py"),
+        ("register spills", "explore/analysis/passes/spills.py"),
+        ("bank conflicts", "explore/analysis/models/warps.py"),
+        ("occupancy", "explore/analysis/models/occupancy.py"),
+        ("cache misses", "explore/analysis/models/caches.py"),
+        ("all compiler passes", "codegen/pipeline.py"),
+        ("software prefetch", "kernel/heuristics/prefetch.py"),
         ("a graph of PyTorch as Tensors", "frontends/torch/program.py"),
     ],
 )

@@ -1,6 +1,6 @@
-"""What the compiler makes of fixed programs for fixed machines is what the golden files have. CI compares all of it.
+"""The generated sources of fixed programs for fixed machines are equal to the golden files. CI compares all of them.
 
-Where this fails and it is meant: `python -m tests.golden --update` shows and writes what changed.
+If a change of the sources is intended, `python -m tests.golden --update` shows it and writes the files.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 PAGE = Path(__file__).parents[2] / "docs" / "onnx_operators.md"
 HEAD = """# ONNX operators
@@ -11,7 +12,7 @@ This page answers: is an operator of the ONNX standard supported, and how is it 
 
 Written by `python -m tests.support.operator_tables` for onnx {version}; do not edit.
 
-- *function*: it has a function on Tensors.
+- A file: it has a function on Tensors there.
 - *its body*: the standard defines it by a graph of other operators, and that graph is evaluated.
 - *its graphs*: control flow; the graphs in the node are evaluated.
 - *refused*: a model that needs it raises `UnsupportedOperator`.
@@ -23,18 +24,26 @@ Written by `python -m tests.support.operator_tables` for onnx {version}; do not 
 """
 
 
+def _link(function: Any) -> str:
+    """The file of an operator's function, as a link."""
+    path = function.__module__.replace(".", "/") + ".py"
+    return f"[{Path(path).name}](../{path})"
+
+
 def table() -> str:
     """The page as it should be."""
     import onnx
 
-    from tinyexplore.onnx import supported_operators
+    from tinyexplore.frontends.onnx.node import OPERATORS
+    from tinyexplore.frontends.onnx.supported import supported_operators
 
-    known = set(supported_operators())
+    supported_operators()  # imports the functions
     rows = []
     for schema in sorted(onnx.defs.get_all_schemas(), key=lambda one: (one.domain, one.name)):
         name = f"{schema.domain}.{schema.name}" if schema.domain else schema.name
         has_body = schema.has_function or schema.has_context_dependent_function
-        how = "function" if name in known else "its body" if has_body else "refused"
+        function = OPERATORS.get((schema.domain, schema.name))
+        how = _link(function) if function is not None else "its body" if has_body else "refused"
         how = "its graphs" if name in ("If", "Loop", "Scan") else how
         rows.append(f"| `{name}` | {schema.since_version} | {how} |")
     return HEAD.format(version=onnx.__version__) + "\n".join(rows) + "\n"

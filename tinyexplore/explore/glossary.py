@@ -201,8 +201,8 @@ TERMS: tuple[Term, ...] = (
     Term(
         "term",
         "dead code elimination",
-        "Nodes that no output needs are never computed: schedule/writes.py walks tensors from the outputs, "
-        "uop/rewrite.py walks UOps from the root.",
+        "Nodes that no output needs are never computed: graphs are walked from their outputs (schedule/writes.py, "
+        "uop/uop.py).",
     ),
     Term(
         "term",
@@ -224,7 +224,9 @@ TERMS: tuple[Term, ...] = (
         "vectorization",
         "Neighboring steps become lanes of one instruction: the opt VECTOR, codegen/rewrites/vectorize.py.",
     ),
-    Term("term", "software pipelining", "Parts of consecutive steps overlap: the opt PIPELINE."),
+    Term(
+        "term", "software pipelining", "Parts of consecutive steps overlap: the opt PIPELINE, kernel/opts/pipeline.py."
+    ),
     Term("term", "packing", "An operand is copied into the order in which a loop reads it: the opt STAGE."),
     Term("term", "strength reduction", "Divisions become multiplications and shifts: codegen/rewrites/division.py."),
     Term(
@@ -270,15 +272,31 @@ TERMS: tuple[Term, ...] = (
     ),
     Term("term", "bandwidth-bound", "Limited by memory or cache bandwidth: explore/analysis/verdict/rules.py."),
     Term("term", "compute-bound", "Limited by arithmetic units: explore/analysis/verdict/rules.py."),
-    Term("term", "latency-bound", "Limited by operations that wait for each other (a dependence chain)."),
-    Term("term", "critical path", "The longest dependence chain of a loop iteration: panel Throughput."),
+    Term(
+        "term",
+        "latency-bound",
+        "Limited by operations that wait for each other (a dependence chain): explore/analysis/verdict/rules.py.",
+    ),
+    Term(
+        "term",
+        "critical path",
+        "The longest dependence chain of a loop iteration: panel Throughput, explore/analysis/models/.",
+    ),
     Term(
         "term",
         "launch overhead",
         "The time of a call in addition to its kernel: execute/runner.py, execute/step_group.py.",
     ),
-    Term("term", "cache miss", "An access that a cache level does not hold: panel Caches."),
-    Term("term", "conflict miss", "A miss because too many lines share one cache set; packing avoids it."),
+    Term(
+        "term",
+        "cache miss",
+        "An access that a cache level does not hold: panel Caches, explore/analysis/models/caches.py.",
+    ),
+    Term(
+        "term",
+        "conflict miss",
+        "A miss because too many lines share one cache set; packing avoids it: explore/analysis/models/lru.py.",
+    ),
     Term("term", "gather", "A load of lanes that are not contiguous in memory."),
     Term(
         "term",

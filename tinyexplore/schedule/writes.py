@@ -38,7 +38,10 @@ NO_WRITES = WritePlan()
 
 
 def graph_order(outputs: Sequence[LazyBuffer]) -> list[LazyBuffer]:
-    """Returns the nodes that `outputs` are computed from, sources first, down to realized nodes."""
+    """Returns the nodes that `outputs` are computed from, sources first, down to realized nodes.
+
+    Nodes that no output needs are not among them: this is dead code elimination.
+    """
     return toposort(outputs, lambda node: () if node.buffer is not None else node.src)
 
 

@@ -152,7 +152,7 @@ class CaptureSession(DisplayableResult):
         self._finish_if_over()
 
     def _finish_if_over(self) -> None:
-        """Finishes a capture whose end was interrupted; do nothing in every other state."""
+        """Finishes a capture whose end was interrupted; does nothing in every other state."""
         if self._is_over and not (self._is_finished or self._is_closed):
             self._stack.close()
             self._finish()

@@ -1,7 +1,7 @@
 """Simulates caches with least-recently-used (LRU) replacement, and reuse distances, on a stream of lines.
 
-`Simulator` is machine code (`lru.ll`, by llvmlite) if installed, else `PlainSimulator` in Python, which defines the
-semantics of both.
+`NativeSimulator` is machine code (`lru.ll`, by llvmlite). Without llvmlite, `PlainSimulator` in Python is used. It
+defines the semantics of both.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class PlainSimulator:
                     self.reuse[access][self._measure_distance(line)] += 1
 
     def _find_level(self, line: int) -> int:
-        """Returns the first level that holds the line, and bring the line into all levels before it."""
+        """Returns the first level that holds the line, and brings the line into all levels before it."""
         for level, (level_cache, sets) in enumerate(zip(self.caches, self._sets, strict=True)):
             row = sets[line % level_cache.sets]
             is_hit = line in row

@@ -177,12 +177,13 @@ def occupancy(uops: Sequence[UOp], items: int, gpu: GPUTarget, registers: int | 
     return resident_groups(gpu, items, used_registers, shared_memory(uops), is_exact)
 
 
-def resident_groups(gpu: GPUTarget, items: int, registers: int, shared_bytes: int, occupancy: bool = True) -> Occupancy:
+def resident_groups(gpu: GPUTarget, items: int, registers: int, shared_bytes: int, is_exact: bool = True) -> Occupancy:
     """Computes the number of groups that a multiprocessor holds at the same time.
 
     items: the work-items of a group.
     registers: the registers of a work-item.
     shared_bytes: the shared memory of a group, in bytes.
+    is_exact: whether the number of registers is the compiler's, not an estimate.
     """
     warps = -(-items // gpu.warp)
     each = _round_up(max(1, registers), gpu.register_piece)
@@ -198,7 +199,7 @@ def resident_groups(gpu: GPUTarget, items: int, registers: int, shared_bytes: in
     ]
     limits = tuple([row for row in rows if row[1]])
     name, _, _, groups = min(limits, key=lambda row: row[3])
-    return Occupancy(registers, occupancy, shared_bytes, groups, name, groups * warps / most_warps, limits)
+    return Occupancy(registers, is_exact, shared_bytes, groups, name, groups * warps / most_warps, limits)
 
 
 def _round_up(number: int, piece: int) -> int:
