@@ -204,15 +204,15 @@ def test_the_throughput_of_a_loop_says_that_no_browser_starts_the_tool(page: Any
 def test_the_engine_in_the_page_writes_a_kernel_in_every_language(page: Any, view: Explorer) -> None:
     ready(page)
     page.evaluate("tinyexplore.handle.go({panel: 'rosetta', kernel: 0})")
-    page.wait_for_selector(".rosetta table")
+    page.wait_for_selector(".languages table")
     asked = [one.target for one in view.kernels[0].translate().translations]
     assert (
-        page.eval_on_selector_all(".rosetta select >> nth=0 >> option", "found => found.map((one) => one.value)")
+        page.eval_on_selector_all(".languages select >> nth=0 >> option", "found => found.map((one) => one.value)")
         == asked
     )
-    page.select_option(".rosetta select >> nth=1", "wgsl")
-    assert page.locator(".rosetta .line:has-text('@builtin(')").count() == 1
-    assert page.locator(".rosetta td.no-translation").count() == 0
+    page.select_option(".languages select >> nth=1", "wgsl")
+    assert page.locator(".languages .line:has-text('@builtin(')").count() == 1
+    assert page.locator(".languages td.no-translation").count() == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -127,12 +127,12 @@ def test_a_page_of_a_matmul_has_it_in_every_language_and_runs_it(
     tab.goto(path.as_uri())
     tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached")
     tab.evaluate(f"tinyexplore.handle.go({{panel: 'rosetta', kernel: {kernel}}})")
-    tab.wait_for_selector(".rosetta table")
-    left = tab.locator(".rosetta select").first
+    tab.wait_for_selector(".languages table")
+    left = tab.locator(".languages select").first
     for target, lines in texts.items():
         left.select_option(target)
         drawn = tab.eval_on_selector_all(
-            ".rosetta tbody tr > :nth-child(2) .line", "found => found.map((one) => one.textContent.trim())"
+            ".languages tbody tr > :nth-child(2) .line", "found => found.map((one) => one.textContent.trim())"
         )
         drawn, whole = [line for line in drawn if line], [line.strip() for line in lines if line.strip()]
         assert len(drawn) > 5 and drawn == whole[-len(drawn) :], target  # what stands before the kernel is folded

@@ -100,8 +100,8 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
     "chunk": "modules"
   },
   "rosetta": {
-    "title": "Rosetta",
-    "chunk": "rosetta",
+    "title": "Languages",
+    "chunk": "language_comparison",
     "roomy": true,
     "needs": [
       "rosetta"

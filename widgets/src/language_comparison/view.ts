@@ -6,16 +6,16 @@ import { button, h, replaceChildren } from "../dom";
 import { count } from "../format";
 import type { Change, Store, View } from "../store";
 import { tokenize } from "../tokenizer";
-import { type LanguageLine, type Row, alignTexts } from "./align";
+import { type LanguageLine, type Row, alignTexts } from "./align_texts";
 import type { LanguageComparisonData, TranslationData } from "../requests";
 
 const FIRST = ["c", "cuda", "llvm"];
 const WIDE = 1000; // pixels; from this width on there are three columns
 const FOLDED = 3; // lines before the function; more are folded
 
-export class RosettaView implements View {
+export class LanguageComparisonView implements View {
   readonly element = h("div", {
-    class: "rosetta scroll",
+    class: "languages scroll",
     tabindex: 0,
     role: "region",
     "aria-label": "Language comparison",

@@ -1,4 +1,4 @@
-"""The panel Rosetta in a real browser: in a page that carries the texts, and asked of Python."""
+"""The panel *Languages* in a real browser: in a page that stores the texts, and with responses of Python."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tinyexplore.explore.exports.html_export import chunk_scripts
 from tinyexplore.explore.notebook.requests import RequestHandler
 
 pytestmark = pytest.mark.browser
-ROWS = """() => [...document.querySelectorAll('.rosetta tbody tr')].map((row) => [...row.cells].map((cell) =>
+ROWS = """() => [...document.querySelectorAll('.languages tbody tr')].map((row) => [...row.cells].map((cell) =>
   cell.querySelector('.line')?.textContent.trim() ?? cell.firstChild?.textContent ?? ''))"""
 
 
@@ -37,19 +37,19 @@ def test_a_page_draws_the_texts_that_it_carries_side_by_side(
     tab = opened(browser, view.to_html(), tmp_path, color_scheme=scheme)
     tab.set_viewport_size({"width": width, "height": 1000})
     open_panel(tab, "rosetta")
-    tab.wait_for_selector(".rosetta table")
-    tab.select_option(".rosetta select >> nth=0", "cuda")
-    tab.select_option(".rosetta select >> nth=1", "metal")
-    if tab.locator(".rosetta select").count() == 3:
-        tab.select_option(".rosetta select >> nth=2", "")
+    tab.wait_for_selector(".languages table")
+    tab.select_option(".languages select >> nth=0", "cuda")
+    tab.select_option(".languages select >> nth=1", "metal")
+    if tab.locator(".languages select").count() == 3:
+        tab.select_option(".languages select >> nth=2", "")
     rows = tab.evaluate(ROWS)
     assert ["LOAD", "float v1 = data1[v0];", "float v1 = data1[v0];"] in rows
     assert ["g1", "int gidx0 = blockIdx.x; /* 16 */", "int gidx0 = group.x; /* 16 */"] in rows
-    load = tab.locator(".rosetta tr:has(th:text-is('MUL'))")
+    load = tab.locator(".languages tr:has(th:text-is('MUL'))")
     load.scroll_into_view_if_needed()
     load.locator(".line").first.hover()
     assert (
-        tab.eval_on_selector_all(".rosetta .line.hov", "found => found.map((one) => one.textContent.trim())")
+        tab.eval_on_selector_all(".languages .line.hov", "found => found.map((one) => one.textContent.trim())")
         == ["float v3 = v2 * 2.0f;"] * 2
     )
     load.locator(".line").first.click()
@@ -71,32 +71,32 @@ def test_python_is_asked_and_gaps_lead_to_counterparts(browser: Any, view: Explo
         asked.append(question)
         return {"error": "not now"} if len(asked) == 1 else answers(question)
 
-    page = view.to_html().replace("</body>", f"{chunk_scripts(['rosetta'])}</body>")
+    page = view.to_html().replace("</body>", f"{chunk_scripts(['language_comparison'])}</body>")
     tab = opened(browser, page, tmp_path)
     tab.expose_function("askPython", answer)
     tab.evaluate(MOUNT)
     open_panel(tab, "rosetta")
-    tab.wait_for_selector(".rosetta [role=alert]:has-text('not now')")
+    tab.wait_for_selector(".languages [role=alert]:has-text('not now')")
     open_panel(tab, "timing")
     open_panel(tab, "rosetta")
-    tab.wait_for_selector(".rosetta table")
+    tab.wait_for_selector(".languages table")
     assert asked == [{"ask": "rosetta", "kernel": 0}] * 2
-    assert tab.eval_on_selector_all(".rosetta select", "found => found.map((one) => one.value)") == [
+    assert tab.eval_on_selector_all(".languages select", "found => found.map((one) => one.value)") == [
         "c",
         "cuda",
         "llvm",
     ]
-    assert tab.locator(".rosetta .fold button").first.inner_text().endswith("lines before the function")
-    tab.click(".rosetta .fold button >> nth=0")
-    assert tab.locator(".rosetta .line:has-text('#include <math.h>')").count() == 1
-    gap = tab.locator(".rosetta tr:has(th:text-is('STORE')) td.gap:text-is('on another row')").last
+    assert tab.locator(".languages .fold button").first.inner_text().endswith("lines before the function")
+    tab.click(".languages .fold button >> nth=0")
+    assert tab.locator(".languages .line:has-text('#include <math.h>')").count() == 1
+    gap = tab.locator(".languages tr:has(th:text-is('STORE')) td.gap:text-is('on another row')").last
     gap.scroll_into_view_if_needed()
     gap.click()
     wait_until(tab, "tinyexplore.handle.state.selected.length === 1")
-    counterpart = tab.locator(".rosetta .line.sel:has-text('data0[v0] = v4;')")
-    box, panel = counterpart.bounding_box(), tab.locator(".rosetta").bounding_box()
+    counterpart = tab.locator(".languages .line.sel:has-text('data0[v0] = v4;')")
+    box, panel = counterpart.bounding_box(), tab.locator(".languages").bounding_box()
     assert panel["y"] <= box["y"] and box["y"] + box["height"] <= panel["y"] + panel["height"]
-    tab.focus(".rosetta")
+    tab.focus(".languages")
     tab.keyboard.press("ArrowDown")
-    assert tab.locator(".rosetta tr.caret th").inner_text().startswith("kernel")
+    assert tab.locator(".languages tr.caret th").inner_text().startswith("kernel")
     tab.close()

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type LanguageLine, alignTexts } from "../src/rosetta/align";
+import { type LanguageLine, alignTexts } from "../src/language_comparison/align_texts";
 
 const text = (...rows: (number | null)[]): LanguageLine[] => rows.map((row) => ["", row, row === null ? [] : [row]]);
 

@@ -1,4 +1,4 @@
-"""The box in which places are found by name: in a page, in a narrow one, in a notebook's widget, from the story."""
+"""The box *Go to*: in a page, in a narrow page, in a notebook's widget, and from the story."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From step to step boxes stay: in a real browser, over every pass of programs whose traces are golden."""
+"""Boxes keep their positions from step to step, in a real browser, in every pass of the golden traces."""
 
 from __future__ import annotations
 
