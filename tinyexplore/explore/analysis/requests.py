@@ -148,8 +148,8 @@ def _convert(value: Any, hint: Any, label: str) -> Any:
             }
         if option is Any or (isinstance(option, type) and type(value) is option):
             return value
-    words = getattr(hint, "__name__", None) or str(hint)
-    raise RequestError(f"{label}: expected {words}, found {type(value).__name__} {value!r:.60}")
+    type_name = getattr(hint, "__name__", None) or str(hint)
+    raise RequestError(f"{label}: expected {type_name}, found {type(value).__name__} {value!r:.60}")
 
 
 def request_key(request: Request) -> str:

@@ -80,8 +80,8 @@ def export_html(
 
     shapes = {request_key(Shape(node)): to_data(data) for node, data in shapes_data(trace).items()}
     stored = {"responses": {**shapes, **panel_responses(trace), **(responses or {})}, "runnable": list(runnable)}
-    words = well_formed(json.dumps(stored, ensure_ascii=False, separators=(",", ":")))
-    packed = b64encode(gzip.compress(words.encode(), mtime=0)).decode()
+    stored_json = well_formed(json.dumps(stored, ensure_ascii=False, separators=(",", ":")))
+    packed = b64encode(gzip.compress(stored_json.encode(), mtime=0)).decode()
     scripts = [script, script_text("live")] if engine else [script]
     allowed = content_policy(*scripts, compiles=bool(engine or runnable))
     page = f"""<!doctype html>

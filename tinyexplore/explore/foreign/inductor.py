@@ -291,9 +291,13 @@ def _read_assignment(line: str, match: re.Match[str], location: Place | None, pr
     name, dtype, sizes, value = match.groups()
     value = value.partition(";  ")[0]
     call = _CALL.match(value)
-    words = (call[1] if call else "").removesuffix(".default").split(".")
+    name_parts = (call[1] if call else "").removesuffix(".default").split(".")
     symbol = re.search(r" ([-+*/@%]|//|\*\*) ", value)
-    op = words[1] if words[0] == "aten" and len(words) > 1 else words[-1] or (symbol[1] if symbol else "copy")
+    op = (
+        name_parts[1]
+        if name_parts[0] == "aten" and len(name_parts) > 1
+        else name_parts[-1] or (symbol[1] if symbol else "copy")
+    )
     text = re.sub(r"(;  (?:\w+ = )+None)$", "", line)
     uses = tuple(_OPERAND.findall(value))
     arg = (

@@ -243,8 +243,8 @@ def numba_ir(lines: Iterator[tuple[str, Place | None]]) -> Iterator[Operation]:
         head = value.split("(")[0].split(" ")[0].rstrip(":")
         is_name = _BINARY.match(value) is not None
         op = "binop" if is_name else head if target or head in _GROUP_OF else "setitem" if "] = " in value else head
-        words = {"args", "func", "kws", "vararg", "target", "Var", "value", "name", op}
-        names = tuple(dict.fromkeys(name for name in _NAME.findall(value) if name not in words))
+        keywords = {"args", "func", "kws", "vararg", "target", "Var", "value", "name", op}
+        names = tuple(dict.fromkeys(name for name in _NAME.findall(value) if name not in keywords))
         defines = (target,) if target else ()
         group = _GROUP_OF.get(op, "alu")
         if re.fullmatch(r"[\w.$]+", value):

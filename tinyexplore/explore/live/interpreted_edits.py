@@ -57,8 +57,8 @@ def try_interpreted(text: Text, captured: CapturedKernel | None) -> EditResult:
     try:
         return _try_edit(subject, text)
     except Exception as error:  # report any error of the program to the user
-        words = f"{type(error).__name__}: {error}"
-        return EditResult(EditReport(text.stage, ended=words), (), (), 0.0, words)
+        message = f"{type(error).__name__}: {error}"
+        return EditResult(EditReport(text.stage, ended=message), (), (), 0.0, message)
 
 
 def _try_edit(subject: EditSubject, text: Text) -> EditResult:

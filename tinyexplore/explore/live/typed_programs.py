@@ -176,9 +176,9 @@ def write_rules(text: str) -> tuple[str, ...]:
     except Exception as error:
         line_numbers = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
         line = error.lineno if isinstance(error, SyntaxError) else line_numbers[-1] if line_numbers else None
-        words = error.msg if isinstance(error, SyntaxError) else str(error)
+        message = error.msg if isinstance(error, SyntaxError) else str(error)
         line_text = "" if line is None else f"line {line}: "
-        raise ValueError(f"{line_text}{type(error).__name__}: {words}") from error
+        raise ValueError(f"{line_text}{type(error).__name__}: {message}") from error
     names = tuple(
         written_rule.name for written_rule in written_rules() if not any(written_rule is earlier for earlier in before)
     )

@@ -160,22 +160,22 @@ def parse_magic_line(line: str) -> tuple[str | None, dict[str, Any]]:
     name = None
     options: dict[str, Any] = {}
     try:
-        words = shlex.split(line)
+        arguments = shlex.split(line)
     except ValueError as error:
         raise MagicError(
             f"%%explore {line}: {str(error).lower()}; quote texts like 'this' or \"this\"\n\n{USAGE}"
         ) from None
-    while words:
-        word = words.pop(0)
+    while arguments:
+        word = arguments.pop(0)
         option, equals, value = word.removeprefix("--").partition("=")
         if equals and option.isidentifier():
             options[option] = _parse_option_value(option, value)
         elif word == "--noopt":
             options["noopt"] = 1
         elif word.startswith("--") and option in _MAGIC_OPTIONS:
-            if not words:
+            if not arguments:
                 raise MagicError(f"{word} needs a value\n\n{USAGE}")
-            options[option] = _parse_magic_value(word, words.pop(0))
+            options[option] = _parse_magic_value(word, arguments.pop(0))
         elif keyword.iskeyword(word):
             raise MagicError(f"%%explore {word}: a keyword of Python cannot name a variable\n\n{USAGE}")
         elif word in ("noopt", *_MAGIC_OPTIONS):

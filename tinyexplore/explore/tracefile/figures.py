@@ -90,7 +90,7 @@ class _FigureTables:
             parts = self._list_foreign_figures(parts, lazy, stages, lines_of)
         return Figures(
             kernel,
-            tuple(Figure(part, title, words, times[part]) for part, title, words in parts),
+            tuple(Figure(part, title, counts, times[part]) for part, title, counts in parts),
             compile_us,
             search_us,
             run_us,
@@ -122,10 +122,10 @@ class _FigureTables:
             "run": bool(trace.runs),
         }
         python = _python_text(trace, trace.nodes)
-        words = {"lazy": count_text(len(tensors), "node"), "passes": passes, "python": python}
+        counts = {"lazy": count_text(len(tensors), "node"), "passes": passes, "python": python}
         titles = {} if level is None else {"lazy": level.plural}
         return tuple(
-            (part, titles.get(part, title), words.get(part, text)) for part, title, text in parts if is_there[part]
+            (part, titles.get(part, title), counts.get(part, text)) for part, title, text in parts if is_there[part]
         )
 
     def _is_pass(self, stage: Stage) -> bool:

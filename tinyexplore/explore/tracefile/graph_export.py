@@ -147,18 +147,18 @@ def _make_digraph(trace: TraceTables, graph: DrawnGraph) -> graphviz.Digraph:
 
 def _add_node(graph: Any, node: DrawnNode) -> None:
     color = COLORS.get(node.group, COLORS["control"])
-    words = "\n".join(part for part in (node.label, node.detail) if part)
+    label = "\n".join(part for part in (node.label, node.detail) if part)
     look = {"color": color.light, "fillcolor": color.light_fill, "tooltip": _text(node.tooltip)}
     if color.dash:
         look["style"] = "rounded,filled,dashed"
-    graph.node(f"n{node.id}", label=_text(words), **look)
+    graph.node(f"n{node.id}", label=_text(label), **look)
 
 
-def _text(words: str) -> str:
+def _text(label: str) -> str:
     """Escapes a text for DOT: no DOT escape, no HTML, and no NUL, at which Graphviz would stop reading."""
     import graphviz
 
-    plain: str = graphviz.nohtml(for_xml(words).replace("\\", "\\\\").replace("\n", "\\n"))
+    plain: str = graphviz.nohtml(for_xml(label).replace("\\", "\\\\").replace("\n", "\\n"))
     return plain
 
 

@@ -123,9 +123,9 @@ def _read_body() -> str:
     return "\n".join(text.splitlines()[docstring.end_lineno or 0 :]).lstrip("\n")
 
 
-def _plain_text(words: str) -> str:
+def _plain_text(content: str) -> str:
     """Returns the text without characters that would end or escape a docstring."""
-    printable = "".join(letter if letter.isprintable() else " " for letter in words)
+    printable = "".join(letter if letter.isprintable() else " " for letter in content)
     return printable.replace("\\", "/").replace('"', "'")
 
 

@@ -62,18 +62,18 @@ def _make_loop_line(
 ) -> NestLine:
     """Returns the line of a loop with the memory that one iteration accesses, and the cache that holds it."""
     loop, depth = head[-1], len(head) - 1
-    touches: dict[str, OperandAccess] = {}
+    accesses: dict[str, OperandAccess] = {}
     for statement in inside:
         inner = statement.loops[depth + 1 :]
         for index in statement.accesses:
-            touch = _make_access(index, loop, inner, target, names)
-            earlier = touches.get(touch.name)
-            touches[touch.name] = (
-                touch if earlier is None else _merge_accesses(earlier, touch, _compute_capacity(index, target))
+            access = _make_access(index, loop, inner, target, names)
+            earlier = accesses.get(access.name)
+            accesses[access.name] = (
+                access if earlier is None else _merge_accesses(earlier, access, _compute_capacity(index, target))
             )
-    total = sum(touch.bytes for touch in touches.values())
+    total = sum(access.bytes for access in accesses.values())
     line = loop_line(loop, depth, printer)
-    return replace(line, touches=tuple(touches.values()), bytes=total, cache=cache_of(total, target))
+    return replace(line, touches=tuple(accesses.values()), bytes=total, cache=cache_of(total, target))
 
 
 def _make_access(index: UOp, loop: UOp, inner: Sequence[UOp], target: Target, names: Sequence[str]) -> OperandAccess:

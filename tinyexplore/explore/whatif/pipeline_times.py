@@ -71,11 +71,11 @@ def _measure_pipeline(bench: KernelBench, captured: CapturedKernel, pipeline: Pi
 
 
 def _make_times(result: EditResult) -> PipelineTimes:
-    words = verdict_words(result.edited)
+    verdict_text = verdict_words(result.edited)
     if result.lost:
-        return PipelineTimes(results=words, reason=result.lost)
+        return PipelineTimes(results=verdict_text, reason=result.lost)
     fields = Measurement(result.times_us, result.edited.before_us).fields()
-    return PipelineTimes(results=words, **fields)
+    return PipelineTimes(results=verdict_text, **fields)
 
 
 __all__ = ["times_of_pipeline"]

@@ -173,8 +173,8 @@ def _texts_html(comparison: ComparedTraces) -> str:
     if rows:
         head = "<tr><th>stage</th><th>in</th><th>lines only in a, only in b</th></tr>"
         table = f'<div class="scroll"><table class="facts">{head}{"".join(rows)}</table></div>'
-        words = f"Stages with different texts: {len(rows)}"
-        parts.append(f"<details><summary>{words}</summary>{table}</details>")
+        summary = f"Stages with different texts: {len(rows)}"
+        parts.append(f"<details><summary>{summary}</summary>{table}</details>")
     parts.append("<h2>Texts at the end</h2>")
     is_open = True
     for text in comparison.texts:
@@ -306,9 +306,9 @@ def _draw_graphs(comparison: ComparedTraces, pair: KernelPair) -> str:
         f'<div class="scroll">{f"<strong>{side}</strong>" if is_stacked else ""}{picture or ""}</div>'
         for side, picture in zip("ab", graph_pictures)
     ]
-    words = f"Graphs after {escape(pair.first.name)}; framed: nodes that only one graph has"
+    summary = f"Graphs after {escape(pair.first.name)}; framed: nodes that only one graph has"
     look = f"side graphs{' stacked' if is_stacked else ''}"
-    return f'<details open><summary>{words}</summary><div class="{look}">{"".join(pictures)}</div></details>'
+    return f'<details open><summary>{summary}</summary><div class="{look}">{"".join(pictures)}</div></details>'
 
 
 def _use_python_name(node: Node, trace: Trace, kernel: KernelInfo) -> Node:

@@ -70,8 +70,8 @@ def parse_targets(targets: str | Iterable[str] | None) -> tuple[LanguageTarget, 
     """
     if targets is None:
         return tuple(map(LanguageTarget, LANGUAGES))
-    words = [targets] if isinstance(targets, str) else targets
-    return tuple(dict.fromkeys(_parse_target(word) for word in words))
+    names = [targets] if isinstance(targets, str) else targets
+    return tuple(dict.fromkeys(_parse_target(name) for name in names))
 
 
 def _parse_target(word: str) -> LanguageTarget:

@@ -109,7 +109,7 @@ def machines_text(machines: Machines) -> str:
             ["", *(result.machine.name for result in present)],
             ["kernel", *(result.kernel.name for result in present)],
         ]
-        cells += [[title, *map(words, present)] for title, words in FACTS]
+        cells += [[title, *map(describe, present)] for title, describe in FACTS]
         widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
         lines.append("")
         lines += ["  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip() for line in cells]

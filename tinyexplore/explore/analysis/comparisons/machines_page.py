@@ -86,11 +86,11 @@ def machines_svg(row: Row, title: str = "") -> str:
         parts.append(text(x, 73, f"{result.machine.arch} · {vectors_words(result.machine)}", size=11, shade="ink2"))
         parts.append(_registers_svg(result, x, top))
         parts.append(_bars_svg(result, x, foot, longest))
-    words = "; ".join(_result_text(result) for result in present)
+    label = "; ".join(_result_text(result) for result in present)
     note = "vector registers, divided into floats; filled: used · bars: all instructions, dark: the busiest loop"
     height = foot + 100.0
     parts.append(text(_MARGIN, height - 14, note, size=11, shade="ink2"))
-    return document(max(width, 620.0), height, heading, f"{words}.", parts)
+    return document(max(width, 620.0), height, heading, f"{label}.", parts)
 
 
 def _result_text(result: MachineKernel) -> str:
@@ -191,7 +191,7 @@ def _write_section(row: Row, title: str) -> str:
     present = [result for result in row if result is not None]
     head = "".join(f"<th><code>{escape(result.machine.name)}</code></th>" for result in present)
     rows = [("kernel", [_write_code([result.kernel.name]) for result in present])]
-    rows += [(name, [escape(words(result)) for result in present]) for name, words in FACTS]
+    rows += [(name, [escape(describe(result)) for result in present]) for name, describe in FACTS]
     rows.append(("opts", [_write_code(result.kernel.opts) for result in present]))
     cells = "".join(
         f"<tr><th>{escape(name)}</th>{''.join(f'<td>{cell}</td>' for cell in values)}</tr>" for name, values in rows
@@ -206,8 +206,8 @@ def _write_section(row: Row, title: str) -> str:
     )
 
 
-def _write_code(words: Sequence[str]) -> str:
-    return "<br>".join(f"<code>{escape(word)}</code>" for word in words) or "none"
+def _write_code(names: Sequence[str]) -> str:
+    return "<br>".join(f"<code>{escape(name)}</code>" for name in names) or "none"
 
 
 def _write_listing(result: MachineKernel) -> str:

@@ -63,7 +63,7 @@ def translate(
     lowerings: dict[Target, TargetLowering] = {}
 
     def written(want: LanguageTarget) -> Translation:
-        words = LANGUAGES[want.language]
+        language_title = LANGUAGES[want.language]
         try:
             target = target_of(want, captured.target)
             if target not in lowerings:
@@ -71,10 +71,16 @@ def translate(
             lowering = lowerings[target]
             spec = renderer_of(want.language, target).render(lowering.kernel.name, lowering.uops)
         except (DeviceUnavailable, RenderError) as error:
-            return Translation(want.name, words, want.machine, want.language, "", (), (), str(error))
+            return Translation(want.name, language_title, want.machine, want.language, "", (), (), str(error))
         opts = tuple(map(opt_text, lowering.kernel.applied))
         return Translation(
-            want.name, words, target.cpu, spec.language, spec.name, opts, alignment.lines(spec.lines, lowering.behind)
+            want.name,
+            language_title,
+            target.cpu,
+            spec.language,
+            spec.name,
+            opts,
+            alignment.lines(spec.lines, lowering.behind),
         )
 
     translations = _run_with_settings(settings, lambda: [written(want) for want in targets])

@@ -317,9 +317,9 @@ def cpu_name() -> str:
 
 def key_of(cpu: str, target: str, features: str) -> str:
     """Returns the name of the file: "ceilings-Intel-Xeon-…-0123456789abcdef"."""
-    words = "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in cpu).split()
+    name_parts = "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in cpu).split()
     text = "\0".join((str(FORMAT), cpu, target, features, str(core_count()), platform.node()))
-    return f"ceilings-{'-'.join(words)}-{blake2b(text.encode(), digest_size=8).hexdigest()}"
+    return f"ceilings-{'-'.join(name_parts)}-{blake2b(text.encode(), digest_size=8).hexdigest()}"
 
 
 def _store_ceilings(key: str, measured: Ceilings) -> None:

@@ -123,7 +123,7 @@ class AddressStream:
         self.loop_names: dict[int, str] = {}
         self._place_buffers(page)
         self.tree = self._read_tree()
-        self.unit = unit or min((_element_of(touch.node).itemsize for touch in self.accesses), default=1)
+        self.unit = unit or min((_element_of(access.node).itemsize for access in self.accesses), default=1)
 
     def _place_buffers(self, page: int) -> None:
         address = 0
@@ -157,16 +157,16 @@ class AddressStream:
                 buffer = operand_name(node.src[0].src[0], 0)
                 nbytes = dtype.count * dtype.scalar.itemsize
                 stack[-1].append(len(self.accesses))
-                touch = ProgramAccess(number, text, buffer, node.op is Ops.STORE, nbytes, tuple(around), node)
-                self.accesses.append(touch)
+                access = ProgramAccess(number, text, buffer, node.op is Ops.STORE, nbytes, tuple(around), node)
+                self.accesses.append(access)
         return top
 
     @cached_property
     def is_data_dependent(self) -> bool:
         """Whether an index, a mask or the end of a loop depends on loaded values."""
         roots = [node.src[0] for node in self.uops if node.op is Ops.RANGE]
-        for touch in self.accesses:
-            roots += touch.node.src[0].src[1:]
+        for access in self.accesses:
+            roots += access.node.src[0].src[1:]
         data_ops = (Ops.LOAD, Ops.DEFINE_ACC, Ops.RESULT, Ops.ASSIGN)
         return any(node.op in data_ops for root in roots for node in root.toposort())
 
@@ -185,7 +185,7 @@ class AddressStream:
     def _integer(self) -> str:
         """Returns the NumPy type that can hold every index and every address."""
         limit = 1 << 31
-        roots = [src for touch in self.accesses for src in touch.node.src[0].src[1:]]
+        roots = [src for access in self.accesses for src in access.node.src[0].src[1:]]
         ends = [end for root in roots for node in root.toposort() for end in bounds(node)]
         return "int32" if self.nbytes < limit and all(-limit <= end < limit for end in ends) else "int64"
 
@@ -252,11 +252,11 @@ class AddressStream:
             total += inside * int(item.node.src[0].arg)
         return total
 
-    def _count_most_pieces(self, touch: ProgramAccess) -> int:
+    def _count_most_pieces(self, access: ProgramAccess) -> int:
         """Returns the largest number of memory pieces that one access reaches, starting at a whole element."""
-        size = _element_of(touch.node).itemsize
+        size = _element_of(access.node).itemsize
         return (
-            touch.nbytes // self.unit if size >= self.unit else (self.unit - size + touch.nbytes - 1) // self.unit + 1
+            access.nbytes // self.unit if size >= self.unit else (self.unit - size + access.nbytes - 1) // self.unit + 1
         )
 
     def _emit(
@@ -273,9 +273,9 @@ class AddressStream:
         memo: dict[UOp, Any] = {}
         for item in items:
             if isinstance(item, int):
-                touched = self._list_touched_pieces(self.accesses[item], env, depth, memo)
-                parts += [np.broadcast_to(lines, shape) for lines in touched]
-                columns += [item] * len(touched)
+                accessed = self._list_touched_pieces(self.accesses[item], env, depth, memo)
+                parts += [np.broadcast_to(lines, shape) for lines in accessed]
+                columns += [item] * len(accessed)
                 continue
             end = int(item.node.src[0].arg)
             inner = {
@@ -299,12 +299,12 @@ class AddressStream:
         return out, columns
 
     def _list_touched_pieces(
-        self, touch: ProgramAccess, env: dict[UOp, Any], depth: int, memo: dict[UOp, Any]
+        self, access: ProgramAccess, env: dict[UOp, Any], depth: int, memo: dict[UOp, Any]
     ) -> list[Array]:
         import numpy as np
 
-        index = touch.node.src[0]
-        dtype = touch.node.dtype if touch.node.op is Ops.LOAD else touch.node.src[1].dtype
+        index = access.node.src[0]
+        dtype = access.node.dtype if access.node.op is Ops.LOAD else access.node.src[1].dtype
         assert isinstance(dtype, DType)
         size, base = dtype.scalar.itemsize, self.bases[index.src[0]]
         first: Any = self._evaluate(index.src[1], env, depth, memo)
@@ -319,7 +319,7 @@ class AddressStream:
                 valid = valid.any(axis=0)
         shift = self.unit.bit_length() - 1
         low = (np.asarray(first) * size + base) >> shift
-        spans = self._count_most_pieces(touch)
+        spans = self._count_most_pieces(access)
         high = low if spans == 1 else (np.asarray(last) * size + (base + size - 1)) >> shift
         blocks = []
         for span in range(spans):
@@ -378,7 +378,9 @@ class AddressStream:
         if contents is None:
             contents = [None] * sum(node.op is Ops.DEFINE_GLOBAL for node in self.uops)
         loops = {self.uops.index(node): counter for node, counter in self.fixed.items()}
-        inside = [(touch.place, number) for number, touch in enumerate(self.accesses) if loops.keys() <= {*touch.loops}]
+        inside = [
+            (access.place, number) for number, access in enumerate(self.accesses) if loops.keys() <= {*access.loops}
+        ]
         number = dict(inside)
         values = [self.values[node] for node in variable_arguments(self.uops)]
         debugger = Debugger("kernel", self.uops, contents, values, log=1)
@@ -399,14 +401,14 @@ class AddressStream:
                 lines, columns = [], []
         yield _make_chunk(lines, columns)
 
-    def _list_pieces_of_access(self, touch: ProgramAccess, position: int, mask: Any) -> list[int]:
-        dtype = touch.node.dtype if touch.node.op is Ops.LOAD else touch.node.src[1].dtype
+    def _list_pieces_of_access(self, access: ProgramAccess, position: int, mask: Any) -> list[int]:
+        dtype = access.node.dtype if access.node.op is Ops.LOAD else access.node.src[1].dtype
         assert isinstance(dtype, DType)
         lanes = mask if isinstance(mask, list) else [True if mask is None else mask] * dtype.count
         valid = [lane for lane in range(dtype.count) if lanes[lane]]
         if not valid:
             return []
-        size, base = dtype.scalar.itemsize, self.bases[touch.node.src[0].src[0]]
+        size, base = dtype.scalar.itemsize, self.bases[access.node.src[0].src[0]]
         low = (base + (position + valid[0]) * size) // self.unit
         return list(range(low, (base + (position + valid[-1]) * size + size - 1) // self.unit + 1))
 

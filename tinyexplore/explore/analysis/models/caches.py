@@ -201,7 +201,7 @@ class CacheModel:
     def by_line(self) -> dict[int, Traffic]:
         """Returns the traffic of each source line (from 1). An access on several lines counts at the last one."""
         traffic_of = {
-            touch.node: access.traffic for touch, access in zip(self.stream.accesses, self.accesses, strict=True)
+            modeled.node: access.traffic for modeled, access in zip(self.stream.accesses, self.accesses, strict=True)
         }
         lines = {node: number for number, line in enumerate(self.source, 1) for node in line.uops if node in traffic_of}
         traffics: dict[int, list[Traffic]] = {}
@@ -211,7 +211,7 @@ class CacheModel:
 
     def by_code(self) -> list[tuple[Hashable, str, Traffic]]:
         """Returns the source lines that access memory: key (buffers, stored or loaded), text and traffic of each."""
-        access_of = {touch.node: access for touch, access in zip(self.stream.accesses, self.accesses, strict=True)}
+        access_of = {modeled.node: access for modeled, access in zip(self.stream.accesses, self.accesses, strict=True)}
         rows: list[tuple[Hashable, str, Traffic]] = []
         for number, traffic in self.by_line().items():
             line = self.source[number - 1]
@@ -387,8 +387,8 @@ def model_caches(
     for chunk in stream.chunks():
         run.run(chunk.lines, chunk.columns)
     rows = [
-        _make_access_traffic(stream, touch, Traffic(tuple(map(int, hits)), tuple(map(int, reuse))))
-        for touch, hits, reuse in zip(stream.accesses, run.served, run.reuse, strict=True)
+        _make_access_traffic(stream, access, Traffic(tuple(map(int, hits)), tuple(map(int, reuse))))
+        for access, hits, reuse in zip(stream.accesses, run.served, run.reuse, strict=True)
     ]
     none = Traffic((0,) * (len(caches) + 1), (0,) * (GROUPS + 1))
     total = _sum_traffic([none, *(row.traffic for row in rows)])
@@ -411,16 +411,16 @@ def lines_touched(stream: AddressStream, counters: Mapping[str, int]) -> dict[st
                 if line >= 0:
                     pieces[access].add(line)
     lines: dict[str, list[int]] = {}
-    for access, touch in enumerate(stream.accesses):
-        base = stream.bases[touch.node.src[0].src[0]] // stream.unit
-        pieces_here = {piece - base for piece in pieces[access]}
-        lines[touch.buffer] = sorted({*lines.get(touch.buffer, ()), *pieces_here})
+    for number, access in enumerate(stream.accesses):
+        base = stream.bases[access.node.src[0].src[0]] // stream.unit
+        pieces_here = {piece - base for piece in pieces[number]}
+        lines[access.buffer] = sorted({*lines.get(access.buffer, ()), *pieces_here})
     return lines
 
 
-def _make_access_traffic(stream: AddressStream, touch: ProgramAccess, traffic: Traffic) -> AccessTraffic:
-    loops = tuple(stream.loop_names[number] for number in touch.loops)
-    return AccessTraffic(touch.place, touch.text, touch.buffer, touch.stored, touch.nbytes, loops, traffic)
+def _make_access_traffic(stream: AddressStream, access: ProgramAccess, traffic: Traffic) -> AccessTraffic:
+    loops = tuple(stream.loop_names[number] for number in access.loops)
+    return AccessTraffic(access.place, access.text, access.buffer, access.stored, access.nbytes, loops, traffic)
 
 
 def _sum_traffic(parts: Sequence[Traffic]) -> Traffic:
@@ -454,8 +454,8 @@ def _align_rows(
 
 
 def _make_row(name: str, traffic: Traffic) -> tuple[str, ...]:
-    touches = traffic.touches or 1
-    shares = [f"{count:,} {100 * count / touches:.1f} %" if count else "–" for count in traffic.served]
+    accesses = traffic.touches or 1
+    shares = [f"{count:,} {100 * count / accesses:.1f} %" if count else "–" for count in traffic.served]
     return (name[:60], f"{traffic.touches:,}", *shares)
 
 

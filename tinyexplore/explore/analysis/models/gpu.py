@@ -205,10 +205,10 @@ def gpu_view(captured: CapturedKernel, registers: int | None = None) -> GPUView:
     )
     why = "" if occupancy_found is not None else _explain_no_occupancy(gpu, warps.group)
     shared = shared_memory(uops)
-    words = target.cpu if gpu is None else f"{target.cpu} ({gpu.words})"
+    target_text = target.cpu if gpu is None else f"{target.cpu} ({gpu.words})"
     return GPUView(
         captured.spec.name,
-        words,
+        target_text,
         target.warp,
         warps.grid,
         warps.group,

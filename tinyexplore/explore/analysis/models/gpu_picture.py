@@ -80,7 +80,7 @@ def gpu_svg(view: DrawnGPUKernel) -> str:
             text(PLACES[1], y, f"{kind} {access.buffer}{f' × {count}' if count > 1 else ''}", size=11, mono=True)
         )
         parts += dots(access, PLACES[2], y - 14)
-        parts += [text(x, y, words, size=11) for x, words in zip(PLACES[3:6], access.figures)]
+        parts += [text(x, y, label, size=11) for x, label in zip(PLACES[3:6], access.figures)]
         parts.append(text(PLACES[6], y, shorten(access.says, 38), size=11))
         y += ROW
     if left := len(rows) - MOST_ROWS if len(rows) > MOST_ROWS else 0:

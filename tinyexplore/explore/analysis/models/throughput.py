@@ -136,7 +136,7 @@ class Throughput(DisplayableRow):
         return {"text/plain": str(self), "image/svg+xml": self.svg()}
 
     def _repr_html_(self) -> str:
-        rows = tuple((words, f"{cycles:,.2f} cycles") for words, cycles in bounds(self.as_data()))
+        rows = tuple((figure_text, f"{cycles:,.2f} cycles") for figure_text, cycles in bounds(self.as_data()))
         notes = (self.reason, f"{self.cpu}, {self.tool}. print() lists the instructions.")
         return Table(self.in_words(), ("bound", "an iteration takes"), rows, notes).html()
 
@@ -176,8 +176,8 @@ def find_tool() -> str:
 
 @cache
 def _list_known_cpus(tool: str, arch: str) -> frozenset[str]:
-    words = _run(tool, [f"-mtriple={arch}", "-mcpu=help"], "").stderr
-    return frozenset(re.findall(r"^  (\S+) +- Select the", words, re.MULTILINE))
+    help_text = _run(tool, [f"-mtriple={arch}", "-mcpu=help"], "").stderr
+    return frozenset(re.findall(r"^  (\S+) +- Select the", help_text, re.MULTILINE))
 
 
 @cache
@@ -218,8 +218,8 @@ def analyze(lines: Sequence[str], arch: str, cpu: str, tool: str = "") -> Throug
         region = data.get("CodeRegions", [data])[0]
         result = _parse_report(region, data.get("TargetInfo") or region["TargetInfo"], cpu, _read_version(tool))
     except (ValueError, KeyError, IndexError, TypeError) as error:
-        words = (process.stderr.strip().splitlines() or [f"{type(error).__name__}: {error}"])[0]
-        raise ThroughputError(f"{_read_version(tool)} cannot analyze this loop: {words}") from None
+        message = (process.stderr.strip().splitlines() or [f"{type(error).__name__}: {error}"])[0]
+        raise ThroughputError(f"{_read_version(tool)} cannot analyze this loop: {message}") from None
     return result
 
 
@@ -390,15 +390,15 @@ def loop_of_program(body: Sequence[str], uops: Sequence[UOp]) -> tuple[int, floa
         Its position among the innermost loops, its iterations, and how many of these one iteration of the assembly
         does.
     """
-    touched = sum(_POINTED.get(word, 0) for line in body for word in _OPERAND.findall(line))
+    accessed = sum(_POINTED.get(word, 0) for line in body for word in _OPERAND.findall(line))
     loops = _list_inner_loops(uops)
     if not loops:
         return 0, 1.0, 1.0
     order = sorted(range(len(loops)), key=lambda number: -loops[number][0])
     for number in order:
         steps, nbytes = loops[number]
-        times = round(touched / nbytes) if nbytes else 0
-        if times >= 1 and abs(touched / nbytes - times) < 0.1:
+        times = round(accessed / nbytes) if nbytes else 0
+        if times >= 1 and abs(accessed / nbytes - times) < 0.1:
             return number, steps, float(times)
     return order[0], loops[order[0]][0], 1.0
 

@@ -22,7 +22,7 @@ def throughput_svg(result: ThroughputData) -> str:
     all_uops = sum(uops for _, uops, _, _, _ in result.instructions)
     rows.append(("all of it", str(all_uops), "", *map(_format_cycles, port_cycles.values())))
     blank = ("",) * (len(port_cycles) + 2)
-    rows += [(f"{words}: {cycles:.2f} cycles", *blank) for words, cycles in bounds(result)]
+    rows += [(f"{label}: {cycles:.2f} cycles", *blank) for label, cycles in bounds(result)]
     columns = (
         Column("instruction", mono=True),
         Column("µops", right=True),

@@ -225,8 +225,8 @@ class PipelineTimes(DisplayableRow):
             return f"not timed: {self.reason or 'there are no samples'}"
         times = _format_spread(self.median_us, self.low_us, self.high_us, len(self.times_us))
         base = _format_spread(self.base_median_us, self.base_low_us, self.base_high_us, len(self.base_times_us))
-        words = {"noise": "no difference beyond noise", "unknown": "too few samples to compare"}
-        return f"runs in {times}; as compiled {base}: {words.get(self.verdict, self.verdict)}"
+        verdict_texts = {"noise": "no difference beyond noise", "unknown": "too few samples to compare"}
+        return f"runs in {times}; as compiled {base}: {verdict_texts.get(self.verdict, self.verdict)}"
 
 
 def _format_spread(median_us: float, low_us: float | None, high_us: float | None, samples: int) -> str:

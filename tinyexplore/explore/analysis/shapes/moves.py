@@ -87,9 +87,9 @@ def apply_movement(source: ShapeTracker, op: str, arg: Any, node: int | None = N
 
 def read_argument(op: str, text: str) -> Any:
     """Parses the argument of a movement: "6, 4", "(1, 1), (0, 2)"."""
-    words = text.strip().rstrip(",")
+    arguments = text.strip().rstrip(",")
     try:
-        items: list[Any] = list(literal_eval(f"({words},)")) if words else []
+        items: list[Any] = list(literal_eval(f"({arguments},)")) if arguments else []
     except (ValueError, SyntaxError):
         raise ShapeError(f"{op.lower()} {text!r}: give {HINTS.get(op.upper(), 'numbers')}") from None
     is_one = len(items) == 1 and isinstance(items[0], tuple)

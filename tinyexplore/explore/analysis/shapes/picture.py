@@ -51,8 +51,8 @@ def shape_svg(view: ShapeGrid) -> str:
     element = _draw_elements(view, _MARGIN, top)
     memory = _draw_memory(view, counts, _MARGIN + element.width + _GAP, top)
     notes = [note for note in (view.law, window_text(view)) if note]
-    words = max([len(title) * 7.4, *(len(line) * 6.7 for line in lines), *(len(note) * 6.1 for note in notes)])
-    width = max(element.width + _GAP + memory.width, words) + 2 * _MARGIN
+    text_width = max([len(title) * 7.4, *(len(line) * 6.7 for line in lines), *(len(note) * 6.1 for note in notes)])
+    width = max(element.width + _GAP + memory.width, text_width) + 2 * _MARGIN
     height = top + max(element.height, memory.height) + 12 + 16 * len(notes) + 8
     parts = [text(_MARGIN, 26, title, size=13, bold=True)]
     parts += [text(_MARGIN, 46 + 16 * row, line, size=11, mono=True) for row, line in enumerate(lines)]
@@ -145,11 +145,11 @@ def _draw_cell(x: float, y: float, width: float, offset: int | None, times: int 
         return dashed + text(x + width / 2 - 1, y + 14, PADDING, size=11, shade="ink2", anchor="middle")
     look = f'class="g-{name}"' if name else 'class="cell"'
     box = f'<rect {look} {attributes} fill="{color.light_fill if name else "#f7f8fa"}" stroke="{color.light}"/>'
-    words = text(
+    label = text(
         x + width / 2 - 1, y + 14, str(offset), size=11, anchor="middle", mono=True, shade="ink" if times else "ink2"
     )
     title = f"<title>{offset}, read {times} times</title>" if times > 1 else ""
-    return f"<g>{title}{box}{words}</g>"
+    return f"<g>{title}{box}{label}</g>"
 
 
 def _draw_bar(x: float, y: float, width: float, number: int) -> str:

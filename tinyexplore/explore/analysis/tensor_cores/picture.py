@@ -31,7 +31,7 @@ def core_svg(core: TensorCore) -> str:
         "C": (left + k * wide + _GAP, top + k * high + _GAP),
     }
     parts = [text(_MARGIN, 30, core.describe(), size=13, bold=True), text(_MARGIN, 49, core.call, size=11, mono=True)]
-    parts += [text(_MARGIN, 72 + 17 * row, words, size=11, mono=True) for row, words in enumerate(formulas(core))]
+    parts += [text(_MARGIN, 72 + 17 * row, label, size=11, mono=True) for row, label in enumerate(formulas(core))]
     shapes = {"A": (m, k), "B": (k, n), "C": (m, n)}
     for matrix, (x, y) in corner.items():
         rows, columns = shapes[matrix]
@@ -55,9 +55,9 @@ def core_svg(core: TensorCore) -> str:
     if core.a.copies(core.lanes) > 1:
         note += f"; A and B are also in lane + {core.lanes // 2}"
     parts.append(text(_MARGIN, height - 14, note, size=11, shade="ink2"))
-    words = f"{core.describe()}. {'; '.join(formulas(core))}."
+    label = f"{core.describe()}. {'; '.join(formulas(core))}."
     return document(
-        max(width, len(core.describe()) * 7.6 + 48, len(formulas(core)[0]) * 6.7 + 48), height, core.name, words, parts
+        max(width, len(core.describe()) * 7.6 + 48, len(formulas(core)[0]) * 6.7 + 48), height, core.name, label, parts
     )
 
 
@@ -74,13 +74,13 @@ def _draw_cell(
     red, green, blue = (round(255 * part) for part in hls_to_rgb(hue / 360, 0.5, 0.75))
     box = f'<rect {attributes} fill="rgb({red},{green},{blue})" fill-opacity="0.3"/>'
     middle = x + wide / 2 - 1
-    words = text(middle, y + (12.5 if two_lines else 14.5), str(element.lanes[0]), size=11, anchor="middle", mono=True)
+    label = text(middle, y + (12.5 if two_lines else 14.5), str(element.lanes[0]), size=11, anchor="middle", mono=True)
     if two_lines:
-        words += text(middle, y + 24, f"r{element.register}", size=11, anchor="middle", mono=True, shade="ink2")
+        label += text(middle, y + 24, f"r{element.register}", size=11, anchor="middle", mono=True, shade="ink2")
     lane, register = core.holder
     position = f"{element.matrix}[{element.row}, {element.column}]"
     title = f"{position}: {lane} {lanes_text(element)}, {register} {element.register}"
-    return f"<g><title>{title}</title>{box}{words}</g>"
+    return f"<g><title>{title}</title>{box}{label}</g>"
 
 
 __all__ = ["core_svg", "hue_of", "lanes_text"]

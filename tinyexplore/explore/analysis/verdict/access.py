@@ -114,13 +114,13 @@ class AccessPattern:
     def step_bytes(self, loops: Sequence[UOp], depth: int) -> int:
         """Returns the bytes that one iteration of the loop at `depth` accesses, in all statements inside it."""
         head = tuple(loops[: depth + 1])
-        touched: dict[object, int] = {}
+        accessed: dict[object, int] = {}
         for operand in self.operands:
             if operand.loops[: depth + 1] == head:
                 key = operand.buffer if operand.buffer is not None else operand.index.src[0]
                 whole_bytes = -(-operand.nbytes // LINE) * LINE
-                touched[key] = min(touched.get(key, 0) + operand.inside(depth + 1), whole_bytes)
-        return sum(touched.values())
+                accessed[key] = min(accessed.get(key, 0) + operand.inside(depth + 1), whole_bytes)
+        return sum(accessed.values())
 
     def traffic(self, cache: CacheShape) -> tuple[dict[int, int], tuple[int, int] | None]:
         """Returns the bytes of each buffer that the cache fetches, and (buffer, pitch) of a set conflict or None.

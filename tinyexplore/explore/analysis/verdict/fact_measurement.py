@@ -158,11 +158,11 @@ class _LoopFigures:
 
     def _count_bytes(self) -> tuple[int, int]:
         """Returns the bytes that must move, and the part of them that is written."""
-        touched = {buffer: self._count_touched_bytes(buffer) for buffer in self.sizes}
-        if not self.random and sum(touched.values()) >= SPARSE * sum(self.sizes.values()):
+        accessed = {buffer: self._count_touched_bytes(buffer) for buffer in self.sizes}
+        if not self.random and sum(accessed.values()) >= SPARSE * sum(self.sizes.values()):
             return self.info.bytes_moved, self.info.bytes_written
         read = written = 0
-        for buffer, nbytes in touched.items():
+        for buffer, nbytes in accessed.items():
             operands = [operand for operand in self.random if operand.buffer == buffer]
             if operands:
                 visits, each = _count_visits(operands[0]), max(runs_of(operands[0]).run_bytes, operands[0].item_bytes)

@@ -130,9 +130,9 @@ def document(width: float, height: float, title: str, description: str, parts: I
     """
     body = "\n".join(part for part in parts if part)
     size = f'width="{_format(width)}" height="{_format(height)}" viewBox="0 0 {_format(width)} {_format(height)}"'
-    words = f'font-family="{SANS}" font-size="{_PX:g}" fill="{_SHADES["ink"]}"'  # attributes of a plain text
+    font_attributes = f'font-family="{SANS}" font-size="{_PX:g}" fill="{_SHADES["ink"]}"'
     return for_xml(
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="tx" role="img" aria-label="{escape(title)}" {size} {words}>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="tx" role="img" aria-label="{escape(title)}" {size} {font_attributes}>\n'
         f"<title>{escape(title, quote=False)}</title>\n<desc>{escape(description, quote=False)}</desc>\n"
         f"<style>{style(kernels)}</style>\n"
         f'<rect class="card" x="0.5" y="0.5" width="{_format(width - 1)}" height="{_format(height - 1)}" rx="10" '
@@ -143,7 +143,7 @@ def document(width: float, height: float, title: str, description: str, parts: I
 def text(
     x: float,
     y: float,
-    words: str,
+    label: str,
     *,
     size: float = _PX,
     shade: str = "ink",
@@ -164,14 +164,14 @@ def text(
         look += f' text-anchor="{anchor}"'
     if bold:
         look += ' font-weight="600"'
-    if words != " ".join(words.split()):
+    if label != " ".join(label.split()):
         look += ' xml:space="preserve"'
-    return f'<text x="{_format(x)}" y="{_format(y)}"{look}>{escape(words, quote=False)}</text>'
+    return f'<text x="{_format(x)}" y="{_format(y)}"{look}>{escape(label, quote=False)}</text>'
 
 
-def shorten(words: str, limit: int) -> str:
+def shorten(label: str, limit: int) -> str:
     """Shortens `words` to at most `limit` characters; an ellipsis shows that text is missing (the tooltip has it)."""
-    return words if len(words) <= limit else words[: limit - 1].rstrip() + "…"
+    return label if len(label) <= limit else label[: limit - 1].rstrip() + "…"
 
 
 def box_of(node: DrawnNode) -> Box:
@@ -202,8 +202,8 @@ def _draw_box(node: DrawnNode, box: Box, x: float, y: float) -> str:
         text(x, y + 11, detail, shade="ink2") if detail else "",
     ]
     if node.hidden:
-        words = f"+{node.hidden} hidden"
-        parts.append(text(x, y - box.height / 2 - 4, words, shade="ink2"))
+        caption = f"+{node.hidden} hidden"
+        parts.append(text(x, y - box.height / 2 - 4, caption, shade="ink2"))
     return "".join(parts) + "</g>"
 
 

@@ -128,8 +128,8 @@ def axes(x: Scale, y: Scale, verb: str = "loaded") -> list[str]:
     for value in y.ticks():
         parts.append(_draw_line(LEFT, y(value), right, y(value), 1, shade="outline"))
         parts.append(text(LEFT - 8, y(value) + 4, _number(value), shade="ink2", anchor="end"))
-    words = f"operations for each byte that is {verb} (flop/byte)"
-    parts.append(text(LEFT + PLOT_WIDTH / 2, bottom + 40, words, shade="ink2", anchor="middle"))
+    label = f"operations for each byte that is {verb} (flop/byte)"
+    parts.append(text(LEFT + PLOT_WIDTH / 2, bottom + 40, label, shade="ink2", anchor="middle"))
     parts.append(text(LEFT - 44, TOP - 8, "GFLOP/s", shade="ink2"))
     return parts
 
@@ -149,9 +149,12 @@ def ceiling_lines(
     for name, gflops in peaks.items():
         parts.append(_draw_line(LEFT, y(gflops), right, y(gflops), 1.8))
         lines.append(((LEFT, y(gflops)), (right, y(gflops))))
-        words = f"{name}: {gflops:,.0f} GFLOP/s"
+        caption = f"{name}: {gflops:,.0f} GFLOP/s"
         labels.append(
-            (words, positions_on_line(words, (LEFT + 8, y(gflops)), (right - 8, y(gflops)), (0, 1, 0.5, 0.25, 0.75)))
+            (
+                caption,
+                positions_on_line(caption, (LEFT + 8, y(gflops)), (right - 8, y(gflops)), (0, 1, 0.5, 0.25, 0.75)),
+            )
         )
     top = max(peaks.values(), default=y.high)
     for name, gb_per_s in bandwidths.items():
@@ -162,10 +165,10 @@ def ceiling_lines(
         ends = (x(start), y(start * gb_per_s)), (x(end), y(end * gb_per_s))
         parts.append(_draw_line(*ends[0], *ends[1], 1.4, dash="5 4"))
         lines.append(ends)
-        words = f"{name}: {gb_per_s:,.0f} GB/s"
-        labels.append((words, positions_on_line(words, *ends, (0.34, 0.5, 0.2, 0.66, 0.82))))
-    for (words, _), (left, down, angle) in zip(labels, place_labels(labels, points, lines), strict=True):
-        label = _add_outline(text(0, 4, words, shade="ink2", anchor="middle"))
+        caption = f"{name}: {gb_per_s:,.0f} GB/s"
+        labels.append((caption, positions_on_line(caption, *ends, (0.34, 0.5, 0.2, 0.66, 0.82))))
+    for (caption, _), (left, down, angle) in zip(labels, place_labels(labels, points, lines), strict=True):
+        label = _add_outline(text(0, 4, caption, shade="ink2", anchor="middle"))
         parts.append(f'<g transform="translate({left:.1f} {down:.1f}) rotate({angle:.1f})">{label}</g>')
     return parts
 
@@ -227,6 +230,6 @@ def _draw_legend(dots: Sequence[Dot], peaks: Mapping[str, float]) -> list[str]:
         parts.append(text(left + 18, top - 1, dot.label, size=11.5, bold=True))
         peak = dot.peak or highest
         share = 100 * dot.gflops / peaks[peak]
-        words = f"{dot.gflops:,.3g} GFLOP/s · {share:.{0 if share >= 1 else 1}f} % of {peak}"
-        parts.append(text(left + 18, top + 14, words, shade="ink2"))
+        label = f"{dot.gflops:,.3g} GFLOP/s · {share:.{0 if share >= 1 else 1}f} % of {peak}"
+        parts.append(text(left + 18, top + 14, label, shade="ink2"))
     return parts

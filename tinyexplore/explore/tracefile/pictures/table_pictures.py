@@ -115,12 +115,12 @@ def sheet_svg(
             if isinstance(cell, Bar):
                 parts.append(_draw_bar(cell, x, y))
             else:
-                words = shorten(_cell_text(cell), _MOST_CHARACTERS)
+                label = shorten(_cell_text(cell), _MOST_CHARACTERS)
                 if isinstance(cell, ChangedLine):
                     parts.append(_highlight(cell.color, x, y, widths[i]))
                 if isinstance(cell, UnderlinedCode):
-                    parts.extend(_draw_underline(mark, x, y) for mark in cell.marks if mark.stop <= len(words))
-                parts.append(text(text_x, y, words, mono=column.mono, anchor=anchor))
+                    parts.extend(_draw_underline(mark, x, y) for mark in cell.marks if mark.stop <= len(label))
+                parts.append(text(text_x, y, label, mono=column.mono, anchor=anchor))
         x += widths[i] + _GAP
     if note:
         parts.append(text(_MARGIN, height - 11, note, shade="ink2"))
@@ -318,8 +318,8 @@ def stage_text_svg(trace: TraceTables, stage: int) -> str:
     )
     rows = []
     for mark, number, line in changes:
-        words = line.expandtabs(4)
-        cell = ChangedLine(words, _ROW_COLORS[mark]) if mark in _ROW_COLORS else words
+        label = line.expandtabs(4)
+        cell = ChangedLine(label, _ROW_COLORS[mark]) if mark in _ROW_COLORS else label
         rows.append(("" if number is None else str(number), mark.strip(), cell))
     name = text_after.title or language_name(trace, text_after.language)
     title = f"{name} after {trace.stages[stage].name}"

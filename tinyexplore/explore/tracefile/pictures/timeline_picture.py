@@ -30,9 +30,9 @@ def timeline_picture(trace: TraceTables, compile_time: bool = False) -> str:
     data = timeline(trace) if compile_time else kernel_timeline(trace)
     title = f"Timeline of {trace.title}".strip()
     if not data.spans:
-        words = "no part of this trace has a time"
-        parts = [text(_MARGIN, 26, title, size=13, bold=True), text(_MARGIN, 52, words, shade="ink2")]
-        return document(360, 72, title, words, parts)
+        label = "no part of this trace has a time"
+        parts = [text(_MARGIN, 26, title, size=13, bold=True), text(_MARGIN, 52, label, shade="ink2")]
+        return document(360, 72, title, label, parts)
     end_us = max(data.end_us, 1e-3)
     parts, y = _draw_panel(data, data.spans, TimeAxis(0.0, end_us), 46.0)
     is_whole = any(span.stage is not None for span in data.spans)
@@ -96,8 +96,8 @@ def _draw_ticks(x: TimeAxis, top: float, bottom: float) -> list[str]:
         parts.append(
             f'<path class="outline" d="M{left:.1f} {top:.1f}V{bottom:.1f}" stroke="#dfe3e8" stroke-opacity="0.7"/>'
         )
-        words = duration_text(number * step) if number else "0"
-        parts.append(text(left, bottom + 14, words, shade="ink2", anchor="middle"))
+        label = duration_text(number * step) if number else "0"
+        parts.append(text(left, bottom + 14, label, shade="ink2", anchor="middle"))
     return parts
 
 
@@ -116,8 +116,8 @@ def _draw_bar(span: TimelineSpan, x: TimeAxis, top: float) -> str:
         color, name = COLORS["alu"], "g-alu"
     else:
         color, name = kernel_color(span.kernel), f"k-{span.kernel % KERNEL_HUES}"
-    words = next((words for words in _label_choices(span) if width > len(words) * _CHARACTER + 6), "")
-    label = text(left + 3, y + 10, words) if words else ""
+    caption = next((caption for caption in _label_choices(span) if width > len(caption) * _CHARACTER + 6), "")
+    label = text(left + 3, y + 10, caption) if caption else ""
     return (
         f"<g><title>{escape(_write_tooltip(span), quote=False)}</title>"
         f'<rect class="{name}" x="{left:.1f}" y="{y:.1f}" width="{width:.1f}" '
@@ -127,8 +127,8 @@ def _draw_bar(span: TimelineSpan, x: TimeAxis, top: float) -> str:
 
 
 def _label_choices(span: TimelineSpan) -> tuple[str, ...]:
-    words = span_words(span)
-    return (words, words.removeprefix("kernel ")) if words.startswith("kernel ") else (words,)
+    label = span_words(span)
+    return (label, label.removeprefix("kernel ")) if label.startswith("kernel ") else (label,)
 
 
 def _write_tooltip(span: TimelineSpan) -> str:

@@ -111,9 +111,9 @@ def roofline_picture(trace: TraceTables) -> str:
     roofline_data = roofline(trace)
     title = f"Roofline of {trace.title}".strip()
     if not roofline_data.points:
-        words = "no kernel of this trace that does floating-point arithmetic was timed"
-        parts = [text(20, 26, title, size=13, bold=True), text(20, 52, words, shade="ink2")]
-        return document(460, 72, title, words, parts)
+        label = "no kernel of this trace that does floating-point arithmetic was timed"
+        parts = [text(20, 26, title, size=13, bold=True), text(20, 52, label, shade="ink2")]
+        return document(460, 72, title, label, parts)
     peaks = {line.name: line.rate for line in roofline_data.ceilings if line.kind == "arithmetic"}
     bandwidths = {line.name: line.rate for line in roofline_data.ceilings if line.kind == "memory"}
     x = Scale.over([point.flops_per_byte for point in roofline_data.points], LEFT, LEFT + PLOT_WIDTH)

@@ -47,9 +47,8 @@ COMMANDS: tuple[type[Command], ...] = (
 )
 
 _KINDS = {kind.__name__: kind for kind in COMMANDS}
-_FORMER_KINDS: dict[str, type[Command]] = {
-    "UseHeuristics": UseHeuristics
-}  # names in traces that earlier versions saved
+# the names of commands in traces that earlier versions saved
+_FORMER_KINDS: dict[str, type[Command]] = {"HandCode": UseHeuristics}
 
 
 def info_of(command: Command) -> CommandInfo:

@@ -89,8 +89,8 @@ class SearchRecorder(Recorder):
                 time_us = None if math.isinf(seconds) else round(seconds * 1e6, 3)
                 self.context.candidate(self.kernel, tuple(map(str, kernel.applied)), time_us, note)
             case SearchProgress(_, compiled, measured, candidates, _):
-                words = f"BEAM: {self.tried} tried, {candidates} in this round"
-                self.context.progress(words, (compiled + measured) / 2, candidates)
+                message = f"BEAM: {self.tried} tried, {candidates} in this round"
+                self.context.progress(message, (compiled + measured) / 2, candidates)
             case SearchEnded():
                 self.outcome = _make_outcome(event)
         if self.context.is_cancelled():

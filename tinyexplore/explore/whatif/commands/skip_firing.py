@@ -42,8 +42,8 @@ class SkipFiring:
     def carry_out(self, context: CommandContext) -> CommandOutcome:
         rule, _ = self._find_firing(context)
         passes = self.pipeline(context, self.kernel)
-        words = f"without {rule.name} at step {self.step} of {self.stage}"
-        return try_out_rule(context, rule, words, [self.kernel], lambda _: passes, lambda fired: False)
+        label = f"without {rule.name} at step {self.step} of {self.stage}"
+        return try_out_rule(context, rule, label, [self.kernel], lambda _: passes, lambda fired: False)
 
     def _find_firing(self, context: CommandContext) -> tuple[Rule, UOp]:
         graph = graph_at(context.bench, self.kernel, self.stage, self.step)

@@ -204,12 +204,14 @@ def verdict_words(edited: EditReport) -> str:
         error += f" (tolerance {tolerance_text(edited.tolerance)})"
     if edited.verdict == "within rounding":
         return f"equal to {edited.against} within the tolerance{error}, {count_text(edited.compared, 'element')}"
-    words = f"differs from {edited.against} in {edited.differing:,} of {count_text(edited.compared, 'element')}{error}"
+    summary = (
+        f"differs from {edited.against} in {edited.differing:,} of {count_text(edited.compared, 'element')}{error}"
+    )
     first = edited.first
     return (
-        words
+        summary
         if first is None
-        else f"{words}; first at {first.buffer}[{first.index}]: {first.found}, not {first.expected}"
+        else f"{summary}; first at {first.buffer}[{first.index}]: {first.found}, not {first.expected}"
     )
 
 

@@ -14,29 +14,29 @@ _DEFINED = re.compile(r"^\s*(%[\w.$-]+)\s*=")
 MOST = 20
 
 
-def c_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
+def c_diagnostics(output: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
     """Parses the messages of gcc, clang or the linker. `lines` is the source."""
     diagnostics = []
-    for text in words.splitlines():
+    for text in output.splitlines():
         placed = _PLACED.match(text.strip())
         if placed is not None:
             level = "error" if "error" in placed[3] else placed[3]
             diagnostics.append(Diagnostic(int(placed[1]), int(placed[2] or 0), level, placed[4]))
-    if not diagnostics and (undefined := _UNDEFINED.search(words)):
+    if not diagnostics and (undefined := _UNDEFINED.search(output)):
         return (_diagnose_undefined_name(undefined[1], lines),)
-    return tuple(diagnostics[:MOST]) or (_diagnose_without_position(words),)
+    return tuple(diagnostics[:MOST]) or (_diagnose_without_position(output),)
 
 
-def llvm_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
+def llvm_diagnostics(output: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
     """Parses the messages of LLVM's parser (with a position), verifier (with instructions) or linker."""
-    for text in words.splitlines():
+    for text in output.splitlines():
         start = text.find("<string>:")
         placed = _PLACED.match(text[start:]) if start >= 0 else None
         if placed is not None:
             return (Diagnostic(int(placed[1]), int(placed[2] or 0), "error", placed[4]),)
-    if missing := _SYMBOLS.search(words):
+    if missing := _SYMBOLS.search(output):
         return (_diagnose_undefined_name(missing[1].split(",")[0].strip(), lines),)
-    messages = [text for text in words.splitlines() if text.strip()]
+    messages = [text for text in output.splitlines() if text.strip()]
     message = messages[0].strip() if messages else "LLVM gives no reason"
     return (Diagnostic(_line_of(messages[1:], lines), 0, "error", message),)
 
@@ -66,8 +66,8 @@ def _diagnose_undefined_name(name: str, lines: Sequence[str]) -> Diagnostic:
     return Diagnostic(0, 0, "error", f"nothing defines {name!r}")
 
 
-def _diagnose_without_position(words: str) -> Diagnostic:
-    messages = [text.strip() for text in words.splitlines() if text.strip()]
+def _diagnose_without_position(output: str) -> Diagnostic:
+    messages = [text.strip() for text in output.splitlines() if text.strip()]
     return Diagnostic(0, 0, "error", " · ".join(messages[:4])[:400] or "the compiler gives no reason")
 
 

@@ -126,8 +126,8 @@ def try_in_worker(
             tell({"phase": "run", "places": [block.place_data() for block in memory], "patience_s": patience_s})
             bound = program.bind([block.buffer(device) for block in memory], subject.values)
             bound(0, spec.extent(subject.values) or 1)
-            if words := next((words for block in memory if (words := block.overrun())), ""):
-                tell({"overrun": words})
+            if message := next((message for block in memory if (message := block.overrun())), ""):
+                tell({"overrun": message})
                 return
             if not at_start:
                 outputs = written_contents(memory, subject.spec.writes)
