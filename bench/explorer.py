@@ -492,7 +492,7 @@ def _debugging() -> Iterator[Figure]:
         began, worked = time.perf_counter(), time.process_time()
         model = view.kernels[0].caches(opts=opts)
         seconds, worked = time.perf_counter() - began, time.process_time() - worked
-        detail = f"{model.total.touches:,} touches, {worked:.2f} s of processor time; {words}"
+        detail = f"{model.total.accesses:,} accesses, {worked:.2f} s of processor time; {words}"
         yield Figure(f"caches of a product of 256 × 256, {name}", seconds, "s", 2.0, detail)
 
 

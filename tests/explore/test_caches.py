@@ -76,7 +76,7 @@ def test_reuse_distances_are_the_lines_in_between() -> None:
     assert of_b[-1] == N * N // LINE, "each line comes once for the first time"
     assert of_b[7] == N**3 - N * N * N // LINE
     (of_c,) = [one.traffic for one in model.accesses if one.stored]
-    assert of_c.touches == N * N
+    assert of_c.accesses == N * N
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -120,14 +120,14 @@ def test_the_heuristics_matmul_comes_to_memory_no_more_and_to_caches_less() -> N
     x, w = (Tensor.rand(64, 64).realize() for _ in range(2))
     view = explore(lambda: x @ w, repeat=1)
     before, after = view.kernels[0].caches(opts=()), view.kernels[0].caches()
-    assert before.total.touches > 2 * N**3 and after.total.touches < before.total.touches / 4
+    assert before.total.accesses > 2 * N**3 and after.total.accesses < before.total.accesses / 4
     assert before.total.served[-1] == after.total.served[-1] == 3 * N * N // LINE, "each line comes from memory once"
     text = repr(before.compare(after))
     assert "no opts" in text and "÷" in text
     assert set(after.levels) == {"L1", "L2", "L3", "memory"} and after.caches == caches_of(
         view.capture.analyses.captured(0).spec.target
     )
-    assert sum(traffic.touches for traffic in after.by_line().values()) == after.total.touches
+    assert sum(traffic.accesses for traffic in after.by_line().values()) == after.total.accesses
 
 
 def test_a_tile_touches_its_lines() -> None:
@@ -142,7 +142,7 @@ def test_a_tile_touches_its_lines() -> None:
     assert len(accesses) == len(addresses) == 2 * N**3 + N * N, "an address each, in elements"
     assert addresses[:4].tolist() == [N * N, 2 * N * N, N * N + 1, 2 * N * N + N]
     from_text = view.kernels[0].caches(opts=["UPCAST(1, 4)"])
-    assert from_text.opts == ("UPCAST(1, 4)",) and from_text.total.touches < model.total.touches
+    assert from_text.opts == ("UPCAST(1, 4)",) and from_text.total.accesses < model.total.accesses
 
 
 def test_where_an_index_is_data_the_kernel_is_run() -> None:
@@ -152,7 +152,7 @@ def test_where_an_index_is_data_the_kernel_is_run() -> None:
     with pytest.raises(DataDependentAddress, match="keep_inputs=True"):
         without.kernels[number].caches()
     model = explore(lambda: table[index], repeat=1, noopt=1, keep_inputs=True).kernels[number].caches()
-    assert model.stream.is_data_dependent and model.total.touches > 0
+    assert model.stream.is_data_dependent and model.total.accesses > 0
 
 
 def test_what_would_take_minutes_is_refused() -> None:
@@ -176,14 +176,14 @@ def test_two_models_are_aligned_buffer_by_buffer_loop_by_loop_and_line_by_line()
     assert [row.name for row in rows["buffer"]] == ["data1", "data2", "data0"]
     of_w = rows["buffer"][1]
     assert of_w.before is not None and of_w.after is not None
-    assert of_w.before.touches == 4 * of_w.after.touches, "four rows use each vector that is loaded"
+    assert of_w.before.accesses == 4 * of_w.after.accesses, "four rows use each vector that is loaded"
     for of, shown in rows.items():
         for model, traffics in ((before, [row.before for row in shown]), (after, [row.after for row in shown])):
             there = [one for one in traffics if one is not None]
             if of == "loop":
                 assert there == list(model.by_loop().values())
             else:
-                assert sum(one.touches for one in there) == model.total.touches
+                assert sum(one.accesses for one in there) == model.total.accesses
     texts = [row.name for row in rows["line"]]
     assert all("load" in text or "store" in text for text in texts), texts
     assert "buffer data2" in repr(found)

@@ -121,7 +121,7 @@ def test_a_difference_of_times_is_told_from_noise(a, b, verdict):
 
 
 def test_what_did_not_run_has_no_verdict():
-    assert compare_times(None, run(1.0)).words == "not run → 1.00 µs (1.00 to 1.00 µs)"
+    assert compare_times(None, run(1.0)).text == "not run → 1.00 µs (1.00 to 1.00 µs)"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_what_did_not_run_has_no_verdict():
     ],
 )
 def test_many_runs_are_ranked_by_the_normal_approximation(a, b, p_value, monkeypatch):
-    monkeypatch.setattr(noise, "COUNTED", 0)
+    monkeypatch.setattr(noise, "COUNTED_SAMPLES", 0)
     assert rank_test(a, b) == pytest.approx(p_value, abs=1e-9)
 
 
@@ -178,7 +178,7 @@ def test_the_page_stands_alone_and_names_each_change(plain, wider, tmp_path):
     assert "http://" not in whole.replace("http://www.w3.org/2000/svg", "")
     for number, pair in enumerate(found.kernels):
         assert f'id="kernel-{number}"' in page
-        assert pair.times.words in page
+        assert pair.times.text in page
     assert "4 rows with 8 rows" in page
 
 

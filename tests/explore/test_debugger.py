@@ -59,7 +59,7 @@ def test_a_nan_is_found_where_it_is_made() -> None:
     x = Tensor(values).realize()
     debugger = explore(lambda: x.sqrt() * 2, keep_inputs=True, noopt=1, repeat=1).kernels[0].debug().run_until("nan")
     assert debugger.loops == {"g0": 2} and debugger.uop is not None and debugger.uop.op is Ops.SQRT
-    assert math.isnan(debugger.value) and debugger.touched(1)[0].value == -1.0
+    assert math.isnan(debugger.value) and debugger.recent_accesses(1)[0].value == -1.0
     assert "g0=2 · nan" in repr(debugger) and "▶" in repr(debugger)
 
 

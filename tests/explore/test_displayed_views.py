@@ -10,7 +10,7 @@ import pytest
 from ipywidgets.widgets import widget as widgets
 
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.notebook.displayed_views import shown
+from tinyexplore.explore.notebook.displayed_views import displayed_views
 from tinyexplore.explore.notebook.explorer import CaptureError, Explorer
 from tinyexplore.explore.tracefile.codec import trace_to_json
 from tinyexplore.explore.tracefile.trace import Trace
@@ -107,7 +107,7 @@ def test_an_open_capture_cannot_be_closed() -> None:
 
 def test_shown_forgets_the_views_that_were_closed() -> None:
     explored().close()
-    before = len(shown)
+    before = len(displayed_views)
     for _ in range(5):
         explored().close()
-    assert len(shown) <= before
+    assert len(displayed_views) <= before

@@ -17,7 +17,7 @@ from tinyexplore.explore.tracefile.model import Branch, Diagnostic
 from tinyexplore.explore.whatif.commands import Edit, from_json, to_json
 from tinyexplore.explore.whatif.editing import faults, guard_pages
 from tinyexplore.explore.whatif.editing.diagnostics import c_diagnostics, llvm_diagnostics
-from tinyexplore.explore.whatif.editing.faults import how_it_ended
+from tinyexplore.explore.whatif.editing.faults import describe_exit
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="edits run in forked processes where there are any")
 
@@ -280,7 +280,9 @@ def test_without_guards_known_bytes_still_find_what_was_written_beside_a_buffer(
     monkeypatch.setattr(guard_pages, "protect", lambda: None)
     names, contents = [("data0", dtypes.float32)], [bytes(400)]
     for at_start in (False, True):
-        with guard_pages.fenced_buffers(names, contents, frozenset({0}), frozenset(), at_start=at_start) as (one,):
+        with guard_pages.make_guarded_buffers(names, contents, frozenset({0}), frozenset(), at_start=at_start) as (
+            one,
+        ):
             assert one.overrun() == "" and one.content() == bytes(400)
             place = one.start + 400 if at_start else one.start - 8
             (guard_pages.ctypes.c_uint32 * 1).from_address(place)[0] = 7
@@ -291,6 +293,6 @@ def test_without_guards_known_bytes_still_find_what_was_written_beside_a_buffer(
 
 
 def test_an_end_without_an_address_is_put_into_words():
-    assert "SIGFPE" in how_it_ended(-8, None, (), 0)
-    assert how_it_ended(-63, None, (), 0) == "was stopped by signal 63"
-    assert how_it_ended(70, (11, 0, 16, "wrote"), (), 0) == "wrote a null pointer (address 0x10, SIGSEGV)"
+    assert "SIGFPE" in describe_exit(-8, None, (), 0)
+    assert describe_exit(-63, None, (), 0) == "was stopped by signal 63"
+    assert describe_exit(70, (11, 0, 16, "wrote"), (), 0) == "wrote a null pointer (address 0x10, SIGSEGV)"

@@ -13,7 +13,7 @@ from tinyexplore import Tensor, explore
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.explore.analysis.models.gpu import GPUView
 from tinyexplore.explore.analysis.models.occupancy import live_registers, occupancy
-from tinyexplore.explore.analysis.models.warps import WarpRequest, Warps, loops_around
+from tinyexplore.explore.analysis.models.warps import WarpRequest, Warps, find_enclosing_loops
 from tinyexplore.explore.analysis.requests import to_data
 from tinyexplore.explore.notebook.requests import RequestHandler
 from tinyexplore.target import GPUS
@@ -35,7 +35,7 @@ def asked(*nodes: UOp, warp: int = 0) -> list[WarpRequest]:
     """What a warp of the second group asks at each load and store."""
     program = linear(*nodes)
     warps = Warps(program, 32)
-    return [warps.request(node, (1,), warp, {}) for _, node, _ in loops_around(program)]
+    return [warps.request(node, (1,), warp, {}) for _, node, _ in find_enclosing_loops(program)]
 
 
 def loaded(place: UOp | int) -> WarpRequest:

@@ -9,7 +9,7 @@ import pytest
 
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
-from tinyexplore.explore.notebook.attribute_hints import FORMER, replacement_of
+from tinyexplore.explore.notebook.attribute_hints import FORMER, find_replacement
 from tinyexplore.explore.notebook.kernels import AvailableOpts, Kernels, KernelView
 from tinyexplore.explore.notebook.panels import Panels
 from tinyexplore.explore.tracefile.result_display import CONSOLE_WIDTH, Table
@@ -138,7 +138,7 @@ def test_an_explorer_has_at_most_twenty_names_each_with_a_docstring() -> None:
 def test_a_former_name_says_what_replaced_it() -> None:
     for name in FORMER:
         assert name not in dir(Explorer())
-        with pytest.raises(AttributeError, match=re.escape(replacement_of(name))):
+        with pytest.raises(AttributeError, match=re.escape(find_replacement(name))):
             getattr(Explorer(), name)
 
 

@@ -26,8 +26,13 @@ from tinyexplore.explore.exports.engine_pages import precompilation as precompil
 from tinyexplore.explore.exports.engine_pages import pyodide
 from tinyexplore.explore.exports.engine_pages.bytecode import add_bytecode, to_bytecode
 from tinyexplore.explore.exports.engine_pages.graphs import graph_from_data, graph_to_data, is_plain
-from tinyexplore.explore.exports.engine_pages.packing import OF_NO_USE, PACKAGE, packed_engine, slim_stdlib
-from tinyexplore.explore.exports.engine_pages.page_data import PageData, carried_of, target_from_data, target_to_data
+from tinyexplore.explore.exports.engine_pages.packing import PACKAGE, UNUSED_MODULES, packed_engine, slim_stdlib
+from tinyexplore.explore.exports.engine_pages.page_data import (
+    PageData,
+    collect_page_data,
+    target_from_data,
+    target_to_data,
+)
 from tinyexplore.explore.exports.engine_pages.precompilation import with_first_bytecode
 from tinyexplore.explore.exports.engine_pages.pyodide import PYODIDE_VERSION, PyodideMissing, find_pyodide
 from tinyexplore.explore.live.page_server import PageServer
@@ -57,7 +62,9 @@ def served(view: Explorer, interpreted: None) -> tuple[PageServer, list[tuple[st
     told: list[tuple[str, Any]] = []
     serving = PageServer(lambda kind, data: told.append((kind, json.loads(data))))
     trace = view.trace
-    serving.open(trace_to_bytes(trace), carried_of(trace, view.capture.captured_kernels, view.whatif.graphs).to_json())
+    serving.open(
+        trace_to_bytes(trace), collect_page_data(trace, view.capture.captured_kernels, view.whatif.graphs).to_json()
+    )
     return serving, told
 
 
@@ -66,7 +73,7 @@ def asked(serving: PageServer, **question: Any) -> Any:
 
 
 def test_what_is_carried_is_read_back_equal(view: Explorer) -> None:
-    carried = carried_of(view.trace, view.capture.captured_kernels)
+    carried = collect_page_data(view.trace, view.capture.captured_kernels)
     assert carried.targets["LLVM"] == Device["LLVM"].target and carried.contents[0][1] is not None
     assert PageData.from_json(carried.to_json()) == carried
 
@@ -124,7 +131,9 @@ def test_a_worker_started_anew_goes_on_from_the_branches_told(view: Explorer, se
     assert asked(serving, ask="begin", kernel=0)["status"] == "done"
     recorded = json.dumps([row for kind, data in told if kind == "branches" for row in data["rows"]])
     anew = PageServer(lambda kind, data: None)
-    anew.open(trace_to_bytes(view.trace), carried_of(view.trace, view.capture.captured_kernels).to_json(), recorded)
+    anew.open(
+        trace_to_bytes(view.trace), collect_page_data(view.trace, view.capture.captured_kernels).to_json(), recorded
+    )
     assert anew.explorer is not None and anew.explorer.whatif.branches == serving.explorer.whatif.branches
 
 
@@ -188,7 +197,7 @@ def test_a_page_of_a_trace_file_answers_as_far_as_the_file_goes(
 ) -> None:
     trace = Trace.load(view.save(tmp_path / "trace.json.gz"))
     serving = PageServer(lambda kind, data: None)
-    serving.open(trace_to_bytes(trace), carried_of(trace, {}).to_json())
+    serving.open(trace_to_bytes(trace), collect_page_data(trace, {}).to_json())
     assert "keep_inputs" in asked(serving, ask="debug", kernel=0)["error"]
     assert asked(serving, ask="debug", kernel=0, do="generated")["note"]
 
@@ -364,7 +373,7 @@ def test_the_engine_runs_without_the_modules_that_a_page_leaves_out() -> None:
     program = "Tensor.arange(6).reshape(2, 3)\\n# %%\\nnn.Linear(3, 2)(Tensor.ones(2, 3)).softmax()"
     script = f"""
 import sys
-sys.modules.update(dict.fromkeys({sorted(OF_NO_USE)!r}))
+sys.modules.update(dict.fromkeys({sorted(UNUSED_MODULES)!r}))
 import tinyexplore.explore.live.page_server
 from tinyexplore.explore.live.typed_programs import play
 played = play("{program}")

@@ -15,7 +15,7 @@ from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.analysis.explanations.rules import explainer
 from tinyexplore.explore.live import typed_programs  # noqa: F401  it registers a request, too
 from tinyexplore.explore.notebook.requests import (
-    GONE,
+    EXPLORER_GONE,
     REQUESTS,
     RequestHandler,
     from_data,
@@ -122,4 +122,4 @@ def test_a_malformed_request_says_which_field_and_why(view: Explorer, data: Any,
 
 
 def test_a_trace_alone_cannot_run_kernels(view: Explorer):
-    assert respond_from_trace(view.trace, {"ask": "throughput"}) == {"error": GONE}
+    assert respond_from_trace(view.trace, {"ask": "throughput"}) == {"error": EXPLORER_GONE}

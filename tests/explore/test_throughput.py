@@ -12,7 +12,7 @@ from tests.support.pages import responses_in
 from tinyexplore import Tensor, explore
 from tinyexplore.explore.analysis.comparisons.instructions import hot_loop
 from tinyexplore.explore.analysis.models import throughput as module
-from tinyexplore.explore.analysis.models.ports import port_words
+from tinyexplore.explore.analysis.models.ports import describe_port
 from tinyexplore.explore.analysis.models.throughput import (
     InstructionCost,
     Throughput,
@@ -212,7 +212,7 @@ def test_a_model_that_takes_more_than_twice_the_measured_cycles_names_none_eithe
     ],
 )
 def test_ports_are_named_in_words(name, words):
-    assert port_words(name) == words
+    assert describe_port(name) == words
 
 
 MAIN_WITH_A_RARE_PATH = """

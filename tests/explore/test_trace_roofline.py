@@ -148,7 +148,7 @@ def test_a_stored_rate_that_is_too_low_for_the_clock_is_measured_again(
     from tinyexplore.explore.analysis.machine import ceiling_table
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(ceiling_table, "_known", {})
+    monkeypatch.setattr(ceiling_table, "_ceilings_cache", {})
     rows = (
         Ceiling("clock", "clock", 100.0, 0, "", 1, (100.0,)),
         Ceiling("float32 arithmetic", "arithmetic", 0.5, 0, "float32", 1, (0.5,)),
@@ -208,7 +208,7 @@ def test_ceilings_are_measured_once_kept_on_disk_and_used_for_this_machine_only(
     from tinyexplore.explore.analysis.machine import ceiling_table
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(ceiling_table, "_known", {})
+    monkeypatch.setattr(ceiling_table, "_ceilings_cache", {})
     assert ceilings(measure=False).rows == () and ceilings(measure=False).reason
     measured = ceilings()
     kinds = {one.kind for one in measured.rows}
@@ -218,14 +218,14 @@ def test_ceilings_are_measured_once_kept_on_disk_and_used_for_this_machine_only(
         and measured.peak("float64")
     )
     assert all(one.rate > 0 and one.samples for one in measured.rows)
-    monkeypatch.setattr(ceiling_table, "_known", {})
+    monkeypatch.setattr(ceiling_table, "_ceilings_cache", {})
     monkeypatch.setattr(ceiling_table, "Prober", None)  # measuring again would fail
     monkeypatch.setattr(ceiling_table, "disturbed_rows", lambda *_: [])
     assert ceilings() == measured
     assert "clock" in str(measured) and "<table>" in measured._repr_html_()
     x = Tensor.rand(32, 32).realize()
     view = explore(lambda: (x @ x).relu())
-    monkeypatch.setattr("tinyexplore.explore.analysis.machine.roofs.BEATS", float("inf"))
+    monkeypatch.setattr("tinyexplore.explore.analysis.machine.roofs.LEAST_EXCESS", float("inf"))
     view.capture.measure_ceilings()
     assert view.trace.ceilings == measured.rows
     assert [roof.kernel for roof in view.trace.roofs] == [kernel.id for kernel in view.trace.kernels]
@@ -245,7 +245,7 @@ def test_a_stored_rate_of_two_threads_below_that_of_one_is_measured_again(monkey
         wanted.extend(again)
         return known
 
-    monkeypatch.setattr(ceiling_table, "_known", {})
+    monkeypatch.setattr(ceiling_table, "_ceilings_cache", {})
     monkeypatch.setattr(ceiling_table, "_load_ceilings", lambda *_: Ceilings("CPU", "target", (one, two)))
     monkeypatch.setattr(ceiling_table, "improve_ceilings", improved)
     assert ceilings().rows == (one, two) == ceilings().rows

@@ -15,7 +15,7 @@ from tinyexplore.compile import lowering, workers
 from tinyexplore.compile.search_worker import Workbench
 from tinyexplore.explore import Explorer
 from tinyexplore.explore.analysis.opts import WhatIfError, to_opt
-from tinyexplore.explore.analysis.traffic import touched_bytes
+from tinyexplore.explore.analysis.traffic import count_accessed_bytes
 from tinyexplore.explore.tracefile.model import CommandInfo
 from tinyexplore.explore.tracefile.model import Search as SearchData
 from tinyexplore.explore.tracefile.texts import spread_text
@@ -487,7 +487,7 @@ def test_a_tile_stands_inside_the_loop_that_reduces(view):
     ],
 )
 def test_cache_lines_that_loops_touch(steps, expected):
-    assert touched_bytes(steps, 4, 64) == expected
+    assert count_accessed_bytes(steps, 4, 64) == expected
 
 
 def test_the_cache_that_holds_a_working_set(view):

@@ -6,7 +6,7 @@ import pytest
 
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, Trace, explore, why_opts
-from tinyexplore.explore.analysis.explanations.opt_reasons import kernel_before, next_best, weighed_text
+from tinyexplore.explore.analysis.explanations.opt_reasons import describe_scores, find_next_best, kernel_before
 from tinyexplore.explore.tracefile.codec import trace_to_json
 from tinyexplore.explore.tracefile.model import OptionScores
 from tinyexplore.explore.tracefile.trace import trace_from_json
@@ -57,21 +57,21 @@ def test_what_a_product_weighed_and_its_next_best(view: Explorer):
     along = next(one for one in tile.choice.weighed if one.what.startswith("instructions per multiply-add"))
     scores = dict(along.options)
     assert along.least and scores[along.chosen] == min(scores.values())
-    name, score = next_best(along)
+    name, score = find_next_best(along)
     assert name != along.chosen and score == min(value for option, value in scores.items() if option != along.chosen)
-    assert f"next best {name} ({score:.3g})" in weighed_text(along)
+    assert f"next best {name} ({score:.3g})" in describe_scores(along)
     settled = found["choose_lanes"]
     assert settled.choice.settled_by == "tile_product" and settled.opts == ()
     text = str(found)
     assert "choose_lanes (tile_product came first)" in " ".join(text.split())
     row = next(row for row in found.table().rows if row[0] == "tile_product")
-    assert weighed_text(along) in row[2].split("\n") and row[3].startswith("VECTOR(")
+    assert describe_scores(along) in row[2].split("\n") and row[3].startswith("VECTOR(")
 
 
 def test_one_option_has_no_next_best():
     alone = OptionScores("rows at a time", (("4", 1.0),), "4", True)
-    assert next_best(alone) is None and weighed_text(alone) == "rows at a time: 4 (1)"
-    assert next_best(OptionScores("?", (("a", 1.0), ("b", 3.0), ("c", 2.0)), "b", False)) == ("c", 2.0)
+    assert find_next_best(alone) is None and describe_scores(alone) == "rows at a time: 4 (1)"
+    assert find_next_best(OptionScores("?", (("a", 1.0), ("b", 3.0), ("c", 2.0)), "b", False)) == ("c", 2.0)
 
 
 def test_choices_travel_with_the_trace_and_a_kernel_without_them_says_nothing(view: Explorer):

@@ -59,7 +59,7 @@ def test_the_misses_vanish_and_the_dots_climb(lab: LabPage, screenshots: Path) -
     opts = lab.python("' '.join(view.kernels[0].branch.kernels[0].opts)").strip("'")
     panel.locator("h5", has_text=opts).wait_for(timeout=milliseconds(60))
     before, after = (panel.locator(".pairs:not(.lines) .traffic").nth(side).inner_text() for side in (0, 1))
-    assert f"{int(lab.python('view.kernels[0].caches(opts=[]).total.touches')):,}" in before
+    assert f"{int(lab.python('view.kernels[0].caches(opts=[]).total.accesses')):,}" in before
     assert "÷" in after
     lab.page.screenshot(path=screenshots / "misses_vanish.png")
     tuner.scroll_into_view_if_needed()

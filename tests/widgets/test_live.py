@@ -121,7 +121,7 @@ def test_the_caches_are_modeled_without_numpy(page: Any, view: Explorer) -> None
     page.evaluate("tinyexplore.handle.go({panel: 'caches', kernel: 1})")
     page.wait_for_selector(".caches .traffic")
     told = page.locator(".caches .traffic .num").all_inner_texts()
-    assert f"{view.kernels[1].caches().total.touches:,}" in [text.split(" ")[0] for text in told[:2]]
+    assert f"{view.kernels[1].caches().total.accesses:,}" in [text.split(" ")[0] for text in told[:2]]
 
 
 def test_an_edge_is_cut_in_the_page_and_its_results_compared(page: Any, view: Explorer) -> None:

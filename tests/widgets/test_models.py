@@ -290,15 +290,15 @@ def test_caches_stand_before_and_after_row_by_row(browser: Any, tmp_path: Path) 
     tab.wait_for_selector(".caches .pairs")
     before, after = product.kernels[0].caches(opts=()), product.kernels[0].caches()
     rows = [one.inner_text() for one in tab.query_selector_all(".caches .pairs .traffic")]
-    assert f"{before.total.touches:,}" in rows[0] and f"{after.total.touches:,}" in rows[1]
-    assert f"÷ {before.total.touches / after.total.touches:.1f}" in rows[1]
+    assert f"{before.total.accesses:,}" in rows[0] and f"{after.total.accesses:,}" in rows[1]
+    assert f"÷ {before.total.accesses / after.total.accesses:.1f}" in rows[1]
     heads = tab.locator(".caches .pairs h6").all_inner_texts()
     assert heads == ["by buffer", "by loop", "by line of the source"]
     told = [(row.name, row.before, row.after) for row in before.compare(after).rows()]
     assert len(rows) == 2 + 2 * len(told)
     for (name, one, other), left, right in zip(told, rows[2::2], rows[3::2], strict=True):
         for traffic, text in ((one, left), (other, right)):
-            assert name in text and ("not here" if traffic is None else f"{traffic.touches:,}") in text
+            assert name in text and ("not here" if traffic is None else f"{traffic.accesses:,}") in text
     assert "64 of 256 lines" in tab.inner_text(".caches"), "a column of the second factor"
     bars = tab.locator(".caches .reuse rect.now title").all_text_contents()
     assert any(f"{after.total.reuse[-1]:,} accesses" in text for text in bars)
@@ -306,7 +306,7 @@ def test_caches_stand_before_and_after_row_by_row(browser: Any, tmp_path: Path) 
     tab.fill(".caches [aria-label='Other opts to compare with']", "VECTOR(1, 4), UPCAST(0, 2)")
     tab.keyboard.press("Enter")
     wait_until(tab, "document.querySelectorAll('.caches h5')[1].innerText.includes('UPCAST(0, 2)')")
-    wanted = product.kernels[0].caches(opts=["VECTOR(1, 4)", "UPCAST(0, 2)"]).total.touches
+    wanted = product.kernels[0].caches(opts=["VECTOR(1, 4)", "UPCAST(0, 2)"]).total.accesses
     assert f"{wanted:,}" in tab.query_selector_all(".caches .pairs .traffic")[1].inner_text()
     tab.select_option(".caches [aria-label='Opts before']", label="as captured")
     wait_until(tab, "document.querySelectorAll('.caches h5')[0].innerText.includes('THREAD')")

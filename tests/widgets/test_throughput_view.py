@@ -14,7 +14,7 @@ from tests.widgets.test_accessibility import findings
 from tests.widgets.test_why import MOUNT
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.analysis.models.throughput import HOW_TO_GET_IT
+from tinyexplore.explore.analysis.models.throughput import INSTALLATION_HINT
 from tinyexplore.explore.analysis.requests import to_data
 from tinyexplore.explore.exports.html_export import chunk_scripts
 
@@ -77,7 +77,7 @@ def test_python_is_asked_and_what_is_missing_is_said(browser: Any, view: Explore
     page = view.to_html().replace("</body>", f"{chunk_scripts(['throughput'])}</body>")
     tab = opened(browser, page, tmp_path)
     asked: list[Any] = []
-    replies = [{"error": HOW_TO_GET_IT}, to_data(FOUND)]
+    replies = [{"error": INSTALLATION_HINT}, to_data(FOUND)]
 
     def answer(question: Any) -> Any:
         asked.append(question)

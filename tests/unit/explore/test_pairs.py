@@ -12,7 +12,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.explore.live.interpreter_times import alternate_times
 from tinyexplore.explore.tracefile.model import EditReport
 from tinyexplore.explore.tracefile.texts import ratio_text
-from tinyexplore.explore.whatif.editing.client import verdict_words
+from tinyexplore.explore.whatif.editing.client import describe_verdict
 from tinyexplore.explore.whatif.editing.output_comparison import compare_outputs, compare_without_numpy
 from tinyexplore.explore.whatif.measurement import Measurement
 
@@ -96,5 +96,5 @@ def test_a_difference_is_told_absolute_and_relative_to_the_largest_value_and_wit
     told = compare(names, {0: found}, {0: right})
     assert (told["verdict"], told["largest_error"], told["magnitude"]) == ("within rounding", 0.0078125, 200.0)
     assert told["tolerance"] == 1e-3
-    words = verdict_words(EditReport("c", against="the kernel", **told))
+    words = describe_verdict(EditReport("c", against="the kernel", **told))
     assert "0.00781" in words and "3.9e-05" in words and "0.001" in words

@@ -13,8 +13,10 @@ from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.trace import Trace
 
-HOW = "Where several lines share a kernel, its time is divided by the number of elements that each line computes."
-ELSEWHERE = "(no line of your program)"
+SHARE_NOTE = (
+    "Where several lines share a kernel, its time is divided by the number of elements that each line computes."
+)
+OUTSIDE_SOURCE = "(no line of your program)"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -47,7 +49,7 @@ class LinesByTime(DisplayableRow):
     """Number of kernels without a time."""
     lines: tuple[LineTime, ...]
     """The lines. Their times add up to `total_us`."""
-    how: str = HOW
+    how: str = SHARE_NOTE
     """How a shared kernel is divided."""
 
     def by_time(self) -> tuple[LineTime, ...]:
@@ -91,7 +93,7 @@ def lines_by_time(trace: Trace) -> LinesByTime:
     def describe_line(line: tuple[int, int] | None) -> LineTime:
         share = times[line] / total if total else 0.0
         if line is None:
-            return LineTime(None, "", 0, ELSEWHERE, times[line], share, tuple(kernels[line]))
+            return LineTime(None, "", 0, OUTSIDE_SOURCE, times[line], share, tuple(kernels[line]))
         source, number = line
         text = texts[source][number - 1].strip() if 0 < number <= len(texts[source]) else ""
         return LineTime(source, trace.sources[source].name, number, text, times[line], share, tuple(kernels[line]))
@@ -124,7 +126,7 @@ def lines_picture(trace: Trace) -> str:
         Column("share", right=True),
         Column("kernels", right=True),
     )
-    return sheet_svg(f"Lines of {trace.title}".strip(), columns, rows, HOW)
+    return sheet_svg(f"Lines of {trace.title}".strip(), columns, rows, SHARE_NOTE)
 
 
 def _format_line_position(line: LineTime) -> str:

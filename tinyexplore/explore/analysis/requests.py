@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses
     from tinyexplore.explore.tracefile.trace import Trace
 
-GONE = "the Explorer of this view no longer exists: assign it to a variable, and display it again"
+EXPLORER_GONE = "the Explorer of this view no longer exists: assign it to a variable, and display it again"
 MAX_ERROR = 2000  # most characters of an exception in a response
 MAX_STEPS = 1_000_000  # most steps of one debugger request: half a second, so that a notebook's kernel stays responsive
 Data = dict[str, Any]
@@ -66,7 +66,7 @@ class RequestSource:
         """
         analyses = self.explorer()
         if analyses is None:
-            raise RequestError(GONE)
+            raise RequestError(EXPLORER_GONE)
         return analyses
 
 

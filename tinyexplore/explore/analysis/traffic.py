@@ -23,7 +23,7 @@ def loaded_bytes(program: ProgramSpec) -> int:
     return total
 
 
-def touched_bytes(steps: Sequence[tuple[int | None, int]], item_bytes: int, line_bytes: int) -> int:
+def count_accessed_bytes(steps: Sequence[tuple[int | None, int]], item_bytes: int, line_bytes: int) -> int:
     """Returns the bytes of the cache lines that loops access together.
 
     Neighboring elements share lines. The loops are taken by increasing stride. As long as each continues where the
@@ -52,4 +52,4 @@ def whole_lines(nbytes: int, line_bytes: int) -> int:
     return ceil(nbytes / line_bytes) * line_bytes
 
 
-__all__ = ["loaded_bytes", "touched_bytes", "whole_lines"]
+__all__ = ["loaded_bytes", "count_accessed_bytes", "whole_lines"]

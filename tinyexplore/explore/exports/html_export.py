@@ -203,7 +203,7 @@ def summary_text(trace: Trace) -> str:
     graph = count_text(tensors, level.name, level.plural) if level is not None else count_text(len(trace.nodes), "node")
     text = f"{graph} → {count_text(len(trace.kernels), 'kernel')}"
     if trace.dialect is not None and not trace.kernels:
-        text = f"{graph}, {count_text(len(trace.stages), 'stage')} of {trace.dialect.in_words()}"
+        text = f"{graph}, {count_text(len(trace.stages), 'stage')} of {trace.dialect.as_text()}"
     if kernels:
         text += f" ({kernels})"
     if trace.rules or not trace.stage_texts:

@@ -130,7 +130,7 @@ def rebuild_explorer(trace: Trace, carried: PageData) -> Explorer:
     explorer = Explorer(trace)
     whatif = WhatIf(trace, kernels, settings, captured, carried.graphs)
     whatif.interpret(time_interpreted, try_interpreted, MOST_WORK)
-    explorer.capture.revive(captured, whatif)
+    explorer.capture.restore(captured, whatif)
     return explorer
 
 

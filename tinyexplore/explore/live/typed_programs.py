@@ -210,7 +210,7 @@ def _drop_empty_session(session: Explorer) -> Explorer | None:
     machine = dict(trace.options).get("target", "another machine")
     note = Message("note", f"lowered for {machine}, and run by the reference interpreter: there are no times", None)
     kernels = tuple(replace(kernel, not_run=NO_TIMES) for kernel in trace.kernels)
-    session.capture.revise(replace(trace, runs=(), kernels=kernels, messages=(*trace.messages, note)))
+    session.capture.replace_trace(replace(trace, runs=(), kernels=kernels, messages=(*trace.messages, note)))
     return session
 
 

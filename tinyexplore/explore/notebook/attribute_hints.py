@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_OF_KERNEL = {
+_MOVED_TO_KERNEL = {
     "apply": 'apply("UPCAST(0, 4)")',
     "undo": "undo()",
     "set_opts": "set_opts(…)",
@@ -47,22 +47,22 @@ _ELSEWHERE = {
 }
 
 
-def replacement_of(name: str) -> str:
+def find_replacement(name: str) -> str:
     """Returns the replacement of a former name of `Explorer`; "" for a name that it never had."""
-    if name in _OF_KERNEL:
-        return f"view.kernels[0].{_OF_KERNEL[name]}"
+    if name in _MOVED_TO_KERNEL:
+        return f"view.kernels[0].{_MOVED_TO_KERNEL[name]}"
     if name in _PANELS:
         return f"view.panels.{name}"
     return _ELSEWHERE.get(name, "")
 
 
-def moved_hint(name: str) -> str:
+def suggest_replacement(name: str) -> str:
     """Returns a hint for an attribute that no `Explorer` has: "; use …", or ""."""
-    moved = replacement_of(name)
+    moved = find_replacement(name)
     return f"; use {moved}" if moved else ""
 
 
-OF_ONE_KERNEL = {
+KERNEL_REPLACEMENTS = {
     "why": "verdict() (is it fast, and if not, why), why_opts() (its loops)",
     "time": "run.median_us",
     "source": "listing()",
@@ -71,6 +71,6 @@ OF_ONE_KERNEL = {
 }
 """Names that a user may try on a kernel, with the replacement of each."""
 
-FORMER = (*_OF_KERNEL, *_PANELS, *_ELSEWHERE)
+FORMER = (*_MOVED_TO_KERNEL, *_PANELS, *_ELSEWHERE)
 
-__all__ = ["FORMER", "OF_ONE_KERNEL", "replacement_of", "moved_hint"]
+__all__ = ["FORMER", "KERNEL_REPLACEMENTS", "find_replacement", "suggest_replacement"]

@@ -17,7 +17,7 @@ from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import Sampling, further_listings, measuring_on, sampling, step_by_step
 from tinyexplore.execute.sampling import seconds_waited
 from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses, StoredResults
-from tinyexplore.explore.notebook.options import count_of, text_of
+from tinyexplore.explore.notebook.options import check_count, check_text
 from tinyexplore.explore.recording.capture_recorder import MOST_KERNELS, CaptureRecorder
 from tinyexplore.explore.recording.inputs import limit_of
 from tinyexplore.explore.recording.names import Names, names_in_callers, names_of_arguments, names_of_variables
@@ -74,11 +74,11 @@ class CaptureSession(DisplayableResult):
     def __init__(self, trace: Trace | None = None, *, title: str = "", options: dict[str, Any] | None = None) -> None:
         settings = dict(options or {})
         self.options_given = dict(settings)
-        self.repeat = count_of("repeat", settings.pop("repeat", 1))
-        self.most_kernels = count_of("kernels", settings.pop("kernels", MOST_KERNELS))
-        self.record_steps = count_of("record_iterations", settings.pop("record_iterations", 0), smallest=0)
+        self.repeat = check_count("repeat", settings.pop("repeat", 1))
+        self.most_kernels = check_count("kernels", settings.pop("kernels", MOST_KERNELS))
+        self.record_steps = check_count("record_iterations", settings.pop("record_iterations", 0), smallest=0)
         self.keep_bytes = limit_of(settings.pop("keep_inputs", self.record_steps > 0))
-        self.title = text_of("title", title)
+        self.title = check_text("title", title)
         self.result: Any = None
         self.error: BaseException | None = None
         self.namespace: Mapping[str, Any] | None = None
@@ -255,7 +255,7 @@ class CaptureSession(DisplayableResult):
         """Returns `trace` with the first `steps` steps of each kernel, for the debugger of a page."""
         from tinyexplore.explore.analysis.models.recordings import with_recordings
 
-        return with_recordings(trace, self._captured_kernels, count_of("record_iterations", steps, smallest=0))
+        return with_recordings(trace, self._captured_kernels, check_count("record_iterations", steps, smallest=0))
 
     @property
     def captured_kernels(self) -> Mapping[int, CapturedKernel]:
@@ -283,11 +283,11 @@ class CaptureSession(DisplayableResult):
             whatif=lambda: self.whatif,
         )
 
-    def revive(self, captured: Mapping[int, CapturedKernel], whatif: WhatIf) -> None:
+    def restore(self, captured: Mapping[int, CapturedKernel], whatif: WhatIf) -> None:
         """Sets the kernels and branches that were rebuilt from the trace."""
         self._captured_kernels, self._whatif = dict(captured), whatif
 
-    def revise(self, trace: Trace) -> None:
+    def replace_trace(self, trace: Trace) -> None:
         """Replaces the trace by `trace`: the same capture with more or fewer rows."""
         self._trace = trace
 
@@ -297,7 +297,7 @@ class CaptureSession(DisplayableResult):
         self._names = {**names_of_arguments(f, args), **self._names}
         self.result = f(*args)
 
-    def become(self, other: CaptureSession) -> None:
+    def take_state_from(self, other: CaptureSession) -> None:
         """Takes over the state of another capture that has ended, except for its widget."""
         self.__dict__.update({**vars(other), "widget": self.widget})
 

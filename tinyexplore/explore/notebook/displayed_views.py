@@ -52,6 +52,6 @@ class DisplayedViews:
         return len(self._views)
 
 
-shown = DisplayedViews()
+displayed_views = DisplayedViews()
 
-__all__ = ["OBJECTS_PER_BYTE", "DisplayedViews", "shown"]
+__all__ = ["OBJECTS_PER_BYTE", "DisplayedViews", "displayed_views"]

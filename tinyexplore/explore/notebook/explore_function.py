@@ -9,7 +9,7 @@ from typing import Any
 
 from tinyexplore.explore.notebook.explorer import EXPLORE_REPEAT, Explorer, capture, run_captured
 from tinyexplore.explore.notebook.frontends import explore_torch
-from tinyexplore.explore.notebook.options import text_of
+from tinyexplore.explore.notebook.options import check_text
 from tinyexplore.explore.recording.names import class_name
 from tinyexplore.explore.recording.sources import lambda_text
 from tinyexplore.tensor import Tensor
@@ -37,7 +37,7 @@ def explore(f: Callable[..., Any] | Any, *args: Any, title: str = "", **options:
         )
     if is_data and args:
         raise TypeError(f"explore of a {type(f).__name__} takes no more arguments; {len(args)} were given")
-    session = capture(title=text_of("title", title) or _title_of(f), **options)
+    session = capture(title=check_text("title", title) or _title_of(f), **options)
     if is_data:
         session.capture.result = f
         return run_captured(session, None)

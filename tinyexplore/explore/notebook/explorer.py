@@ -12,10 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.explore.notebook.attribute_hints import moved_hint
+from tinyexplore.explore.notebook.attribute_hints import suggest_replacement
 from tinyexplore.explore.notebook.capture_session import CaptureError, CaptureSession
-from tinyexplore.explore.notebook.displayed_views import shown
-from tinyexplore.explore.notebook.options import count_of, flag_of, node_ids, path_of, text_of
+from tinyexplore.explore.notebook.displayed_views import displayed_views
+from tinyexplore.explore.notebook.options import check_count, check_flag, check_path, check_text, node_ids
 from tinyexplore.explore.notebook.realization import realize_all
 from tinyexplore.explore.tracefile.encodable_text import PageText, for_terminal, write_text
 from tinyexplore.explore.tracefile.hints import AttributeHints
@@ -66,7 +66,7 @@ class Explorer(AttributeHints):
         self._capture.end(error)
 
     def _suggest_instead(self, name: str) -> str:
-        return moved_hint(name)
+        return suggest_replacement(name)
 
     # *** data ***
 
@@ -188,7 +188,7 @@ class Explorer(AttributeHints):
             tour = [stop.as_data() for stop in self._tour]
             widget = ExplorerWidget(capture.pack(), selected=self._selected, tour=tour)
             connect(capture, widget)
-            shown.add(capture, widget)
+            displayed_views.add(capture, widget)
             # assigned last, so that an interrupt leaves no widget without responses
             capture.widget = self._widget = widget
         return self._widget
@@ -231,7 +231,7 @@ class Explorer(AttributeHints):
         if isinstance(place, str):
             if "=" not in place:
                 raise ValueError(f"show({place!r}): give nodes, or a link such as '#stage=4&step=2'")
-            self.widget.link = "#" + text_of("link", place).rpartition("#")[2]
+            self.widget.link = "#" + check_text("link", place).rpartition("#")[2]
         else:
             self.selected = place
         return self
@@ -261,7 +261,7 @@ class Explorer(AttributeHints):
         from tinyexplore.explore.analysis.questions import Stop
         from tinyexplore.explore.tracefile.dialect import is_tensor
 
-        text_of("text", text)
+        check_text("text", text)
         if target is None or isinstance(target, str):
             return Stop(text, target or "")
         ids = node_ids(target)
@@ -292,7 +292,7 @@ class Explorer(AttributeHints):
         ".json", ".json.gz": the trace; `Trace.load` reads it. ".html": the page of `to_html`. ".svg": the pipeline as a
         picture.
         """
-        path_of("path", path)
+        check_path("path", path)
         kind = Path(path).suffix.lower()
         if kind in (".html", ".htm"):
             self.to_html(path)
@@ -331,11 +331,11 @@ class Explorer(AttributeHints):
         from tinyexplore.explore.analysis.opts import WhatIfError
         from tinyexplore.explore.analysis.requests import stored_responses
 
-        path_of("path", path)
-        path_of("pyodide", pyodide)
-        count_of("iterations", iterations, smallest=0)
+        check_path("path", path)
+        check_path("pyodide", pyodide)
+        check_count("iterations", iterations, smallest=0)
         for option, flag in {"live": live, "run_here": run_here, "rosetta": rosetta}.items():
-            flag_of(option, flag)
+            check_flag(option, flag)
         self._add_ceilings()
         trace, tour = self.trace, [stop.as_data() for stop in self._tour]
         analyses, captured = self._capture.analyses, self._capture.captured_kernels

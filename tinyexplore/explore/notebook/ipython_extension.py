@@ -56,7 +56,7 @@ OPTION=VALUE: any option of `explore(f, …)`, as Python writes it: noopt=1 targ
 """
 
 
-ASKED = ("kernels", "slowest")  # questions that need only one capture
+SINGLE_CAPTURE_QUESTIONS = ("kernels", "slowest")  # questions that need only one capture
 
 
 class MagicError(ValueError):
@@ -217,8 +217,8 @@ def _parse_magic_value(option: str, text: str) -> Any:
         raise MagicError(f"{option} {text}: expected a whole number\n\n{USAGE}") from None
     if isinstance(value, int) and value < (0 if option == "--beam" else 1):
         raise MagicError(f"{option} {text}: the number is too small\n\n{USAGE}")
-    if option == "--ask" and value not in ASKED:
-        raise MagicError(f"--ask {text}: expected {' or '.join(ASKED)}\n\n{USAGE}")
+    if option == "--ask" and value not in SINGLE_CAPTURE_QUESTIONS:
+        raise MagicError(f"--ask {text}: expected {' or '.join(SINGLE_CAPTURE_QUESTIONS)}\n\n{USAGE}")
     return value
 
 

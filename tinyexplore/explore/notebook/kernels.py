@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from tinyexplore.explore.notebook.attribute_hints import OF_ONE_KERNEL
+from tinyexplore.explore.notebook.attribute_hints import KERNEL_REPLACEMENTS
 from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.figures import no_time_text
 from tinyexplore.explore.tracefile.result_display import DisplayableResult, Table
@@ -82,7 +82,7 @@ class KernelView(DisplayableResult):
         self.number = number
 
     def _suggest_instead(self, name: str) -> str:
-        return f"; use {OF_ONE_KERNEL[name]}" if name in OF_ONE_KERNEL else ""
+        return f"; use {KERNEL_REPLACEMENTS[name]}" if name in KERNEL_REPLACEMENTS else ""
 
     @property
     def info(self) -> KernelInfo:

@@ -17,7 +17,7 @@ COUNTS = {
 }
 
 
-def count_of(option: str, count: Any, smallest: int = 1) -> int:
+def check_count(option: str, count: Any, smallest: int = 1) -> int:
     """Returns `count` if it is a whole number from `smallest` on, else raise."""
     text = f"{option}={count!r}: {COUNTS[option]}; give a whole number from {smallest} on"
     if not isinstance(count, int) or isinstance(count, bool):
@@ -27,21 +27,21 @@ def count_of(option: str, count: Any, smallest: int = 1) -> int:
     return count
 
 
-def text_of(option: str, text: Any) -> str:
+def check_text(option: str, text: Any) -> str:
     """Returns `text` if it is a string, else raise."""
     if not isinstance(text, str):
         raise TypeError(f"{option}={text!r} ({type(text).__name__}): give a string")
     return text
 
 
-def flag_of(option: str, flag: Any) -> bool:
+def check_flag(option: str, flag: Any) -> bool:
     """Returns `flag` as a bool if it is True, False, 0 or 1, else raise."""
     if not isinstance(flag, int) or flag not in (0, 1):
         raise TypeError(f"{option}={flag!r} ({type(flag).__name__}): give True or False")
     return bool(flag)
 
 
-def path_of(option: str, path: Any) -> str | os.PathLike[str] | None:
+def check_path(option: str, path: Any) -> str | os.PathLike[str] | None:
     """Returns `path` if it is a string, a path or None, else raise."""
     if path is not None and not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{option}={path!r} ({type(path).__name__}): give a string or a pathlib.Path")
@@ -58,4 +58,4 @@ def node_ids(nodes: Any) -> list[int]:
     return ids
 
 
-__all__ = ["COUNTS", "count_of", "flag_of", "node_ids", "path_of", "text_of"]
+__all__ = ["COUNTS", "check_count", "check_flag", "node_ids", "check_path", "check_text"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from tinyexplore.explore.analysis.requests import (
-    GONE,
+    EXPLORER_GONE,
     REQUESTS,
     Data,
     Request,
@@ -81,7 +81,7 @@ class RequestHandler:
 
 
 __all__ = [
-    "GONE",
+    "EXPLORER_GONE",
     "REQUESTS",
     "RequestHandler",
     "Request",

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
-from tinyexplore.explore.analysis.requests import GONE, RequestError
+from tinyexplore.explore.analysis.requests import EXPLORER_GONE, RequestError
 from tinyexplore.explore.notebook.capture_session import CaptureSession, TraceOf
 from tinyexplore.explore.notebook.realization import realize_all
 from tinyexplore.explore.notebook.requests import RequestHandler
@@ -31,7 +31,7 @@ def run_again(captured: ref[CaptureSession], options: dict[str, Any], kernel: in
     """
     capture = captured()
     if capture is None or capture.called is None:
-        raise RequestError(GONE)
+        raise RequestError(EXPLORER_GONE)
     function, arguments = capture.called
     before = capture.trace.kernels
     new = CaptureSession(title=capture.title, options={**capture.options_given, **options})
@@ -44,7 +44,7 @@ def run_again(captured: ref[CaptureSession], options: dict[str, Any], kernel: in
         new.end(error)
         raise
     new.end()
-    capture.become(new)
+    capture.take_state_from(new)
     titles = [(info.title, info.name) for info in capture.trace.kernels]
     identity = (before[kernel].title, before[kernel].name) if kernel < len(before) else ("", "")
     number = titles.index(identity) if identity in titles else 0

@@ -209,7 +209,7 @@ class KernelBuilder:
 
     # *** reading events ***
 
-    def saw_root(self, root: Any) -> None:
+    def read_root(self, root: Any) -> None:
         if isinstance(root, ScheduleItem):
             self.item = root
         if isinstance(root, Kernel):
@@ -218,26 +218,26 @@ class KernelBuilder:
         if uops and self.ast is None:
             self.ast = uops[0]
 
-    def saw_result(self, result: Any) -> None:
+    def read_result(self, result: Any) -> None:
         if isinstance(result, Kernel):
             self.kernel = result
         elif isinstance(result, ProgramSpec):
             self.spec = result
 
-    def saw_run(self, event: ExecItemRan, ended_us: float) -> None:
+    def read_run(self, event: ExecItemRan, ended_us: float) -> None:
         if not self.times_us:
             self.run_started_us = max(0.0, round(ended_us - event.seconds * 1e6, 2))
-        self.saw_item(event.exec_item)
+        self.read_exec_item(event.exec_item)
         self.times_us.append(round(event.seconds * 1e6, 3))
 
-    def saw_samples(self, event: ExecItemRetimed) -> None:
+    def read_samples(self, event: ExecItemRetimed) -> None:
         self.warm_us += [round(seconds * 1e6, 3) for seconds in event.seconds]
         self.single_us += [round(seconds * 1e6, 3) for seconds in event.single]
         if event.waited is not None:
             self.waited = round(max(self.waited or 0.0, event.waited), 4)
         self.not_run = event.reason
 
-    def saw_item(self, exec_item: ExecItem) -> None:
+    def read_exec_item(self, exec_item: ExecItem) -> None:
         self.item = exec_item.item
         if exec_item.runner is not None:  # a copy between devices has no runner
             self.spec = exec_item.runner.spec
@@ -254,7 +254,7 @@ class KernelBuilder:
 
     # *** conversion to rows ***
 
-    def all_listings(self) -> list[tuple[str, tuple[SourceLine, ...]]]:
+    def collect_listings(self) -> list[tuple[str, tuple[SourceLine, ...]]]:
         """Returns the recorded listings and those of a cached program, with uops first."""
         listings = dict(self.listings)
         if self.spec is not None:

@@ -229,7 +229,7 @@ class TraceBuilder(Tables):
         for draft in self.kernels:
             for language, lines in self._yield_listings_before(draft):
                 origins.append(draft.program(len(origins), language, lines, self.roots))
-            for language, lines in draft.all_listings():
+            for language, lines in draft.collect_listings():
                 programs.append(draft.program(len(programs), language, lines, self.roots))
             if draft.times_us and (draft.warm_us or not is_sampled):
                 runs.append(draft.run(len(runs)))
@@ -391,7 +391,7 @@ class TraceBuilder(Tables):
         parent = self.open[-1] if self.open else None
         kernel = parent.kernel if parent is not None else None
         if event.kernel is not None:
-            kernel = self._draft_of(event.kernel).number
+            kernel = self._builder_of(event.kernel).number
         roots = roots_of(event.root)
         draft = StageBuilder(
             id=len(self.stages),
@@ -407,7 +407,7 @@ class TraceBuilder(Tables):
         self.open.append(draft)
         self._account_all(roots)
         if event.kernel is not None:
-            self._draft_of(event.kernel).saw_root(event.root)
+            self._builder_of(event.kernel).read_root(event.root)
 
     def _read_stage_ended(self, event: StageEnded) -> None:
         if not any(stage.name == event.stage for stage in self.open):
@@ -425,7 +425,7 @@ class TraceBuilder(Tables):
         stage.after = tuple(self.node(root) for root in roots)
         self.open.pop()
         if stage.kernel is not None:
-            self.kernels[stage.kernel].saw_result(event.root)
+            self.kernels[stage.kernel].read_result(event.root)
 
     def _sum_other_threads_us(self, stage: StageBuilder) -> float:
         """Returns the time of other threads' work for `stage`, during which the thread of the stage went on."""
@@ -532,7 +532,7 @@ class TraceBuilder(Tables):
 
     # *** kernels ***
 
-    def _draft_of(self, key: object) -> KernelBuilder:
+    def _builder_of(self, key: object) -> KernelBuilder:
         """Returns the draft of a kernel, by its number in the recording or its ScheduleItem; creates it if missing."""
         number = self.kernel_ids.get(key)
         if number is None:
@@ -582,26 +582,26 @@ class TraceBuilder(Tables):
             draft.cached = event.cached
 
     def _read_ran(self, event: ExecItemRan) -> None:
-        self._launch(event.exec_item).saw_run(event, self.now_us)
+        self._launch(event.exec_item).read_run(event, self.now_us)
 
     def _read_retimed(self, event: ExecItemRetimed) -> None:
-        self._launch(event.exec_item).saw_samples(event)
+        self._launch(event.exec_item).read_samples(event)
 
     def _launch(self, launch: Any) -> KernelBuilder:
         number = self.kernel_ids.get(launch.kernel) if launch.kernel is not None else None
         if number is not None and self.kernels[number].item is launch.item:
             return self.kernels[number]
         # a copy, or a kernel that an earlier recording compiled and numbered
-        return self._draft_of(launch.item)
+        return self._builder_of(launch.item)
 
     def _read_native_fallback(self, event: NativeFallback) -> None:
         exec_item = event.exec_item
-        draft = self._draft_of(exec_item.item if exec_item.kernel is None else exec_item.kernel)
-        draft.saw_item(exec_item)
+        draft = self._builder_of(exec_item.item if exec_item.kernel is None else exec_item.kernel)
+        draft.read_exec_item(exec_item)
         draft.not_run = event.reason
 
     def _read_cache_hit(self, event: CacheHit) -> None:
-        self._draft_of(event.kernel).known = event.where
+        self._builder_of(event.kernel).known = event.where
 
     # *** memory ***
 

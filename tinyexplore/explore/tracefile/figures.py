@@ -84,7 +84,7 @@ class _FigureTables:
             ("passes", "Passes", _passes_text(passes, firings)),
             ("uops", "UOps", f"{lines_of['uops']:,} linear" if "uops" in lines_of else "not listed"),
             ("code", *_write_code_texts(lines_of)),
-            ("run", "Run", _run_words(timed, len(kernels))),
+            ("run", "Run", _describe_runs(timed, len(kernels))),
         )
         if trace.dialect is not None:
             parts = self._list_foreign_figures(parts, lazy, stages, lines_of)
@@ -226,7 +226,7 @@ def _describe_kernel(trace: TraceTables, kernel: int | None) -> str:
     return f"{len(trace.kernels):,}" + (f" · {reused:,} reused" if reused else "")
 
 
-def _run_words(timed: list[Run], kernels: int) -> str:
+def _describe_runs(timed: list[Run], kernels: int) -> str:
     if not timed:
         return "not timed"
     if kernels > 1:

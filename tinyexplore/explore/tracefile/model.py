@@ -64,7 +64,7 @@ class Frame(DisplayableRow):
     function: str
     span: tuple[LineNumber, Count, LineNumber, Count] | None = None
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         return f"frame {self.id}: {self.function}, line {self.line} of source {self.source}"
 
 
@@ -81,7 +81,7 @@ class Source(DisplayableRow):
     name: str
     text: str
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         return f"source {self.id}: {self.name}, {count_text(len(self.text.splitlines()), 'line')}"
 
 
@@ -125,7 +125,7 @@ class Node(DisplayableRow):
     scope: ScopeId | None = None
     backward: bool = False
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         parts = [self.op, self.dtype, *([] if self.shape is None else [f"shape {_tuple_text(self.shape)}"])]
         parts += [f"of {', '.join(map(str, self.src))}"] if self.src else []
         return f"node {self.id}{f' {self.name}' if self.name else ''}: {', '.join(parts)}"
@@ -149,7 +149,7 @@ class Scope(DisplayableRow):
     parent: EarlierScope | None
     parameter_bytes: Count
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         return f"module {self.id}: {self.name} ({self.kind}), {self.parameter_bytes:,} bytes of its own Tensors"
 
 
@@ -472,7 +472,7 @@ class Decision(DisplayableRow):
     compared: tuple[NumberComparison, ...] = ()
     legality_error: str = ""
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         return f"node {self.node}: {self.decision}, {self.reason}"
 
 
@@ -563,7 +563,7 @@ class Candidate(DisplayableRow):
     best_us: Duration | None
     note: str = ""
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         time = self.note or "lost" if self.best_us is None else duration_text(self.best_us)
         return f"{' '.join(self.opts) or 'no opts'}: {time}"
 
@@ -585,7 +585,7 @@ class Search(DisplayableRow):
     tried: Count
     reason: str
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         times = [
             "no time" if time_us is None else duration_text(time_us) for time_us in (self.before_us, self.after_us)
         ]
@@ -632,7 +632,7 @@ class Stage(DisplayableRow):
     transform: TransformId | None = None
     choices: tuple[Choice, ...] = ()
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         steps = count_text(len(self.steps), "step")
         return f"stage {self.id}: {self.name}, {duration_text(max(self.elapsed_us, 0.0))}, {steps}"
 
@@ -652,7 +652,7 @@ class Link(DisplayableRow):
     how: str
     stage: StageId | None
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         return f"node {self.dst} from node {self.src}: {self.how}"
 
 
@@ -667,7 +667,7 @@ class Line(DisplayableRow):
     text: str
     nodes: tuple[NodeId, ...]
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         return self.text or "(empty line)"
 
 
@@ -684,7 +684,7 @@ class TextLine(DisplayableRow):
     nodes: tuple[NodeId, ...] = ()
     origin: Count | None = None
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         return self.text or "(empty line)"
 
 
@@ -707,7 +707,7 @@ class StageText(DisplayableRow):
     title: str = ""
     before: EarlierText | None = None
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         name = f" of {self.title}" if self.title else ""
         return f"text {self.id}{name}: {self.language} after stage {self.stage}, {count_text(len(self.lines), 'line')}"
 
@@ -729,7 +729,7 @@ class Region(DisplayableRow):
     nodes: tuple[NodeId, ...] = ()
     parent: EarlierRegion | None = None
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         return f"{self.kind} {self.name}: {count_text(len(self.nodes), 'node')}"
 
 
@@ -744,7 +744,7 @@ class BackEdge(DisplayableRow):
     src: NodeId
     dst: NodeId
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         return f"node {self.dst} from the later node {self.src}"
 
 
@@ -761,7 +761,7 @@ class OutsideOperation(DisplayableRow):
     name: str
     time_us: Duration
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         return f"{self.name} (node {self.node}), {duration_text(self.time_us)}"
 
 
@@ -812,7 +812,7 @@ class Dialect(DisplayableRow):
     panels: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         return f"{self.compiler} {self.version}".strip()
 
 
@@ -835,7 +835,7 @@ class Program(DisplayableRow):
     effort: str = ""
     branches: bool = False
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         language = LANGUAGE_NAMES.get(self.language, self.language)
         return f"program {self.id}: {language} of kernel {self.kernel}, {count_text(len(self.lines), 'line')}"
 
@@ -889,7 +889,7 @@ class KernelInfo(DisplayableRow):
     arithmetic: tuple[str, ...] = ()
     title: str = ""
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         work = f"{count_text(self.flops, 'operation')}, {count_text(self.bytes_moved, 'byte')} moved"
         return f"kernel {self.id}: {self.name} on {self.device}, {' '.join(self.opts) or 'no opts'}; {work}"
 
@@ -923,7 +923,7 @@ class Run(DisplayableRow):
     single_us: tuple[Duration, ...] = ()
     waited: Amount | None = None
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         time = spread_text(self.median_us, self.low_us, self.high_us)
         samples = count_text(len(self.times_us), "sample" if self.warm else "cold run")
         return f"run of kernel {self.kernel}: {time}, {samples}"
@@ -1509,7 +1509,7 @@ class Branch(DisplayableRow):
         columns = ("kernel", "opts", "time", "as captured, interleaved", "compared", "note")
         return Table(str(self), columns, rows, code=frozenset(columns[:2])).html()
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         return str(self)
 
 

@@ -67,7 +67,7 @@ class Module(DisplayableRow):
             "children": [child.to_dict() for child in self.children],
         }
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         return f"module {self.name}: {duration_text(self.time_us)}, {count_text(len(self.kernels), 'kernel')}"
 
     def __str__(self) -> str:

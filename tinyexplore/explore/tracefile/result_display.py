@@ -133,12 +133,12 @@ class DisplayableResult(AttributeHints):
 class DisplayableRow(AttributeHints):
     """A row of data: one line in a console, a table of its fields in a notebook.
 
-    Subclasses that are dataclasses set `repr=False`. A subclass overrides `in_words` to change the line.
+    Subclasses that are dataclasses set `repr=False`. A subclass overrides `as_text` to change the line.
     """
 
     __slots__ = ()
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         """Returns the row as a short text: its `__str__` if that is one line, else its first fields."""
         text = "" if type(self).__str__ is object.__str__ else str(self)
         if text and "\n" not in text:
@@ -149,14 +149,14 @@ class DisplayableRow(AttributeHints):
         return f"{kind}: {' · '.join(fields_text[:_FIELDS_IN_LINE])}" if fields_text else kind
 
     def __repr__(self) -> str:
-        return f"<{for_terminal(self.in_words())}>"
+        return f"<{for_terminal(self.as_text())}>"
 
     def _repr_html_(self) -> str:
         text = "" if type(self).__str__ is object.__str__ else str(self)
         if "\n" in text:
             return f"<pre>{escape(text)}</pre>"
         rows = tuple((name, _value_text(name, value, LONGEST_CELL)) for name, value in _list_fields(self))
-        return Table(self.in_words(), ("field", "value"), rows, code=frozenset({"field"})).html()
+        return Table(self.as_text(), ("field", "value"), rows, code=frozenset({"field"})).html()
 
 
 def _list_fields(row: Any) -> list[tuple[str, Any]]:
@@ -181,7 +181,7 @@ def _value_text(name: str, value: Any, longest: int = LONGEST_WORD) -> str:
 def _describe_value(name: str, value: Any) -> str:
     """Returns one value as text: times with their unit, large numbers with commas."""
     if isinstance(value, DisplayableRow):
-        return value.in_words()
+        return value.as_text()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
     if name.endswith("_us") and value >= 0:

@@ -28,7 +28,7 @@ class TextPlace(DisplayableRow):
     number: int
     line: TextLine
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         return f"after {self.stage.name}, line {self.number + 1}: {self.line.text.strip()}"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tinyexplore.dtype import PtrDType
-from tinyexplore.explore.analysis.traffic import touched_bytes, whole_lines
+from tinyexplore.explore.analysis.traffic import count_accessed_bytes, whole_lines
 from tinyexplore.explore.recording.descriptions import Printer
 from tinyexplore.explore.recording.loops import MAX_STATEMENT, Statement, common_depth, loop_line, statements_of
 from tinyexplore.explore.tracefile.model import NestLine, OperandAccess
@@ -86,7 +86,9 @@ def _make_access(index: UOp, loop: UOp, inner: Sequence[UOp], target: Target, na
     return OperandAccess(
         buffer=pointer.arg if is_argument else None,
         name=name or (f"data{pointer.arg}" if is_argument else str(pointer.arg)),
-        bytes=min(touched_bytes(steps, _item_bytes_of(pointer), target.line_bytes), _compute_capacity(index, target)),
+        bytes=min(
+            count_accessed_bytes(steps, _item_bytes_of(pointer), target.line_bytes), _compute_capacity(index, target)
+        ),
         again=loop not in index.ranges,
         stride=strides.get(loop, 0),
     )

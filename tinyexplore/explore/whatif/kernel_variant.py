@@ -14,7 +14,7 @@ from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.annotated_nest import annotated_nest, cache_sizes
 from tinyexplore.explore.whatif.editing.linear_text import program_text
 from tinyexplore.explore.whatif.measurement import Measurement
-from tinyexplore.explore.whatif.opt_offers import offers_of
+from tinyexplore.explore.whatif.opt_offers import list_opt_offers
 from tinyexplore.kernel import Kernel
 from tinyexplore.uop import OpGroups, Ops, UOp
 
@@ -46,7 +46,7 @@ def variant_of(
         steps=tuple(steps),
         axes=info.axes,
         nest=tuple(annotated_nest(kernel, names)),
-        offers=tuple(offers_of(kernel)),
+        offers=tuple(list_opt_offers(kernel)),
         listings=tuple(
             Listing(program.language, tuple(line.text for line in program.lines))
             if program.language != "uops"

@@ -24,7 +24,7 @@ from tinyexplore.util import config
 
 LIMIT_S = 20.0  # seconds for compiling and running both kernels
 SAMPLES = 20
-NOT_ITS_FAULT = ("it took longer", "no worker process", "this worker runs on another machine", "DeviceUnavailable")
+UNRELATED_FAILURES = ("it took longer", "no worker process", "this worker runs on another machine", "DeviceUnavailable")
 
 
 class KernelFailed(Exception):
@@ -112,7 +112,7 @@ def measure_in_worker(
         )
         return Measurement(variant_times, base_us)
     why = str(reply.get("lost", f"a worker answered {reply}"))
-    if why.startswith(NOT_ITS_FAULT):
+    if why.startswith(UNRELATED_FAILURES):
         raise KernelNotTimed(f"not timed: {why}")
     raise KernelFailed(why)
 

@@ -18,7 +18,7 @@ CAUTIONS = {
 }
 
 
-def offers_of(kernel: Kernel) -> Iterator[OptOffer]:
+def list_opt_offers(kernel: Kernel) -> Iterator[OptOffer]:
     """Yields, for each axis and kind of opt, the usual amounts, grouped by legality."""
     for axis in kernel.axes:
         for op in OptOps:
@@ -46,4 +46,4 @@ def legal_opts(offers: tuple[OptOffer, ...]) -> tuple[str, ...]:
     )
 
 
-__all__ = ["legal_opts", "offers_of"]
+__all__ = ["legal_opts", "list_opt_offers"]

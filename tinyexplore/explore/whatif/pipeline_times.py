@@ -11,7 +11,7 @@ from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.analysis.passes import LLVMPassesError, Pipeline, PipelineTimes, object_code
 from tinyexplore.explore.recording.captured_kernel import CapturedKernel
-from tinyexplore.explore.whatif.editing.client import EditResult, Text, try_edit, verdict_words
+from tinyexplore.explore.whatif.editing.client import EditResult, Text, describe_verdict, try_edit
 from tinyexplore.explore.whatif.kernel_bench import KernelBench
 from tinyexplore.explore.whatif.measurement import Measurement
 from tinyexplore.explore.whatif.outcome import CommandRejected
@@ -71,7 +71,7 @@ def _measure_pipeline(bench: KernelBench, captured: CapturedKernel, pipeline: Pi
 
 
 def _make_times(result: EditResult) -> PipelineTimes:
-    verdict_text = verdict_words(result.edited)
+    verdict_text = describe_verdict(result.edited)
     if result.lost:
         return PipelineTimes(results=verdict_text, reason=result.lost)
     fields = Measurement(result.times_us, result.edited.before_us).fields()

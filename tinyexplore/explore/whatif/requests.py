@@ -20,9 +20,9 @@ class Rules(Request):
 
     def respond(self, source: RequestSource) -> Any:
         from tinyexplore.explore.whatif.playground.playground import RuleList, rule_rows
-        from tinyexplore.explore.whatif.playground.proof import how_sure
+        from tinyexplore.explore.whatif.playground.proof import describe_certainty
 
-        return RuleList(rule_rows(source.trace()), how_sure())
+        return RuleList(rule_rows(source.trace()), describe_certainty())
 
 
 @request("matches", "tinyexplore.explore.whatif.playground.matches:MatchList")

@@ -155,7 +155,7 @@ class Rescheduler:
         recorder = Recorder()
         with recording(recorder):
             items = create_schedule(rebuilt.outputs, rebuilt.writes, rebuilt.overrides(cut, join))
-        decisions = tuple(last_words(recorder, rebuilt.numbers))
+        decisions = tuple(find_last_decisions(recorder, rebuilt.numbers))
         return CompiledSchedule(rebuilt, items, decisions, compile_many(items))
 
     def _describe_kernels(
@@ -232,7 +232,7 @@ def flops_of(item: ExecItem) -> int:
     return 0 if item.runner is None else executed_flops(item.runner.spec.uops) or item.flops
 
 
-def last_words(recorder: Recorder, numbers: Mapping[LazyBuffer, int]) -> Iterable[Decision]:
+def find_last_decisions(recorder: Recorder, numbers: Mapping[LazyBuffer, int]) -> Iterable[Decision]:
     """Returns the last recorded decision on each LazyBuffer of the user."""
     decisions: dict[int, Decision] = {}
     for event in recorder.events:

@@ -13,9 +13,9 @@ from tinyexplore.explore.analysis.comparisons.pairs import (
     Change,
     KernelPair,
     ListingPair,
-    change_words,
-    counts_text,
-    first_words,
+    describe_change,
+    describe_counts,
+    describe_first_difference,
 )
 from tinyexplore.explore.analysis.comparisons.trace_diff import StagePair, TextPair, TraceDiff, diff, last_texts
 from tinyexplore.explore.analysis.passes.sequence import LLVMPasses
@@ -208,14 +208,14 @@ def _subtract_nodes(nodes: list[Node], others: list[Node]) -> tuple[Node, ...]:
 def comparison_text(comparison: Comparison) -> str:
     """Returns the comparison as text: the first difference, a line per kernel, and the differing options."""
     titles = " with ".join(repr(trace.title) for trace in (comparison.a, comparison.b))
-    lines = [f"{titles}: {counts_text(comparison)}"]
-    lines.append(first_words(comparison.diff))
+    lines = [f"{titles}: {describe_counts(comparison)}"]
+    lines.append(describe_first_difference(comparison.diff))
     lines.extend(f"{name}: {a} → {b}" for name, a, b in comparison.diff.options)
     for number, pair in enumerate(comparison.kernels):
-        lines.append(f"{number:3}  {pair.name}  {change_words(pair)}")
-        lines.append(f"     {pair.times.words}")
+        lines.append(f"{number:3}  {pair.name}  {describe_change(pair)}")
+        lines.append(f"     {pair.times.text}")
     for text in comparison.texts:
-        lines.append(f"at the end, {text.in_words()}")
+        lines.append(f"at the end, {text.as_text()}")
         lines.extend([] if text.same or None in (text.a, text.b) else text.diff().splitlines())
     return "\n".join(lines)
 

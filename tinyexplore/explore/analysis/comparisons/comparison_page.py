@@ -22,9 +22,9 @@ from tinyexplore.explore.analysis.comparisons.pairs import (
     ComparisonSummary,
     KernelPair,
     ListingPair,
-    change_words,
-    counts_text,
-    first_words,
+    describe_change,
+    describe_counts,
+    describe_first_difference,
 )
 from tinyexplore.explore.analysis.comparisons.trace_diff import StagePair, TextPair, TraceDiff
 from tinyexplore.explore.tracefile.counts import count_text
@@ -137,7 +137,7 @@ def comparison_html(comparison: ComparedTraces) -> str:
     title = " with ".join(escape(trace.title or "a capture") for trace in (comparison.a, comparison.b))
     body = [
         f"<h1>{title}</h1>",
-        f"<p>{escape(counts_text(comparison))}; {escape(first_words(comparison.diff))}.</p>",
+        f"<p>{escape(describe_counts(comparison))}; {escape(describe_first_difference(comparison.diff))}.</p>",
         _options_html(comparison),
         _write_kernel_table(comparison) if comparison.kernels or not comparison.texts else "",
         _texts_html(comparison),
@@ -234,15 +234,15 @@ def _write_kernel_table(comparison: ComparedTraces) -> str:
         tone = pair.times.verdict if pair.times.verdict in ("slower", "faster") else "quiet"
         rows.append(
             f"<tr><td>{number}</td><td>{name}</td><td>{escape(_changes_text(pair))}</td>"
-            f'<td class="{tone}">{escape(pair.times.words)}</td></tr>'
+            f'<td class="{tone}">{escape(pair.times.text)}</td></tr>'
         )
     head = "<tr><th></th><th>kernel</th><th>program</th><th>time (median, quartiles)</th></tr>"
     return f'<h2>Kernels</h2><div class="scroll" id="kernels"><table class="facts">{head}{"".join(rows)}</table></div>'
 
 
 def _changes_text(pair: KernelPair) -> str:
-    """Returns the changes like `change_words`, with languages named as on a view's tabs."""
-    return change_words(replace(pair, reasons=tuple(LANGUAGE_NAMES.get(reason, reason) for reason in pair.reasons)))
+    """Returns the changes like `describe_change`, with languages named as on a view's tabs."""
+    return describe_change(replace(pair, reasons=tuple(LANGUAGE_NAMES.get(reason, reason) for reason in pair.reasons)))
 
 
 def _write_section(

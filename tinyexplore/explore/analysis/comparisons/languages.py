@@ -38,8 +38,15 @@ MACHINES = {
     "wgsl": "webgpu",
     "wasm": WASM32,
 }
-OF_CPUS = ("c", "llvm")
-_TIDY = {"cpp": "c", "ir": "llvm", "llvm ir": "llvm", "opencl c": "opencl", "wat": "wasm", "webassembly": "wasm"}
+CPU_LANGUAGES = ("c", "llvm")
+_LANGUAGE_ALIASES = {
+    "cpp": "c",
+    "ir": "llvm",
+    "llvm ir": "llvm",
+    "opencl c": "opencl",
+    "wat": "wasm",
+    "webassembly": "wasm",
+}
 
 
 class LanguageError(ValueError):
@@ -77,12 +84,12 @@ def parse_targets(targets: str | Iterable[str] | None) -> tuple[LanguageTarget, 
 def _parse_target(word: str) -> LanguageTarget:
     """Parses a target: a language ("c"), a machine ("sm_80"), or both ("llvm:neoverse-n1")."""
     language, colon, machine = (part.strip().lower() for part in word.partition(":"))
-    language = _TIDY.get(language, language)
+    language = _LANGUAGE_ALIASES.get(language, language)
     if language not in LANGUAGES and not colon:
         language, machine = _language_of(language, word), language
     if language not in LANGUAGES:
         raise LanguageError(f"no language {language!r}; there are {', '.join(LANGUAGES)}")
-    family = "llvm" if language in OF_CPUS else ASSEMBLIES.get(language, language)
+    family = "llvm" if language in CPU_LANGUAGES else ASSEMBLIES.get(language, language)
     if machine and _language_of(machine, word) != family:
         raise LanguageError(
             f"{word!r}: {LANGUAGES[language]} cannot target {machine}; {_language_of(machine, word)} can"
@@ -135,8 +142,8 @@ def _supports_language(target: Target, language: str) -> bool:
     if target.arch == WASM32:
         return language == "wasm"
     if target.name == "GPU":  # OpenCL on a CPU
-        return language in (*OF_CPUS, "opencl")
-    return language in OF_CPUS and target.name in ("LLVM", "CLANG")
+        return language in (*CPU_LANGUAGES, "opencl")
+    return language in CPU_LANGUAGES and target.name in ("LLVM", "CLANG")
 
 
 def renderer_of(language: str, target: Target) -> Renderer:
@@ -167,7 +174,7 @@ def find_language(languages: Sequence[str], language: str) -> str:
         LanguageError: there is none.
     """
     name = language.strip().lower()
-    name = _TIDY.get(name, name)
+    name = _LANGUAGE_ALIASES.get(name, name)
     matches = [candidate for candidate in languages if candidate == name] or [
         candidate for candidate in languages if candidate.partition(":")[0] == name
     ]

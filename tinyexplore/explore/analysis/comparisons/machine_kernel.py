@@ -65,12 +65,12 @@ class MachineKernel(DisplayableRow):
 Row = tuple[MachineKernel | None, ...]  # the kernel for each of the machines
 
 
-def vectors_words(machine: Machine) -> str:
+def describe_vectors(machine: Machine) -> str:
     """Returns the vector registers as text: "16 × 256 bit"."""
     return f"{machine.registers} × {machine.vector_bits} bit" if machine.vector_bits else "no vectors"
 
 
-def time_words(result: MachineKernel) -> str:
+def describe_time(result: MachineKernel) -> str:
     """Returns the median time as text, or the reason why there is none."""
     if result.median_us is not None:
         return duration_text(result.median_us)
@@ -79,7 +79,10 @@ def time_words(result: MachineKernel) -> str:
 
 FACTS: tuple[tuple[str, Callable[[MachineKernel], str]], ...] = (
     ("architecture", lambda result: result.machine.arch),
-    ("vector registers", lambda result: f"{vectors_words(result.machine)}, {len(result.instructions.registers)} used"),
+    (
+        "vector registers",
+        lambda result: f"{describe_vectors(result.machine)}, {len(result.instructions.registers)} used",
+    ),
     ("floats per instruction, at most", lambda result: str(max(1, result.instructions.widest_bits // 32))),
     ("instructions", lambda result: f"{result.instructions.total:,}, {result.instructions.vector:,} on vectors"),
     (
@@ -90,5 +93,5 @@ FACTS: tuple[tuple[str, Callable[[MachineKernel], str]], ...] = (
         "machine code",
         lambda result: count_text(result.kernel.code_bytes, "byte") if result.kernel.code_bytes else "unknown",
     ),
-    ("time", time_words),
+    ("time", describe_time),
 )

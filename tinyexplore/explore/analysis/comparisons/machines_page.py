@@ -11,8 +11,8 @@ from tinyexplore.explore.analysis.comparisons.machine_kernel import (
     Machine,
     MachineKernel,
     Row,
-    time_words,
-    vectors_words,
+    describe_time,
+    describe_vectors,
 )
 from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.pictures.drawing import COLORS, document, shorten, text
@@ -83,7 +83,7 @@ def machines_svg(row: Row, title: str = "") -> str:
     for number, result in enumerate(present):
         x = _MARGIN + number * (_COLUMN + _GAP)
         parts.append(text(x, 56, result.machine.name, size=12, bold=True, mono=True))
-        parts.append(text(x, 73, f"{result.machine.arch} · {vectors_words(result.machine)}", size=11, shade="ink2"))
+        parts.append(text(x, 73, f"{result.machine.arch} · {describe_vectors(result.machine)}", size=11, shade="ink2"))
         parts.append(_registers_svg(result, x, top))
         parts.append(_bars_svg(result, x, foot, longest))
     label = "; ".join(_result_text(result) for result in present)
@@ -96,8 +96,8 @@ def machines_svg(row: Row, title: str = "") -> str:
 def _result_text(result: MachineKernel) -> str:
     counted = result.instructions
     return (
-        f"{result.machine.name}: {vectors_words(result.machine)}, {len(counted.registers)} used, "
-        f"{counted.total} instructions, {counted.in_loop} in the busiest loop, {time_words(result)}"
+        f"{result.machine.name}: {describe_vectors(result.machine)}, {len(counted.registers)} used, "
+        f"{counted.total} instructions, {counted.in_loop} in the busiest loop, {describe_time(result)}"
     )
 
 
@@ -141,7 +141,7 @@ def _bars_svg(result: MachineKernel, x: float, y: float, longest: int) -> str:
         else "scalars"
     )
     parts.append(text(x, y + 39, used, size=11, shade="ink2"))
-    parts.append(text(x, y + 54, time_words(result), size=11, shade="ink2"))
+    parts.append(text(x, y + 54, describe_time(result), size=11, shade="ink2"))
     return "".join(parts)
 
 

@@ -18,8 +18,8 @@ Verdict = Literal["faster", "slower", "noise", "unknown"]
 
 LEAST_RUNS = 5  # fewest samples on a side for which the rank test can reach its level
 LEVEL = 0.01
-FAR_APART = 2.0  # slowest sample of one side / fastest of the other, from which on two samples a side are enough
-COUNTED = 24  # most samples on both sides together for which every order is counted
+CLEAR_RATIO = 2.0  # slowest sample of one side / fastest of the other, from which on two samples a side are enough
+COUNTED_SAMPLES = 24  # most samples on both sides together for which every order is counted
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -41,7 +41,7 @@ class TimeComparison(DisplayableRow):
     p_value: float | None
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """Returns both times as text: "12.1 µs (11.9 to 12.4 µs) → 6.00 µs (5.90 to 6.10 µs): 2.02 times as fast"."""
         spans = " → ".join("not run" if run is None else span_text(run) for run in (self.a, self.b))
         match self.verdict, self.ratio:
@@ -76,9 +76,9 @@ def compare_times(a: Run | None, b: Run | None) -> TimeComparison:
         return TimeComparison(a, b, None, "unknown", None)
     ratio = b.median_us / a.median_us
     if (fewest := min(len(a.times_us), len(b.times_us))) < LEAST_RUNS:
-        if fewest >= 2 and FAR_APART * max(a.times_us) <= min(b.times_us):
+        if fewest >= 2 and CLEAR_RATIO * max(a.times_us) <= min(b.times_us):
             return TimeComparison(a, b, ratio, "slower", None)
-        if fewest >= 2 and FAR_APART * max(b.times_us) <= min(a.times_us):
+        if fewest >= 2 and CLEAR_RATIO * max(b.times_us) <= min(a.times_us):
             return TimeComparison(a, b, ratio, "faster", None)
         return TimeComparison(a, b, ratio, "unknown", None)
     p_value = rank_test(a.times_us, b.times_us)
@@ -95,7 +95,7 @@ def rank_test(a: Sequence[float], b: Sequence[float]) -> float:
     For five samples against five larger ones, the approximation gives 1.2 %; the exact value is 2 of 252.
     """
     ranks = _compute_doubled_ranks([*a, *b])
-    if len(ranks) <= COUNTED:
+    if len(ranks) <= COUNTED_SAMPLES:
         return _compute_exact_p_value(ranks, len(a))
     return _compute_normal_p_value(ranks, len(a))
 

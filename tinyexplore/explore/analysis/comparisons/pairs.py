@@ -90,7 +90,7 @@ class KernelPair(DisplayableRow):
         return " → ".join(names)
 
 
-def first_words(difference: TraceDiff) -> str:
+def describe_first_difference(difference: TraceDiff) -> str:
     """Returns the first difference between two traces, as text."""
     if difference.first is None:
         return "the same nodes in the same stages"
@@ -98,7 +98,7 @@ def first_words(difference: TraceDiff) -> str:
     return f"they differ from stage {difference.first.name!r}{owner}"
 
 
-def counts_text(comparison: ComparisonSummary) -> str:
+def describe_counts(comparison: ComparisonSummary) -> str:
     """Returns the counts as text: "3 kernels, 1 changed", "2 of 3 texts differ at the end, 17 stages made another"."""
     texts = comparison.texts
     facts = []
@@ -111,6 +111,6 @@ def counts_text(comparison: ComparisonSummary) -> str:
     return ", ".join(facts)
 
 
-def change_words(pair: KernelPair) -> str:
+def describe_change(pair: KernelPair) -> str:
     """Returns the change of a pair as text: "changed: opts, uops, c", "only in a"."""
     return f"{pair.change}: {', '.join(pair.reasons)}" if pair.reasons else pair.change

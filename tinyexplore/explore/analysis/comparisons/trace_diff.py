@@ -39,7 +39,7 @@ class TextPair(DisplayableRow):
         lines = difflib.unified_diff(self.a or (), self.b or (), n=context, lineterm="")
         return "\n".join([*lines][2:])
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         counts = [count_text(len(lines), "line") if lines is not None else "no text" for lines in (self.a, self.b)]
         return f"{self.title or self.language}: {counts[0]}, {counts[1]}{', the same' if self.same else ''}"
 

@@ -47,7 +47,7 @@ R = TypeVar("R")
 SHARED, DECLARED, INDEX, LOOP, VALUE = range(5)
 _SHARED = frozenset({Ops.CONST, Ops.INDEX})  # a constant occurs in many expressions, an address in its access
 _LOOPS = frozenset({Ops.RANGE, Ops.SPECIAL})
-_OF_INDICES = (OpGroups.ALU - OpGroups.TRANSCENDENTAL) | {Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR}
+_INDEX_OPS = (OpGroups.ALU - OpGroups.TRANSCENDENTAL) | {Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR}
 
 
 def translate(
@@ -176,7 +176,7 @@ class Alignment:
         self.ends = {loop_number: len(nodes) + number for number, loop_number in enumerate(self.loops)}
         valued: set[UOp] = set()  # nodes that depend on a value, not only on loops and constants
         for node in nodes:
-            if node.op not in _OF_INDICES or not valued.isdisjoint(node.src):
+            if node.op not in _INDEX_OPS or not valued.isdisjoint(node.src):
                 valued.add(node)
         self.weights = [_weigh_origin(node, node in valued) for node in nodes]
 

@@ -66,20 +66,20 @@ class WhyOpts(DisplayableResult):
         raise KeyError(f"no decision {decision!r}; there are: {', '.join(row.choice.name for row in self.chosen)}")
 
 
-def next_best(weighed: OptionScores) -> tuple[str, float] | None:
+def find_next_best(weighed: OptionScores) -> tuple[str, float] | None:
     """Returns the best of the options that were not chosen."""
     others = [option for option in weighed.options if option[0] != weighed.chosen]
     best = min if weighed.least else max
     return best(others, key=lambda option: option[1], default=None)
 
 
-def weighed_text(weighed: OptionScores) -> str:
+def describe_scores(weighed: OptionScores) -> str:
     """Returns the chosen option and the next best one as text: "rows per iteration: 6 (1.02); next best 5 (1.04)"."""
     scores = dict(weighed.options)
     text = f"{weighed.what}: {weighed.chosen}"
     if weighed.chosen in scores:
         text += f" ({scores[weighed.chosen]:.3g})"
-    following = next_best(weighed)
+    following = find_next_best(weighed)
     return text if following is None else f"{text}; next best {following[0]} ({following[1]:.3g})"
 
 
@@ -90,7 +90,7 @@ def _explain_not_applied(choice: Choice) -> str:
 def _make_row(row: HeuristicResult) -> tuple[str, str, str, str]:
     """Returns the row of a decision: its name, its opts, the numbers it compared, and the opts without it."""
     opts = [f"{opt.opt}: {opt.reason}" if opt.applied else f"{opt.opt} is illegal: {opt.reason}" for opt in row.opts]
-    numbers = [*map(weighed_text, row.choice.weighed), *map(compared_text, row.choice.compared)]
+    numbers = [*map(describe_scores, row.choice.weighed), *map(compared_text, row.choice.compared)]
     without = "" if row.instead is None else ", ".join(row.instead) or "no opts"
     return row.choice.name, join_lines(opts) or "none", join_lines(numbers), without
 
@@ -131,4 +131,4 @@ def kernel_before(trace: Trace, stage: Stage) -> Kernel | None:
     return Kernel.of(RebuiltUOps(trace).uop(ast), target)
 
 
-__all__ = ["HeuristicResult", "WhyOpts", "kernel_before", "next_best", "weighed_text", "why_opts"]
+__all__ = ["HeuristicResult", "WhyOpts", "kernel_before", "find_next_best", "describe_scores", "why_opts"]

@@ -431,7 +431,7 @@ class HugePageMemory:
             self._map.close()
 
 
-def _write_meet_ir(pause: str) -> str:
+def _write_barrier_ir(pause: str) -> str:
     """Returns `void meet(ptr counter, i64 count)`: increments the counter and spins until it has reached `count`."""
     return f"""
 define void @meet(ptr %counter, i64 %count) {{
@@ -484,7 +484,7 @@ class Loops:
         pause = "  call void @llvm.x86.sse2.pause()" if is_x86 else ""
         declared = ("llvm.x86.sse.sfence", "llvm.x86.sse2.pause") if is_x86 else ()
         parts = [f"declare void @{name}()" for name in declared]
-        parts.append(_write_meet_ir(pause))
+        parts.append(_write_barrier_ir(pause))
         parts.extend(_copy_ir(name, vector, self.vector_bytes, fence) for name in _COPIES)
         parts.extend(_write_triad_ir(name, vector, self.vector_bytes, fence) for name in ("triad", "triad_nt"))
         self.arithmetic = {rate.name: rate for rate in arithmetic_of(self.vector_bytes, supported, is_x86)}
@@ -529,7 +529,7 @@ class Loops:
         self._functions["runs"](source, to, rows, run, blocks)
         return rows * blocks * (run if is_wide else 4)
 
-    def meet(self, counter: int, count: int) -> None:
+    def synchronize(self, counter: int, count: int) -> None:
         """Spins until `count` threads have arrived."""
         self._functions["meet"](counter, count)
 
@@ -596,7 +596,7 @@ class ThreadTeam:
         def run(number: int) -> None:
             with pinned(number):
                 for turn in range(1, times + 1):
-                    self.loops.meet(address, turn * self.threads)
+                    self.loops.synchronize(address, turn * self.threads)
                     start = time.perf_counter()
                     work(number)
                     spans[number].append((start, time.perf_counter()))

@@ -37,7 +37,7 @@ FORMAT = 4  # version of the file; part of its name
 MEASURED = ("LLVM", "CLANG")  # the devices whose kernels are machine code of this CPU, like the probes
 LAUNCHES = 200  # samples of the smallest kernel
 IMPROVE_S = 1.5  # seconds for rates that are measured again
-FITS = 0.9  # share of a kernel's bytes that must fit into a working set
+LEAST_FITTING_SHARE = 0.9  # share of a kernel's bytes that must fit into a working set
 _UNITS = {"arithmetic": "G op/s", "memory": "GB/s", "clock": "GHz", "launch": "µs", "gather": "G/s", "runs": "GB/s"}
 
 
@@ -100,7 +100,7 @@ class Ceilings:
             row for row in self.rows if (row.kind, row.what, row.threads) == (kind, operation, threads) and row.rate
         ]
         rows.sort(key=lambda row: row.holds)
-        level = next((row for row in rows if row.holds >= FITS * nbytes), rows[-1] if rows else None)
+        level = next((row for row in rows if row.holds >= LEAST_FITTING_SHARE * nbytes), rows[-1] if rows else None)
         return None if level is None else replace(level, rate=proven_rate(self.rows, level))
 
     @property
@@ -174,7 +174,7 @@ def _find_mixed_ceiling(rows: Iterable[Ceiling], nbytes: int, write_share: float
     sizes = sorted({row.holds for row in memory_rows})
     if not sizes:
         return None
-    size = next((size for size in sizes if size >= FITS * nbytes), sizes[-1])
+    size = next((size for size in sizes if size >= LEAST_FITTING_SHARE * nbytes), sizes[-1])
     measured = []
     for row in memory_rows:
         if row.holds == size:
@@ -193,7 +193,7 @@ def _find_mixed_ceiling(rows: Iterable[Ceiling], nbytes: int, write_share: float
 
 # *** storage of the table ***
 
-_known: dict[str, Ceilings] = {}
+_ceilings_cache: dict[str, Ceilings] = {}
 
 
 def ceilings(device: str = "", *, again: bool = False, measure: bool = True) -> Ceilings:
@@ -213,7 +213,7 @@ def ceilings(device: str = "", *, again: bool = False, measure: bool = True) -> 
     described = Device["LLVM"].target
     target = f"{described.cpu}, {described.vector_bytes * 8}-bit vectors, {described.threads} threads"
     key = key_of(cpu, target, described.features)
-    measured = _known.get(key) or _load_ceilings(key, cpu, target)
+    measured = _ceilings_cache.get(key) or _load_ceilings(key, cpu, target)
     if measured is None or again:
         if measured is None and not measure:
             return Ceilings(cpu, target, (), "not measured yet: call tinyexplore.explore.ceilings()")
@@ -221,9 +221,9 @@ def ceilings(device: str = "", *, again: bool = False, measure: bool = True) -> 
         rows = merge_better(() if measured is None else measured.rows, (*prober.all(), launch_ceiling()))
         measured = Ceilings(cpu, target, tuple(rows))
         _store_ceilings(key, measured)
-    elif key not in _known and (slow := _find_doubtful_rows(measured.rows, described.vector_bytes // 4)):
+    elif key not in _ceilings_cache and (slow := _find_doubtful_rows(measured.rows, described.vector_bytes // 4)):
         measured = improve_ceilings(measured, slow)
-    _known[key] = measured
+    _ceilings_cache[key] = measured
     return measured
 
 
@@ -246,7 +246,7 @@ def improve_ceilings(ceilings: Ceilings, beaten_rows: Iterable[Ceiling]) -> Ceil
             break
     improved = replace(ceilings, rows=tuple(rows))
     key = key_of(ceilings.cpu, ceilings.target, described.features)
-    _known[key] = improved
+    _ceilings_cache[key] = improved
     _store_ceilings(key, improved)
     return improved
 

@@ -18,12 +18,12 @@ from tinyexplore.explore.tracefile.model import Ceiling
 SAMPLE_S = 0.0004  # seconds of one sample: long compared with its start, short compared with disturbances
 SAMPLES = 9
 SCALES = 1.4  # least speedup of several threads on separate cores over one thread
-CONTRADICTED = 0.85  # share of the rate that other rows prove; a lower rate is measured again
+CONTRADICTED_SHARE = 0.85  # share of the rate that other rows prove; a lower rate is measured again
 PATIENCE_S = 2.0  # seconds that all probes together may wait until no other process uses a core
 PAUSE_S = 0.03  # seconds before such a probe is repeated
 # vectors of multiply-adds per cycle: CPUs finish one or two, so a lower rate means a disturbed probe
 LEAST_MULTIPLY_ADDS = 0.7
-UNSTEADY = 0.1  # spread; a rate with a larger spread is measured again
+UNSTEADY_SPREAD = 0.1  # spread; a rate with a larger spread is measured again
 TRIALS = 3
 MOST_BYTES = 256 << 20  # largest working set
 LARGE = 32 << 20  # from this size on: fewer samples, one pass each, and also stores that bypass the caches
@@ -60,7 +60,9 @@ class Prober:
             for nbytes in RUNS_IN:
                 ceilings += self.runs(nbytes, threads)
         to_repeat = disturbed_rows(ceilings) + slow_arithmetic_rows(ceilings, self.lanes)
-        to_repeat += sorted((row for row in ceilings if row.spread > UNSTEADY), key=lambda ceiling: -ceiling.spread)
+        to_repeat += sorted(
+            (row for row in ceilings if row.spread > UNSTEADY_SPREAD), key=lambda ceiling: -ceiling.spread
+        )
         while to_repeat and time.perf_counter() - began < budget_s:
             ceilings = merge_better(ceilings, self.again(to_repeat.pop(0)))
         return tuple(ceilings)
@@ -270,7 +272,7 @@ def disturbed_rows(rows: Iterable[Ceiling], scales: float = SCALES) -> list[Ceil
     for row in rows:
         single_rate = single.get((row.kind, row.what, row.holds // max(row.threads, 1)))
         is_alone = row.threads > 1 and single_rate is not None and row.rate < scales * single_rate
-        if is_alone or row.kind != "launch" and row.rate < CONTRADICTED * proven_rate(rows, row):
+        if is_alone or row.kind != "launch" and row.rate < CONTRADICTED_SHARE * proven_rate(rows, row):
             ceilings.append(row)
     return ceilings
 

@@ -170,7 +170,7 @@ class AddressStream:
         data_ops = (Ops.LOAD, Ops.DEFINE_ACC, Ops.RESULT, Ops.ASSIGN)
         return any(node.op in data_ops for root in roots for node in root.toposort())
 
-    def most_touches(self) -> int | None:
+    def count_most_accesses(self) -> int | None:
         """An upper estimate of the number of accesses; None if the end of a loop depends on data."""
         return self._count_accesses(self.tree)
 
@@ -273,7 +273,7 @@ class AddressStream:
         memo: dict[UOp, Any] = {}
         for item in items:
             if isinstance(item, int):
-                accessed = self._list_touched_pieces(self.accesses[item], env, depth, memo)
+                accessed = self._list_accessed_pieces(self.accesses[item], env, depth, memo)
                 parts += [np.broadcast_to(lines, shape) for lines in accessed]
                 columns += [item] * len(accessed)
                 continue
@@ -298,7 +298,7 @@ class AddressStream:
                 column += part.shape[-1]
         return out, columns
 
-    def _list_touched_pieces(
+    def _list_accessed_pieces(
         self, access: ProgramAccess, env: dict[UOp, Any], depth: int, memo: dict[UOp, Any]
     ) -> list[Array]:
         import numpy as np

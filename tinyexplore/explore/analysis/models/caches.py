@@ -22,7 +22,7 @@ from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import UOp
 
-MOST_TOUCHES = 400_000_000  # most accesses: some ten seconds
+MOST_ACCESSES = 400_000_000  # most accesses: some ten seconds
 MOST_INTERPRETED = 300_000  # most accesses without NumPy: the same time in a browser
 
 
@@ -43,7 +43,7 @@ class Traffic(DisplayableRow):
     reuse: tuple[int, ...]
 
     @property
-    def touches(self) -> int:
+    def accesses(self) -> int:
         return sum(self.served)
 
     def hits(self, level: int = 0) -> int:
@@ -231,7 +231,7 @@ class CacheModel:
 
         Example: `lines_of(g0=0, g1=3)` is the footprint of one tile.
         """
-        return lines_touched(self.stream, counters)
+        return find_accessed_lines(self.stream, counters)
 
     def compare(self, after: CacheModel) -> CacheComparison:
         """Compares this model (before) with another (after)."""
@@ -274,7 +274,7 @@ class CacheModel:
     def _write_head(self) -> tuple[str, str]:
         """Returns the traffic with memory in lines and bytes, and the conditions of the figures, as text."""
         caches = " · ".join(map(str, self.caches))
-        text = f"{self.name}: {self.total.touches:,} accesses to cache lines; {caches}"
+        text = f"{self.name}: {self.total.accesses:,} accesses to cache lines; {caches}"
         return f"read from memory: {memory_text(self)}", text
 
     def _make_rows(self) -> list[tuple[str, ...]]:
@@ -350,11 +350,11 @@ class CacheComparison:
         for level, name in reversed(list(enumerate(self.before.levels))):
             count_before, count_after = self.before.total.served[level], self.after.total.served[level]
             rows.append((name, f"{count_before:,}", f"{count_after:,}", _factor_text(count_before, count_after)))
-        count_before, count_after = self.before.total.touches, self.after.total.touches
+        count_before, count_after = self.before.total.accesses, self.after.total.accesses
         rows.append(("all", f"{count_before:,}", f"{count_after:,}", _factor_text(count_before, count_after)))
         for row in self.rows():
-            count_before, count_after = (0 if side is None else side.touches for side in (row.before, row.after))
-            texts = ["–" if side is None else f"{side.touches:,}" for side in (row.before, row.after)]
+            count_before, count_after = (0 if side is None else side.accesses for side in (row.before, row.after))
+            texts = ["–" if side is None else f"{side.accesses:,}" for side in (row.before, row.after)]
             rows.append((f"{row.of} {row.name}"[:48], texts[0], texts[1], _factor_text(count_before, count_after)))
         return rows
 
@@ -378,10 +378,10 @@ def model_caches(
     caches = tuple(caches_of(target) if caches is None else caches)
     line = caches[0].line_bytes if caches else target.line_bytes
     stream = AddressStream(uops, values, unit=line, page=target.page_bytes, contents=contents)
-    expected, most_touches = stream.most_touches(), MOST_TOUCHES if has_numpy() else MOST_INTERPRETED
-    if expected is not None and expected > most_touches:
+    expected, most_accesses = stream.count_most_accesses(), MOST_ACCESSES if has_numpy() else MOST_INTERPRETED
+    if expected is not None and expected > most_accesses:
         raise TooManyAccessesError(
-            f"{name} accesses memory about {count_text(expected, 'time')}; at most {most_touches:,} are modeled here"
+            f"{name} accesses memory about {count_text(expected, 'time')}; at most {most_accesses:,} are modeled here"
         )
     run = simulator(caches, len(stream.accesses), stream.nbytes // line + 1)
     for chunk in stream.chunks():
@@ -397,7 +397,7 @@ def model_caches(
     return CacheModel(name, caches, tuple(rows), total, sizes, seconds, stream, tuple(source), tuple(opts))
 
 
-def lines_touched(stream: AddressStream, counters: Mapping[str, int]) -> dict[str, list[int]]:
+def find_accessed_lines(stream: AddressStream, counters: Mapping[str, int]) -> dict[str, list[int]]:
     """Returns the cache lines of each buffer that a stream accesses while the loops have these counters."""
     names = {name: number for number, name in stream.loop_names.items()}
     if unknown := [name for name in counters if name not in names]:
@@ -454,9 +454,9 @@ def _align_rows(
 
 
 def _make_row(name: str, traffic: Traffic) -> tuple[str, ...]:
-    accesses = traffic.touches or 1
+    accesses = traffic.accesses or 1
     shares = [f"{count:,} {100 * count / accesses:.1f} %" if count else "–" for count in traffic.served]
-    return (name[:60], f"{traffic.touches:,}", *shares)
+    return (name[:60], f"{traffic.accesses:,}", *shares)
 
 
 def memory_text(model: CacheModel) -> str:
@@ -492,6 +492,6 @@ __all__ = [
     "CacheModel",
     "TooManyAccessesError",
     "Traffic",
-    "lines_touched",
+    "find_accessed_lines",
     "model_caches",
 ]

@@ -450,7 +450,7 @@ class Debugger:
         """The memory access of the current step: none or one."""
         return () if self._last is None else tuple(self._yield_accesses(self._last))
 
-    def touched(self, count: int = 20) -> tuple[StepAccess, ...]:
+    def recent_accesses(self, count: int = 20) -> tuple[StepAccess, ...]:
         """Returns the last `count` accesses, as far as the log reaches, the last one first."""
         accesses: list[StepAccess] = []
         position = self.position - 1

@@ -14,7 +14,7 @@ from typing import Any
 from tinyexplore.explore.analysis.models.gpu_picture import gpu_svg
 from tinyexplore.explore.analysis.models.occupancy import Occupancy, OccupancyData, occupancy, shared_memory
 from tinyexplore.explore.analysis.models.warp_accesses import WarpAccess, WarpAccessData
-from tinyexplore.explore.analysis.models.warps import DataDependentWarp, WarpRequest, Warps, loops_around
+from tinyexplore.explore.analysis.models.warps import DataDependentWarp, WarpRequest, Warps, find_enclosing_loops
 from tinyexplore.explore.recording.captured_kernel import CapturedKernel
 from tinyexplore.explore.recording.descriptions import operand_name, uops_listing
 from tinyexplore.explore.tracefile.counts import count_text
@@ -116,7 +116,7 @@ class GPUView(DisplayableRow):
         """
         if self.warps is None:
             raise ValueError("a page has this result as data only; call view.kernels[i].gpu() in a notebook")
-        around = {line: (node, loops) for line, node, loops in loops_around(self.warps.uops)}
+        around = {line: (node, loops) for line, node, loops in find_enclosing_loops(self.warps.uops)}
         if number not in around:
             raise ValueError(
                 f"line {number} is not a load or store; the loads and stores are {', '.join(map(str, around))}"
@@ -241,7 +241,7 @@ def source_lines(captured: CapturedKernel) -> dict[UOp, str]:
 def _yield_accesses(warps: Warps, at: Sequence[int], lines: Mapping[UOp, str]) -> Iterator[WarpAccess]:
     """Yields the accesses to memory with the traffic of a group's warps, one for each load and store."""
     listing = uops_listing(warps.uops)
-    for number, node, loops in loops_around(warps.uops):
+    for number, node, loops in find_enclosing_loops(warps.uops):
         memory = node.src[0].src[0]
         dtype = node.dtype if node.op is Ops.LOAD else node.src[1].dtype
         space = "shared" if memory.op is Ops.DEFINE_LOCAL else "global"

@@ -112,7 +112,7 @@ def debugger_data(
 def tensor_data(debugger: Debugger, name: str, width: int | None = None, lane: int | None = None) -> TensorData:
     """Returns a buffer as a grid: the rows around the last access, of `width` elements or as its indices suggest."""
     size = debugger.buffers[name]
-    recent = [access for access in debugger.touched(64) if access.buffer == name]
+    recent = [access for access in debugger.recent_accesses(64) if access.buffer == name]
     accesses = [access for access in debugger.accesses if access.buffer == name]
     last = next((index for access in recent for index in access.index if index is not None), 0)
     width = width or row_width(debugger.uops, name, size)

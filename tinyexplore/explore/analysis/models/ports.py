@@ -49,7 +49,7 @@ _NEOVERSE_KINDS = {
 _WHOLE = re.compile(r"Divider|FPDiv|FPDivider")
 
 
-def port_words(name: str) -> str:
+def describe_port(name: str) -> str:
     """Returns a port as text: its kind and its number; the name itself for an unknown CPU model."""
     name = name.split(".")[0]  # units of a group are named "Zn3Load.0", "Zn3Load.1"
     if name == "SBPort23":
@@ -66,4 +66,4 @@ def port_words(name: str) -> str:
     return "divider" if _WHOLE.search(name) else name
 
 
-__all__ = ["port_words"]
+__all__ = ["describe_port"]

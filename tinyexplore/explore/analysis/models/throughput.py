@@ -18,7 +18,7 @@ from math import prod
 from typing import Any
 
 from tinyexplore.explore.analysis.comparisons.instructions import hot_loop
-from tinyexplore.explore.analysis.models.ports import port_words
+from tinyexplore.explore.analysis.models.ports import describe_port
 from tinyexplore.explore.analysis.models.throughput_data import Bound, ThroughputData
 from tinyexplore.explore.analysis.models.throughput_picture import bounds, throughput_svg
 from tinyexplore.explore.tracefile.counts import count_text
@@ -27,16 +27,18 @@ from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.util.config import getenv
 
-HOW_TO_GET_IT = "llvm-mca is not installed; it comes with LLVM (apt install llvm, brew install llvm), or set LLVM_MCA"
+INSTALLATION_HINT = (
+    "llvm-mca is not installed; it comes with LLVM (apt install llvm, brew install llvm), or set LLVM_MCA"
+)
 NOT_IN_A_BROWSER = (
     "llvm-mca is a native program, which a browser cannot start. A page has the results that its notebook "
     "computed before, by view.kernels[0].throughput()"
 )
 ITERATIONS = 500  # simulated iterations: enough that the first ones do not matter
-NEAR = 1.1  # factor: a bound this close to the cycles explains them
-FAR = 2.0  # factor: if model and measurement differ by more, no bottleneck is named
+NEAR_FACTOR = 1.1  # factor: a bound this close to the cycles explains them
+FAR_FACTOR = 2.0  # factor: if model and measurement differ by more, no bottleneck is named
 # substitutes with the same features for CPUs that a version of llvm-mca does not know
-IN_THEIR_PLACE = (
+SUBSTITUTE_CPUS = (
     ("+avx512f", ("sapphirerapids", "icelake-server", "skylake-avx512")),
     ("+avx2", ("alderlake", "skylake", "haswell")),
     ("+sve", ("neoverse-n2", "a64fx", "neoverse-n1")),
@@ -138,9 +140,9 @@ class Throughput(DisplayableRow):
     def _repr_html_(self) -> str:
         rows = tuple((figure_text, f"{cycles:,.2f} cycles") for figure_text, cycles in bounds(self.as_data()))
         notes = (self.reason, f"{self.cpu}, {self.tool}. print() lists the instructions.")
-        return Table(self.in_words(), ("bound", "an iteration takes"), rows, notes).html()
+        return Table(self.as_text(), ("bound", "an iteration takes"), rows, notes).html()
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         return f"throughput of {self.kernel or 'a loop'}: {self.cycles:,.2f} cycles an iteration"
 
     def __str__(self) -> str:
@@ -170,7 +172,7 @@ def find_tool() -> str:
         raise ThroughputError(NOT_IN_A_BROWSER)
     path = shutil.which(str(getenv("LLVM_MCA", "llvm-mca")))
     if path is None:
-        raise ThroughputError(HOW_TO_GET_IT)
+        raise ThroughputError(INSTALLATION_HINT)
     return path
 
 
@@ -198,7 +200,7 @@ def model_for(target: Target, cpus_known: frozenset[str]) -> tuple[str, str]:
     if target.cpu in cpus_known:
         return target.cpu, ""
     features = set(target.features.split(","))
-    similar = [cpu for feature, cpus in IN_THEIR_PLACE if feature in features for cpu in cpus if cpu in cpus_known]
+    similar = [cpu for feature, cpus in SUBSTITUTE_CPUS if feature in features for cpu in cpus if cpu in cpus_known]
     chosen = similar[0] if similar else BY_ARCH[target.arch]
     return chosen, f"{target.cpu} is unknown to this llvm-mca; {chosen} is used instead"
 
@@ -268,14 +270,14 @@ def _parse_report(region: dict[str, Any], machine: dict[str, Any], cpu: str, too
 def _find_bottleneck(cycles: float, ports: dict[str, float], front: float, width: int) -> tuple[Bound, str]:
     """Returns the bottleneck of a loop ("dependencies", "ports" or "front end") and the reason."""
     busiest = max(ports, key=lambda name: ports[name])
-    if cycles > NEAR * max(ports[busiest], front):
+    if cycles > NEAR_FACTOR * max(ports[busiest], front):
         busiest_cycles = max(ports[busiest], front)
         return (
             "dependencies",
             f"instructions wait for each other's results; without waiting it took {busiest_cycles:.2f}",
         )
     if ports[busiest] >= front:
-        names = [port_words(name) for name, used in ports.items() if used > 0.95 * ports[busiest]]
+        names = [describe_port(name) for name, used in ports.items() if used > 0.95 * ports[busiest]]
         return "ports", f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} busy {ports[busiest]:.2f} cycles"
     return "front end", f"{width} instructions begin in a cycle at most, which takes {front:.2f}"
 
@@ -316,8 +318,8 @@ def throughput(
     result = analyze([assembly[number] for number in body], target.arch, cpu, tool)
     unrolled = loop_of_program([assembly[number] for number in body], uops)[2]
     measured, why = measured_cycles(uops, time_us, threads, clock_ghz, unrolled)
-    used = [name for name, cycles in result.port_cycles.items() if cycles and port_words(name) != name]
-    legend = "; ".join(f"{name}: {port_words(name)}" for name in used)
+    used = [name for name, cycles in result.port_cycles.items() if cycles and describe_port(name) != name]
+    legend = "; ".join(f"{name}: {describe_port(name)}" for name in used)
     result = replace(
         result,
         lines=(body[0], body[-1]),
@@ -332,7 +334,7 @@ def throughput(
 def without_doubtful_bound(result: Throughput) -> Throughput:
     """Returns the result without a bottleneck if model and measurement differ by more than 2×."""
     measured = result.measured_cycles
-    if measured is None or not result.cycles or 1 / FAR <= measured / result.cycles <= FAR:
+    if measured is None or not result.cycles or 1 / FAR_FACTOR <= measured / result.cycles <= FAR_FACTOR:
         return result
     reason = (
         f"the model takes {result.cycles:.3g} cycles, the measurement {measured:.3g}, so the model names no bottleneck"
@@ -479,7 +481,7 @@ def measured_cycles(
 
 
 __all__ = [
-    "HOW_TO_GET_IT",
+    "INSTALLATION_HINT",
     "NOT_IN_A_BROWSER",
     "InstructionCost",
     "Throughput",

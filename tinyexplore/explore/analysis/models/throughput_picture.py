@@ -29,7 +29,7 @@ def throughput_svg(result: ThroughputData) -> str:
         Column("latency", right=True),
         *(Column(name, right=True) for name in port_cycles),
     )
-    title = f"{result.kernel or 'loop'}: {result.cycles:.2f} cycles an iteration, {bound_words(result.bound)}"
+    title = f"{result.kernel or 'loop'}: {result.cycles:.2f} cycles an iteration, {describe_bound(result.bound)}"
     note = f"{result.reason} · {result.cpu}, {result.tool}"
     return sheet_svg(title, columns, rows, note)
 
@@ -46,7 +46,7 @@ def bounds(result: ThroughputData) -> list[tuple[str, float]]:
     return rows
 
 
-def bound_words(bound: str) -> str:
+def describe_bound(bound: str) -> str:
     """Returns the bottleneck as text: "bound by ports", "bound by the front end"; no bottleneck if it is "unknown"."""
     if bound == "unknown":
         return "The measurement contradicts the model, so no bottleneck is named"
@@ -57,4 +57,4 @@ def _format_cycles(value: float) -> str:
     return f"{value:.2f}" if value >= LEAST_SHOWN else ""
 
 
-__all__ = ["bound_words", "bounds", "throughput_svg"]
+__all__ = ["describe_bound", "bounds", "throughput_svg"]

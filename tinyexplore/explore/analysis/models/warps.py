@@ -254,7 +254,7 @@ def _split_index(name: str, numbers: list[int], sizes: Sequence[int]) -> dict[st
     return digits
 
 
-def loops_around(uops: Sequence[UOp]) -> Iterator[tuple[int, UOp, tuple[UOp, ...]]]:
+def find_enclosing_loops(uops: Sequence[UOp]) -> Iterator[tuple[int, UOp, tuple[UOp, ...]]]:
     """Yields every LOAD and STORE of global or shared memory, with its position and the loops around it."""
     around: list[UOp] = []
     for number, node in enumerate(uops):
@@ -268,4 +268,4 @@ def loops_around(uops: Sequence[UOp]) -> Iterator[tuple[int, UOp, tuple[UOp, ...
                 yield number, node, tuple(around)
 
 
-__all__ = ["BANKS", "LINE", "SEGMENT", "DataDependentWarp", "WarpRequest", "Warps", "loops_around"]
+__all__ = ["BANKS", "LINE", "SEGMENT", "DataDependentWarp", "WarpRequest", "Warps", "find_enclosing_loops"]

@@ -42,7 +42,7 @@ class PassLine(DisplayableRow):
     python: tuple[str, ...] = ()
     """Lines of Python from which it derives: "notebook:3"."""
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         return self.text
 
 
@@ -57,7 +57,7 @@ class Remark(DisplayableRow):
     subject: str = ""
     """That UOp as text."""
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         return f"{self.subject}: {self.text}" if self.subject else self.text
 
 
@@ -125,7 +125,7 @@ class LLVMPass(DisplayableResult):
     def _list_texts(lines: Sequence[PassLine]) -> list[str]:
         return [line.text for line in lines]
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         """Returns the pass in one line."""
         return f"{self.number}: {self.name} ({self.stage}), {self.change}"
 
@@ -135,13 +135,13 @@ class LLVMPass(DisplayableResult):
             (str(number), line.text, "" if line.uop is None else str(line.uop), ", ".join(line.python))
             for number, line in enumerate(self.lines, 1)
         )
-        return Table(self.in_words(), ("line", "text", "UOp", "Python"), rows, code=frozenset({"text"}))
+        return Table(self.as_text(), ("line", "text", "UOp", "Python"), rows, code=frozenset({"text"}))
 
     def __str__(self) -> str:
-        return for_terminal(f"{self.in_words()}\n{self.diff()}" if self.changed else self.in_words())
+        return for_terminal(f"{self.as_text()}\n{self.diff()}" if self.changed else self.as_text())
 
     def _repr_html_(self) -> str:
-        return f"<p><strong>{escape(self.in_words())}</strong></p>{self.diff_html()}"
+        return f"<p><strong>{escape(self.as_text())}</strong></p>{self.diff_html()}"
 
     def diff_html(self) -> str:
         """Returns the diff as HTML: added lines green, removed ones red, each with its UOp and Python as a tooltip."""
@@ -184,7 +184,7 @@ class Spill(DisplayableRow):
             return ""
         return f"in {self.blocks[0]}" if len(self.blocks) == 1 else f"from {self.blocks[0]} to {self.blocks[-1]}"
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         value = self.subject or "a value of several UOps"
         live = f" {self.live_range}" if self.blocks else ""
         return f"{value}: {self.bytes} bytes on the stack{live}, stored {self.stores}×, loaded {self.loads}×"
@@ -220,7 +220,7 @@ class PipelineTimes(DisplayableRow):
     reason: str = ""
     """Why there are no times."""
 
-    def in_words(self) -> str:
+    def as_text(self) -> str:
         if self.reason or self.median_us is None or self.base_median_us is None:
             return f"not timed: {self.reason or 'there are no samples'}"
         times = _format_spread(self.median_us, self.low_us, self.high_us, len(self.times_us))
@@ -373,9 +373,9 @@ class LLVMPasses(DisplayableResult, Sequence[LLVMPass]):
         )
 
     def _write_notes(self) -> tuple[str, ...]:
-        times = [] if self.times is None else [f"the kernel {self.times.in_words()}"]
-        spills = [f"spilled by {self.spilled_by}: {spill.in_words()}" for spill in self.spills[:SHOWN_REMARKS]]
-        shown = times + spills + [f"remark: {remark.in_words()}" for remark in self.remarks[:SHOWN_REMARKS]]
+        times = [] if self.times is None else [f"the kernel {self.times.as_text()}"]
+        spills = [f"spilled by {self.spilled_by}: {spill.as_text()}" for spill in self.spills[:SHOWN_REMARKS]]
+        shown = times + spills + [f"remark: {remark.as_text()}" for remark in self.remarks[:SHOWN_REMARKS]]
         more = len(self.remarks) - min(len(self.remarks), SHOWN_REMARKS)
         return (*shown, f"{more} more remarks: .remarks") if more else tuple(shown)
 

@@ -97,7 +97,7 @@ def trace_of(passes: LLVMPasses) -> Trace:
     stages, texts = pass_tables(
         passes, 0, 0, lambda line: () if line.uop is None or line.uop not in line_of_uop else (line_of_uop[line.uop],)
     )
-    notes = tuple(Message("note", f"{passes.kernel}: {remark.in_words()}", None) for remark in passes.remarks[:20])
+    notes = tuple(Message("note", f"{passes.kernel}: {remark.as_text()}", None) for remark in passes.remarks[:20])
     return Trace(
         version=TRACE_VERSION,
         title=f"{passes.kernel} in LLVM",

@@ -12,7 +12,7 @@ from functools import cached_property
 from math import gcd, prod
 
 from tinyexplore.dtype import PtrDType
-from tinyexplore.explore.analysis.traffic import touched_bytes
+from tinyexplore.explore.analysis.traffic import count_accessed_bytes
 from tinyexplore.explore.recording.descriptions import Printer
 from tinyexplore.explore.recording.loops import MAX_STATEMENT, WRITTEN_OUT, Statement, statements_of
 from tinyexplore.explore.tracefile.result_display import DisplayableRow
@@ -77,7 +77,7 @@ class Operand(DisplayableRow):
     def inside(self, depth: int) -> int:
         """Returns the bytes of the cache lines that all loops from `depth` on access together."""
         steps = [(self.stride(loop) if self.varies(loop) else 0, loop.size) for loop in self.loops[depth:]]
-        return min(touched_bytes(steps, self.item_bytes, LINE), -(-self.nbytes // LINE) * LINE)
+        return min(count_accessed_bytes(steps, self.item_bytes, LINE), -(-self.nbytes // LINE) * LINE)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -9,7 +9,7 @@ from math import prod
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore.analysis.comparisons.instructions import hot_loop
-from tinyexplore.explore.analysis.models.ports import port_words
+from tinyexplore.explore.analysis.models.ports import describe_port
 from tinyexplore.explore.analysis.models.throughput import (
     ThroughputError,
     loop_of_program,
@@ -39,7 +39,9 @@ _INTEGER = {
     Ops.MIN,
     Ops.NEG,
 }
-OTHERS = 4  # vector additions, shifts and bit operations in the time of one multiplication of int32
+SIMPLE_OPS_PER_MULTIPLICATION = (
+    4  # vector additions, shifts and bit operations in the time of one multiplication of int32
+)
 _VECTOR = re.compile(r"\b[xyz]mm\d+")
 _SCALAR = re.compile(r"(ss|sd|sh)$")
 _ARITHMETIC = re.compile(
@@ -167,7 +169,7 @@ def code_model(
             busiest = max(*model.port_cycles.values(), model.front_end_cycles)
             cycles, source = model.cycles, f"{model.tool}, {model.cpu}"
             top = [name for name, used in model.port_cycles.items() if used > 0.95 * max(model.port_cycles.values())]
-            ports = ", ".join(port_words(name) for name in top)
+            ports = ", ".join(describe_port(name) for name in top)
             if any("not known" in note for note in model.notes):
                 lacks = f"the model is that of another CPU ({model.cpu})"
             if counted > 1.3 * busiest:  # the arithmetic alone takes longer on this machine than in the tool's model
@@ -249,7 +251,7 @@ def integer_operations(uops: Sequence[UOp]) -> int:
             lanes = times[-1] * node.dtype.count
             is_product = node.op in (Ops.MUL, Ops.MULACC)
             products, others = products + lanes * is_product, others + lanes * (not is_product)
-    return max(products, others // OTHERS)
+    return max(products, others // SIMPLE_OPS_PER_MULTIPLICATION)
 
 
 def _find_stored_values(uops: Sequence[UOp]) -> set[UOp]:

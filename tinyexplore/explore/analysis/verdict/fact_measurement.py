@@ -41,15 +41,19 @@ if TYPE_CHECKING:
     from tinyexplore.explore.tracefile.trace import Trace
     from tinyexplore.target import Target
 
-FAR = 4096  # bytes between pieces that no hardware prefetcher crosses
+PREFETCH_REACH_BYTES = 4096  # bytes between pieces that no hardware prefetcher crosses
 L1_WAYS, L2_WAYS = 8, 16
 # vector loads per cycle from (L1, L2), by whether they cross a line
 ALIGNED_LOADS = {True: (0.8, 0.39), False: (1.75, 0.72)}
-SPARSE = 0.75  # share of its buffers' bytes; a kernel that accesses less is judged by its footprint
+SPARSE_SHARE = 0.75  # share of its buffers' bytes; a kernel that accesses less is judged by its footprint
 PAST_L3 = 1.5  # bytes / size of the last cache, from which on a working set counts as memory
 LEVEL_GAIN = 1.3  # least bandwidth of a cache / bandwidth of memory
-NARROW = {"bfloat16": ("bfloat16 tile", "bfloat16 dot"), "int8": ("int8 tile", "int8 dot"), "uint8": ("int8 dot",)}
-PAYS = 1.3  # least gain in the rate of instructions for which other instructions are mentioned
+NARROW_TYPES = {
+    "bfloat16": ("bfloat16 tile", "bfloat16 dot"),
+    "int8": ("int8 tile", "int8 dot"),
+    "uint8": ("int8 dot",),
+}
+LEAST_GAIN = 1.3  # least gain in the rate of instructions for which other instructions are mentioned
 
 
 def facts_of(view: KernelAnalyses, number: int, *, model: bool = True) -> KernelFacts:
@@ -158,8 +162,8 @@ class _LoopFigures:
 
     def _count_bytes(self) -> tuple[int, int]:
         """Returns the bytes that must move, and the part of them that is written."""
-        accessed = {buffer: self._count_touched_bytes(buffer) for buffer in self.sizes}
-        if not self.random and sum(accessed.values()) >= SPARSE * sum(self.sizes.values()):
+        accessed = {buffer: self._count_accessed_bytes(buffer) for buffer in self.sizes}
+        if not self.random and sum(accessed.values()) >= SPARSE_SHARE * sum(self.sizes.values()):
             return self.info.bytes_moved, self.info.bytes_written
         read = written = 0
         for buffer, nbytes in accessed.items():
@@ -173,7 +177,7 @@ class _LoopFigures:
                 read += nbytes
         return read + written, written
 
-    def _count_touched_bytes(self, buffer: int) -> int:
+    def _count_accessed_bytes(self, buffer: int) -> int:
         """Returns the bytes of the cache lines of a buffer that the kernel accesses; all if that is unknown."""
         operands = [operand for operand in self.pattern.operands if operand.buffer == buffer]
         return min(self.sizes[buffer], sum(operand.inside(0) for operand in operands))
@@ -194,7 +198,7 @@ class _LoopFigures:
         peak, peak_of_threads = (self._find_peak(kind, count) for count in (self.all_threads, self.threads))
         rates = {name: self._find_peak(name, self.all_threads) for name in self._find_narrow_instructions()}
         fastest = max(rates, key=rates.__getitem__, default="")
-        unused = fastest if fastest not in ("", kind) and peak and rates[fastest] >= PAYS * peak else ""
+        unused = fastest if fastest not in ("", kind) and peak and rates[fastest] >= LEAST_GAIN * peak else ""
         return operations, kind, (peak, peak_of_threads), unused
 
     def _find_longest_arithmetic(self, redundant: float) -> tuple[str, int]:
@@ -224,7 +228,7 @@ class _LoopFigures:
             for slot, buffer in enumerate(self.info.buffers)
             if slot not in self.written
         }
-        return NARROW.get(types.pop(), ()) if len(types) == 1 else ()
+        return NARROW_TYPES.get(types.pop(), ()) if len(types) == 1 else ()
 
     def _find_original_type(self, buffer: int) -> str:
         """Returns the type of a buffer, or of the equally sized buffer from which a kernel converted it."""
@@ -306,7 +310,9 @@ class _LoopFigures:
                     worst_times=nbytes / max(1, operand.nbytes),
                 )
             pitch = runs.pitch_bytes
-            is_sparse = runs.run_bytes < 32 and pitch is not None and 2 * runs.run_bytes <= pitch <= FAR
+            is_sparse = (
+                runs.run_bytes < 32 and pitch is not None and 2 * runs.run_bytes <= pitch <= PREFETCH_REACH_BYTES
+            )
             if is_sparse and pitch and nbytes >= 0.5 * moved and operand.nbytes > l1.nbytes:
                 line_use = min(line_use, runs.run_bytes / min(pitch, LINE))
         return replace(facts, pattern_us=pattern_us, line_use=line_use)
@@ -319,7 +325,11 @@ class _LoopFigures:
         """Returns the time of an operand's traffic, given the length of its contiguous pieces."""
         is_shared = any(loop.arg.kind is AxisKind.THREAD and not operand.varies(loop) for loop in operand.loops)
         spread = operand.nbytes * (self.threads if is_shared else 1)
-        if runs.pitch_bytes is not None and runs.pitch_bytes >= FAR and runs.run_bytes < FAR:
+        if (
+            runs.pitch_bytes is not None
+            and runs.pitch_bytes >= PREFETCH_REACH_BYTES
+            and runs.run_bytes < PREFETCH_REACH_BYTES
+        ):
             rate = self.ceilings.runs(spread, runs.run_bytes if runs.run_bytes >= LINE else 4, self.threads)
             if rate is not None and rate.rate:
                 used = nbytes if runs.run_bytes >= LINE else nbytes / LINE * 4  # a single float per line

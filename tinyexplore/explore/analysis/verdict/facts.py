@@ -11,7 +11,7 @@ from tinyexplore.explore.tracefile.result_display import DisplayableRow
 
 SPREAD = 0.65  # share of the median: undisturbed samples of a kernel are within 20 %
 SHORT_US = 50.0  # in shorter kernels the samples vary with the wake-up time of threads
-WAKES = 20.0  # microseconds; above this, the limit is that of all threads
+WAKE_UP_US = 20.0  # microseconds; above this, the limit is that of all threads
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -184,7 +184,7 @@ class KernelFacts(DisplayableRow):
     @property
     def least_us(self) -> tuple[float, float]:
         """The least times of its bytes and of its operations, with all threads, or with its own if it is short."""
-        if self.judged_us > WAKES:
+        if self.judged_us > WAKE_UP_US:
             return self.memory_us, self.compute_us
         return self.own_memory_us, self.own_compute_us
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tinyexplore.explore.analysis.verdict.facts import WAKES, KernelFacts
+from tinyexplore.explore.analysis.verdict.facts import WAKE_UP_US, KernelFacts
 from tinyexplore.explore.tracefile.result_display import DisplayableRow
 
 KINDS = (
@@ -225,7 +225,7 @@ def _is_scaling_remainder(facts: KernelFacts) -> bool:
 
 
 def _is_short_remainder(facts: KernelFacts) -> bool:
-    return facts.judged_us <= min(WAKES, 10 * facts.launch_us)
+    return facts.judged_us <= min(WAKE_UP_US, 10 * facts.launch_us)
 
 
 NEEDS_MODEL = (_has_set_conflicts,)  # rules that hold if instructions do not explain the time

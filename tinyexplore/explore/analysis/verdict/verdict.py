@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
-from tinyexplore.explore.analysis.machine.roofs import BEATS
-from tinyexplore.explore.analysis.verdict.facts import WAKES, KernelFacts
+from tinyexplore.explore.analysis.machine.roofs import LEAST_EXCESS
+from tinyexplore.explore.analysis.verdict.facts import WAKE_UP_US, KernelFacts
 from tinyexplore.explore.analysis.verdict.rules import OFF, RULES, explains, judge
 from tinyexplore.explore.analysis.verdict.suggestions import Suggestion, suggestions_for
 from tinyexplore.explore.tracefile.counts import count_text
@@ -144,7 +144,7 @@ def verdict_of(facts: KernelFacts, suggestions: Sequence[Suggestion] = ()) -> Sp
 
 def _limit_notes(facts: KernelFacts) -> tuple[str, ...]:
     """Returns the note on a limit that the kernel exceeds."""
-    if facts.share <= BEATS:
+    if facts.share <= LEAST_EXCESS:
         return ()
     times = f"{duration_text(facts.limit_us)} by the ceilings, {duration_text(facts.time_us)} measured"
     return (f"the limit ({times}): a ceiling was measured under load; call ceilings(again=True)",)
@@ -190,7 +190,7 @@ def _slow_text(facts: KernelFacts) -> str:
 
 def _limit_share_text(facts: KernelFacts) -> str:
     """Returns the share of the limit as text: "76 % of its limit", or "faster than its measured limit"."""
-    if facts.share > BEATS:
+    if facts.share > LEAST_EXCESS:
         return "faster than its measured limit"
     return f"{_format_percent(min(1.0, facts.share))} of its limit"
 
@@ -413,7 +413,7 @@ def _list_evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
 
 def _write_of_threads(facts: KernelFacts) -> str:
     """Returns the text about the number of threads in a short kernel's limit; "" if it uses all threads."""
-    if facts.judged_us > WAKES or facts.threads == facts.all_threads:
+    if facts.judged_us > WAKE_UP_US or facts.threads == facts.all_threads:
         return ""
     return f" (limit of {count_text(facts.threads, 'thread')})"
 

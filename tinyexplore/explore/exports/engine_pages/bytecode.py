@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Collection
 
 _UNCHECKED = 0b01  # flag: validated by the hash of the source, which is not checked
-_BEFORE_ALL = (1980, 1, 1, 0, 0, 0)
+_ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 _WITH_DOCSTRINGS = ("pyodide/", "_pyodide/")  # these modules read their own docstrings
 
 
@@ -56,7 +56,7 @@ def loaded_files() -> set[str]:
 
 
 def _write_member(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
-    archive.writestr(zipfile.ZipInfo(name, _BEFORE_ALL), data)
+    archive.writestr(zipfile.ZipInfo(name, _ZIP_EPOCH), data)
 
 
 def _compile_to_bytecode(source: bytes, name: str, level: int) -> bytes:

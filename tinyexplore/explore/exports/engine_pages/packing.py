@@ -25,7 +25,7 @@ _NOT_PACKED |= {
 }
 _STDLIB, _ENGINE = "python_stdlib.zip", "tinyexplore.zip"
 # servers and mail, tests, debuggers and terminal prompts, processes, configuration files, and replacements of
-OF_NO_USE = frozenset(
+UNUSED_MODULES = frozenset(
     # modules written in C
     "_pydatetime _pyio antigravity argparse bdb cmd code compileall configparser cProfile doctest email "
     "ensurepip fileinput filecmp ftplib getpass gettext imaplib mailbox mailcap mimetypes modulefinder "
@@ -34,7 +34,7 @@ OF_NO_USE = frozenset(
     "rlcompleter runpy sched shelve smtplib socketserver sqlite3 ssl symtable tabnanny this tomllib trace tracemalloc "
     "tty turtle unittest wave webbrowser wsgiref xmlrpc zipapp zoneinfo".split()
 )
-_PARTS_OF_NO_USE = (
+_UNUSED_MODULE_PARTS = (
     *(
         "xml/",
         "http/client",
@@ -55,7 +55,7 @@ _CODE_PAGES = (
     *("big5", "euc_", "gb", "hz", "johab", "shift_jis"),
 )
 _NO_TAG = bytes.maketrans(b"<", b",")
-_BEFORE_ALL = (1980, 1, 1, 0, 0, 0)
+_ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def packed_engine() -> bytes:
@@ -64,7 +64,7 @@ def packed_engine() -> bytes:
     with zipfile.ZipFile(file, "w") as archive:
         for path in engine_files():
             name = f"{PACKAGE.name}/{path.relative_to(PACKAGE).as_posix()}"
-            archive.writestr(zipfile.ZipInfo(name, _BEFORE_ALL), path.read_bytes())
+            archive.writestr(zipfile.ZipInfo(name, _ZIP_EPOCH), path.read_bytes())
     return file.getvalue()
 
 
@@ -78,7 +78,7 @@ def engine_files() -> Iterator[Path]:
             yield path
 
 
-def python_blocks(folder: Path) -> str:
+def write_python_blocks(folder: Path) -> str:
     """Returns Pyodide's files and the engine as blocks of a page, precompiled if possible."""
     files = {name: (folder / name).read_bytes() for name in PYODIDE_FILES}
     files[_STDLIB], files[_ENGINE] = with_first_bytecode(folder, slim_stdlib(files[_STDLIB]), packed_engine())
@@ -96,7 +96,7 @@ def slim_stdlib(archive: bytes) -> bytes:
     with zipfile.ZipFile(io.BytesIO(archive)) as target, zipfile.ZipFile(file, "w") as source:
         for name in sorted(target.namelist()):
             if _is_needed(name):
-                source.writestr(zipfile.ZipInfo(name, _BEFORE_ALL), target.read(name))
+                source.writestr(zipfile.ZipInfo(name, _ZIP_EPOCH), target.read(name))
     return file.getvalue()
 
 
@@ -104,7 +104,7 @@ def _is_needed(name: str) -> bool:
     top, _, inside = name.partition("/")
     if top == "encodings":
         return not inside.startswith(_CODE_PAGES) or inside == "cp437.py"  # the encoding of archives
-    return top.removesuffix(".py") not in OF_NO_USE and not name.startswith(_PARTS_OF_NO_USE)
+    return top.removesuffix(".py") not in UNUSED_MODULES and not name.startswith(_UNUSED_MODULE_PARTS)
 
 
 def data_block(name: str, data: bytes) -> str:
@@ -116,4 +116,4 @@ def data_block(name: str, data: bytes) -> str:
     return f'<script type="application/octet-stream+base85" data-carried="{name}">{text}</script>'
 
 
-__all__ = ["data_block", "engine_files", "packed_engine", "python_blocks", "slim_stdlib"]
+__all__ = ["data_block", "engine_files", "packed_engine", "write_python_blocks", "slim_stdlib"]

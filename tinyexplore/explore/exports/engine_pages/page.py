@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tinyexplore.device import Device, DeviceUnavailable
-from tinyexplore.explore.exports.engine_pages.packing import data_block, python_blocks
-from tinyexplore.explore.exports.engine_pages.page_data import PageData, carried_of
+from tinyexplore.explore.exports.engine_pages.packing import data_block, write_python_blocks
+from tinyexplore.explore.exports.engine_pages.page_data import PageData, collect_page_data
 from tinyexplore.explore.exports.engine_pages.pyodide import find_pyodide
 from tinyexplore.explore.exports.html_export import chunk_scripts, content_policy, export_html, script_text
 from tinyexplore.explore.recording.captured_graph import CapturedGraph
@@ -35,14 +35,14 @@ def live_html(
     graphs: the captured schedules.
     pyodide: see `find_pyodide`.
     """
-    engine = engine_elements(carried_of(trace, captured or {}, graphs), find_pyodide(pyodide))
+    engine = engine_elements(collect_page_data(trace, captured or {}, graphs), find_pyodide(pyodide))
     return export_html(trace, tour, responses=responses, engine=engine)
 
 
 def engine_elements(carried: PageData, pyodide: Path) -> str:
     """Returns the engine of a page and the code of all panels, as elements before the script that mounts the page."""
     blocks = [
-        python_blocks(pyodide),
+        write_python_blocks(pyodide),
         data_block("carried.json", carried.to_json().encode()),
     ]
     return "\n".join([*blocks, chunk_scripts(), f"<script>{script_text('live')}</script>"])

@@ -75,7 +75,7 @@ class PageData:
         )
 
 
-def carried_of(
+def collect_page_data(
     trace: Trace, captured: Mapping[int, Any], graphs: Mapping[int, CapturedGraph] | None = None
 ) -> PageData:
     """Returns the data that a page of `trace` carries beside the trace.
@@ -148,4 +148,4 @@ def _split_words(value: Iterable[str]) -> list[str]:
     return list(value)
 
 
-__all__ = ["CARRIED_BYTES", "PageData", "carried_of", "target_from_data", "target_to_data"]
+__all__ = ["CARRIED_BYTES", "PageData", "collect_page_data", "target_from_data", "target_to_data"]

@@ -130,9 +130,9 @@ def document(width: float, height: float, title: str, description: str, parts: I
     """
     body = "\n".join(part for part in parts if part)
     size = f'width="{_format(width)}" height="{_format(height)}" viewBox="0 0 {_format(width)} {_format(height)}"'
-    font_attributes = f'font-family="{SANS}" font-size="{_PX:g}" fill="{_SHADES["ink"]}"'
+    font = f'font-family="{SANS}" font-size="{_PX:g}" fill="{_SHADES["ink"]}"'
     return for_xml(
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="tx" role="img" aria-label="{escape(title)}" {size} {font_attributes}>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="tx" role="img" aria-label="{escape(title)}" {size} {font}>\n'
         f"<title>{escape(title, quote=False)}</title>\n<desc>{escape(description, quote=False)}</desc>\n"
         f"<style>{style(kernels)}</style>\n"
         f'<rect class="card" x="0.5" y="0.5" width="{_format(width - 1)}" height="{_format(height - 1)}" rx="10" '
@@ -170,7 +170,7 @@ def text(
 
 
 def shorten(label: str, limit: int) -> str:
-    """Shortens `words` to at most `limit` characters; an ellipsis shows that text is missing (the tooltip has it)."""
+    """Shortens `label` to at most `limit` characters; an ellipsis shows that text is missing (the tooltip has it)."""
     return label if len(label) <= limit else label[: limit - 1].rstrip() + "…"
 
 

@@ -101,7 +101,7 @@ def _draw_ticks(x: TimeAxis, top: float, bottom: float) -> list[str]:
     return parts
 
 
-def span_words(span: TimelineSpan) -> str:
+def describe_span(span: TimelineSpan) -> str:
     """Returns the label of a span: "kernel 3", "simplify"."""
     if span.stage is not None and span.name != "kernel":
         return span.name
@@ -127,7 +127,7 @@ def _draw_bar(span: TimelineSpan, x: TimeAxis, top: float) -> str:
 
 
 def _label_choices(span: TimelineSpan) -> tuple[str, ...]:
-    label = span_words(span)
+    label = describe_span(span)
     return (label, label.removeprefix("kernel ")) if label.startswith("kernel ") else (label,)
 
 
@@ -153,4 +153,4 @@ def _memory_svg(data: Timeline, x: TimeAxis, top: float) -> list[str]:
     return [label, caption, area]
 
 
-__all__ = ["span_words", "tick_step", "timeline_picture"]
+__all__ = ["describe_span", "tick_step", "timeline_picture"]

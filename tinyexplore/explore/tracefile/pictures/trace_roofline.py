@@ -23,7 +23,7 @@ from tinyexplore.explore.tracefile.pictures.roofline_plot import (
 )
 from tinyexplore.explore.tracefile.texts import figures_text
 
-ABOVE = 1.1  # share of the ceiling; a point this far above shows that other work disturbed the probe
+LEAST_EXCESS = 1.1  # share of the ceiling; a point this far above shows that other work disturbed the probe
 _MOST_WORDS = 11  # most rows of the key
 _KEY_WIDTH = 372.0
 
@@ -45,7 +45,7 @@ def roofline(trace: TraceTables) -> Roofline:
     kernels = {point.kernel for point in points}
     without_points = [kernel.id for kernel, _ in timed if kernel.id not in kernels]
     is_sampled = all(run.warm for run in trace.runs if run.kernel in kernels)
-    above = [point.kernel for point in points if (point.share or 0.0) > ABOVE]
+    above = [point.kernel for point in points if (point.share or 0.0) > LEAST_EXCESS]
     note = _note_text(bool(trace.ceilings), is_sampled, without_points, above)
     return Roofline(tuple(points), _ceilings_of(drawn), note)
 

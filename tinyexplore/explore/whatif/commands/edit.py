@@ -10,7 +10,7 @@ from tinyexplore.explore.analysis.opts import WhatIfError, to_opts
 from tinyexplore.explore.tracefile.model import Diagnostic, EditReport, KernelVariant
 from tinyexplore.explore.whatif.command import CommandContext
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.editing.client import EditResult, Text, check_signature, try_edit, verdict_words
+from tinyexplore.explore.whatif.editing.client import EditResult, Text, check_signature, describe_verdict, try_edit
 from tinyexplore.explore.whatif.editing.linear_text import ProgramError, check_program, parse_program
 from tinyexplore.explore.whatif.editing.stages import base_program, stage_text, stages_of
 from tinyexplore.explore.whatif.kernel_variant import count_executed
@@ -97,7 +97,7 @@ class Edit:
             raise CommandRejected(
                 edit_result.lost, (variant,) if edit_result.listings else (), CommandOutcome(edited=edit_result.edited)
             )
-        return CommandOutcome((variant,), note=verdict_words(edit_result.edited), edited=edit_result.edited)
+        return CommandOutcome((variant,), note=describe_verdict(edit_result.edited), edited=edit_result.edited)
 
     def _parse_text(self, base: tuple[UOp, ...]) -> tuple[UOp, ...]:
         """Parses the text as a linear program.

@@ -59,7 +59,7 @@ def try_out_rule(
     name: str,
     kernels: Sequence[int],
     passes_for: Callable[[int], Sequence[Pass]],
-    is_asked: Callable[[UOpRewrite], bool],
+    is_requested: Callable[[UOpRewrite], bool],
 ) -> CommandOutcome:
     """Compiles the kernels, each with the passes from `passes_for`.
 
@@ -72,7 +72,7 @@ def try_out_rule(
         if context.is_cancelled():
             raise Cancelled
         context.progress(f"kernel {number} through the passes", done_count, len(kernels))
-        trials.append(try_kernel(context.bench, number, passes_for(number), is_asked, checks))
+        trials.append(try_kernel(context.bench, number, passes_for(number), is_requested, checks))
     variants = tuple([trial.variant for trial in trials if trial.variant is not None])
     firings = tuple([firing for trial in trials for firing in trial.firings])
     outcome = CommandOutcome(variants, note=result_text(trials, name, len(kernels)), rule=rule, firings=firings)

@@ -23,7 +23,7 @@ from tinyexplore.uop.serialization import to_plain
 from tinyexplore.util import config
 
 LIMIT_S = 5.0  # most seconds for one run of a kernel
-ANSWER_S = 180.0  # most seconds to wait for the worker, which ends a slow kernel much earlier
+RESPONSE_S = 180.0  # most seconds to wait for the worker, which ends a slow kernel much earlier
 PROGRAM = (
     f"import sys; sys.path.insert(0, {FOLDER!r}); from tinyexplore.explore.whatif.editing.worker import main; main()"
 )
@@ -104,7 +104,7 @@ def try_edit(text: Text, captured: CapturedKernel | None) -> EditResult:
             "object": None if text.code is None else b64encode(text.code).decode(),
             "cpu": text.cpu,
         }
-        reply = json.loads(_workers.ask(json.dumps(request), "", ANSWER_S))
+        reply = json.loads(_workers.ask(json.dumps(request), "", RESPONSE_S))
     if "lost" in reply:
         raise CommandRejected(f"the edit could not be tried: {reply['lost']}")
     return _edit_result(text, reply)
@@ -193,7 +193,7 @@ def _is_error(ended: str) -> bool:
     return ":" in ended.partition(" ")[0]
 
 
-def verdict_words(edited: EditReport) -> str:
+def describe_verdict(edited: EditReport) -> str:
     """Returns the comparison of the results as a sentence; "" if they were not compared."""
     if not edited.verdict:
         return ""
@@ -267,6 +267,6 @@ __all__ = [
     "dismiss",
     "tolerance_text",
     "try_edit",
-    "verdict_words",
+    "describe_verdict",
     "warm_up",
 ]

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from tinyexplore.explore.whatif.editing.guard_pages import protect, touched_text
+from tinyexplore.explore.whatif.editing.guard_pages import describe_access, protect
 
 try:
     import resource
@@ -38,7 +38,7 @@ _MEANINGS = {
 }
 
 
-def tells_addresses() -> bool:
+def can_report_addresses() -> bool:
     """Whether this system reports the address of an invalid access."""
     return sys.platform == "linux" and struct.calcsize("P") == 8 and hasattr(os, "fork")
 
@@ -52,7 +52,7 @@ def list_unprotected() -> tuple[str, ...]:
         pages.append("no memory limit")
     if protect() is None:
         pages.append("no guard pages: a wrong access may go unnoticed")
-    elif not tells_addresses():
+    elif not can_report_addresses():
         pages.append("no address of a wrong access")
     return tuple(pages)
 
@@ -103,7 +103,7 @@ class Mailbox:
 
     def listen(self) -> None:
         """Installs signal handlers that report an invalid access and end the process. Call it in the child process."""
-        if not tells_addresses():
+        if not can_report_addresses():
             return
         shared, on_x86 = self._shared, platform.machine() in ("x86_64", "AMD64")
 
@@ -131,12 +131,12 @@ class Mailbox:
         return (number, errno, address, verb) if number else None
 
 
-def how_it_ended(status: int, fault: tuple[int, int, int, str] | None, buffers: Sequence[Any], spare: int) -> str:
+def describe_exit(status: int, fault: tuple[int, int, int, str] | None, buffers: Sequence[Any], spare: int) -> str:
     """Describes the end of a process by its `status` (`os.waitstatus_to_exitcode`): "wrote behind the end of data0"."""
     if fault is not None:
         number, errno, address, verb = fault
         name = signal.Signals(number).name
-        if beside := touched_text(buffers, address, verb):
+        if beside := describe_access(buffers, address, verb):
             return beside
         if errno == _OUT_OF_MEMORY:
             may = f"it may take {spare / 2**30:.1f} GiB"
@@ -151,4 +151,4 @@ def how_it_ended(status: int, fault: tuple[int, int, int, str] | None, buffers: 
     return f"ended its process with status {status}"
 
 
-__all__ = ["FAULT_STATUS", "Mailbox", "how_it_ended", "limit_resources", "tells_addresses", "list_unprotected"]
+__all__ = ["FAULT_STATUS", "Mailbox", "describe_exit", "limit_resources", "can_report_addresses", "list_unprotected"]

@@ -98,21 +98,21 @@ class GuardedBuffer:
         before = ctypes.string_at(self.first, self.start - self.first)
         if (overwritten := before.rstrip(bytes([FILLED]))) != b"":
             changed = next(offset for offset, byte in enumerate(before) if byte != FILLED)
-            return _touched_bytes_text("wrote", self, changed - len(before), len(overwritten) - changed)
+            return _describe_overwritten_bytes("wrote", self, changed - len(before), len(overwritten) - changed)
         behind = ctypes.string_at(self.start + self.nbytes, self.last - self.start - self.nbytes)
         if (overwritten := behind.rstrip(bytes([FILLED]))) != b"":
             changed = next(offset for offset, byte in enumerate(behind) if byte != FILLED)
-            return _touched_bytes_text("wrote", self, self.nbytes + changed, len(overwritten) - changed)
+            return _describe_overwritten_bytes("wrote", self, self.nbytes + changed, len(overwritten) - changed)
         return ""
 
     def place_data(self) -> list[Any]:
-        """Returns the name and the addresses of the buffer and its guard pages as data, for `touched_text`."""
+        """Returns the name and the addresses of the buffer and its guard pages as data, for `describe_access`."""
         guard = GUARD_BYTES if protect() is not None else 0
         return [self.name, self.start, self.nbytes, self.dtype.itemsize, self.first - guard, self.last + guard]
 
 
 @contextmanager
-def fenced_buffers(
+def make_guarded_buffers(
     names: Sequence[tuple[str, DType]],
     contents: Sequence[bytes],
     writes: frozenset[int],
@@ -138,7 +138,7 @@ def fenced_buffers(
     yield memory
 
 
-def touched_text(buffers: Sequence[Sequence[Any]], address: int, verb: str) -> str:
+def describe_access(buffers: Sequence[Sequence[Any]], address: int, verb: str) -> str:
     """Returns the access to `address` as text, with its position relative to the nearest buffer; "" if none is near."""
     for name, start, nbytes, itemsize, low, high in buffers:
         if low <= address < high:
@@ -149,7 +149,7 @@ def touched_text(buffers: Sequence[Sequence[Any]], address: int, verb: str) -> s
     return ""
 
 
-def _touched_bytes_text(verb: str, memory: GuardedBuffer, offset: int, count: int) -> str:
+def _describe_overwritten_bytes(verb: str, memory: GuardedBuffer, offset: int, count: int) -> str:
     position = _position_text(verb, memory.name, offset, memory.nbytes, memory.dtype.itemsize)
     return position.replace(verb, f"{verb} {count_text(count, 'byte')}", 1)
 
@@ -163,4 +163,4 @@ def _position_text(verb: str, name: str, offset: int, nbytes: int, itemsize: int
     return f"{verb} behind the end of {name}: {distance}element {offset // itemsize} of {size}"
 
 
-__all__ = ["GuardedBuffer", "fenced_buffers", "protect", "touched_text"]
+__all__ = ["GuardedBuffer", "make_guarded_buffers", "protect", "describe_access"]

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from tinyexplore.explore.whatif.editing.faults import Mailbox, how_it_ended
+from tinyexplore.explore.whatif.editing.faults import Mailbox, describe_exit
 
 Tell = Callable[[dict[str, Any]], None]
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
@@ -125,7 +125,7 @@ def _watch_child(child: int, reading: int, mailbox: Mailbox, patience_s: float) 
     if is_late:
         result.failure = f"ran longer than {patience_s:.3g} s and was stopped"
     elif status != 0:
-        result.failure = how_it_ended(
+        result.failure = describe_exit(
             status, mailbox.read(), result.reported.get("places", ()), result.reported.get("spare", 0)
         )
     elif "failed" in result.reported:

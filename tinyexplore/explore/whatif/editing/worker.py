@@ -23,7 +23,7 @@ from tinyexplore.compile.search_worker import PATIENCE_S, expendable, in_turns, 
 from tinyexplore.device import CompiledProgram, Device
 from tinyexplore.execute.threads import run_divided
 from tinyexplore.explore.whatif.editing.faults import Mailbox, limit_resources, list_unprotected
-from tinyexplore.explore.whatif.editing.guard_pages import GuardedBuffer, fenced_buffers
+from tinyexplore.explore.whatif.editing.guard_pages import GuardedBuffer, make_guarded_buffers
 from tinyexplore.explore.whatif.editing.output_comparison import compare_outputs
 from tinyexplore.explore.whatif.editing.sandbox import Tell, run_in_sandbox
 from tinyexplore.explore.whatif.editing.subject import (
@@ -43,7 +43,7 @@ from tinyexplore.util import Context
 COMPILE_S = 30.0
 SAMPLES = 20
 PATIENCE = 20  # time limit, as a multiple of the original's time
-REMEMBERED = 8  # most kernels in the cache
+MOST_CACHED_KERNELS = 8  # most kernels in the cache
 
 
 class EditedKernels:
@@ -59,7 +59,7 @@ class EditedKernels:
             base, edited = tuple(uops[: request["base"]]), tuple(uops[request["base"] :])
             subject = self.subjects.pop(request["key"], None) or _make_subject(request, original, base)
             self.subjects[request["key"]] = subject
-            while len(self.subjects) > REMEMBERED:
+            while len(self.subjects) > MOST_CACHED_KERNELS:
                 del self.subjects[next(iter(self.subjects))]
 
             def work(tell: Tell, mailbox: Mailbox) -> None:
@@ -120,7 +120,7 @@ def try_in_worker(
     mailbox.listen()
     outputs: dict[int, bytes] = {}
     for at_start in (False, True):
-        with fenced_buffers(
+        with make_guarded_buffers(
             subject.names, subject.contents, subject.spec.writes, spec.aligned, at_start=at_start
         ) as memory:
             tell({"phase": "run", "places": [block.place_data() for block in memory], "patience_s": patience_s})

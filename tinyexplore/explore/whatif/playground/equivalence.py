@@ -41,9 +41,9 @@ from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.semantics import to_dtype_range
 
 SAMPLES = 256
-MOST_OPERATIONS = 400  # operations per sample on average; a larger graph gets fewer samples, at least `FEWEST`
-FEWEST = 2
-COMBINED = 8  # factor for the number of samples, if that covers every combination of special values
+MOST_OPERATIONS = 400  # operations per sample on average; a larger graph gets fewer samples, at least `LEAST_SAMPLES`
+LEAST_SAMPLES = 2
+COMBINATION_FACTOR = 8  # factor for the number of samples, if that covers every combination of special values
 MOST_CARRIED = 6  # differences under free variables that are tried again with fewer free variables
 MOST_TRIES = 320  # simpler inputs to try for a counterexample; fewer if a sample needs many operations
 MOST_SIMPLIFYING = 60_000  # operations for all these tries
@@ -51,7 +51,7 @@ _ONLY_READ = frozenset({Ops.LOAD, Ops.REDUCE, Ops.RESULT, Ops.SCAN, Ops.DEFINE_A
 _NEVER_CUT = frozenset({Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR, Ops.BIND, Ops.VECTORIZE})
 _LONGEST = 60
 PageData = Mapping[tuple[UOp, int], Any]  # values by (node, lane) or (memory, element)
-MANY_ALIKE = 4  # from this number on, equal elements of memory are one entry of a counterexample
+MANY_EQUAL_ELEMENTS = 4  # from this number on, equal elements of memory are one entry of a counterexample
 
 Status = Literal["proved", "agrees", "differs", "not checked"]
 
@@ -237,12 +237,12 @@ class _GraphPair:
             if requirement.node.op not in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)
         ]
         budget = MOST_OPERATIONS * samples // max(1, first.steps)
-        most_samples = max(FEWEST, min(samples, budget))
+        most_samples = max(LEAST_SAMPLES, min(samples, budget))
         compared = 0
         skipped = ""
         doubt: Counterexample | None = None
         for choose, carried_values in self._yield_samples(
-            carried, inputs, most_samples, min(COMBINED * samples, max(most_samples, budget))
+            carried, inputs, most_samples, min(COMBINATION_FACTOR * samples, max(most_samples, budget))
         ):
             counterexample = self.compare_once(choose, carried_values)
             if isinstance(counterexample, Counterexample):
@@ -400,7 +400,7 @@ def _merge_equal_elements(texts: Sequence[tuple[str, str]]) -> list[tuple[str, s
     for name, value in texts:
         if name.endswith("]"):
             alike.setdefault(value, []).append(name)
-    frequent = {value: names for value, names in alike.items() if len(names) >= MANY_ALIKE}
+    frequent = {value: names for value, names in alike.items() if len(names) >= MANY_EQUAL_ELEMENTS}
     rest = max(frequent, key=lambda value: len(frequent[value]), default=None)
     inputs = []
     for name, value in texts:

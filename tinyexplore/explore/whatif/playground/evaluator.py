@@ -303,13 +303,13 @@ class Evaluator:
         values: list[Any] = []
         for index in self._list_elements(address, count, "reads"):
             if isinstance(index, int):
-                self._lay(address.pointer, index, self.loaded.get((node, len(values))))
+                self._set_initial_content(address.pointer, index, self.loaded.get((node, len(values))))
                 values.append(self.element(address.pointer, index))
             else:
                 values.append(zero if index is None else index)
         return tuple(values)
 
-    def _lay(self, pointer: UOp, index: int, value: Any) -> None:
+    def _set_initial_content(self, pointer: UOp, index: int, value: Any) -> None:
         """Sets the content of a memory element, if a value is given and none was chosen yet."""
         if value is not None and (pointer, index) not in self.memory:
             kind = pointer.dtype.base
@@ -337,12 +337,12 @@ class Evaluator:
         elements = self.lanes(address, loop_point)
         if address.op is Ops.VECTORIZE:
             for lane, lane_address in enumerate(elements):
-                self._put(lane_address, (values[lane % len(values)],), written)
+                self._write_lanes(lane_address, (values[lane % len(values)],), written)
             return
         count = max(store.arg or value.dtype.count, len(values), len(elements.idx), len(elements.valid or ()))
-        self._put(elements, values * count if len(values) == 1 else values, written)
+        self._write_lanes(elements, values * count if len(values) == 1 else values, written)
 
-    def _put(self, address: Address, values: Lanes, written: Effects) -> None:
+    def _write_lanes(self, address: Address, values: Lanes, written: Effects) -> None:
         indices = self._list_elements(address, len(values), "stores into")
         for index, value in zip(indices, values, strict=True):
             if type(index) is int:

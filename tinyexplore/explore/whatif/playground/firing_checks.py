@@ -26,7 +26,7 @@ REORDERING = frozenset(
     )
 )
 APPROXIMATING = "transcendental functions"  # the pass whose rules replace functions by polynomials
-WITHIN = {dtypes.float64: 1e-13, dtypes.float32: 2e-6, dtypes.float16: 4e-3, dtypes.bfloat16: 4e-2}
+TOLERANCES = {dtypes.float64: 1e-13, dtypes.float32: 2e-6, dtypes.float16: 4e-3, dtypes.bfloat16: 4e-2}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -99,7 +99,7 @@ def tolerance_of(rule: str, stage: str, before: UOp) -> float | None:
     if not isinstance(kind, DType) or not dtypes.is_float(kind):
         return None
     is_loose = rule in REORDERING or (stage == APPROXIMATING and rule in APPROXIMATIONS)
-    return WITHIN.get(kind.scalar) if is_loose else None
+    return TOLERANCES.get(kind.scalar) if is_loose else None
 
 
 APPROXIMATIONS = frozenset(

@@ -16,7 +16,7 @@ from tinyexplore.explore.whatif.commands import DisableRule, FireRule, InsertRul
 from tinyexplore.explore.whatif.playground.firing_checks import CheckedFiring, check_firings
 from tinyexplore.explore.whatif.playground.matches import RuleMatch, RuleMatches, matches_of
 from tinyexplore.explore.whatif.playground.modified_pipeline import rewrites
-from tinyexplore.explore.whatif.playground.proof import how_sure
+from tinyexplore.explore.whatif.playground.proof import describe_certainty
 from tinyexplore.explore.whatif.playground.user_rules import find_written_rule, register_rule, written_rules
 from tinyexplore.uop import Rule
 
@@ -83,7 +83,7 @@ class Playground(DisplayableResult):
     @property
     def proves(self) -> str:
         """Returns whether firings can be proved, or why not, as text."""
-        return how_sure()
+        return describe_certainty()
 
     def of(self, stage: str | None = None) -> tuple[RuleRow, ...]:
         """Returns the rules of the pipeline (or of one pass) in order, and the user's rules."""

@@ -47,7 +47,7 @@ def can_prove() -> bool:
     return solver_module() is not None
 
 
-def how_sure() -> str:
+def describe_certainty() -> str:
     """Returns whether z3 proves firings here, or why not, as text."""
     return "z3 proves simple cases; samples check the others" if can_prove() else ABSENT
 
@@ -239,4 +239,4 @@ class _FormulaBuilder:
         raise NotImplementedError(f"{op.name} of integers")
 
 
-__all__ = ["ABSENT", "Proof", "can_prove", "how_sure", "prove_equal"]
+__all__ = ["ABSENT", "Proof", "can_prove", "describe_certainty", "prove_equal"]

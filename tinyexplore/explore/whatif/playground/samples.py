@@ -27,7 +27,7 @@ Draw = Callable[[InputRequirement, Random], Any]
 
 
 @cache
-def odd_floats(dtype: DType) -> tuple[float, ...]:
+def edge_floats(dtype: DType) -> tuple[float, ...]:
     """Returns special floats: zeros, ones, infinities, NaN, limits, and values at rounding boundaries."""
     mantissa = _MANTISSA.get(dtype) or FP8[dtype].mantissa
     infinite = to_bits(math.inf, dtype) if dtype not in FP8 else FP8[dtype].greatest + 1
@@ -46,7 +46,7 @@ def odd_floats(dtype: DType) -> tuple[float, ...]:
 
 
 @cache
-def odd_ints(low: int, high: int) -> tuple[int, ...]:
+def edge_ints(low: int, high: int) -> tuple[int, ...]:
     """Returns special integers: small ones, the ends of the range, powers of two, and their neighbors."""
     ints = [*_SMALL, low, low + 1, high, high - 1, (low + high) // 2]
     for power in (7, 8, 15, 16, 23, 24, 25, 30, 31, 32, 33, 53, 62, 63):
@@ -56,20 +56,20 @@ def odd_ints(low: int, high: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys(number for number in ints if low <= number <= high))
 
 
-def odd_values(requirement: InputRequirement, constants: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+def edge_values(requirement: InputRequirement, constants: tuple[Any, ...] = ()) -> tuple[Any, ...]:
     """Returns the special values of a requirement: those of its dtype in its bounds, and values near `constants`."""
-    return _list_odd_values(requirement.dtype, requirement.low, requirement.high, constants)
+    return _list_edge_values(requirement.dtype, requirement.low, requirement.high, constants)
 
 
 @lru_cache(256)
-def _list_odd_values(dtype: DType, low: int, high: int, constants: tuple[Any, ...]) -> tuple[Any, ...]:
+def _list_edge_values(dtype: DType, low: int, high: int, constants: tuple[Any, ...]) -> tuple[Any, ...]:
     if dtype is dtypes.bool:
         return tuple([bool(number) for number in range(low, high + 1)])
     if dtypes.is_float(dtype):
         near = [number for value in constants for number in _list_float_neighbors(float(value), dtype)]
-        return tuple({repr(odd_float): odd_float for odd_float in (*odd_floats(dtype), *near)}.values())
+        return tuple({repr(odd_float): odd_float for odd_float in (*edge_floats(dtype), *near)}.values())
     near = [int(value) + step for value in constants if value == int(value) for step in (-1, 0, 1)]
-    return tuple(dict.fromkeys((*odd_ints(low, high), *[number for number in near if low <= number <= high])))
+    return tuple(dict.fromkeys((*edge_ints(low, high), *[number for number in near if low <= number <= high])))
 
 
 def _list_float_neighbors(value: float, dtype: DType) -> list[float]:
@@ -95,11 +95,11 @@ def constants_of(constants: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys((*chosen, *[-number for number in chosen], *between)))
 
 
-def any_value(requirement: InputRequirement, random: Random, constants: tuple[Any, ...] = ()) -> Any:
+def draw_any_value(requirement: InputRequirement, random: Random, constants: tuple[Any, ...] = ()) -> Any:
     """Returns one value within the bounds: a special one, a small one, or a random one."""
     pick = random.random()
     if pick < 0.4 or requirement.dtype is dtypes.bool:
-        return random.choice(odd_values(requirement, constants))
+        return random.choice(edge_values(requirement, constants))
     if dtypes.is_float(requirement.dtype):
         if pick < 0.8:
             return to_dtype_range(random.uniform(-100, 100), requirement.dtype)
@@ -111,10 +111,10 @@ def any_value(requirement: InputRequirement, random: Random, constants: tuple[An
     return random.randint(low, high)
 
 
-def usual_value(requirement: InputRequirement, random: Random) -> Any:
+def draw_usual_value(requirement: InputRequirement, random: Random) -> Any:
     """Returns one value of ordinary magnitude, at which differently rounded results can be compared."""
     if not dtypes.is_float(requirement.dtype):
-        return any_value(requirement, random)
+        return draw_any_value(requirement, random)
     if random.random() < 0.15:
         return to_dtype_range(random.choice((0.0, 1.0, -1.0, 0.5, 2.0)), requirement.dtype)
     number = math.ldexp(random.uniform(0.5, 1.0), random.randint(-2, 4))
@@ -161,10 +161,10 @@ def choices(
 
     usual: whether floats are only of ordinary magnitude.
     """
-    draw = usual_value if usual else _any_of(constants)
+    draw = draw_usual_value if usual else _draw_from(constants)
     if inputs and not usual:
         groups = _group_by_node(inputs)
-        odd = [odd_values(lanes[0], constants) for lanes in groups]
+        odd = [edge_values(lanes[0], constants) for lanes in groups]
         wide = max(map(len, groups))
         rows = [values for values, lanes in zip(odd, groups) if len(lanes) == wide]
         single = [values for values, lanes in zip(odd, groups) if len(lanes) < wide]
@@ -183,7 +183,7 @@ def _choose_alike(number: int, constants: tuple[Any, ...]) -> Choose:
     """Returns a function that chooses special value number `number` for each requirement."""
 
     def choose(requirement: InputRequirement) -> Any:
-        odd = odd_values(requirement, constants)
+        odd = edge_values(requirement, constants)
         return odd[number % len(odd)]
 
     return choose
@@ -240,8 +240,8 @@ def _yield_each_once(
             yield _choose_given(dict(zip(lanes, values)), Random(seed), draw)
 
 
-def _any_of(constants: tuple[Any, ...]) -> Draw:
-    return lambda requirement, random: any_value(requirement, random, constants)
+def _draw_from(constants: tuple[Any, ...]) -> Draw:
+    return lambda requirement, random: draw_any_value(requirement, random, constants)
 
 
 def _choose_given(fixed: Mapping[InputRequirement, Any], random: Random, draw: Draw) -> Choose:
@@ -250,12 +250,12 @@ def _choose_given(fixed: Mapping[InputRequirement, Any], random: Random, draw: D
 
 __all__ = [
     "Choose",
-    "any_value",
+    "draw_any_value",
     "choices",
     "constants_of",
-    "odd_floats",
-    "odd_ints",
-    "odd_values",
+    "edge_floats",
+    "edge_ints",
+    "edge_values",
     "simpler_values",
-    "usual_value",
+    "draw_usual_value",
 ]

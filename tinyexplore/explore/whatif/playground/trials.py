@@ -168,12 +168,12 @@ def try_kernel(
     bench: KernelBench,
     number: int,
     passes: Sequence[Pass],
-    is_asked: Callable[[UOpRewrite], bool],
+    is_requested: Callable[[UOpRewrite], bool],
     checks: FiringChecker,
 ) -> PipelineTrial:
-    """Lowers the captured kernel with `passes`. `is_asked` selects the firings to record."""
+    """Lowers the captured kernel with `passes`. `is_requested` selects the firings to record."""
     lowered = lowered_by(bench, number, passes)
-    firings = tuple([checks.row(number, firing) for firing in lowered.fired if is_asked(firing)][:MOST_FIRINGS])
+    firings = tuple([checks.row(number, firing) for firing in lowered.fired if is_requested(firing)][:MOST_FIRINGS])
     if lowered.program is None:
         return PipelineTrial(number, None, firings, lowered.error)
     if lowered.program == lowered_by(bench, number, PASSES).program:
