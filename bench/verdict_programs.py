@@ -68,7 +68,7 @@ def with_opts(text: str, work: Callable[[], Explorer]) -> Explorer:
             kernel = apply_opt(kernel, opt)
         return kernel
 
-    with patch.object(compiler, "hand_coded", chosen):
+    with patch.object(compiler, "apply_heuristics", chosen):
         return work()
 
 

@@ -80,7 +80,7 @@ def test_a_device_opens_when_values_are_realized_there_and_not_before() -> None:
             x.realize()
             ready = loaded()
             from tinyexplore.runtime.pool import _pools
-            pools = len(_pools.made)
+            pools = len(_pools.pools)
             y.realize()
             print(json.dumps([lazily, "llvmlite" in ready, pools, sorted(loaded() - ready)]))
     """

@@ -17,7 +17,7 @@ from tinyexplore.codegen import lower
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.engine import create_schedule
-from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.kernel import Kernel, apply_heuristics
 from tinyexplore.renderer import Effort, ProgramSpec
 from tinyexplore.renderer.llvm import LLVMRenderer
 from tinyexplore.renderer.llvm import effort as effort_module
@@ -106,7 +106,7 @@ def kernels(target: Target) -> Iterator[tuple[str, list[UOp]]]:
     for number, make in enumerate(PROGRAMS.values()):
         for item in create_schedule([make(Random(number), "LLVM").lazydata.base]):
             if item.ast is not None:
-                kernel = hand_coded(Kernel.of(item.ast, target))
+                kernel = apply_heuristics(Kernel.of(item.ast, target))
                 yield kernel.name, list(lower(kernel))
 
 

@@ -22,10 +22,10 @@ from tinyexplore.kernel import (
     Opt,
     OptError,
     OptOps,
+    apply_heuristics,
     apply_opt,
     apply_opts,
     available_opts,
-    hand_coded,
     undo_opt,
 )
 from tinyexplore.renderer.gpu import GPURenderer
@@ -107,7 +107,7 @@ def test_what_is_done_with_a_product_is_done_in_registers() -> None:
         found = (x.matmul(y.T, acc_dtype=dtypes.float32) + z).relu()
         (item,) = found.schedule()
         assert item.ast is not None
-        kernel = hand_coded(Kernel.of(item.ast, Device["PYTHON"].target))
+        kernel = apply_heuristics(Kernel.of(item.ast, Device["PYTHON"].target))
         assert kernel.applied[0] == Opt(OptOps.TC, 2, 16)
         np.testing.assert_array_equal(found.numpy(), np.maximum(a @ b.T + bias, 0))
 
@@ -158,9 +158,9 @@ def test_a_product_of_float32_needs_leave_to_lose_bits_of_its_fraction() -> None
         _, kernel, _ = product(tf32, 32, 32, 32)
         with pytest.raises(OptError, match="10 bits .*ALLOW_TF32=1"):
             apply_opt(kernel, tc(tf32))
-        assert OptOps.TC not in [opt.op for opt in hand_coded(kernel).applied]
+        assert OptOps.TC not in [opt.op for opt in apply_heuristics(kernel).applied]
         with Context(ALLOW_TF32=1):
-            assert hand_coded(kernel).applied[0] == tc(tf32)
+            assert apply_heuristics(kernel).applied[0] == tc(tf32)
     with Context(TARGET="gfx1100"):
         with pytest.raises(OptError, match="no core of gfx1100 .*float32 → float32; .*float16 → float32, bf"):
             apply_opt(product(tf32, 32, 32, 32)[1], tc(tf32))
@@ -199,11 +199,11 @@ def test_hand_coded_takes_them_where_they_are_filled() -> None:
     with Context(TARGET="sm_80"):
         _, even, _ = product(core, 32, 32, 32)
         _, odd, _ = product(core, 32, 32, 33)
-        chosen = [opt.op for opt in hand_coded(even).applied]
+        chosen = [opt.op for opt in apply_heuristics(even).applied]
         assert chosen == [OptOps.TC, OptOps.LOCAL, OptOps.LOCAL]
-        assert OptOps.TC not in [opt.op for opt in hand_coded(odd).applied]
+        assert OptOps.TC not in [opt.op for opt in apply_heuristics(odd).applied]
         with Context(TC_OPT=1):
-            assert hand_coded(odd).applied[0] == Opt(OptOps.TC, 2, 8), "less is done for nothing than with 16"
+            assert apply_heuristics(odd).applied[0] == Opt(OptOps.TC, 2, 8), "less is done for nothing than with 16"
 
 
 def test_one_language_does_not_write_the_core_of_another() -> None:

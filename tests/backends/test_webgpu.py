@@ -22,7 +22,7 @@ from tinyexplore.codegen import lower
 from tinyexplore.device import DeviceUnavailable
 from tinyexplore.engine import compile_optimized, create_schedule
 from tinyexplore.execute.execitem import ExecItem
-from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.kernel import Kernel, apply_heuristics
 from tinyexplore.renderer import ProgramSpec, RenderError
 from tinyexplore.renderer.gpu import wgsl
 from tinyexplore.renderer.program import Launch
@@ -96,7 +96,7 @@ def test_groups_are_counted_in_one_number_where_a_dimension_is_too_large() -> No
     with Context(TARGET="webgpu", DEVICE="LLVM"):
         for size, spread in ((1 << 20, False), (1 << 27, True)):
             (item,) = create_schedule([(Tensor.empty(size) + 1).lazydata])
-            uops = lower(hand_coded(Kernel.of(item.ast, Device["LLVM"].target)))
+            uops = lower(apply_heuristics(Kernel.of(item.ast, Device["LLVM"].target)))
             launch = Launch.of(uops)
             assert wgsl.is_spread(launch) is spread
             assert max(wgsl.group_counts(launch)) <= 65_535
@@ -126,7 +126,7 @@ def test_kernels_are_timed_by_the_devices_clock() -> None:
     opened: webgpu.WebGPU = device("WEBGPU").compile.__self__  # type: ignore[attr-defined]
     (item,) = create_schedule([(Tensor(A, device="WEBGPU") @ Tensor(B.T.copy(), device="WEBGPU")).lazydata])
     assert item.ast is not None
-    runner = compile_optimized("WEBGPU", hand_coded(Kernel.of(item.ast, device("WEBGPU").target)))
+    runner = compile_optimized("WEBGPU", apply_heuristics(Kernel.of(item.ast, device("WEBGPU").target)))
     ready = ExecItem(item, runner, None, item.buffers)
     (seconds,) = ready.measure(1)
     bound: Any = ready.bound

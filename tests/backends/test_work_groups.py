@@ -23,7 +23,7 @@ from tinyexplore.device import Buffer, DeviceUnavailable
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import compile_optimized, create_schedule
 from tinyexplore.execute.execitem import ExecItem
-from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_opt, available_opts, hand_coded, undo_opt
+from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_heuristics, apply_opt, available_opts, undo_opt
 from tinyexplore.kernel.opts.shared import padded_row
 from tinyexplore.renderer.gpu import GPURenderer
 from tinyexplore.renderer.program import RenderError, is_group_barrier
@@ -114,7 +114,7 @@ def few_copies(kernel: Kernel) -> list[Opt]:
 @pytest.mark.parametrize("program", sorted(PROGRAMS))
 def test_the_hand_coded_choice_gives_the_same_result(program: str, on: str) -> None:
     item = item_of(program)
-    kernel = hand_coded(kernel_on(item, on))
+    kernel = apply_heuristics(kernel_on(item, on))
     np.testing.assert_allclose(result(item, kernel, on), expected_of(item), rtol=1e-4, atol=1e-5)
 
 
@@ -154,7 +154,7 @@ def applied(kernel: Kernel, *opts: Opt) -> Kernel:
 
 def test_work_items_that_met_in_a_rows_maximum_divide_the_row() -> None:
     """The reductions of softmax and the row that is stored are one dimension of the group."""
-    kernel = hand_coded(kernel_on(item_of("softmax")))
+    kernel = apply_heuristics(kernel_on(item_of("softmax")))
     kernel = kernel.restart(kernel.start)
     rows = [axis.arg.id for axis in kernel.axes]
     kernel = applied(
@@ -254,15 +254,15 @@ def test_a_large_product_is_staged_and_neighbors_store_neighbors() -> None:
         *_, item = create_schedule([(x @ x.transpose(0, 1).contiguous()).lazydata])
         target = device("PYTHON for sm_80").target
         assert item.ast is not None
-        opts = hand_coded(Kernel.of(item.ast, target)).applied
+        opts = apply_heuristics(Kernel.of(item.ast, target)).applied
         assert [str(opt) for opt in opts] == [
             *("UPCAST(0, 4)", "UPCAST(1, 4)", "LOCAL(0, 16)", "LOCAL(1, 16)", "STAGE(2, 16)")
         ]
-        one_by_one = hand_coded(Kernel.of(item.ast, replace(target, access_bytes=0))).applied
+        one_by_one = apply_heuristics(Kernel.of(item.ast, replace(target, access_bytes=0))).applied
         assert [str(opt) for opt in one_by_one] == [
             *("LOCAL(0, 16)", "LOCAL(1, 16)", "UPCAST(0, 4)", "UPCAST(1, 4)", "STAGE(2, 16)")
         ]
-        elsewhere = hand_coded(Kernel.of(item.ast, replace(target, shared_is_near=False))).applied
+        elsewhere = apply_heuristics(Kernel.of(item.ast, replace(target, shared_is_near=False))).applied
         assert OptOps.STAGE not in {opt.op for opt in elsewhere}
 
 

@@ -29,7 +29,7 @@ def test_the_decoder_example_keeps_its_promises(repository: Path) -> None:
     np.testing.assert_allclose(np.array(scores), expected[decoder.PROMPT - 1 :], rtol=1e-3, atol=1e-3)
     said, _ = decoder.recite(model, prompt=decoder.VERSE[:40])
     assert said == decoder.VERSE and len(runners) == compiled, "a longer prompt needs no other kernels"
-    assert model.step.captured is not None and {state.stays for state in model.step.captured.states} == {True}
+    assert model.step.captured is not None and {state.is_in_place for state in model.step.captured.states} == {True}
     drawn = []
     for seed in (1, 2, 1):
         Tensor.manual_seed(seed)

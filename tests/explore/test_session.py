@@ -370,7 +370,7 @@ def test_an_exception_inside_the_compiler_says_so_and_names_the_users_line(monke
     def broken(kernel):
         raise RuntimeError("no such luck")
 
-    monkeypatch.setattr(sys.modules["tinyexplore.compile.compiler"], "hand_coded", broken)
+    monkeypatch.setattr(sys.modules["tinyexplore.compile.compiler"], "apply_heuristics", broken)
     with pytest.raises(RuntimeError), capture() as session:
         (Tensor.arange(7) * 3).realize()  # the line that realizes
     error = next(message for message in session.trace.messages if message.level == "error")

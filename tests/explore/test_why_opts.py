@@ -10,7 +10,7 @@ from tinyexplore.explore.analysis.explanations.opt_reasons import describe_score
 from tinyexplore.explore.tracefile.codec import trace_to_json
 from tinyexplore.explore.tracefile.model import OptionScores
 from tinyexplore.explore.tracefile.trace import trace_from_json
-from tinyexplore.kernel.heuristics import HEURISTICS, hand_coded
+from tinyexplore.kernel.heuristics import HEURISTICS, apply_heuristics
 from tinyexplore.kernel.heuristics.elementwise_vectors import FEWEST_STEPS, MOST_ARITHMETIC
 
 
@@ -90,4 +90,4 @@ def test_opts_that_a_decision_would_choose_are_those_that_were_recorded(view: Ex
     for kernel in view.trace.kernels:
         found = view.kernels[kernel].why_opts()
         started = kernel_before(view.trace, stage_of(view.trace, kernel.id))
-        assert tuple(map(str, hand_coded(started).applied)) == found.opts
+        assert tuple(map(str, apply_heuristics(started).applied)) == found.opts

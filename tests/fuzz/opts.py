@@ -30,7 +30,7 @@ from tinyexplore.device.allocator import Memory
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import compile_optimized, create_schedule
 from tinyexplore.execute.threads import run_divided
-from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_opt, available_opts, hand_coded
+from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_heuristics, apply_opt, available_opts
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem
@@ -108,7 +108,7 @@ def start_of(random: Random, kernel: Kernel) -> Kernel:
         case 0:
             return kernel
         case 1:
-            return hand_coded(kernel)
+            return apply_heuristics(kernel)
     return with_merged_axes(with_split_axes(kernel))
 
 

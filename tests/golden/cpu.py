@@ -15,7 +15,7 @@ from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.engine import create_schedule
 from tinyexplore.explore.analysis.comparisons.languages import renderer_of
-from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.kernel import Kernel, apply_heuristics
 from tinyexplore.util import Context
 
 LEVEL = "x86-64-v3,threads=4,l1=32K,l2=512K"
@@ -31,7 +31,7 @@ def made(language: str) -> Sections:
         for name in NAMES:
             for number, item in enumerate(create_schedule([PROGRAMS[name]().lazydata]), 1):
                 if item.ast is not None:
-                    kernel = hand_coded(Kernel.of(item.ast, target))
+                    kernel = apply_heuristics(Kernel.of(item.ast, target))
                     text = (
                         renderer_of(language.partition("-")[0], target)
                         .render(kernel.name, lower(kernel))

@@ -17,7 +17,7 @@ from tinyexplore import Tensor
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.engine import create_schedule
-from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, hand_coded
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_heuristics, apply_opt
 from tinyexplore.renderer import RenderError
 from tinyexplore.renderer.gpu import LANGUAGES
 from tinyexplore.renderer.llvm.gpu import GPUIRRenderer
@@ -74,7 +74,7 @@ def kernels(name: str, target: str) -> list[Kernel]:
                     kernel = apply_opt(kernel, Opt(*opt))
                 found.append(kernel)
             else:
-                found.append(hand_coded(kernel))
+                found.append(apply_heuristics(kernel))
     return found
 
 

@@ -104,7 +104,7 @@ def refusal(clang: str, language: str, flags: list[str], cores: list[TensorCore]
     text = "\n".join((*helpers.values(), *map(core_text, cores)))
     writer = GPUWriter([], DIALECTS[language])
     path = folder / "cores.txt"
-    path.write_text(HEADS[language] + "\n".join(map(writer.words, text.split("\n"))))
+    path.write_text(HEADS[language] + "\n".join(map(writer.translate_names, text.split("\n"))))
     command = [clang, *flags, "-Wall", "-Werror", "-Wno-unused-function", "-fsyntax-only", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return f"{path.read_text()}\n{done.stderr}" if done.returncode else ""

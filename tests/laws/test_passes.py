@@ -20,7 +20,7 @@ from tinyexplore.codegen.pipeline import nodes_of
 from tinyexplore.codegen.rewrites.vectorize import VECTORIZE_VALUES
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import create_schedule
-from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, available_opts, hand_coded
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_heuristics, apply_opt, available_opts
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.target import Target
@@ -164,7 +164,7 @@ def rules_fired(program: str) -> Counter[str]:
         start = Kernel.of(item.ast, FOUR_LANES)
         expected = outcome(start.ast, item, lanes=False)
         chosen = reduce(apply_opt, OPTS.get(program, ()), start)
-        kernels = [start, hand_coded(start), chosen, *(with_random_opts(start, random) for _ in range(8))]
+        kernels = [start, apply_heuristics(start), chosen, *(with_random_opts(start, random) for _ in range(8))]
         with recording(recorder):
             for kernel in {kernel.ast: kernel for kernel in kernels}.values():
                 assert_every_pass_keeps(item, kernel, expected)

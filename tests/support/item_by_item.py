@@ -12,7 +12,7 @@ from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.engine import create_schedule
 from tinyexplore.explore.recording.captured_kernel import buffer_types
-from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.kernel import Kernel, apply_heuristics
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.util import Context
 
@@ -26,7 +26,7 @@ def computed_by(run: Run, target: str, result: Tensor, *, with_opts: bool = True
         items = create_schedule([result.lazydata])
         for item in items:
             kernel = Kernel.of(item.ast, Device["LLVM"].target)
-            kernel = hand_coded(kernel) if with_opts else kernel
+            kernel = apply_heuristics(kernel) if with_opts else kernel
             spec = Device["LLVM"].renderer.render(kernel.name, lower(kernel))
             arrays = []
             for buffer, (dtype, size) in zip(item.buffers, buffer_types(spec.uops), strict=True):

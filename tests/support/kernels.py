@@ -10,7 +10,7 @@ from tinyexplore.codegen import lower
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import Runner, compile_many, create_schedule
-from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.kernel import Kernel, apply_heuristics
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.schedule import ScheduleItem
@@ -29,7 +29,7 @@ def rendered(node: LazyBuffer, target: str = WIDE) -> ProgramSpec:
     """The program of the one kernel that computes `node`, with the opts that it gets, for the LLVM device there."""
     with Context(TARGET=target):
         interface = Device["LLVM"]
-        kernel = hand_coded(kernel_of(node, interface.target))
+        kernel = apply_heuristics(kernel_of(node, interface.target))
         spec: ProgramSpec = interface.renderer.render(kernel.name, lower(kernel))
     return spec
 

@@ -9,7 +9,7 @@ from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.symbolic import greatest, simplified, sint
 
-FREE = frozenset({Ops.CAST, Ops.BITCAST, Ops.WHERE})
+ZERO_COST_OPS = frozenset({Ops.CAST, Ops.BITCAST, Ops.WHERE})
 
 
 def flop_count(ast: UOp, weight: Callable[[Ops], int] = lambda op: 1) -> sint:
@@ -24,7 +24,7 @@ def flop_count(ast: UOp, weight: Callable[[Ops], int] = lambda op: 1) -> sint:
         if node.op in (Ops.REDUCE, Ops.SCAN):
             if not _is_index(node):
                 total = total + step_count(node.ranges | set(node.src[node.value_count :]))
-        elif node.op in OpGroups.ALU - FREE and not _is_index(node):
+        elif node.op in OpGroups.ALU - ZERO_COST_OPS and not _is_index(node):
             total = total + weight(node.op) * step_count(node.ranges)
     return simplified(total)
 

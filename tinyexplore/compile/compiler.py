@@ -16,7 +16,7 @@ from tinyexplore.device import Device
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.execute.runner import Runner
 from tinyexplore.execute.threads import thread_count
-from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.kernel import Kernel, apply_heuristics
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.target import NATIVE
 from tinyexplore.trace import CacheHit, NativeFallback, active_recorder, record_stage, recording, stage
@@ -115,7 +115,7 @@ def choose_opts(device: str, ast: UOp) -> Kernel:
         return kernel
     if settings.BEAM:
         return record_stage("optimize", ast, lambda: search_opts(device, kernel, settings.BEAM))
-    return record_stage("optimize", ast, lambda: hand_coded(kernel))
+    return record_stage("optimize", ast, lambda: apply_heuristics(kernel))
 
 
 __all__ = ["choose_opts", "compile_item", "compile_many", "run_item"]

@@ -44,7 +44,7 @@ class LoweringRecipe:
     start: the ast before the first Opt.
     applied: its Opts.
     settings: the settings in force at the time.
-    made: a weak reference to the kernel itself.
+    kernel_ref: a weak reference to the kernel itself.
     passes: the passes that lowered it.
     """
 
@@ -53,7 +53,7 @@ class LoweringRecipe:
     start: UOp
     applied: tuple[Opt, ...]
     settings: Config
-    made: ref[Kernel]
+    kernel_ref: ref[Kernel]
     passes: Sequence[Pass]
 
     @staticmethod
@@ -62,7 +62,7 @@ class LoweringRecipe:
 
     def kernel(self) -> Kernel:
         """Returns the kernel. Rebuilds it if nothing refers to it any more."""
-        return self.made() or _without_recorder(self.settings, self._rebuild)
+        return self.kernel_ref() or _without_recorder(self.settings, self._rebuild)
 
     def _rebuild(self) -> Kernel:
         kernel = Kernel(self.start, Device[self.device].target, self.original, self.start)

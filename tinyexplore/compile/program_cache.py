@@ -31,10 +31,10 @@ from tinyexplore.uop.serialization import to_plain
 from tinyexplore.util import config
 
 FORMAT = 2
-NOT_KEPT = ("python", "opencl")  # languages of devices that execute the UOps, or need them for a launch
-FLOORS = ("util", "dtype", "uop", "target", "kernel", "codegen", "renderer")
+UNCACHED_LANGUAGES = ("python", "opencl")  # languages of devices that execute the UOps, or need them for a launch
+DIGESTED_PACKAGES = ("util", "dtype", "uop", "target", "kernel", "codegen", "renderer")
 # modules outside these packages that lowering uses
-ABOVE = ("tinyexplore.compile.lowering", "tinyexplore.compile.compiler", "tinyexplore.execute.runner")
+DIGESTED_MODULES = ("tinyexplore.compile.lowering", "tinyexplore.compile.compiler", "tinyexplore.execute.runner")
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,12 @@ def lowering_key(device: str, ast: UOp) -> str | None:
     """
     settings = config()
     renderer = Device[device].renderer
-    if settings.CACHELEVEL < 1 or settings.BEAM or renderer.language in NOT_KEPT or Device[device].target.has_local:
+    if (
+        settings.CACHELEVEL < 1
+        or settings.BEAM
+        or renderer.language in UNCACHED_LANGUAGES
+        or Device[device].target.has_local
+    ):
         return None
     key_parts = [FORMAT, device, _target_to_text(Device[device].target), renderer.compiler, thread_count()]
     try:
@@ -144,7 +149,7 @@ def keep_facts(key: str, facts: ProgramFacts) -> None:
 def engine_digest() -> str:
     """Returns a digest of the text of every module that lowering uses."""
     digest = blake2b(digest_size=16)
-    for floor in FLOORS:
+    for floor in DIGESTED_PACKAGES:
         for name, text in sorted(_read_modules(floor)):
             digest.update(name.encode() + b"\0" + text + b"\0")
     return digest.hexdigest()
@@ -175,9 +180,9 @@ def is_as_written() -> bool:
 
     A change is another function, class or constant.
     """
-    prefixes = tuple(f"tinyexplore.{floor}" for floor in FLOORS)
+    prefixes = tuple(f"tinyexplore.{floor}" for floor in DIGESTED_PACKAGES)
     for name, module in list(sys.modules.items()):
-        if name.startswith(prefixes) or name in ABOVE:
+        if name.startswith(prefixes) or name in DIGESTED_MODULES:
             definitions = _written.get(name)
             if definitions is None:
                 spaces = [module, *(value for value in vars(module).values() if _is_class_of(value, name))]

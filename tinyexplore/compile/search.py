@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from tinyexplore.compile.search_worker import machine_of, request_of
 from tinyexplore.compile.workers import ask_worker, dismiss
 from tinyexplore.device import Device
-from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, hand_coded
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_heuristics, apply_opt
 from tinyexplore.kernel.search import CandidateTime, SearchResult, beam_search, find_replayed
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.runtime.disk_cache import find, keep
@@ -82,7 +82,7 @@ def search_opts(device: str, kernel: Kernel, width: int) -> Kernel:
     except TypeError as error:
         return keep_heuristics(kernel, str(error))
     with recording(None):
-        starts = (hand_coded(kernel), with_merged_axes(with_split_axes(kernel)))
+        starts = (apply_heuristics(kernel), with_merged_axes(with_split_axes(kernel)))
     key = search_key(device, starts, width)
     result = find_stored(key, starts)
     if result is None:
@@ -110,7 +110,7 @@ def search(device: str, starts: Sequence[Kernel], width: int, key: str) -> Searc
 
 def keep_heuristics(kernel: Kernel, reason: str) -> Kernel:
     """Returns the result of the heuristics, and records the reason why nothing was measured."""
-    kernel_of_heuristics = hand_coded(kernel)
+    kernel_of_heuristics = apply_heuristics(kernel)
     recorder = active_recorder()
     if recorder is not None:
         result = SearchResult(kernel_of_heuristics, math.inf, math.inf, 0, why_lost=reason)
@@ -121,7 +121,7 @@ def keep_heuristics(kernel: Kernel, reason: str) -> Kernel:
 def record_again(kernel: Kernel, starts: Sequence[Kernel], result: SearchResult) -> Kernel:
     """Returns the kernel of the result, rebuilt opt by opt, so that each opt is recorded."""
     if result.kernel.ast is starts[0].ast:
-        return hand_coded(kernel)
+        return apply_heuristics(kernel)
     step = with_merged_axes(with_split_axes(kernel))
     if step.ast is not result.kernel.start:
         return result.kernel

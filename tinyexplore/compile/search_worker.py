@@ -44,17 +44,17 @@ except ImportError:  # this system lacks them: timings are not exclusive, and in
     fcntl = None  # type: ignore[assignment]
     resource = None  # type: ignore[assignment]
 
-HOPELESS = 3.0  # a first run this many times slower than the best so far ends the measurement
-BEHIND = 1.3  # a time this many times slower after a few more runs also ends it
-ENOUGH = 8  # number of undisturbed samples
+STOP_RATIO = 3.0  # a first run this many times slower than the best so far ends the measurement
+LATE_STOP_RATIO = 1.3  # a time this many times slower after a few more runs also ends it
+ENOUGH_SAMPLES = 8  # number of undisturbed samples
 SAMPLE_S = 100e-6  # least seconds of a sample, because of the resolution of the clock
 SAMPLING_S, DUEL_S = 0.3, 1.5  # seconds for one candidate, and for a duel
 FEWEST, PATIENCE_S = 5, 4.0  # number of samples that a verdict needs, unless they take more than these seconds
-REMEMBERED = 256  # number of cached programs
+MOST_PROGRAMS = 256  # number of cached programs
 IDLE_S = 20.0  # seconds without a request after which memory is freed
-COMPARED = 1 << 18  # most elements of a result to compare
+MOST_COMPARED = 1 << 18  # most elements of a result to compare
 TOLERANCE = {dtypes.float16: 2e-2, dtypes.bfloat16: 1e-1, dtypes.float32: 1e-3, dtypes.float64: 1e-6}
-DIFFERING = 1e-3  # fraction of a result that may differ: a comparison can depend on the last bit of a float
+MOST_DIFFERING = 1e-3  # fraction of a result that may differ: a comparison can depend on the last bit of a float
 
 
 class CandidateError(Exception):
@@ -195,7 +195,7 @@ class Workbench:
         """Returns `_respond_to` under the settings of the request."""
         device = request["device"]
         if machine_of(device) != request["machine"]:
-            raise CandidateError(f"this worker is another machine: {machine_of(device)}")
+            raise CandidateError(f"the worker runs on {machine_of(device)}; the request is for {request['machine']}")
         original, *asts = from_plain(request["graphs"])
         target = Device[device].target
         kernels = [Kernel(ast, target, original, ast) for ast in asts]
@@ -218,7 +218,7 @@ class Workbench:
         key = kernel.ast, kernel.target.chosen
         cached = self.runners.pop(key, None)
         runner = self.runners[key] = cached or compile_optimized(device, kernel)
-        if len(self.runners) > REMEMBERED:
+        if len(self.runners) > MOST_PROGRAMS:
             self.runners.popitem(last=False)
         return runner
 
@@ -264,19 +264,19 @@ class Workbench:
         self.check(runner, reference)
         run, best = self.run_of(runner), math.inf if limit is None else limit
         with timing_lock():
-            first_seconds = sample_undisturbed(run, 1, best * HOPELESS)
-            if first_seconds > best * HOPELESS:
+            first_seconds = sample_undisturbed(run, 1, best * STOP_RATIO)
+            if first_seconds > best * STOP_RATIO:
                 return SampledTime(first_seconds, False, "given up after one run")
             calls = max(1, round(SAMPLE_S / max(first_seconds, 1e-7)))
             fastest, quiet, samples, began = first_seconds, 0, 0, time.perf_counter()
-            while quiet < ENOUGH and (samples < 2 or time.perf_counter() - began < SAMPLING_S):
+            while quiet < ENOUGH_SAMPLES and (samples < 2 or time.perf_counter() - began < SAMPLING_S):
                 seconds, was_quiet = sample(run, calls)
                 fastest = min(fastest, seconds)
                 quiet += was_quiet
                 samples += 1
-                if (quiet >= 3 or samples >= 9) and fastest > best * BEHIND:
+                if (quiet >= 3 or samples >= 9) and fastest > best * LATE_STOP_RATIO:
                     return SampledTime(fastest, False, f"given up after {samples} samples")
-        if quiet < ENOUGH // 4:
+        if quiet < ENOUGH_SAMPLES // 4:
             return SampledTime(fastest, True, f"something else ran during {samples - quiet} of {samples} samples")
         return SampledTime(fastest, False, "")
 
@@ -295,7 +295,7 @@ class Workbench:
             first_seconds = [min(sample(run, 1)[0], sample(run, 1)[0]) for run in runs]
             calls = max(1, round(SAMPLE_S / max(min(first_seconds), 1e-7)))
             fastest, began, turns = first_seconds, time.perf_counter(), 0
-            while turns < 4 or (turns < 4 * ENOUGH and time.perf_counter() - began < DUEL_S):
+            while turns < 4 or (turns < 4 * ENOUGH_SAMPLES and time.perf_counter() - began < DUEL_S):
                 fastest = [min(old, sample(run, calls)[0]) for old, run in zip(fastest, runs)]
                 turns += 1
         return fastest
@@ -401,7 +401,7 @@ def sample_elements(buffer: Buffer) -> Any:
     else:
         elements = numpy.frombuffer(buffer.memoryview(), buffer.dtype.name)
     distance = next(
-        step for step in itertools.count(max(1, elements.size // COMPARED)) if math.gcd(step, elements.size) == 1
+        step for step in itertools.count(max(1, elements.size // MOST_COMPARED)) if math.gcd(step, elements.size) == 1
     )
     return elements[::distance].copy()
 
@@ -419,7 +419,7 @@ def differ(actual: Any, expected: Any, dtype: DType) -> bool:
             close = numpy.isclose(actual, expected, TOLERANCE[dtype], TOLERANCE[dtype] * scale * 1e-2, equal_nan=True)
         else:
             close = abs(actual - expected) <= 1 if dtype in dtypes.fp8s else actual == expected
-    return bool((~close).sum() > DIFFERING * actual.size)
+    return bool((~close).sum() > MOST_DIFFERING * actual.size)
 
 
 # *** the process ***

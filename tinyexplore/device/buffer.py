@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 from tinyexplore.device.allocator import Allocator, Memory
 from tinyexplore.dtype import DType
 from tinyexplore.trace import BufferAllocated, BufferFreed, active_recorder
-from tinyexplore.util.interpreter import ASKING, references
+from tinyexplore.util.interpreter import BASE_REFERENCES, references
 
 _ids = itertools.count()
 _FILLED_AT_ONCE = 1 << 12  # elements
@@ -55,7 +55,7 @@ class Buffer:
 
     def __init__(self, device: str, size: int, dtype: DType, memory: Memory | None = None) -> None:
         if size < 0:
-            raise ValueError(f"a buffer cannot have {size} elements")
+            raise ValueError(f"a buffer cannot have {size} elements: need 0 or more")
         self.id = next(_ids)
         self.device = device
         self.size = size
@@ -112,7 +112,7 @@ class Buffer:
     @property
     def is_unshared(self) -> bool:
         """Whether `is_own`, and nothing else refers to the memory: no view, no program bound to it."""
-        return self.is_own and references((self._memory,))[0] == ASKING + 1
+        return self.is_own and references((self._memory,))[0] == BASE_REFERENCES + 1
 
     @property
     def memory(self) -> Memory:

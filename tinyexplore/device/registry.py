@@ -224,7 +224,7 @@ class DeviceRegistry:
     def group(self, devices: Sequence[str]) -> str:
         """Joins the names of several devices, each with a part of a value, to one device name."""
         if len(set(devices)) != len(devices):
-            raise ValueError(f"a group of devices {tuple(devices)}: a device is repeated")
+            raise ValueError(f"a group of devices {tuple(devices)}: a device is repeated; name each device once")
         return _GROUP.join(devices)
 
     def is_group(self, name: str) -> bool:

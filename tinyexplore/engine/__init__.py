@@ -96,7 +96,7 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
         forget_sources(outputs)
 
 
-def realize_apart(outputs: Sequence[LazyBuffer]) -> None:
+def realize_in_own_memory(outputs: Sequence[LazyBuffer]) -> None:
     """Computes `outputs` like `realize`, but also stores a view in its own memory."""
     unrealized = [output for output in parts_of_outputs(outputs) if output.buffer is None and output.size]
     if unrealized:
@@ -264,7 +264,7 @@ __all__ = [
     "prepare_batch",
     "read",
     "realize",
-    "realize_apart",
+    "realize_in_own_memory",
     "sampling",
     "schedule",
     "share_memory",

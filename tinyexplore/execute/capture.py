@@ -24,17 +24,17 @@ class ExecutionCapture:
     items: the ExecItems, in order.
     used: every LazyBuffer that they computed or read.
     owners: the LazyBuffer whose value each written buffer holds.
-    given: buffers that belong to the capture alone; parts of them may be written in place.
+    private_buffers: buffers that belong to the capture alone; parts of them may be written in place.
     """
 
     items: list[ExecItem] = field(default_factory=list)
     used: WeakSet[LazyBuffer] = field(default_factory=WeakSet)
     owners: dict[Buffer, ref[LazyBuffer]] = field(default_factory=dict)
-    given: set[Buffer] = field(default_factory=set)
+    private_buffers: set[Buffer] = field(default_factory=set)
 
     def may_overwrite(self, buffer: Buffer) -> bool:
         """Whether only this capture uses the memory: it wrote the memory first, or received it."""
-        return buffer in self.owners or buffer in self.given
+        return buffer in self.owners or buffer in self.private_buffers
 
     def find_owned(self) -> list[Buffer]:
         """Returns the written buffers whose values are still referenced."""

@@ -15,13 +15,13 @@ from tinyexplore.lazy import LazyBuffer, Simplification
 from tinyexplore.lazy.liveness_roots import root_values
 from tinyexplore.schedule import NO_WRITES, WritePlan, decide_writes, graph_order, must_be_realized
 from tinyexplore.uop import Ops
-from tinyexplore.util.interpreter import ASKING, TRICKS, references
+from tinyexplore.util.interpreter import BASE_REFERENCES, TRICKS, references
 
 
 def is_alone(value: LazyBuffer) -> bool:
     """Whether only `value` refers to its memory, and no other value, program or captured call does."""
     assert value.buffer is not None
-    return value.buffer.is_unshared and references((value.buffer,))[0] == ASKING + 1
+    return value.buffer.is_unshared and references((value.buffer,))[0] == BASE_REFERENCES + 1
 
 
 def _list_references_among(nodes: Iterable[LazyBuffer]) -> Iterator[LazyBuffer]:
@@ -54,7 +54,7 @@ def in_place_writes(
     """
     if not TRICKS:
         return writes_now(outputs)
-    other_references = {node: count - ASKING for node, count in zip(number, references(number))}
+    other_references = {node: count - BASE_REFERENCES for node, count in zip(number, references(number))}
     owners = dict(zip(slots, references(slots)))
     for source in _list_references_among(number):
         if source in other_references:
@@ -62,7 +62,7 @@ def in_place_writes(
 
     def is_seen(node: LazyBuffer) -> bool:
         buffer = node.buffer
-        if buffer is not None and (owners[buffer] > ASKING + 1 or not buffer.is_unshared):
+        if buffer is not None and (owners[buffer] > BASE_REFERENCES + 1 or not buffer.is_unshared):
             return True
         return other_references[node] > 0
 
@@ -89,7 +89,7 @@ def find_needed_later(
     for source in _list_references_among(nodes):
         if source in inner_references:
             inner_references[source] += 1
-    stack = [node for node, count in zip(chosen(nodes), counts) if count - ASKING - 1 > inner_references[node]]
+    stack = [node for node, count in zip(chosen(nodes), counts) if count - BASE_REFERENCES - 1 > inner_references[node]]
     needed_nodes: set[LazyBuffer] = set()
     walked: set[LazyBuffer] = set()
     while stack:

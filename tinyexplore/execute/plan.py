@@ -276,9 +276,9 @@ class Plan:
             ]
             all_steps = [step for queues in self.steps for queue in queues for step in queue]
             # values computed again read no new value
-            if all([output.is_new for step in all_steps for output in step.made]):
+            if all([output.is_new for step in all_steps for output in step.outputs]):
                 inside_groups = {slot for group in self._make_groups() for slot in group.offsets}
-                omittable = [output for step in all_steps for output in step.made if output.slot in inside_groups]
+                omittable = [output for step in all_steps for output in step.outputs if output.slot in inside_groups]
                 self.nodes = {output.node: output.slot for output in omittable if output.node != NO_NODE}
                 self.unnamed = frozenset([output.slot for output in omittable if output.node == NO_NODE])
         if self.nodes or self.unnamed:
@@ -313,7 +313,7 @@ class Plan:
 
 def _with_nodes(unit: PlanStep | StepGroup, nodes: list[LazyBuffer]) -> Unit:
     """Returns `unit` with the nodes that get its buffers."""
-    return unit, [(nodes[output.node], output.slot) for output in unit.made if output.node != NO_NODE]
+    return unit, [(nodes[output.node], output.slot) for output in unit.outputs if output.node != NO_NODE]
 
 
 def _run_queue(

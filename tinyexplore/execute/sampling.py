@@ -24,7 +24,7 @@ from tinyexplore.trace import ExecItemRetimed, active_recorder
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context
 
-LEAST = 2  # fewest samples of a launch
+LEAST_SAMPLES = 2  # fewest samples of a launch
 LAUNCH_S = 0.25  # seconds for the samples of one launch: a long kernel gets fewer
 TOTAL_S = 5.0  # seconds for the samples of all launches; later ones get the least
 LONGEST_S = 3.0  # seconds; a launch that takes longer is not run again
@@ -32,11 +32,11 @@ LIMIT_S = 30.0  # seconds after which launches get no samples
 WARM_S = 0.01  # seconds; a launch that takes longer gains nothing from warm caches
 MOST_WAITED = 0.1  # largest fraction of a sample's time spent waiting for a core
 PAUSE_S = 0.005  # seconds to wait after disturbed samples
-CLEAN_S = 0.6  # seconds to replace disturbed samples by undisturbed ones
+REPLACEMENT_S = 0.6  # seconds to replace disturbed samples by undisturbed ones
 LEAST_USED = 0.6  # least fraction used of the cores that a threaded kernel can use
-LEAST_CLEAN = 3  # this many undisturbed samples, or all, are enough
-SINGLE = 3  # number of samples on one thread
-HELD_BYTES = 1 << 28  # most bytes in buffers of waiting launches; with more, their samples are taken immediately
+LEAST_UNDISTURBED = 3  # this many undisturbed samples, or all, are enough
+SINGLE_THREAD_SAMPLES = 3  # number of samples on one thread
+MOST_PENDING_BYTES = 1 << 28  # in buffers of waiting launches; with more, their samples are taken immediately
 
 
 class TimedItem(Protocol):
@@ -112,7 +112,7 @@ class Sampling:
     @property
     def is_full(self) -> bool:
         """Whether the waiting launches hold too much memory, or no further launch gets samples."""
-        return self.most_launches <= 0 or sum(self.held.values()) > HELD_BYTES
+        return self.most_launches <= 0 or sum(self.held.values()) > MOST_PENDING_BYTES
 
     def take(self, just_ran: bool = False) -> list[ExecItemRetimed]:
         """Takes the samples of the waiting launches, in their order. Memory is unchanged afterwards.
@@ -168,12 +168,12 @@ class Sampling:
     def _count(self, sample_s: float, planned_s: float) -> int:
         """Returns the number of samples that fit in the time limits. The first launch of a program sets it for all."""
         allowed_s = min(LAUNCH_S, max(0.0, TOTAL_S - planned_s))
-        return min(self.count, max(LEAST, int(allowed_s / sample_s)))
+        return min(self.count, max(LEAST_SAMPLES, int(allowed_s / sample_s)))
 
     def _sample_undisturbed(self, rounds: list[_PendingLaunch], saved: dict[Buffer, bytes]) -> None:
         """Takes the samples. If threads waited for a core, replaces disturbed samples by undisturbed ones.
 
-        A launch that gets none within CLEAN_S keeps the disturbed ones.
+        A launch that gets none within REPLACEMENT_S keeps the disturbed ones.
         """
         began, waited_before = self.clock(), self.waited() if self.waited is not None else None
         for turn in range(max((entry.count for entry in rounds), default=0)):
@@ -197,7 +197,7 @@ class Sampling:
         """
         clean: dict[_PendingLaunch, list[tuple[float, float]]] = {entry: [] for entry in rounds}
         began, dropped = self.clock(), 0
-        while self.clock() - began < CLEAN_S:
+        while self.clock() - began < REPLACEMENT_S:
             open_ones = [entry for entry in rounds if len(clean[entry]) < entry.count]
             if not open_ones:
                 break
@@ -216,7 +216,7 @@ class Sampling:
                 time.sleep(PAUSE_S)
                 dropped = 0
         for entry, waits in clean.items():
-            if len(waits) >= min(entry.count, LEAST_CLEAN):
+            if len(waits) >= min(entry.count, LEAST_UNDISTURBED):
                 entry.seconds = [seconds for seconds, _ in waits]
                 entry.waited = sum(share for _, share in waits) / len(waits)
 
@@ -232,9 +232,9 @@ class Sampling:
         threaded = [entry for entry in rounds if _is_threaded(entry.launch)]
         with Context(THREADS=1):
             for entry in threaded:
-                if entry.count > LEAST and entry.is_short:
+                if entry.count > LEAST_SAMPLES and entry.is_short:
                     self._run(entry, saved)
-                for _ in range(SINGLE if entry.count > LEAST else 1):
+                for _ in range(SINGLE_THREAD_SAMPLES if entry.count > LEAST_SAMPLES else 1):
                     entry.single += self._run(entry, saved)
 
     def _sample_entry(self, entry: _PendingLaunch, saved: dict[Buffer, bytes]) -> None:
@@ -351,7 +351,7 @@ def sampling(request: Sampling) -> Iterator[None]:
 def sample_launch(launch: TimedItem, first_s: float) -> None:
     """Requests the samples of a launch that just ran, if it is inside a `sampling` block."""
     request = _active.get()
-    if request is None or request.count < LEAST or request.most_launches <= 0:
+    if request is None or request.count < LEAST_SAMPLES or request.most_launches <= 0:
         return
     request.most_launches -= 1
     request.add(launch, first_s)
@@ -366,4 +366,12 @@ def _record_samples(request: Sampling, just_ran: bool = False) -> None:
             recorder.record(sample)
 
 
-__all__ = ["LEAST", "MOST_WAITED", "Sampling", "overwritten_inputs", "sample_launch", "sampling", "seconds_waited"]
+__all__ = [
+    "LEAST_SAMPLES",
+    "MOST_WAITED",
+    "Sampling",
+    "overwritten_inputs",
+    "sample_launch",
+    "sampling",
+    "seconds_waited",
+]

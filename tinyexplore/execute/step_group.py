@@ -58,7 +58,7 @@ class PlanStep:
 
     runner: the compiled kernel; None for a copy.
     slots: the slots of its buffers.
-    made: the buffers that it fills.
+    outputs: the buffers that it fills.
     done: slots whose last use this step is.
     variables: the integer arguments of the kernel.
     starts: values of the Variables that are the same in each call.
@@ -66,19 +66,19 @@ class PlanStep:
 
     runner: Runner | None
     slots: tuple[int, ...]
-    made: tuple[StepOutput, ...]
+    outputs: tuple[StepOutput, ...]
     done: tuple[int, ...]
     variables: tuple[UOp, ...]
     starts: Mapping[UOp, int]
 
     def run(self, memory: list[Buffer | None], values: dict[UOp, int]) -> None:
         """Runs the step on the buffers in `memory`. Adds the buffers that it fills."""
-        for output in self.made:
+        for output in self.outputs:
             if output.is_new:
                 memory[output.slot] = Buffer(output.device, output.size, output.dtype)
         buffers = [_require_buffer(memory[slot]) for slot in self.slots]
         if self.runner is None:
-            (output,), source = self.made, buffers[1]
+            (output,), source = self.outputs, buffers[1]
             if source.size != output.size:  # the size is symbolic, so it is that of the source buffer
                 buffers[0] = memory[output.slot] = Buffer(output.device, source.size, output.dtype)
             buffers[0].allocate().copyin(source.memoryview())
@@ -120,7 +120,7 @@ class StepGroup:
                 uses_of.setdefault(slot, []).append((table, number))
             calls.append(native_call(BoundProgram(step.runner.program, [], table), step.runner, numbers))
         self._call = pool.prepare(calls)
-        self._every = [output for step in steps for output in step.made]
+        self._every = [output for step in steps for output in step.outputs]
         self._done = [slot for step in steps for slot in step.done]
         filled = {output.slot for output in self._every}
         self._given = [(slot, uses) for slot, uses in uses_of.items() if slot not in filled]
@@ -134,8 +134,8 @@ class StepGroup:
         ranges = {
             output.slot: LiveRange(align(output.nbytes), time, last_step[output.slot])
             for time, step in enumerate(steps)
-            for output in step.made
-            if last_step.get(output.slot, -1) > time or (output.slot in last_step and len(step.made) > 1)
+            for output in step.outputs
+            if last_step.get(output.slot, -1) > time or (output.slot in last_step and len(step.outputs) > 1)
         }
         plan = place_live_ranges(list(ranges.values()))
         return dict(zip(ranges, plan.offsets)), plan.peak_bytes
@@ -145,7 +145,7 @@ class StepGroup:
         shared_slots = [
             (self._address_positions[slot], offset) for slot, offset in self.offsets.items() if slot in unneeded
         ]
-        self.made = tuple(
+        self.outputs = tuple(
             [output for output in self._every if output.slot not in self.offsets or output.slot not in unneeded]
         )
         self.done = tuple([slot for slot in self._done if slot not in self.offsets or slot not in unneeded])
@@ -161,7 +161,7 @@ class StepGroup:
                 _get_allocate(output.device),
                 self._address_positions[output.slot],
             )
-            for output in self.made
+            for output in self.outputs
         ]
 
     def run(self, memory: list[Buffer | None], values: dict[UOp, int]) -> None:
@@ -232,7 +232,7 @@ def group_native(
 def group_steps(steps: Sequence[PlanStep]) -> list[PlanStep | StepGroup]:
     """Returns `steps`, in order, with machine-code steps combined to groups."""
     return group_native(
-        steps, _needs_only_addresses, StepGroup, lambda step: sum([output.nbytes for output in step.made])
+        steps, _needs_only_addresses, StepGroup, lambda step: sum([output.nbytes for output in step.outputs])
     )
 
 
@@ -256,8 +256,8 @@ def _needs_only_addresses(step: PlanStep) -> bool:
     ):
         return False
     spec = step.runner.spec
-    new_slots = [output.slot for output in step.made if output.is_new]
-    if len(step.slots) != spec.n_buffers or len(new_slots) != len(step.made):
+    new_slots = [output.slot for output in step.outputs if output.is_new]
+    if len(step.slots) != spec.n_buffers or len(new_slots) != len(step.outputs):
         return False
     return all([step.slots[number] in new_slots for number in (*spec.aligned, *spec.writes)])
 

@@ -90,7 +90,8 @@ def _share_memory(call: CapturedCall, executed: ExecutionCapture, read_only: set
     persistent = {*executed.find_owned(), *call.keys, *read_only}
     for state in call.states:
         persistent.update((*state.before, *state.buffers[0], *state.buffers[1]))
-    for values in ([value for _, value in call.assigned], [output.value for output in call.outputs], call.given):
+    assigned_values = [value for _, value in call.assigned]
+    for values in (assigned_values, [output.value for output in call.outputs], call.argument_values):
         for value in values:
             persistent.update(buffer for buffer in (() if value is None else buffers_of(value)) if buffer is not None)
     call.items, call.memory, call.shared = engine.share_memory(call.items, persistent)
@@ -119,7 +120,7 @@ def _capture_call(
     values_before = {id(tensor): (tensor, tensor.lazydata) for tensor in live_tensors()}
     _make_private([*tensors, *argument_tensors], values_before)
     notes = ChangeLog(about_to_change=partial(_bring_into_memory, values_before=values_before, executed=executed))
-    executed.given = _copy_to_own_memory(in_part, values_before, notes)
+    executed.private_buffers = _copy_to_own_memory(in_part, values_before, notes)
     conditions: list[UOp] = []
     run = partial(
         _call_and_realize,
@@ -137,7 +138,7 @@ def _capture_call(
     written_buffers = written_by(executed.items)
     numbers = {id(tensor): number for number, tensor in reversed(list(enumerate(argument_tensors)))}
     changed_state = [(tensor, old) for tensor, old in changed if id(tensor) not in numbers]
-    _check_state(changed_state, written_buffers - executed.given, values_before, notes, result)
+    _check_state(changed_state, written_buffers - executed.private_buffers, values_before, notes, result)
     structure = extract_tensors(result, "result", [])
     settled = {id(tensor) for tensor, _ in changed} | numbers.keys()
     watched_pairs = [pair for key, pair in values_before.items() if key not in settled]
@@ -246,7 +247,7 @@ def _call_and_realize(
     for tensor, old in changed:
         is_in_place = buffers_of(tensor.lazydata) == buffers_of(old)
         # memory written in place stays with its tensor
-        unavailable = used_buffers if is_in_place else used_buffers | executed.given
+        unavailable = used_buffers if is_in_place else used_buffers | executed.private_buffers
         if not is_packed(tensor.lazydata) or not _is_free(tensor.lazydata, written_buffers, unavailable):
             tensor.lazydata = tensor.lazydata.packed()
             engine.realize([tensor.lazydata])
@@ -254,7 +255,7 @@ def _call_and_realize(
     values: dict[int, LazyBuffer] = {}
     for tensor in new_tensors:
         value = in_memory(tensor.lazydata)
-        if not _is_free(value, written_buffers, used_buffers | executed.given) or is_symbolic_view(value):
+        if not _is_free(value, written_buffers, used_buffers | executed.private_buffers) or is_symbolic_view(value):
             value = value.packed()
             engine.realize([value])
         values[id(tensor)] = value
@@ -336,7 +337,7 @@ def _bring_into_memory(
         return
     if not any(part in executed.used for part in parts_of(value)):
         # for a view, too, because its memory belongs to another tensor
-        engine.capturing(ExecutionCapture(), lambda: engine.realize_apart([value]))
+        engine.capturing(ExecutionCapture(), lambda: engine.realize_in_own_memory([value]))
 
 
 def _copy_to_own_memory(

@@ -35,7 +35,7 @@ def _find_changing_buffers(call: CapturedCall) -> set[Buffer]:
     changing = set(call.keys)
     for state in call.states:
         changing.update((*state.before, *state.buffers[0], *state.buffers[1]))
-    values = [*call.given, *(value for _, value in call.assigned)]
+    values = [*call.argument_values, *(value for _, value in call.assigned)]
     values += [output.value for output in call.outputs if output.value is not None]
     for value in values:
         changing.update(own_buffers(value))

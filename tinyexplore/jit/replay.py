@@ -40,7 +40,7 @@ class CallState:
     """A tensor that each call assigns to. It has two buffers, which calls read and write alternately.
 
     A sharded tensor has two buffers for each part. Raises JitError if it was divided differently before.
-    stays: whether only parts of it are written, in its single buffer.
+    is_in_place: whether only parts of it are written, in its single buffer.
     """
 
     def __init__(self, tensor: Tensor, old_value: LazyBuffer, new_value: LazyBuffer) -> None:
@@ -50,8 +50,8 @@ class CallState:
                 "its sharding must not change between calls; shard it before the first call"
             )
         self.tensor, self.before = tensor, own_buffers(old_value)
-        self.stays = own_buffers(new_value) == self.before
-        second_value = new_value if self.stays else allocate_like(new_value)
+        self.is_in_place = own_buffers(new_value) == self.before
+        second_value = new_value if self.is_in_place else allocate_like(new_value)
         self.values = (new_value, second_value)  # (buffers read in turn 0, buffers read in turn 1)
         self.buffers = (own_buffers(new_value), own_buffers(second_value))
 
@@ -83,7 +83,7 @@ class CapturedCall:
     """The parts of one captured call.
 
     arguments: the structure of its arguments.
-    given: the values of the tensor arguments.
+    argument_values: the values of the tensor arguments.
     items: the kernels and copies, in order.
     states: the state that it changes beside its arguments.
     assigned: (argument number, new value) of each argument that it assigned.
@@ -99,7 +99,7 @@ class CapturedCall:
     """
 
     arguments: Arguments
-    given: list[LazyBuffer]
+    argument_values: list[LazyBuffer]
     items: list[ExecItem]
     states: list[CallState]
     assigned: list[tuple[int, LazyBuffer]]
@@ -186,7 +186,7 @@ class CallReplay:
     def _bind_kernels(self) -> None:
         """Builds the list of kernels for each turn, its launch steps and its costs."""
         self.next_turn_cell = [0]  # one number, in a list that the exchange changes without Python code
-        self.alternates = any(not state.stays for state in self.states)
+        self.alternates = any(not state.is_in_place for state in self.states)
         self.turns = [
             _exchange_buffers(self.captured.items, self.states, turn) for turn in ((0, 1) if self.alternates else (0,))
         ]
@@ -196,24 +196,24 @@ class CallReplay:
         self.is_native = all(isinstance(step, Batch) for steps in self.steps for step in steps)
         self.costs = _sum_costs(self.items)
         # The values of Variables that the kernels of each turn have; None: the other turn may have changed them.
-        self.given: list[dict[UOp, int] | None] = [self.captured.values for _ in self.turns]
+        self.bound_values: list[dict[UOp, int] | None] = [self.captured.values for _ in self.turns]
 
     def _bind_arguments(self, all_items: list[ExecItem]) -> None:
         """Finds the kernel operands (in all kernels, `all_items`) that each argument and each new result fills."""
         captured = self.captured
         self.slots = self._make_argument_slots(all_items)
         self.in_place = [(number, self.slots[number]) for number in captured.in_place]
-        lent = {captured.given[number].buffer for number in captured.in_place}
+        lent = {captured.argument_values[number].buffer for number in captured.in_place}
         self.written = frozenset(buffer.address for buffer in written_by(all_items) - lent)
         self.assigned_uses = [
             (number, value, [BufferUses(buffer, all_items) for buffer in own_buffers(value)])
             for number, value in self.assigned
         ]
-        self.altered = sorted({*captured.in_place, *[number for number, _ in self.assigned]})
+        self.changed_arguments = sorted({*captured.in_place, *[number for number, _ in self.assigned]})
         tensors = [tensor for _, tensor in captured.arguments.tensors]
         self.aliased_arguments = {  # (changed argument, argument) that were one tensor when captured
             (number, result_number)
-            for number in self.altered
+            for number in self.changed_arguments
             for result_number, tensor in enumerate(tensors)
             if tensor is tensors[number]
         }
@@ -262,7 +262,7 @@ class CallReplay:
         return _replay_again, (self.captured, self.training, self.next_turn)
 
     def __repr__(self) -> str:
-        return f"Replay({len(self.items)} kernels, {len(self.slots)} tensors given, {len(self.states)} changed)"
+        return f"Replay({len(self.items)} kernels, {len(self.slots)} tensor arguments, {len(self.states)} states)"
 
     @property
     def next_turn(self) -> int:
@@ -290,7 +290,8 @@ class CallReplay:
         # pairs of (argument, part of it) with the same buffer
         self.same: list[tuple[tuple[int, int], tuple[int, int]]] = []
         first_position: dict[Buffer, tuple[int, int]] = {}
-        for number, ((name, _), value) in enumerate(zip(self.captured.arguments.tensors, self.captured.given)):
+        pairs = zip(self.captured.arguments.tensors, self.captured.argument_values)
+        for number, ((name, _), value) in enumerate(pairs):
             new_buffers = set()
             for part_number, buffer in enumerate(own_buffers(value)):
                 if buffer in first_position:
@@ -307,7 +308,7 @@ class CallReplay:
 
     def _free_arguments(self, all_items: list[ExecItem]) -> None:
         """Removes the conditions on the arguments' buffers, because the next call brings other buffers."""
-        argument_buffers = {buffer for value in self.captured.given for buffer in own_buffers(value)}
+        argument_buffers = {buffer for value in self.captured.argument_values for buffer in own_buffers(value)}
         for item in all_items:
             requirements = tuple(node for node in item.item.requires if node.buffer not in argument_buffers)
             if len(requirements) < len(item.item.requires):
@@ -322,7 +323,7 @@ class CallReplay:
         values. A tensor may not if another tensor has the same buffer, if it is a view, or if a value is a constant in
         the kernels.
         """
-        argument_buffers = {buffer for value in self.captured.given for buffer in own_buffers(value)}
+        argument_buffers = {buffer for value in self.captured.argument_values for buffer in own_buffers(value)}
         argument_buffers.update(buffer for state in self.states for buffer in state.before)
         outer_buffers = read_by(self.captured.items) - written_by(self.captured.items) - argument_buffers
         sharers: dict[Buffer | None, int] = {}
@@ -396,16 +397,16 @@ class CallReplay:
 
     def _give_values(self) -> None:
         """Sets the Variables of this turn's kernels to the values of this call."""
-        if self.given[self.next_turn] == self.values:
+        if self.bound_values[self.next_turn] == self.values:
             return
-        self.given = [None for _ in self.turns]
+        self.bound_values = [None for _ in self.turns]
         try:
             for requirement in self.captured.requirements:
                 requirement.check(self.values)
             for item in self.items:
                 if item.item.free_variables or item.item.requires:
                     give_values(item, item.item.arguments(self.values))
-            self.given[self.next_turn] = self.values
+            self.bound_values[self.next_turn] = self.values
         except SymbolicError as error:
             raise JitError(f"this call cannot be replayed: {error}; use a TinyJit of its own, or reset()") from None
 
@@ -530,7 +531,7 @@ class CallReplay:
 
     def _check_changed(self, arguments: list[Tensor]) -> None:
         """Raises JitError if a tensor that the call changes is also another argument, unless it was when captured."""
-        for number in self.altered:
+        for number in self.changed_arguments:
             for other_number, tensor in enumerate(arguments):
                 if (
                     tensor is arguments[number]
@@ -538,8 +539,9 @@ class CallReplay:
                     and (number, other_number) not in self.aliased_arguments
                 ):
                     raise JitError(
-                        f"{self.slots[number].name}, which the captured call assigned to, is now the same tensor as "
-                        f"{self.slots[other_number].name}, and was another one: capture with one tensor for both"
+                        f"{self.slots[number].name}, to which the captured call assigned, is the same tensor as "
+                        f"{self.slots[other_number].name}; they were two tensors when captured: "
+                        "capture with one tensor for both"
                     )
 
     def _check_same(self, arguments: list[Tensor]) -> None:
@@ -550,7 +552,7 @@ class CallReplay:
             ):
                 names = self.slots[second_number].name, self.slots[first_number].name
                 raise JitError(
-                    f"{names[0]} was captured as the same tensor as {names[1]}, and is now another one: "
+                    f"{names[0]} and {names[1]} are two tensors; they were one tensor when captured: "
                     "capture with two tensors"
                 )
 

@@ -15,7 +15,7 @@ from tinyexplore.lazy import LazyBuffer, Origin, ShardedBuffer, parts_of
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.tensor import Tensor
 from tinyexplore.uop.symbolic import unbound
-from tinyexplore.util.interpreter import ASKING, references
+from tinyexplore.util.interpreter import BASE_REFERENCES, references
 
 
 class Slot:
@@ -65,7 +65,7 @@ class Slot:
         """Lets the kernels write to the memory of `tensor` if nothing else refers to it, else to a copy that
         `tensor` gets."""
         value = tensor.lazydata
-        if value.buffer is None or references((value,))[0] > ASKING + 2 or not engine.is_alone(value):
+        if value.buffer is None or references((value,))[0] > BASE_REFERENCES + 2 or not engine.is_alone(value):
             value = tensor.lazydata = value.packed()
             engine.realize([value])
         mark_sources_unknown(value)

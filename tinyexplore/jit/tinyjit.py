@@ -24,7 +24,7 @@ from tinyexplore.util import config
 R = TypeVar("R")
 
 # consecutive calls that assign to tensors never seen before: a program that always does gets a warning
-MOST_PUT_OFF = 2
+MOST_DEFERRED_CAPTURES = 2
 
 
 class TinyJit(Generic[R]):
@@ -211,7 +211,7 @@ class CallDispatcher(Generic[R]):
         if self.replay is not None:
             states, self.parts_of = self.replay.states, self.replay.captured.in_place
             self.changed = _merge_references(self.changed, [state.tensor for state in states])
-            self.in_part = _merge_references(self.in_part, [state.tensor for state in states if state.stays])
+            self.in_part = _merge_references(self.in_part, [state.tensor for state in states if state.is_in_place])
             self.replay = None
         self._install_entry(None)
         tensors = [tensor for _, tensor in Arguments(args, kwargs).tensors] if self.parts_of else []
@@ -223,7 +223,7 @@ class CallDispatcher(Generic[R]):
             self.changed = _merge_references(self.changed, later.changed)
             self.in_part = _merge_references(self.in_part, later.in_part)
             self.put_off += 1
-            if self.put_off > MOST_PUT_OFF:
+            if self.put_off > MOST_DEFERRED_CAPTURES:
                 raise
             return cast(R, later.result)
         self.count, self.put_off = 2, 0
@@ -266,6 +266,6 @@ def _with_replay(fxn: Callable[..., R] | None, replay: CallReplay, prune: bool) 
 
 def _refuse_capture(*args: Any, **kwargs: Any) -> Any:
     raise JitError(
-        "this TinyJit was pickled without its function, which has no name that another process could find it by, and "
-        "cannot capture again: call it as it was captured, or pickle one of a function at the top of a module"
+        "this TinyJit cannot capture again: it was pickled without its function, which other processes cannot import. "
+        "Call it with arguments of the captured form, or pickle the TinyJit of a function at module level"
     )

@@ -9,7 +9,7 @@ from math import prod
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.analysis.argextremes import ArgExtreme, find_argextremes
-from tinyexplore.kernel.analysis.barriers import changes_in_steps, keeps_row
+from tinyexplore.kernel.analysis.barriers import changes_in_steps, fills_row_buffer
 from tinyexplore.kernel.analysis.strides import IndexStrides, strides_of
 from tinyexplore.kernel.opt import Opt, OptError
 from tinyexplore.target import Target
@@ -160,7 +160,7 @@ class Kernel:
         """The axes with a separate staged copy for each step."""
         ranges: set[UOp] = set()
         for barrier in self.find(Ops.BARRIER):
-            if not keeps_row(barrier):
+            if not fills_row_buffer(barrier):
                 ranges |= barrier.ranges
         return frozenset(ranges)
 

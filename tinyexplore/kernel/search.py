@@ -20,7 +20,7 @@ from tinyexplore.uop import AxisKind, UOp
 MOST_COPIES = 64  # most unrolled steps, register tile times unrolling: beyond it, programs grow and registers spill
 MOST_ROUNDS = 8
 PER_ROUND = 32  # candidates of one round per kernel in the beam
-WORTH_IT = 0.99  # a better kernel takes at most this fraction of the other's time
+BETTER_RATIO = 0.99  # a better kernel takes at most this fraction of the other's time
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class SearchResult:
         if self.why_lost:
             return f"nothing could be measured, the default schedule stays: {self.why_lost}"
         busy = f" (other programs ran during {self.disturbed} of the measurements)" if self.disturbed else ""
-        if not self.seconds < self.start_seconds * WORTH_IT:
+        if not self.seconds < self.start_seconds * BETTER_RATIO:
             return f"none of {self.tried} measured beats the default schedule{busy}"
         if math.isinf(self.start_seconds):
             return f"the best of {self.tried} measured; the default schedule could not be measured{busy}"
@@ -125,7 +125,7 @@ def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 
         candidates = candidates[: PER_ROUND * width]
         search.time(candidates)
         beam.extend(candidates)
-        if min(search.seconds(kernel) for kernel in candidates) >= floor * WORTH_IT:
+        if min(search.seconds(kernel) for kernel in candidates) >= floor * BETTER_RATIO:
             break
     return search.verdict(start, min(beam, key=search.seconds))
 
@@ -155,12 +155,12 @@ class _SearchState:
 
     def verdict(self, start: Kernel, best: Kernel) -> SearchResult:
         seconds, start_seconds, why_lost = self.seconds(best), self.seconds(start), ""
-        if best.ast is not start.ast and seconds < start_seconds * WORTH_IT < math.inf:
+        if best.ast is not start.ast and seconds < start_seconds * BETTER_RATIO < math.inf:
             with recording(None):
                 start_seconds, seconds = self.clock.duel(start, best)
         if math.isinf(seconds):
             why_lost = next((timing.note for timing in self.known.values() if timing.note), "no program ran")
-        if not seconds < start_seconds * WORTH_IT:
+        if not seconds < start_seconds * BETTER_RATIO:
             best, seconds = start, start_seconds
         disturbed = sum(timing.disturbed for timing in self.known.values())
         result = SearchResult(best, seconds, start_seconds, len(self.known), disturbed, why_lost)
@@ -175,7 +175,7 @@ class _SearchState:
 def neighbors(kernel: Kernel) -> list[Kernel]:
     """Returns the kernels one change away from `kernel`: with an opt more, an opt less, or another amount."""
     with recording(None):
-        results = [apply_opt(kernel, opt) for opt in available_opts(kernel) if not is_too_much(kernel, opt)]
+        results = [apply_opt(kernel, opt) for opt in available_opts(kernel) if not exceeds_limits(kernel, opt)]
         for number, old in enumerate(kernel.applied):
             earlier_opts, later_opts = kernel.applied[:number], kernel.applied[number + 1 :]
             changes: list[tuple[Opt, ...]] = [()]
@@ -189,11 +189,11 @@ def neighbors(kernel: Kernel) -> list[Kernel]:
 
 
 def find_replayed(kernel: Kernel, opts: Sequence[Opt], *, limited: bool = False) -> Kernel | None:
-    """Returns `kernel` restarted with `opts`; None if one of them is illegal, or if `limited` and one `is_too_much`."""
+    """Returns `kernel` restarted with `opts`; None if one of them is illegal, or exceeds the limits (if `limited`)."""
     replayed = kernel.restart(kernel.start)
     for opt in opts:
         try:
-            if limited and is_too_much(replayed, opt):
+            if limited and exceeds_limits(replayed, opt):
                 return None
             replayed = apply_opt(replayed, opt)
         except OptError:
@@ -201,7 +201,7 @@ def find_replayed(kernel: Kernel, opts: Sequence[Opt], *, limited: bool = False)
     return replayed
 
 
-def is_too_much(kernel: Kernel, opt: Opt) -> bool:
+def exceeds_limits(kernel: Kernel, opt: Opt) -> bool:
     """Whether the program would be too long, or its vectors too short, to be worth a measurement."""
     if opt.op is OptOps.VECTOR:
         return opt.amount < min(4, kernel.lanes)

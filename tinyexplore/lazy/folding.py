@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _MOVEMENT, _CONST, _PAD = OpGroups.MOVEMENT, Ops.CONST, Ops.PAD
 _ARITHMETIC = frozenset({Ops.NEG, Ops.ADD, Ops.XOR, Ops.CMPEQ})  # operations whose laws depend on their sources
 _MAY_BE_CONSTANT = _MOVEMENT | {_CONST}
-OF_ITSELF = frozenset({Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR, Ops.CMPLT, Ops.WHERE})  # laws for equal operands
+# operations with laws for equal operands
+EQUAL_OPERAND_OPS = frozenset({Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR, Ops.CMPLT, Ops.WHERE})
 MOST_FORMS = 4096
 _nothing_known: set[tuple[Any, ...]] = set()  # (operation, dtype, second operand) of constants for which no law exists
 _CONVERSIONS = frozenset({Ops.CAST, Ops.BITCAST})

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, DType, dtypes
-from tinyexplore.lazy.folding import OF_ITSELF, Simplification, known_reduction, known_result
+from tinyexplore.lazy.folding import EQUAL_OPERAND_OPS, Simplification, known_reduction, known_result
 from tinyexplore.shape import ShapeTracker
 from tinyexplore.trace import LazyBufferBuilt, UserFrame, recorder_variable
 from tinyexplore.uop import OpGroups, Ops
@@ -351,7 +351,7 @@ class LazyBuffer:
                     return constant
                 break
         else:
-            if op in OF_ITSELF and src[-2] is src[-1]:
+            if op in EQUAL_OPERAND_OPS and src[-2] is src[-1]:
                 constant = known_result(op, dtype, src)
                 if constant is not None:
                     return constant
@@ -395,7 +395,9 @@ class LazyBuffer:
     def recurrence(self, factor: LazyBuffer, axis: int) -> LazyBuffer:
         """Computes y(i) = y(i - 1) · factor(i) + x(i) along `axis`, where x is this value and y starts at 0."""
         if not 0 <= axis < len(self.shape) or factor.shape != self.shape:
-            raise ShapeError(f"recurrence along axis {axis} of shape {self.shape} with factors of {factor.shape}")
+            raise ShapeError(
+                f"recurrence along axis {axis} of shape {self.shape} with factors of {factor.shape}: need {self.shape}"
+            )
         if factor.dtype is not self.dtype or not dtypes.is_float(self.dtype):
             raise TypeError(
                 f"recurrence of {self.dtype.name} with factors of {factor.dtype.name}: need one float dtype"
@@ -694,7 +696,7 @@ def check_sizes(shape: Shape) -> Shape:
         return shape
     shape = normalize_sizes(shape)
     if bad := [size for size in shape if not holds(size >= 0)]:
-        raise ShapeError(f"shape {shape}: sizes cannot be negative, which {bad[0]} is")
+        raise ShapeError(f"shape {shape}: size {bad[0]} is negative; sizes must be 0 or more")
     product(shape)  # raises if the product exceeds 64 bits
     return shape
 

@@ -134,9 +134,9 @@ class CCompiler:
         try:
             macros = self._read_macros()
         except CompileError as error:
-            words = str(error).partition("\n")[2]
+            message = str(error).partition("\n")[2]
             raise DeviceUnavailable(
-                f"TARGET={choice.text!r}: the C compiler {path} does not know it: {words}"
+                f"TARGET={choice.text!r}: the C compiler {path} does not know it: {message}"
             ) from error
         # the meaning of "native" for `path`
         macros_digest = blake2b(repr(sorted(macros.items())).encode(), digest_size=8).hexdigest()

@@ -28,13 +28,13 @@ from tinyexplore.runtime.native import check_arguments
 CHOSEN_ITEMS = 256  # work-items of a group, if the program leaves it to the runtime
 MODULE_BYTES = 64 << 10  # approximate memory of a program in the driver, beside its code
 SOURCE_NAME = b"kernel.cu"
-HOW = "pip install 'tinyexplore[cuda]'"
-NO_PACKAGE = f"the CUDA device needs NVIDIA's package cuda-bindings: {HOW}"
-NO_DRIVER = "the CUDA device needs NVIDIA's driver, and none was found: install that of your GPU"
-NO_COMPILER = f"the CUDA device needs NVRTC, which compiles CUDA C++, and it was not found: {HOW}"
-LOST = (
-    "what the GPU holds is lost: start the process again; DEBUG=2 runs kernel by kernel and names the one that fails, "
-    "DEVICE=PYTHON TARGET=<this GPU> emulates it and checks each access"
+INSTALL_COMMAND = "pip install 'tinyexplore[cuda]'"
+NO_PACKAGE = f"the CUDA device needs NVIDIA's package cuda-bindings: {INSTALL_COMMAND}"
+NO_DRIVER = "the CUDA device needs NVIDIA's driver, and none was found: install the driver for your GPU"
+NO_COMPILER = f"the CUDA device needs NVRTC, which compiles CUDA C++ and was not found: {INSTALL_COMMAND}"
+LOST_STATE_ADVICE = (
+    "the contents of GPU memory are lost: restart the process; DEBUG=2 runs one kernel at a time and names the failing "
+    "one, DEVICE=PYTHON TARGET=<this GPU> emulates the kernels and checks each access"
 )
 NO_DEVICE = "the CUDA device needs an NVIDIA GPU, and the driver finds none (nvidia-smi lists them)"
 
@@ -67,7 +67,9 @@ class CUDA(LaunchQueue):
             raise DeviceUnavailable(f"{NO_DRIVER} ({first_line(error)})") from error
         if number >= count:
             names = ", ".join(device_name(ordinal) for ordinal in range(count))
-            raise DeviceUnavailable(f"{device_name(number)}: this machine has {names}" if count else NO_DEVICE)
+            raise DeviceUnavailable(
+                f"{device_name(number)}: no such GPU; this machine has {names}" if count else NO_DEVICE
+            )
         try:
             self.version = "NVRTC {}.{}".format(*self.do(nvrtc.nvrtcVersion))
         except RuntimeError as error:
@@ -95,10 +97,12 @@ class CUDA(LaunchQueue):
         if status.value == 0:
             return results[0] if len(results) == 1 else tuple(results) or None
         if status.name == "CUDA_ERROR_OUT_OF_MEMORY":
-            raise MemoryError(f"{function.__name__}: the GPU's memory is used up")
-        raise CUDAError(f"{function.__name__}: {status.name}{self.words(status)}")
+            raise MemoryError(
+                f"{function.__name__}: the GPU is out of memory; free tensors (del) or work in smaller pieces"
+            )
+        raise CUDAError(f"{function.__name__}: {status.name}{self.status_message(status)}")
 
-    def words(self, status: Any) -> str:
+    def status_message(self, status: Any) -> str:
         """Returns the driver's message for a status, in brackets."""
         if not status.name.startswith("CUDA_"):
             return ""
@@ -136,7 +140,7 @@ class CUDA(LaunchQueue):
             what_failed = (
                 "the kernel" if pending == 1 else f"one of {pending} kernels that were launched together, the last"
             )
-            raise CUDAError(f"{what_failed} {', '.join(names)}: {error}; {LOST}") from error
+            raise CUDAError(f"{what_failed} {', '.join(names)}: {error}; {LOST_STATE_ADVICE}") from error
 
     @property
     def compiler(self) -> str:
@@ -159,8 +163,8 @@ class CUDA(LaunchQueue):
         except CUDAError as error:
             log = bytes(self.do(nvrtc.nvrtcGetProgramLogSize, program))
             self.do(nvrtc.nvrtcGetProgramLog, program, log)
-            words = log.rstrip(b"\0").decode(errors="replace").strip() or str(error)
-            raise compile_error("NVRTC", words, spec.source, r"kernel\.cu\((\d+)\): error") from error
+            message = log.rstrip(b"\0").decode(errors="replace").strip() or str(error)
+            raise compile_error("NVRTC", message, spec.source, r"kernel\.cu\((\d+)\): error") from error
         finally:
             self.do(nvrtc.nvrtcDestroyProgram, program)
 

@@ -28,7 +28,7 @@ def open_cuda(number: int = 0) -> DeviceInterface:
         )
     gpu = replace(
         GPUS[nearest(cuda.architecture)],
-        words=cuda.name,
+        description=cuda.name,
         shared_bytes=cuda.query_attribute("MAX_SHARED_MEMORY_PER_BLOCK"),
         group_items=cuda.query_attribute("MAX_THREADS_PER_BLOCK"),
         warp=cuda.query_attribute("WARP_SIZE"),

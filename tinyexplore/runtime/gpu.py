@@ -51,7 +51,7 @@ def text_device(name: str, choice: TargetChoice) -> DeviceInterface:
     gpu = choice.gpu
     assert gpu is not None
     target = gpu_target(name, gpu, choice.cpu, choice.text)
-    refusal = f"programs for {choice.cpu} ({gpu.words}) are written here, not run; DEVICE=PYTHON emulates them"
+    refusal = f"programs for {choice.cpu} ({gpu.description}) are written here, not run; DEVICE=PYTHON emulates them"
 
     def compiled(spec: ProgramSpec) -> ForeignProgram:
         return ForeignProgram(spec, refusal, b"")

@@ -17,7 +17,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from tinyexplore.device import Buffer, DeviceInterface, DeviceUnavailable
-from tinyexplore.device.allocator import ALIGNMENT, HUGE_PAGE, MAPPED_FROM, Block, HostAllocator, Memory
+from tinyexplore.device.allocator import ALIGNMENT, HUGE_PAGE, LEAST_MAPPED_BYTES, Block, HostAllocator, Memory
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.renderer.gpu import MOST_LANES, GPURenderer, VectorRenderer, scratch_in_memory
 from tinyexplore.renderer.program import Launch, ProgramSpec, thread_axis
@@ -266,7 +266,7 @@ class SharedMemory(HostAllocator):
         self._opencl = opencl
 
     def _map(self, size: int) -> Block:
-        cl, is_large = self._opencl.cl, size >= MAPPED_FROM
+        cl, is_large = self._opencl.cl, size >= LEAST_MAPPED_BYTES
         flags = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
         span = size + 2 * HUGE_PAGE if is_large else size
         try:  # with its queue, the memory is freed after all kernels launched before have ended

@@ -142,11 +142,11 @@ class _PoolTable:
     """The pools of this process, by their number of threads and the number of the instance that uses them."""
 
     def __init__(self) -> None:
-        self.made: dict[tuple[int, int], NativePool] = {}
+        self.pools: dict[tuple[int, int], NativePool] = {}
         self.lock = threading.RLock()
 
     def start_anew(self) -> None:
-        for pool in self.made.values():
+        for pool in self.pools.values():
             pool.start_anew()
 
 
@@ -172,9 +172,9 @@ def find_native_pool(threads: int, instance: int = 0) -> NativePool | None:
 def native_pool(threads: int, instance: int = 0) -> NativePool:
     """Returns the pool of that many threads, built once for each `instance`. Raises DeviceUnavailable without LLVM."""
     with _pools.lock:
-        if (threads, instance) not in _pools.made:
-            _pools.made[threads, instance] = NativePool(threads)
-        return _pools.made[threads, instance]
+        if (threads, instance) not in _pools.pools:
+            _pools.pools[threads, instance] = NativePool(threads)
+        return _pools.pools[threads, instance]
 
 
 def make_pool_ahead() -> None:

@@ -55,7 +55,7 @@ int main(void) {{
   return 0;
 }}
 """
-_WORDS = (
+_REPORT_PATTERNS = (
     r"runtime error: [^\n]*",
     r"AddressSanitizer: [\w-]+",
     r"(?:READ|WRITE) of size \d+",
@@ -112,12 +112,12 @@ class SanitizedProgram:
 
         return run
 
-    def sanitizer_error(self, words: str, code: int) -> SanitizerError:
+    def sanitizer_error(self, report: str, code: int) -> SanitizerError:
         """Returns the error that a sanitizer found, in short, with the line."""
-        matches = [match[0] for pattern in _WORDS if (match := re.search(pattern, words))]
-        text = "; ".join(matches) or f"it ended with {code}: {words.strip()[:400]}"
+        matches = [match[0] for pattern in _REPORT_PATTERNS if (match := re.search(pattern, report))]
+        text = "; ".join(matches) or f"it ended with {code}: {report.strip()[:400]}"
         lines = self.source.splitlines()
-        numbers = [int(number) for number in re.findall(r"<stdin>:(\d+)", words)]
+        numbers = [int(number) for number in re.findall(r"<stdin>:(\d+)", report)]
         line_number = next((number for number in numbers if number <= len(lines)), None)
         excerpt = f"\nline {line_number}: {lines[line_number - 1].strip()}" if line_number is not None else ""
         return SanitizerError(f"the kernel {self.spec.name}, under SANITIZE=1: {text}{excerpt}")

@@ -24,11 +24,11 @@ def parse_module(ir: str, context: Any) -> Any:
 
     if not TRICKS:
         return parse_assembly(ir, context)
-    with ffi.OutputString() as words:
-        module = ModuleRef(without_lock("LLVMPY_ParseAssembly")(context, ir.encode(), words), context)
-        if words:
+    with ffi.OutputString() as message:
+        module = ModuleRef(without_lock("LLVMPY_ParseAssembly")(context, ir.encode(), message), context)
+        if message:
             module.close()
-            raise RuntimeError(f"the text is not valid LLVM IR: {words}")
+            raise RuntimeError(f"the text is not valid LLVM IR: {message}")
     return module
 
 
@@ -40,9 +40,9 @@ def verify(module: Any) -> None:
     if not TRICKS:
         module.verify()
         return
-    with ffi.OutputString() as words:
-        if without_lock("LLVMPY_VerifyModule")(module, words):
-            raise RuntimeError(str(words))
+    with ffi.OutputString() as message:
+        if without_lock("LLVMPY_VerifyModule")(module, message):
+            raise RuntimeError(str(message))
 
 
 def run_passes(manager: Any, module: Any, builder: Any) -> None:
@@ -68,12 +68,12 @@ def emit_object(machine: Any, module: Any) -> bytes:
     if not TRICKS:
         code: bytes = machine.emit_object(module)
         return code
-    words = ctypes.c_char_p()
-    buffer = without_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, ctypes.byref(words))
+    message = ctypes.c_char_p()
+    buffer = without_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, ctypes.byref(message))
     if not buffer:
         from llvmlite.binding import ffi
 
-        with ffi.OutputString(init=words) as error:
+        with ffi.OutputString(init=message) as error:
             raise RuntimeError(str(error))
     try:
         return ctypes.string_at(

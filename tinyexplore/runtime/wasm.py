@@ -22,8 +22,8 @@ from tinyexplore.device import Buffer, DeviceInterface, DeviceUnavailable, HostA
 from tinyexplore.device.allocator import (
     ALIGNMENT,
     HUGE_PAGE,
+    LEAST_MAPPED_BYTES,
     LINES_IN_A_PAGE,
-    MAPPED_FROM,
     STAGGER_LINES,
     STAGGERS,
     Block,
@@ -102,7 +102,7 @@ class LinearMemory(HostAllocator):
     def _gap(self, address: int, size: int) -> int:
         """Returns the offset after `address` at which a block begins, so that large blocks have different offsets in
         a page."""
-        if size < MAPPED_FROM:
+        if size < LEAST_MAPPED_BYTES:
             return 0
         offset = self._count % STAGGERS * STAGGER_LINES % LINES_IN_A_PAGE * ALIGNMENT
         return (offset - address) % (LINES_IN_A_PAGE * ALIGNMENT)
@@ -112,14 +112,16 @@ class LinearMemory(HostAllocator):
         pages = self._end // PAGE_BYTES
         new_pages = min(max(-(-size // PAGE_BYTES), pages // 2), MOST_PAGES - pages)
         if new_pages * PAGE_BYTES < size:
-            raise MemoryError("a linear memory has at most 4 GiB")
+            raise MemoryError(f"cannot allocate {size:,} bytes: a linear memory has at most 4 GiB; free tensors (del)")
         with self._get_engine.lock:  # no kernel may run meanwhile
             try:
                 self.memory.grow(self._get_engine.store, new_pages)
             except self._get_engine.wasmtime.WasmtimeError as error:
                 raise MemoryError(f"wasmtime could not grow the linear memory by {new_pages} pages") from error
         if self._base() != self.start:
-            raise MemoryError("wasmtime has moved the linear memory: buffers have lost their addresses")
+            raise MemoryError(
+                "wasmtime has moved the linear memory, so buffers have invalid addresses: restart the process"
+            )
         self._free = _merge_blocks([*self._free, (self._end, new_pages * PAGE_BYTES)])
         self._end += new_pages * PAGE_BYTES
 

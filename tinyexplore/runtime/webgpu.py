@@ -97,8 +97,8 @@ class WebGPU:
         buffers, most_buffers = len(global_buffers(spec.uops)), self.limits["max-storage-buffers-per-shader-stage"]
         if buffers > most_buffers:
             raise CompileError(
-                f"the kernel {spec.name} takes {buffers} buffers, and {self.name} gives it {most_buffers} at most: "
-                "cut it with .contiguous() in between, or by a smaller MAX_KERNEL_OPS"
+                f"the kernel {spec.name} accesses {buffers} buffers, and {self.name} supports {most_buffers}: "
+                "split it with .contiguous(), or lower MAX_KERNEL_OPS"
             )
         try:
             return self.run_on_own_thread(partial(WebGPUProgram, self, spec))
@@ -130,13 +130,13 @@ class WebGPU:
         """Allocates memory of the device. Raises MemoryError if there is not enough for a kernel."""
         if nbytes > self.most_bytes:
             raise MemoryError(
-                f"{self.name} gives a kernel no buffer of {nbytes:,} bytes, {self.most_bytes:,} at most: work in "
+                f"a buffer of {nbytes:,} bytes exceeds the limit of {self.name}, {self.most_bytes:,} bytes: work in "
                 "smaller pieces, or choose another device"
             )
         try:
             return self.device.create_buffer(size=max(-(-nbytes // WORD) * WORD, WORD), usage=usage)
         except self.wgpu.GPUError as error:
-            raise MemoryError(f"{self.name} gives no buffer of {nbytes:,} bytes: {error}") from error
+            raise MemoryError(f"{self.name} could not allocate {nbytes:,} bytes: {error}") from error
 
 
 def _do_nothing() -> None:

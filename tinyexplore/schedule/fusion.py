@@ -60,7 +60,7 @@ MANY_USES = 8  # reads of each element from which a register tile of a product p
 TILE_COLUMNS = 64  # typical columns of a product's register tile, which computes the factors of a row once
 PANEL_COLUMNS = 256  # columns from which the other factor is packed into panels, unless a core's own cache holds it
 COMPUTED = "computations per element"
-SHARED = "bytes that every row rereads"
+SHARED = "bytes reread per row"
 STORED_BY_READER = "the kernel that uses it also stores it"
 ALIKE = (Ops.RESHAPE, Ops.CAST, Ops.BITCAST, Ops.CONTIGUOUS)  # these work element by element, like arithmetic
 MIN_ROWS = 16  # fewest rows among which threads can divide a kernel that reduces a row and then uses the result
@@ -307,7 +307,7 @@ class Fusion:
             return legality_error
         work = node.src[0].size if is_reduce else node.size if node.op in OpGroups.TRANSCENDENTAL else 0
         if any(runs_sequentially(plan, sums_up=is_reduce) for plan in plans) and self.exceeds(
-            "steps that would run sequentially", work, ONE_BY_ONE
+            "sequential steps of the fused kernel", work, ONE_BY_ONE
         ):
             return "its consumer's loop runs sequentially; a separate kernel can be vectorized"
         if self.reaches("operations in the consumer kernel", max([plan.op_count for plan in plans]), self.max_ops):
@@ -358,13 +358,13 @@ class Fusion:
         results = sum([prod([loop.size for loop in plan.loops]) for plan in {use.plan for use in uses}])
         recomputed_operations = sum([use.executions for use in uses]) * operations
         return not self.exceeds(
-            "operations to recompute it (bound: one per output element)", recomputed_operations, results
+            "operations of the recomputation (bound: one per output element)", recomputed_operations, results
         )
 
     def reason_to_realize_reduce(self, node: LazyBuffer, uses: list[Use], repeats: float) -> str | None:
         if self.exceeds(COMPUTED, repeats, REPEAT_REDUCE):
             return f"fusing this reduction would compute each element {_times_text(repeats)}"
-        if self.exceeds("index expressions with which one kernel reads it", len(uses), 1):
+        if self.exceeds("index expressions per kernel", len(uses), 1):
             return f"one kernel reads it with {len(uses)} different index expressions"
         (use,) = uses
         work = node.src[0].size
@@ -375,10 +375,10 @@ class Fusion:
         kernel_steps = prod(loop.size for loop in use.plan.loops)
         if (
             use.executions != kernel_steps
-            and not self.reaches("rows to divide among threads", use.executions, MIN_ROWS)
+            and not self.reaches("rows available to threads", use.executions, MIN_ROWS)
             and self.exceeds("steps of the kernel", max(work, kernel_steps), SMALL_WORK)
         ):
-            return f"fusing it would leave only {use.executions} rows to divide among threads"
+            return f"fusing it would leave only {use.executions} rows available to threads"
         if use.executions != kernel_steps and self.is_product(node, work):
             return "the kernel's inner loops do not index this product, so it would get no register tile"
         if (

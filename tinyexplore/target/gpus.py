@@ -23,7 +23,7 @@ Cores = tuple[TensorCore, ...]
 class GPUTarget:
     """A machine that runs work-groups.
 
-    words: its description, as text.
+    description: its description, as text.
     language: the language of its programs.
     shared_bytes: shared memory of one work-group, in bytes.
     group_items: the most work-items of one group.
@@ -46,7 +46,7 @@ class GPUTarget:
     cores: its tensor cores, the preferred one first.
     """
 
-    words: str
+    description: str
     language: str
     shared_bytes: int
     group_items: int
@@ -70,7 +70,7 @@ class GPUTarget:
 
 
 def _make_nvidia_gpu(
-    words: str, resident_items: int, resident_groups: int, shared_kib: int, cores: Cores = AMPERE
+    description: str, resident_items: int, resident_groups: int, shared_kib: int, cores: Cores = AMPERE
 ) -> GPUTarget:
     """Returns a GPU of NVIDIA.
 
@@ -78,7 +78,7 @@ def _make_nvidia_gpu(
     system takes 1 KiB for each group.
     """
     return GPUTarget(
-        words,
+        description,
         "cuda",
         48 << 10,
         1024,
@@ -93,7 +93,7 @@ def _make_nvidia_gpu(
 
 
 def _make_amd_gpu(
-    words: str,
+    description: str,
     warp: int,
     kilo_registers: int,
     most_registers: int,
@@ -110,7 +110,7 @@ def _make_amd_gpu(
     buffers, are in scalar registers.
     """
     return GPUTarget(
-        words,
+        description,
         "hip",
         64 << 10,
         1024,

@@ -32,12 +32,12 @@ from tinyexplore.tensor.change_log import note_change
 from tinyexplore.tensor.checks import need_int, need_tensor
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import simplified
-from tinyexplore.util.interpreter import ASKING, TrackedObject, references
+from tinyexplore.util.interpreter import BASE_REFERENCES, TrackedObject, references
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_MARK_THEM = "make the targets with requires_grad=True, or call requires_grad_() on them, before computing with them"
+_MARK_ADVICE = "make the targets with requires_grad=True, or call requires_grad_() on them, before computing with them"
 
 Shape = tuple[int, ...]
 Axes = int | Sequence[int] | None
@@ -535,14 +535,14 @@ class TensorBase(TrackedObject):
             if not dtypes.is_float(target.dtype):
                 raise TypeError(f"gradient: {tensor_text} is of {target.dtype.name}: only floats have gradients")
             if isinstance(target.lazydata, StoredBuffer):
-                raise RuntimeError(f"gradient: {tensor_text} lies on {target.device}; {_MARK_THEM}")
+                raise RuntimeError(f"gradient: {tensor_text} lies on {target.device}; {_MARK_ADVICE}")
         seed = self._make_seed(gradient, "gradient").lazydata
         try:
             assigned = [target.lazydata for target in targets if getattr(target, "was_changed", False)]
             root, taped_targets = taped_graph(self.lazydata, [target.lazydata for target in targets], assigned)
         except MissingGraphError as forgotten:
             raise RuntimeError(
-                f"gradient: {forgotten}; {_MARK_THEM}, or call gradient() before anything on the way is realized, or "
+                f"gradient: {forgotten}; {_MARK_ADVICE}, or call gradient() before anything on the way is realized, or "
                 "detach() constants"
             ) from None
         reached = {id(taped): value for taped, value in gradients(root, seed)}
@@ -554,7 +554,7 @@ class TensorBase(TrackedObject):
             elif getattr(target, "was_changed", False):
                 raise RuntimeError(
                     f"gradient: target {position} was assigned to, and this tensor does not depend on its value "
-                    f"since then; {_MARK_THEM}"
+                    f"since then; {_MARK_ADVICE}"
                 )
             elif materialize_grads:
                 results.append(target._const(0.0))
@@ -617,7 +617,9 @@ def _gets_gradient(reached: Sequence[tuple[Any, Any]]) -> list[bool]:
         for source in () if pair[0]._ctx is None else pair[0]._ctx.inputs:
             if id(source) in taped:
                 taped[id(source)] += 1
-    return [pair[0]._ctx is None or count - taped[id(pair[0])] > ASKING + 1 for count, pair in zip(counts, reached)]
+    return [
+        pair[0]._ctx is None or count - taped[id(pair[0])] > BASE_REFERENCES + 1 for count, pair in zip(counts, reached)
+    ]
 
 
 def unsigned_of(itemsize: int) -> DType:

@@ -151,7 +151,7 @@ class Creation(Ordering):
         for name, argument in (("start", start), ("stop", stop), ("step", step)):
             need_number(argument, f"arange: {name}")
         if limits(step)[0] <= 0 <= limits(step)[1] if isinstance(step, UOp) else step == 0:
-            raise ValueError(f"arange with step {step!r}, which is 0 or may be, never ends")
+            raise ValueError(f"arange with step {step!r}: the step must not be 0, nor a size that may be 0")
         is_whole = all(isinstance(argument, (int, UOp)) for argument in (start, stop, step))
         target = (dtypes.default_int if is_whole else dtypes.default_float) if dtype is None else to_dtype(dtype)
         if any(isinstance(argument, UOp) for argument in (start, stop, step)):
@@ -366,7 +366,7 @@ class Creation(Ordering):
         """Returns numbers uniform in ±√(6 / (fan in + fan out)) (Glorot and Bengio, 2010)."""
         sizes = _check_sizes(shape)
         if not sizes:
-            raise ValueError("glorot_uniform of shape (): it has no fans; need one axis at least")
+            raise ValueError("glorot_uniform of shape (): fan-in and fan-out need at least one axis")
         return cls._draw_uniform((6 / max(sizes[0] + prod(sizes[1:]), 1)) ** 0.5, shape, **kwargs)
 
     @classmethod

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 # dtypes that the package ml_dtypes adds to NumPy
-_ADDED = {"bfloat16": dtypes.bfloat16, "float8_e4m3fn": dtypes.fp8e4m3, "float8_e5m2": dtypes.fp8e5m2}
+_ML_DTYPES = {"bfloat16": dtypes.bfloat16, "float8_e4m3fn": dtypes.fp8e4m3, "float8_e5m2": dtypes.fp8e5m2}
 
 
 # *** Python data → LazyBuffer ***
@@ -164,7 +164,7 @@ def _from_array(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
     import numpy
 
     array = numpy.asarray(data)
-    known_dtype = _ADDED.get(array.dtype.name) or dtypes.fields().get(array.dtype.name)
+    known_dtype = _ML_DTYPES.get(array.dtype.name) or dtypes.fields().get(array.dtype.name)
     if known_dtype is None:
         raise TypeError(f"a NumPy array of {array.dtype} cannot become a Tensor; known: {', '.join(dtypes.fields())}")
     target = known_dtype if dtype is None else dtype

@@ -31,7 +31,7 @@ class Function:
         self.parents = tensors if self.requires_grad else ()
 
     def forward(self, *values: Any, **kwargs: Any) -> LazyBuffer:
-        raise NotImplementedError(f"{type(self).__name__} has no forward")
+        raise NotImplementedError(f"{type(self).__name__} has no forward: define it")
 
     def backward(self, gradient: Any) -> Any:
         raise RuntimeError(f"{type(self).__name__} has no backward: detach() its inputs, or write one")

@@ -34,7 +34,7 @@ PLACE_BITS = 32
 LOWER = (1 << PLACE_BITS) - 1
 MOST_WANTED = 128  # up to this many first elements are found one by one, with one or two kernels each
 MOST_LOOKS = 24  # how often each element may be examined; more takes as long as sorting
-WORTH_TWO_LEVELS = 2  # the factor of fewer examined elements that pays for the further kernels
+TWO_LEVEL_RATIO = 2  # the factor of fewer examined elements that pays for the further kernels
 
 
 def sorted_indices(x: T, descending: bool) -> T:
@@ -83,7 +83,7 @@ def run_size(length: int, count: int) -> int:
     at √(length / count).
     """
     size = math.isqrt(length // max(count, 1))
-    return size if _count_examined(length, count, size) < count * length // WORTH_TWO_LEVELS else 1
+    return size if _count_examined(length, count, size) < count * length // TWO_LEVEL_RATIO else 1
 
 
 def _count_examined(length: int, count: int, size: int) -> int:

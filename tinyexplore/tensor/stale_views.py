@@ -11,7 +11,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor.change_log import is_recording_changes, is_view
 from tinyexplore.uop import Ops
 from tinyexplore.uop.symbolic import is_symbolic
-from tinyexplore.util.interpreter import ASKING, references, referrers
+from tinyexplore.util.interpreter import BASE_REFERENCES, references, referrers
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.base import TensorBase
@@ -36,7 +36,7 @@ class StaleViews:
         known_views: views that do not count.
         """
         root = ref(whole)  # one object, which all views share
-        if not cls.searches or references((root,))[0] <= ASKING + 1 or is_recording_changes():
+        if not cls.searches or references((root,))[0] <= BASE_REFERENCES + 1 or is_recording_changes():
             return
         cls.searches -= 1
         views = referrers(root)
@@ -67,7 +67,7 @@ def _have_outside_references(objects: list[Any]) -> list[bool]:
     """
     counts = references(objects)
     tuples = [sum([type(referrer) is tuple for referrer in referrers(value)]) for value in objects]
-    return [count - tape_count > ASKING for count, tape_count in zip(counts, tuples)]
+    return [count - tape_count > BASE_REFERENCES for count, tape_count in zip(counts, tuples)]
 
 
 def _views_overlap(first_view: LazyBuffer, other: LazyBuffer, root: LazyBuffer) -> bool:

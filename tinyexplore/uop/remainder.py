@@ -14,8 +14,8 @@ from tinyexplore.uop.parts import is_native, like, mulacc, opposite, rarely
 from tinyexplore.uop.pattern import PatternMatcher, UPat, rule, var
 from tinyexplore.uop.uop import UOp
 
-MOST = 2.0**28  # largest quotient whose product with a number of 24 bits is exact in float64
-MOST_LONG = 2.0**26  # largest quotient whose product with a number of 26 or 27 bits is exact
+LARGEST_QUOTIENT = 2.0**28  # largest quotient whose product with a number of 24 bits is exact in float64
+LARGEST_LONG_QUOTIENT = 2.0**26  # largest quotient whose product with a number of 26 or 27 bits is exact
 HIGH_BITS = -1 << 27  # mask that clears the last 27 bits of a float64
 
 
@@ -31,7 +31,7 @@ def mod_float32(node: UOp, x: UOp, y: UOp, ctx: Any) -> UOp | None:
     a, b = x.cast(wide_dtype), y.cast(wide_dtype)
     quotient = a / b
     remainder = mulacc(_round_to_zero(quotient), -b, a).cast(x.dtype)
-    return _select_rare_cases(x, y, quotient, MOST, _copy_sign(remainder, x))
+    return _select_rare_cases(x, y, quotient, LARGEST_QUOTIENT, _copy_sign(remainder, x))
 
 
 @rule(UPat.of(Ops.MOD, var("x"), var("y"), dtypes=(dtypes.float64,), name="node"))
@@ -48,7 +48,7 @@ def mod_float64(node: UOp, x: UOp, y: UOp, ctx: Any) -> UOp | None:
     remainder = mulacc(n, high - y, mulacc(n, -high, x))
     too_much = (remainder < 0.0).ne(x < 0.0) & remainder.ne(0.0)
     remainder = too_much.where(remainder + _copy_sign(y, x), remainder)
-    return _select_rare_cases(x, y, quotient, MOST_LONG, _copy_sign(remainder, x))
+    return _select_rare_cases(x, y, quotient, LARGEST_LONG_QUOTIENT, _copy_sign(remainder, x))
 
 
 def _round_to_zero(quotient: UOp) -> UOp:

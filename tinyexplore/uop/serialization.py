@@ -11,7 +11,7 @@ from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.uop.ops import Axis, AxisKind, Ops
 from tinyexplore.uop.uop import AnyDType, UOp
 
-_FURTHER = [field.name for field in fields(Axis) if field.name not in ("id", "kind")]
+_OPTIONAL_AXIS_FIELDS = [field.name for field in fields(Axis) if field.name not in ("id", "kind")]
 _SCALARS = {**dtypes.fields(), "void": dtypes.void}
 
 
@@ -73,7 +73,7 @@ def _arg_to_plain(arg: Any) -> Any:
     if isinstance(arg, Ops):
         return {"op": arg.name}
     if isinstance(arg, Axis):
-        return {"axis": [arg.id, arg.kind.value, *(getattr(arg, name) for name in _FURTHER)]}
+        return {"axis": [arg.id, arg.kind.value, *(getattr(arg, name) for name in _OPTIONAL_AXIS_FIELDS)]}
     if isinstance(arg, tuple):
         return {"tuple": [_arg_to_plain(item) for item in arg]}
     raise TypeError(f"a UOp with the arg {arg!r} ({type(arg).__name__}) cannot be sent to another process")

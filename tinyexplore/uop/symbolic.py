@@ -50,16 +50,16 @@ class Variable(metaclass=_VariableMeta):
         if not 0 <= min_val <= max_val:
             raise ValueError(f"Variable {name!r} from {min_val} to {max_val}: need 0 ≤ least ≤ greatest")
         if not _fits(max_val):
-            raise ValueError(f"Variable {name!r} up to {max_val}: sizes have 64 bits, the greatest is {_MOST}")
+            raise ValueError(f"Variable {name!r} up to {max_val}: sizes have 64 bits, the greatest is {_LARGEST_SIZE}")
         return UOp(Ops.DEFINE_VAR, dtypes.index, (), (name, int(min_val), int(max_val)))
 
 
-_MOST = dtypes.max(dtypes.index)
+_LARGEST_SIZE = dtypes.max(dtypes.index)
 
 
 def _fits(number: int) -> bool:
     """Whether the index dtype can represent the number."""
-    return dtypes.min(dtypes.index) <= number <= _MOST
+    return dtypes.min(dtypes.index) <= number <= _LARGEST_SIZE
 
 
 # *** normal form ***
@@ -353,7 +353,7 @@ def read_value(size: UOp) -> int:
         frame = sys._getframe(2)
         if compared := _read_comparison(frame.f_code, frame.f_lasti):
             sign, number = compared
-            truth(_QUESTIONS[sign](size, number))
+            truth(_COMPARISONS[sign](size, number))
         else:
             _add_guard(as_size(size).eq(value))
     return value
@@ -373,7 +373,7 @@ def _read_comparison(code: CodeType, offset: int) -> tuple[str, int] | None:
 
 
 _COMPARED = [["LOAD_ATTR", load, "COMPARE_OP"] for load in ("LOAD_CONST", "LOAD_SMALL_INT")]
-_QUESTIONS: dict[str, Callable[[UOp, int], UOp]] = {
+_COMPARISONS: dict[str, Callable[[UOp, int], UOp]] = {
     "==": UOp.eq,
     "!=": UOp.ne,
     "<": lambda size, number: size < number,
@@ -453,8 +453,8 @@ def bind_together(bound: dict[UOp, int], variable: UOp, value: int) -> None:
     """Adds one binding to `bound`. Raises SymbolicError if the Variable has another value there."""
     if bound.setdefault(variable, value) != value:
         raise SymbolicError(
-            f"Variable {variable.arg[0]!r} is bound to {bound[variable]} and to {value} in what is to be computed "
-            "together: realize the one before the other, or use two Variables"
+            f"Variable {variable.arg[0]!r} is bound to {bound[variable]} and to {value} in one computation: "
+            "realize the tensors with one value first, or use two Variables"
         )
 
 
@@ -606,8 +606,8 @@ def text(size: sint) -> str:
     if op not in _SYMBOLS or len(src) != 2:
         return f"{op.name.lower()}({', '.join(operands)})"
     left_text, right_text = operands
-    if op in OpGroups.COMPARE and src[0].op is Ops.CONST and src[1].op is not Ops.CONST and op in _TURNED:
-        return f"{right_text} {_TURNED[op]} {left_text}"  # 0 < p was written p > 0
+    if op in OpGroups.COMPARE and src[0].op is Ops.CONST and src[1].op is not Ops.CONST and op in _MIRRORED_SYMBOLS:
+        return f"{right_text} {_MIRRORED_SYMBOLS[op]} {left_text}"  # 0 < p was written p > 0
     if op is Ops.ADD:
         return f"{left_text} - {right_text[1:]}" if right_text.startswith("-") else f"{left_text} + {right_text}"
     if op is Ops.MUL and src[1].op is Ops.CONST:
@@ -638,7 +638,7 @@ _SYMBOLS = {
     Ops.SHL: "<<",
     Ops.SHR: ">>",
 }
-_TURNED = {Ops.CMPLT: ">", Ops.CMPLE: ">="}
+_MIRRORED_SYMBOLS = {Ops.CMPLT: ">", Ops.CMPLE: ">="}
 
 
 Queries.as_number = as_number

@@ -58,7 +58,7 @@ def fetch(
     for downloads in kept_folders():
         path = downloads / (subdir or "") / (name or digest)
         if not path.resolve().is_relative_to(downloads.resolve()):
-            raise ValueError(f"fetch: name {name!r} in {subdir!r} leads out of the folder of downloads")
+            raise ValueError(f"fetch: name {name!r} in {subdir!r} is outside the download folder")
         if allow_caching and path.is_file():
             return path
         with suppress(OSError):

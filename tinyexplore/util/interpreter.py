@@ -38,7 +38,7 @@ TRICKS = process_config().INTERPRETER_TRICKS != 0
 
 def _check_tricks(value: int) -> None:
     if (value != 0) is not TRICKS:
-        raise ValueError(f"INTERPRETER_TRICKS={value}: it is of the whole process; set it in the environment")
+        raise ValueError(f"INTERPRETER_TRICKS={value}: it is an option of the whole process; set it in the environment")
 
 
 check_further("INTERPRETER_TRICKS", _check_tricks)
@@ -50,7 +50,7 @@ MANY = 1 << 60
 
 
 def references(objects: Iterable[object]) -> tuple[int, ...]:
-    """Returns the number of references to each object in a container: `ASKING` if only the container has one.
+    """Returns the number of references to each object in a container: `BASE_REFERENCES` if only the container has one.
 
     Without tricks it is `MANY`, so that the caller keeps everything that might be needed.
     """
@@ -61,7 +61,7 @@ def _return_many(value: object) -> int:
     return MANY
 
 
-ASKING = references([object()])[0] if TRICKS else 0
+BASE_REFERENCES = references([object()])[0] if TRICKS else 0
 
 
 def referrers(value: object) -> list[Any]:
@@ -335,7 +335,7 @@ def collect_young() -> None:
 
 
 __all__ = [
-    "ASKING",
+    "BASE_REFERENCES",
     "MANY",
     "MOST_UNSEARCHED",
     "TRICKS",

@@ -7,7 +7,7 @@ import pytest
 from tests.support.kernels import MACHINE, kernel_of, unread
 from tinyexplore.codegen import lower
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, hand_coded
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_heuristics, apply_opt
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import PassApplied, Recorder, recording
 from tinyexplore.uop import Ops
@@ -35,7 +35,7 @@ def looks(kernel: Kernel) -> int:
 def test_one_look_finds_the_extreme_and_its_place(dtype: DType, op: Ops) -> None:
     rows = kernel_of(place_of(unread(64, 512).cast(dtype), 1, op))
     columns = kernel_of(place_of(unread(512, 64).cast(dtype), 0, op))
-    for kernel in (rows, columns, hand_coded(rows)):
+    for kernel in (rows, columns, apply_heuristics(rows)):
         assert looks(kernel) == 1
         assert len(kernel.plain_reduces) == 1
 
@@ -72,7 +72,7 @@ def test_what_is_the_same_for_all_steps_is_not_looked_for() -> None:
 def test_the_law_is_told() -> None:
     recorder = Recorder()
     with recording(recorder):
-        lower(hand_coded(kernel_of(place_of(unread(64, 512), 1), MACHINE)))
+        lower(apply_heuristics(kernel_of(place_of(unread(64, 512), 1), MACHINE)))
     told = [event for event in recorder.events if isinstance(event, PassApplied) and event.transform.name == "argmax"]
     assert [event.after is not event.before for event in told] == [True]
 
@@ -86,7 +86,7 @@ def test_the_law_is_told() -> None:
     ],
 )
 def test_opts_are_those_of_one_look(shape: tuple[int, int], axis: int, opts: list[str]) -> None:
-    kernel = hand_coded(kernel_of(place_of(unread(*shape), axis)))
+    kernel = apply_heuristics(kernel_of(place_of(unread(*shape), axis)))
     found = [str(opt) for opt in kernel.applied]
     assert [opt for opt in found if opt.startswith(("UPCAST", "UNROLL", "PREFETCH"))] == opts
     assert looks(kernel) == 1

@@ -8,7 +8,7 @@ import pytest
 from tests.support.kernels import kernel_of, unread
 from tinyexplore import Tensor, dtypes
 from tinyexplore.codegen import lower
-from tinyexplore.kernel import hand_coded
+from tinyexplore.kernel import apply_heuristics
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
 
@@ -17,7 +17,7 @@ DEVICES = ("LLVM", "CLANG", "PYTHON", "WASM")
 
 def registers_of(node: LazyBuffer) -> tuple[int, int]:
     """How many registers start with 0, and how many with another sum."""
-    starts = [uop.src[0].op for uop in lower(hand_coded(kernel_of(node))) if uop.op is Ops.DEFINE_ACC]
+    starts = [uop.src[0].op for uop in lower(apply_heuristics(kernel_of(node))) if uop.op is Ops.DEFINE_ACC]
     return starts.count(Ops.CONST), starts.count(Ops.RESULT)
 
 

@@ -17,7 +17,7 @@ from tinyexplore.codegen.rewrites.narrow_comparisons import NARROW_COMPARISONS
 from tinyexplore.codegen.rewrites.unroll import copies
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import create_schedule
-from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.kernel import Kernel, apply_heuristics
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import Recorder, recording
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, graph_rewrite, index_const
@@ -67,7 +67,7 @@ def test_a_sum_of_rows_without_opts() -> None:
 
 def test_an_addition_in_vectors() -> None:
     x = from_numpy(numbers(64))
-    assert text(lower(hand_coded(kernel_of(x.alu(Ops.ADD, x))))) == [
+    assert text(lower(apply_heuristics(kernel_of(x.alu(Ops.ADD, x))))) == [
         "%0 = DEFINE_GLOBAL()",
         "%1 = DEFINE_GLOBAL()",
         "%2 = RANGE(4)",
@@ -96,7 +96,7 @@ def test_what_sums_are_combined_with_is_asked_for_before_them_and_read_after_the
     mean = unread(rows, 512).alu(Ops.ADD, gradient)
     weight = unread(rows, 512).alu(Ops.ADD, mean.alu(Ops.NEG))
     (item,) = create_schedule([mean, weight])
-    uops = lower(hand_coded(Kernel.of(item.ast, MACHINE)))
+    uops = lower(apply_heuristics(Kernel.of(item.ast, MACHINE)))
     verify(uops, LINEAR_SPEC)
     begun, summed = [(place, node) for place, node in enumerate(uops) if node.op is Ops.RANGE][-1]
     done = next(place for place, node in enumerate(uops) if node.op is Ops.ENDRANGE and node.src[0] is summed)
@@ -111,7 +111,7 @@ def test_what_sums_are_combined_with_is_asked_for_before_them_and_read_after_the
 def test_what_a_lane_rarely_needs_stands_in_a_branch_of_its_own() -> None:
     """Sine and cosine of one angle share it; integers of 64 bits are what only the long reduction computes with."""
     x = from_numpy(numbers(4, 32))
-    kernel = hand_coded(kernel_of(x.alu(Ops.SIN).alu(Ops.MUL, x.alu(Ops.COS)).reduce(Ops.ADD, (1,))))
+    kernel = apply_heuristics(kernel_of(x.alu(Ops.SIN).alu(Ops.MUL, x.alu(Ops.COS)).reduce(Ops.ADD, (1,))))
     uops = lower(kernel)
     verify(uops, LINEAR_SPEC)
     inside: list[UOp] = []
@@ -184,7 +184,7 @@ def test_a_pass_that_breaks_its_spec_is_named() -> None:
 
 
 def test_the_register_tile_keeps_24_accumulators_and_passes_the_spec() -> None:
-    uops = lower(hand_coded(kernel_of(matmul(from_numpy(numbers(60, 64)), from_numpy(numbers(64, 64))))))
+    uops = lower(apply_heuristics(kernel_of(matmul(from_numpy(numbers(60, 64)), from_numpy(numbers(64, 64))))))
     verify(uops, LINEAR_SPEC)
     assert sum(node.op is Ops.DEFINE_ACC for node in uops) == 24
     assert sum(node.op is Ops.MULACC for node in uops) == 24
@@ -200,7 +200,7 @@ def test_cost_counts_values_and_not_indices() -> None:
 def test_results_that_lie_side_by_side_are_interleaved_in_registers() -> None:
     x, y = from_numpy(numbers(64, 16)), from_numpy(numbers(64, 32))
     twice = x.reshape((64, 16, 1)).expand((64, 16, 2)).reshape((64, 32))
-    uops = lower(hand_coded(kernel_of(twice.alu(Ops.MUL, y), MACHINE)))
+    uops = lower(apply_heuristics(kernel_of(twice.alu(Ops.MUL, y), MACHINE)))
     assert [node.src[1].dtype.count for node in uops if node.op is Ops.STORE] == [MACHINE.lanes(x.dtype)] * 2
 
 
@@ -215,7 +215,7 @@ def test_results_that_lie_side_by_side_are_interleaved_in_registers() -> None:
     ids=("matmul", "softmax", "transposition", "pool"),
 )
 def test_a_recording_sees_the_program_that_is_made_without_one(graph: Callable[[], LazyBuffer]) -> None:
-    kernel = hand_coded(kernel_of(graph()))
+    kernel = apply_heuristics(kernel_of(graph()))
     assert kernel.applied
     recorder = Recorder()
     with recording(recorder):

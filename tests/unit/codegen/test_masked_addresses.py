@@ -13,7 +13,7 @@ from tinyexplore import Tensor
 from tinyexplore.codegen import lower
 from tinyexplore.codegen.rewrites.simplify import simplified
 from tinyexplore.device import Device
-from tinyexplore.kernel import hand_coded
+from tinyexplore.kernel import apply_heuristics
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.target import LEVELS, NATIVE, choice_of, machine
 from tinyexplore.uop import Ops, UOp, index_const
@@ -37,7 +37,7 @@ def padded(before: int, length: int, after: int) -> LazyBuffer:
 
 
 def masked_loads(node: LazyBuffer) -> list[UOp]:
-    program = lower(hand_coded(kernel_of(node, MACHINE)))
+    program = lower(apply_heuristics(kernel_of(node, MACHINE)))
     return [uop for uop in program if uop.op is Ops.LOAD and len(uop.src[0].src) > 2 and uop.dtype.count > 1]
 
 

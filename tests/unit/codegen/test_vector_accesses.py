@@ -14,7 +14,7 @@ from tinyexplore.codegen import lower
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import compile_optimized, create_schedule
-from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, hand_coded
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_heuristics, apply_opt
 from tinyexplore.renderer.gpu import GPURenderer
 from tinyexplore.runtime.emulator import RaceError
 from tinyexplore.uop import Ops, UOp, index_const
@@ -100,7 +100,7 @@ def test_elementwise_results_are_computed_in_vectors_where_many_work_items_are_l
         "transposed": lambda: numbers(512, 512).transpose(0, 1).contiguous(),
         "rows of odd length": lambda: numbers(1000, 257)[:, 1:] + 1,
     }
-    opts = {name: [str(opt) for opt in hand_coded(kernel_of(make)).applied] for name, make in chosen.items()}
+    opts = {name: [str(opt) for opt in apply_heuristics(kernel_of(make)).applied] for name, make in chosen.items()}
     assert opts == {
         "large": ["UPCAST(0, 4)", "LOCAL(0, 256)"],
         "small": ["LOCAL(0, 256)"],
@@ -112,7 +112,7 @@ def test_elementwise_results_are_computed_in_vectors_where_many_work_items_are_l
 
 def test_operands_of_a_large_product_are_copied_and_read_in_vectors() -> None:
     """Of a and b 4 elements at a time; in shared memory a's go to 4 rows, and each step reads a vector of each."""
-    kernel = hand_coded(kernel_of(lambda: numbers(256, 256) @ numbers(256, 256)))
+    kernel = apply_heuristics(kernel_of(lambda: numbers(256, 256) @ numbers(256, 256)))
     assert widths(kernel) == {"LOAD 4": 4, "STORE 1": 4, "STORE 4": 5}
 
 

@@ -12,7 +12,7 @@ from tests.support.kernels import MACHINE, kernel_of, unread
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.engine import compile_optimized, create_schedule
-from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.kernel import Kernel, apply_heuristics
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
 
@@ -21,7 +21,7 @@ WIDE = replace(MACHINE, registers_per_op=4)
 
 def widths(kernel: Kernel, op: Ops) -> set[int]:
     """The lanes of what a program does by `op`."""
-    uops = lower(hand_coded(kernel))
+    uops = lower(apply_heuristics(kernel))
     return {(node.src[1] if op is Ops.STORE else node).dtype.count for node in uops if node.op is op}
 
 
@@ -65,7 +65,7 @@ def test_no_bit_of_a_product_changes(dtype: type, rows: int, steps: int, columns
     assert item.ast is not None
     found = []
     for target in (Device["LLVM"].target, replace(Device["LLVM"].target, registers_per_op=1)):
-        runner = compile_optimized("LLVM", hand_coded(Kernel.of(item.ast, target)))
+        runner = compile_optimized("LLVM", apply_heuristics(Kernel.of(item.ast, target)))
         runner.run(runner.program.bind(item.buffers))
         found.append(item.buffers[0].copyout())
     assert found[0] == found[1]

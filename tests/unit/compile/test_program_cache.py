@@ -146,9 +146,9 @@ def test_an_engine_that_was_changed_while_running_neither_keeps_nor_finds(
         return kernel
 
     changes = (
-        (heuristic, "ALONGSIDE", 1),
+        (heuristic, "ROW_ACCUMULATORS", 1),
         (split, "split_output", lambda *arguments: None),
-        (compiler, "hand_coded", unchanged),
+        (compiler, "apply_heuristics", unchanged),
         (compiling, "lower", lambda kernel: ()),
     )
     for place, name, value in changes:
@@ -157,7 +157,7 @@ def test_an_engine_that_was_changed_while_running_neither_keeps_nor_finds(
             assert not program_cache.is_as_written(), name
         assert program_cache.is_as_written(), name
     with monkeypatch.context() as patch:
-        patch.setattr(compiler, "hand_coded", unchanged)
+        patch.setattr(compiler, "apply_heuristics", unchanged)
         first = to_numpy(graph())
         forget()
     kept = set((tmp_path / "tinyexplore").iterdir())

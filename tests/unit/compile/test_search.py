@@ -33,7 +33,7 @@ from tinyexplore.compile.search_worker import numbers as numbers_of
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import measuring_on
-from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, hand_coded
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_heuristics, apply_opt
 from tinyexplore.kernel import search as beam
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.trace import CandidateMeasured, Recorder, SearchEnded, recording
@@ -67,7 +67,7 @@ def searched(kernel: Kernel, width: int = 1) -> tuple[Kernel, Events]:
 
 
 def is_kept(kernel: Kernel, width: int = 1) -> bool:
-    starts = (hand_coded(kernel), with_merged_axes(with_split_axes(kernel)))
+    starts = (apply_heuristics(kernel), with_merged_axes(with_split_axes(kernel)))
     return search.find_stored(search.search_key("LLVM", starts, width), starts) is not None
 
 
@@ -267,7 +267,7 @@ def test_results_are_compared_in_every_column_also_where_not_all_are() -> None:
     found = sample_elements(
         Buffer("LLVM", columns * columns, dtypes.int32).copyin(np.arange(columns**2, dtype=np.int32))
     )
-    assert search_worker.COMPARED // 2 < found.size <= search_worker.COMPARED
+    assert search_worker.MOST_COMPARED // 2 < found.size <= search_worker.MOST_COMPARED
     assert len(np.unique(found % columns)) == columns
 
 

@@ -209,7 +209,7 @@ def test_a_replay_writes_its_state_in_place(device: str) -> None:
                 cache[2] = 1.0
                 expected[2] = 1
         np.testing.assert_allclose(cache.numpy(), expected)
-        assert step.captured is not None and step.captured.states[0].stays and len(step.captured.turns) == 1
+        assert step.captured is not None and step.captured.states[0].is_in_place and len(step.captured.turns) == 1
         reader = TinyJit(lambda: (cache + 1).realize())
         for at in (13, 14, 15):
             np.testing.assert_allclose(reader().numpy(), expected + 1)

@@ -143,7 +143,7 @@ def test_large_results_are_not_kept_for_a_group() -> None:
     chain(x, 6).realize()
     plan = plan_of(chain(x, 6))
     units = [unit for lanes in plan.groups or () for lane in lanes for unit in lane]
-    assert max(sum(made.nbytes for made in unit.made) for unit in units) <= max(MOST_BYTES, 8 * size)
+    assert max(sum(made.nbytes for made in unit.outputs) for unit in units) <= max(MOST_BYTES, 8 * size)
     assert len(units) > 4
 
 

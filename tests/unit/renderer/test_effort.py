@@ -17,16 +17,16 @@ from tinyexplore.kernel import OptOps
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer import CompileOptions, Effort
 from tinyexplore.renderer.llvm.effort import (
-    BRIEF,
+    BRIEF_STEPS,
     LONG,
     MOST_PUT_TOGETHER,
     MOST_SHUFFLED,
     WORK,
     find_shuffled_vectors,
     innermost_bodies,
+    is_assembled_from_lanes,
     is_brief,
     is_in_full_vectors,
-    is_put_together,
     lanes_of_alone,
     leaves_little,
 )
@@ -82,7 +82,7 @@ def test_only_a_few_vectors_may_be_put_together_beside_many_others() -> None:
     loads = [UOp(Ops.LOAD, dtypes.float32.vec(8), (), number) for number in range(MOST_SHUFFLED + 1)]
     picked = [UOp(Ops.GEP, dtypes.float32, (vector,), vector.arg) for vector in loads]
     lanes = UOp(Ops.VECTORIZE, dtypes.float32.vec(8), (*picked, *picked)[:8])
-    assert is_put_together(lanes)
+    assert is_assembled_from_lanes(lanes)
     few = sum(node.op in WORK and node.dtype.count > 1 for node in uops) // MOST_PUT_TOGETHER
     assert leaves_little((*uops, *[lanes] * few), 64)
     assert not leaves_little((*uops, *[lanes] * (few + 1)), 64)
@@ -111,7 +111,7 @@ def test_the_second_step_of_a_sum_is_hardly_optimized_and_right() -> None:
 
 def test_brief_counts_each_step_of_a_loop() -> None:
     """An empty loop of n steps is 1 constant and n times itself and its end."""
-    n = (BRIEF - 1) // 2
+    n = (BRIEF_STEPS - 1) // 2
     for size, brief in ((n, True), (n + 1, False)):
         counter = UOp.range(size, Axis(0, AxisKind.GLOBAL))
         assert is_brief((counter.src[0], counter, UOp(Ops.ENDRANGE, dtypes.void, (counter,)))) is brief

@@ -17,7 +17,7 @@ from tests.support.node import need_node
 from tinyexplore.codegen import lower
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import create_schedule
-from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.kernel import Kernel, apply_heuristics
 from tinyexplore.renderer import RenderError
 from tinyexplore.renderer.wasm import AssemblerError, WASMRenderer, assemble
 from tinyexplore.renderer.wasm.helpers import HELPERS
@@ -64,7 +64,7 @@ def kernel_texts() -> dict[str, str]:
     for seed, (name, make) in enumerate(PROGRAMS.items()):
         for number, item in enumerate(create_schedule([make(Random(seed), "PYTHON").lazydata])):
             if item.ast is not None:
-                kernel = hand_coded(Kernel.of(item.ast, RENDERER.target))
+                kernel = apply_heuristics(Kernel.of(item.ast, RENDERER.target))
                 found[f"{name} {number}"] = RENDERER.render("kernel", lower(kernel)).source
     return found
 

@@ -30,7 +30,7 @@ from tinyexplore.execute.plan import plans
 from tinyexplore.explore import explore
 from tinyexplore.explore.recording.descriptions import launches_text
 from tinyexplore.explore.recording.trace_builder import build_trace
-from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.kernel import Kernel, apply_heuristics
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.runtime import cuda, cuda_device, cuda_graph
@@ -331,8 +331,8 @@ def test_an_error_that_comes_later_names_the_kernels(machine: Machine) -> None:
     a = (Tensor(A, device="LLVM") + 1).to("CUDA").realize()
     b = (a * 2).realize()
     fake.late_status = CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
-    names = r"the kernel \w+: cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS \(the words of 700\); what the GPU holds"
-    with pytest.raises(CUDAError, match=names + r" is lost: .*DEBUG=2"):
+    names = r"the kernel \w+: cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS \(the words of 700\); the contents"
+    with pytest.raises(CUDAError, match=names + r" of GPU memory are lost: .*DEBUG=2"):
         b.numpy()
     fake.late_status = OK
     Device["CUDA"].synchronize()
@@ -365,7 +365,7 @@ def test_a_search_measures_by_the_gpus_clock(machine: Machine) -> None:
     machine()
     (item,) = create_schedule([(Tensor(A, device="CUDA").realize() * 2).lazydata])
     assert item.ast is not None
-    kernel = hand_coded(Kernel.of(item.ast, Device["CUDA"].target))
+    kernel = apply_heuristics(Kernel.of(item.ast, Device["CUDA"].target))
     runner = compile_optimized("CUDA", kernel)
     bench = Workbench()
     bench.prepare("CUDA", kernel.original)

@@ -222,7 +222,7 @@ from tinyexplore.runtime import pool
 target = Device["LLVM"].target
 made = [thread for thread in threading.enumerate() if thread.name == "tinyexplore-pool"]
 for thread in made: thread.join()
-print(list(pool._pools.made) == [(pool.thread_count(), 0)], len(made) <= 1)
+print(list(pool._pools.pools) == [(pool.thread_count(), 0)], len(made) <= 1)
 """
     assert in_a_new_process("import os; os.environ['THREADS'] = '3'\n" + program) == "True True\n"
     alone = "import os; os.environ['THREADS'] = '1'\n" + program

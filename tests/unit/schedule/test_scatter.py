@@ -13,7 +13,7 @@ from tests.support.kernels import MACHINE
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import create_schedule
-from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_opt, hand_coded
+from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_heuristics, apply_opt
 from tinyexplore.kernel.transforms.axes import with_split_axes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
@@ -86,7 +86,7 @@ def test_a_number_is_fetched_and_one_is_added_step_by_step(data: st.DataObject) 
 def test_threads_share_the_rows_of_what_is_fetched_in_order() -> None:
     index = from_numpy(np.zeros((64, 4096), np.int32))
     *_, item = create_schedule([LazyBuffer.const(0, dtypes.int32, "LLVM", (64, 9)).fetch_add(index)])
-    kernel = hand_coded(Kernel.of(item.ast, MACHINE))
+    kernel = apply_heuristics(Kernel.of(item.ast, MACHINE))
     kinds = {axis.arg.id: axis.arg.kind for axis in kernel.axes}
     assert kinds[0] is AxisKind.THREAD and kinds[1] is AxisKind.SCAN
     with pytest.raises(OptError, match="steps of a scatter"):
@@ -105,7 +105,7 @@ def test_one_kernel_copies_and_then_goes_in_order() -> None:
     kernel = Kernel.of(item.ast, Device["LLVM"].target)
     kinds = [(axis.arg.kind, axis.size) for axis in kernel.axes]
     assert kinds == [(AxisKind.GLOBAL, 3), (AxisKind.SCAN, 30), (AxisKind.GLOBAL, 32), (AxisKind.ROW, 6 * 32)]
-    assert [axis.arg.kind for axis in hand_coded(kernel).axes].count(AxisKind.VECTOR) == 2
+    assert [axis.arg.kind for axis in apply_heuristics(kernel).axes].count(AxisKind.VECTOR) == 2
 
 
 def test_no_step_comes_twice_or_before_the_copy() -> None:

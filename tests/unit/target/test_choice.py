@@ -20,7 +20,7 @@ from tinyexplore.compile.program_cache import lowering_key
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import create_schedule
-from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.kernel import Kernel, apply_heuristics
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.runtime.llvm import compiler_for
@@ -40,7 +40,7 @@ def product() -> ProgramSpec:
     """The source of a matrix product for the TARGET in force."""
     (item,) = create_schedule([matmul(from_numpy(numbers(64, 48)), from_numpy(numbers(48, 96)))])
     assert item.ast is not None
-    kernel = hand_coded(Kernel.of(item.ast, Device["LLVM"].target))
+    kernel = apply_heuristics(Kernel.of(item.ast, Device["LLVM"].target))
     return Device["LLVM"].renderer.render("product", lower(kernel))
 
 
@@ -230,7 +230,7 @@ def test_what_comes_from_memory_is_said_by_the_last_cache() -> None:
             doubled = node.alu(Ops.ADD, node).contiguous()
             (*_, item) = create_schedule([doubled])
             assert item.ast is not None
-            kernel = hand_coded(Kernel.of(item.ast, Device["LLVM"].target))
+            kernel = apply_heuristics(Kernel.of(item.ast, Device["LLVM"].target))
             sources.append(Device["LLVM"].renderer.render("doubled", lower(kernel)).source)
             partial = create_schedule([node.reduce(Ops.ADD, (0, 1))])[-2].outputs[0]
             assert partial.src[0].src[0].shape == ((8, 256, 2, 512) if more else (1, 256, 16, 512))

@@ -12,7 +12,7 @@ from tinyexplore import Tensor, Variable, dtypes
 from tinyexplore.codegen import lower
 from tinyexplore.device import Buffer
 from tinyexplore.engine import create_schedule
-from tinyexplore.kernel import hand_coded
+from tinyexplore.kernel import apply_heuristics
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 from tinyexplore.util import toposort
@@ -97,7 +97,7 @@ def test_the_text_of_a_kernel_is_that_kernel(name: str) -> None:
     for item in items:
         assert evaluated(item.ast.tree()) is item.ast
         assert str(item).endswith(item.ast.tree())
-        kernel = hand_coded(type(kernel_of(unread(4).reduce(Ops.ADD, (0,)))).of(item.ast, MACHINE))
+        kernel = apply_heuristics(type(kernel_of(unread(4).reduce(Ops.ADD, (0,)))).of(item.ast, MACHINE))
         assert evaluated(kernel.ast.tree()) is kernel.ast
         last = max(lower(kernel), key=lambda node: len(node.src))
         assert evaluated(last.tree()) is last
@@ -139,7 +139,7 @@ def test_kernels_and_items_say_in_a_line_what_they_are() -> None:
     (item,) = create_schedule([(t(4, 8) + 1).sum(1).lazydata])
     kernel = kernel_of((t(4, 8) + 1).sum(1).lazydata)
     assert repr(kernel) == "Kernel(g0 global 4, r1 reduce 8; no opts)"
-    assert repr(hand_coded(kernel)).startswith("Kernel(") and "; opts " in repr(hand_coded(kernel))
+    assert repr(apply_heuristics(kernel)).startswith("Kernel(") and "; opts " in repr(apply_heuristics(kernel))
     first, second = item.buffers
     assert repr(item) == f"ScheduleItem(kernel of {len(item.members)} LazyBuffers on LLVM: {first!r}, {second!r})"
     assert str(Tensor.ones(4).shard(("LLVM", "LLVM:1")).lazydata).startswith(

@@ -76,10 +76,10 @@ def same_bits(cast: UOp, x: UOp) -> UOp | None:
     return x.bitcast(_stored_dtype(cast.dtype)) if cast.dtype.scalar in dtypes.fp8s else None
 
 
-MOVED = (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.INDEX, Ops.LOAD, Ops.WHERE, Ops.VECTORIZE, Ops.GEP)
+BYTE_MOVE_OPS = (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.INDEX, Ops.LOAD, Ops.WHERE, Ops.VECTORIZE, Ops.GEP)
 
 
-@rule(UPat.of(MOVED, name="node"))
+@rule(UPat.of(BYTE_MOVE_OPS, name="node"))
 def fp8_moves_as_byte(node: UOp) -> UOp | None:
     """Memory of fp8, and operations that only move fp8 values, use bytes instead."""
     dtype = _stored_dtype(node.dtype)

@@ -7,10 +7,10 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop import OpGroups, Ops, PatternMatcher, UOp, UPat, rule, var
 
 SMALL_FLOATS = (dtypes.float16, dtypes.bfloat16, *dtypes.fp8s)
-KEPT = frozenset({Ops.CAST, Ops.BITCAST, Ops.WHERE})
+UNCONVERTED_OPS = frozenset({Ops.CAST, Ops.BITCAST, Ops.WHERE})
 
 
-@rule(UPat.of((OpGroups.ALU - KEPT) | {Ops.REDUCE, Ops.HREDUCE, Ops.SCAN}, name="node"))
+@rule(UPat.of((OpGroups.ALU - UNCONVERTED_OPS) | {Ops.REDUCE, Ops.HREDUCE, Ops.SCAN}, name="node"))
 def compute_in_float32(node: UOp, ctx: Lowering) -> UOp | None:
     """An operation on small floats that the target only stores is computed in float32, then rounded to the small float.
 

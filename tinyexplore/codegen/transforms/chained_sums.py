@@ -16,7 +16,7 @@ from collections import Counter
 from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.uop import Ops, UOp
 
-WHY = "its sum goes on where another one ends"
+REASON = "its sum goes on where another one ends"
 
 
 def chain_sums(sink: UOp, lowering: Lowering) -> UOp:
@@ -34,10 +34,10 @@ def chain_sums(sink: UOp, lowering: Lowering) -> UOp:
         first, second = (chains.get(src, src) for src in node.src)
         if node.src[1] in sums and first is not second and _may_follow(first, second, earlier):
             register = second.src[0]
-            chains[node] = second.substitute({register: register.replace(src=(first,))}, how=WHY)
+            chains[node] = second.substitute({register: register.replace(src=(first,))}, how=REASON)
             for loop in second.src[2:]:
                 earlier[loop].update(first.src[2:])
-    return sink.substitute(chains, how=WHY) if chains else sink
+    return sink.substitute(chains, how=REASON) if chains else sink
 
 
 def _find_loops_before(order: list[UOp]) -> dict[UOp, set[UOp]]:

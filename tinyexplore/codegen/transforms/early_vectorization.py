@@ -14,8 +14,8 @@ from tinyexplore.trace import active_recorder, node_derived
 from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 from tinyexplore.uop.uop import axes_mask
 
-TILE = frozenset({AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.VECTOR})
-WIDENED = OpGroups.ALU | {Ops.REDUCE}
+TILE_KINDS = frozenset({AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.VECTOR})
+WIDENED_OPS = OpGroups.ALU | {Ops.REDUCE}
 LANES_AXES = axes_mask((AxisKind.VECTOR,))
 
 
@@ -46,7 +46,7 @@ def vectorize_early(sink: UOp, lowering: Lowering) -> UOp:
                 new_node = vectorize_access(new_node, axis)
         elif op is Ops.BARRIER:
             new_node = new_node.replace(src=tuple([source for source in new_node.src if source not in walks]))
-        elif new_node is not node and op in WIDENED:
+        elif new_node is not node and op in WIDENED_OPS:
             new_node = widen.function(new_node) or new_node
         if new_node is not node:
             vectorized[node] = new_node
@@ -101,7 +101,7 @@ def unit_stride_axes(nodes: list[UOp]) -> set[UOp]:
     for node in nodes:
         op = node.op
         if op is Ops.RANGE:
-            if node.arg.kind in TILE:
+            if node.arg.kind in TILE_KINDS:
                 numbers.add(node)
             continue
         uses_lanes = not (numbers.isdisjoint(node.src) and strided_loads.keys().isdisjoint(node.src))

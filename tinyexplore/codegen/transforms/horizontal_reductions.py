@@ -8,7 +8,7 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.uop import ops_mask
 
-LIFTED = frozenset((Ops.ADD, Ops.MUL, Ops.FDIV, Ops.MAX, Ops.MIN, Ops.NEG, Ops.SQRT, Ops.MULACC, Ops.CAST))
+LANEWISE_OPS = frozenset((Ops.ADD, Ops.MUL, Ops.FDIV, Ops.MAX, Ops.MIN, Ops.NEG, Ops.SQRT, Ops.MULACC, Ops.CAST))
 COMBINES_LANES = ops_mask((Ops.HREDUCE,))
 
 
@@ -66,7 +66,7 @@ def _lift_to_vector(values: list[UOp], sums: dict[UOp, Sum], ends: dict[UOp, UOp
         steps = [address and (address[0], address[1] - step) for step, address in enumerate(addresses)]
         are_unmasked = all(len(value.src) == 1 for value in values)
         return vector_at(first, 0, count) if are_unmasked and steps[0] and steps.count(steps[0]) == count else None
-    if first.op not in LIFTED or any(value.dtype is not dtype for value in values):
+    if first.op not in LANEWISE_OPS or any(value.dtype is not dtype for value in values):
         return None
     parts = []
     for sources in zip(*[value.src for value in values]):

@@ -18,7 +18,7 @@ RARE = axes_mask((AxisKind.RARE,))
 REGISTERS = ops_mask((Ops.DEFINE_ACC,))
 # nodes that are in a program for their effect, not for their readers
 EFFECTS = frozenset((Ops.STORE, Ops.ASSIGN, Ops.BARRIER, Ops.PREFETCH, Ops.RESULT, Ops.DEFINE_ACC))
-FAR = 8  # an argument of at least 1/FAR of the L2 cache may be evicted from it by others
+L2_PARTS = 8  # an argument of at least 1/FAR of the L2 cache may be evicted from it by others
 WITH_LOOPS = frozenset((Ops.STORE, Ops.RESULT, Ops.BARRIER))  # their positions determine those of their loops
 
 
@@ -368,7 +368,7 @@ class _BlockOrder:
         if node.op is not Ops.LOAD or node.dtype.count == 1 or len(node.src) > 1 or len(node.src[0].src) > 2:
             return False
         dtype = node.src[0].src[0].dtype
-        return 0 < self.l2_bytes <= FAR * dtype.size * dtype.base.itemsize
+        return 0 < self.l2_bytes <= L2_PARTS * dtype.size * dtype.base.itemsize
 
     def prefetch_of(self, load: UOp) -> UOp:
         """Returns the prefetch of the cache line of `load`."""

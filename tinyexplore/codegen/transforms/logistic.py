@@ -21,9 +21,9 @@ HALF_EXPONENT = 126  # the biased exponent of 1/2
 # limits at which half of 2**n has the exponents of 0 and of infinity; for 2**n itself they are lower by ln 2
 LEAST, GREATEST = -87.3, 89.3
 LN2 = log(2.0)
-FAR = 104.0  # exp(x) and its half are 0 below -FAR, infinite above FAR
-FAR_POWER = 151.0  # the same for 2**x
-MOST = 3e38
+EXP_LIMIT = 104.0  # exp(x) and its half are 0 below -FAR, infinite above FAR
+EXP2_LIMIT = 151.0  # the same for 2**x
+LARGEST_FINITE = 3e38
 SMALLEST_FACTOR, LARGEST_FACTOR = 2.0**-10, 2.0**10  # the range in which float32 constants keep all their digits
 
 Users = dict[UOp, list[UOp]]
@@ -82,8 +82,8 @@ def half_of_exp(x: UOp, factor: float, changes: Changes, ctx: Any, *, is_whole: 
     x = _apply_changes(x, changes)
     by_table = scales(ctx, x.dtype)
     if by_table and (power := _multiply_into(x, factor / LN2)) is not None:
-        return exp2_by_table(power.maximum(-FAR_POWER).minimum(FAR_POWER), 1.0 if is_whole else 0.5)
-    ends = (-FAR, FAR) if by_table else (LEAST - is_whole * LN2, GREATEST - is_whole * LN2)
+        return exp2_by_table(power.maximum(-EXP2_LIMIT).minimum(EXP2_LIMIT), 1.0 if is_whole else 0.5)
+    ends = (-EXP_LIMIT, EXP_LIMIT) if by_table else (LEAST - is_whole * LN2, GREATEST - is_whole * LN2)
     low, high = sorted(bound / factor for bound in ends)
     x = x.maximum(low).minimum(high)  # NaN stays
     if by_table:
@@ -118,7 +118,7 @@ def _replace_tanh(tanh: UOp, users: Users, changes: Changes, ctx: Any) -> Change
     half_denominator = half_exp + 0.5
     half_reciprocal = UOp.const(tanh.dtype, 1.0) / half_denominator
     # 0 times infinity would be NaN
-    slope = half_exp.minimum(MOST) * half_reciprocal * (half_reciprocal + half_reciprocal)
+    slope = half_exp.minimum(LARGEST_FINITE) * half_reciprocal * (half_reciprocal + half_reciprocal)
     return {**dict.fromkeys(sums, half_reciprocal), **dict.fromkeys(slopes, slope)}
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.uop import AxisKind, Ops, UOp
 
-REDUCED = (AxisKind.REDUCE, AxisKind.GROUP)
+REDUCE_KINDS = (AxisKind.REDUCE, AxisKind.GROUP)
 
 
 def split_shared_loops(sink: UOp, lowering: Lowering) -> UOp:
@@ -55,7 +55,7 @@ def _find_loops_and_position(reduce: UOp) -> tuple[tuple[UOp, ...], int, frozens
 
     The remainder of an outer reduction has other loops, inside the same output loops.
     """
-    outer_loops = frozenset([loop for loop in reduce.ranges if loop.arg.kind in REDUCED])
+    outer_loops = frozenset([loop for loop in reduce.ranges if loop.arg.kind in REDUCE_KINDS])
     return reduce.src[1:], max((loop.arg.id for loop in reduce.ranges), default=-1), outer_loops
 
 

@@ -16,7 +16,7 @@ from tinyexplore.uop.divmod import linear_terms
 from tinyexplore.uop.uop import ops_mask
 from tinyexplore.util import config
 
-WRITTEN_OUT = frozenset({AxisKind.UPCAST, AxisKind.UNROLL})
+UNROLLED_KINDS = frozenset({AxisKind.UPCAST, AxisKind.UNROLL})
 TILES = ops_mask((Ops.TILE,))
 
 
@@ -69,7 +69,7 @@ def is_native(tile: UOp, nodes: list[UOp], lowering: Lowering) -> bool:
 
 def written_out_axes(tile: UOp) -> list[UOp]:
     """Returns the unrolled axes for which each step has its own tile."""
-    return sorted([axis for axis in tile.ranges if axis.arg.kind in WRITTEN_OUT], key=lambda axis: axis.arg.id)
+    return sorted([axis for axis in tile.ranges if axis.arg.kind in UNROLLED_KINDS], key=lambda axis: axis.arg.id)
 
 
 def scratch_for(tile: UOp, numbers: count[int]) -> UOp:

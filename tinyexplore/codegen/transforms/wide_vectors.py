@@ -12,13 +12,15 @@ from tinyexplore.uop.divmod import linear_form
 from tinyexplore.uop.uop import axes_mask, dtypes_mask, ops_mask
 
 # operations of sums of products; the values of a longer computation would not stay in registers
-PLAIN = frozenset(
+PRODUCT_OPS = frozenset(
     {Ops.SINK, Ops.STORE, Ops.LOAD, Ops.INDEX, Ops.BARRIER, Ops.RANGE, Ops.REDUCE, Ops.CONST}
     | {Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_VAR, Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN}
 )
-NUMBERS = frozenset({dtypes.float32, dtypes.float64})
-OTHERS = ops_mask(set(Ops) - PLAIN) | dtypes_mask(set(dtypes.fields().values()) - NUMBERS - {dtypes.index})
-NEEDED = (LANES_BIT, axes_mask((AxisKind.UPCAST,)), ops_mask((Ops.REDUCE,)))
+FLOATS = frozenset({dtypes.float32, dtypes.float64})
+UNSUPPORTED_MASK = ops_mask(set(Ops) - PRODUCT_OPS) | dtypes_mask(
+    set(dtypes.fields().values()) - FLOATS - {dtypes.index}
+)
+REQUIRED_MASKS = (LANES_BIT, axes_mask((AxisKind.UPCAST,)), ops_mask((Ops.REDUCE,)))
 
 
 def widen_vectors(sink: UOp, lowering: Lowering) -> UOp:
@@ -28,7 +30,7 @@ def widen_vectors(sink: UOp, lowering: Lowering) -> UOp:
 
     In sums of products of floats only: the values of a longer computation would not stay in registers.
     """
-    if sink.mask & OTHERS or not all([sink.mask & operation_mask for operation_mask in NEEDED]):
+    if sink.mask & UNSUPPORTED_MASK or not all([sink.mask & operation_mask for operation_mask in REQUIRED_MASKS]):
         return sink
     merged: dict[UOp, UOp] = {}
     for vector_axis, upcast_axis in mergeable(sink.toposort(), lowering.target.registers_per_op).items():

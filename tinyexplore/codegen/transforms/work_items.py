@@ -23,7 +23,7 @@ from tinyexplore.uop.symbolic import as_size, product
 
 MOST_DIMENSIONS = 3
 MOST_STEPS = 65535  # greatest size of a grid's second and third dimension
-WRITTEN_OUT = (AxisKind.UPCAST, AxisKind.UNROLL)
+UNROLLED_KINDS = (AxisKind.UPCAST, AxisKind.UNROLL)
 
 
 def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
@@ -151,7 +151,7 @@ def group_reduction(reduce: UOp, name: str, item: UOp, condition: UOp | None, nu
     item_loops = tuple(loop for loop in reduce.src[1:] if loop is not axis)
     value = reduce.src[0].substitute({axis: item}, how="a work-item's part")
     partial = UOp(Ops.REDUCE, reduce.dtype, (value, *item_loops), reduce.arg) if item_loops else value
-    tile = sorted((loop for loop in reduce.ranges if loop.arg.kind in WRITTEN_OUT), key=lambda loop: loop.arg.id)
+    tile = sorted((loop for loop in reduce.ranges if loop.arg.kind in UNROLLED_KINDS), key=lambda loop: loop.arg.id)
     local = sorted((loop for loop in reduce.ranges if loop.arg.kind is AxisKind.LOCAL), key=lambda loop: loop.arg.id)
     all_loops = [*local, *tile, axis]
     space = UOp(Ops.DEFINE_LOCAL, PtrDType(reduce.dtype, prod(loop.size for loop in all_loops), "shared"), (), name)

@@ -14,7 +14,7 @@ from tinyexplore.explore.analysis.models.kernel_debugger import generated_inputs
 from tinyexplore.explore.recording.captured_kernel import CapturedKernel, buffer_types
 from tinyexplore.explore.tracefile.model import KernelInfo
 from tinyexplore.explore.tracefile.trace import Trace
-from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.kernel import Kernel, apply_heuristics
 from tinyexplore.renderer import RenderError
 from tinyexplore.renderer.wasm import WASMRenderer, assemble
 from tinyexplore.runtime.wasm import wasm_target
@@ -75,7 +75,7 @@ def _compile_for_pages(captured_kernel: CapturedKernel) -> str | None:
     """Returns the text of a kernel compiled for WebAssembly, with its own opts; None if it cannot be compiled."""
     with recording(None):
         ast = captured_kernel.make_kernel().original
-        kernel = hand_coded(Kernel.of(ast, wasm_target()))
+        kernel = apply_heuristics(Kernel.of(ast, wasm_target()))
         try:
             return WASMRenderer(kernel.target).render(kernel.name, lower(kernel)).source
         except RenderError:
@@ -102,7 +102,7 @@ def _yield_results(captured: CapturedKernel, inputs: Sequence[bytes]) -> Iterato
     """Yields a sample of each buffer that the kernel writes, computed by a device that differs from the page's."""
     try:
         with recording(None), Context(TARGET=NATIVE, BEAM=0):
-            kernel = hand_coded(Kernel.of(captured.make_kernel().original, Device[CHECKED].target))
+            kernel = apply_heuristics(Kernel.of(captured.make_kernel().original, Device[CHECKED].target))
             runner = compile_optimized(CHECKED, kernel)
             types = buffer_types(runner.spec.uops)
             buffers = [Buffer(CHECKED, size, dtype).copyin(initial) for (dtype, size), initial in zip(types, inputs)]

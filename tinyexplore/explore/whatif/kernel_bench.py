@@ -17,7 +17,7 @@ from tinyexplore.explore.tracefile.model import KernelVariant
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.kernel_variant import variant_of
 from tinyexplore.explore.whatif.measurement import KernelFailed, KernelNotTimed, Measure, Measurement, measure_in_worker
-from tinyexplore.kernel import Kernel, Opt, apply_opt, hand_coded
+from tinyexplore.kernel import Kernel, Opt, apply_heuristics, apply_opt
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.trace import Recorder, active_recorder, record_stage, recording, stage
 from tinyexplore.uop import UOp
@@ -123,9 +123,9 @@ class KernelBench:
         """Returns the kernel with its captured opts."""
         return self.with_opts(number, self.subjects[number].applied)
 
-    def hand_coded(self, number: int) -> Kernel:
+    def apply_heuristics(self, number: int) -> Kernel:
         """Returns the kernel with the opts that the heuristics choose."""
-        return hand_coded(self.unchanged(number))
+        return apply_heuristics(self.unchanged(number))
 
     # *** compiling and timing ***
 
@@ -177,7 +177,7 @@ class KernelBench:
         def ask() -> Measurement:
             captured = self._make_reference(number, "captured", self.captured)
             base = None if kernel.ast is captured.ast else captured
-            reference = self._make_reference(number, "heuristics", self.hand_coded)
+            reference = self._make_reference(number, "heuristics", self.apply_heuristics)
             return self.measure(subject.device, kernel, reference, base, recorded.runner.spec.uops)
 
         measured = Measurement(())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tinyexplore.codegen.cost import FREE
+from tinyexplore.codegen.cost import ZERO_COST_OPS
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.execute.runner import Runner
 from tinyexplore.explore.analysis.traffic import loaded_bytes
@@ -19,7 +19,7 @@ from tinyexplore.kernel import Kernel
 from tinyexplore.uop import OpGroups, Ops, UOp
 
 _SILENT = frozenset({Ops.CONST, Ops.INDEX, Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR, Ops.ENDRANGE, Ops.BARRIER, Ops.PREFETCH})
-_COUNTED = OpGroups.ALU - FREE
+_COUNTED = OpGroups.ALU - ZERO_COST_OPS
 
 
 def variant_of(

@@ -8,7 +8,7 @@ from tinyexplore.explore.tracefile.model import OptOffer
 from tinyexplore.kernel import Kernel, Opt, OptOps
 from tinyexplore.kernel.legality import illegal_because
 from tinyexplore.kernel.opts import KINDS
-from tinyexplore.kernel.search import MOST_COPIES, is_too_much
+from tinyexplore.kernel.search import MOST_COPIES, exceeds_limits
 from tinyexplore.uop import UOp
 
 CAUTIONS = {
@@ -30,7 +30,7 @@ def _yield_offers_of_kind(kernel: Kernel, axis: UOp, op: OptOps) -> Iterator[Opt
     for amount in KINDS[op].amounts_to_try(kernel, axis):
         opt = Opt(op, axis.arg.id, amount)
         against = illegal_because(kernel, opt, axis) or ""
-        caution = CAUTIONS.get(op, "") if not against and is_too_much(kernel, opt) else ""
+        caution = CAUTIONS.get(op, "") if not against and exceeds_limits(kernel, opt) else ""
         amounts_by_reason.setdefault((against, caution), []).append(amount)
     for (against, caution), amounts in amounts_by_reason.items():
         yield OptOffer(op.name, axis.arg.id, tuple(amounts), against, caution)

@@ -105,7 +105,7 @@ def _measure_step(
     if not timed or late:
         return MeasuredOptStep(opt, nest, axes, note="not timed: the time budget was used up" if timed else "")
     device = bench.subjects[number].device
-    reference = bench.under_settings(lambda: bench.hand_coded(number))
+    reference = bench.under_settings(lambda: bench.apply_heuristics(number))
     try:
         with recording(None):
             runner = bench.under_settings(lambda: compile_optimized(device, kernel))

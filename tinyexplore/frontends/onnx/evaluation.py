@@ -24,12 +24,12 @@ from tinyexplore.tensor import Tensor
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 
-SMALL = 4096  # most elements of an array that is computed in NumPy
+MOST_FOLDED_ELEMENTS = 4096  # most elements of an array that is computed in NumPy
 # most nodes that one call evaluates, including those in loops: bounds the time of a hostile model
 MOST_STEPS = 1_000_000
 MOST_CALLS = 32  # most nested function calls
 # Operators that compute shapes and indices. They are computed in NumPy if all inputs are small arrays.
-FOLDED = frozenset(
+FOLDABLE_OPERATORS = frozenset(
     "Abs Add And Cast Ceil Concat ConstantOfShape Div Equal Expand Flatten Floor Gather GatherND Greater GreaterOrEqual"
     " Identity Less LessOrEqual Max Min Mod Mul Neg Not Or Pow Range ReduceMax ReduceMin ReduceProd ReduceSum Reshape"
     " Slice Split Sqrt Squeeze Sub Tile Transpose Unsqueeze Where".split()
@@ -237,9 +237,9 @@ class Evaluation:
         constants = [item for item in inputs if isinstance(item, np.ndarray)]
         if (
             domain == ""
-            and name in FOLDED
+            and name in FOLDABLE_OPERATORS
             and len(constants) == len(inputs)
-            and all(item.size <= SMALL for item in constants)
+            and all(item.size <= MOST_FOLDED_ELEMENTS for item in constants)
         ):
             folded = self._fold_constants(node, attributes, inputs, version)
             if folded is not None:
@@ -333,7 +333,7 @@ class Evaluation:
         inner = NameScope({"": None, **{name: None for name in body.input}})
         for index, (name, value) in enumerate(zip(body.input, inputs)):
             inner.values[name] = value
-            if isinstance(value, np.ndarray) and value.size > SMALL:  # one shared copy as a Tensor
+            if isinstance(value, np.ndarray) and value.size > MOST_FOLDED_ELEMENTS:  # one shared copy as a Tensor
                 inner.values[name] = names.tensor(node.input[index])
         attributes_passed = {item.name: item for item in body.attribute_proto} | self._list_defaults(node)
         attributes_passed |= {item.name: item for item in node.attribute}
@@ -467,10 +467,10 @@ def _resolve_references(node: NodeProto, attributes: Mapping[str, Any]) -> NodeP
 
 
 def _is_small(operator: str, inputs: list[Value]) -> bool:
-    """Whether the output of an operator has at most SMALL elements, by the sizes in its last input."""
+    """Whether the output of an operator has at most MOST_FOLDED_ELEMENTS elements, by the sizes in its last input."""
     sizes = [int(size) for size in np.asarray(inputs[-1]).reshape(-1)]
     factor = int(np.prod(shape_of(inputs[0]), dtype=np.int64)) if operator == "Tile" else 1
-    return factor * math.prod(max(size, 1) for size in sizes) <= SMALL
+    return factor * math.prod(max(size, 1) for size in sizes) <= MOST_FOLDED_ELEMENTS
 
 
 def _nest_in_frame(caller: Callable[..., Any], module: OnnxModule, compute: Callable[[], Any]) -> Callable[[], Any]:

@@ -15,7 +15,7 @@ import numpy as np
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.frontends.onnx.errors import OnnxError
-from tinyexplore.frontends.onnx.evaluation import SMALL, Evaluation, NameScope, OnnxGraph, OnnxModule
+from tinyexplore.frontends.onnx.evaluation import MOST_FOLDED_ELEMENTS, Evaluation, NameScope, OnnxGraph, OnnxModule
 from tinyexplore.frontends.onnx.listing import OnnxListing, scope_names
 from tinyexplore.frontends.onnx.reader import DOMAINS, array_in, dense, read_model
 from tinyexplore.frontends.onnx.values import (
@@ -113,7 +113,9 @@ class Model:
                 module = module.part(part)
             for name in node.input:
                 value = self._constants.values.get(name)
-                if isinstance(value, np.ndarray) and (value.dtype.kind not in "iubOSU" or value.size > SMALL):
+                if isinstance(value, np.ndarray) and (
+                    value.dtype.kind not in "iubOSU" or value.size > MOST_FOLDED_ELEMENTS
+                ):
                     with suppress(OnnxError):  # the type has no dtype here: an error only if a kernel reads it
                         tensor = self._constants.tensor(name)
                         if module is not self._root:

@@ -144,5 +144,5 @@ def operator(*names: str, domain: str = "") -> Callable[[Operator], Operator]:
 def axis_in(axis: int, rank: int) -> int:
     """Returns an axis counted from the front. Raises OnnxError if it is out of range."""
     if not -max(rank, 1) <= axis < max(rank, 1):
-        raise OnnxError(f"axis {axis} of a tensor with {rank} dimensions")
+        raise OnnxError(f"axis {axis} of a tensor with {rank} dimensions: choose one of {-rank}..{rank - 1}")
     return axis % max(rank, 1)

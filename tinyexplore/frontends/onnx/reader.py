@@ -82,7 +82,9 @@ def _check(model: ModelProto) -> None:
         return
     for entry in model.opset_import:
         if not 0 <= entry.version < 1 << 16:
-            raise OnnxError(f"operator set {entry.domain or 'ai.onnx'!r} of version {entry.version}")
+            raise OnnxError(
+                f"operator set {entry.domain or 'ai.onnx'!r} of version {entry.version}: versions are 0 to 65535"
+            )
 
 
 def _check_graph(graph: GraphProto, outer: set[str], depth: int, left: int) -> int:

@@ -41,14 +41,14 @@ class ExplorerObserver(Observer):
     Attributes:
         named: names of arguments and parameters, by their addresses.
         names: the Tensors that kernels read, by name.
-        made: for each operation, the first and the last number of its LazyBuffers.
+        node_ranges: for each operation, the first and the last number of its LazyBuffers.
     """
 
     def __init__(self, named: dict[int, str], names: dict[str, Tensor]) -> None:
         super().__init__()
         self.named = named
         self.names = names
-        self.made: list[tuple[int, int, TorchProgram, Any]] = []
+        self.node_ranges: list[tuple[int, int, TorchProgram, Any]] = []
         self._tensors: dict[Any, Tensor] = {}
         self._counted: set[Any] = set()  # operations with a recorded result
 
@@ -66,7 +66,7 @@ class ExplorerObserver(Observer):
         first = next(numbers)
         yield
         last = next(numbers)
-        self.made.append((first, last, program, node))
+        self.node_ranges.append((first, last, program, node))
         recorder = active_recorder()
         if recorder is not None:
             scopes = getattr(recorder, "scopes", None)
@@ -188,7 +188,7 @@ class ExploredFunction:
 
     def lines_of(self, lazybuffers: Sequence[LazyBuffer]) -> list[SourceLine]:
         """Returns the operations that LazyBuffers belong to, as lines of the ATen graph."""
-        spans = self._watch.made
+        spans = self._watch.node_ranges
         firsts = [first for first, *_ in spans]
         values_of: dict[int, list[LazyBuffer]] = {}
         for value in lazybuffers:

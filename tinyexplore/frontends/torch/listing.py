@@ -26,7 +26,7 @@ from tinyexplore.trace import recording
 
 WIDEST = 400  # most characters of a line
 FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)\n?([^\n]*)\n?([^\n]*)')
-HERE = os.path.dirname(__file__)
+PACKAGE_FOLDER = os.path.dirname(__file__)
 STEP = re.compile(r"\.(\w+)|\['?(\w+)'?\]")
 _NAME_LETTERS = string.ascii_letters + string.digits + "_."
 _numbers = itertools.count(1)
@@ -59,7 +59,9 @@ class TorchLocation:
 def place_of(node: Any) -> TorchLocation | None:
     """Returns the user's line that a graph node comes from. For a backward node, it is the line of the forward
     operation."""
-    frames = [match for match in FRAME.findall(node.meta.get("stack_trace") or "") if not match[0].startswith(HERE)]
+    frames = [
+        match for match in FRAME.findall(node.meta.get("stack_trace") or "") if not match[0].startswith(PACKAGE_FOLDER)
+    ]
     if not frames:
         return None
     file, line, function, shown, marks = frames[-1]

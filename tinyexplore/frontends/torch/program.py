@@ -331,12 +331,12 @@ class PartInput:
 
     Attributes:
         reader: a node of the part that reads it.
-        stays: whether it was the same parameter in all calls so far.
+        is_same_parameter: whether it was the same parameter in all calls so far.
     """
 
     def __init__(self, reader: Any) -> None:
         self.reader = reader
-        self.stays = False
+        self.is_same_parameter = False
         self._last: Callable[[], Any] | None = None
         self._is_again = False
         self._place: Any = None
@@ -345,13 +345,13 @@ class PartInput:
     def known(self, value: Any) -> tuple[Any, Tensor | None] | None:
         """Returns the cached result for the same tensor object, if its memory has not moved; else None."""
         if self._last is None:
-            self.stays = isinstance(value, torch.nn.Parameter)
+            self.is_same_parameter = isinstance(value, torch.nn.Parameter)
         self._is_again = self._last is not None and self._last() is value
         if self._is_again:
             if self._found is not None and self._place == _place_of(value):
                 return self._found
         elif self._last is not None:
-            self.stays = False
+            self.is_same_parameter = False
         self._last, self._found = weakref.ref(value), None
         return None
 
@@ -359,8 +359,8 @@ class PartInput:
         """Stores the layout of a tensor for later calls: where the elements are in the tensor's own memory."""
         buffer = None if layout_and_tensor[1] is None else layout_and_tensor[1].lazydata.buffer
         is_own = buffer is not None and buffer.memory.address == value.data_ptr()
-        self.stays = self.stays and is_own
-        if is_own and (self.stays or self._is_again):  # inputs that change in each call are not kept alive
+        self.is_same_parameter = self.is_same_parameter and is_own
+        if is_own and (self.is_same_parameter or self._is_again):  # inputs that change in each call are not kept alive
             self._place, self._found = _place_of(value), layout_and_tensor
 
 
@@ -440,7 +440,7 @@ class PartRunner:
             layouts.append(layout_and_tensor[0])
             if layout_and_tensor[1] is not None:
                 flats.append(layout_and_tensor[1])
-                stays.append(slot.stays)
+                stays.append(slot.is_same_parameter)
                 observer.given(node, value, layout_and_tensor[1])
         try:
             return self._run(layouts, flats, stays)

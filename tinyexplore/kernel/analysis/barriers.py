@@ -10,7 +10,7 @@ def scratch_of(barrier: UOp) -> UOp:
     return barrier.src[0].src[0].src[0]
 
 
-def keeps_row(barrier: UOp) -> bool:
+def fills_row_buffer(barrier: UOp) -> bool:
     """Whether a BARRIER waits for a row buffer or for memory that a scatter copies, and not for a copy that STAGE
     makes."""
     return changes_in_steps(barrier) or scratch_of(barrier).arg.startswith("row")

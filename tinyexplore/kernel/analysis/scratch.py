@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tinyexplore.kernel.analysis.barriers import keeps_row
+from tinyexplore.kernel.analysis.barriers import fills_row_buffer
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import from_terms
 
@@ -34,7 +34,7 @@ def is_after_copy(kernel: Kernel, axis: UOp) -> bool:
 
 def barriers_along(kernel: Kernel, axis: UOp) -> list[UOp]:
     """Returns the BARRIERs of scratch memory with a separate content for each step of `axis`."""
-    return [barrier for barrier in copy_barriers(kernel) if keeps_row(barrier) and axis in barrier.ranges]
+    return [barrier for barrier in copy_barriers(kernel) if fills_row_buffer(barrier) and axis in barrier.ranges]
 
 
 def row_major(axes: list[UOp]) -> UOp:

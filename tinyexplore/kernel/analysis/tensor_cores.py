@@ -68,7 +68,7 @@ def usable_cores(target: Target, factor: DType, accumulator: DType) -> Iterator[
             yield core
 
 
-def fit_of(kernel: Kernel, steps: UOp, amount: int) -> CoreMatch | str:
+def find_core_match(kernel: Kernel, steps: UOp, amount: int) -> CoreMatch | str:
     """Returns how the sum over `steps` fits a core that takes `amount` steps at a time, or the legality error as
     text."""
     target = kernel.target
@@ -87,16 +87,16 @@ def fit_of(kernel: Kernel, steps: UOp, amount: int) -> CoreMatch | str:
         return "the sum is shared or written out already; apply this opt before GROUP and UNROLL"
     if reduce.arg is not Ops.ADD or reduce.src[0].op is not Ops.MUL:
         return "it does not sum products of two factors"
-    all_fits = list(fits(kernel, reduce, steps, amount))
+    matches = list(iterate_core_matches(kernel, reduce, steps, amount))
     column_id = (lambda fit: fit.columns.arg.id) if not target.has_local else lambda fit: 0  # C is stored row by row
     return (
-        max(all_fits, key=lambda fit: (-fit.work_done, column_id(fit)))
-        if all_fits
+        max(matches, key=lambda fit: (-fit.work_done, column_id(fit)))
+        if matches
         else reason_against_cores(kernel, reduce, amount)
     )
 
 
-def fits(kernel: Kernel, reduce: UOp, steps: UOp, amount: int) -> Iterator[CoreMatch]:
+def iterate_core_matches(kernel: Kernel, reduce: UOp, steps: UOp, amount: int) -> Iterator[CoreMatch]:
     """Yields every fit: either factor as A, and all pairs of axes as rows and columns, innermost axes first."""
     first_factor, second_factor = reduce.src[0].src
     stored = frozenset.intersection(*(store.ranges for store in kernel.ast.src))
@@ -141,4 +141,4 @@ def reason_against_cores(kernel: Kernel, reduce: UOp, amount: int) -> str:
     return "rows need an output axis that changes only one factor, and columns one that changes only the other"
 
 
-__all__ = ["CoreMatch", "cores_of", "fit_of", "usable_cores"]
+__all__ = ["CoreMatch", "cores_of", "find_core_match", "usable_cores"]

@@ -6,7 +6,7 @@ from math import prod
 
 from tinyexplore.uop import AxisKind, Ops, UOp
 
-DONE_WHOLE = frozenset({Ops.REDUCE, Ops.SCAN, Ops.BARRIER})
+WHOLE_VALUE_OPS = frozenset({Ops.REDUCE, Ops.SCAN, Ops.BARRIER})
 
 
 def grid_axes(ast: UOp) -> list[UOp]:
@@ -16,7 +16,10 @@ def grid_axes(ast: UOp) -> list[UOp]:
     axis. Therefore nothing is computed twice, and no two work-items store to one address. Each group makes its own
     copies in shared memory (STAGE).
     """
-    whole_nodes = [*ast.src, *(node for node in ast.toposort() if node.op in DONE_WHOLE and not fills_shared(node))]
+    whole_nodes = [
+        *ast.src,
+        *(node for node in ast.toposort() if node.op in WHOLE_VALUE_OPS and not fills_shared(node)),
+    ]
     shared = frozenset.intersection(*(node.ranges for node in whole_nodes)) if whole_nodes else frozenset[UOp]()
     return sorted((axis for axis in shared if axis.arg.kind is AxisKind.GLOBAL), key=lambda axis: axis.arg.id)
 

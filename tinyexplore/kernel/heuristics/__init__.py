@@ -67,7 +67,7 @@ GPU_HEURISTICS = (
 )
 
 
-def hand_coded(kernel: Kernel, without: frozenset[str] = frozenset()) -> Kernel:
+def apply_heuristics(kernel: Kernel, without: frozenset[str] = frozenset()) -> Kernel:
     """Applies the default schedule to `kernel`. `without`: names of heuristics to leave out."""
     kernel = with_merged_axes(with_split_axes(kernel))
     recorder = active_recorder()
@@ -86,4 +86,4 @@ def hand_coded(kernel: Kernel, without: frozenset[str] = frozenset()) -> Kernel:
     return kernel
 
 
-__all__ = ["HEURISTICS", "GPU_HEURISTICS", "Proposal", "Heuristic", "ScheduleAspect", "hand_coded"]
+__all__ = ["HEURISTICS", "GPU_HEURISTICS", "Proposal", "Heuristic", "ScheduleAspect", "apply_heuristics"]

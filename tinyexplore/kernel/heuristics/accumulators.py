@@ -11,7 +11,7 @@ from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 # accumulators of one row: past L1, at most one vector arrives per cycle; more accumulators take longer to compile
-ALONGSIDE = 4
+ROW_ACCUMULATORS = 4
 LONGEST_WINDOW = 4  # steps of a fully unrolled window; a window of 3 x 3 would take lanes from too many vectors
 FEW_VECTORS = 64  # a chain of this many dependent additions takes less than 0.1 µs
 
@@ -47,8 +47,8 @@ def independent_sums(reduce: UOp, loops: Sequence[UOp], most_accumulators: int) 
     """
     all_axes = (*reduce.ranges, *reduce.src[1:])
     tiles = prod(axis.size for axis in all_axes if axis.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
-    sums = min(ALONGSIDE, most_accumulators // tiles)
-    quantity = "accumulators of the register tile, compared with half of those that hide latency"
+    sums = min(ROW_ACCUMULATORS, most_accumulators // tiles)
+    quantity = "accumulators of the register tile (bound: half of those that hide latency)"
     exceeds(quantity, tiles, most_accumulators // 2)
     axis = max(loops, key=lambda axis: (axis.size, axis.arg.id), default=None)
     if sums < 2 or axis is None or axis.size < 2:

@@ -14,9 +14,9 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, UOp
 
-WHOLE_ROW = 32  # most vectors of a row that one step reads whole, with one accumulator each
+MOST_ROW_VECTORS = 32  # most vectors of a row that one step reads whole, with one accumulator each
 LONG_ROW_PAGES, MANY_LONG_ROWS = 4, 512  # fewest pages of a row, and fewest rows, for a prefetch down the rows
-LONG_STEP = 16  # vectors of a long row that a step reads
+STEP_VECTORS = 16  # vectors of a long row that a step reads
 MANY_ROWS = 8  # fewest blocks of rows: with this many, the remainder costs little
 
 
@@ -41,7 +41,7 @@ def block_columns(kernel: Kernel) -> Proposals:
             yield from read_whole_rows(columns, loop, kernel.target.sums_in_flight)
             return
         if takes_long_steps(kernel, load, columns.size, loop):
-            vector_count = block_of("vectors of a row", columns.size, LONG_STEP, LONG_STEP)
+            vector_count = block_of("vectors of a row", columns.size, STEP_VECTORS, STEP_VECTORS)
             reason = f"{vector_count} vectors of a long row per iteration leave time to prefetch later rows"
             yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, vector_count), reason)
             return
@@ -73,7 +73,7 @@ def takes_long_steps(kernel: Kernel, load: IndexStrides, blocks: int, loop: UOp)
     It does for data in a cache past L2, and for long rows in memory.
     blocks: the vectors of a row; each core must get enough of them.
     """
-    if loop.size < MANY_LONG_ROWS or blocks < LONG_STEP * kernel.target.threads:
+    if loop.size < MANY_LONG_ROWS or blocks < STEP_VECTORS * kernel.target.threads:
         return False
     if comes_from_memory(load, kernel.target):
         return step_bytes(load, loop) >= LONG_ROW_PAGES * kernel.target.page_bytes
@@ -85,7 +85,7 @@ def takes_long_steps(kernel: Kernel, load: IndexStrides, blocks: int, loop: UOp)
 def is_read_in_order(kernel: Kernel, load: IndexStrides, columns: UOp, loop: UOp) -> bool:
     """Whether whole rows are contiguous in memory, have few vectors each, and the cores can share another loop."""
     vector = load.stride(columns)
-    if not vector or columns.size > WHOLE_ROW or load.stride(loop) != columns.size * vector:
+    if not vector or columns.size > MOST_ROW_VECTORS or load.stride(loop) != columns.size * vector:
         return False
     outer = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL and axis is not columns]
     threads = kernel.target.threads
@@ -106,4 +106,4 @@ def read_whole_rows(columns: UOp, loop: UOp, sums: int) -> Proposals:
         )
 
 
-__all__ = ["LONG_STEP", "block_columns", "takes_long_steps"]
+__all__ = ["STEP_VECTORS", "block_columns", "takes_long_steps"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyexplore.kernel.analysis.dot_products import IN_A_WORD, dot_of
 from tinyexplore.kernel.analysis.product import find_product
-from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, exceeds, reaches, weigh
+from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, exceeds, reaches, record_scores
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import Ops
@@ -22,14 +22,16 @@ def use_dot_instructions(kernel: Kernel) -> Proposals:
         return
     (loop,) = product.reduce.src[1:]
     amount = IN_A_WORD[op]
-    if exceeds("elements of the sum that fill no dot instruction", loop.size % amount, 0) and not config().TC_OPT:
+    if (
+        exceeds("remainder of the sum: elements outside dot instructions", loop.size % amount, 0)
+        and not config().TC_OPT
+    ):
         return
     column_axes = [axis for axis in product.outputs if product.rows_of(product.along(axis))]
     if any(
-        reaches(f"results along {axis.arg.name}, compared with vector lanes", axis.size, kernel.lanes)
-        for axis in column_axes
+        reaches(f"results along {axis.arg.name} (bound: vector lanes)", axis.size, kernel.lanes) for axis in column_axes
     ):
-        weigh("multiply-adds per lane and instruction", {op.name: amount, "MULACC": 1}, op.name)
+        record_scores("multiply-adds per lane and instruction", {op.name: amount, "MULACC": 1}, op.name)
         yield Proposal(
             Opt(OptOps.TC, loop.arg.id, amount), f"one {op.name} instruction does {amount} multiply-adds per lane"
         )

@@ -70,7 +70,7 @@ def _record_comparison(quantity: str, value: float, bound: float, over: bool) ->
     return over
 
 
-def weigh(quantity: str, options: Mapping[str, float], chosen: str, *, least: bool = False) -> None:
+def record_scores(quantity: str, options: Mapping[str, float], chosen: str, *, least: bool = False) -> None:
     """Records the options of a heuristic with their scores, and the chosen option."""
     recorder = active_recorder()
     if recorder is not None and options:
@@ -82,7 +82,7 @@ def block_of(steps: str, size: int, largest: int, limit: int) -> int:
     size_of_block = best_block(size, largest, limit)
     recorder = active_recorder()
     if recorder is not None:
-        title = f"{steps} per iteration, by computed / needed work (largest within 9/8)"
+        title = f"computed / needed work, by {steps} per iteration (largest block within 9/8)"
         work = [(str(block), -(-size // block) * block / size) for block in range(min(largest, limit, size), 1, -1)]
         if work:
             recorder.record(OptionsScored(title, tuple(work), str(size_of_block), True))

@@ -6,15 +6,15 @@ from collections.abc import Collection, Generator, Sequence
 
 from tinyexplore.kernel.analysis.access import is_inside_reduction, lanes_for, outer_row_axis
 from tinyexplore.kernel.analysis.strides import SHUFFLED_STRIDE, IndexStrides
-from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, exceeds, reaches, weigh
+from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, exceeds, reaches, record_scores
 from tinyexplore.kernel.heuristics.row_buffers import packed_operands
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 ONCE, MOST_ONCE = 0.25, 0.5  # weight of an access that happens once per result, and the greatest weight of all of them
-SUITS = "vectorization score by axis (+ contiguous accesses, − strided and scattered accesses)"
-LARGE = 1 << 16  # steps of a kernel from which every loop gets lanes
+SCORE_LABEL = "vectorization score by axis (+ contiguous accesses, − strided and scattered accesses)"
+LARGE_KERNEL_STEPS = 1 << 16  # steps of a kernel from which every loop gets lanes
 SHUFFLED_LANES = 4  # fewer lanes than this do not pay for shuffles
 
 
@@ -44,13 +44,15 @@ def choose_lanes(kernel: Kernel) -> Proposals:
         scores = {axis: vector_score(axis, reduction_accesses) for axis in loops}
         axis = max(loops, key=lambda axis: scores[axis], default=None)
         if axis is not None:
-            weigh(SUITS, {loop.arg.name: score for loop, score in scores.items()}, axis.arg.name)
+            record_scores(SCORE_LABEL, {loop.arg.name: score for loop, score in scores.items()}, axis.arg.name)
         if axis is None or axis not in kernel.axes:
             continue
         reason = "the reduction reads contiguous memory along this axis, so one instruction loads a vector"
         if scores[axis] <= 0:
             moves = axis in kernel.gathered_along or any(access.stride(axis) != 0 for access in reduction_accesses)
-            if moves or not exceeds("iterations of a reduction that all read the same memory", kernel.steps, LARGE):
+            if moves or not exceeds(
+                "iterations of a reduction with loop-invariant reads", kernel.steps, LARGE_KERNEL_STEPS
+            ):
                 continue
             reason = "one vector computes several iterations, because all of them read the same memory"
         if (lanes := lanes_for(kernel, axis)) > 1:
@@ -67,8 +69,8 @@ def lanes_of_results(kernel: Kernel, accesses: Sequence[IndexStrides]) -> Genera
     best = max(inner, key=lambda axis: (scores[axis], axis.arg.id), default=None)
     if best is None:
         return kernel
-    weigh(SUITS, {axis.arg.name: score for axis, score in scores.items()}, best.arg.name)
-    suits = scores[best] > 0 or (scores[best] == 0 and kernel.steps > LARGE)
+    record_scores(SCORE_LABEL, {axis.arg.name: score for axis, score in scores.items()}, best.arg.name)
+    suits = scores[best] > 0 or (scores[best] == 0 and kernel.steps > LARGE_KERNEL_STEPS)
     lanes = lanes_for(kernel, best) if suits else 1
     are_few_lanes = lanes <= SHUFFLED_STRIDE and lanes < kernel.lanes
     is_strided_store = any(access.is_store and (access.stride(best) or 0) > 1 for access in accesses)
@@ -80,7 +82,7 @@ def lanes_of_results(kernel: Kernel, accesses: Sequence[IndexStrides]) -> Genera
         for short_axis in short_axes:
             kernel = yield Proposal(Opt(OptOps.UPCAST, short_axis.arg.id, short_axis.size), reason)
     elif lanes > 1 and reaches(
-        "2 × vector lanes along this axis, compared with vector lanes along the reduction",
+        "2 × vector lanes along this axis (bound: lanes along the reduction)",
         lanes * 2,
         reduced_lanes(kernel, accesses),
     ):

@@ -18,7 +18,7 @@ from tinyexplore.kernel.analysis.memory import (
     step_bytes,
 )
 from tinyexplore.kernel.analysis.strides import IndexStrides
-from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, exceeds, reaches, weigh
+from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, exceeds, reaches, record_scores
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.target import Target
@@ -26,9 +26,9 @@ from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 
 MOST_STEPS = 8
 MOST_READS = 5  # reads of an element, four and the overlap of last blocks: a kernel with more does not wait for memory
-STRETCHES = 2  # short stretches are prefetched ahead by this many times the lines in flight
+STRETCH_FACTOR = 2  # short stretches are prefetched ahead by this many times the lines in flight
 MANY_PAGES = 512  # pages that a loop down the rows passes: enough for this loop itself to prefetch
-AHEAD_BY = "bytes that one iteration of a loop advances in memory (the chosen loop prefetches)"
+ADVANCE_LABEL = "stride in bytes per iteration, by loop (the chosen loop prefetches)"
 
 
 def loads_from_memory(kernel: Kernel) -> list[IndexStrides]:
@@ -47,7 +47,7 @@ def prefetch(kernel: Kernel) -> Proposals:
     jump from page to page; and short stretches of rows.
     """
     largest = max(map(buffer_bytes, kernel.find(Ops.DEFINE_GLOBAL)), default=0)
-    if not exceeds("bytes of the largest buffer, compared with L2", largest, kernel.target.l2_bytes):
+    if not exceeds("bytes of the largest buffer (bound: L2)", largest, kernel.target.l2_bytes):
         return
     if kernel.result_copies or any(axis.arg.ahead for axis in kernel.axes):
         return
@@ -62,7 +62,7 @@ def prefetch(kernel: Kernel) -> Proposals:
             loop.arg.name: sum(step_bytes(load, loop) for load in loads) for loop in sorted(loops, key=loop_number)
         }
         chosen_name = next(loop.arg.name for loop in kernel.axes if loop.arg.id == choice.opt.axis)
-        weigh(AHEAD_BY, steps, chosen_name)
+        record_scores(ADVANCE_LABEL, steps, chosen_name)
         yield choice
 
 
@@ -132,7 +132,7 @@ def row_read_again(kernel: Kernel, loads: list[IndexStrides]) -> tuple[UOp, int]
             row = footprint_bytes(load, axis)
             if not reaches(f"bytes read per iteration of {axis.arg.name} (one row)", row, shortest):
                 continue
-            is_long = exceeds("bytes of this row, compared with 1/16 of L2", row, kernel.target.l2_bytes // 16)
+            is_long = exceeds("bytes of this row (bound: L2 / 16)", row, kernel.target.l2_bytes // 16)
             if not is_long and row <= 2 * step_bytes(load, axis):
                 steps = max(steps, -(-2 * page // row))
                 walks.setdefault(load.node.src[0], set()).add(axes_read_by_step(load, axis))
@@ -172,7 +172,9 @@ def propose_stretch_prefetch(kernel: Kernel, loads: list[IndexStrides]) -> Propo
         if all(axis in load.node.ranges for axis in tile) or step_bytes(load, inner_loop) < target.page_bytes // 2:
             continue
         stretch = footprint_bytes(load, inner_loop)
-        steps = min(STRETCHES * target.lines_in_flight * target.line_bytes // stretch, inner_loop.size // MOST_STEPS)
+        steps = min(
+            STRETCH_FACTOR * target.lines_in_flight * target.line_bytes // stretch, inner_loop.size // MOST_STEPS
+        )
         are_few_bytes = not reaches(
             f"bytes read per iteration of {inner_loop.arg.name}", stretch, 4 * target.line_bytes
         )
@@ -195,7 +197,7 @@ def jumping_walk(kernel: Kernel, load: IndexStrides) -> tuple[UOp, int] | None:
     if jumping is None:
         return None
     bytes_read, most_bytes = footprint_bytes(load, jumping), min(target.page_bytes, step_bytes(load, jumping) // 2)
-    if exceeds(f"bytes read per iteration of {jumping.arg.name}, which jumps to another page", bytes_read, most_bytes):
+    if exceeds(f"bytes read per iteration of {jumping.arg.name} (one page or more apart)", bytes_read, most_bytes):
         return None
     step = footprint_bytes(load, jumping)
     # bytes read in a step that takes long enough to request the next pages
@@ -205,7 +207,7 @@ def jumping_walk(kernel: Kernel, load: IndexStrides) -> tuple[UOp, int] | None:
     is_reduced = jumping.arg.kind is AxisKind.REDUCE and (comes_from_memory(load, target) or step >= long_step)
     stretch = prod(axis.size for axis in axes_read_by_step(load, jumping) if axis.arg.kind is not AxisKind.UNROLL)
     is_only = len(kernel.plain_reduces) == 1  # several reductions down the rows share the prefetch of the next column
-    is_long = is_only and is_reduced and reaches(f"pages that {jumping.arg.name} visits", jumping.size, MANY_PAGES)
+    is_long = is_only and is_reduced and reaches(f"pages accessed by {jumping.arg.name}", jumping.size, MANY_PAGES)
     if is_long and reaches("bytes read per page", stretch * itemsize, 4 * target.line_bytes):
         return jump_prefetch
     for axis in loops:

@@ -12,8 +12,8 @@ from tinyexplore.kernel.analysis.memory import buffer_bytes as bytes_of
 from tinyexplore.kernel.analysis.product import Product, find_product
 from tinyexplore.kernel.analysis.scratch import PACKING_ORDER
 from tinyexplore.kernel.analysis.strides import SHUFFLED_STRIDE, IndexStrides
-from tinyexplore.kernel.heuristics.column_reductions import LONG_STEP, takes_long_steps
-from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, weigh
+from tinyexplore.kernel.heuristics.column_reductions import STEP_VECTORS, takes_long_steps
+from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, record_scores
 from tinyexplore.kernel.heuristics.register_tile import sums_in_registers
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
@@ -21,14 +21,14 @@ from tinyexplore.kernel.opts.stage import MOST_L2
 from tinyexplore.uop import AxisKind, UOp
 
 # costs of a vector, beside its multiply-adds, in instructions of the code that the passes write for any machine
-LOAD = 1.0
-STRIDED_LOAD = 3.0  # shuffled out of two or three vectors
-LANE = 2.0  # per lane that is loaded or stored alone
-PACKING = 8.0  # transposing a vector into a panel and storing it there
-REDUCING = 8.0  # combining all lanes of an accumulator
+LOAD_COST = 1.0
+STRIDED_LOAD_COST = 3.0  # shuffled out of two or three vectors
+LANE_COST = 2.0  # per lane that is loaded or stored alone
+PACKING_COST = 8.0  # transposing a vector into a panel and storing it there
+REDUCING_COST = 8.0  # combining all lanes of an accumulator
 
 # limits of the heuristic: a policy
-SHARED_BY = 4.0  # typical number of rows of a register tile that share a load
+TYPICAL_SHARING = 4.0  # typical number of rows of a register tile that share a load
 MANY_ROWS = 8  # fewest tiles of rows that pay for packing a panel
 MANY_ROWS_OF_LARGE = 2  # the same for an operand that exceeds the L2 cache: reading it again costs more than a copy
 FEW_ROWS = 16  # a product of at most this many rows waits for its matrix: its tile shares each load among many rows
@@ -37,8 +37,8 @@ PACKED_ROWS = 48  # fewest rows that pay for a transposing copy
 ROWS_IN_A_BLOCK = 256
 MOST_VECTORS, MOST_ROWS = 8, 14
 OTHER_WAYS = 2  # ways of a set of the L1 cache that are left to operands other than the rows of a tile
-JOINING = 2  # registers to combine a vector from several stretches of memory
-WORTH_MERGING = 0.95
+JOINING_REGISTERS = 2  # registers to combine a vector from several stretches of memory
+MERGED_COST_RATIO = 0.95
 COST_LABEL = "instructions per multiply-add, by vectorized axis"
 TILE_COST = "tile cost per useful multiply-add, vectorized along"
 
@@ -91,7 +91,7 @@ def tile_product(kernel: Kernel) -> Proposals:
         **{axis.arg.name: cost for axis, cost in costs.items()},
     }
     best = min(costs_by_axis, key=lambda name: costs_by_axis[name])
-    weigh(COST_LABEL, costs_by_axis, best, least=True)
+    record_scores(COST_LABEL, costs_by_axis, best, least=True)
     if lanes is None or best != lanes.arg.name:
         return
     tile = tiles[lanes]
@@ -134,22 +134,22 @@ def lane_cost(product: Product, axis: UOp, tile: Tile) -> float:
     kernel = product.kernel
     vectors = product.along(axis)
     rows = prod(row.size for row in product.rows_of(vectors))
-    shared = min(SHARED_BY, max(1, rows))
+    shared = min(TYPICAL_SHARING, max(1, rows))
     packings = 1 if axis.size > tile.vector_count * kernel.lanes else part_count(kernel)
-    cost = 1.0 + LOAD / SHARED_BY * (len(product.loads) - len(vectors))
+    cost = 1.0 + LOAD_COST / TYPICAL_SHARING * (len(product.loads) - len(vectors))
     for load in vectors:
         stride = load.stride(axis)
         if stride == 1:
-            cost += LOAD / shared
+            cost += LOAD_COST / shared
         elif stride is not None and 1 < stride <= SHUFFLED_STRIDE and not is_masked(load):
-            cost += STRIDED_LOAD / shared
+            cost += STRIDED_LOAD_COST / shared
         elif rows >= PACKED_ROWS and is_packable(product, load) and panel_fits(product, load, 1):
-            cost += LOAD / shared + PACKING * packings / rows
+            cost += LOAD_COST / shared + PACKING_COST * packings / rows
         else:
-            cost += LANE * kernel.lanes / shared
+            cost += LANE_COST * kernel.lanes / shared
     for store in product.stores:
         if store.stride(axis) != 1:
-            cost += LANE * kernel.lanes / product.steps
+            cost += LANE_COST * kernel.lanes / product.steps
     return cost * tile.cost
 
 
@@ -174,18 +174,18 @@ def reduced_cost(product: Product) -> float:
         computed_vectors = (blocks + remainder) * kernel.lanes / loop.size
         rows, columns = sums_in_registers(target)
         shared = (1 / rows + 1 / columns) / 2
-        loads = LOAD * shared * len(product.loads)
+        loads = LOAD_COST * shared * len(product.loads)
         tile_bytes = (rows + columns) * product.steps * max(map(itemsize, product.loads))
         is_far_tile = len(product.reduce.src) == 2 and 2 * tile_bytes > target.l1_bytes
         tile = 1 + (target.far_load if is_far_tile else target.hidden_load) * 2 * shared
-        best = min(best, tile * computed_vectors * (1.0 + loads) + REDUCING * kernel.lanes / product.steps)
+        best = min(best, tile * computed_vectors * (1.0 + loads) + REDUCING_COST * kernel.lanes / product.steps)
     return best
 
 
 def scalar_cost(product: Product) -> float:
     """Returns `lane_cost` without lanes. Later heuristics may find better lanes for a kernel that is hardly a sum of
     products."""
-    return product.kernel.lanes * (1.0 + LOAD * len(product.loads))
+    return product.kernel.lanes * (1.0 + LOAD_COST * len(product.loads))
 
 
 def is_masked(access: IndexStrides) -> bool:
@@ -235,7 +235,7 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
     loops = product.reduce.src[1:]
     if not rows and not packed and len(vectors) == len(loops) == 1:  # a vector times a matrix
         if takes_long_steps(product.kernel, vectors[0], blocks, loops[0]):
-            widest = LONG_STEP
+            widest = STEP_VECTORS
     tiles = []
     for vector_count in range(1, min(widest, blocks) + 1):
         if vector_count > 1 and packed and not all(panel_fits(product, load, vector_count) for load in vectors):
@@ -243,7 +243,7 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
         waste = waste_of(blocks, vector_count) * blocks * product.kernel.lanes / lanes.size
         tiles.append(with_rows(product, Tile(waste, vector_count, 1, None), rows, loads))
     cheapest = min(tiles, key=lambda tile: tile.cost)
-    weigh(f"{TILE_COST} {lanes.arg.name}", {str(tile): tile.cost for tile in tiles}, str(cheapest), least=True)
+    record_scores(f"{TILE_COST} {lanes.arg.name}", {str(tile): tile.cost for tile in tiles}, str(cheapest), least=True)
     outer = mergeable_row(product, lanes, vectors)
     if outer is None:
         return cheapest
@@ -255,7 +255,7 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
             other_rows = [row for row in rows if row.axis is not outer]
             tiles.append(with_rows(product, Tile(waste, vector_count, 1, None, outer, merged), other_rows, loads))
     best = min(tiles, key=lambda tile: tile.cost)
-    return best if best.cost < WORTH_MERGING * cheapest.cost else cheapest
+    return best if best.cost < MERGED_COST_RATIO * cheapest.cost else cheapest
 
 
 def load_costs(product: Product, lanes: UOp, vectors: list[IndexStrides]) -> tuple[float, float]:
@@ -267,7 +267,7 @@ def load_costs(product: Product, lanes: UOp, vectors: list[IndexStrides]) -> tup
     if any(serves_few_rows(product, load) and is_strided(product, load) for load in scalar_loads):
         return target.far_load, target.hidden_load
     strided = any(1 < (load.stride(lanes) or 0) <= SHUFFLED_STRIDE for load in vectors)
-    return target.hidden_load, target.hidden_load * (STRIDED_LOAD if strided else LOAD)
+    return target.hidden_load, target.hidden_load * (STRIDED_LOAD_COST if strided else LOAD_COST)
 
 
 def crossing_cost(product: Product, lanes: UOp, vectors: list[IndexStrides]) -> float:
@@ -308,7 +308,7 @@ def with_rows(product: Product, tile: Tile, rows: list[TileAxis], loads: tuple[f
     """
     number, vector, crossing = loads
     registers = product.kernel.target.vector_registers
-    spare = registers - tile.vector_count - 1 - (JOINING if tile.outer is not None else 0)
+    spare = registers - tile.vector_count - 1 - (JOINING_REGISTERS if tile.outer is not None else 0)
     best = Tile(
         tile.cost * (1 + number / tile.vector_count + vector), tile.vector_count, 1, None, tile.outer, tile.merged
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tinyexplore.kernel.analysis.barriers import keeps_row
+from tinyexplore.kernel.analysis.barriers import fills_row_buffer
 from tinyexplore.kernel.analysis.memory import step_bytes
-from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, block_of, exceeds, reaches, weigh
+from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, block_of, exceeds, reaches, record_scores
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.kernel.opts.pipeline import find_pipelined
@@ -13,8 +13,8 @@ from tinyexplore.uop import AxisKind, Ops, UOp
 WIDE_TILE = 4  # vectors in a row of the register tile of a row buffer, with 32 registers
 FEWEST_PIPED, MOST_PIPED = 8, 64  # fewest and most rows in a block, the first of which is stored twice
 PIPED_BLOCKS = 8  # blocks per core
-TWICE = f"rows stored twice, by rows per block (at least {PIPED_BLOCKS} blocks per core)"
-APART_LINES = 8  # row buffers start multiples of this apart within a page: a store a few lines away delays loads
+OVERLAP_LABEL = f"rows stored twice, by rows per block (at least {PIPED_BLOCKS} blocks per core)"
+STAGGER_LINES = 8  # row buffers start multiples of this apart within a page: a store a few lines away delays loads
 
 
 def tile_row_buffers(kernel: Kernel) -> Proposals:
@@ -58,7 +58,7 @@ def innermost_row_loop(kernel: Kernel, row_limit: int) -> UOp | None:
     If possible, this is the innermost loop of more than `row_limit` steps, so that a tile of rows leaves a loop. (Heads
     that share keys are a loop inside the loop over the queries.)
     """
-    axes = {axis for row in kernel.find(Ops.BARRIER) if keeps_row(row) for axis in row.ranges}
+    axes = {axis for row in kernel.find(Ops.BARRIER) if fills_row_buffer(row) for axis in row.ranges}
     loops = sorted((axis for axis in axes if axis.arg.kind is AxisKind.GLOBAL), key=lambda axis: -axis.arg.id)
     long_loops = [axis for axis in loops if not axis.is_static or axis.size > row_limit]
     return next(iter(long_loops or loops), None)
@@ -131,13 +131,13 @@ def find_pipeline(kernel: Kernel) -> Opt | None:
         blocks = max(PIPED_BLOCKS * kernel.target.threads, -(-axis.size // MOST_PIPED))
         rows = -(-axis.size // blocks)
         overlap = blocks * rows - axis.size
-        step = APART_LINES * kernel.target.line_bytes
+        step = STAGGER_LINES * kernel.target.line_bytes
         are_staggered = all(step_bytes(access, axis) % step == 0 for access in kernel.accesses if access.is_store)
         if not reaches("rows per block", rows, FEWEST_PIPED):
             continue
-        if are_staggered and not exceeds("16 × rows computed twice, compared with all rows", 16 * overlap, axis.size):
-            weigh(
-                TWICE,
+        if are_staggered and not exceeds("16 × rows computed twice (bound: all rows)", 16 * overlap, axis.size):
+            record_scores(
+                OVERLAP_LABEL,
                 {str(size): rows_stored_twice(axis.size, size) for size in (rows // 2, rows, 2 * rows)},
                 str(rows),
                 least=True,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
-from tinyexplore.kernel.analysis.tensor_cores import CoreMatch, fit_of
+from tinyexplore.kernel.analysis.tensor_cores import CoreMatch, find_core_match
 from tinyexplore.kernel.analysis.work_groups import grid_axes
-from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, exceeds, reaches, weigh
+from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, exceeds, reaches, record_scores
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import Ops, UOp
@@ -28,18 +28,23 @@ def use_tensor_cores(kernel: Kernel) -> Proposals:
     """
     loops = [loop for reduce in kernel.reduces for loop in reduce.src[1:]]
     sizes = dict.fromkeys(core.dims[2] for core in kernel.target.cores)
-    fits = [fit for loop in loops for size in sizes if isinstance(fit := fit_of(kernel, loop, size), CoreMatch)]
-    if not fits:
+    matches = [
+        fit for loop in loops for size in sizes if isinstance(fit := find_core_match(kernel, loop, size), CoreMatch)
+    ]
+    if not matches:
         return
     order = list(kernel.target.cores)
-    fit = min(fits, key=lambda fit: (fit.work_done, order.index(fit.core)))
-    if exceeds("rows, columns and iterations that do not fill a tensor core", fit.left_over, 0) and not config().TC_OPT:
+    fit = min(matches, key=lambda fit: (fit.work_done, order.index(fit.core)))
+    if (
+        exceeds("remainder: rows, columns and iterations outside tensor cores", fit.left_over, 0)
+        and not config().TC_OPT
+    ):
         return
     m, n, k = fit.core.dims
     work_by_core = {
-        f"{candidate.core.name} along {candidate.steps.arg.name}": candidate.work_done for candidate in fits
+        f"{candidate.core.name} along {candidate.steps.arg.name}": candidate.work_done for candidate in matches
     }
-    weigh(
+    record_scores(
         "computed / needed multiply-adds, by tensor core",
         work_by_core,
         f"{fit.core.name} along {fit.steps.arg.name}",

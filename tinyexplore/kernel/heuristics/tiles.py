@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tinyexplore.kernel.analysis.tensor_cores import CoreMatch, fit_of
-from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, exceeds, reaches, weigh
+from tinyexplore.kernel.analysis.tensor_cores import CoreMatch, find_core_match
+from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, exceeds, reaches, record_scores
 from tinyexplore.kernel.heuristics.product_tile import Tiling
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
@@ -35,7 +35,7 @@ def use_tiles(kernel: Kernel) -> Proposals:
         return
     most_bytes = MOST_L2 * kernel.target.l2_bytes
     if exceeds(
-        f"bytes of a packed block of rows, compared with {MOST_L2} × L2",
+        f"bytes of a packed block of rows (bound: {MOST_L2} × L2)",
         ROWS_OF_A_BLOCK * packed_row_bytes(fit),
         most_bytes,
     ):
@@ -62,7 +62,7 @@ def best_fit(kernel: Kernel) -> CoreMatch | None:
         return None
     (loop,) = kernel.reduces[0].src[1:]
     for size in dict.fromkeys(core.dims[2] for core in kernel.target.cores):
-        fit = fit_of(kernel, loop, size)
+        fit = find_core_match(kernel, loop, size)
         if isinstance(fit, CoreMatch) and loop.size > size:
             return fit
     return None
@@ -89,7 +89,9 @@ def shape_of_tiles(kernel: Kernel, fit: CoreMatch) -> tuple[int, int]:
                     (rows_of_tiles, columns_of_tiles),
                 )
     best = min(shapes, key=lambda name: shapes[name])
-    weigh("tile products and tile loads per useful product, by rows × columns of tiles", shapes, best, least=True)
+    record_scores(
+        "tile products and tile loads per useful product, by rows × columns of tiles", shapes, best, least=True
+    )
     return tile_sizes[best]
 
 

@@ -20,7 +20,7 @@ from tinyexplore.uop.divmod import linear_terms
 
 STEPS_A_THREAD = 2  # fewest steps of a loop that may become the outermost one
 # neighboring lines of a row of the result; distance of the result's rows, in lines; steps to prefetch ahead
-PAIR, APART_LINES, STEPS_AHEAD = 2, 8, 4
+PAIR, STAGGER_LINES, STEPS_AHEAD = 2, 8, 4
 MOST_ROWS = 64  # most rows read at the same time
 
 
@@ -92,7 +92,7 @@ def square_tile(lanes: UOp, crossing: UOp) -> Proposals:
     reason = "hardware prefetchers follow the loads in this loop order, and stores bypass the caches"
     kernel = yield Proposal(Opt(OptOps.SWAP, loop.arg.id, rows.arg.id), reason)
     row_distance = min(step_bytes(store, loop) // amount for store in accesses if store.is_store)
-    if row_distance < APART_LINES * kernel.target.line_bytes:
+    if row_distance < STAGGER_LINES * kernel.target.line_bytes:
         return
     for count in (tiles_of_a_piece(kernel, row_distance, max(step_bytes(load, lanes) for load in loads), amount), PAIR):
         has_steps = rows.size >= count * STEPS_A_THREAD * kernel.target.threads

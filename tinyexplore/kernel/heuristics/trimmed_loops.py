@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, weigh
+from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, record_scores
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.kernel.opts import trim
@@ -15,7 +15,7 @@ def trim_masked_loops(kernel: Kernel) -> Proposals:
         if trim.legality_error(kernel, axis) is None:
             all_steps = sum(loop.size for loop in kernel.axes if loop.arg.id in trim.trimmed_loops(kernel, axis))
             steps = {"up to the diagonal": all_steps / 2, "all columns": float(all_steps)}
-            weigh("mean iterations of the masked loops per row", steps, "up to the diagonal", least=True)
+            record_scores("mean iterations of the masked loops per row", steps, "up to the diagonal", least=True)
             yield Proposal(
                 Opt(OptOps.TRIM, axis.arg.id),
                 "the mask excludes the columns after the diagonal, so the loops skip them",

@@ -20,9 +20,9 @@ ENOUGH_ITEMS = 4096  # fewer work-items, with a tile of results each, leave most
 LONG_REDUCTION = 64  # steps: a shorter reduction takes no longer than combining results in shared memory
 MOST_ITEMS = 256  # work-items of a group: every GPU supports these, and they hide the latency of memory
 TILE = 4  # rows, and columns, of a work-item's tile of a product
-SIDE = 16  # work-items of a group along each side of a product
+GROUP_SIDE = 16  # work-items of a group along each side of a product
 MOST_LANES = 8  # most elements of an elementwise result per work-item; all are unrolled
-FAR = 1 << 62  # stands for an address that does not move, or by a varying distance
+UNKNOWN_DISTANCE = 1 << 62  # stands for an address that does not move, or by a varying distance
 BLOCK = 16  # steps of a product's sum whose operands are in shared memory at the same time
 
 
@@ -75,7 +75,7 @@ def loop_of_large_product(kernel: Kernel, axes: Sequence[UOp], loads: Sequence[I
         return None
     loop = max(kernel.reduces[0].src[1:], key=lambda loop: loop.size)
     shared_sizes = [axis.size for axis in axes if axis.is_static and shares_loads(axis, loads)]
-    return None if len(shared_sizes) < 2 or loop.size < 2 * BLOCK or min(shared_sizes) < SIDE * TILE else loop
+    return None if len(shared_sizes) < 2 or loop.size < 2 * BLOCK or min(shared_sizes) < GROUP_SIDE * TILE else loop
 
 
 def tile_in_shared_memory(kernel: Kernel) -> Proposals:
@@ -102,14 +102,15 @@ def tile_in_shared_memory(kernel: Kernel) -> Proposals:
         kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
     for axis in (outer, inner):
         kernel = yield Proposal(
-            Opt(OptOps.LOCAL, axis.arg.id, SIDE),
-            f"a square work-group of {SIDE} × {SIDE} work-items shares its operands",
+            Opt(OptOps.LOCAL, axis.arg.id, GROUP_SIDE),
+            f"a square work-group of {GROUP_SIDE} × {GROUP_SIDE} work-items shares its operands",
         )
     for axis in (outer, inner):
         if axis not in in_vectors:
-            reason = f"one load serves {TILE} results, {SIDE} apart"
+            reason = f"one load serves {TILE} results, {GROUP_SIDE} apart"
             kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
-    reason = f"{SIDE} work-items share each operand, so the group reads global memory once instead of {SIDE} times"
+    count = GROUP_SIDE
+    reason = f"{count} work-items share each operand, so the group reads global memory once instead of {count} times"
     yield Proposal(Opt(OptOps.STAGE, loop.arg.id, BLOCK), reason)
 
 
@@ -157,12 +158,14 @@ def divide_into_groups(kernel: Kernel) -> Proposals:
     if not axes or group_items(kernel.ast) >= kernel.target.warp:
         return
     stores = [access for access in kernel.accesses if access.is_store]
-    inner = sorted(axes, key=lambda axis: (min(abs(store.stride(axis) or FAR) for store in stores), -axis.arg.id))
+    inner = sorted(
+        axes, key=lambda axis: (min(abs(store.stride(axis) or UNKNOWN_DISTANCE) for store in stores), -axis.arg.id)
+    )
     room = min(MOST_ITEMS, kernel.target.group_items) // group_items(kernel.ast)
     square = bool(kernel.reduces) and len(axes) > 1
     local_axes: list[tuple[UOp, int]] = []
     for axis in inner[:2]:
-        amount = power_below(min(axis.size, SIDE if square else room, room))
+        amount = power_below(min(axis.size, GROUP_SIDE if square else room, room))
         if amount > 1 and axis.is_static:
             local_axes.append((axis, amount))
             room //= amount

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
 
 OUTPUT_KINDS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.LOCAL)
-WRITTEN_OUT = (AxisKind.VECTOR, AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.COPY)
+UNROLLED_KINDS = (AxisKind.VECTOR, AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.COPY)
 LOOP_KINDS = (AxisKind.GLOBAL, AxisKind.LOCAL)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.kernel.analysis.barriers import keeps_row, scratch_of
+from tinyexplore.kernel.analysis.barriers import fills_row_buffer, scratch_of
 from tinyexplore.kernel.analysis.scratch import copy_barriers
 from tinyexplore.kernel.opts import double_buffer
 from tinyexplore.kernel.opts.kind import Effect, OptKind
@@ -74,7 +74,7 @@ def legality_error(kernel: Kernel, axis: UOp, steps: int) -> str | None:
 def find_pipelined(kernel: Kernel, axis: UOp) -> PipelineOperands | str:
     """Returns the parts of the kernel that PIPELINE along `axis` changes, or why it is illegal, as text."""
     rows = copy_barriers(kernel)
-    if len(kernel.ast.src) != 1 or len(rows) != 1 or not keeps_row(rows[0]) or kernel.result_copies:
+    if len(kernel.ast.src) != 1 or len(rows) != 1 or not fills_row_buffer(rows[0]) or kernel.result_copies:
         return "PIPELINE needs a kernel with one output and exactly one row buffer in scratch memory"
     (store,), (filled,) = kernel.ast.src, rows
     fill = filled.src[0]

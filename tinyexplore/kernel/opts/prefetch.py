@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.analysis.strides import strides_of
 from tinyexplore.kernel.opts.kind import Effect, OptKind
-from tinyexplore.kernel.opts.legality import WRITTEN_OUT
+from tinyexplore.kernel.opts.legality import UNROLLED_KINDS
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Ops, UOp
 
@@ -24,7 +24,7 @@ EFFECT = Effect(
 
 
 def legality_error(kernel: Kernel, axis: UOp, steps: int) -> str | None:
-    if axis.arg.kind in WRITTEN_OUT:
+    if axis.arg.kind in UNROLLED_KINDS:
         return f"the axis is {axis.arg.kind.value}; PREFETCH needs a loop"
     if any(kernel_axis.arg.ahead for kernel_axis in kernel.axes):
         return "a loop of this kernel already prefetches"

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 AMOUNTS = (8, 16, 32)
-OF_ITEMS = (AxisKind.LOCAL, AxisKind.GROUP)
-IN_TILE = (*OF_ITEMS, AxisKind.UPCAST, AxisKind.UNROLL)
+WORK_ITEM_KINDS = (AxisKind.LOCAL, AxisKind.GROUP)
+SHARED_TILE_KINDS = (*WORK_ITEM_KINDS, AxisKind.UPCAST, AxisKind.UNROLL)
 BANKS, WORD = 32, 4  # the number of banks of shared memory, and the bytes of each
-FAR = 1 << 62  # stands for a step that moves an address by an unknown distance, or not at all
+UNKNOWN_DISTANCE = 1 << 62  # stands for a step that moves an address by an unknown distance, or not at all
 EFFECT = Effect(
     "On a GPU (`axis` is a reduction loop): copies operands that several work-items of a group read into shared "
     "memory, `amount` steps at a time. The work-items copy each element once, and wait at a barrier before they "
@@ -45,7 +45,7 @@ def shared_reads(kernel: Kernel, axis: UOp) -> list[UOp]:
 
     The kernel must not write the memory that they read, and their addresses must not depend on other loads.
     """
-    items = [loop for loop in kernel.axes if loop.arg.kind in OF_ITEMS]
+    items = [loop for loop in kernel.axes if loop.arg.kind in WORK_ITEM_KINDS]
     written_memory = {store.src[0].src[0] for store in kernel.ast.src}
     loads: dict[UOp, None] = {}
     for reduce in kernel.reduces:
@@ -71,7 +71,7 @@ def tile_axes(load: UOp, axis: UOp) -> list[UOp]:
     inner_axes = [
         loop
         for loop in load.ranges
-        if loop.arg.kind in IN_TILE or (loop.arg.kind is AxisKind.REDUCE and loop.arg.id > axis.arg.id)
+        if loop.arg.kind in SHARED_TILE_KINDS or (loop.arg.kind is AxisKind.REDUCE and loop.arg.id > axis.arg.id)
     ]
     return sorted(inner_axes, key=lambda loop: loop.arg.id)
 
@@ -110,7 +110,7 @@ def load_from_shared(kernel: Kernel, load: UOp, axes: list[UOp], number: int, fi
     """Returns the load from shared memory that replaces `load`. It waits for the copy, which reads memory in address
     order."""
     strides = strides_of(load.src[0].src[1])
-    in_order = sorted(axes, key=lambda loop: (-abs(strides.get(loop) or FAR), loop.arg.id))
+    in_order = sorted(axes, key=lambda loop: (-abs(strides.get(loop) or UNKNOWN_DISTANCE), loop.arg.id))
     copies = {loop: UOp.range(loop.size, Axis(first_id + n, AxisKind.COPY)) for n, loop in enumerate(in_order)}
     terms, size = layout(kernel, in_order, load)
     space = UOp(Ops.DEFINE_LOCAL, PtrDType(load.dtype, size, "shared"), (), f"tile{number}")

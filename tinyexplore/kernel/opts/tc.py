@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.analysis.dot_products import IN_A_WORD, dot_of
-from tinyexplore.kernel.analysis.tensor_cores import fit_of
+from tinyexplore.kernel.analysis.tensor_cores import find_core_match
 from tinyexplore.kernel.opts.kind import Effect, OptKind
 from tinyexplore.kernel.opts.legality import prefetch_error
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
@@ -65,7 +65,7 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if (error := prefetch_error(axis)) is not None:
         return error
     if kernel.target.has_local or amount in TILE_STEPS:
-        fit = fit_of(kernel, axis, amount)
+        fit = find_core_match(kernel, axis, amount)
         return fit if isinstance(fit, str) else None
     if axis.arg.kind is not AxisKind.REDUCE or not axis.is_static:
         return f"the axis is {axis.arg.kind.value}; TC needs a reduction loop of constant size"

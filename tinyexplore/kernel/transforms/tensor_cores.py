@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tinyexplore.kernel.analysis.tensor_cores import CoreMatch, fit_of
+from tinyexplore.kernel.analysis.tensor_cores import CoreMatch, find_core_match
 from tinyexplore.kernel.transforms.split import mask_edge
 from tinyexplore.kernel.transforms.substitute import record_derived
 from tinyexplore.target import FragmentLayout
@@ -22,11 +22,11 @@ def compute_on_cores(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 
     If the last block of rows, columns or steps is incomplete, missing elements are read as zero and not stored.
     """
-    fit = fit_of(kernel, axis, opt.amount)
+    fit = find_core_match(kernel, axis, opt.amount)
     assert isinstance(fit, CoreMatch)
     for loop, amount in fit.axes:
         kernel = replace(kernel, ast=mask_edge(kernel, loop, replace(opt, amount=amount), AxisKind.WARP))
-    masked = fit_of(kernel, axis, opt.amount)
+    masked = find_core_match(kernel, axis, opt.amount)
     assert isinstance(masked, CoreMatch)
     return _compute_by_cores(kernel, masked, str(opt))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.kernel.analysis.tensor_cores import CoreMatch, fit_of
+from tinyexplore.kernel.analysis.tensor_cores import CoreMatch, find_core_match
 from tinyexplore.kernel.transforms.split import mask_edge
 from tinyexplore.kernel.transforms.substitute import record_derived
 from tinyexplore.kernel.transforms.tensor_cores import block
@@ -23,11 +23,11 @@ def compute_on_tiles(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 
     If the last block of rows, columns or steps is incomplete, missing elements are read as zero and not stored.
     """
-    fit = fit_of(kernel, axis, opt.amount)
+    fit = find_core_match(kernel, axis, opt.amount)
     assert isinstance(fit, CoreMatch)
     for loop, amount in fit.axes:
         kernel = replace(kernel, ast=mask_edge(kernel, loop, replace(opt, amount=amount), AxisKind.TILE))
-    masked = fit_of(kernel, axis, opt.amount)
+    masked = find_core_match(kernel, axis, opt.amount)
     assert isinstance(masked, CoreMatch)
     return _compute_by_tiles(kernel, masked, str(opt))
 

@@ -100,7 +100,7 @@ def read_pickle(
         raise
     except (ValueError, IndexError, KeyError, TypeError, UnicodeError, OverflowError, MemoryError) as error:
         raise PickleError(f"the pickle is damaged ({error!s:.100})") from None
-    raise PickleError("the pickle has no end")
+    raise PickleError("the pickle is truncated: its opcode STOP is missing")
 
 
 class _PickleInterpreter:

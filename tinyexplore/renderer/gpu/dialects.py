@@ -48,7 +48,7 @@ class GPUDialect:
     """A language of GPUs. Texts contain the placeholders in braces.
 
     language: its short name.
-    words: its full name.
+    full_name: its full name.
     kernel: the declaration of a kernel ({name}).
     parameter: the declaration of a buffer parameter ({type}, {name}, {number}).
     variable: the declaration of an integer parameter.
@@ -72,7 +72,7 @@ class GPUDialect:
     """
 
     language: str
-    words: str
+    full_name: str
     kernel: str
     parameter: str
     variable: str
@@ -96,7 +96,7 @@ class GPUDialect:
 
 OPENCL = GPUDialect(
     language="opencl",
-    words="OpenCL C",
+    full_name="OpenCL C",
     kernel="__kernel void",
     parameter="__global {const}{type}* restrict {name}",
     variable="const {type} {name}",
@@ -126,7 +126,7 @@ OPENCL = GPUDialect(
 
 CUDA = GPUDialect(
     language="cuda",
-    words="CUDA C++",
+    full_name="CUDA C++",
     kernel='extern "C" __global__ void',
     parameter="{const}{type}* __restrict__ {name}",
     variable="const {type} {name}",
@@ -154,11 +154,11 @@ CUDA = GPUDialect(
     guards=True,
 )
 
-HIP = replace(CUDA, language="hip", words="HIP C++")
+HIP = replace(CUDA, language="hip", full_name="HIP C++")
 
 METAL = GPUDialect(
     language="metal",
-    words="Metal",
+    full_name="Metal",
     kernel="kernel void",
     parameter="device {const}{type}* {name} [[buffer({number})]]",
     variable="constant {type}& {name} [[buffer({number})]]",

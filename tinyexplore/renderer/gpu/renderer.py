@@ -32,7 +32,7 @@ from tinyexplore.uop.bounds import is_exact
 from tinyexplore.uop.symbolic import text
 
 WGSL = "wgsl"
-LANGUAGES = {**{name: dialect.words for name, dialect in DIALECTS.items()}, WGSL: "WGSL"}  # their full names
+LANGUAGES = {**{name: dialect.full_name for name, dialect in DIALECTS.items()}, WGSL: "WGSL"}  # their full names
 LETTERS = "xyz"  # letters of the dimensions, fastest first
 # operations that may wrap, and the type to compute them in; shorter dtypes use `int`, which fits all but uint16
 # products
@@ -68,8 +68,8 @@ class GPURenderer:
                 raise RenderError(
                     f"{node.arg} is a tensor core of {TENSOR_CORES[node.arg].language}, not {self.language}"
                 )
-        if self.language == WGSL and (words := too_wide(uops)):
-            raise RenderError(f"{words}; cast to another type, or choose another device")
+        if self.language == WGSL and (unsupported := too_wide(uops)):
+            raise RenderError(f"{unsupported}; cast to another type, or choose another device")
         lines = write_kernel(self.language, name, uops)
         aligned = frozenset(node.arg for node in in_vectors(uops) if node.op is Ops.DEFINE_GLOBAL)
         return spec_of(name, self.target, uops, self.language, lines, self.compiler, aligned)
@@ -103,7 +103,7 @@ def check_types(target: Target, uops: Sequence[UOp]) -> None:
     for node in uops:
         if target.has_local and node.op in OpGroups.ALU and node.dtype.count > 1:
             raise RenderError(
-                f"{node.dtype!r}: programs for GPUs compute with no vectors, for each work-item is a lane"
+                f"{node.dtype!r}: GPU programs have no vector arithmetic, because each work-item is one lane"
             )
         if (missing := lacks(target.lacks, node)) is not None:
             raise RenderError(
@@ -118,7 +118,7 @@ def lacks(missing: tuple[DType, ...], node: UOp) -> DType | None:
 
 
 class GPUWriter(CWriter):
-    """Writes C99 with GPU keywords. `words` then translates it to the dialect."""
+    """Writes C99 with GPU keywords. `translate_names` then translates it to the dialect."""
 
     def __init__(self, uops: Sequence[UOp], dialect: GPUDialect, *, as_x86: bool = False) -> None:
         super().__init__(uops, as_x86=as_x86)
@@ -160,9 +160,9 @@ class GPUWriter(CWriter):
             *self.lines,
             SourceLine("}", ()),
         ]
-        return [line._replace(text=self.words(line.text)) for line in lines]
+        return [line._replace(text=self.translate_names(line.text)) for line in lines]
 
-    def words(self, line: str) -> str:
+    def translate_names(self, line: str) -> str:
         """Translates a line of C99 to the dialect."""
         line = line.replace("static inline", self.dialect.helper).replace("static const", "const")
 
@@ -228,7 +228,7 @@ class GPUWriter(CWriter):
         if is_equal_type or not self.dialect.bits:
             return super().bitcast(text, source, target)
         check_bitcast(source, target)
-        return self.dialect.bits.format(type=self.words(SCALAR[target]), value=text)
+        return self.dialect.bits.format(type=self.translate_names(SCALAR[target]), value=text)
 
     # *** vectors: neighbors in memory, and the operands of a tensor core in a lane ***
 

@@ -44,7 +44,7 @@ def _cuda(core: TensorCore) -> list[str]:
     """Writes the body of a tensor-core function in CUDA C, as inline PTX."""
     lines, inputs = [], []
     for name, layout in (("a", core.a), ("b", core.b)):
-        for number, word in enumerate(words(core, name, layout)):
+        for number, word in enumerate(list_words(core, name, layout)):
             lines.append(f"uint32_t {name}{number}{word}")
             inputs.append(f'"r"({name}{number})')
     letter = "r" if core.accumulator is dtypes.int32 else "f"
@@ -59,7 +59,7 @@ def _cuda(core: TensorCore) -> list[str]:
     return [*lines, f"asm volatile({instruction}", f"  : {', '.join(results)} : {', '.join(inputs)});"]
 
 
-def words(core: TensorCore, name: str, layout: FragmentLayout) -> list[str]:
+def list_words(core: TensorCore, name: str, layout: FragmentLayout) -> list[str]:
     """Returns the expression of each 32-bit register of a factor: elements side by side, the first one lowest.
 
     For floats that the instruction rounds to fewer bits, a register holds one float.

@@ -2,7 +2,7 @@
 
 A work-item is a thread: each does its share of the THREAD axis, and is the only item of its group. Vectors of bools are
 masks, `charN` of 0 and -1, and 16-bit floats are stored as their bits, as in `renderer/c`. Types and helpers have the C
-renderer's names here; `words` replaces them by OpenCL's.
+renderer's names here; `translate_names` replaces them by OpenCL's.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ TYPES = {
 ITEMS = 64  # work-items of a group, if the program leaves it to the runtime
 MOST_GROUPS = 65_535  # greatest number of groups in one dimension, on any device
 # the indices of a work-item, by the first letters of a SPECIAL
-PLACES = {
+INDEX_NAMES = {
     "gidx": ("workgroup_id", "group"),
     "lidx": ("local_invocation_id", "item"),
     "idx": ("global_invocation_id", "place"),
@@ -85,7 +85,7 @@ fn fmod_f32(x: f32, y: f32) -> f32 {{
   }}
   return bitcast<f32>(r | (bitcast<u32>(x) & 0x80000000u));
 }}"""
-_OF_BOOLS = {Ops.CMPLT: "!{0} & {1}", Ops.CMPLE: "!{0} | {1}", Ops.CMPEQ: "{0} == {1}", Ops.CMPNE: "{0} != {1}"}
+_BOOL_COMPARE = {Ops.CMPLT: "!{0} & {1}", Ops.CMPLE: "!{0} | {1}", Ops.CMPEQ: "{0} == {1}", Ops.CMPNE: "{0} != {1}"}
 
 
 def too_wide(uops: Sequence[UOp]) -> str:
@@ -120,7 +120,7 @@ def is_short(node: UOp) -> bool:
     return -(1 << 31) <= low and high < 1 << 31
 
 
-def in_words(index: UOp) -> bool:
+def is_stored_in_words(index: UOp) -> bool:
     """Whether this is an element of a buffer of bools, which takes a word."""
     buffer = index.src[0]
     return buffer.op is Ops.DEFINE_GLOBAL and isinstance(buffer.dtype, PtrDType) and dtypes.is_bool(buffer.dtype.base)
@@ -162,7 +162,7 @@ class WGSLWriter(CWriter):
             index_kinds.add("gidx")
         parameters = [
             f"@builtin({builtin}) {name}: vec3<u32>"
-            for index_kind, (builtin, name) in PLACES.items()
+            for index_kind, (builtin, name) in INDEX_NAMES.items()
             if index_kind in index_kinds
         ]
         if self.spread:
@@ -205,7 +205,7 @@ class WGSLWriter(CWriter):
         if self.spread and node in self.index_nodes:
             self.share_of_number(node, name)
             return
-        self.line(f"let {name}: i32 = i32({PLACES[index_kind][1]}.{dimension}); // {size_text(size)}")
+        self.line(f"let {name}: i32 = i32({INDEX_NAMES[index_kind][1]}.{dimension}); // {size_text(size)}")
         if index_kind == "idx":
             self.line(f"if ({name} >= {self.operand(size)}) {{ return; }}")
 
@@ -239,7 +239,7 @@ class WGSLWriter(CWriter):
         assert isinstance(dtype, DType)
         buffer, position, valid = self.index_operands(node.src[0])
         text = f"{buffer}[{position}]"
-        if in_words(node.src[0]):
+        if is_stored_in_words(node.src[0]):
             text += " != 0u"
         if valid is not None:  # WGSL defines out-of-range accesses, but the program masks them anyway
             text = f"select({TYPES[dtype]}(0), {text}, {self.operand(valid)})"
@@ -248,7 +248,7 @@ class WGSLWriter(CWriter):
     def store(self, node: UOp) -> None:
         index, value = node.src[:2]
         buffer, position, valid = self.index_operands(index)
-        stored = f"u32({self.operand(value)})" if in_words(index) else self.operand(value)
+        stored = f"u32({self.operand(value)})" if is_stored_in_words(index) else self.operand(value)
         text = f"{buffer}[{position}] = {stored};"
         self.line(text if valid is None else f"if ({self.operand(valid)}) {{ {text} }}")
 
@@ -256,7 +256,7 @@ class WGSLWriter(CWriter):
 
     def vector(self, dtype: DType) -> str:
         if dtype not in TYPES:
-            raise RenderError(f"{dtype!r}: WGSL has {', '.join(dict.fromkeys(TYPES.values()))}")
+            raise RenderError(f"{dtype!r}: WGSL has no such type; it has {', '.join(dict.fromkeys(TYPES.values()))}")
         return TYPES[dtype]
 
     def constant(self, node: UOp) -> str:
@@ -281,7 +281,7 @@ class WGSLWriter(CWriter):
         if (rounded := _match_rounding(node)) is not None:
             return f"round({self.operand(rounded)})", ATOM
         if op in OpGroups.COMPARE and source is dtypes.bool:
-            return _OF_BOOLS[op].format(*[self.operand(src, ATOM) for src in node.src]), LOOSE
+            return _BOOL_COMPARE[op].format(*[self.operand(src, ATOM) for src in node.src]), LOOSE
         if op is Ops.CMPNE and isinstance(source, DType) and dtypes.is_float(source):  # != is not reliable for NaN
             return "!({} == {})".format(*[self.operand(src, ATOM) for src in node.src]), ATOM
         return super().alu(node)
@@ -351,7 +351,7 @@ class WGSLWriter(CWriter):
         return text if source is target else f"bitcast<{TYPES[target]}>({text})"
 
     def table(self, node: UOp) -> str:
-        raise RenderError(f"{node!r}: WGSL has no registers to look numbers up in")
+        raise RenderError(f"{node!r}: WGSL has no instruction for a table lookup")
 
 
 def _match_rounding(node: UOp) -> UOp | None:

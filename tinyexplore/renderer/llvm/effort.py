@@ -11,10 +11,10 @@ from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.uop import ops_mask
 
 WORK = OpGroups.ALU | {Ops.LOAD, Ops.STORE}
-LONG = 100  # UOps: LLVM's passes take little time for a shorter program, so it gets all of them
-BRIEF = 256  # executed UOps, counting loop iterations: they take about 0.1 µs, whatever the code
+LONG_PROGRAM = 100  # UOps: LLVM's passes take little time for a shorter program, so it gets all of them
+BRIEF_STEPS = 256  # executed UOps, counting loop iterations: they take about 0.1 µs, whatever the code
 LANES = ops_mask((Ops.GEP,))
-PUT_TOGETHER = frozenset({Ops.GEP, Ops.VECTORIZE})
+LANE_ASSEMBLY_OPS = frozenset({Ops.GEP, Ops.VECTORIZE})
 # most vectors whose lanes one shuffle chain combines; of more vectors, lanes are extracted one by one
 MOST_SHUFFLED = 6
 MOST_PUT_TOGETHER = 5  # fewest vector operations per vector that is assembled from extracted lanes
@@ -39,10 +39,10 @@ def leaves_little(uops: Sequence[UOp], vector_bytes: int) -> bool:
     """
     if is_in_full_vectors(uops, vector_bytes):
         return True
-    if len(uops) <= LONG:
+    if len(uops) <= LONG_PROGRAM:
         return False
     vectors = len([node for node in uops if node.op in WORK and node.dtype.count > 1])
-    return vectors > 0 and MOST_PUT_TOGETHER * sum(map(is_put_together, find_vectorizes(uops))) <= vectors
+    return vectors > 0 and MOST_PUT_TOGETHER * sum(map(is_assembled_from_lanes, find_vectorizes(uops))) <= vectors
 
 
 def find_vectorizes(uops: Sequence[UOp]) -> list[UOp]:
@@ -62,14 +62,14 @@ def is_brief(uops: Sequence[UOp]) -> bool:
                 return False
             times.append(times[-1] * node.src[0].arg)
         operations += times[-1]
-        if operations > BRIEF:
+        if operations > BRIEF_STEPS:
             return False
         if node.op is Ops.ENDRANGE:
             times.pop()
     return True
 
 
-def is_put_together(node: UOp) -> bool:
+def is_assembled_from_lanes(node: UOp) -> bool:
     """Whether `node` is a vector assembled from lanes of several sources. False for a column of several vectors.
 
     Such a column belongs to a transposition, which is written as shuffles anyway.
@@ -117,7 +117,7 @@ def is_in_full_vectors(uops: Sequence[UOp], vector_bytes: int) -> bool:
     lanes = []
     for node in chain(*bodies):
         if not _is_full(node, spread, vector_bytes, sums=sums):
-            if node.op not in PUT_TOGETHER:
+            if node.op not in LANE_ASSEMBLY_OPS:
                 return False
             lanes.append(node)
     if not lanes:

@@ -35,10 +35,10 @@ from tinyexplore.uop.transcendental64 import DOUBLE
 CHOSEN_ITEMS = 256  # work-items of a group if the runtime chooses it, for a backend that must state the number
 LETTERS = "xyz"
 FUNCTIONS = TRANSCENDENTAL + DOUBLE + REMAINDER
-_WRITTEN_OUT = OpGroups.TRANSCENDENTAL | {Ops.MOD}
+_EXPANDED_OPS = OpGroups.TRANSCENDENTAL | {Ops.MOD}
 # functions for which a GPU has neither a formula in the passes nor an instruction: GPUs are not linked with C's
 # functions
-_NOT_THERE = frozenset({Ops.ERF, Ops.POW, Ops.TANH, Ops.SIN, Ops.COS, Ops.EXP, Ops.EXP2, Ops.LOG, Ops.LOG2})
+_MISSING_FUNCTIONS = frozenset({Ops.ERF, Ops.POW, Ops.TANH, Ops.SIN, Ops.COS, Ops.EXP, Ops.EXP2, Ops.LOG, Ops.LOG2})
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Backend:
     """A GPU backend of LLVM.
 
     language: the short name of its assembly.
-    words: the full name of its assembly.
+    full_name: the full name of its assembly.
     triple: LLVM's target triple.
     kernel: the calling convention of kernels.
     numbers: the intrinsic that returns a work-item's number, by the first letters of a SPECIAL ({x}: its dimension).
@@ -59,7 +59,7 @@ class Backend:
     """
 
     language: str
-    words: str
+    full_name: str
     triple: str
     kernel: str
     numbers: Mapping[str, str]
@@ -73,7 +73,7 @@ class Backend:
 
 PTX = Backend(
     language="ptx",
-    words="PTX",
+    full_name="PTX",
     triple="nvptx64-nvidia-cuda",
     kernel="ptx_kernel",
     numbers={"gidx": "llvm.nvvm.read.ptx.sreg.ctaid.{x}", "lidx": "llvm.nvvm.read.ptx.sreg.tid.{x}"},
@@ -86,7 +86,7 @@ PTX = Backend(
 )
 AMDGCN = Backend(
     language="amdgcn",
-    words="AMDGCN assembly",
+    full_name="AMDGCN assembly",
     triple="amdgcn-amd-amdhsa",
     kernel="amdgpu_kernel",
     numbers={"gidx": "llvm.amdgcn.workgroup.id.{x}", "lidx": "llvm.amdgcn.workitem.id.{x}"},
@@ -110,7 +110,7 @@ class GPUIRRenderer:
 
     def __init__(self, target: Target, compiler: str = "llvm") -> None:
         if target.arch not in BACKENDS:
-            raise RenderError(f"{target.cpu}: LLVM has no target for it; it has for {', '.join(BACKENDS)}")
+            raise RenderError(f"{target.cpu}: LLVM has no backend for its language; supported: {', '.join(BACKENDS)}")
         self.target = target
         self.backend = BACKENDS[target.arch]
         self.compiler = compiler
@@ -239,8 +239,8 @@ class _KernelWriter(FunctionWriter):
         dtype = node.dtype
         assert isinstance(dtype, DType)
         if dtype.count > 1:
-            raise RenderError(f"{dtype!r}: programs for GPUs compute with no vectors, for each work-item is a lane")
-        if node.op not in _WRITTEN_OUT or not dtypes.is_float(dtype):
+            raise RenderError(f"{dtype!r}: GPU programs have no vector arithmetic, because each work-item is one lane")
+        if node.op not in _EXPANDED_OPS or not dtypes.is_float(dtype):
             return super().alu(node, values)
         placeholders = [UOp(Ops.DEFINE_ACC, src.dtype, (), number) for number, src in enumerate(node.src)]
         with recording(None):
@@ -250,9 +250,11 @@ class _KernelWriter(FunctionWriter):
             if inner.op is Ops.CONST or inner in operands:
                 continue
             sources = [operands.get(src) or self.operand(src) for src in inner.src]
-            if inner.op in _NOT_THERE and not (inner.op in self.backend.native and inner.dtype is dtypes.float32):
+            if inner.op in _MISSING_FUNCTIONS and not (
+                inner.op in self.backend.native and inner.dtype is dtypes.float32
+            ):
                 raise RenderError(
-                    f"{inner.op.name} of {inner.dtype!r}: no function of it in {self.backend.words} without the "
+                    f"{inner.op.name} of {inner.dtype!r}: no function of it in {self.backend.full_name} without the "
                     "vendor's library; cast to float32"
                 )
             operands[inner] = super().alu(inner, sources)

@@ -149,7 +149,7 @@ class CastWriter(ABC):
         if source.count > 1 and target.count > 1:
             return WasmValue(value.parts, lane_bytes(target))
         if source.count > 1 or target.count > 1:
-            raise RenderError(f"BITCAST of {source!r} to {target!r}: a vector and a scalar")
+            raise RenderError(f"BITCAST of {source!r} to {target!r}: one is a vector, the other a scalar")
         source_type, target_type = scalar_type(source), scalar_type(target)
         if source_type == target_type:
             return WasmValue((self.wrap_integer(value.text, target),))

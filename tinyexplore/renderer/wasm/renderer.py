@@ -94,8 +94,8 @@ class _WasmWriter(WasmArithmetic, AccessWriter):
         if thread is not None:
             parameters += ["(param $start i32)", "(param $stop i32)"]
         roots = tuple(node for node in self.uops if node.op in (Ops.STORE, Ops.RANGE))
-        words = " ".join([f'  (func ${name} (export "{name}")', *parameters])
-        head.append(SourceLine(words, (*buffers, *variables, *roots)))
+        head_text = " ".join([f'  (func ${name} (export "{name}")', *parameters])
+        head.append(SourceLine(head_text, (*buffers, *variables, *roots)))
         declared = [
             f"(local {local} {wasm_type})" for local, wasm_type in sorted(self.locals.items(), key=lambda x: x[1])
         ]

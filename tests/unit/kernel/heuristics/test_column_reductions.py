@@ -10,14 +10,14 @@ import pytest
 from tests.graphs import from_numpy, matmul, to_numpy
 from tests.support.kernels import MACHINE, kernel_of, unread
 from tinyexplore.engine import create_schedule
-from tinyexplore.kernel import Kernel, OptOps, hand_coded
+from tinyexplore.kernel import Kernel, OptOps, apply_heuristics
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context
 
 
 def amounts(kernel: Kernel, op: OptOps) -> list[int]:
-    return [opt.amount for opt in hand_coded(kernel).applied if opt.op is op]
+    return [opt.amount for opt in apply_heuristics(kernel).applied if opt.op is op]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_matrix_times_a_vector_reads_rows_as_suits_where_it_lies(rows: int, co
 def test_a_vector_times_a_matrix_takes_long_steps_and_looks_ahead(
     rows: int, columns: int, wide: int, ahead: list[str]
 ) -> None:
-    kernel = hand_coded(kernel_of(matmul(unread(1, rows), unread(rows, columns))))
+    kernel = apply_heuristics(kernel_of(matmul(unread(1, rows), unread(rows, columns))))
     assert [opt.amount for opt in kernel.applied if opt.op is OptOps.UPCAST] == [wide]
     assert [str(opt) for opt in kernel.applied if opt.op is OptOps.PREFETCH] == ahead
 
@@ -87,15 +87,15 @@ def test_a_vector_times_a_matrix_takes_long_steps_and_looks_ahead(
 def test_columns_that_are_read_twice_or_of_two_operands_stand_side_by_side() -> None:
     x, y = unread(4096, 4096), unread(4096, 4096)
     distance = x.alu(Ops.ADD, x.reduce(Ops.MAX, (0,)).alu(Ops.NEG).expand(x.shape))
-    twice = hand_coded(kernel_of(distance.alu(Ops.MUL, distance).reduce(Ops.ADD, (0,))))
+    twice = apply_heuristics(kernel_of(distance.alu(Ops.MUL, distance).reduce(Ops.ADD, (0,))))
     assert [str(opt) for opt in twice.applied][1:] == ["UPCAST(0, 8)", "THREAD(0)", "PREFETCH(0, 1)"]
-    products = hand_coded(kernel_of(x.alu(Ops.MUL, y).reduce(Ops.ADD, (0,))))
+    products = apply_heuristics(kernel_of(x.alu(Ops.MUL, y).reduce(Ops.ADD, (0,))))
     assert [str(opt) for opt in products.applied][1:] == ["UPCAST(0, 16)", "THREAD(0)", "PREFETCH(1, 64)"]
 
 
 def test_a_few_rows_times_a_matrix_look_ahead() -> None:
     for rows, looks in ((2, True), (4, True), (16, False), (64, False)):
-        kernel = hand_coded(kernel_of(matmul(unread(rows, 4096), unread(4096, 4096))))
+        kernel = apply_heuristics(kernel_of(matmul(unread(rows, 4096), unread(4096, 4096))))
         assert any(opt.op is OptOps.PREFETCH for opt in kernel.applied) is looks
 
 

@@ -11,7 +11,7 @@ from tests.graphs import attention, from_numpy, numbers, softmax
 from tests.support.kernels import MACHINE, unread
 from tinyexplore import Context, Tensor, dtypes
 from tinyexplore.engine import create_schedule
-from tinyexplore.kernel import Kernel, OptOps, hand_coded
+from tinyexplore.kernel import Kernel, OptOps, apply_heuristics
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import HeuristicConsidered, NumberCompared, OptApplied, OptionsScored, Recorder, recording
 
@@ -41,7 +41,7 @@ def told(node: LazyBuffer, decision: str) -> list[object]:
     with Context(TC=2):
         kernel = Kernel.of(create_schedule([node])[-1].ast, MACHINE)
         with recording(recorder):
-            hand_coded(kernel)
+            apply_heuristics(kernel)
     found: list[object] = []
     current = ""
     for event in recorder.events:

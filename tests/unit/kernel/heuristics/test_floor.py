@@ -15,7 +15,7 @@ from tests.support.machine import complete_target
 from tinyexplore import Tensor
 from tinyexplore.device import Device
 from tinyexplore.engine import create_schedule
-from tinyexplore.kernel import Kernel, apply_opt, hand_coded
+from tinyexplore.kernel import Kernel, apply_heuristics, apply_opt
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.util import Context
@@ -39,7 +39,7 @@ def kernels_of(program: Program) -> Iterator[Kernel]:
     outputs = results if isinstance(results, (tuple, list)) else (results,)
     for item in create_schedule([output.lazydata for output in outputs]):
         if not item.is_copy:
-            yield hand_coded(Kernel.of(item.ast, Device["LLVM"].target))
+            yield apply_heuristics(Kernel.of(item.ast, Device["LLVM"].target))
 
 
 def has_lanes(axis: UOp) -> bool:

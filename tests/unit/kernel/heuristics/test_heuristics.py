@@ -6,7 +6,7 @@ import pytest
 
 from tests.graphs import from_numpy, numbers
 from tests.support.kernels import kernel_of, unread
-from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded, heuristics
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_heuristics, heuristics
 from tinyexplore.kernel.heuristics import HEURISTICS, Heuristic, Proposal, ScheduleAspect
 from tinyexplore.kernel.heuristics.heuristic import Proposals, apply_heuristic
 from tinyexplore.trace import OptApplied, OptRejected, Recorder, recording
@@ -53,13 +53,13 @@ def test_the_first_decision_that_changes_the_kernel_settles_its_question(
     monkeypatch: pytest.MonkeyPatch, asked: tuple, opts: tuple[Opt, ...]
 ) -> None:
     monkeypatch.setattr(heuristics, "HEURISTICS", tuple(Heuristic(choose, settles=TILE) for choose in asked))
-    assert hand_coded(row_sum()).applied == opts
+    assert apply_heuristics(row_sum()).applied == opts
 
 
 def test_decisions_on_different_questions_are_all_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     lanes = Heuristic(doubled, settles=frozenset({ScheduleAspect.LANES}))
     monkeypatch.setattr(heuristics, "HEURISTICS", (lanes, Heuristic(tripled, settles=TILE)))
-    assert hand_coded(row_sum()).applied == (Opt(OptOps.UPCAST, 0, 2), Opt(OptOps.UPCAST, 0, 3))
+    assert apply_heuristics(row_sum()).applied == (Opt(OptOps.UPCAST, 0, 2), Opt(OptOps.UPCAST, 0, 3))
 
 
 def test_a_decision_is_handed_the_kernel_that_its_choice_led_to() -> None:
@@ -95,5 +95,5 @@ def test_functions_count_as_the_instructions_that_they_take(functions: int, size
     node = unread(size)
     for _ in range(functions):
         node = node.alu(Ops.EXP)
-    kernel = hand_coded(kernel_of(node.alu(Ops.ADD, node)))
+    kernel = apply_heuristics(kernel_of(node.alu(Ops.ADD, node)))
     assert any(opt.op is OptOps.THREAD for opt in kernel.applied) is divided

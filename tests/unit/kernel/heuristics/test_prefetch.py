@@ -21,10 +21,10 @@ from tinyexplore.kernel import (
     Opt,
     OptError,
     OptOps,
+    apply_heuristics,
     apply_opt,
     apply_opts,
     available_opts,
-    hand_coded,
     undo_opt,
 )
 from tinyexplore.lazy import LazyBuffer
@@ -53,12 +53,12 @@ def stored_at(places: np.ndarray) -> LazyBuffer:
 def test_places_that_values_say_are_asked_for_where_stores_would_wait() -> None:
     for count, opts in ((1 << 20, ["PREFETCH(0, 16)"]), (1 << 12, [])):
         *_, item = create_schedule([stored_at(np.zeros(count, np.int32))])
-        kernel = hand_coded(Kernel.of(item.ast, MACHINE))
+        kernel = apply_heuristics(Kernel.of(item.ast, MACHINE))
         assert [str(opt) for opt in kernel.applied if opt.op is OptOps.PREFETCH] == opts
 
 
 def chosen(node: LazyBuffer) -> list[str]:
-    return [str(opt) for opt in hand_coded(kernel_of(node)).applied if opt.op is OptOps.PREFETCH]
+    return [str(opt) for opt in apply_heuristics(kernel_of(node)).applied if opt.op is OptOps.PREFETCH]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_products_of_few_rows_look_ahead_where_they_read_little_of_each_row(
     rows: int, inner: int, columns: int, opts: list[str]
 ) -> None:
     with Context(TARGET="x86-64-v4,threads=2,l1=48K,l2=2M"):
-        kernel = hand_coded(kernel_of(matmul(unread(rows, inner), unread(inner, columns)), Device["LLVM"].target))
+        kernel = apply_heuristics(kernel_of(matmul(unread(rows, inner), unread(inner, columns)), Device["LLVM"].target))
     assert [str(opt) for opt in kernel.applied if opt.op is OptOps.PREFETCH] == opts
 
 
@@ -134,7 +134,7 @@ def distance(now: UOp, later: UOp) -> int:
 
 
 def test_the_loop_that_fills_a_kept_row_asks_for_the_next_row() -> None:
-    kernel = hand_coded(kernel_of(softmax(unread(4096, 4096))))
+    kernel = apply_heuristics(kernel_of(softmax(unread(4096, 4096))))
     ((now, later),) = prefetches(kernel)
     assert distance(now, later) == 4096
     inner = max(now.ranges, key=lambda axis: axis.arg.id)
@@ -142,7 +142,7 @@ def test_the_loop_that_fills_a_kept_row_asks_for_the_next_row() -> None:
 
 
 def test_every_line_of_a_tile_is_asked_for_once() -> None:
-    kernel = hand_coded(kernel_of(unread(3000, 5000).permute((1, 0)).contiguous()))
+    kernel = apply_heuristics(kernel_of(unread(3000, 5000).permute((1, 0)).contiguous()))
     assert [distance(*places) for places in prefetches(kernel)] == [32] * 16
     windows = kernel_of(unread(64, 4096).window(1, 9).reduce(Ops.ADD, (2,)))
     kernel = apply_opts(windows, Opt(OptOps.UNROLL, 2, 9), Opt(OptOps.PREFETCH, 0, 1))
@@ -166,7 +166,7 @@ def test_sizes_that_are_known_late_may_look_ahead(axis: int) -> None:
     for size in (40, 7, 1):
         shown = values[:size].T if axis else values[:size]
         (item,) = create_schedule([(Tensor(values, device="LLVM")[: SIZE.bind(size)] * 2).sum(1 - axis).lazydata])
-        start = hand_coded(Kernel.of(item.ast, Device["LLVM"].target))
+        start = apply_heuristics(Kernel.of(item.ast, Device["LLVM"].target))
         for opt in available_opts(start):
             if opt.op is OptOps.PREFETCH:
                 tried += 1
@@ -197,7 +197,7 @@ def test_no_bit_of_a_result_changes(program: str, device: str) -> None:
         pytest.skip(f"{device} is not here: {error}")
     *_, item = create_schedule([PROGRAMS[program]()])
     item = replace(item, device=device)
-    start = hand_coded(Kernel.of(item.ast, target))
+    start = apply_heuristics(Kernel.of(item.ast, target))
     last = [opt for opt in available_opts(start) if opt.op is OptOps.PREFETCH]
     assert last
 

@@ -14,9 +14,9 @@ from tests.support.kernels import MACHINE, kernel_of, unread
 from tinyexplore.codegen import lower
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import create_schedule
-from tinyexplore.kernel import Kernel, OptOps, hand_coded
+from tinyexplore.kernel import Kernel, OptOps, apply_heuristics
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.renderer.llvm.effort import is_put_together
+from tinyexplore.renderer.llvm.effort import is_assembled_from_lanes
 from tinyexplore.tensor import Tensor
 from tinyexplore.uop import AxisKind, Ops
 from tinyexplore.util import Context
@@ -36,15 +36,15 @@ def test_a_product_with_a_transposed_factor_is_exact(dtype: type, rows: int, ste
 def test_operands_of_a_third_of_an_l2_cache_are_packed(columns: int, is_packed: bool) -> None:
     """The columns, and rows that the sum walks in strides."""
     assert MACHINE.l2_bytes == 1 << 20
-    plain = hand_coded(kernel_of(matmul(unread(512, 520), unread(520, columns))))
+    plain = apply_heuristics(kernel_of(matmul(unread(512, 520), unread(520, columns))))
     assert sum(opt.op is OptOps.STAGE for opt in plain.applied) == is_packed
-    turned = hand_coded(kernel_of(matmul(unread(520, 520).permute((1, 0)), unread(520, columns))))
+    turned = apply_heuristics(kernel_of(matmul(unread(520, 520).permute((1, 0)), unread(520, columns))))
     assert sum(opt.op is OptOps.STAGE for opt in turned.applied) == 2 * is_packed
 
 
 def test_quarters_of_a_vector_are_read_of_each_row() -> None:
     """16 rows of 4: a quarter of the shuffles of a square, and a third of the program."""
-    kernel = hand_coded(kernel_of(matmul(unread(512, 512), unread(512, 512).permute((1, 0)))))
+    kernel = apply_heuristics(kernel_of(matmul(unread(512, 512), unread(512, 512).permute((1, 0)))))
     uops = lower(kernel)
     read = [node for node in uops if node.op is Ops.LOAD and node.dtype.count == 4]
     assert len(read) == 16
@@ -56,9 +56,9 @@ def test_quarters_of_a_vector_are_read_of_each_row() -> None:
 def test_sums_with_lanes_of_their_own_fit_the_registers(registers: int) -> None:
     """Of 16 registers, 4 × 4 sums would leave none for what is loaded: there a large factor is packed instead."""
     target = replace(MACHINE, vector_bytes=32, vector_registers=registers)
-    few = hand_coded(kernel_of(matmul(unread(24, 56), unread(40, 56).permute((1, 0))), target))
+    few = apply_heuristics(kernel_of(matmul(unread(24, 56), unread(40, 56).permute((1, 0))), target))
     assert accumulators(few) <= registers - 4 and not packs(few)
-    many = hand_coded(kernel_of(matmul(unread(1024, 2048), unread(512, 2048).permute((1, 0))), target))
+    many = apply_heuristics(kernel_of(matmul(unread(1024, 2048), unread(512, 2048).permute((1, 0))), target))
     assert accumulators(many) <= registers - 3 and packs(many)
 
 
@@ -97,16 +97,16 @@ def causal() -> LazyBuffer:
 @pytest.mark.parametrize("node", [masked, with_places, causal])
 def test_where_places_are_computed_with_squares_are_transposed(node: Callable[[], LazyBuffer]) -> None:
     """Lanes of quarters would be put together one by one there."""
-    uops = lower(hand_coded(kernel_of(node())))
+    uops = lower(apply_heuristics(kernel_of(node())))
     assert any(one.op is Ops.DEFINE_LOCAL and one.arg.startswith("packed") for one in uops)
-    assert not any(is_put_together(one) for one in uops)
+    assert not any(is_assembled_from_lanes(one) for one in uops)
 
 
 @pytest.mark.parametrize(("columns", "is_packed"), [(1024, True), (1040, False)])
 def test_columns_whose_lines_share_one_set_of_the_cache_are_packed(columns: int, is_packed: bool) -> None:
     """Rows of 4 KiB: each step of the sum reads lines that displace those of the step before, whatever L2 holds."""
     target = replace(MACHINE, l2_bytes=1 << 22)
-    assert packs(hand_coded(kernel_of(matmul(unread(256, 256), unread(256, columns)), target))) is is_packed
+    assert packs(apply_heuristics(kernel_of(matmul(unread(256, 256), unread(256, columns)), target))) is is_packed
 
 
 @pytest.mark.pinned
@@ -114,7 +114,7 @@ def test_columns_whose_lines_share_one_set_of_the_cache_are_packed(columns: int,
 def test_rows_that_are_kept_have_a_tile_that_fits_the_registers(registers: int, tile: list[int]) -> None:
     """Rather more rows than vectors side by side: each row more has the keys and values read once less."""
     target = replace(MACHINE, vector_registers=registers)
-    kernel = hand_coded(kernel_of(attention(*(unread(512, 64) for _ in range(3))), target))
+    kernel = apply_heuristics(kernel_of(attention(*(unread(512, 64) for _ in range(3))), target))
     assert [opt.amount for opt in kernel.applied if opt.op is OptOps.UPCAST][-2:] == tile
 
 
@@ -125,7 +125,7 @@ def test_transposed_operands_leave_the_tile_of_attention(transposed: str) -> Non
 
     def kernel_with(transposed: str) -> Kernel:
         q, k, v = (unread(64, 512).permute((1, 0)) if name in transposed else unread(512, 64) for name in "qkv")
-        return hand_coded(kernel_of(attention(q, k, v), MACHINE))
+        return apply_heuristics(kernel_of(attention(q, k, v), MACHINE))
 
     kinds = [(opt.op, opt.amount) for opt in kernel_with(transposed).applied]
     assert kinds == [(opt.op, opt.amount) for opt in kernel_with("").applied]
@@ -153,7 +153,7 @@ def test_a_mask_leaves_the_tile_of_attention(shape: tuple[int, ...], how: str) -
         weights = weights.softmax(-1)
     *_, last = create_schedule([(weights @ values).lazydata])
     assert last.ast is not None
-    applied = hand_coded(Kernel.of(last.ast, MACHINE)).applied
+    applied = apply_heuristics(Kernel.of(last.ast, MACHINE)).applied
     assert [opt.amount for opt in applied if opt.op is OptOps.UPCAST] == [4, 4, 6]
     assert [opt.op for opt in applied].count(OptOps.STAGE) == 1
 
@@ -169,7 +169,7 @@ def test_a_few_rows_read_a_large_matrix_once(lanes: int, rows: int, turned: bool
     """
     target = replace(MACHINE, vector_bytes=4 * lanes, vector_registers=32 if lanes == 16 else 16)
     matrix = unread(4096, 2048).permute((1, 0)) if turned else unread(2048, 4096)
-    kernel = hand_coded(kernel_of(matmul(unread(rows, 2048), matrix), target))
+    kernel = apply_heuristics(kernel_of(matmul(unread(rows, 2048), matrix), target))
     loads = [access.node for access in kernel.accesses if access.node.src[0].dtype.size == 4096 * 2048]
     loops = [axis for axis in kernel.output_axes if axis.arg.kind in (AxisKind.GLOBAL, AxisKind.THREAD)]
     again = prod([axis.size for axis in loops if all(axis not in load.ranges for load in loads)])
@@ -183,5 +183,5 @@ def test_loads_that_cross_cache_lines_are_shared_by_more_rows(columns: int, rows
     two."""
     pictures, weights = Tensor(unread(4, 64, columns, columns)), Tensor(unread(64, 64, 3, 3))
     schedule = create_schedule([pictures.conv2d(weights, padding=1).lazydata])
-    kernel = hand_coded(Kernel.of(schedule[-1].ast, MACHINE))
+    kernel = apply_heuristics(Kernel.of(schedule[-1].ast, MACHINE))
     assert accumulators(kernel) == rows * (7 if columns == 56 else 4)

@@ -11,7 +11,7 @@ import pytest
 from tests.graphs import from_numpy, to_numpy
 from tests.support.kernels import MACHINE, WIDE, kernel_of, unread
 from tinyexplore.engine import create_schedule
-from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.kernel import Kernel, apply_heuristics
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context
@@ -40,7 +40,7 @@ def times_vector(matrix: LazyBuffer, vector: LazyBuffer) -> LazyBuffer:
     ids=lambda value: "" if isinstance(value, list) else None,
 )
 def test_rows_side_by_side(node: Callable[[], LazyBuffer], opts: list[str]) -> None:
-    found = [str(opt) for opt in hand_coded(kernel_of(node())).applied]
+    found = [str(opt) for opt in apply_heuristics(kernel_of(node())).applied]
     assert [opt for opt in found if opt.startswith(("UPCAST", "GROUP", "PREFETCH"))] == opts
 
 
@@ -68,7 +68,7 @@ def test_pieces_of_a_row_side_by_side(node: Callable[[], LazyBuffer], opts: list
     with Context(TARGET=WIDE):
         first, *_ = create_schedule([node()])
     assert first.ast is not None
-    found = [str(opt) for opt in hand_coded(Kernel.of(first.ast, MACHINE)).applied]
+    found = [str(opt) for opt in apply_heuristics(Kernel.of(first.ast, MACHINE)).applied]
     assert [opt for opt in found if opt.startswith(("UPCAST", "UNROLL", "GROUP", "PREFETCH"))] == opts
 
 
@@ -86,7 +86,7 @@ def test_a_target_may_read_fewer_rows_without_prefetches(node: Callable[[], Lazy
     target = replace(MACHINE, streams=4, prefetches_streams=False)
     with Context(TARGET=WIDE):
         kernel = kernel_of(node(), target)
-    found = [str(opt) for opt in hand_coded(kernel).applied]
+    found = [str(opt) for opt in apply_heuristics(kernel).applied]
     assert [opt for opt in found if opt.startswith(("UPCAST", "GROUP", "PREFETCH", "UNROLL(1, 4"))] == opts
 
 

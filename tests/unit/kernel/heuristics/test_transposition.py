@@ -12,7 +12,7 @@ from tests.graphs import from_numpy, to_numpy
 from tests.support.kernels import MACHINE, kernel_of, unread
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.kernel import OptOps, hand_coded
+from tinyexplore.kernel import OptOps, apply_heuristics
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context
@@ -38,7 +38,7 @@ def transposed(*shape: int) -> LazyBuffer:
     ],
 )
 def test_loops_follow_the_loads_where_stores_need_no_cache(node: Callable[[], LazyBuffer], swaps: bool) -> None:
-    kernel = hand_coded(kernel_of(node()))
+    kernel = apply_heuristics(kernel_of(node()))
     assert any(opt.op is OptOps.SWAP for opt in kernel.applied) is swaps
     assert sum(opt.op in (OptOps.VECTOR, OptOps.UPCAST) and opt.amount == 16 for opt in kernel.applied) == 2
 
@@ -65,7 +65,7 @@ def test_half_floats_are_moved_bit_by_bit(dtype: DType, device: str) -> None:
 def test_what_becomes_the_outermost_loop_has_steps_for_all_threads() -> None:
     node = unread(64, 512, 512).permute((1, 2, 0)).contiguous()
     for threads, swaps in ((2, True), (16, False)):
-        kernel = hand_coded(kernel_of(node, replace(MACHINE, threads=threads)))
+        kernel = apply_heuristics(kernel_of(node, replace(MACHINE, threads=threads)))
         assert any(opt.op is OptOps.SWAP for opt in kernel.applied) is swaps
 
 
@@ -86,7 +86,7 @@ def test_what_becomes_the_outermost_loop_has_steps_for_all_threads() -> None:
     ],
 )
 def test_neighboring_lines_are_stored_soon_one_after_the_other(node: Callable[[], LazyBuffer], lines: int) -> None:
-    kernel = hand_coded(kernel_of(node()))
+    kernel = apply_heuristics(kernel_of(node()))
     assert [opt.amount for opt in kernel.applied if opt.op is OptOps.LOCAL] == [lines] * bool(lines)
     if lines:
         assert sum(axis.arg.ahead for axis in kernel.axes) == 4

@@ -6,7 +6,7 @@ import pytest
 
 from tests.graphs import matmul, softmax
 from tests.support.kernels import kernel_of, unread
-from tinyexplore.kernel import hand_coded
+from tinyexplore.kernel import apply_heuristics
 from tinyexplore.kernel.heuristics.work_groups import sharing_items
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.runtime.gpu import gpu_target
@@ -40,4 +40,4 @@ def test_as_many_share_a_reduction_as_do_the_fewest_steps() -> None:
     ids=["elementwise", "long rows", "many rows", "softmax", "short matmul", "matmul"],
 )
 def test_a_grid_is_divided_and_a_long_reduction_shared(node: LazyBuffer, opts: list[str]) -> None:
-    assert [str(opt) for opt in hand_coded(kernel_of(node, TARGET)).applied] == opts
+    assert [str(opt) for opt in apply_heuristics(kernel_of(node, TARGET)).applied] == opts

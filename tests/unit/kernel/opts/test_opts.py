@@ -22,10 +22,10 @@ from tinyexplore.kernel import (
     Opt,
     OptError,
     OptOps,
+    apply_heuristics,
     apply_opt,
     apply_opts,
     available_opts,
-    hand_coded,
     undo_opt,
 )
 from tinyexplore.kernel.opts import KINDS, effect_of
@@ -95,7 +95,7 @@ def test_any_sequence_of_legal_opts_gives_the_same_result(program: str) -> None:
 
 
 def test_the_hand_coded_matmul_is_a_register_tile_on_threads() -> None:
-    kernel = hand_coded(kernel_of(matmul(from_numpy(numbers(256, 256)), from_numpy(numbers(256, 256)))))
+    kernel = apply_heuristics(kernel_of(matmul(from_numpy(numbers(256, 256)), from_numpy(numbers(256, 256)))))
     assert [str(opt) for opt in kernel.applied] == ["VECTOR(1, 16)", "UPCAST(1, 4)", "UPCAST(0, 6)", "THREAD(0)"]
     assert kernel.name == "r_43_4_256_16_4_6"
 
@@ -108,8 +108,8 @@ def test_sums_of_what_it_multiplies_leave_a_product_its_tile(rows: int) -> None:
     weighted = matmul(weights, from_numpy(y)).alu(Ops.FDIV, sums)
     *_, item = create_schedule([weighted])
     assert item.ast is not None and len(item.ast.find(Ops.REDUCE)) == 2
-    plain = hand_coded(kernel_of(matmul(from_numpy(x), from_numpy(y)))).applied
-    found = hand_coded(Kernel.of(item.ast, MACHINE)).applied
+    plain = apply_heuristics(kernel_of(matmul(from_numpy(x), from_numpy(y)))).applied
+    found = apply_heuristics(Kernel.of(item.ast, MACHINE)).applied
     assert [opt for opt in found if opt.op is not OptOps.UNROLL] == list(plain)
     expected = np.exp(x) @ y / np.exp(x).sum(1, keepdims=True)
     np.testing.assert_allclose(to_numpy(weighted), expected, rtol=1e-4, atol=1e-5)
@@ -117,7 +117,7 @@ def test_sums_of_what_it_multiplies_leave_a_product_its_tile(rows: int) -> None:
 
 @pytest.mark.pinned
 def test_a_causal_mask_ends_the_loops_over_what_it_hides() -> None:
-    kernel = hand_coded(kernel_of(tall_attention(192, causal=True)))
+    kernel = apply_heuristics(kernel_of(tall_attention(192, causal=True)))
     assert kernel.applied[-1].op is OptOps.TRIM
     early = [axis.arg.kind.value for axis in kernel.axes if axis.src[0].op is not Ops.CONST]
     assert sorted(early) == ["reduce"] * 3 + ["row"] * 3
@@ -129,7 +129,7 @@ def test_a_causal_mask_ends_the_loops_over_what_it_hides() -> None:
 def test_what_a_mask_hides_is_never_read(length: int) -> None:
     (item,) = create_schedule([tall_attention(length, causal=True)])
     kernel = Kernel.of(item.ast, Device["LLVM"].target)
-    np.testing.assert_allclose(result(item, hand_coded(kernel)), result(item, kernel), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(result(item, apply_heuristics(kernel)), result(item, kernel), rtol=1e-4, atol=1e-6)
 
 
 def test_zeros_that_a_program_writes_are_multiplied_with_what_there_is() -> None:
@@ -139,13 +139,13 @@ def test_zeros_that_a_program_writes_are_multiplied_with_what_there_is() -> None
     lower = row.alu(Ops.CMPLT, column).alu(Ops.WHERE, zero, from_numpy(keep))
     right = np.full((8, 8), np.inf, np.float32)
     (item,) = create_schedule([lower.alu(Ops.MUL, from_numpy(right)).reduce(Ops.ADD, (1,))])
-    kernel = hand_coded(Kernel.of(item.ast, Device["LLVM"].target))
+    kernel = apply_heuristics(Kernel.of(item.ast, Device["LLVM"].target))
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(result(item, kernel), (keep * right).sum(1))
 
 
 def test_a_matrix_past_the_l2_cache_is_packed_in_panels() -> None:
-    kernel = hand_coded(kernel_of(matmul(from_numpy(numbers(600, 1024)), from_numpy(numbers(1024, 640)))))
+    kernel = apply_heuristics(kernel_of(matmul(from_numpy(numbers(600, 1024)), from_numpy(numbers(1024, 640)))))
     assert [str(opt) for opt in kernel.applied[3:]] == ["SWAP(0, 1)", "STAGE(1)", "THREAD(0)"]
 
 
@@ -193,7 +193,7 @@ def test_operands_that_are_walked_in_strides_are_packed(
     b = from_numpy(numbers(n, k)).permute((1, 0)) if second_transposed else from_numpy(numbers(k, n))
     (item,) = create_schedule([matmul(a, b)])
     target = replace(MACHINE, name="LLVM", arch=Device["LLVM"].target.arch)
-    kernel = hand_coded(Kernel.of(item.ast, target))
+    kernel = apply_heuristics(Kernel.of(item.ast, target))
     assert " ".join(str(opt) for opt in kernel.applied[3:-1]) == opts
     left = numbers(k, m).T if first_transposed else numbers(m, k)
     right = numbers(n, k).T if second_transposed else numbers(k, n)
@@ -205,12 +205,12 @@ def test_lanes_whose_results_lie_apart_are_collected() -> None:
     filters = from_numpy(numbers(64, 64, 3, 3)).reshape((1, 64, 64, 1, 1, 3, 3))
     shape = (16, 64, 64, 6, 6, 3, 3)
     node = pictures.expand(shape).alu(Ops.MUL, filters.expand(shape)).reduce(Ops.ADD, (2, 5, 6))
-    kernel = hand_coded(kernel_of(node))  # rows of 6 places fill no vector; filters do, when they are packed
+    kernel = apply_heuristics(kernel_of(node))  # rows of 6 places fill no vector; filters do, when they are packed
     assert {opt.op for opt in kernel.applied} >= {OptOps.STAGE, OptOps.TRANSPOSE_STORE}
     (item,) = create_schedule([node])
     target = Device["LLVM"].target
     plain = result(item, Kernel.of(item.ast, target))
-    np.testing.assert_allclose(result(item, hand_coded(Kernel.of(item.ast, target))), plain, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(result(item, apply_heuristics(Kernel.of(item.ast, target))), plain, rtol=1e-3, atol=1e-3)
 
 
 def test_sums_within_sums_are_collected_where_what_is_stored_reads_them() -> None:
@@ -245,24 +245,26 @@ def test_a_row_that_sums_and_stores_read_is_not_collected() -> None:
 
 def test_rows_of_an_elementwise_kernel_are_one_walk() -> None:
     x = from_numpy(numbers(8, 48))
-    kernel = hand_coded(kernel_of(x.alu(Ops.ADD, x)))
+    kernel = apply_heuristics(kernel_of(x.alu(Ops.ADD, x)))
     assert [axis.size for axis in kernel.axes if axis.arg.kind is AxisKind.GLOBAL] == [24]
 
 
 def test_an_axis_of_heads_and_features_is_split_where_it_is_divided() -> None:
     heads = from_numpy(numbers(4, 16, 8)).permute((1, 0, 2)).reshape((16, 32))
     kernel = kernel_of(matmul(heads, from_numpy(numbers(32, 24))))
-    found = hand_coded(kernel)
+    found = apply_heuristics(kernel)
     assert not any(node.op in (Ops.IDIV, Ops.MOD) for node in found.nodes)
     (item,) = create_schedule([matmul(heads, from_numpy(numbers(32, 24)))])
     plain = result(item, Kernel.of(item.ast, Device["LLVM"].target))
-    np.testing.assert_allclose(result(item, hand_coded(Kernel.of(item.ast, Device["LLVM"].target))), plain, rtol=1e-5)
+    np.testing.assert_allclose(
+        result(item, apply_heuristics(Kernel.of(item.ast, Device["LLVM"].target))), plain, rtol=1e-5
+    )
 
 
 def test_a_bias_does_not_turn_the_lanes_of_a_transposed_matmul() -> None:
     product = matmul(from_numpy(numbers(32, 64)), from_numpy(numbers(48, 64)).permute((1, 0)))
     bias = from_numpy(numbers(48)).reshape((1, 48)).expand((32, 48))
-    kernel = hand_coded(kernel_of(product.alu(Ops.ADD, bias)))
+    kernel = apply_heuristics(kernel_of(product.alu(Ops.ADD, bias)))
     (lanes,) = (axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR)
     assert lanes not in kernel.output_axes  # along the reduction, where both operands walk memory
 
@@ -272,7 +274,7 @@ def test_a_convolution_tiles_its_filters_and_not_its_pictures() -> None:
     filters = from_numpy(numbers(16, 8, 3, 3)).reshape((1, 16, 8, 1, 1, 3, 3))
     shape = (64, 16, 8, 18, 18, 3, 3)
     node = pictures.expand(shape).alu(Ops.MUL, filters.expand(shape)).reduce(Ops.ADD, (2, 5, 6))
-    assert any(opt.op is OptOps.UPCAST and opt.axis == 1 for opt in hand_coded(kernel_of(node)).applied)
+    assert any(opt.op is OptOps.UPCAST and opt.axis == 1 for opt in apply_heuristics(kernel_of(node)).applied)
 
 
 def windows_times_filters(channels: int, filters: int, step: int) -> LazyBuffer:
@@ -288,7 +290,7 @@ def windows_times_filters(channels: int, filters: int, step: int) -> LazyBuffer:
 def test_three_filters_share_the_loads_of_windows(channels: int, filters: int, step: int) -> None:
     """Loads of windows cross cache lines, and those of every other element take two vectors. A tile of two filters
     would leave none over, and load more."""
-    kernel = hand_coded(kernel_of(windows_times_filters(channels, filters, step)))
+    kernel = apply_heuristics(kernel_of(windows_times_filters(channels, filters, step)))
     assert Opt(OptOps.UPCAST, 0, 3) in kernel.applied
 
 
@@ -336,7 +338,7 @@ def test_loops_are_not_merged_where_their_number_is_stored() -> None:
 
 def test_a_pool_loads_whole_vectors() -> None:
     (item,) = create_schedule([from_numpy(numbers(40, 64)).window(1, 2, 2).reduce(Ops.MAX, (2,))])
-    program = lower(hand_coded(Kernel.of(item.ast, MACHINE)))
+    program = lower(apply_heuristics(Kernel.of(item.ast, MACHINE)))
     assert {node.dtype.count for node in program if node.op is Ops.LOAD} == {16}
 
 
@@ -346,7 +348,7 @@ def test_undo_goes_back_one_opt() -> None:
     two = apply_opt(one, Opt(OptOps.VECTOR, 1, 16))
     assert undo_opt(two).ast is one.ast
     assert undo_opt(undo_opt(two)).ast is start.ast
-    chosen = hand_coded(start)  # its axes were merged before the first opt
+    chosen = apply_heuristics(start)  # its axes were merged before the first opt
     assert undo_opt(chosen).applied == chosen.applied[:-1]
 
 

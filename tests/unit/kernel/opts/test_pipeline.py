@@ -17,7 +17,7 @@ from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import compile_optimized, create_schedule
-from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_opt, available_opts, hand_coded, undo_opt
+from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_heuristics, apply_opt, available_opts, undo_opt
 from tinyexplore.kernel.search import find_replayed
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem
@@ -27,7 +27,7 @@ from tinyexplore.util import Context
 
 def in_vectors(plain: Kernel) -> Kernel:
     """The opts that the heuristics choose, without tiles and PIPELINE."""
-    chosen = hand_coded(plain)
+    chosen = apply_heuristics(plain)
     found = find_replayed(chosen, [opt for opt in chosen.applied if opt.op not in (OptOps.UPCAST, OptOps.PIPELINE)])
     assert found is not None
     return found
@@ -113,7 +113,7 @@ def test_no_bit_of_a_result_changes_after_other_opts() -> None:
 
 
 def test_what_is_stored_waits_for_nothing_that_the_step_computes() -> None:
-    kernel = hand_coded(kernel_of(softmax(unread(4096, 4096))))
+    kernel = apply_heuristics(kernel_of(softmax(unread(4096, 4096))))
     program = lower(kernel)
     stores = [node for node in program if node.op is Ops.STORE and node.src[0].src[0].op is Ops.DEFINE_GLOBAL]
     beside, last = stores
@@ -139,7 +139,7 @@ def test_what_is_stored_waits_for_nothing_that_the_step_computes() -> None:
     ids=lambda value: "" if isinstance(value, list) else None,
 )
 def test_rows_that_are_kept_are_piped(node: Callable[[], LazyBuffer], opts: list[str]) -> None:
-    assert [str(opt) for opt in hand_coded(kernel_of(node())).applied if opt.op is OptOps.PIPELINE] == opts
+    assert [str(opt) for opt in apply_heuristics(kernel_of(node())).applied if opt.op is OptOps.PIPELINE] == opts
 
 
 def test_what_stands_against_it_is_said() -> None:

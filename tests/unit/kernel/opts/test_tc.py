@@ -11,7 +11,7 @@ from tests.ops.support import thorough
 from tinyexplore import Context, Device, Tensor, dtypes
 from tinyexplore.codegen import lower
 from tinyexplore.compile.compiler import choose_opts
-from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_opt, available_opts, hand_coded, undo_opt
+from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_heuristics, apply_opt, available_opts, undo_opt
 from tinyexplore.uop import OpGroups, Ops
 from tinyexplore.uop.semantics import evaluate
 
@@ -101,7 +101,7 @@ def test_where_factors_are_unsigned_the_sum_is_corrected_at_its_end() -> None:
     with Context(TARGET="cascadelake,threads=2,l1=32K,l2=1M"):
         found, _ = product("int8", 64, 64, 64)
         (item,) = found.schedule()
-        kernel = hand_coded(Kernel.of(item.ast, Device["LLVM"].target))
+        kernel = apply_heuristics(Kernel.of(item.ast, Device["LLVM"].target))
     assert OptOps.TC in [opt.op for opt in kernel.applied]
     program = lower(kernel)
     dots = [node for node in program if node.op in OpGroups.DOT]

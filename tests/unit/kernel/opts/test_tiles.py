@@ -22,10 +22,10 @@ from tinyexplore.kernel import (
     Opt,
     OptError,
     OptOps,
+    apply_heuristics,
     apply_opt,
     apply_opts,
     available_opts,
-    hand_coded,
     undo_opt,
 )
 from tinyexplore.runtime import tile_registers
@@ -155,7 +155,7 @@ def test_what_is_legal_and_what_is_said_elsewhere() -> None:
 
 def chosen(core: TensorCore, m: int, n: int, k: int) -> Sequence[Opt]:
     _, kernel, _ = product(core, m, n, k, "LLVM")
-    return hand_coded(kernel).applied
+    return apply_heuristics(kernel).applied
 
 
 def test_large_products_are_tiled_and_both_factors_are_packed() -> None:
@@ -184,7 +184,7 @@ def test_columns_are_packed_once_for_many_blocks_of_rows(core: TensorCore) -> No
         x, y, expected = factors(core, 1056, 96, 512 * core.dims[2] // 32, "LLVM")
         (item,) = x.matmul(y, acc_dtype=core.accumulator).schedule()
         assert item.ast is not None
-        kernel = hand_coded(Kernel.of(item.ast, Device["LLVM"].target))
+        kernel = apply_heuristics(Kernel.of(item.ast, Device["LLVM"].target))
         staged = [opt.axis for opt in kernel.applied if opt.op is OptOps.STAGE]
         outermost = min(axis.arg.id for axis in kernel.output_axes)
         assert len(staged) == 2 and staged[0] == outermost and kernel.axis(outermost).size >= 4
@@ -195,7 +195,7 @@ def test_columns_are_packed_once_for_many_blocks_of_rows(core: TensorCore) -> No
         x, y, _ = factors(core, 1024, 64, 1024, "LLVM")
         (item,) = x.matmul(y, acc_dtype=core.accumulator).schedule()
         assert item.ast is not None
-        kernel = hand_coded(Kernel.of(item.ast, Device["LLVM"].target))
+        kernel = apply_heuristics(Kernel.of(item.ast, Device["LLVM"].target))
         staged = [opt.axis for opt in kernel.applied if opt.op is OptOps.STAGE]
         assert len(staged) == 2 and staged[0] != min(axis.arg.id for axis in kernel.output_axes)
 
@@ -203,7 +203,7 @@ def test_columns_are_packed_once_for_many_blocks_of_rows(core: TensorCore) -> No
 def test_a_step_has_four_products_of_four_tiles_out_of_panels() -> None:
     with Context(TARGET=RAPIDS):
         _, kernel, _ = product(AMX[0], 256, 256, 256, "LLVM")
-        program = lower(hand_coded(kernel))
+        program = lower(apply_heuristics(kernel))
     products = [node for node in program if node.op is Ops.WMMA]
     loads = {source for node in products for source in node.src[:2]}
     assert len(products) == 2 * len(loads) or len(products) == len(loads)
@@ -217,7 +217,7 @@ def test_machine_code_for_a_cpu_with_tiles_has_the_instructions(core: TensorCore
     with Context(TARGET=RAPIDS):
         device = Device["LLVM"]
         _, kernel, _ = product(core, 64, 64, 256, "LLVM")
-        spec = device.renderer.render("tiled", lower(hand_coded(kernel)))
+        spec = device.renderer.render("tiled", lower(apply_heuristics(kernel)))
         listings = dict(device.listings(spec))
     text = "\n".join(line.text for line in listings["asm"])
     words = text.split()

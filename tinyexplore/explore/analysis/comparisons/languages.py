@@ -25,7 +25,7 @@ LANGUAGES = {  # short name → display name
     "c": "C",
     "llvm": "LLVM IR",
     **OF_GPUS,
-    **{backend.language: backend.words for backend in BACKENDS.values()},
+    **{backend.language: backend.full_name for backend in BACKENDS.values()},
     "wasm": "WebAssembly text",
 }
 MACHINES = {

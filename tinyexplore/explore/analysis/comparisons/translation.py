@@ -33,7 +33,7 @@ from tinyexplore.explore.tracefile.digests import DIGEST_LENGTH
 from tinyexplore.explore.tracefile.queries import related
 from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.explore.tracefile.trace import Trace
-from tinyexplore.kernel import Kernel, apply_opt, hand_coded
+from tinyexplore.kernel import Kernel, apply_heuristics, apply_opt
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.renderer import ProgramSpec, RenderError
 from tinyexplore.target import Target
@@ -109,7 +109,7 @@ def lower_for_target(captured: Kernel, target: Target, number_of: dict[UOp, int]
     def choose() -> Kernel:
         kernel = Kernel.of(ast, target)
         if target != captured.target:
-            return kernel if settings.NOOPT else hand_coded(kernel)
+            return kernel if settings.NOOPT else apply_heuristics(kernel)
         if captured.start is not ast:
             kernel = with_merged_axes(with_split_axes(kernel))
         for opt in captured.applied:
@@ -134,7 +134,7 @@ def compile_for_gpu(kernel_captured: CapturedKernel, machine: str, settings: Con
     def compiled() -> tuple[Kernel, ProgramSpec]:
         target = target_of(want, captured.target)
         kernel = Kernel.of(captured.original, target)
-        kernel = kernel if settings.NOOPT else hand_coded(kernel)
+        kernel = kernel if settings.NOOPT else apply_heuristics(kernel)
         return kernel, renderer_of(want.language, target).render(kernel.name, tuple(lower(kernel)))
 
     kernel, spec = _run_with_settings(settings, compiled)

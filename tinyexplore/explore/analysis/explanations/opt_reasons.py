@@ -12,7 +12,7 @@ from tinyexplore.explore.tracefile.model import Choice, OptionScores, OptStep, S
 from tinyexplore.explore.tracefile.result_display import DisplayableResult, DisplayableRow, Table, join_lines
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.kernel import Kernel
-from tinyexplore.kernel.heuristics import hand_coded
+from tinyexplore.kernel.heuristics import apply_heuristics
 from tinyexplore.trace import Recorder, recording
 from tinyexplore.util import Context
 
@@ -114,7 +114,7 @@ def why_opts(trace: Trace, kernel: int = 0) -> WhyOpts:
         instead = None
         if started is not None and any(opt.applied for opt in opts):
             with Context(**settings_of(trace)), recording(Recorder()):  # so that no other recorder gets its events
-                instead = tuple(map(str, hand_coded(started, frozenset((choice.name,))).applied))
+                instead = tuple(map(str, apply_heuristics(started, frozenset((choice.name,))).applied))
         chosen.append(HeuristicResult(choice, opts, instead))
     return WhyOpts(kernel, info.name, info.opts, tuple(chosen))
 

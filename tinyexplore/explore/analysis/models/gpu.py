@@ -205,7 +205,7 @@ def gpu_view(captured: CapturedKernel, registers: int | None = None) -> GPUView:
     )
     why = "" if occupancy_found is not None else _explain_no_occupancy(gpu, warps.group)
     shared = shared_memory(uops)
-    target_text = target.cpu if gpu is None else f"{target.cpu} ({gpu.words})"
+    target_text = target.cpu if gpu is None else f"{target.cpu} ({gpu.description})"
     return GPUView(
         captured.spec.name,
         target_text,
@@ -224,7 +224,7 @@ def gpu_view(captured: CapturedKernel, registers: int | None = None) -> GPUView:
 def _explain_no_occupancy(gpu: GPUTarget | None, group: Sequence[int] | None) -> str:
     if group is None:
         return "no occupancy: the runtime chooses the groups"
-    named = "this device" if gpu is None else gpu.words
+    named = "this device" if gpu is None else gpu.description
     return f"no occupancy: the resources of a multiprocessor of {named} are unknown; TARGET=sm_80, say, names a GPU"
 
 

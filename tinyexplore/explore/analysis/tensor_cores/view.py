@@ -91,7 +91,7 @@ def tensor_cores(of: str | HasTrace) -> TensorCores:
     if of in TENSOR_CORES:
         return TensorCores(f"Tensor core {of}", (TENSOR_CORES[of],))
     if of in GPUS:
-        return TensorCores(f"Tensor cores of {of}, {GPUS[of].words}", GPUS[of].cores)
+        return TensorCores(f"Tensor cores of {of}, {GPUS[of].description}", GPUS[of].cores)
     if (features := features_of_cpu(of)) is not None:
         tiles = tuple(core for core in AMX if features.issuperset(core.needs))
         return TensorCores(f"Tile registers of {of}", tiles)

@@ -24,13 +24,18 @@ class Window:
     def __init__(self, node: OnnxNode, sizes: Sequence[int], kernel: Sequence[int]) -> None:
         rank = len(kernel)
         if len(sizes) != rank:
-            raise OnnxError(f"{node.operator}: a window of {rank} axes over {len(sizes)} axes")
+            raise OnnxError(
+                f"{node.operator}: the kernel has {rank} axes, the input {len(sizes)} spatial axes; need equal numbers"
+            )
         self.kernel = list(kernel)
         self.strides = list(node.attribute("strides", [1] * rank))
         self.dilations = list(node.attribute("dilations", [1] * rank))
         pads = list(node.attribute("pads", [0] * (2 * rank)))
         if len(self.strides) != rank or len(self.dilations) != rank or len(pads) != 2 * rank or min(self.strides) < 1:
-            raise OnnxError(f"{node.operator}: strides, dilations and pads do not fit a window of {rank} axes")
+            raise OnnxError(
+                f"{node.operator}: strides {self.strides}, dilations {self.dilations}, pads {pads}: a window of {rank} "
+                f"axes needs {rank} positive strides, {rank} dilations and {2 * rank} pads"
+            )
         automatic = node.attribute("auto_pad", "NOTSET")
         if automatic == "VALID":
             pads = [0] * (2 * rank)

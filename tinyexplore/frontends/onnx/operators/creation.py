@@ -14,7 +14,9 @@ from tinyexplore.tensor import Tensor
 @operator("Constant")
 def _constant(node: OnnxNode) -> Value:
     if not node.attributes:
-        raise OnnxError("Constant: no value is given")
+        raise OnnxError(
+            "Constant: the attribute value is missing; expected value, value_float, value_ints or another of its forms"
+        )
     name, value = next(iter(node.attributes.items()))
     kinds = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
     if name in ("value", "sparse_value"):
@@ -35,7 +37,7 @@ def _constant_of_shape(node: OnnxNode) -> Value:
 def _range(node: OnnxNode) -> Value:
     start, limit, step = (np.asarray(node.array(number)).reshape(()) for number in range(3))
     if not step:
-        raise OnnxError("Range: the step is 0")
+        raise OnnxError("Range: the step is 0; expected a positive or negative step")
     check_shape((max(int(np.ceil((float(limit) - float(start)) / float(step))), 0),))
     values: Array = np.arange(start.item(), limit.item(), step.item()).astype(start.dtype)
     return values

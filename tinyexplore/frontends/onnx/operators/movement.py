@@ -118,14 +118,14 @@ def _split(node: OnnxNode) -> tuple[Value, ...]:
         size = -(-x.shape[axis] // count)
         sizes = [size] * (count - 1) + [x.shape[axis] - size * (count - 1)]
     if any(size < 0 for size in sizes) or sum(sizes) != x.shape[axis]:
-        raise OnnxError(f"Split of {x.shape} along axis {axis} into {list(sizes)}: the sizes do not add up")
+        raise OnnxError(f"Split of {x.shape} along axis {axis} into {list(sizes)}: the sizes add up to {sum(sizes)}")
     return tuple(x.split(list(sizes), axis))
 
 
 def take_strided(x: Tensor, axis: int, start: int, end: int, step: int) -> Tensor:
     """Returns `x[start:end:step]` along one axis, with bounds clamped as in ONNX."""
     if step == 0:
-        raise OnnxError("Slice: a step is 0")
+        raise OnnxError("Slice: a step is 0; expected positive or negative steps")
     size = x.shape[axis]
     stop = None if step < 0 and end <= -size - 1 else end
     positions = range(size)[slice(start, stop, step)]
