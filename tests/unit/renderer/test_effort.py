@@ -18,7 +18,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer import CompileOptions, Effort
 from tinyexplore.renderer.llvm.effort import (
     BRIEF_STEPS,
-    LONG,
+    LONG_PROGRAM,
     MOST_PUT_TOGETHER,
     MOST_SHUFFLED,
     WORK,
@@ -66,7 +66,7 @@ def test_long_programs_with_some_vectors_are_marked() -> None:
     uops = spec.uops
     assert spec.options.effort is Effort.LIGHT
     assert not is_in_full_vectors(uops, spec.target.vector_bytes)
-    assert leaves_little(uops, 64) and not leaves_little(uops[-LONG:], 1 << 20)
+    assert leaves_little(uops, 64) and not leaves_little(uops[-LONG_PROGRAM:], 1 << 20)
     assert not leaves_little(tuple(node for node in uops if node.dtype.count == 1) * 2, 64)
 
 
@@ -74,7 +74,7 @@ def test_what_is_shuffled_is_not_put_together() -> None:
     """Maxima of threes are taken from the lanes of three vectors."""
     node = from_numpy(numbers(64, 192)).reshape((64, 64, 3)).reduce(Ops.MAX, (2,))
     spec = rendered(node)
-    assert len(spec.uops) > LONG and spec.options.effort is Effort.LIGHT
+    assert len(spec.uops) > LONG_PROGRAM and spec.options.effort is Effort.LIGHT
 
 
 def test_only_a_few_vectors_may_be_put_together_beside_many_others() -> None:

@@ -210,7 +210,7 @@ def test_what_no_graph_has_is_told(machine: Machine) -> None:
 
 def test_several_gpus_have_programs_and_memory_of_their_own(machine: Machine) -> None:
     fake = machine(2)
-    with pytest.raises(DeviceUnavailable, match="CUDA:2: this machine has CUDA, CUDA:1"):
+    with pytest.raises(DeviceUnavailable, match="CUDA:2: no such GPU; this machine has CUDA, CUDA:1"):
         Device["CUDA:2"]
     both = Tensor(A).shard(("CUDA", "CUDA:1"), axis=0)
     np.testing.assert_allclose((both * 2).sum(0).numpy(), (A * 2).sum(0), rtol=1e-5)
