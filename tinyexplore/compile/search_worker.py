@@ -195,7 +195,9 @@ class Workbench:
         """Returns `_respond_to` under the settings of the request."""
         device = request["device"]
         if machine_of(device) != request["machine"]:
-            raise CandidateError(f"the worker runs on {machine_of(device)}; the request is for {request['machine']}")
+            raise CandidateError(
+                f"this worker runs on another machine: {machine_of(device)}; the request is for {request['machine']}"
+            )
         original, *asts = from_plain(request["graphs"])
         target = Device[device].target
         kernels = [Kernel(ast, target, original, ast) for ast in asts]
