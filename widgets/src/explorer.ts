@@ -97,7 +97,7 @@ export function mount(element: HTMLElement, trace: Trace, options: MountOptions 
   store.onCursor = options.onCursor ?? null;
   store.responses = new StoredResponses(options.responses);
   store.runHere = options.runHere ?? null;
-  store.ask = options.ask ?? options.engine?.ask ?? null;
+  store.sendRequest = options.ask ?? options.engine?.ask ?? null;
   if (options.engine !== undefined) connectEngine(store.index, options.engine);
   return mountOn(element, store, options);
 }
@@ -192,12 +192,12 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
       release();
     },
   };
-  store.work = () => void handle.show("workbench");
+  store.openWorkbench = () => void handle.show("workbench");
   const choices = makeModeChoice(choose);
   const going = new CommandPaletteButton({
     store,
     root,
-    work: () => handle.show("workbench"),
+    openWorkbench: () => handle.show("workbench"),
     open: (link) => handle.open(link),
     find: (query) => body?.graph?.finder.look(query),
   });

@@ -25,7 +25,7 @@ export function linkTooltips(root: HTMLElement, store: Store, work: () => Promis
     if (event.key !== "F1") return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    store.lookedUp = words;
+    store.lookedUpTerms = words;
     void work().then(() => store.go({ panel: "glossary" }));
   });
 }

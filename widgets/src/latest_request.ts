@@ -33,11 +33,11 @@ export class LatestRequest {
     if (mine !== this.newest) return;
     const stored = this.store.responses.get(request);
     if (stored !== undefined) return show(stored);
-    if (this.store.ask === null) return showNote(...offlineNote);
+    if (this.store.sendRequest === null) return showNote(...offlineNote);
     this.element.setAttribute("aria-busy", "true");
     if (this.element.childElementCount === 0) replaceChildren(this.element, makeNote(pendingText, "", "status"));
     try {
-      const response = await this.store.ask(request);
+      const response = await this.store.sendRequest(request);
       if (mine === this.newest) show(response);
     } catch (error) {
       if (mine !== this.newest) return;

@@ -44,7 +44,7 @@ export class LazyView implements View {
   private open(): void {
     if (this.loading !== null || !this.isOpen()) return;
     const { asks, needs = [] } = PANEL_ROWS[this.panel];
-    if (asks && this.store.ask === null && !needs.some((need) => this.store.hasData(need)))
+    if (asks && this.store.sendRequest === null && !needs.some((need) => this.store.hasData(need)))
       return this.showAlternative();
     this.element.setAttribute("aria-busy", "true");
     this.loading = this.load();

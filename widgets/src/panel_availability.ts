@@ -11,5 +11,5 @@ export function canShow(store: Store, panel: Panel): boolean {
   if (panel === "roofline") return trace.runs.length > 0;
   const { needs = [] } = PANEL_ROWS[panel];
   if (needs.length === 0 || needs.some((need) => store.hasData(need))) return true;
-  return store.ask !== null;
+  return store.sendRequest !== null;
 }

@@ -21,7 +21,7 @@ export class RecordedDebugger {
     this.lanes = recording.steps.reduce((lanes, { value }) => Math.max(lanes, value.length), 1);
   }
 
-  answer(action: Action): DebuggerState {
+  respond(action: Action): DebuggerState {
     const lane = (action.lane as number | undefined) ?? null;
     const count = Number(action.count ?? 1);
     switch (action.do) {

@@ -78,10 +78,10 @@ export function sendOverChannel(channel: Channel, patience: number | null = PATI
       const id = `${own} ${count}`;
       const finish = (act: () => void): void => {
         clearTimeout(timer);
-        channel.off("msg:custom", hear);
+        channel.off("msg:custom", onMessage);
         act();
       };
-      const hear = (content: unknown): void => {
+      const onMessage = (content: unknown): void => {
         const { id: requestId, answer } = content as ResponseMessage;
         if (requestId !== id || answer === undefined) return;
         finish(() => (answer.error === undefined ? resolve(answer as Response<Q>) : reject(new Error(answer.error))));
@@ -89,7 +89,7 @@ export function sendOverChannel(channel: Channel, patience: number | null = PATI
       const giveUp = (): void =>
         finish(() => reject(new Error("Python does not respond. Check that its kernel is running and idle.")));
       const timer = patience === null ? undefined : setTimeout(giveUp, patience);
-      channel.on("msg:custom", hear);
+      channel.on("msg:custom", onMessage);
       channel.send({ id, question });
     });
 }

@@ -11,14 +11,14 @@ export function makeRerunButton(
   title: string,
   options: Omit<RunAgainRequest, "ask">,
 ): HTMLElement | null {
-  const { ask } = store;
-  if (!store.runsAgain || ask === null) return null;
+  const { sendRequest } = store;
+  if (!store.canRerun || sendRequest === null) return null;
   const element = h("span", { class: "rerun", role: "status" });
   const run = (): void => {
     runButton.disabled = true;
     runButton.textContent = "running …";
     // the new trace replaces the view
-    ask({ ask: "again", kernel: store.cursor.kernel ?? 0, ...options }).catch((error: unknown) => {
+    sendRequest({ ask: "again", kernel: store.cursor.kernel ?? 0, ...options }).catch((error: unknown) => {
       element.replaceChildren(runButton, ` ${error instanceof Error ? error.message : String(error)}`);
       runButton.disabled = false;
       runButton.textContent = text;

@@ -47,14 +47,14 @@ export class Session {
         () => void this.opened.then((store) => store.select(model.get("selected") as number[], true), quiet),
       ),
       listen(model, "is_live", () => void this.opened.then((store) => this.connect(store), quiet)),
-      listen(model, "answers", () => void this.opened.then((store) => this.hearAnswers(store), quiet)),
-      listen(model, "working", () => void this.opened.then((store) => this.hear(store), quiet)),
+      listen(model, "answers", () => void this.opened.then((store) => this.updateChannel(store), quiet)),
+      listen(model, "working", () => void this.opened.then((store) => this.updateProgress(store), quiet)),
       listen(
         model,
         "cursor",
         () => void this.opened.then((store) => store.go(model.get("cursor") as Partial<Cursor>, true), quiet),
       ),
-      hearMessages(model, (content) => this.hearBranches(content)),
+      listenForMessages(model, (content) => this.receiveBranches(content)),
     ];
     this.askForBranches();
   }
@@ -72,8 +72,8 @@ export class Session {
     store.onSelect = (nodes) => save(model, { selected: nodes });
     store.onCursor = (cursor) => save(model, { cursor });
     await addBranches(store.index, { rows: this.rows, places: model.get("places") as CurrentBranches });
-    store.ask = this.findChannel();
-    store.runsAgain = model.get("runs_again") === true;
+    store.sendRequest = this.findChannel();
+    store.canRerun = model.get("runs_again") === true;
     this.connect(store);
     return store;
   }
@@ -94,7 +94,7 @@ export class Session {
     if (this.model.get("is_live") === true) this.model.send?.({ since: this.rows.length });
   }
 
-  private hearBranches(content: unknown): void {
+  private receiveBranches(content: unknown): void {
     const news = (content as { branches?: BranchMessage & { first: number } } | null)?.branches;
     if (news === undefined) return;
     const { rows } = this;
@@ -111,10 +111,10 @@ export class Session {
   }
 
   /** Redraws every view when Python begins or stops to respond, because panels then show other text. */
-  private hearAnswers(store: Store): void {
-    if ((store.ask !== null) === (this.model.get("answers") === true)) return;
-    store.ask = this.findChannel();
-    store.runsAgain = this.model.get("runs_again") === true;
+  private updateChannel(store: Store): void {
+    if ((store.sendRequest !== null) === (this.model.get("answers") === true)) return;
+    store.sendRequest = this.findChannel();
+    store.canRerun = this.model.get("runs_again") === true;
     this.redraw();
   }
 
@@ -131,7 +131,7 @@ export class Session {
     whatIfOf(store.index).connect(ask && ((request) => void ask(request).catch(refuse)));
   }
 
-  private hear(store: Store): void {
+  private updateProgress(store: Store): void {
     updateProgress(store.index, this.model.get("working") as Partial<Progress> & { complaint?: string });
   }
 
@@ -284,7 +284,7 @@ function bytesOf(value: Payload | null | undefined): Uint8Array {
     : new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
 }
 
-function hearMessages(model: Model, handler: (content: unknown) => void): () => void {
+function listenForMessages(model: Model, handler: (content: unknown) => void): () => void {
   model.on("msg:custom", handler);
   return () => model.off("msg:custom", handler);
 }

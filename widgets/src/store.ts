@@ -49,13 +49,13 @@ export class Store {
   onSelect: ((nodes: number[]) => void) | null = null;
   onCursor: ((cursor: Cursor) => void) | null = null;
   /** Sends a request to Python; null without Python. */
-  ask: SendRequest | null = null;
+  sendRequest: SendRequest | null = null;
   /** Opens the workbench if the story is open. */
-  work: (() => void) | null = null;
+  openWorkbench: (() => void) | null = null;
   /** The words that the glossary shows; empty for all that its field finds. */
-  lookedUp: readonly string[] = [];
+  lookedUpTerms: readonly string[] = [];
   /** Whether the engine's side can run the captured program again. */
-  runsAgain = false;
+  canRerun = false;
   /** Adds the kernels that a page can run to the panel of times. */
   runHere: ((panel: HTMLElement, store: Store) => void) | null = null;
   /** The responses that a page stores, for use without Python. */
@@ -72,8 +72,8 @@ export class Store {
     this.family = relative?.family ?? new Set();
     this.family.add(this);
     this.chunks = relative?.chunks ?? chunksOfPage;
-    this.ask = relative?.ask ?? null;
-    this.runsAgain = relative?.runsAgain ?? false;
+    this.sendRequest = relative?.sendRequest ?? null;
+    this.canRerun = relative?.canRerun ?? false;
     if (relative !== null) this.responses = relative.responses;
     if (relative !== null) this.selected = relative.selected;
     this.updateRelated();

@@ -20,7 +20,7 @@ export function findStoredVerdicts({ index, responses }: Store): VerdictList | n
 export function verdictsOf(store: Store, redraw: () => void): VerdictList | null {
   const { trace } = store.index;
   const existing = findStoredVerdicts(store);
-  if (existing !== null || store.ask === null || !trace.runs.some(({ warm }) => warm)) return existing;
+  if (existing !== null || store.sendRequest === null || !trace.runs.some(({ warm }) => warm)) return existing;
   if (waiting.has(trace)) {
     waiting.get(trace)!.add(redraw);
     return null;
@@ -30,7 +30,7 @@ export function verdictsOf(store: Store, redraw: () => void): VerdictList | null
   waiting.set(trace, redraws);
   requested.set(trace, null);
   store
-    .ask(QUESTION)
+    .sendRequest(QUESTION)
     .then((list) => {
       requested.set(trace, list);
       for (const one of redraws) one();
@@ -99,7 +99,7 @@ export function makeVerdictCard(store: Store, verdict: VerdictRow): HTMLElement 
 /** Goes to a position of the workbench, also from the story. */
 function lead(store: Store, place: Partial<Cursor>): void {
   store.go(place);
-  store.work?.();
+  store.openWorkbench?.();
 }
 
 /** Returns a link to the decisions on a kernel's opts, which explain its loops; the verdict explains its speed. */

@@ -20,7 +20,7 @@ const storeOf = (trace: Trace = TRACE): Store => new Store(new TraceIndex(trace)
 
 test("an evidence leads to its panel where Python answers", () => {
   const store = storeOf();
-  store.ask = () => Promise.reject(new Error("unused"));
+  store.sendRequest = () => Promise.reject(new Error("unused"));
   for (const panel of PANELS.filter((one) => one !== "modules"))
     assert.deepEqual(evidencePlace(store, panel, 0), { panel });
   assert.deepEqual(evidencePlace(store, "gpu", 0), { panel: "warps" });

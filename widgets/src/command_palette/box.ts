@@ -226,6 +226,6 @@ class Box {
     }
     this.close();
     this.reach.root.focus({ preventScroll: true });
-    void this.reach.work().then(row.go);
+    void this.reach.openWorkbench().then(row.go);
   }
 }

@@ -55,7 +55,7 @@ export interface Reach {
   store: Store;
   root: HTMLElement;
   /** Opens the workbench if the story is open. */
-  work: () => Promise<void>;
+  openWorkbench: () => Promise<void>;
   /** Goes to the position of a link. */
   open: (link: string) => Promise<void>;
   /** Searches the visible graph. */

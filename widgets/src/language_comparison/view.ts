@@ -28,10 +28,10 @@ export class LanguageComparisonView implements View {
   private pointed: number | null = null;
   private lines: { element: HTMLElement; row: number | null; origins: number[] }[] = [];
 
-  private readonly answering: LatestRequest;
+  private readonly latestRequest: LatestRequest;
 
   constructor(private readonly store: Store) {
-    this.answering = new LatestRequest(store, this.element);
+    this.latestRequest = new LatestRequest(store, this.element);
     this.element.addEventListener("mouseover", (event) => this.onPointer(event));
     this.element.addEventListener("mouseleave", () => this.markOrigin(null));
     this.element.addEventListener("click", (event) => this.choose(event));
@@ -48,7 +48,7 @@ export class LanguageComparisonView implements View {
     const kernel = findProgramKernel(this.store);
     if (this.store.cursor.panel !== "rosetta" || kernel === this.kernel) return;
     this.kernel = kernel;
-    void this.answering.send({
+    void this.latestRequest.send({
       request: { ask: "rosetta", kernel },
       pendingText: "translating …",
       offlineNote: [
@@ -56,12 +56,12 @@ export class LanguageComparisonView implements View {
         `view.kernels[${kernel}].translate()`,
       ],
       show: (found) => this.show(found),
-      showNote: (text, code) => this.say(text, code),
+      showNote: (text, code) => this.showNote(text, code),
       onError: () => (this.kernel = null), // the request is repeated when the panel is opened again
     });
   }
 
-  private say(text: string, code = ""): void {
+  private showNote(text: string, code = ""): void {
     this.translations = null;
     this.lines = [];
     replaceChildren(this.element, makeNote(text, code));

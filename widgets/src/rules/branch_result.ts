@@ -49,7 +49,7 @@ export function makeBranchView(store: Store, branch: Branch, step: (firing: Rule
       { class: branch.status === "failed" ? "note tuner-complaint" : "note" },
       branch.status === "failed" ? branch.reason : writeSummary(branch),
     ),
-    store.ask === null ? null : makeStepButton(store, branch, step),
+    store.sendRequest === null ? null : makeStepButton(store, branch, step),
     ...firings.slice(0, MOST_FIRINGS).map((one) => makeFiringRow(store, one, step)),
     firings.length > MOST_FIRINGS
       ? h("p", { class: "note faint" }, `and ${count(firings.length - MOST_FIRINGS, "firing")} more`)
@@ -58,18 +58,18 @@ export function makeBranchView(store: Store, branch: Branch, step: (firing: Rule
     branch.rule_text === ""
       ? null
       : h("details", {}, h("summary", {}, "The rule at that time"), codeBlock(branch.rule_text)),
-    store.ask === null ? makeStepButton(store, branch, step) : null,
+    store.sendRequest === null ? makeStepButton(store, branch, step) : null,
   );
 }
 
 /** Creates the button that opens the branch step by step; Python computes its steps. */
 function makeStepButton(
-  { ask }: Store,
+  { sendRequest }: Store,
   { id, kernels, firings, status }: Branch,
   step: (firing: null) => void,
 ): HTMLElement | null {
   if (status === "failed" || kernels.length + firings.length === 0) return null;
-  if (ask === null)
+  if (sendRequest === null)
     return h(
       "p",
       { class: "note faint" },
@@ -130,7 +130,7 @@ function makeFiringRow(store: Store, firing: RuleFiring, step: (firing: RuleFiri
         : makeCounterexample(firing.inputs, firing.was, firing.has_become)
       : null;
   const there =
-    store.ask === null
+    store.sendRequest === null
       ? null
       : button("step", "This firing among the steps of its branch", () => step(firing), "quiet");
   return h("div", { class: "rules-place", title: firing.says }, head, makeVerdictTag(firing.verdict), there, says);

@@ -17,8 +17,13 @@ export async function openBranchAtFiring(
   branch: Branch,
   firing: RuleFiring | null,
 ): Promise<void> {
-  if (store.ask === null) throw new Error(`Python computes the steps: Explorer(view.whatif.trace_of(${branch.id}))`);
-  const { trace: packed } = await store.ask({ ask: "branch", branch: branch.id, kernel: firing?.kernel ?? null });
+  if (store.sendRequest === null)
+    throw new Error(`Python computes the steps: Explorer(view.whatif.trace_of(${branch.id}))`);
+  const { trace: packed } = await store.sendRequest({
+    ask: "branch",
+    branch: branch.id,
+    kernel: firing?.kernel ?? null,
+  });
   const trace = await readTrace(fromBase64(packed));
   const at = placeOf(trace, firing);
   const inner = openStore(

@@ -95,8 +95,8 @@ export class RulesView implements View {
   /** Sends the first request when the panel becomes visible. */
   private requestFirst(): void {
     if (this.element.offsetParent === null) return; // another panel is open
-    if (!this.hasRequestedRules) void this.askRules();
-    void this.askHere();
+    if (!this.hasRequestedRules) void this.requestRules();
+    void this.requestChecks();
   }
 
   destroy(): void {
@@ -111,7 +111,7 @@ export class RulesView implements View {
   private onProgress(): void {
     const isNew = this.branches.length > this.knownBranches;
     if (isNew) this.branch = this.branches.at(-1)!.id;
-    if (this.branches.length !== this.knownBranches) void this.askRules();
+    if (this.branches.length !== this.knownBranches) void this.requestRules();
     this.knownBranches = this.branches.length;
     this.draw();
     if (isNew) this.scrollToResult();
@@ -133,14 +133,14 @@ export class RulesView implements View {
 
   /** Defines the typed rule in the page's Python. */
   private async write(): Promise<void> {
-    const { ask } = this.store;
-    if (ask === null) return;
+    const { sendRequest } = this.store;
+    if (sendRequest === null) return;
     replaceChildren(this.writeStatus, "waiting for Python …");
     this.draft.removeAttribute("aria-invalid");
     try {
-      const { rules } = await ask({ ask: "write", text: this.draft.value });
+      const { rules } = await sendRequest({ ask: "write", text: this.draft.value });
       replaceChildren(this.writeStatus);
-      await this.askRules();
+      await this.requestRules();
       this.choose(rules[0], true);
     } catch (error) {
       this.draft.setAttribute("aria-invalid", "true");
@@ -151,11 +151,11 @@ export class RulesView implements View {
     }
   }
 
-  private async askRules(): Promise<void> {
-    const { ask } = this.store;
-    if (ask === null) return;
+  private async requestRules(): Promise<void> {
+    const { sendRequest } = this.store;
+    if (sendRequest === null) return;
     this.hasRequestedRules = true;
-    const list = await ask({ ask: "rules" }).catch(() => null);
+    const list = await sendRequest({ ask: "rules" }).catch(() => null);
     if (list === null) return;
     this.proves = list.proves;
     this.rows = [...list.rows].sort((a, b) => Number(b.own) - Number(a.own) || b.firings - a.firings);
@@ -168,18 +168,18 @@ export class RulesView implements View {
     this.chosen = name;
     this.places = null;
     this.draw();
-    if (this.row?.own) void this.askPlaces(byReader);
+    if (this.row?.own) void this.requestMatches(byReader);
   }
 
   /** Requests the matches of the rule and highlights their nodes; with `show`, scrolls to the first. */
-  private async askPlaces(show: boolean): Promise<void> {
-    const { ask } = this.store;
-    if (ask === null) return;
+  private async requestMatches(show: boolean): Promise<void> {
+    const { sendRequest } = this.store;
+    if (sendRequest === null) return;
     const rule = this.chosen;
     this.places = "finding matches in Python …";
     this.draw();
     try {
-      const matches = await ask({ ask: "matches", rule });
+      const matches = await sendRequest({ ask: "matches", rule });
       if (rule !== this.chosen) return;
       this.places = matches.places;
       if (show && matches.places.length > 0)
@@ -192,8 +192,8 @@ export class RulesView implements View {
   }
 
   /** Requests the verdict on the firing at the current position. */
-  private async askHere(): Promise<void> {
-    const { ask, cursor, index } = this.store;
+  private async requestChecks(): Promise<void> {
+    const { sendRequest, cursor, index } = this.store;
     const stage = cursor.stage === null ? undefined : index.trace.stages[cursor.stage];
     const fired = stage?.steps[cursor.step - 1];
     const key = `${cursor.stage} ${cursor.step}`;
@@ -203,10 +203,10 @@ export class RulesView implements View {
     }
     const where = `${stage.name}, step ${cursor.step}: ${index.trace.rules[fired.rule].name} fired`;
     replaceChildren(this.firingCheck, where);
-    if (ask === null) return;
+    if (sendRequest === null) return;
     await new Promise((resolve) => setTimeout(resolve, DELAY_MS)); // fast stepping skips intermediate requests
     if (key !== `${cursor.stage} ${this.store.cursor.step}` || cursor !== this.store.cursor) return;
-    const verdict = await ask({ ask: "check", stage: stage.id, step: cursor.step }).catch(() => null);
+    const verdict = await sendRequest({ ask: "check", stage: stage.id, step: cursor.step }).catch(() => null);
     if (verdict !== null && cursor === this.store.cursor)
       replaceChildren(this.firingCheck, where, " ", makeVerdictTag(verdict.status), ` ${verdict.says}`);
   }
@@ -336,7 +336,7 @@ export class RulesView implements View {
           button(
             "Find matches",
             "Lists every node that the rule matches (needs Python)",
-            () => void this.askPlaces(true),
+            () => void this.requestMatches(true),
           ),
         ];
     for (const one of buttons)

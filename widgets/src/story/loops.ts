@@ -196,13 +196,13 @@ export class LoopsPage implements Page {
 
   /** Requests the nests, then the times, from Python if available. */
   private async ask(): Promise<void> {
-    const { ask, responses } = this.store;
+    const { sendRequest, responses } = this.store;
     const kernel = this.owner;
-    if (ask === null || responses.get({ ask: "opt steps", kernel, timed: true }) !== undefined) return;
+    if (sendRequest === null || responses.get({ ask: "opt steps", kernel, timed: true }) !== undefined) return;
     this.isWaiting = true;
     try {
-      this.take(await ask({ ask: "opt steps", kernel }));
-      this.take(await ask({ ask: "opt steps", kernel, timed: true }));
+      this.take(await sendRequest({ ask: "opt steps", kernel }));
+      this.take(await sendRequest({ ask: "opt steps", kernel, timed: true }));
     } catch {
       // then the final kernel is shown without the steps
     } finally {
@@ -271,7 +271,7 @@ export class LoopsPage implements Page {
 
   /** How a page gets the times of the kernel before its last opt. */
   private makeUntimedNote(): HTMLElement | null {
-    if (this.groups.length < 2 || this.isWaiting || this.store.ask !== null) return null;
+    if (this.groups.length < 2 || this.isWaiting || this.store.sendRequest !== null) return null;
     const call = `view.kernels[${this.kernel.id}].opt_steps()`;
     return h("p", { class: "faint" }, "Times of all steps: call ", code(call), " before you save the page.");
   }

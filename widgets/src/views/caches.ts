@@ -37,15 +37,15 @@ export class CachesView implements View {
   }
 
   private draw(): void {
-    const { cursor, ask } = this.store;
+    const { cursor, sendRequest } = this.store;
     const kernel = cursor.kernel ?? 0;
     if (cursor.panel !== "caches") return;
-    if (ask === null) return this.showKept(kernel);
+    if (sendRequest === null) return this.showKept(kernel);
     if (kernel === this.kernel) return this.follow();
     this.kernel = kernel;
     this.isChosen = false;
     this.sides = { before: [], after: this.currentOpts() };
-    void this.request(ask);
+    void this.request(sendRequest);
   }
 
   /** Shows the stored response, in a page. */
@@ -69,12 +69,12 @@ export class CachesView implements View {
 
   /** Follows the tuner until the user selects a comparison. */
   private follow(): void {
-    const { cursor, ask } = this.store;
-    if (cursor.panel !== "caches" || ask === null || this.kernel === null || this.isChosen) return;
+    const { cursor, sendRequest } = this.store;
+    if (cursor.panel !== "caches" || sendRequest === null || this.kernel === null || this.isChosen) return;
     const now = this.currentOpts();
     if (keyOf(now) === keyOf(this.sides.after)) return;
     this.sides = { ...this.sides, after: now };
-    void this.request(ask);
+    void this.request(sendRequest);
   }
 
   private async request(ask: SendRequest): Promise<void> {
@@ -144,10 +144,10 @@ export class CachesView implements View {
   }
 
   private choose(side: "before" | "after", opts: Opts): void {
-    const { ask } = this.store;
+    const { sendRequest } = this.store;
     this.isChosen = true;
     this.sides = { ...this.sides, [side]: opts };
-    if (ask !== null) void this.request(ask);
+    if (sendRequest !== null) void this.request(sendRequest);
   }
 
   private show(found: CachesData): void {
@@ -165,7 +165,7 @@ export class CachesView implements View {
     );
     replaceChildren(
       this.element,
-      this.store.ask === null ? null : this.makeChoices(),
+      this.store.sendRequest === null ? null : this.makeChoices(),
       h(
         "p",
         { class: "note" },

@@ -20,7 +20,7 @@ export class DebuggerView implements View {
   private lane: number | null = null;
   private run: Step | null = null;
   private busy = false;
-  private isMadeUp = false; // whether generated inputs replace missing ones
+  private usesGeneratedInputs = false; // whether generated inputs replace missing ones
   private leavesField = false;
 
   constructor(private readonly store: Store) {
@@ -33,12 +33,12 @@ export class DebuggerView implements View {
   }
 
   private draw(): void {
-    const { cursor, ask } = this.store;
+    const { cursor, sendRequest } = this.store;
     const kernel = cursor.kernel ?? 0;
     if (cursor.panel !== "debugger" || kernel === this.kernel) return;
-    this.run = ask ?? this.replayRecording(kernel);
+    this.run = sendRequest ?? this.replayRecording(kernel);
     if (this.run === null) {
-      this.say(
+      this.showNote(
         "This page has no recorded steps. To store them, save the page with ",
         `view.to_html(path, iterations=2000)`,
       );
@@ -46,7 +46,7 @@ export class DebuggerView implements View {
     }
     this.kernel = kernel;
     this.lane = null;
-    this.isMadeUp = false;
+    this.usesGeneratedInputs = false;
     void this.request(this.run, { do: "look" });
   }
 
@@ -55,10 +55,10 @@ export class DebuggerView implements View {
     const recording = this.store.index.trace.recordings.find((one) => one.kernel === kernel);
     if (recording === undefined) return null;
     const run = new RecordedDebugger(recording);
-    return async (request) => run.answer(request);
+    return async (request) => run.respond(request);
   }
 
-  private say(text: string, code: string, ...more: HTMLElement[]): void {
+  private showNote(text: string, code: string, ...more: HTMLElement[]): void {
     replaceChildren(this.element, h("p", { class: "note" }, text, h("code", {}, code)), ...more);
   }
 
@@ -87,7 +87,7 @@ export class DebuggerView implements View {
       this.state = state;
       this.show(state);
     } catch (error) {
-      if (kernel === this.kernel) this.refuse(error instanceof Error ? error.message : String(error));
+      if (kernel === this.kernel) this.showRefusal(error instanceof Error ? error.message : String(error));
     } finally {
       this.busy = false;
       this.leavesField = false;
@@ -95,25 +95,25 @@ export class DebuggerView implements View {
     }
   }
 
-  private refuse(message: string): void {
+  private showRefusal(message: string): void {
     const alert = h("p", { class: "note", role: "alert" }, message);
     if (this.state !== null && this.element.querySelector(".steps")) {
       this.element.querySelector("[role=alert]")?.remove();
       this.element.querySelector(".steps")!.after(alert);
       return;
     }
-    if (this.isMadeUp || this.run === null) {
+    if (this.usesGeneratedInputs || this.run === null) {
       replaceChildren(this.element, alert);
       return;
     }
-    this.isMadeUp = true; // 0, 1, 2 … in every buffer show which element goes where; the response notes this
+    this.usesGeneratedInputs = true; // 0, 1, 2 … in every buffer show which element goes where; the response notes this
     void this.request(this.run, { do: "generated" });
   }
 
   /** Returns the remark on the inputs; if they are generated, with a button that captures the real ones. */
   private noteOf(text: string): HTMLElement {
     const says = "Calls the captured function again, and stores the inputs of its kernels";
-    const keep = this.isMadeUp
+    const keep = this.usesGeneratedInputs
       ? makeRerunButton(this.store, "Keep the inputs and run again", says, { keep_inputs: true })
       : null;
     return h("p", { class: "note faint" }, keep === null ? text : `${text.split(/(?<=\.) /)[0]} `, keep);

@@ -46,7 +46,7 @@ export class Drawing {
   private classes = new Map<number, string>();
   private byColour: [string, string][] = []; // the classes of boxes, each with one path of all its boxes
   private byEdge = new Map<string, DrawnGraph["edges"][number]>();
-  private readonly worn = new Map<number, string>(); // the appearance and position of each element
+  private readonly appearanceOf = new Map<number, string>(); // the appearance and position of each element
   private lines = new Map<string, { says: string; elements: SVGElement[] }>(); // the elements of an edge, and its text
   private builtArea: Rectangle = NOWHERE; // the area in which all elements exist
   private isFar = false;
@@ -93,7 +93,7 @@ export class Drawing {
       if (ids.has(id)) continue;
       element.remove();
       this.elements.delete(id);
-      this.worn.delete(id);
+      this.appearanceOf.delete(id);
     }
   }
 
@@ -169,9 +169,9 @@ export class Drawing {
     }
     const cls = this.classes.get(box.id)!;
     const transform = `translate(${x.toFixed(1)}px,${y.toFixed(1)}px)`;
-    const worn = `${cls} ${transform}`;
-    if (this.worn.get(box.id) === worn) return; // writing the same value again would invalidate the browser's layout
-    this.worn.set(box.id, worn);
+    const appearance = `${cls} ${transform}`;
+    if (this.appearanceOf.get(box.id) === appearance) return; // writing the same value again would invalidate the browser's layout
+    this.appearanceOf.set(box.id, appearance);
     element.setAttribute("class", cls);
     element.style.transform = transform;
     if (fresh && enters && !prefersReducedMotion()) element.classList.add("enter");

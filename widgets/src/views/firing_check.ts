@@ -44,7 +44,7 @@ export function verdictOf(store: Store, stage: Stage, step: number): HTMLElement
   const storedCheck = trace.checks.find((one) => one.stage === stage.id && one.step === step) ?? response;
   const element = h("div", { class: "firing-check", role: "status" });
   if (storedCheck !== undefined) showCheck(element, storedCheck);
-  else if (store.ask !== null)
+  else if (store.sendRequest !== null)
     element.append(
       button(
         "check it",
@@ -69,7 +69,7 @@ function showCheck(element: HTMLElement, { verdict, says, inputs, was, has_becom
 async function check(store: Store, stage: Stage, step: number, element: HTMLElement): Promise<void> {
   replaceChildren(element, h("p", { class: "faint" }, "computing both sides …"));
   try {
-    const verdict = await store.ask!({ ask: "check", stage: stage.id, step });
+    const verdict = await store.sendRequest!({ ask: "check", stage: stage.id, step });
     const said = { ...verdict, verdict: verdict.status };
     const { trace } = store.index;
     if (!pendingChecks.has(trace)) pendingChecks.set(trace, new Map());

@@ -18,7 +18,7 @@ export class GlossaryView implements View {
 
   constructor(private readonly store: Store) {
     this.field.addEventListener("input", () => {
-      store.lookedUp = [];
+      store.lookedUpTerms = [];
       this.draw();
     });
     this.element.append(this.field, this.list);
@@ -26,11 +26,11 @@ export class GlossaryView implements View {
   }
 
   update(): void {
-    if (this.store.lookedUp !== this.drawn) this.draw();
+    if (this.store.lookedUpTerms !== this.drawn) this.draw();
   }
 
   private draw(): void {
-    const words = this.store.lookedUp;
+    const words = this.store.lookedUpTerms;
     this.drawn = words;
     if (words.length > 0) this.field.value = "";
     this.field.placeholder = words.length > 0 ? `shown: ${words.join(", ")}` : "find a word";

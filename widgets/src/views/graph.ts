@@ -161,7 +161,7 @@ export class GraphView implements View {
     );
     this.canvas.append(this.drawing.svg, this.working);
     this.room.append(this.canvas, this.camera.minimap);
-    this.card.stand(this.canvas);
+    this.card.updatePlacement(this.canvas);
     this.foot.append(this.legend.element, this.status);
     this.element.append(bar, this.room, this.foot);
     this.listen();
@@ -426,7 +426,7 @@ export class GraphView implements View {
 
   /** Handles a change of the room: a fitted graph is fitted again, in the other direction if that is now better. */
   private onResize(isUntouched: boolean): boolean {
-    this.legend.suit(this.camera.height);
+    this.legend.fitCanvas(this.camera.height);
     if (!isUntouched) return false;
     if (this.isFitted) {
       this.fit();

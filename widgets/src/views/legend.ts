@@ -119,7 +119,7 @@ export class Legend {
   }
 
   /** Folds the legend if the canvas is low, unless the user chose. `height`: of the canvas. */
-  suit(height: number): void {
+  fitCanvas(height: number): void {
     const next = height < LOW || (this.isFolded && height < ENOUGH);
     if (this.isChosen || next === this.isFolded) return;
     this.isFolded = next;

@@ -13,13 +13,13 @@ type Order = "time" | "source";
 
 export class LinesView implements View {
   readonly element = h("div", { class: "lines-by-time scroll", tabindex: 0, role: "region", "aria-label": "Lines" });
-  private readonly answering: LatestRequest;
+  private readonly latestRequest: LatestRequest;
   private lineTimes: LinesByTime | null = null;
   private order: Order = "time";
   private isAsked = false;
 
   constructor(private readonly store: Store) {
-    this.answering = new LatestRequest(store, this.element);
+    this.latestRequest = new LatestRequest(store, this.element);
     this.request();
   }
 
@@ -30,7 +30,7 @@ export class LinesView implements View {
 
   private request(): void {
     this.isAsked = true;
-    void this.answering.send({
+    void this.latestRequest.send({
       request: { ask: "lines" },
       pendingText: "adding up the kernels of each line …",
       offlineNote: ["This page has no times of lines. To compute them, call ", 'view.panels.result("lines")'],

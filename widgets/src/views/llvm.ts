@@ -134,7 +134,7 @@ export class LLVMPassesView implements View {
   private readonly bar = h("div", { class: "bar" });
   private readonly diff: TextDiffView;
   private readonly body = h("div", { class: "body" });
-  private readonly answering: LatestRequest;
+  private readonly latestRequest: LatestRequest;
   private readonly comparing: LatestRequest;
   private kernel: number | null = null;
   private pipeline: Pipeline = { level: "", without: [], cpu: "" };
@@ -150,7 +150,7 @@ export class LLVMPassesView implements View {
   private isWhole = false;
 
   constructor(private readonly store: Store) {
-    this.answering = new LatestRequest(store, this.element);
+    this.latestRequest = new LatestRequest(store, this.element);
     this.comparing = new LatestRequest(store, this.element);
     this.timing = new LatestRequest(store, this.head);
     this.diff = new TextDiffView(store);
@@ -199,7 +199,7 @@ export class LLVMPassesView implements View {
     const kernel = this.kernel ?? 0;
     this.line = null;
     this.times = this.store.responses.get(this.timeQuestion()) ?? null;
-    void this.answering.send({
+    void this.latestRequest.send({
       request: this.makeQuestion(this.pipeline.level),
       pendingText: "LLVM compiles the kernel, and prints it after each pass …",
       offlineNote: [
@@ -207,7 +207,7 @@ export class LLVMPassesView implements View {
         `view.kernels[${kernel}].passes()`,
       ],
       show: (found) => this.show(found),
-      showNote: (text, code) => this.say(text, code),
+      showNote: (text, code) => this.showNote(text, code),
       onError: () => (this.kernel = this.data === null ? null : kernel),
     });
   }
@@ -261,7 +261,7 @@ export class LLVMPassesView implements View {
     return status;
   }
 
-  private say(text: string, code = ""): void {
+  private showNote(text: string, code = ""): void {
     this.data = null;
     replaceChildren(this.element, this.head, makeNote(text, code));
     this.drawHead();
@@ -320,7 +320,7 @@ export class LLVMPassesView implements View {
       this.head,
       h("b", {}, kernelTitle(store.index.trace, this.kernel ?? 0)),
       isOne ? null : choice("pipeline", level, named, (value) => this.ask({ level: value })),
-      store.ask === null ? null : choice("CPU", cpu, cpus, (value) => this.ask({ cpu: value })),
+      store.sendRequest === null ? null : choice("CPU", cpu, cpus, (value) => this.ask({ cpu: value })),
       data === null || isOne
         ? null
         : choice(
@@ -331,7 +331,7 @@ export class LLVMPassesView implements View {
           ),
       chips.length > 0 ? h("span", { class: "faint" }, "without") : null,
       ...chips,
-      data === null || store.ask === null
+      data === null || store.sendRequest === null
         ? null
         : button(
             "run and time",
@@ -346,9 +346,9 @@ export class LLVMPassesView implements View {
 
   /** Returns the available pipelines; in a page, the stored ones. */
   private listOffered(): string[] {
-    const { ask, responses } = this.store;
+    const { sendRequest, responses } = this.store;
     const levels = ["", ...(this.data?.levels ?? ["O0", "O1", "O2", "O3"])];
-    if (ask !== null) return levels;
+    if (sendRequest !== null) return levels;
     const stored = responses
       .of("passes")
       .filter(
@@ -572,7 +572,7 @@ export class LLVMPassesView implements View {
 
   /** Returns a button that compiles the kernel without a pass; null without Python, or for a required pass. */
   private makeOffButton({ argument }: PassData): HTMLElement | null {
-    if (argument === "" || this.store.ask === null) return null;
+    if (argument === "" || this.store.sendRequest === null) return null;
     const without = [...this.pipeline.without, argument];
     return button("switch off", `Compile without ${argument}`, () => this.ask({ without }), "quiet");
   }

@@ -40,7 +40,7 @@ export class NodeCard {
   private shown = new Map<number, number>();
 
   /** Places the card at the right of the canvas, or below it. */
-  stand(canvas: HTMLElement): void {
+  updatePlacement(canvas: HTMLElement): void {
     canvas.after(this.element);
     this.element.classList.toggle("is-docked", this.isDocked);
   }
@@ -49,7 +49,7 @@ export class NodeCard {
     const canvas = this.element.previousElementSibling as HTMLElement;
     this.isDocked = !this.isDocked;
     saveDocked(this.isDocked);
-    this.stand(canvas);
+    this.updatePlacement(canvas);
     this.draw(this.shown);
     this.element.querySelector<HTMLElement>(".dock")?.focus();
   }

@@ -24,7 +24,7 @@ const SHOWN_OTHERS = 2; // until the user opens more
 
 export class ShapeView implements View {
   readonly element = h("div", { class: "shape scroll", tabindex: 0, role: "region", "aria-label": "Shape" });
-  private readonly said = h("p", { class: "said", role: "status" });
+  private readonly description = h("p", { class: "said", role: "status" });
   private node: number | null | undefined = undefined;
   private data: ShapeData | null = null;
   private moves: Move[] = [];
@@ -63,10 +63,10 @@ export class ShapeView implements View {
   /** Requests the shape of the node after the user's movements; an invalid movement changes nothing. */
   private async request(moves: Move[] = this.moves): Promise<void> {
     const { node } = this;
-    const { ask } = this.store;
+    const { sendRequest } = this.store;
     this.element.setAttribute("aria-busy", "true");
     try {
-      const data = ask === null ? this.findRecorded(node ?? null) : await this.answer(ask, moves);
+      const data = sendRequest === null ? this.findRecorded(node ?? null) : await this.answer(sendRequest, moves);
       if (node !== this.node) return;
       if (data.node !== this.data?.node)
         this.hidden = new Set([...data.others.keys()].filter((i) => i >= SHOWN_OTHERS));
@@ -162,7 +162,7 @@ export class ShapeView implements View {
   }
 
   private makeControls(data: ShapeData): HTMLElement {
-    if (this.store.ask === null)
+    if (this.store.sendRequest === null)
       return h(
         "p",
         { class: "note faint moves" },
@@ -227,12 +227,12 @@ export class ShapeView implements View {
     const cells = cellsOf(step.views, box);
     const offsets = cells.flatMap(({ offset }) => (offset === null ? [] : [offset]));
     this.active = null;
-    this.said.textContent = "Point at an element or a position in memory, or use the arrow keys.";
+    this.description.textContent = "Point at an element or a position in memory, or use the arrow keys.";
     replaceChildren(
       this.element.querySelector(".grids")!,
       this.makeElements(step, box, cells),
       this.makeMemory(data, offsets),
-      this.said,
+      this.description,
     );
   }
 
@@ -450,7 +450,7 @@ export class ShapeView implements View {
     this.active = cellNumber;
     const { cell } = this.cells[cellNumber];
     this.highlight(cell.offset, [cellNumber]);
-    this.said.textContent =
+    this.description.textContent =
       cell.offset === null
         ? `[${index.join(", ")}] is padding: no memory is read`
         : `[${index.join(", ")}] is at offset ${cell.offset}`;
@@ -461,7 +461,7 @@ export class ShapeView implements View {
     this.highlight(offset, readers);
     const names = readers.slice(0, 6).map((i) => `[${this.cells[i].cell.index.join(", ")}]`);
     const more = readers.length > 6 ? ` and ${readers.length - 6} more` : "";
-    this.said.textContent =
+    this.description.textContent =
       readers.length === 0
         ? `offset ${offset}: no element shown reads it`
         : `offset ${offset} is read by ${names.join(", ")}${more}`;

@@ -88,7 +88,7 @@ export class StepperView implements View {
   /** Goes one stop forward (1) or back (-1); after the last firing of a pass comes the next pass. */
   move(direction: 1 | -1): void {
     const to = this.findNext(direction);
-    if (to === null) this.sayEnd(direction);
+    if (to === null) this.showEnd(direction);
     else this.goTo(to.step, to.stage);
   }
 
@@ -96,7 +96,7 @@ export class StepperView implements View {
   play(): void {
     if (this.timer !== 0) this.pause();
     else {
-      if (this.findNext(1) === null) return this.sayEnd(1);
+      if (this.findNext(1) === null) return this.showEnd(1);
       this.timer = window.setTimeout(() => this.playOn(), 0);
     }
     this.nameButton();
@@ -125,7 +125,7 @@ export class StepperView implements View {
     this.pause();
   }
 
-  private sayEnd(direction: 1 | -1): void {
+  private showEnd(direction: 1 | -1): void {
     const said = this.scrub.querySelector<HTMLElement>(".end");
     if (said === null) return;
     said.textContent =

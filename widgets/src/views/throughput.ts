@@ -25,10 +25,10 @@ export class ThroughputView implements View {
   private branch: number | null = null;
   private readonly stop: () => void;
 
-  private readonly answering: LatestRequest;
+  private readonly latestRequest: LatestRequest;
 
   constructor(private readonly store: Store) {
-    this.answering = new LatestRequest(store, this.element);
+    this.latestRequest = new LatestRequest(store, this.element);
     this.stop = whatIfOf(store.index).subscribe(() => this.follow());
     this.draw();
   }
@@ -58,7 +58,7 @@ export class ThroughputView implements View {
 
   private request(): void {
     const { kernel, branch } = this;
-    void this.answering.send({
+    void this.latestRequest.send({
       request: { ask: "throughput", kernel: kernel ?? 0, branch },
       pendingText: "running llvm-mca …",
       offlineNote: [
@@ -67,7 +67,7 @@ export class ThroughputView implements View {
       ],
       show: (found) => this.show(found),
       showNote: (text, code) => {
-        const other = this.store.ask === null ? null : makeSlowestButton(this.store);
+        const other = this.store.sendRequest === null ? null : makeSlowestButton(this.store);
         replaceChildren(
           this.element,
           this.makeChoices(),

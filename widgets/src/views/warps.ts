@@ -29,10 +29,10 @@ export class WarpsView implements View {
   private groups: WarpAccessData[][] = [];
   private rows: HTMLElement[] = [];
 
-  private readonly answering: LatestRequest;
+  private readonly latestRequest: LatestRequest;
 
   constructor(private readonly store: Store) {
-    this.answering = new LatestRequest(store, this.element);
+    this.latestRequest = new LatestRequest(store, this.element);
     this.draw();
   }
 
@@ -46,7 +46,7 @@ export class WarpsView implements View {
     const kernel = findProgramKernel(this.store);
     if (this.store.cursor.panel !== "warps" || kernel === this.kernel) return;
     this.kernel = kernel;
-    void this.answering.send({
+    void this.latestRequest.send({
       request: { ask: "gpu", kernel, target: this.target },
       pendingText: "simulating the addresses of every lane …",
       offlineNote: [
@@ -54,19 +54,19 @@ export class WarpsView implements View {
         'explore(f, target="sm_80")',
       ],
       show: (found) => this.show(found),
-      showNote: (text, code) => this.say(text, code),
+      showNote: (text, code) => this.showNote(text, code),
       onError: () => (this.kernel = null), // the request is repeated when the panel is opened again
     });
   }
 
-  private say(text: string, code = ""): void {
+  private showNote(text: string, code = ""): void {
     this.data = null;
     this.rows = [];
     const elsewhere = button(`Show it on ${EXAMPLE.words}`, "Compiles this kernel for that GPU; nothing runs", () => {
       [this.target, this.kernel] = [EXAMPLE.target, null];
       this.draw();
     });
-    const isPossible = this.store.ask !== null && this.target === "";
+    const isPossible = this.store.sendRequest !== null && this.target === "";
     const says = isPossible && text.includes(NO_GROUPS) ? ON_A_CPU : text;
     replaceChildren(this.element, makeNote(says, code), isPossible ? h("p", { class: "note" }, elsewhere) : null);
   }

@@ -21,7 +21,7 @@ const ITS_OWN = new Set(["function", "nothing new", "error", "context"]);
 export class WhyView implements View {
   readonly element = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Decisions" });
   private readonly body = h("div", { class: "why-body" });
-  private currentRequest = "";
+  private requestKey = "";
   private showsAll = false;
 
   constructor(private readonly store: Store) {
@@ -35,13 +35,13 @@ export class WhyView implements View {
   }
 
   private draw(): void {
-    const { index, selected, cursor, ask } = this.store;
+    const { index, selected, cursor, sendRequest } = this.store;
     if (cursor.panel !== "why") return;
     const [id] = selected;
     const stage = cursor.stage === null ? undefined : index.trace.stages[cursor.stage];
     const key = JSON.stringify([...selected, stage?.id, cursor.step]);
-    if (key === this.currentRequest) return;
-    this.currentRequest = key;
+    if (key === this.requestKey) return;
+    this.requestKey = key;
     this.showsAll = false;
     if (stage !== undefined && stage.choices.length > 0 && (id === undefined || index.node(id).kind === "uop")) {
       const kernel = index.trace.kernels[stage.kernel!];
@@ -57,18 +57,18 @@ export class WhyView implements View {
     if (node.kind === "lazybuffer") {
       this.showEdges(id);
       const [a, b] = [...selected];
-      if (ask !== null && selected.size === 2 && index.node(b).kind === "lazybuffer")
-        void this.requestKernels(ask, a, b, key);
+      if (sendRequest !== null && selected.size === 2 && index.node(b).kind === "lazybuffer")
+        void this.requestKernels(sendRequest, a, b, key);
       return;
     }
     if (stage === undefined) {
-      this.say("Rules rewrite UOps. Choose a pass and select one of its nodes.");
+      this.showNote("Rules rewrite UOps. Choose a pass and select one of its nodes.");
       return;
     }
     const about = { stage: stage.id, name: stage.name, step: cursor.step, node: id, what: nodeText(node), note: "" };
     const recorded = { ...about, fired: this.findFirings(stage.id, id), could: [], stopped: [] };
-    if (ask === null) this.show(recorded, this.makeOffline(recorded));
-    else void this.request(ask, recorded, key);
+    if (sendRequest === null) this.show(recorded, this.makeOffline(recorded));
+    else void this.request(sendRequest, recorded, key);
   }
 
   /** What the panel can answer here, each question with its example. */
@@ -157,7 +157,7 @@ export class WhyView implements View {
 
   private async requestKernels(ask: SendRequest, a: number, b: number, key: string): Promise<void> {
     const response = await ask({ ask: "why kernels", a, b }).catch(() => null);
-    if (response !== null && key === this.currentRequest)
+    if (response !== null && key === this.requestKey)
       this.body.prepend(h("p", { class: "note", role: "status" }, `${response.text}.`));
   }
 
@@ -178,9 +178,9 @@ export class WhyView implements View {
     try {
       const { node, stage, step } = recorded;
       const response = await ask({ ask: "why", node, stage, step });
-      if (key === this.currentRequest) this.show(response, null);
+      if (key === this.requestKey) this.show(response, null);
     } catch (error) {
-      if (key === this.currentRequest)
+      if (key === this.requestKey)
         this.show(
           recorded,
           h("p", { class: "note", role: "alert" }, error instanceof Error ? error.message : String(error)),
@@ -200,7 +200,7 @@ export class WhyView implements View {
     );
   }
 
-  private say(text: string): void {
+  private showNote(text: string): void {
     replaceChildren(this.body, h("p", { class: "empty" }, text));
   }
 
