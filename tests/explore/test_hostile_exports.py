@@ -266,7 +266,7 @@ def test_python_scripts(evil: str, foreign: Trace) -> None:
 
 
 SCRIPTS = """
-import { scriptText } from "src/script";
+import { scriptText } from "src/kernel_script";
 
 function run({ trace, kernel, shared }) {
   return trace.scripts.some((one) => one.kernel === kernel) ? scriptText(trace, kernel, shared) : null;

@@ -294,7 +294,7 @@ def test_what_a_search_tries_are_branches_and_what_it_finds_is_whole(monkeypatch
     assert (light.kernels[0].opts, light.kernels[0].median_us, light.reason) == (("VECTOR(1, 4)",), 2.0, "given up")
     assert light.parent == plain.id and not light.kernels[0].listings
     assert (lost.status, lost.reason, lost.kernels[0].times_us) == ("failed", "it crashed its worker", ())
-    whole = session.whatif.whole(light)
+    whole = session.whatif.complete_branch(light)
     assert whole.id == light.id and whole.kernels[0].listings and session.kernels[0].branch == whole
 
 

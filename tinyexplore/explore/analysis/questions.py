@@ -36,7 +36,7 @@ class Stop(DisplayableRow):
     def grade(self, guess: int | str) -> bool:
         """Returns whether a choice, given by its index or its text, is right."""
         if not self.choices:
-            raise ValueError("this stop is a note and has no question")
+            raise ValueError("this stop is a note and has no question; only a stop with a question can be graded")
         if isinstance(guess, str):
             if guess not in self.choices:
                 raise ValueError(f"{guess!r} is not one of the choices: {', '.join(self.choices)}")

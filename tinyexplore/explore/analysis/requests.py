@@ -49,7 +49,7 @@ class RequestSource:
     """Runs commands (`whatif.requests.Commands`); None for the Explorer's what-if."""
     opened: Callable[[Any], None] | None = None
     """Called with the Explorer of a program that a request ran; None if no program may run."""
-    again: Callable[[dict[str, Any], int], int] | None = None
+    rerun: Callable[[dict[str, Any], int], int] | None = None
     """Runs the captured program again with further options, and returns the kernel's number in the new capture;
     None if the program cannot run again.
     """
@@ -341,7 +341,7 @@ class RunAgain(Request):
     repeat: int = 0
 
     def respond(self, source: RequestSource) -> Any:
-        if source.again is None:
+        if source.rerun is None:
             raise RequestError(
                 "this program cannot run again here; only a function that `explore` called can, in its notebook"
             )
@@ -350,7 +350,7 @@ class RunAgain(Request):
             options["keep_inputs"] = True
         if self.repeat:
             options["repeat"] = self.repeat
-        return {"kernel": source.again(options, self.kernel)}
+        return {"kernel": source.rerun(options, self.kernel)}
 
 
 @request("caches", "tinyexplore.explore.analysis.models.caches:CachesData")

@@ -92,7 +92,7 @@ class Dump:
             return Dump("", "", path.name, _read_folder(path, limits))
         with path.open("rb") as file:
             if path.stat().st_size > limits.nbytes:
-                raise ForeignError(f"{path.name} has more than {limits.nbytes} bytes")
+                raise ForeignError(f"{path.name} has more than {limits.nbytes} bytes; pass limits=DumpLimits(nbytes=…)")
             data = file.read(limits.nbytes + 1)
         return Dump.of_bytes(data, path.name, limits)
 
@@ -151,7 +151,7 @@ def _read_bundle(data: Any, limits: DumpLimits) -> Dump:
     if data[BUNDLE] != BUNDLE_VERSION or not is_of_texts:
         raise ForeignError(f"the bundle is damaged, or of another version than {BUNDLE_VERSION}")
     if len(tables[0]) > limits.files:
-        raise ForeignError(f"the bundle has more than {limits.files} texts")
+        raise ForeignError(f"the bundle has more than {limits.files} texts; pass limits=DumpLimits(files=…)")
     return Dump(*texts, *tables)
 
 
@@ -168,18 +168,22 @@ class Budget:
         self._spent[what] += count
         limit = getattr(self.limits, what)
         if self._spent[what] > limit:
-            raise ForeignError(f"the dump has more than {limit} {what}")
+            raise ForeignError(f"the dump has more than {limit} {what}; pass limits=DumpLimits({what}=…)")
         self.check_time()
 
     def check_time(self) -> None:
         """Raises ForeignError after the time limit."""
         if time.monotonic() > self._end:
-            raise ForeignError(f"reading the dump takes more than {self.limits.seconds:g} s")
+            raise ForeignError(
+                f"reading the dump takes more than {self.limits.seconds:g} s; pass limits=DumpLimits(seconds=…)"
+            )
 
     def check_depth(self, depth: int) -> None:
         """Raises ForeignError if the nesting is too deep."""
         if depth > self.limits.depth:
-            raise ForeignError(f"the dump is nested more than {self.limits.depth} deep")
+            raise ForeignError(
+                f"the dump is nested more than {self.limits.depth} deep; pass limits=DumpLimits(depth=…)"
+            )
 
 
 __all__ = ["DUMP_LIMITS", "Budget", "Dump", "DumpLimits", "ForeignError", "is_json"]

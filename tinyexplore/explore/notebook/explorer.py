@@ -146,7 +146,9 @@ class Explorer(AttributeHints):
 
         chosen = self.selected[0] if node is None and self.selected else node
         if chosen is None:
-            raise ValueError("no node was given, and none is selected in the views")
+            raise ValueError(
+                "no node was given, and none is selected in the views; pass a node or its id, or select one"
+            )
         number = chosen if isinstance(chosen, int) else chosen.id
         cursor = {} if self._widget is None else self._widget.cursor
         explanations = explainer(self.trace)
@@ -164,9 +166,9 @@ class Explorer(AttributeHints):
         Raises:
             ValueError: no kernel has samples.
         """
-        from tinyexplore.explore.analysis.verdict.kernel_verdicts import whole_verdict
+        from tinyexplore.explore.analysis.verdict.kernel_verdicts import judge_program
 
-        return whole_verdict(self._capture.analyses)
+        return judge_program(self._capture.analyses)
 
     def why_kernels(self, a: Node | int, b: Node | int) -> WhyKernels:
         """Explains why one kernel computes two LazyBuffers, or why two kernels do; see `explore.why_kernels`."""
@@ -266,7 +268,7 @@ class Explorer(AttributeHints):
             return Stop(text, target or "")
         ids = node_ids(target)
         if not ids:
-            raise ValueError(f"the note {text!r} has no place: no nodes were given")
+            raise ValueError(f"the note {text!r} has no place: no nodes were given; give a node, an id or a link")
         kind = "lazy" if is_tensor(self.trace, self.trace.nodes[ids[0]]) else "uops"
         return Stop(text, f"#graph={kind}&node={','.join(map(str, ids))}")
 

@@ -227,7 +227,7 @@ class KernelView(DisplayableResult):
         return self._analyses.gpu(self.number, registers)
 
     def translate(self, targets: str | Iterable[str] | None = None) -> LanguageComparison:
-        """Returns the kernel in several languages, aligned line by line; see `explore.Rosetta`.
+        """Returns the kernel in several languages, aligned line by line; see `explore.LanguageComparison`.
 
         Args:
             targets: languages and machines, such as `["c", "cuda:sm_90"]`; by default one of each language.
@@ -280,7 +280,7 @@ class KernelView(DisplayableResult):
         """Returns the opts that are legal on the current branch, with the usual amounts."""
         from tinyexplore.explore.whatif.opt_offers import legal_opts
 
-        (variant,) = self._view.whatif.whole(self.branch).kernels
+        (variant,) = self._view.whatif.complete_branch(self.branch).kernels
         return AvailableOpts(legal_opts(variant.offers), variant.offers)
 
     def apply(self, opt: str) -> Branch:

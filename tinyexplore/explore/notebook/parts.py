@@ -141,7 +141,9 @@ def stage_of(trace: Trace, selector: Stage | int | str | None, kernel: int | Non
     graphs = [stage for stage in trace.stages if _has_uops(trace, stage) and of in (None, stage.kernel)]
     if selector is None:
         if not graphs:
-            raise ValueError("this trace has no UOps: nothing was compiled")
+            raise ValueError(
+                "this trace has no UOps, because nothing was compiled; capture code that realizes a Tensor"
+            )
         return graphs[-1]
     named = [stage for stage in graphs if stage.name == selector]
     if not named:

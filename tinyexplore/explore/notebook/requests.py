@@ -47,7 +47,7 @@ def _find_analyses(capture: ref[CaptureSession]) -> KernelAnalyses | None:
 class RequestHandler:
     """Responds to the requests of one view, in a notebook and in a page with engine. It keeps no Explorer alive.
 
-    commands, opened, again: see `RequestSource`.
+    commands, opened, rerun: see `RequestSource`.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class RequestHandler:
         *,
         commands: Channel | None = None,
         opened: Callable[[Any], None] | None = None,
-        again: Callable[[dict[str, Any], int], int] | None = None,
+        rerun: Callable[[dict[str, Any], int], int] | None = None,
     ) -> None:
         self._source = RequestSource(
-            trace, partial(_find_analyses, ref(capture)), may_run_code, commands, opened, again
+            trace, partial(_find_analyses, ref(capture)), may_run_code, commands, opened, rerun
         )
 
     def __call__(self, data: Any) -> Data:

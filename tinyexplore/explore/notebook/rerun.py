@@ -19,7 +19,7 @@ def connect(capture: CaptureSession, widget: Any) -> None:
     channel = Channel(capture.whatif, widget)
     rerun = None if capture.called is None else partial(run_again, ref(capture))
     widget.runs_again = rerun is not None
-    widget.answer_with(RequestHandler(trace, capture, commands=channel, again=rerun).reply_to)
+    widget.answer_with(RequestHandler(trace, capture, commands=channel, rerun=rerun).reply_to)
     capture.whatif.ask_for_trace(trace)
 
 

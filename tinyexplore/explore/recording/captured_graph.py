@@ -68,16 +68,16 @@ class CapturedGraph:
     outputs: positions of the requested LazyBuffers.
     in_place: positions of the WRITEs that store into the memory of their target; the others copy it first.
     why: the reason for each WRITE, by position.
-    first: positions of readers of old values; they are stored before a write overwrites these values.
-    apart: positions of LazyBuffers with a kernel of their own, because it must run before some write.
+    computed_first: positions of readers of old values; they are stored before a write overwrites these values.
+    stored_separately: positions of LazyBuffers with a kernel of their own, because it must run before some write.
     """
 
     rows: tuple[NodeRow, ...]
     outputs: tuple[int, ...]
     in_place: frozenset[int]
     why: Mapping[int, str]
-    first: frozenset[int]
-    apart: frozenset[int]
+    computed_first: frozenset[int]
+    stored_separately: frozenset[int]
 
     @property
     def computed(self) -> frozenset[int]:
@@ -127,7 +127,9 @@ class CapturedGraph:
         writes = NO_WRITES
         if self.why:
             why = {nodes[number]: text for number, text in self.why.items()}
-            writes = WritePlan(nodes_at(self.in_place), why, nodes_at(self.first), nodes_at(self.apart))
+            writes = WritePlan(
+                nodes_at(self.in_place), why, nodes_at(self.computed_first), nodes_at(self.stored_separately)
+            )
         numbers = {node: row.node for node, row in zip(nodes, self.rows)}
         return RebuiltGraph(tuple([nodes[number] for number in self.outputs]), writes, tuple(buffers.values()), numbers)
 

@@ -192,7 +192,7 @@ class Tables:
             self.transforms.append(Transform(number, transform.name, transform.law, file, transform.line, text))
         return number
 
-    def laws_of(self, op: Any) -> tuple[int, ...]:
+    def find_opt_effects(self, op: Any) -> tuple[int, ...]:
         """Returns the ids of the laws of a kind of opt."""
         numbers = self.law_ids.get(op)
         if numbers is None:

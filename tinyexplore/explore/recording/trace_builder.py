@@ -238,7 +238,7 @@ class TraceBuilder(Tables):
         self._name_buffers()
         if kernels:
             for op in OptOps:  # the tuner shows the laws of opts that are not applied yet
-                self.laws_of(op)
+                self.find_opt_effects(op)
         return Trace(
             version=TRACE_VERSION,
             title=title,
@@ -511,11 +511,11 @@ class TraceBuilder(Tables):
             self._align(before, after, opt)
         if self.open:
             axes = opt_axes(event.before, event.opt, event.after)
-            self._append_opt(OptStep(opt, True, event.reason, self.laws_of(event.opt.op), *axes))
+            self._append_opt(OptStep(opt, True, event.reason, self.find_opt_effects(event.opt.op), *axes))
 
     def _read_opt_rejected(self, event: OptRejected) -> None:
         if self.open:
-            self._append_opt(OptStep(opt_text(event.opt), False, event.reason, self.laws_of(event.opt.op)))
+            self._append_opt(OptStep(opt_text(event.opt), False, event.reason, self.find_opt_effects(event.opt.op)))
 
     def _read_measured(self, event: CandidateMeasured) -> None:
         if self.open:

@@ -308,7 +308,7 @@ def _to_int(value: Any) -> int:
     if type(value) is not int:
         raise TraceFormatError(f"expected int, found {_describe_value(value)}")
     if not -_MOST < value < _MOST:
-        raise TraceFormatError("expected an int of at most 64 bits")
+        raise TraceFormatError(f"expected an int of at most 64 bits, found one of {value.bit_length()} bits")
     return value
 
 

@@ -24,7 +24,7 @@ FrameId = Annotated[int, Index("frames")]
 NodeId = Annotated[int, Index("nodes")]
 EarlierNode = Annotated[int, Index("nodes", before=True)]
 TransformId = Annotated[int, Index("transforms")]
-LawId = Annotated[int, Index("laws")]
+OptEffectId = Annotated[int, Index("laws")]
 RuleId = Annotated[int, Index("rules")]
 StageId = Annotated[int, Index("stages")]
 EarlierStage = Annotated[int, Index("stages", before=True)]
@@ -509,7 +509,7 @@ class OptStep(DisplayableRow):
     opt: str
     applied: bool
     reason: str
-    laws: tuple[LawId, ...] = ()
+    laws: tuple[OptEffectId, ...] = ()
     axis: str = ""
     made: tuple[str, ...] = ()
 

@@ -375,7 +375,7 @@ class WhatIf(DisplayableResult):
         elif branch.schedule is not None:
             self._at_schedule[branch.schedule.stage] = branch.id
 
-    def whole(self, branch: Branch | int) -> Branch:
+    def complete_branch(self, branch: Branch | int) -> Branch:
         """Returns `branch` with its listings, nest and offers. A candidate of a search is compiled to get them."""
         row = self._resolve_branch(branch)
         if row.kernel is None or row.status == "failed" or all(kernel.listings for kernel in row.kernels):

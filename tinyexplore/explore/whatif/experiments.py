@@ -142,7 +142,7 @@ def _yield_candidates(view: SessionView, captured: Branch, kind: str) -> Iterato
     ).opts
     if chosen != opts:
         yield chosen
-    legal = legal_opts(_variant_of(view.whatif.whole(captured)).offers)
+    legal = legal_opts(_variant_of(view.whatif.complete_branch(captured)).offers)
     if kind == "one thread":
         yield from ((*opts, opt) for opt in legal if opt.startswith("THREAD("))
     if kind in ("latency", "not vectorized"):

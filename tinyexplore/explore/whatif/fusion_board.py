@@ -192,7 +192,7 @@ class FusionBoard(AttributeHints):
     def _find_first_schedule(self) -> int:
         self._view.whatif.bench()
         if not self.schedules:
-            raise WhatIfError("this capture has no schedule")
+            raise WhatIfError("this capture has no schedule; capture code that realizes a Tensor")
         return self.schedules[0]
 
     def _locate_edge(self, edge: Any, dst: Node | int | None) -> tuple[int, int, int]:

@@ -241,7 +241,7 @@ def improve_ceilings(ceilings: Ceilings, beaten_rows: Iterable[Ceiling]) -> Ceil
     prober = Prober(described.threads, described.l1_bytes, described.l2_bytes, described.vector_bytes // 4)
     rows, began = list(ceilings.rows), time.perf_counter()
     for beaten_row in beaten_rows:
-        rows = merge_better(rows, prober.again(beaten_row))
+        rows = merge_better(rows, prober.measure_again(beaten_row))
         if time.perf_counter() - began > IMPROVE_S:
             break
     improved = replace(ceilings, rows=tuple(rows))

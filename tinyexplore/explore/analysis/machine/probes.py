@@ -64,10 +64,10 @@ class Prober:
             (row for row in ceilings if row.spread > UNSTEADY_SPREAD), key=lambda ceiling: -ceiling.spread
         )
         while to_repeat and time.perf_counter() - began < budget_s:
-            ceilings = merge_better(ceilings, self.again(to_repeat.pop(0)))
+            ceilings = merge_better(ceilings, self.measure_again(to_repeat.pop(0)))
         return tuple(ceilings)
 
-    def again(self, ceiling: Ceiling) -> list[Ceiling]:
+    def measure_again(self, ceiling: Ceiling) -> list[Ceiling]:
         """Measures the same rate again."""
         if ceiling.kind == "clock":
             return [self.clock()]

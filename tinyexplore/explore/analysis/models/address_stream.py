@@ -360,7 +360,7 @@ class AddressStream:
             return src[0] if not dtypes.is_bool(node.dtype) else np.asarray(src[0]) != 0
         function = _numpy_function_of(node.op)
         if function is None:
-            raise DataDependentAddress(f"{node.op.name} in an index")
+            raise DataDependentAddress(f"an index uses {node.op.name}, which the address stream cannot evaluate")
         return function(*src)
 
     # *** by interpretation ***

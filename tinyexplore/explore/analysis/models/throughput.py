@@ -313,7 +313,7 @@ def throughput(
     depth = max((depth for depth, _ in weights), default=0)
     body = hot_loop(assembly, target.arch, target.vector_bytes * 8, depth, [weight for _, weight in weights])
     if not body:
-        raise ThroughputError("this kernel's assembly has no loop")
+        raise ThroughputError("this kernel's assembly has no loop to analyze; larger sizes or fewer opts keep a loop")
     cpu, note = model_for(target, _list_known_cpus(tool, target.arch))
     result = analyze([assembly[number] for number in body], target.arch, cpu, tool)
     unrolled = loop_of_program([assembly[number] for number in body], uops)[2]

@@ -109,7 +109,7 @@ def module_passes(source: str | Path, pipeline: Pipeline, function: str = "") ->
     text = _read_source(source)
     defined = re.findall(r"^define [^\n]*?@([\w.$-]+)\(", text, re.MULTILINE)
     if not defined:
-        raise ValueError("the module defines no function")
+        raise ValueError("the module defines no function; only a module with a function can be compiled")
     if function and function not in defined:
         raise ValueError(f"the module defines no function {function!r}; it defines: {', '.join(defined[:8])}")
     name = function or defined[0]

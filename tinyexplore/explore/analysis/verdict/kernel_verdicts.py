@@ -129,7 +129,7 @@ class VerdictList(DisplayableRow):
 def verdict_list(view: KernelAnalyses) -> VerdictList:
     """Returns the verdicts of a trace as views show them."""
     rows = tuple(_make_row(verdict) for verdict in all_verdicts(view))
-    return VerdictList(rows, _make_row(whole_verdict(view)) if rows else None)
+    return VerdictList(rows, _make_row(judge_program(view)) if rows else None)
 
 
 def _make_row(verdict: SpeedVerdict) -> VerdictRow:
@@ -149,11 +149,11 @@ def _make_row(verdict: SpeedVerdict) -> VerdictRow:
     )
 
 
-def whole_verdict(view: KernelAnalyses) -> SpeedVerdict:
+def judge_program(view: KernelAnalyses) -> SpeedVerdict:
     """Returns the verdict on the program: mainly that of its slowest kernel."""
     parts = all_verdicts(view)
     unknown = len(view.trace.kernels) - len(parts)
     return program_verdict(view.trace.title, parts, [1] * len(parts), unknown, view.trace.outside)
 
 
-__all__ = ["VerdictList", "VerdictRow", "all_verdicts", "kernel_verdict", "verdict_list", "whole_verdict"]
+__all__ = ["VerdictList", "VerdictRow", "all_verdicts", "kernel_verdict", "verdict_list", "judge_program"]

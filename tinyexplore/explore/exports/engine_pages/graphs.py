@@ -33,8 +33,8 @@ def graph_to_data(graph: CapturedGraph) -> dict[str, Any]:
         "outputs": graph.outputs,
         "in_place": sorted(graph.in_place),
         "why": list(graph.why.items()),
-        "first": sorted(graph.first),
-        "apart": sorted(graph.apart),
+        "computed_first": sorted(graph.computed_first),
+        "stored_separately": sorted(graph.stored_separately),
     }
 
 
@@ -45,8 +45,8 @@ def graph_from_data(data: Mapping[str, Any]) -> CapturedGraph:
         tuple(data["outputs"]),
         frozenset(data["in_place"]),
         dict(data["why"]),
-        frozenset(data["first"]),
-        frozenset(data["apart"]),
+        frozenset(data["computed_first"]),
+        frozenset(data["stored_separately"]),
     )
 
 

@@ -353,7 +353,9 @@ class _GraphPair:
         if root.op in (Ops.STORE, Ops.SINK, Ops.BARRIER):
             return world.effects(root, [axis for axis in own_loops if is_loop(axis)])
         if any(is_loop(axis) for axis in own_loops) and self.after.op is not Ops.CONST and root is self.after:
-            raise EvaluationError("a loop that the original graph does not depend on")
+            raise EvaluationError(
+                "the new graph has a loop that the original graph lacks; only common loops can be sampled"
+            )
         return world.lanes(root)
 
     def _is_same(self, first: Any, other: Any, greatest: float) -> bool:

@@ -108,7 +108,9 @@ class Evaluator:
         for part in self._list_needed(root, values):
             self.steps += 1
             if self.steps > MOST_STEPS:
-                raise EvaluationError(f"more than {MOST_STEPS:,} operations")
+                raise EvaluationError(
+                    f"one sample needs more than {MOST_STEPS:,} operations; check a smaller graph, such as one rule's"
+                )
             values[part] = self._compute(part, values, point)
         return values[root]
 
@@ -216,7 +218,9 @@ class Evaluator:
             case Ops.HREDUCE | Ops.VECTORIZE | Ops.GEP | Ops.TABLE:
                 return self._evaluate_lanes(node, values)
         if node.op not in OpGroups.ALU:
-            raise EvaluationError(f"{node.op.name} has no value of its own")
+            raise EvaluationError(
+                f"{node.op.name} computes no value; only values, addresses and stores can be evaluated"
+            )
         return self._evaluate_alu(node.op, node.dtype, node.src, [values[src] for src in node.src])
 
     def _reduce_lanes(self, node: UOp, values: Point) -> Lanes:
@@ -247,7 +251,7 @@ class Evaluator:
         try:
             scalar = scalar_function(op, dtype, kinds)(*values)
         except (ArithmeticError, ValueError) as error:
-            raise EvaluationError(f"{op.name} of {values}: {error}") from error
+            raise EvaluationError(f"{op.name} of {values} cannot be computed: {error}") from error
         if type(scalar) is float and self.greatest < abs(scalar) < math.inf:
             self.greatest = abs(scalar)
         return scalar
@@ -329,7 +333,7 @@ class Evaluator:
                         if src.op in (Ops.STORE, Ops.SINK):
                             self._store_all(src, inside, written)
             case _:
-                raise EvaluationError(f"{root.op.name} stores nothing")
+                raise EvaluationError(f"{root.op.name} stores nothing; expected STORE, SINK or BARRIER")
 
     def _store(self, store: UOp, loop_point: Point, written: Effects) -> None:
         address, value = store.src[:2]
@@ -361,7 +365,7 @@ class Evaluator:
         first, *rest = loops
         (end,) = self.lanes(first.src[0], loop_point)
         if type(end) is UnknownValue:
-            raise EvaluationError(f"a loop's end: {end}")
+            raise EvaluationError(f"the size of loop {first.arg.name} is unknown: {end}")
         for step in range(end):
             yield from self._yield_points(rest, {**loop_point, first: (step,)})
 
@@ -381,7 +385,7 @@ class Evaluator:
         if last.op is not Ops.RANGE or not is_loop(last):
             return self._scan_lanes(node, loop_point)
         if any(part.op is Ops.RANGE for part in factor):
-            raise EvaluationError("a running result along two loops")
+            raise EvaluationError("SCAN along two loops; only a SCAN along one loop can be evaluated")
         (carried,) = loop_point.get(last) or self._evaluate_input(last, {})
         start = reduce_identity(Ops.ADD if factor else node.arg, node.dtype.scalar)
         total: Lanes = (start.arg,)
@@ -400,7 +404,9 @@ class Evaluator:
         """Returns the lanes of a scan along lanes: each lane is combined with all lanes before it."""
         *loops, lanes = node.src[1:]
         if len(loops) > 1 or any(loop.op is not Ops.RANGE for loop in loops):
-            raise EvaluationError("a running result with a factor, along lanes")
+            raise EvaluationError(
+                "SCAN with a factor along lanes; only a SCAN without a factor can be evaluated along lanes"
+            )
         points = [loop_point]
         if loops:
             (carried,) = loop_point.get(loops[0]) or self._evaluate_input(loops[0], {})
@@ -426,12 +432,14 @@ class Evaluator:
             for open_register in _open_registers(value)
             if open_register is not register
         ):
-            raise EvaluationError("registers that change together")
+            raise EvaluationError(
+                "RESULT of registers that depend on each other; only independent registers can be evaluated"
+            )
         carried = self.lanes(register.src[0], loop_point)
         if steps:
             (loop,) = steps
             if loop.op is not Ops.RANGE:
-                raise EvaluationError("a running result along lanes")
+                raise EvaluationError("RESULT of a scan along lanes; only a scan along a loop can be evaluated")
             (initial,) = loop_point.get(loop) or self._evaluate_input(loop, {})
             for step in range(initial + 1):
                 carried = self.lanes(value, {**loop_point, loop: (step,), register: carried})
