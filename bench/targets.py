@@ -82,8 +82,8 @@ def python_costs(report: Report) -> list[PythonCost]:
     """Return every cost of Python that `report` has for either engine, in its order."""
     cost_of: dict[str, dict[str, float]] = {}
     for entry in report.overhead:
-        is_requested = entry["area"] == "Python" and entry["who"] in (*OURS, *SIBLING)
-        if is_requested and isinstance(entry["value"], (int, float)):
+        is_asked = entry["area"] == "Python" and entry["who"] in (*OURS, *SIBLING)
+        if is_asked and isinstance(entry["value"], (int, float)):
             cost_of.setdefault(entry["name"], {})[entry["who"]] = entry["value"]
     return [PythonCost(name, _least(costs, OURS), _least(costs, SIBLING)) for name, costs in cost_of.items()]
 

@@ -63,6 +63,10 @@ def test_a_command_is_data_there_and_back(command):
     assert from_info(info_of(command)) == command
 
 
+def test_a_command_under_its_former_name_is_read():
+    assert from_json('{"kind": "HandCode", "kernel": 3}') == UseHeuristics(3)
+
+
 def test_every_kind_of_command_says_what_it_does_and_takes_numbers_and_words_only():
     for kind in COMMANDS:
         assert kind.__doc__ and not kind.__doc__.startswith(kind.__name__)

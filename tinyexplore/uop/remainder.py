@@ -68,9 +68,9 @@ def _select_rare_cases(x: UOp, y: UOp, quotient: UOp, quotient_limit: float, rem
 
     For quotients of `quotient_limit` and more, infinities and NaN, returns the device's result.
     """
-    draw_usual_value = (_magnitude(x) < _magnitude(y)).where(x, remainder)
+    usual_value = (_magnitude(x) < _magnitude(y)).where(x, remainder)
     is_far = opposite((quotient < quotient_limit) & (quotient > -quotient_limit))
-    return rarely(is_far, UOp(Ops.MOD, x.dtype, (x, y), RARELY), draw_usual_value)
+    return rarely(is_far, UOp(Ops.MOD, x.dtype, (x, y), RARELY), usual_value)
 
 
 def _magnitude(x: UOp) -> UOp:

@@ -25,14 +25,14 @@ def branch_where_rare(sink: UOp, lowering: Lowering) -> UOp:
     replacements: dict[UOp, UOp] = {}
     loops: dict[UOp, UOp] = {}
     for node in rare_nodes:  # sources first, so that a rare WHERE below another is replaced before it
-        condition, rare_value, draw_usual_value = (
+        condition, rare_value, usual_value = (
             src.substitute_more(replacements, [Ops.WHERE], "in a branch") for src in node.src
         )
         loop = loops.get(condition)
         if loop is None:
             loop = loops[condition] = UOp.range(any_lane(condition), Axis(number + len(loops), AxisKind.RARE))
-        register = UOp(Ops.DEFINE_ACC, node.dtype, (draw_usual_value,), next(lowering.numbers))
-        assigned = UOp(Ops.ASSIGN, node.dtype, (register, condition.where(rare_value, draw_usual_value)))
+        register = UOp(Ops.DEFINE_ACC, node.dtype, (usual_value,), next(lowering.numbers))
+        assigned = UOp(Ops.ASSIGN, node.dtype, (register, condition.where(rare_value, usual_value)))
         replacements[node] = UOp(Ops.RESULT, node.dtype, (register, assigned, loop))
     return sink.substitute_more(replacements, [Ops.WHERE], "in a branch")
 

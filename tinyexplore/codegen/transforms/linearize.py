@@ -118,10 +118,8 @@ class _BlockOrder:
                 if is_reading or op in WITH_LOOPS or node in ends or self.has_rare:
                     node_path = self.find_path(node, shared.get(node), ends, steps, is_reading)
                 elif node.ranges:
-                    find_enclosing_loops = shared.get(node, ())
-                    node_path = paths.get((node.ranges, find_enclosing_loops)) or self.outermost(
-                        node, find_enclosing_loops
-                    )
+                    loops_around = shared.get(node, ())
+                    node_path = paths.get((node.ranges, loops_around)) or self.outermost(node, loops_around)
                 else:
                     node_path = ()
                 path[node] = node_path

@@ -447,8 +447,8 @@ def is_worth_packing(product: Product, panel: IndexStrides, lanes: UOp, rows: li
     large = misses_caches(product, panel) and is_strided(product, panel) and repeats >= most_rows
     panel_bytes = itemsize(panel) * prod(axis.size for axis in panel.node.ranges if axis.arg.kind in PACKING_ORDER)
     vector_count = panel_bytes // (product.steps * kernel.lanes * itemsize(panel))
-    as_text = bool(words_in(product.reduce.src[0])) and repeats >= MANY_ROWS
-    return not is_masked(panel) and panel_fits(product, panel, vector_count) and (transposed or large or as_text)
+    in_words = bool(words_in(product.reduce.src[0])) and repeats >= MANY_ROWS
+    return not is_masked(panel) and panel_fits(product, panel, vector_count) and (transposed or large or in_words)
 
 
 def misses_caches(product: Product, load: IndexStrides) -> bool:

@@ -108,9 +108,7 @@ class Evaluator:
         for part in self._list_needed(root, values):
             self.steps += 1
             if self.steps > MOST_STEPS:
-                raise EvaluationError(
-                    f"one sample needs more than {MOST_STEPS:,} operations; check a smaller graph, such as one rule's"
-                )
+                raise EvaluationError(f"more than {MOST_STEPS:,} operations for one sample; check a smaller graph")
             values[part] = self._compute(part, values, point)
         return values[root]
 

@@ -94,7 +94,7 @@ def passes_with(changes: Sequence[Change], passes: Sequence[Pass] = PASSES) -> t
         else:
             names = {rule.name for step in passes if isinstance(step, Rewrite) for rule in step.table.rules}
             if change.rule not in names:
-                raise UnknownPassError(f"no pass has a rule {change.rule!r}; `view.rules` lists the rules")
+                raise UnknownPassError(f"no rule {change.rule!r} in any pass; `view.rules` lists the rules")
             passes = [_remove_rule(step, change.rule) for step in passes]
     return tuple(passes)
 
