@@ -55,7 +55,7 @@ class CustomGradient:
     def __reduce__(self) -> tuple[Any, ...]:
         return CustomGradient, (self.rule, [reference() for reference in self.inputs], self.arg)
 
-    def on(self, node: LazyBuffer) -> CustomGradient:
+    def attached_to(self, node: LazyBuffer) -> CustomGradient:
         """Returns this note for `node`. For a simplified node, whose graph holds no inputs, returns a note that
         holds them."""
         if type(getattr(node, "note", None)) is not Simplification:
@@ -71,19 +71,19 @@ class CustomGradient:
 
 
 class CustomGradientByPath(CustomGradient):
-    """An `CustomGradient` whose only input is found by following the sources numbered `way`. All nodes can share it."""
+    """A `CustomGradient` whose only input is found by following the sources numbered `path`. Nodes can share it."""
 
-    __slots__ = ("way",)
+    __slots__ = ("path",)
 
     def __init__(self, rule: GradientRule, *path: int) -> None:
         super().__init__(rule, ())
-        self.way = path
+        self.path = path
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CustomGradientByPath, (self.rule, *self.way)
+        return CustomGradientByPath, (self.rule, *self.path)
 
     def inputs_of(self, node: LazyBuffer) -> tuple[LazyBuffer, ...] | None:
-        for number in self.way:
+        for number in self.path:
             sources = sources_of(node)
             if not sources:
                 return None
@@ -92,19 +92,19 @@ class CustomGradientByPath(CustomGradient):
 
 
 class CustomGradientOfInputs(CustomGradient):
-    """An `CustomGradient` that holds its inputs itself, because nothing else references them."""
+    """A `CustomGradient` that holds its inputs itself, because nothing else references them."""
 
-    __slots__ = ("held",)
+    __slots__ = ("held_inputs",)
 
     def __init__(self, rule: GradientRule, inputs: tuple[LazyBuffer, ...], arg: Any = None) -> None:
         super().__init__(rule, (), arg)
-        self.held = inputs
+        self.held_inputs = inputs
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CustomGradientOfInputs, (self.rule, self.held, self.arg)
+        return CustomGradientOfInputs, (self.rule, self.held_inputs, self.arg)
 
     def inputs_of(self, node: LazyBuffer) -> tuple[LazyBuffer, ...] | None:
-        return self.held
+        return self.held_inputs
 
 
 def _dead_reference() -> None:
@@ -253,7 +253,7 @@ def prod_gradient(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ..
     a zero)"""
     (x,) = step.sources
     product = product_of_others(x, step.arg)
-    product.note = CustomGradient(others_gradient, (x,), step.arg).on(product)
+    product.note = CustomGradient(others_gradient, (x,), step.arg).attached_to(product)
     return (g.expand(x.shape).alu(Ops.MUL, product),)
 
 

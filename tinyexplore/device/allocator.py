@@ -54,7 +54,7 @@ class Memory:
 
     def view(self) -> memoryview:
         """Returns the bytes, not copied, after all kernels that use them are done. The view keeps the memory alive."""
-        self.settle()
+        self.wait_for_kernels()
         if self.nbytes == 0:
             return memoryview(b"") if self.readonly else memoryview(bytearray())
         exporter = _bytes_type(self.nbytes).from_address(self.address)
@@ -75,7 +75,7 @@ class Memory:
             outermost = outermost.owner
         return outermost
 
-    def settle(self) -> None:
+    def wait_for_kernels(self) -> None:
         """Waits until no launched kernel uses this memory, so that the host can read or write it."""
         block = self.root.owner
         if isinstance(block, Block) and block.wait is not None:

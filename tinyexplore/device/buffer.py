@@ -159,7 +159,7 @@ class Buffer:
         if self.is_readonly:
             raise ValueError(f"{self!r} wraps memory that may only be read; make a new Buffer to write to")
         storage = Memory.of(source if source.c_contiguous else source.tobytes())
-        self.memory.settle()
+        self.memory.wait_for_kernels()
         # not by memoryviews, which are copied only between equal formats
         ctypes.memmove(self.address, storage.address, self.nbytes)
         return self

@@ -78,8 +78,8 @@ class CompiledProgram(Protocol):
         It allocates the buffers if necessary, and keeps them alive. start and stop: the range of the THREAD axis to
         run, (0, its size) for all. Programs without a THREAD axis ignore them. Machine code runs without the GIL. A
         device that runs launches in order may return after the launch. Each reader or writer of memory then waits
-        (`Memory.settle`). If the device has its own clock, the function has an attribute `timed`: it runs the program,
-        waits, and returns the seconds by that clock, or 0.0 if the clock gave none.
+        (`Memory.wait_for_kernels`). If the device has its own clock, the function has an attribute `timed`: it runs the
+        program, waits, and returns the seconds by that clock, or 0.0 if the clock gave none.
         """
         ...
 

@@ -84,7 +84,7 @@ class ExecItem:
         """Runs the item once, waits, and returns the seconds, by the device's own clock if it has one."""
         if self.runner is None:
             for buffer in self.buffers:  # a copy's time excludes the wait for earlier kernels
-                buffer.allocate().memory.settle()
+                buffer.allocate().memory.wait_for_kernels()
         start = time.perf_counter()
         timed = None if self.runner is None else getattr(self.bind(), "timed", None)
         seconds = 0.0

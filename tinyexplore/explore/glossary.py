@@ -338,61 +338,58 @@ TERMS: tuple[Term, ...] = (
     Term("axis", "copy", "A loop that fills scratch memory, before the loops that read it."),
     Term("axis", "row", "A loop that computes a row into scratch memory, before the loops that read it."),
     Term("axis", "rare", "Cold path: a body that runs once if some lane needs it, else not at all."),
-    Term("opt", "VECTOR", "This many neighboring steps of the axis become the lanes of a vector instruction."),
+    Term("opt", "VECTOR", "Computes this many neighboring steps of the axis in the lanes of one vector instruction."),
     Term(
         "opt",
         "UPCAST",
-        "This many steps of an output axis are unrolled into a register tile. Shared operands are loaded once.",
+        "Unrolls this many steps of an output axis (register tile), so that shared operands are loaded once.",
     ),
-    Term("opt", "UNROLL", "This many steps of a reduction are unrolled, each with its own accumulator."),
-    Term("opt", "THREAD", "The steps of the outermost output axis are divided among the cores."),
+    Term("opt", "UNROLL", "Unrolls this many steps of a reduction, each with its own accumulator."),
+    Term("opt", "THREAD", "Divides the steps of the outermost output axis among the cores."),
     Term(
         "opt",
         "LOCAL",
-        "A block of this many steps of an output axis becomes a loop inside the others; on a GPU, a work-group.",
+        "Moves a block of this many steps of an output axis inside the other output loops (loop tiling). On a "
+        "GPU, the block is a work-group.",
     ),
     Term(
         "opt",
         "GROUP",
-        "A reduction runs in blocks, each with a partial result; on a GPU, the work-items of a group share it.",
+        "Splits a reduction into blocks with a partial result each. On a GPU, the work-items of a group share it.",
     ),
-    Term(
-        "opt",
-        "GROUPTOP",
-        "Each work-item of a group reduces one contiguous part. They combine their results in shared memory.",
-    ),
-    Term("opt", "NOLOCALS", "The GPU's runtime chooses the work-group, not the kernel."),
+    Term("opt", "GROUPTOP", "Like GROUP on a GPU, but each work-item reduces consecutive steps."),
+    Term("opt", "NOLOCALS", "Leaves the work-group size to the GPU's runtime."),
     Term(
         "opt",
         "PADTO",
-        "The size of an axis is rounded up to a multiple of this number. Steps past its end do nothing.",
+        "Pads an axis to a multiple of this number. Steps past its end are masked: they load and store nothing.",
     ),
-    Term("opt", "SWAP", "Two output axes are interchanged."),
-    Term("opt", "COLLAPSE", "Two output axes become one loop, so that vectors need not end at the end of a short row."),
+    Term("opt", "SWAP", "Exchanges two output axes (loop interchange)."),
+    Term("opt", "COLLAPSE", "Merges two output axes into one loop, so that vectors may cross the end of a short row."),
     Term(
         "opt",
         "STAGE",
-        "An operand that all steps of the axis read is first copied into scratch memory, in reading order "
-        "(packing). On a GPU it is copied into shared memory.",
+        "Copies an operand that every step of the axis reads into scratch memory, in reading order (packing). On "
+        "a GPU, into shared memory.",
     ),
     Term(
         "opt",
         "TRANSPOSE_STORE",
-        "Results that are not contiguous in memory are collected in scratch memory and stored from there in order.",
+        "Writes a register tile of results to scratch memory, and stores it from there in memory order.",
     ),
-    Term("opt", "TRIM", "Loops end where a mask hides all remaining steps."),
+    Term("opt", "TRIM", "Ends loops where a mask hides all remaining steps."),
     Term(
         "opt",
         "TC",
-        "Sums of products use dot instructions of `amount` numbers, or tile registers; on a GPU, tensor cores.",
+        "Computes a sum of products with dot instructions of `amount` numbers or with tile registers. On a GPU, "
+        "with tensor cores.",
     ),
-    Term("opt", "PREFETCH", "Software prefetch: the loop's loads are requested this many steps earlier."),
+    Term("opt", "PREFETCH", "Prefetches the loop's data this many steps ahead."),
     Term(
         "opt",
         "PIPELINE",
-        "Software pipelining: a step's results are stored while the next step is computed, in blocks of this "
-        "many steps. On a GPU, double buffering: the next block of a staged reduction is loaded while one is "
-        "computed.",
+        "Software pipelining: stores a step's results while it computes the next step, in blocks of this many "
+        "steps. On a GPU, double buffering: loads the next block of a staged operand while it computes a block.",
     ),
     Term("op", "SINK", "The root of a kernel: all its stores."),
     Term("op", "CONST", "A constant."),

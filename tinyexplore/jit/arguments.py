@@ -162,14 +162,14 @@ def _join_names(structure: dict[str, Any]) -> str:
     return ", ".join(structure) or "no arguments"
 
 
-def settle(tensors: list[Tensor]) -> None:
+def realize_packed(tensors: list[Tensor]) -> None:
     """Realizes each tensor, row-major, in a buffer of exactly its size. A capture does not record this."""
     lazy = [tensor.lazydata for tensor in tensors if not is_packed(tensor.lazydata)]
     if lazy:
-        engine.capturing(None, lambda: _settle(tensors, lazy))
+        engine.capturing(None, lambda: _realize_packed(tensors, lazy))
 
 
-def _settle(tensors: list[Tensor], lazy: list[LazyBuffer]) -> None:
+def _realize_packed(tensors: list[Tensor], lazy: list[LazyBuffer]) -> None:
     engine.realize(lazy)
     for tensor in tensors:
         if not is_packed(tensor.lazydata):

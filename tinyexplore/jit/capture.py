@@ -17,7 +17,7 @@ from tinyexplore.jit.arguments import (
     insert_tensors,
     is_packed,
     own_buffers,
-    settle,
+    realize_packed,
 )
 from tinyexplore.jit.prune import prune
 from tinyexplore.jit.replay import CallOutput, CallReplay, CallState, CapturedCall, written_by
@@ -115,8 +115,8 @@ def _capture_call(
     """
     arguments = Arguments(args, kwargs)
     argument_tensors = [tensor for _, tensor in arguments.tensors]
-    settle(argument_tensors)
-    settle(tensors)
+    realize_packed(argument_tensors)
+    realize_packed(tensors)
     values_before = {id(tensor): (tensor, tensor.lazydata) for tensor in live_tensors()}
     _make_private([*tensors, *argument_tensors], values_before)
     notes = ChangeLog(about_to_change=partial(_bring_into_memory, values_before=values_before, executed=executed))
@@ -140,8 +140,8 @@ def _capture_call(
     changed_state = [(tensor, old) for tensor, old in changed if id(tensor) not in numbers]
     _check_state(changed_state, written_buffers - executed.private_buffers, values_before, notes, result)
     structure = extract_tensors(result, "result", [])
-    settled = {id(tensor) for tensor, _ in changed} | numbers.keys()
-    watched_pairs = [pair for key, pair in values_before.items() if key not in settled]
+    handled = {id(tensor) for tensor, _ in changed} | numbers.keys()
+    watched_pairs = [pair for key, pair in values_before.items() if key not in handled]
     _check_variables(executed.items, arguments)
     call = CapturedCall(
         arguments,
@@ -351,7 +351,7 @@ def _copy_to_own_memory(
     for tensor in {id(tensor): tensor for tensor in in_part}.values():
         if tensor.lazydata.buffer is None:
             continue
-        notes.kept[id(tensor)] = tensor.lazydata
+        notes.values_to_restore[id(tensor)] = tensor.lazydata
         tensor.lazydata = tensor.lazydata.packed()
         engine.realize([tensor.lazydata])
         values_before[id(tensor)] = (tensor, tensor.lazydata)

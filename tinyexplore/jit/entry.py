@@ -20,7 +20,7 @@ LONGEST_NS = 20_000  # estimated nanoseconds; a longer batch should let other Py
 
 
 def make_entry(replay: CallReplay) -> NativeEntry | None:
-    """Builds a machine-code entry for calls of `replay`, which `settle` prepares; None if `replay` does not qualify.
+    """Builds a machine-code entry for calls of `replay`, which `activate` prepares; None if `replay` does not qualify.
 
     An entry only compares arguments and runs one batch of machine code. It supports tensors as arguments and new
     tensors as results, but no random numbers and no state.
@@ -91,11 +91,11 @@ def _describe_argument(slot: Slot) -> Argument | None:
     return Argument(like.shape, like.dtype, like.device, uses.aligned, tuple(uses.tables))
 
 
-def unsettle(entry: NativeEntry, replay: CallReplay) -> None:
-    """Makes TinyJit handle calls in Python again. Updates the slots with the arguments of the calls since `settle`."""
+def deactivate(entry: NativeEntry, replay: CallReplay) -> None:
+    """Makes TinyJit handle calls in Python again. Updates the slots with the arguments since `activate`."""
     if not entry.is_lent:
         return
-    entry.unsettle()
+    entry.deactivate()
     for slot, value in zip(replay.slots, entry.held):
         slot.last = value
         if entry.has_moved:
@@ -104,11 +104,11 @@ def unsettle(entry: NativeEntry, replay: CallReplay) -> None:
     entry.mark_known()  # last, so that a call after an interrupt repeats all of it
 
 
-def settle(entry: NativeEntry, replay: CallReplay) -> None:
+def activate(entry: NativeEntry, replay: CallReplay) -> None:
     """Lets `entry` run the next calls that resemble this one, if no recorder is attached."""
     if engine.current_cache_scope().plans is None:
         return
     last_tensors = [slot.last for slot in replay.slots]
     for slot in replay.slots:
         slot.last = None  # `entry` holds it now, and releases it with the next argument
-    entry.settle(replay.epoch, replay.training, (config_variable().get(), None, None), last_tensors)
+    entry.activate(replay.epoch, replay.training, (config_variable().get(), None, None), last_tensors)

@@ -371,7 +371,7 @@ class CallReplay:
         copies: list[partial[Any]] = []  # all sources have been read: tensors may have exchanged values
         for state, content in moved_states:
             for buffer, data in zip(state.buffers[self.next_turn], content):
-                buffer.memory.settle()
+                buffer.memory.wait_for_kernels()
                 copies.append(partial(ctypes.memmove, buffer.address, data, len(data)))
         tensors, values = (
             [state.tensor for state, _ in moved_states],
@@ -486,7 +486,7 @@ class CallReplay:
         except BaseException:
             if not has_run:
                 for buffer in overwritten:  # launched kernels still write there
-                    buffer.memory.settle()
+                    buffer.memory.wait_for_kernels()
                 run_uninterrupted(undo)
             raise
 

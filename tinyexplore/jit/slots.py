@@ -135,8 +135,8 @@ class BufferUses:
 
 def copy_bytes(target: Buffer, source: Buffer) -> None:
     """Copies all of `source` into memory of the same size on a host; for symbolic sizes, the smaller of both."""
-    source.memory.settle()
-    target.memory.settle()
+    source.memory.wait_for_kernels()
+    target.memory.wait_for_kernels()
     ctypes.memmove(target.address, source.address, min(target.nbytes, source.nbytes))
 
 

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from weakref import ref
 
 from tinyexplore import engine
-from tinyexplore.jit.arguments import Arguments, JitError
-from tinyexplore.jit.arguments import settle as settle_tensors
+from tinyexplore.jit.arguments import Arguments, JitError, realize_packed
 from tinyexplore.jit.capture import CaptureDeferred, capture
-from tinyexplore.jit.entry import make_entry, settle, unsettle
+from tinyexplore.jit.entry import activate, deactivate, make_entry
 from tinyexplore.jit.replay import CallReplay
 from tinyexplore.runtime.entry import NativeEntry
 from tinyexplore.tensor import Tensor
-from tinyexplore.tensor.change_log import ChangeLog, Epoch, noting
+from tinyexplore.tensor.change_log import ChangeLog, Epoch, record_changes
 from tinyexplore.util import config
 
 R = TypeVar("R")
@@ -187,19 +186,19 @@ class CallDispatcher(Generic[R]):
         if replay is None or (Epoch.count[0] != replay.epoch and not replay.ready()):
             return self._run_first(args, kwargs) if self.count == 0 else self._capture_again(args, kwargs)
         if entry is not None:
-            unsettle(entry, replay)  # another thread must not run `entry` during this replay
+            deactivate(entry, replay)  # another thread must not run `entry` during this replay
         elif not replay.is_known:
             entry = self._install_entry(make_entry(replay))
             replay.is_known = True
         result: R = replay(args, kwargs)
         if entry is not None:
-            settle(entry, replay)
+            activate(entry, replay)
         return result
 
     def _install_entry(self, entry: NativeEntry | None) -> NativeEntry | None:
         """Lets `entry` receive the calls from now on; None: this object receives them. Returns `entry`."""
         if self.entry is not None:
-            self.entry.unsettle()
+            self.entry.deactivate()
         owner = self.owner()
         if owner is not None:
             function = self if entry is None else entry.function(self)
@@ -233,11 +232,11 @@ class CallDispatcher(Generic[R]):
     def _run_first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         """Makes an ordinary call. Brings the tensors that it assigns to into memory."""
         tensors = [tensor for _, tensor in Arguments(args, kwargs).tensors]
-        settle_tensors(tensors)
+        realize_packed(tensors)
         notes = ChangeLog()
-        result = noting(notes, lambda: self.fxn(*args, **kwargs))
+        result = record_changes(notes, lambda: self.fxn(*args, **kwargs))
         changed = [tensor for tensor, _ in notes.changed.values() if isinstance(tensor, Tensor)]
-        settle_tensors(changed)
+        realize_packed(changed)
         self.changed = [ref(tensor) for tensor in changed]
         self.in_part = [ref(tensor) for tensor in changed if id(tensor) in notes.in_part]
         self.parts_of = [number for number, tensor in enumerate(tensors) if id(tensor) in notes.in_part]

@@ -4,7 +4,7 @@ Buffers are managed memory: the processor and the GPU use the same address, and 
 accessed. Memory of other owners (a NumPy array) is copied to managed memory for a kernel, and results are copied back.
 
 Kernels are launched asynchronously into one stream. The stream keeps the order, so a kernel may use memory that an
-earlier one still uses. The host waits before it reads or writes such memory (`Memory.settle`).
+earlier one still uses. The host waits before it reads or writes such memory (`Memory.wait_for_kernels`).
 """
 
 from __future__ import annotations
@@ -287,8 +287,8 @@ class BoundKernel:
 
 def _copy(target: Memory, source: Memory) -> None:
     source.check_backed()
-    source.settle()
-    target.settle()
+    source.wait_for_kernels()
+    target.wait_for_kernels()
     ctypes.memmove(target.address, source.address, source.nbytes)
 
 

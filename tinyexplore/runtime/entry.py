@@ -133,7 +133,7 @@ class Argument:
 
 
 class NativeEntry:
-    """The data of a builtin function. It is not ready (all calls go to Python) until `settle` states the expected
+    """The data of a builtin function. It is not ready (all calls go to Python) until `activate` states the expected
     values.
 
     batch: the batch to run.
@@ -206,7 +206,7 @@ class NativeEntry:
         record.results, record.form = len(fields), FORMS[form]
         record.fields, record.offsets, record.values = len(names), _address_of(self._offsets), _address_of(self._values)
 
-    def settle(self, counter: int, value: Any, contents: Sequence[Any], expected: Sequence[Any]) -> None:
+    def activate(self, counter: int, value: Any, contents: Sequence[Any], expected: Sequence[Any]) -> None:
         """Makes the entry ready: calls run in machine code while all examined values are the same objects as now."""
         record = self._record
         record.seen = counter
@@ -225,7 +225,7 @@ class NativeEntry:
         record.ready = 1
         del old_objects
 
-    def unsettle(self) -> None:
+    def deactivate(self) -> None:
         """Makes the entry not ready: every call runs in Python.
 
         The caller then reads the last arguments from `held` and calls `mark_known`. `has_moved`: machine code has

@@ -4,8 +4,8 @@ A device of OpenCL's type CPU gets a CPU's kernels: each work-item is a thread, 
 GPU (`TARGET=opencl`), and on every other device, it gets a GPU's work-items and groups.
 If the device and the host use the same addresses (fine-grained shared virtual memory: PoCL, most integrated GPUs),
 buffers are such memory. Kernels are then launched asynchronously into one queue, and the host waits before it reads or
-writes (`Memory.settle`). Other memory (a NumPy array) belongs to the host. A device that shares it computes in place.
-For other devices it is copied, and results are copied back; each kernel on it waits.
+writes (`Memory.wait_for_kernels`). Other memory (a NumPy array) belongs to the host. A device that shares it computes
+in place. For other devices it is copied, and results are copied back; each kernel on it waits.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ class _BoundOpenCL:
         if 0 in self.items:
             return None
         for host in self.hosts:
-            host.memory.settle()
+            host.memory.wait_for_kernels()
         events: list[Any] = []
         self.opencl.launch(self.names, self.blocks, lambda: events.append(self._enqueue(queue)))
         return events[0]

@@ -220,7 +220,7 @@ class TensorBase(TrackedObject):
         self, lazydata: LazyBuffer, rule: GradientRule, inputs: tuple[Any, ...], arg: Any = None
     ) -> Self:
         """Wraps the new node `lazydata`, with the gradient rule `rule` instead of the rules of its operations."""
-        lazydata.note = CustomGradient(rule, [tensor.lazydata for tensor in inputs], arg).on(lazydata)
+        lazydata.note = CustomGradient(rule, [tensor.lazydata for tensor in inputs], arg).attached_to(lazydata)
         return self._put_on_tape(lazydata, rule, inputs, arg)
 
     def _apply_unary(self, op: Ops) -> Self:

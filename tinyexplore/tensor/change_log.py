@@ -51,7 +51,7 @@ class ChangeLog:
     keys: the buffers of the random keys drawn, in order, each with the number of random elements.
     about_to_change: called with each tensor before its first change.
     outer: the notes of the enclosing block, which records the same changes.
-    kept: values to restore, by identity, for tensors whose former memory is overwritten.
+    values_to_restore: values to restore, by identity, for tensors whose former memory is overwritten.
     """
 
     changed: dict[int, tuple[ChangeableTensor, LazyBuffer]] = field(default_factory=dict)
@@ -59,12 +59,12 @@ class ChangeLog:
     keys: dict[Buffer, int] = field(default_factory=dict)
     about_to_change: Callable[[ChangeableTensor], None] = lambda tensor: None
     outer: ChangeLog | None = None
-    kept: dict[int, LazyBuffer] = field(default_factory=dict)
+    values_to_restore: dict[int, LazyBuffer] = field(default_factory=dict)
 
     def undo(self) -> None:
         """Restores the earlier values of all changed tensors."""
         tensors = [tensor for tensor, _ in self.changed.values()]
-        values = [self.kept.get(key, old) for key, (_, old) in self.changed.items()]
+        values = [self.values_to_restore.get(key, old) for key, (_, old) in self.changed.items()]
         run_uninterrupted([Epoch.advance], tensors, "lazydata", values)
 
 
@@ -82,7 +82,7 @@ class Epoch:
 _notes: ContextVar[ChangeLog | None] = ContextVar("tinyexplore_notes", default=None)
 
 
-def noting(notes: ChangeLog, work: Callable[[], T]) -> T:
+def record_changes(notes: ChangeLog, work: Callable[[], T]) -> T:
     """Calls `work` and returns its result. Records in `notes` the changes that `work` makes."""
     notes.outer = _notes.get()
     try:
@@ -93,16 +93,16 @@ def noting(notes: ChangeLog, work: Callable[[], T]) -> T:
 
 
 def undo_on_error(notes: ChangeLog, work: Callable[[], T]) -> T:
-    """Calls `noting`. If `work` raises or is interrupted, restores the tensors that it changed."""
+    """Calls `record_changes`. If `work` raises or is interrupted, restores the tensors that it changed."""
     try:
-        return noting(notes, work)
+        return record_changes(notes, work)
     except BaseException:
         notes.undo()
         raise
 
 
 def is_recording_changes() -> bool:
-    """Whether the program is inside `noting`."""
+    """Whether the program is inside `record_changes`."""
     return _notes.get() is not None
 
 

@@ -275,7 +275,7 @@ class Functions(Operators):
         if self.dtype is dtypes.bool:
             return self
         lazydata = self.lazydata.alu(Ops.MAX, self._const(0).lazydata)
-        lazydata.note = _RELU.on(lazydata)
+        lazydata.note = _RELU.attached_to(lazydata)
         return self._put_on_tape(lazydata, relu_gradient, (self,), None)
 
     def relu6(self) -> Self:
@@ -289,7 +289,7 @@ class Functions(Operators):
         exponential = x.lazydata.alu(Ops.NEG).alu(Ops.EXP)
         one = x._const(1.0).lazydata
         lazydata = one.alu(Ops.FDIV, one.alu(Ops.ADD, exponential))
-        lazydata.note = _SIGMOID.on(lazydata)
+        lazydata.note = _SIGMOID.attached_to(lazydata)
         return x._put_on_tape(lazydata, sigmoid_gradient, (x,), None)
 
     @rounded_once

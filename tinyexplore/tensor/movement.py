@@ -492,7 +492,7 @@ class Movement(Operators):
             bit_parts = [_concatenate(group, axis).contiguous() for group in groups]
         result = _concatenate(bit_parts, axis)
         result = result if result.dtype is dtype else result.bitcast(dtype)
-        result.note = CustomGradient(cat_gradient, [part.lazydata for part in nonempty_parts], axis).on(result)
+        result.note = CustomGradient(cat_gradient, [part.lazydata for part in nonempty_parts], axis).attached_to(result)
         return self._put_on_tape(result, cat_gradient, tuple(operands), axis)
 
     def stack(*tensors: Self, dim: int = 0) -> Self:

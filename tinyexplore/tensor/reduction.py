@@ -156,7 +156,7 @@ class Reduction(Movement, Functions):
         """Returns the square root of `var`. As in PyTorch, the gradient is 0 where the result is 0."""
         variance = self.var(axis, keepdim, correction)
         lazydata = variance.lazydata.alu(Ops.SQRT)
-        lazydata.note = _DEVIATION.on(lazydata)
+        lazydata.note = _DEVIATION.attached_to(lazydata)
         return variance._put_on_tape(lazydata, deviation_gradient, (variance,), None)
 
     def var_mean(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> tuple[Self, Self]:
