@@ -74,7 +74,7 @@ def _spin(core: int) -> None:
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     loops = Loops()
     counter = ctypes.c_int64(0)
-    threading.Thread(target=loops.meet, args=(ctypes.addressof(counter), NEVER), daemon=True).start()
+    threading.Thread(target=loops.synchronize, args=(ctypes.addressof(counter), NEVER), daemon=True).start()
     print("awake", flush=True)
     sys.stdin.read()
     os._exit(0)  # the spinning thread would never end

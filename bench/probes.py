@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from tinyexplore.explore.analysis.machine.benchmark_loops import HugePageMemory, Loops, Team, shares
+from tinyexplore.explore.analysis.machine.benchmark_loops import HugePageMemory, Loops, ThreadTeam, shares
 from tinyexplore.explore.analysis.machine.ceiling_table import ceilings
 
 SHORT = 0.0004  # seconds of one measurement: long compared with its start, short compared with disturbances
@@ -54,7 +54,7 @@ class Prober:
             def work(number: int, turns: int = turns, done: list[int] = done) -> None:
                 done.append(loops.fma(areas[number].address, turns))
 
-            seconds = Team(loops, threads).best_seconds(work, TIMES)
+            seconds = ThreadTeam(loops, threads).best_seconds(work, TIMES)
             best = max(best, threads * done[0] / seconds)
             turns = max(1 << 10, int(turns * SHORT / seconds))
         return best
@@ -88,7 +88,7 @@ class Prober:
                 elif size2:
                     stream(fill, 0, to + start + offset2, size2, inner)
 
-        return Team(self.loops, threads).best_seconds(work, times) / repeat
+        return ThreadTeam(self.loops, threads).best_seconds(work, times) / repeat
 
     def best_stream_seconds(self, reads: int, writes: int, threads: int | None = None, rounds: int = 1) -> float:
         """Return the shortest of `rounds` measurements, with usual stores and with stores past the caches.

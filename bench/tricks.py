@@ -244,7 +244,7 @@ TRICKS: tuple[Trick, ...] = (
         "compiling an MLP's training step",
         "wall",
         call_that_compiles("mlp_adam_128"),
-        replace_in_module("runtime.side_by_side", TRICKS=False),
+        replace_in_module("runtime.unlocked_llvm", TRICKS=False),
     ),
     Trick(
         "threads that compile ahead",

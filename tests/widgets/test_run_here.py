@@ -110,7 +110,7 @@ def test_what_a_file_says_is_enough_to_run_a_kernel() -> None:
 def test_a_page_of_a_matmul_has_it_in_every_language_and_runs_it(
     browser: Any, tmp_path: Path, scheme: str, screenshots: Path
 ) -> None:
-    """One file, opened without a network: Rosetta over nine targets at least, and the kernel run, timed and right."""
+    """One file, opened without a network: one kernel for nine targets at least, run, timed and right."""
     numbers = np.random.default_rng(0).standard_normal((64, 48), dtype=np.float32)
     x, w = Tensor(numbers, device="LLVM"), Tensor(numbers.T.copy(), device="LLVM")
     view = explore(lambda: x @ w, repeat=1, title="a product", keep_inputs=True)

@@ -21,7 +21,7 @@ from tinyexplore.util.interpreter import BASE_REFERENCES, references
 class Slot:
     """All uses in `items` of the value of one tensor, whose value was `like` when they were captured.
 
-    own: the buffers that only this slot represents; the others have their uses in another slot.
+    own_memory: the buffers that only this slot represents; the others have their uses in another slot.
     """
 
     def __init__(self, name: str, like: LazyBuffer, own_memory: Collection[Buffer], items: Iterable[ExecItem]) -> None:

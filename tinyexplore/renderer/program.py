@@ -120,9 +120,9 @@ class ProgramSpec:
 
 
 class StoredSpec(ProgramSpec):
-    """A ProgramSpec that keeps only the facts that a call needs; `again` rebuilds the rest on demand.
+    """A ProgramSpec that keeps only the facts that a call needs; `rebuild` builds the rest again on demand.
 
-    made: the whole program, until `forget_text`, and afterwards as long as a reference to it exists.
+    spec: the whole program; kept until `forget_text`, and afterwards as long as a reference to it exists.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Rewritten: a tensor graph that the scheduler rewrote, with the user's node for each of its nodes."""
+"""RewrittenGraph: a tensor graph that the scheduler rewrote, with the user's node for each of its nodes."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def export_html(
 
     Args:
         trace: the trace.
-        tour: notes on positions of the trace (`predict.Stop.as_data`), through which the page leads.
+        tour: notes on positions of the trace (`questions.Stop.as_data`), through which the page leads.
         responses: the responses that the page stores, by canonical request; responses about shapes are added.
         engine: the HTML elements of the engine (`explore/live`), "" for a page without engine.
         runnable: kernels that the page can run (`runnable_kernels.py`).

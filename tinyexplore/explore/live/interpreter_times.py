@@ -88,7 +88,7 @@ def alternate_times(
 
 
 def _compare(actual: Buffer, expected: Buffer, position: int) -> None:
-    """Raises Lost if the error of an element is larger than rounding explains."""
+    """Raises KernelFailed if the error of an element is larger than rounding explains."""
     actual_values, expected_values = _read_elements(actual), _read_elements(expected)
     scale = max((abs(value) for value in expected_values if math.isfinite(value)), default=1)
     for element, (a, b) in enumerate(zip(actual_values, expected_values)):

@@ -74,7 +74,7 @@ class KernelBench:
     names: the user's names of a kernel's buffers, by kernel number.
     contents: the kernels with their stored inputs, by number.
     measure: times a kernel alternately with the captured one, after comparing its results with a reference kernel.
-    try_text: compiles and runs an edited text; `editing.client.tried` uses a worker process.
+    try_text: compiles and runs an edited text; `editing.client.try_edit` uses a worker process.
     references: a cache of the reference kernels.
     """
 

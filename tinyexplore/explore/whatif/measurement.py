@@ -90,7 +90,7 @@ def measure_in_worker(
 
     Raises:
         KernelNotTimed: the kernel is valid but cannot be timed here.
-        Lost: the kernel crashed, or its results are wrong.
+        KernelFailed: the kernel crashed, or its results are wrong.
     """
     try:
         others = (reference,) if base is None else (reference, base)

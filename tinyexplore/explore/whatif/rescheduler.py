@@ -187,7 +187,7 @@ class Rescheduler:
         return kernels
 
     def _check_may_run(self, graph: CapturedGraph, base: CompiledSchedule, attempt: CompiledSchedule) -> None:
-        """Raises NotRun if the schedule cannot run, or would take too much time or memory."""
+        """Raises ScheduleNotRun if the schedule cannot run, or would take too much time or memory."""
         if reason := graph.cannot_rerun():
             raise ScheduleNotRun(reason)
         refusals = [item.runner.program.refusal for item in attempt.ready if item.runner is not None]

@@ -1,6 +1,6 @@
 """ONNX models as functions of Tensors: `model = tinyexplore.onnx.load("model.onnx"); model(x)`.
 
-`reading` converts untrusted bytes to a checked graph. `listing` writes it as text. `evaluation` computes it on Tensors
+`reader` converts untrusted bytes to a checked graph. `listing` writes it as text. `evaluation` computes it on Tensors
 with one function per operator (`operators/`). `model` combines these. Needs the `onnx` package.
 """
 

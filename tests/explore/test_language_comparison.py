@@ -1,4 +1,4 @@
-"""Rosetta: a kernel in several languages, its lines aligned by the nodes of its ast."""
+"""A kernel in several languages, its lines aligned by the nodes of its ast."""
 
 from __future__ import annotations
 
