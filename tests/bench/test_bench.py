@@ -491,7 +491,7 @@ def test_cores_may_sleep_again_when_who_kept_them_awake_is_killed() -> None:
 
 
 @pytest.mark.parametrize("graphs", rewriting.GRAPHS.values(), ids=lambda graphs: graphs.name)
-def test_the_rewriter_is_measured_on_graphs_that_it_simplifies_rightly(graphs: rewriting.GraphFactory) -> None:
+def test_the_rewriter_is_measured_on_graphs_that_it_simplifies_rightly(graphs: rewriting.Graphs) -> None:
     api = TinyexploreEngine("", 1).api
     found = rewriting.measure(api, graphs, rounds=2)
     assert found["rewrites"] > 40
