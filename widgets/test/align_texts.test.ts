@@ -4,7 +4,7 @@ import { type LanguageLine, alignTexts } from "../src/language_comparison/align_
 
 const text = (...rows: (number | null)[]): LanguageLine[] => rows.map((row) => ["", row, row === null ? [] : [row]]);
 
-// the same case as in tests/explore/test_rosetta.py, for the other implementation
+// the same case as in tests/explore/test_language_comparison.py, for the other implementation
 test("alignment moves no line, and says where counterparts are", () => {
   const rows = alignTexts([text(null, 1, 2, 2, 3, 2), text(1, 4, 2, 3), text(2, 1)]);
   assert.deepEqual(
