@@ -1,4 +1,4 @@
-"""A worker's side of the conversation with the harness (`bench.harness.PeerProcess`): JSON lines in both directions."""
+"""The worker side of the protocol between harness and workers (`bench.harness.PeerProcess`): JSON lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of a report: for each case, the time of every peer over the machine's limit, on a logarithmic scale."""
+"""The plot of a report: for each case, the time of every peer over the machine's limit, on a logarithmic scale."""
 
 from __future__ import annotations
 

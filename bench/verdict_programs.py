@@ -1,4 +1,4 @@
-"""The programs of `python -m bench.verdicts`: the computations, and what bounds them by first principles."""
+"""The programs of `python -m bench.verdicts`: the computations, and their bottlenecks by first principles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m bench.wasm`: times kernels as WebAssembly and as machine code with vectors as wide, on one thread."""
+"""`python -m bench.wasm`: times kernels as WebAssembly and as machine code of the same vector width, on one thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for graphs of LazyBuffers, and short ways to make and read some."""
+"""Hypothesis strategies for graphs of LazyBuffers, and helpers that build and read small graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The oracle: what a graph of LazyBuffers means, computed node by node with NumPy.
+"""The oracle: the value of a graph of LazyBuffers, computed node by node with NumPy.
 
 Slow, direct and independent of scheduler, codegen and runtimes. bfloat16 and the fp8s are kept as float32 values that
 they hold; ml_dtypes knows which.

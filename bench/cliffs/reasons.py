@@ -1,4 +1,4 @@
-"""The known causes why rows miss the aim, by program."""
+"""The known reasons why rows miss the target, by program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every case as a program on a lazy Tensor, with one text for tinyexplore and tinygrad."""
+"""Every case as a program on a lazy Tensor, with the same code for tinyexplore and tinygrad."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wide table: common operations and layers that no list of aims names, with a module for each engine.
+"""The wide table: common operations and layers that are in no list of aims, with a module for each engine.
 
 `DIFFERENTIATED` maps families to the inputs whose gradients are the results. The gradients are those of sum(output ·
 g), or of the output if there is no input g. A family whose name ends in `_bf16` has its floats in bfloat16.

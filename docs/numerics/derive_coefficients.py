@@ -1,5 +1,5 @@
-"""Derives the polynomials of `tinyexplore/uop/transcendental.py` and `transcendental64.py`: run it, and it
-prints them with their errors.
+"""Derives the polynomials of `tinyexplore/uop/transcendental.py` and `transcendental64.py`, and prints them
+with their errors.
 
 Each is the minimax polynomial P of least weighted error max |(f(t) - P(t)) * w(t)| on an interval, found by Remez
 exchange: the error of the best polynomial takes its greatest value at degree + 2 places with alternating signs, so fit

@@ -1,4 +1,4 @@
-"""Import paths by which programs of this family reach things lead to the things themselves, and cost nothing."""
+"""Import paths of tinygrad programs lead to the same objects, and importing them is cheap."""
 
 from __future__ import annotations
 

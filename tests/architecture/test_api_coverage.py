@@ -1,4 +1,4 @@
-"""The table of the public API: every name has a row, every row a test that exists."""
+"""The table of the public API: every name has a row, and every row names an existing test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests assert figures, names and short key phrases: a sentence can be improved without touching a test.
+"""Tests assert figures, names and short key phrases, so a sentence can be improved without changing a test.
 
 A literal in an assertion has at most five words of prose in a row; `.*` in a pattern separates two key phrases.
 """

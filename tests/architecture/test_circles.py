@@ -1,4 +1,4 @@
-"""No module needs, directly or by others, a module that needs it: imports inside functions and for types count."""
+"""No circular imports between modules. Imports inside functions and imports for types count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the documents say of the code is so: files exist, and functions that are named are called in that order."""
+"""Documents agree with the code: named files exist, and named functions are called in the stated order."""
 
 from __future__ import annotations
 

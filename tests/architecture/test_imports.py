@@ -1,4 +1,4 @@
-"""What `import tinyexplore` costs and loads, and what the package does without its optional parts."""
+"""The cost of `import tinyexplore`, the modules that it loads, and the package without its optional dependencies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leans on how CPython works inside stands in one module, and the engine computes the same without."""
+"""One module uses CPython's internals, and the engine computes the same results without it."""
 
 from __future__ import annotations
 

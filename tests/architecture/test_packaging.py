@@ -1,4 +1,4 @@
-"""The wheel: what is in it, and that it works where nothing of the source tree is."""
+"""The wheel: its contents, and that it works without the source tree."""
 
 from __future__ import annotations
 

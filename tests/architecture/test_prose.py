@@ -1,4 +1,4 @@
-"""The language check finds what it is for (`tests/support/prose.py`); `make check` runs it on the project."""
+"""The language check (`tests/support/prose.py`) finds its patterns; `make check` runs it on the project."""
 
 from __future__ import annotations
 

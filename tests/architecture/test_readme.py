@@ -1,4 +1,4 @@
-"""What the README says works: its commands exist, its links lead somewhere, and its Python runs as it stands."""
+"""The README is correct: its commands exist, its links resolve, and its Python code runs unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How Tensor is put together: classes by subject, each made of those whose methods it calls."""
+"""The structure of Tensor: classes by subject, each with the classes whose methods it calls as its bases."""
 
 from __future__ import annotations
 

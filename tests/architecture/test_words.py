@@ -1,4 +1,4 @@
-"""Names are the field's; what stands for one thing stands in one place."""
+"""Names are terms of the field, and one concept is defined in one module."""
 
 from __future__ import annotations
 

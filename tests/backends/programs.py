@@ -1,4 +1,4 @@
-"""Linear programs made by hand, and running them on a device with plain Python values."""
+"""Hand-written linear programs, and functions that run them on a device with plain Python values."""
 
 from __future__ import annotations
 

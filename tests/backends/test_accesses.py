@@ -1,4 +1,4 @@
-"""No instruction reads or writes more than the program asked for, whatever the CPU and the effort of the compiler."""
+"""No instruction reads or writes outside the program's accesses, for any CPU and any optimization level."""
 
 from __future__ import annotations
 

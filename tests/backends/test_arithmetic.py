@@ -1,4 +1,4 @@
-"""Every operation on every dtype, on all devices, scalar and vector, against the definition of its meaning."""
+"""Every operation on every dtype, on all devices, scalar and vector, against its definition."""
 
 from __future__ import annotations
 

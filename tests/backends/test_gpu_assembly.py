@@ -1,4 +1,4 @@
-"""PTX and AMDGCN: LLVM writes every operation, ptxas takes it, and the IR they are made of computes what it is to."""
+"""PTX and AMDGCN: LLVM compiles every operation, ptxas accepts it, and the source IR gives correct results."""
 
 from __future__ import annotations
 

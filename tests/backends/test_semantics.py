@@ -1,4 +1,4 @@
-"""The meaning of the operations (`uop/semantics.py`), which every device is tested against, is NumPy's."""
+"""The definitions of the operations (`uop/semantics.py`), the reference of every device, agree with NumPy."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Sums of products on the tensor cores of GPUs: emulated lane by lane, exact on whole numbers whatever the sizes, the
-fragments and the opts; what is legal; and what is chosen."""
+"""Products on the tensor cores of GPUs, emulated lane by lane: exact on integers for all sizes, fragments and
+opts; the legality of TC; and the choice of the heuristics."""
 
 from __future__ import annotations
 

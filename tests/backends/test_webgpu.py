@@ -1,4 +1,4 @@
-"""The WEBGPU device: naga takes every golden text, kernels compute what NumPy does, and what it lacks is said."""
+"""The WEBGPU device: naga accepts every golden text, kernels agree with NumPy, and missing features raise errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Kernels of GPUs: the same results whatever the work-groups, on the emulator, which watches memory, and on the GPU
-device where there is a driver; and what the emulator finds wrong."""
+"""Kernels of GPUs: equal results for all work-group sizes, on the emulator, which checks memory, and on the GPU
+device if there is a driver; and the errors that the emulator finds."""
 
 from __future__ import annotations
 

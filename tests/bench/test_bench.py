@@ -1,4 +1,4 @@
-"""The bench harness: peers in processes, wrong results refused, ratios as they should be."""
+"""The benchmark harness: peers in processes, rejection of wrong results, correct ratios."""
 
 from __future__ import annotations
 

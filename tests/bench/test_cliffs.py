@@ -1,4 +1,4 @@
-"""The table of ordinary programs: two of its rows are measured, and a wrong number is a failure."""
+"""The table of ordinary programs: measures two of its rows; a wrong number is a failure."""
 
 from __future__ import annotations
 

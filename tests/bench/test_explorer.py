@@ -1,4 +1,4 @@
-"""The measurements of the explorer: programs of the size they say, figures beside their aims."""
+"""The measurements of the explorer: programs have the stated sizes, and figures have their aims beside them."""
 
 from __future__ import annotations
 

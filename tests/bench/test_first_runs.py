@@ -1,4 +1,4 @@
-"""First runs of networks: the command in its smallest form, and its table."""
+"""First runs of networks: the smallest command, and its table."""
 
 from __future__ import annotations
 

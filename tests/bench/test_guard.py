@@ -1,4 +1,4 @@
-"""No kernel becomes slow: each beside NumPy on one core, in one run. What that means is told in `bench/guard.py`."""
+"""No kernel becomes slow: each is compared with NumPy on one core, in one process. `bench/guard.py` has the limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels beside their roofs: a share above 1 counts only beyond the spread."""
+"""Kernels and their roofs: a share above 1 counts only if it exceeds the spread."""
 
 from __future__ import annotations
 

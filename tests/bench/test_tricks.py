@@ -1,4 +1,4 @@
-"""Two checkouts beside each other, and what each trick gains: the measuring itself."""
+"""The measurement of two checkouts, and of the gain of each trick."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wide table: every row is computed by the engine as by its NumPy reference, and every engine has a program."""
+"""The wide table: every row agrees with its NumPy reference, and every engine has a program."""
 
 from __future__ import annotations
 

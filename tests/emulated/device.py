@@ -1,4 +1,4 @@
-"""A device whose kernels QEMU runs: cross-compiled, on buffers between pages that nobody may touch."""
+"""A device whose kernels QEMU runs: cross-compiled, on buffers between guard pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is run by the emulator: the golden files' small programs with numbers in them, and the fuzz's random ones."""
+"""The emulated programs: the golden files' small programs with numbers, and the random programs of the fuzz."""
 
 from __future__ import annotations
 

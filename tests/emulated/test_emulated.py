@@ -1,4 +1,4 @@
-"""Kernels for AArch64 give under QEMU what NumPy gives; `python -m tests.emulated` is the whole of it."""
+"""Kernels for AArch64 under QEMU agree with NumPy; `python -m tests.emulated` runs all programs."""
 
 from __future__ import annotations
 

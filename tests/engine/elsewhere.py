@@ -1,4 +1,4 @@
-"""Tensors, a capture of TinyJit's and an explorer on a system that lacks something; prints what came out as JSON.
+"""Tensors, a TinyJit capture and an explorer on a system that lacks a feature; prints the results as JSON.
 
 `python -m tests.engine.elsewhere FOLDER [WHAT IS HIDDEN …]`: before anything else is imported, what is named is taken
 away from this process, as if it ran on macOS or Windows. FOLDER is for files.

@@ -1,4 +1,4 @@
-"""Tensors, training steps and a capture, on whatever interpreter runs this; prints what came out as JSON.
+"""Tensors, training steps and a capture, on any interpreter; prints the results as JSON.
 
 `python -m tests.engine.one_thread [DEVICE] [--no-threads]`; tests/engine/pyodide.mjs runs it as a browser would. It
 asks for nothing beyond the package itself: no NumPy, no test tools.

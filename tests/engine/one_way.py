@@ -1,4 +1,4 @@
-"""Realizes a few programs, as any program does or captured for the explorer, and prints what that came to."""
+"""Realizes a few programs, with or without a capture of the explorer, and prints the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a system lacks, taken away piece by piece: everything is computed, replayed, kept and shown as with it."""
+"""Each missing system feature, one by one: programs still compute, replay, store and display the same results."""
 
 from __future__ import annotations
 

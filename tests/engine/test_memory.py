@@ -1,4 +1,4 @@
-"""Intermediates share memory: never less than what is live at once, never more than all of them, never wrong."""
+"""Intermediates share memory: between the live bytes and the total bytes, with correct results."""
 
 from __future__ import annotations
 

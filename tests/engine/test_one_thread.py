@@ -1,4 +1,4 @@
-"""Where no thread can start, the one that there is does everything: in a browser's Python, or when main has ended."""
+"""Without new threads, one thread does all work: in a browser's Python, or at interpreter exit."""
 
 from __future__ import annotations
 

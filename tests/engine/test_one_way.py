@@ -1,4 +1,4 @@
-"""Watched or not, the same functions do the same work: what a recording shows is what runs."""
+"""A program does the same work with and without a recorder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any program, on any device, is what NumPy says it is; every program passes the spec of its stage."""
+"""Random programs on every device agree with NumPy, and every program passes the spec of its stage."""
 
 from __future__ import annotations
 

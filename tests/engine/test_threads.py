@@ -1,4 +1,4 @@
-"""Threads: the rule for when a kernel is divided, the same result from any number, many callers at once, forks."""
+"""Threads: the rule for dividing a kernel, equal results for any number of threads, concurrent callers, forks."""
 
 from __future__ import annotations
 

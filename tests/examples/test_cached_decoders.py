@@ -1,4 +1,4 @@
-"""Small models in the style in which programs of this family decode: what is cached gives what is computed anew."""
+"""Small tinygrad-style decoders: cached decoding equals full recomputation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decoder learns its verse, recites it with kernels compiled once, and agrees with NumPy at every length."""
+"""The decoder learns its verse, generates it with kernels compiled once, and agrees with NumPy at every length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example trains to its promise and gives the same scores on every device."""
+"""The example trains to the documented accuracy and gives the same scores on every device."""
 
 from __future__ import annotations
 

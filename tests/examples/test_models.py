@@ -1,4 +1,4 @@
-"""Whole models: with published weights against their reference, trained here, and opened in the explorer."""
+"""Whole models: published weights against their reference, training, and the explorer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A slice of `python -m tests.examples.on_devices`: models on the devices that are neither LLVM nor the reference."""
+"""Part of `python -m tests.examples.on_devices`: models on devices other than LLVM and the reference."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Rules for the equivalence check to judge: wrong ones as a compiler writer writes them, and true ones that look no
-better. They were written before their author knew how the check works, each with a program on which it fires."""
+"""Rules for tests of the equivalence check: typical mistakes of compiler writers, and correct rules that look
+wrong. They were written without knowledge of the check, each with a program on which it fires."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory microscope: streams equal what the interpreter touches, counts equal what one computes by hand."""
+"""The memory microscope: address streams equal the interpreter's accesses, and counts equal manual counts."""
 
 from __future__ import annotations
 

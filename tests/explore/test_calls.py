@@ -1,4 +1,4 @@
-"""The names of the calls that made a node: from the events to the trace, its queries and its pictures."""
+"""The names of the calls that created a node: from the events to the trace, its queries and its pictures."""
 
 from __future__ import annotations
 

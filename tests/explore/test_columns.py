@@ -1,4 +1,4 @@
-"""Tables as columns: smaller, equal afterwards, and refused with the place where they make no table."""
+"""Tables as columns: smaller and lossless; malformed tables are rejected with their location."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRACES = {"full": full_trace(), "sample": sample_trace(), "large": big_trace(100
 
 
 def unpacked(kind: type, data: Any) -> Any:
-    """What `columns.unpacked` gives, with lists in place of rows that are made when they are read."""
+    """What `columns.unpack_tables` gives, with lists in place of rows that are made when they are read."""
     return as_lists(lazily_unpacked(kind, data))
 
 

@@ -1,4 +1,4 @@
-"""DEBUG writes to the console, and nothing is written without it."""
+"""DEBUG writes to the console. Without DEBUG nothing is written."""
 
 from __future__ import annotations
 

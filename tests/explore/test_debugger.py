@@ -1,4 +1,4 @@
-"""The debugger stops where it is told, says what is so there, and goes back to what was so."""
+"""The debugger stops at each requested position, shows the state there, and restores it when stepping back."""
 
 from __future__ import annotations
 

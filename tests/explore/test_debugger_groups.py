@@ -1,4 +1,4 @@
-"""The debugger in a GPU's kernel: one work-item is followed, the others of its group come to each barrier with it."""
+"""The debugger in a GPU kernel: it follows one work-item, and the group synchronizes at each barrier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that follow from others are written with a trace, of its other tables as they are then."""
+"""Derived tables are computed from a trace's other tables when the trace is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How IR values are written."""
+"""IR values as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digests of UOps: made of what a trace has of a node, left out of packed traces and made again by their readers."""
+"""Digests of UOps: computed from a node's fields, left out of packed traces, and computed again by readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edited stages: what becomes of a text that somebody changed, and that nothing it does harms who asked."""
+"""Edited stages: the results of an edited text, and that it cannot harm the calling process."""
 
 from __future__ import annotations
 

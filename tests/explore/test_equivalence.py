@@ -1,4 +1,4 @@
-"""The check of equivalence: it finds what is wrong with wrong rules, and nothing with true ones."""
+"""The check of equivalence: it finds counterexamples of wrong rules, and none of correct rules."""
 
 from __future__ import annotations
 

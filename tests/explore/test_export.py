@@ -1,4 +1,4 @@
-"""One page that needs nothing but a browser."""
+"""The exported page needs only a browser."""
 
 from __future__ import annotations
 

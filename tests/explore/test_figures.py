@@ -1,4 +1,4 @@
-"""The figures of a trace: one clock, parts that add up, searches apart; texts equal to the front end's."""
+"""The figures of a trace: one clock, parts that add up, searches separate; texts equal to the front end's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dumps of unknown origin: readers are bounded, load no pickle, and open what they can of an unknown version."""
+"""Dumps of unknown origin: readers have limits, load no pickle, and read what they can of unknown versions."""
 
 from __future__ import annotations
 

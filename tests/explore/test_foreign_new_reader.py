@@ -1,4 +1,4 @@
-"""A new reader is one module and one row: GIMPLE of `gcc -fdump-tree-ssa-lineno`, which no reader of ours knows."""
+"""A new reader is one module and one row, here for GIMPLE of `gcc -fdump-tree-ssa-lineno`."""
 
 from __future__ import annotations
 

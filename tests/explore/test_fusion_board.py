@@ -1,4 +1,4 @@
-"""The fusion board as data: edges and what stands against them, commands, branches, and what they are compared by."""
+"""The fusion board as data: edges and their legality errors, commands, branches and comparisons."""
 
 from __future__ import annotations
 

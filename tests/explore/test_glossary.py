@@ -1,4 +1,4 @@
-"""The glossary has every word that a trace may show, and what is made from it is current."""
+"""The glossary has every word that a trace may show, and the generated files are current."""
 
 from __future__ import annotations
 

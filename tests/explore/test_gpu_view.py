@@ -1,4 +1,4 @@
-"""A GPU's kernel by hand: what a warp asks of memory, its banks and the occupancy are what one computes on paper."""
+"""The GPU view: the accesses of a warp, its banks and the occupancy equal manual calculations."""
 
 from __future__ import annotations
 

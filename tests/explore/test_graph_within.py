@@ -1,4 +1,4 @@
-"""Pictures of graphs that may only be so wide."""
+"""Pictures of graphs with a maximum width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every text of a foreign trace is hostile. Parsers confirm that no exporter makes code, markup or structure of one."""
+"""Every text of a foreign trace is hostile. Parsers confirm that no export contains it as code, markup or structure."""
 
 from __future__ import annotations
 

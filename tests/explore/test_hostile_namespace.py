@@ -1,4 +1,4 @@
-"""Nothing in the user's namespace may break a capture: objects whose attributes, comparisons or classes raise."""
+"""The user's namespace cannot break a capture: objects whose attributes, comparisons or classes raise."""
 
 from __future__ import annotations
 

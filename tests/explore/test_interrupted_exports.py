@@ -1,4 +1,4 @@
-"""Interrupts while a trace is exported, and while a what-if command works: files and state are whole."""
+"""Interrupts during an export or a what-if command leave complete files and a consistent state."""
 
 from __future__ import annotations
 

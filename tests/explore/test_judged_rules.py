@@ -1,5 +1,5 @@
-"""The equivalence check against rules by someone who had not seen it: each wrong one is found where it fires, in the
-rule playground as a reader uses it, and no true one is accused."""
+"""The equivalence check on rules that were written independently of it: it finds each wrong rule where it fires, in the
+rule playground as a reader uses it, and it reports no correct rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kernel in several languages, its lines aligned by the nodes of its ast."""
+"""The language comparison: a kernel in several languages, its lines aligned by the nodes of its AST."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The linear program as text that can be changed: read back it is the same, and what is wrong has its place."""
+"""The linear program as editable text: parsing returns the same program, and errors have a position."""
 
 from __future__ import annotations
 

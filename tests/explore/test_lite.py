@@ -1,4 +1,4 @@
-"""The lessons that run in a browser, where neither NumPy nor LLVM is.
+"""The lessons that run in a browser without NumPy and LLVM.
 
 `python -m tests.support.site_check FOLDER` runs them in JupyterLite itself, on the site that `make site` wrote.
 """

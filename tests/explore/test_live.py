@@ -1,5 +1,5 @@
-"""Live pages without a browser: what they carry, where their Python comes from, and that their worker's side answers as
-a notebook does."""
+"""Pages with engine, without a browser: their contents, the source of their Python, and that their worker responds like
+a notebook's kernel."""
 
 from __future__ import annotations
 

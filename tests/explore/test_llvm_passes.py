@@ -1,4 +1,4 @@
-"""LLVM's passes: the texts, what they are linked to, other pipelines, and modules that are not this package's."""
+"""LLVM's passes: the texts and their links, other pipelines, and modules of other packages."""
 
 from __future__ import annotations
 

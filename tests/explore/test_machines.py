@@ -1,4 +1,4 @@
-"""One kernel for several machines: figures read off its assembly, a picture, a page and data."""
+"""One kernel for several machines: figures from its assembly, a picture, a page and data."""
 
 from __future__ import annotations
 

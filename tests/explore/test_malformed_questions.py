@@ -1,4 +1,4 @@
-"""Questions and messages that no view of ours sends: each is answered by an error, and none raises."""
+"""Malformed requests and messages: each gets an error as its response, and none raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time and memory by module of the user's."""
+"""Time and memory by the user's modules."""
 
 from __future__ import annotations
 

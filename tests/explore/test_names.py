@@ -1,4 +1,4 @@
-"""What the user calls things: names of variables, of what lines assign, of buffers, and who made what lies in them."""
+"""The user's names: of variables, of assigned tensors, of buffers, and the line that created a buffer's contents."""
 
 from __future__ import annotations
 

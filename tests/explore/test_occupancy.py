@@ -1,4 +1,4 @@
-"""Occupancy is what the makers of GPUs say: NVIDIA's calculator, AMD's and LLVM's tables."""
+"""Occupancy agrees with the vendors' documents: NVIDIA's calculator, and the tables of AMD and LLVM."""
 
 from __future__ import annotations
 

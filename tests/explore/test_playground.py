@@ -1,4 +1,4 @@
-"""The rule playground: rules written in a cell, tried on captured kernels."""
+"""The rule playground: rules written in a cell and applied to captured kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every line of every listing leads back to a line of the user's, on every device."""
+"""Every line of every listing leads to a line of the user's code, on every device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions to a trace made by hand."""
+"""Queries on a hand-made trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions are answered by the trace; tours lead to its places; both travel with a page."""
+"""The trace responds to questions, tours lead to its locations, and both are stored in a page."""
 
 from __future__ import annotations
 

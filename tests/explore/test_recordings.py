@@ -1,4 +1,4 @@
-"""The first steps of a kernel in a trace: those of the debugger, within a limit that is told."""
+"""The first steps of a kernel in a trace: equal to the debugger's steps, with a stated limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a view, its kernels and the functions of `explore` return: no field list of a dataclass reaches an output."""
+"""Results of a view, its kernels and `explore` functions display as text or HTML, never as a dataclass's fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A view runs its program again: for what a panel needs and the capture did not record."""
+"""A view runs its program again for data that a panel needs and the capture did not record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kernel as a script of its own: it runs where this package does not exist, and computes the same."""
+"""A kernel as a script: it runs without this package, and computes the same result."""
 
 from __future__ import annotations
 

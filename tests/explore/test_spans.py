@@ -1,4 +1,4 @@
-"""Which part of a line was at work: column ranges of frames, in the Trace, as text and in pictures."""
+"""The active part of a line: column ranges of frames, in the Trace, as text and in pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stages with text, and dialects: a foreign trace loads, is checked, and all of the explorer takes it."""
+"""Stages with text, and dialects: a foreign trace loads, is validated, and works in all parts of the explorer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The instrumented interpreter is the PYTHON device's: the same bits for every operation, dtype and program."""
+"""The instrumented interpreter equals the PYTHON device: the same bits for every operation, dtype and program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page made later contains the responses to all earlier requests, and nothing else."""
+"""A page contains the responses to all earlier requests, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kernel with a Variable in every view: loops by name, shapes with their values, and where all of it comes from."""
+"""A kernel with a Variable in every view: loops by name, shapes with their values, and the origin of both."""
 
 from __future__ import annotations
 

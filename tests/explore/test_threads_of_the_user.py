@@ -1,4 +1,4 @@
-"""Kernels that other threads run while a capture is open: recorded with its context, else counted in a warning."""
+"""Kernels of other threads during a capture: recorded if they have its context, otherwise counted in a warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The throughput of a loop: loops of which one knows by hand what bounds them."""
+"""The throughput of loops whose bottleneck is known by manual calculation."""
 
 from __future__ import annotations
 

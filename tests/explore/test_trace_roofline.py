@@ -1,4 +1,4 @@
-"""The roofline of a trace and the picture of its timeline: figures that add up, ceilings that were measured."""
+"""The roofline of a trace and the picture of its timeline: figures that add up, and measured ceilings."""
 
 from __future__ import annotations
 

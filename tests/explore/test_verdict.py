@@ -1,4 +1,4 @@
-"""The verdict: its rules on stored facts (every machine), and real kernels where no other process disturbs them."""
+"""The verdict: its rules on stored facts (every machine), and real kernels on machines without other load."""
 
 from __future__ import annotations
 

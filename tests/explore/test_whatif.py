@@ -1,4 +1,4 @@
-"""What if: commands, the branches that they become, and what a branch says of its kernel."""
+"""What if: commands, their branches, and the results of a branch for its kernel."""
 
 from __future__ import annotations
 

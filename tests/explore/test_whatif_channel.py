@@ -1,4 +1,4 @@
-"""Commands of a view: they run in the background, each new branch is sent once, and a view that opens later has all."""
+"""Commands of a view run in the background. Each new branch is sent once, and a later view receives all branches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a rule fires or not: the explanation says what the compiled matcher says, and what stopped it."""
+"""Why a rule fires or not: the explanation agrees with the compiled matcher, and names the mismatch."""
 
 from __future__ import annotations
 

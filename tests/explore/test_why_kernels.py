@@ -1,4 +1,4 @@
-"""Why one kernel, why two: every edge has its mark, and the scheduler's numbers stand beside its reasons."""
+"""Why one kernel or two: every edge has its mark, and reasons include the scheduler's numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a kernel has its opts: every decision in its turn, with its numbers, and what would be without it."""
+"""Why a kernel has its opts: every decision in order, with its numbers, and the result without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings made by hand: small graphs, a table of three rules, no device."""
+"""Hand-made recordings: small graphs, a table of three rules, no device."""
 
 from __future__ import annotations
 

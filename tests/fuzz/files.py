@@ -1,4 +1,4 @@
-"""The fuzz of files: what is read of files is valid, or is refused by the exception that the documentation names.
+"""The fuzz of files: each file loads correctly, or raises the exception that the documentation names.
 
     python -m tests.fuzz.files --count 5000                all of it, in pieces, each in a process of its own
     python -m tests.fuzz.files --parser gguf --only 1234   one case again

@@ -1,4 +1,4 @@
-"""What thousands of captures, kernels, listings and explorers leave in memory: nothing that grows.
+"""Memory after thousands of captures, kernels, listings and explorers: no growth.
 
     python -m tests.fuzz.growth --captures 10000 --kernels 10000
 

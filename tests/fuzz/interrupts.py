@@ -1,4 +1,4 @@
-"""Interrupts at any moment of a call: state changes as one, or not at all, and the next call is right.
+"""Interrupts at any moment of a call: state changes completely or not at all, and the next call is correct.
 
 `python -m tests.fuzz.interrupts --count 2000` sends real signals after random times; the tests in
 `tests/fuzz/test_interrupts.py` raise an exception at each place, one after the other, where Python would hear one.

@@ -1,4 +1,4 @@
-"""The fuzz of the rewrites of the tensor graph: common subexpressions, and reductions that leave loops.
+"""The fuzz of the rewrites of the tensor graph: common subexpressions, and reductions hoisted out of loops.
 
     python -m tests.fuzz.rewrites --count 2000             cases 0 to 1999 on LLVM
     python -m tests.fuzz.rewrites --only 1234 --device PYTHON

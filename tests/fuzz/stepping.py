@@ -1,4 +1,4 @@
-"""The fuzz of the instrumented interpreter: what it leaves in memory is what the PYTHON device leaves, bit for bit.
+"""The fuzz of the instrumented interpreter: its memory equals the PYTHON device's, bit for bit.
 
     python -m tests.fuzz.stepping --count 2000
     python -m tests.fuzz.stepping --only 1234      one program again

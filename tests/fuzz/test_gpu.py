@@ -1,4 +1,4 @@
-"""A slice of the fuzz of opts on GPUs: `python -m tests.fuzz.gpu --count 2000` is the whole of it."""
+"""Part of the fuzz of opts on GPUs: `python -m tests.fuzz.gpu --count 2000` runs more."""
 
 from __future__ import annotations
 

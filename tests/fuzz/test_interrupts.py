@@ -1,4 +1,4 @@
-"""Interrupts at each place of a call where Python hears one; `python -m tests.fuzz.interrupts` sends real signals."""
+"""Interrupts wherever Python handles signals in a call; `python -m tests.fuzz.interrupts` sends real signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A slice of the fuzz of opts: `python -m tests.fuzz.opts --count 5000` is the whole of it."""
+"""Part of the fuzz of opts: `python -m tests.fuzz.opts --count 5000` runs more."""
 
 from __future__ import annotations
 

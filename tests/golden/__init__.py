@@ -1,1 +1,1 @@
-"""Golden files: what the compiler makes of fixed programs for fixed machines. `python -m tests.golden` compares."""
+"""Golden files: the compiler's output for fixed programs and fixed machines. `python -m tests.golden` compares."""

@@ -1,4 +1,4 @@
-"""Machines that are always the same, as devices that compile nothing and run nothing: only texts are made."""
+"""Fixed machines as devices that only generate text: they compile nothing and run nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the golden files are made of: every case of the benchmark, and small programs of every kind of kernel."""
+"""The programs of the golden files: every benchmark case, and small programs of every kind of kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a golden file has of a program: the text of its kernels, or of its trace, and what these come to in a line."""
+"""The golden file of a program: the text of its kernels or of its trace, and a summary line."""
 
 from __future__ import annotations
 

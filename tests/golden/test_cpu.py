@@ -1,4 +1,4 @@
-"""The fixed kernels in the languages of CPUs are as they were, and compilers and validators take them."""
+"""The texts of the fixed kernels for CPUs equal the golden files, and compilers and validators accept them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The texts for GPUs are as they were, and compilers that are here take them."""
+"""The texts for GPUs equal the golden files, and the installed compilers accept them."""
 
 from __future__ import annotations
 

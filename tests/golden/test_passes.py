@@ -1,4 +1,4 @@
-"""LLVM's passes on every kernel of the golden traces: how many, how well they are linked, how large in a page."""
+"""LLVM's passes on every kernel of the golden traces: their number, their links, and their size in a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands of golden texts share: each language's text compared with its golden file, or written."""
+"""Shared code of the golden text commands: compares each language's text with its golden file, or writes it."""
 
 from __future__ import annotations
 

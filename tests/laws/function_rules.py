@@ -1,4 +1,4 @@
-"""A law for each function that is written out in arithmetic: near the mathematical value, or the exact remainder."""
+"""A law for each function that is lowered to arithmetic: close to the mathematical value, or the exact remainder."""
 
 from __future__ import annotations
 

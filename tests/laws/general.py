@@ -1,4 +1,4 @@
-"""Rules of integers proved by z3 for all constants at once: a rule's own code runs on symbolic constants and bounds.
+"""Integer rules proved by z3 for all constants at once: a rule's own code runs on symbolic constants and bounds.
 
 Constants, and the bounds of what a pattern leaves free, are symbolic numbers. Where the code compares them, each answer
 that is possible is a path of its own. On every path that gives a result, z3 proves it equal to what the rule matched:

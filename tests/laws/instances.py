@@ -1,4 +1,4 @@
-"""Random expressions that a pattern matches, made from the pattern itself."""
+"""Random expressions that a pattern matches, generated from the pattern."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel in range form does, element by element: run between any two passes, it must do the same.
+"""The semantics of a kernel in range form, element by element: every pass must preserve it.
 
 A RANGE is a loop; once VECTOR axes have become vectors, it is the vector of its steps. Slow; for small kernels.
 """

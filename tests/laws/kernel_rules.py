@@ -1,4 +1,4 @@
-"""A law for each rule about memory, loops and lanes: random pieces of kernels mean the same before and after it.
+"""A law for each rule about memory, loops and lanes: it preserves the results of random pieces of kernels.
 
 A law makes a piece of which the rule's pattern matches one node, fires the rule on that node alone, and compares what
 Python makes of both. It says whether the rule has fired.

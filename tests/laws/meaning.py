@@ -1,4 +1,4 @@
-"""The value of an expression of UOps, by the definition of each operation; and what makes one well typed."""
+"""The value of an expression of UOps, by the definition of each operation; and its type check."""
 
 from __future__ import annotations
 

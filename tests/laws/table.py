@@ -1,4 +1,4 @@
-"""The table of all rules: what holds each to its law, and how often it fires there. `python -m tests.laws.table`."""
+"""The table of all rules: the test or proof of each, and how often it fires there. `python -m tests.laws.table`."""
 
 from __future__ import annotations
 

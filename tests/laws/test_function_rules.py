@@ -1,4 +1,4 @@
-"""Each function written out in arithmetic keeps to the error that its rule states, fired at least 100 times."""
+"""Each function lowered to arithmetic stays within its rule's error bound, fired at least 100 times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Index arithmetic of any shape, simplified by the whole table, has the same value at every point."""
+"""Index arithmetic of any shape has the same value at every point after simplification by the whole table."""
 
 from __future__ import annotations
 

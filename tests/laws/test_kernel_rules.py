@@ -1,4 +1,4 @@
-"""Each rule about memory, loops and lanes keeps what a piece of a kernel does, fired alone at least 100 times."""
+"""Each rule about memory, loops and lanes preserves the results of a kernel piece, fired alone at least 100 times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every rule of the arithmetic tables keeps the value: one test per rule, made from the table."""
+"""Every rule of the arithmetic tables preserves the value: one generated test per rule."""
 
 from __future__ import annotations
 

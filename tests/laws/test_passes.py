@@ -1,4 +1,4 @@
-"""Every pass of the lowering keeps what a kernel does, whatever opts have been applied to it."""
+"""Every pass of the lowering preserves the results of a kernel, for any applied opts."""
 
 from __future__ import annotations
 

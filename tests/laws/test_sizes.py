@@ -1,4 +1,4 @@
-"""The normal form of sizes: it keeps the value for all bindings, is its own normal form, and is one for equal sums."""
+"""The normal form of sizes: it preserves the value for all bindings, is idempotent, and is equal for equal sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arithmetic of small floats that is computed in wider ones, against exact fractions and against NumPy."""
+"""Arithmetic of small floats that is computed in wider types, against exact fractions and NumPy."""
 
 from __future__ import annotations
 

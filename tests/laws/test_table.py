@@ -1,4 +1,4 @@
-"""Every rule of the package has a law that is tried, or a proof."""
+"""Every rule of the package has a tested law or a proof."""
 
 from __future__ import annotations
 

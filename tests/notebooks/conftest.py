@@ -1,4 +1,4 @@
-"""One JupyterLab for the notebooks that tests click through; each is opened in a window of its own."""
+"""One JupyterLab for the notebooks that tests click through; each opens in its own window."""
 
 from __future__ import annotations
 

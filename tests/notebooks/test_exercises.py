@@ -1,4 +1,4 @@
-"""The course's exercises: the folded solution passes its check, and an answer that is not right does not."""
+"""The course's exercises: the folded solution passes its check, and a wrong solution fails it."""
 
 from __future__ import annotations
 

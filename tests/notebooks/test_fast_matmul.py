@@ -1,4 +1,4 @@
-"""The experimenter's notebook in a real JupyterLab: a reader tunes by clicking, and Python answers."""
+"""The tuning lesson in a real JupyterLab: a reader tunes by clicking, and Python responds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first lesson in a real JupyterLab: all of it runs, the explorer draws itself, one selection links its panes."""
+"""The first lesson in a real JupyterLab: all cells run, the explorer appears, one selection links its panels."""
 
 from __future__ import annotations
 

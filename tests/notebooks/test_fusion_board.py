@@ -1,4 +1,4 @@
-"""The notebook of the fusion board in a real JupyterLab: a reader cuts by clicking, and Python answers."""
+"""The fusion board's notebook in a real JupyterLab: a reader cuts by clicking, and Python responds."""
 
 from __future__ import annotations
 

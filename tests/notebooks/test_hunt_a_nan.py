@@ -1,4 +1,4 @@
-"""The debugger's notebook in a real JupyterLab: a reader hunts a NaN by clicking, and Python steps."""
+"""The debugger's notebook in a real JupyterLab: a reader finds a NaN by clicking, and Python executes the steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every notebook runs from top to bottom in a fresh kernel and prints what the committed file shows."""
+"""Every notebook runs from top to bottom in a fresh kernel, and its output equals the committed output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lesson of rewriting in a real JupyterLab: the class guesses and looks; its page plays offline."""
+"""The lesson of rewriting in a real JupyterLab: the class guesses and looks; its page works offline."""
 
 from __future__ import annotations
 

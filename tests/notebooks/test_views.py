@@ -1,4 +1,4 @@
-"""The lesson of views in a real JupyterLab: a pupil points at elements and moves a tensor."""
+"""The lesson of views in a real JupyterLab: a pupil points at elements and applies movements to a tensor."""
 
 from __future__ import annotations
 

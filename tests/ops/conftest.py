@@ -1,4 +1,4 @@
-"""What a device lacks is an error that says so (`tests/support/limits.py`): who meets one has seen what must be."""
+"""A feature that a device lacks raises a documented error (`tests/support/limits.py`), and its test passes."""
 
 from __future__ import annotations
 

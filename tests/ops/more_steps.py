@@ -1,5 +1,5 @@
-"""Further steps of random programs: the rest of the operations, and what is none: gradients, replays, symbolic sizes,
-several devices, writing into views."""
+"""Further steps of random programs: the remaining operations, gradients, replays, symbolic sizes, several devices,
+writes into views."""
 
 from __future__ import annotations
 

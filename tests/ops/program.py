@@ -1,4 +1,4 @@
-"""Random programs of 5 to 30 tensor operations, each step done by a Tensor and by NumPy: their values and first steps.
+"""Random programs of 5 to 30 tensor operations, each step on a Tensor and in NumPy: their values and first steps.
 
 A value is *exact* while every step so far gives the
 same bits in any order of summation (whole numbers, bounded); only then may a step follow that has jumps (floor,

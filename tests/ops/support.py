@@ -1,4 +1,4 @@
-"""What the tests of operations share: where a tensor is computed, arrays to compute with, and finite differences."""
+"""Helpers of the operation tests: the devices, random arrays, and finite differences."""
 
 from __future__ import annotations
 

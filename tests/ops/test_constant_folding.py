@@ -1,4 +1,4 @@
-"""Constant folding: a value that is known in advance takes no kernel, and equals the computed one."""
+"""Constant folding: a value known at compile time needs no kernel, and equals the computed one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every class of misuse: one kind of exception, raised at the call, that says what was found and what would do."""
+"""Misuse raises one kind of exception, at the call, that names the argument and a valid alternative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indexing against NumPy, and where the axes of indices stand against PyTorch's rule."""
+"""Indexing against NumPy; the position of index axes against PyTorch's rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python's operators, in place too, and names that mean the same, against NumPy."""
+"""Python's operators, also in place, and aliases, against NumPy."""
 
 from __future__ import annotations
 

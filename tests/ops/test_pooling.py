@@ -1,4 +1,4 @@
-"""Pooling whose last windows stand out, the places of the largest, and the way back."""
+"""Pooling with partial last windows, the indices of maxima, and unpooling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that are easily lost: narrow floats inside composed functions, infinities, limits of types, long axes."""
+"""Numerically hard cases: narrow floats inside composed functions, infinities, limits of types, long axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A slice of the random programs; `python -m tests.ops.programs 20000` tries as many as one likes."""
+"""Part of the random programs; `python -m tests.ops.programs 20000` runs more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions and what is made of them, against NumPy."""
+"""Reductions and functions composed of them, against NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Interpolation against its definition, written place by place."""
+"""Interpolation against its definition, position by position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing by index, reducing what meets in one place, and selecting, against loops in NumPy."""
+"""Writes by index, reductions of values at equal indices, and selections, against loops in NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of reading rows by an index: added up by number, each once, at a cost that is not rows times numbers."""
+"""Gradients of row lookups by index: each row is added once, and the cost is not rows times numbers."""
 
 from __future__ import annotations
 

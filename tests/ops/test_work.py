@@ -1,4 +1,4 @@
-"""No operation takes more work than its operands and results are large, up to a logarithm: the steps of its kernels."""
+"""The work of each operation is linear in the size of operands and results, up to a logarithm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replay of the compiler's own passes: each stage of a capture ends, node by node, in what the stage returned."""
+"""Replay of the compiler's own passes: each stage of a capture ends, node by node, in the stage's result."""
 
 from __future__ import annotations
 

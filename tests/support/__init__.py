@@ -1,1 +1,1 @@
-"""Helpers that several test folders share."""
+"""Helpers for several test folders."""

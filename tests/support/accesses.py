@@ -1,4 +1,4 @@
-"""What generated x86 code reads and writes beside what the program asked for, read off the assembly."""
+"""The reads and writes of generated x86 code outside the program's accesses, from the assembly."""
 
 from __future__ import annotations
 

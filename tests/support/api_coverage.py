@@ -1,4 +1,4 @@
-"""Which tests call which name of the public API, on which devices and against what: the table `docs/api_coverage.md`.
+"""The tests of each public name, their devices and references: the table `docs/api_coverage.md`.
 
     python -m tests.support.api_coverage [folders]
 

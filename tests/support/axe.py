@@ -1,4 +1,4 @@
-"""axe-core on an open page: what it finds against the rules of accessibility. The script comes from a Python package,
+"""Runs axe-core on an open page and returns its accessibility findings. The script comes from a Python package,
 so that the tests need no Node."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finding a Chromium for the browser tests, and getting one where the machine can.
+"""Finds a Chromium for the browser tests, or installs one if the machine allows it.
 
 `python tests/support/chromium.py` says which one it is; with `--install` it first tries to get one where there is
 none: Debian's package as root, else playwright's own download. It ends with 0 either way, because the other tests

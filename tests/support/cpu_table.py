@@ -1,4 +1,4 @@
-"""`tinyexplore/target/cpus.py` as the installed LLVM has it: `python -m tests.support.cpu_table` writes it.
+"""`python -m tests.support.cpu_table` writes `tinyexplore/target/cpus.py` from the installed LLVM.
 
 LLVM prints the names that it knows; which instructions a name stands for it does not tell. But it inlines a function
 only into one whose CPU has all features of its own: so functions with a feature each are called from one for the CPU,

@@ -1,4 +1,4 @@
-"""LLVM IR made for a GPU, run on this machine's processor: what PTX and AMDGCN are made of can be checked without one.
+"""Runs LLVM IR for a GPU on this machine's CPU. So the source of PTX and AMDGCN can be tested without a GPU.
 
 Each work-item of a group is a thread that waits at barriers; the numbers that a GPU tells it come from here. Memory of
 an address space is plain memory to a CPU.

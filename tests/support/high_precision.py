@@ -1,4 +1,4 @@
-"""What the functions are that are written out in arithmetic: NumPy's, for many arguments, and mpmath's, exact."""
+"""The reference of functions lowered to arithmetic: NumPy's for many arguments, and mpmath's exact values."""
 
 from __future__ import annotations
 

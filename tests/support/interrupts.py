@@ -1,4 +1,4 @@
-"""A signal at every place of a call where Python looks for signals, one after the other."""
+"""Sends a signal wherever Python handles signals in a call, one position after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors computed kernel by kernel, by whatever runs a program for a GPU that this machine may not have."""
+"""Tensors computed kernel by kernel, by any executor of GPU programs; a GPU is not needed."""
 
 from __future__ import annotations
 

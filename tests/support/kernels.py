@@ -1,4 +1,4 @@
-"""Kernels of a vector machine that nobody has, to look at and not to run."""
+"""Kernels of a vector machine that does not exist. Tests read them and do not run them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A JupyterLab of its own for a browser test, and the few things a test does with it.
+"""A JupyterLab server for a browser test, and the actions of tests in it.
 
 The server runs in temporary folders (no setting of the user's is read, nothing is saved into the repository),
 without a token, on a free port of the loopback. `LabPage` drives it through JupyterLab's own commands and waits

@@ -1,4 +1,4 @@
-"""Less memory for a while: what asks for more gets a MemoryError."""
+"""Limits memory temporarily: larger allocations raise MemoryError."""
 
 from __future__ import annotations
 

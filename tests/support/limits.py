@@ -1,4 +1,4 @@
-"""What a device lacks, as data: each is an error at the call that names it, and everything else must work.
+"""The features that a device lacks, as data: each raises an error that names it, and all others must work.
 
 Tests on every device ask here what may not be; what is refused and does not stand here is a failure.
 """

@@ -1,4 +1,4 @@
-"""How much memory this process takes, by the system's account and by that of malloc."""
+"""The memory of this process, as the system and malloc report it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The published weights that some tests need, and what is done where they are missing."""
+"""The published weights that some tests need; without them the tests are skipped or fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Node, which some tests run WebAssembly or a browser's Python in."""
+"""Node, in which some tests run WebAssembly or a browser's Python."""
 
 from __future__ import annotations
 

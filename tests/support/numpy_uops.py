@@ -1,4 +1,4 @@
-"""Arithmetic UOps evaluated by NumPy, for many values at once: what the tests of rules hold the rules to."""
+"""Evaluates arithmetic UOps by NumPy, for many values at once: the reference in the tests of rules."""
 
 from __future__ import annotations
 

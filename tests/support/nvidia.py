@@ -1,4 +1,4 @@
-"""NVIDIA's compilers, where they are: ptxas and nvcc of a CUDA toolkit, or of PyPI's nvidia-cuda-nvcc."""
+"""NVIDIA's compilers, if installed: ptxas and nvcc of a CUDA toolkit, or of PyPI's nvidia-cuda-nvcc."""
 
 from __future__ import annotations
 

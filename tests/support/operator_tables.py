@@ -1,4 +1,4 @@
-"""`python -m tests.support.operator_tables` writes docs/onnx_operators.md: how each operator is computed."""
+"""`python -m tests.support.operator_tables` writes docs/onnx_operators.md: the translation of each operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting in pages whose policy lets no text be evaluated, which `page.wait_for_function` does after its first look."""
+"""Waits in pages whose policy forbids eval, which `page.wait_for_function` uses after its first check."""
 
 from __future__ import annotations
 

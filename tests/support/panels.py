@@ -1,4 +1,4 @@
-"""Opening a panel of the explorer as a reader does."""
+"""Opens a panel of the explorer by clicks, as a reader does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long tests wait, scaled by the speed of the machine and by its load.
+"""Time limits of tests, scaled by the speed of the machine and by its load.
 
 A limit in a test says how long an operation takes on a quiet machine of usual speed, with room to spare. `seconds`
 and `milliseconds` scale it, so that a slow or busy machine does not fail a test of something else. A longer limit costs

@@ -1,4 +1,4 @@
-"""Where the elements of a moved tensor lie, as index arithmetic: the expressions that laws must hold of."""
+"""The memory offsets of a moved tensor's elements, as index arithmetic: expressions for tests of laws."""
 
 from __future__ import annotations
 

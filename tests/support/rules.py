@@ -1,4 +1,4 @@
-"""Rules as somebody writes them: wrong ones, each a mistake that is easily made, and true ones that look as daring.
+"""Hand-written rules: wrong ones, each a typical mistake, and correct ones that look wrong.
 
 Each stands with a node that it fires on. They were written before the check that is to tell them apart.
 """

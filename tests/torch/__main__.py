@@ -1,4 +1,4 @@
-"""Every operation that PyTorch has too, here and there, on generated shapes, dtypes, axes and arguments.
+"""Compares every operation that PyTorch also has, on generated shapes, dtypes, axes and arguments.
 
     python -m tests.torch                           the whole table: LLVM, CLANG and PYTHON, 20 examples a row on each
     python -m tests.torch --only conv2d --examples 200 --device LLVM

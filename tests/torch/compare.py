@@ -1,4 +1,4 @@
-"""One row of the table on one drawn input: here and by PyTorch, the results, their dtypes and shapes, the gradients."""
+"""Compares one row of the table with PyTorch on one generated input: results, dtypes, shapes and gradients."""
 
 from __future__ import annotations
 

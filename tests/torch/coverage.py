@@ -1,4 +1,4 @@
-"""Which names of the API the table has a row for, and why the others have none."""
+"""The API names with a row in the table, and the reasons why the others have none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rows draw: arrays of all dtypes and shapes, with infinities, NaNs and zeros of both signs, and arguments."""
+"""Generated inputs of the rows: arrays of all dtypes and shapes, with infinities, NaNs and signed zeros; arguments."""
 
 from __future__ import annotations
 

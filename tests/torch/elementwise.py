@@ -1,4 +1,4 @@
-"""Rows for what goes element by element: functions, arithmetic, comparisons, bits, casts."""
+"""Rows for elementwise operations: functions, arithmetic, comparisons, bits, casts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows for arguments and dtypes that the rows of each kind leave out, and for sizes at which loops become vectors."""
+"""Rows for arguments and dtypes that the other rows leave out, and for sizes at which loops are vectorized."""
 
 from __future__ import annotations
 

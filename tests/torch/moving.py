@@ -1,4 +1,4 @@
-"""Rows for movements, indexing, scattering, selecting, and tensors made from nothing."""
+"""Rows for movements, indexing, scattering, selecting, and creation functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows for reductions, running totals, sorting, matrix products and the taking apart of matrices."""
+"""Rows for reductions, cumulative sums, sorting, matrix products and matrix decompositions."""
 
 from __future__ import annotations
 

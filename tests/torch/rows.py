@@ -1,4 +1,4 @@
-"""How a row is written down; `ROWS` is the whole table once its modules are imported."""
+"""The definition of a row; `ROWS` is the whole table after its modules are imported."""
 
 from __future__ import annotations
 

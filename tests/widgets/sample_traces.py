@@ -1,4 +1,4 @@
-"""Traces made by hand for the tests of the front end: every kind of stage, listing and message, no engine needed.
+"""Hand-made traces for the tests of the front end: every kind of stage, listing and message, without an engine.
 
 `python tests/widgets/sample_traces.py PAGE.html` writes the sample as a page of the standalone viewer.
 """
@@ -401,7 +401,7 @@ def _rules(builder: TraceBuilder) -> dict[str, int]:
             "reduce_to_loop",
             "REDUCE(x, r)  →  acc after: acc = acc + x",
             "A reduction is an accumulator and a loop.",
-            "codegen/expand.py",
+            "codegen/rewrites/accumulators.py",
             88,
             "@rule(UPat(Ops.REDUCE))\ndef reduce_to_loop(reduce, ctx): ...",
         ),
@@ -409,7 +409,7 @@ def _rules(builder: TraceBuilder) -> dict[str, int]:
             "mul_add_to_mulacc",
             "x * y + z  →  mulacc(x, y, z)",
             "One rounding instead of two where the target has a fused multiply-add.",
-            "codegen/late.py",
+            "codegen/rewrites/simplify.py",
             48,
             'mul_add_to_mulacc = law("mul_add_to_mulacc", x * y + z, mulacc(x, y, z))',
         ),

@@ -1,4 +1,4 @@
-"""axe-core over every panel of the explorer, light and dark, with and without a selection: nothing serious."""
+"""axe-core on every panel of the explorer, light and dark, with and without a selection: no serious finding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The standalone viewer in a real browser, over traces made by hand: no Jupyter, no engine, no network."""
+"""The standalone viewer in a real browser, on hand-made traces: no Jupyter, no engine, no network."""
 
 from __future__ import annotations
 
@@ -428,7 +428,7 @@ def test_arrow_keys_step_through_firings_and_passes(open_page: Open) -> None:
 
 def test_a_transform_is_one_step_of_the_whole_graph_with_its_law_and_its_source(open_page: Open) -> None:
     law = "Unrolls the loop that is left.\n\n    for k: s += x[k]  →  s += x[0]; s += x[1]"
-    transform = Transform(0, "unroll", law, "codegen/unroll.py", 7, "def unroll(sink, lowering): ...")
+    transform = Transform(0, "unroll", law, "codegen/rewrites/unroll.py", 7, "def unroll(sink, lowering): ...")
     old = TRACE.stages[stage("reduce to loop")]
     steps = (Step(None, old.before[0], old.after[0], 0.0),)
     changed = replace(old, name="unroll", steps=steps, transform=0)

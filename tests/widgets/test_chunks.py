@@ -1,4 +1,4 @@
-"""Panels whose code comes when they are opened: in a page, in a stored notebook, and where it may not run."""
+"""Panels whose code loads on first opening: in a page, in a stored notebook, and where scripts may not run."""
 
 from __future__ import annotations
 

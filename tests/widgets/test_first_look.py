@@ -1,4 +1,4 @@
-"""Faults that a first user of the explorer found: each stays mended."""
+"""Regression tests of faults that first users of the explorer found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Panels about a selected node, opened before anything was selected: a button shows an example."""
+"""Panels about a selected node, opened before any selection: a button shows an example."""
 
 from __future__ import annotations
 

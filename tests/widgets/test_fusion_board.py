@@ -1,4 +1,4 @@
-"""The fusion board in a real browser: in a widget whose commands Python answers, and in a page that nobody answers."""
+"""The fusion board in a real browser: in a widget with Python, and in a page without Python."""
 
 from __future__ import annotations
 

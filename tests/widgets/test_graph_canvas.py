@@ -1,4 +1,4 @@
-"""The workbench's graph: its legend, its direction, what fits, products, and what stands beside the canvas."""
+"""The workbench's graph: its legend, its direction, the zoom, products, and the controls beside the canvas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text in a trace is text, whoever wrote it: no view makes elements or scripts of it."""
+"""Text in a trace of any origin stays text: no view creates elements or scripts from it."""
 
 from __future__ import annotations
 

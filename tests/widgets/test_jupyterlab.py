@@ -1,4 +1,4 @@
-"""The widget in a real JupyterLab: it draws, a click reaches Python, Python reaches the view, keys stay inside."""
+"""The widget in a real JupyterLab: it draws, clicks reach Python, Python reaches the view, keys stay in the widget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels in a real browser: each has a script, and none looks like another; the wheel is the notebook's."""
+"""Kernels in a real browser: each has a script and a distinct label; the wheel scrolls the notebook."""
 
 from __future__ import annotations
 

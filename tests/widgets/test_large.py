@@ -1,4 +1,4 @@
-"""Large graphs in a real browser: laid out in a worker, while the page goes on."""
+"""Large graphs in a real browser: a worker computes the layout, and the page stays responsive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A widget in a real browser whose traits change after it was drawn: in a notebook, updates may come late."""
+"""A widget in a real browser whose traits change after drawing: in a notebook, updates may come late."""
 
 from __future__ import annotations
 

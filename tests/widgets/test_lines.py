@@ -1,4 +1,4 @@
-"""The lines of Python by the time of their kernels: as data, in a page, and asked of Python."""
+"""The lines of Python by the time of their kernels: as data, in a page, and by requests to Python."""
 
 from __future__ import annotations
 

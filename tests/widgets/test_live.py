@@ -1,4 +1,4 @@
-"""Live pages in a real browser without a network: the engine in the page answers as a notebook's kernel would."""
+"""Pages with engine in a real browser without a network: the engine in the page responds like a notebook's kernel."""
 
 from __future__ import annotations
 

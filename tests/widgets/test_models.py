@@ -1,4 +1,4 @@
-"""The debugger and the memory microscope in a real browser, asked of the engine."""
+"""The debugger and the memory microscope in a real browser, with the responses of the engine."""
 
 from __future__ import annotations
 

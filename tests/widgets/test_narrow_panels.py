@@ -1,4 +1,4 @@
-"""Panels in a narrow or low window: nothing that is seen is cut off, small, or in two boxes that both scroll."""
+"""Panels in a narrow or low window: nothing visible is cut off or too small, or in two nested scroll areas."""
 
 from __future__ import annotations
 

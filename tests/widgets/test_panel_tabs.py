@@ -1,4 +1,4 @@
-"""The tabs of the panels: groups that stay where they are, and the panels of the open one, on one line."""
+"""The tabs of the panels: groups at fixed positions, and the panels of the open group, on one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each view as a widget of its own: one trace, one selection, traits that ipywidgets can link; and its picture."""
+"""Each view as its own widget: one trace, one selection, traits that ipywidgets can link; and its picture."""
 
 from __future__ import annotations
 

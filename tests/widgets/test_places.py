@@ -1,4 +1,4 @@
-"""Where the explorer lives beside JupyterLab: Notebook 7, marimo, and whatever keeps to anywidget's contract."""
+"""The explorer in Notebook 7, marimo and other anywidget hosts."""
 
 from __future__ import annotations
 

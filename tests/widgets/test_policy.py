@@ -1,4 +1,4 @@
-"""The Content-Security-Policy of pages: their own scripts run, and nothing else does, nor is anything sent."""
+"""The Content-Security-Policy of pages: only their own scripts run, and no data is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the workbench divides its room in a notebook at 1440 px: code, the graph, and the card of the selected node."""
+"""How the workbench divides its width in a notebook at 1440 px: code, the graph, and the card of the selected node."""
 
 from __future__ import annotations
 

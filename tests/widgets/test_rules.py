@@ -1,4 +1,4 @@
-"""The rule playground in a real browser: in a widget whose questions and commands Python answers, and in a page."""
+"""The rule playground in a real browser: in a widget with Python, and in a page."""
 
 from __future__ import annotations
 

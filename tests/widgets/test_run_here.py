@@ -1,4 +1,4 @@
-"""A page runs its own kernels: WebAssembly in a worker, without a network, and its result is compared."""
+"""A page runs its own kernels: WebAssembly in a worker, without a network, with a check of the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shape view in a real browser: asked of the engine, and from what a page keeps."""
+"""The shape view in a real browser: with responses of the engine, and with responses stored in a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A view where no widget runs: nbconvert's page without a network, and a notebook that JupyterLab does not trust."""
+"""A view without a widget: nbconvert's page without a network, and a notebook that JupyterLab does not trust."""
 
 from __future__ import annotations
 

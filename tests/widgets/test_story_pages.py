@@ -1,4 +1,4 @@
-"""The seven pages of the story for five programs: what they say, that they fit, and that keys alone lead through them."""
+"""The seven pages of the story for five programs: their texts, that they fit, and navigation by keys alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The panel of the inner loop's throughput in a real browser: in a page that keeps an answer, and asked of Python."""
+"""The panel of the inner loop's throughput in a real browser: stored in a page, and requested from Python."""
 
 from __future__ import annotations
 

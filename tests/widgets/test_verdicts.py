@@ -1,4 +1,4 @@
-"""Where the verdict stands: the graph, the kernel table, Timing, the story's last page and Go to; its numbers lead on."""
+"""The verdict in the graph, the kernel table, Timing, the story's last page and Go to; its numbers are links."""
 
 from __future__ import annotations
 

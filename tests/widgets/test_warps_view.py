@@ -1,4 +1,4 @@
-"""The panel of a GPU's warps in a real browser: in a page that carries them, and asked of Python."""
+"""The panel of a GPU's warps in a real browser: stored in a page, and requested from Python."""
 
 from __future__ import annotations
 

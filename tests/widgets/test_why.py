@@ -1,4 +1,4 @@
-"""The panel of decisions in a real browser: asked of the engine, and what it says where there is none."""
+"""The panel of decisions in a real browser: with responses of the engine, and without an engine."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_two_values_side_by_side_and_the_node_at_which_it_stopped(asking: Any, v
             break
     go(asking, stage.id, 0, node.id)
     row = asking.wait_for_selector(f".why-body .attempt:has(b:text-is('{deep[0].rule}'))")
-    assert f"wants {deep[0].mismatch.expected}" in row.query_selector(".wants").inner_text()
+    assert f"expected {deep[0].mismatch.expected}" in row.query_selector(".expected").inner_text()
     assert f"is {deep[0].mismatch.actual}" in row.query_selector(".is").inner_text()
     row.query_selector("summary").click()
     assert deep[0].law in row.query_selector(".law").inner_text()

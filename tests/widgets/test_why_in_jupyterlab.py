@@ -1,4 +1,4 @@
-"""The panel of decisions in a real JupyterLab: its questions reach the notebook's kernel, and the answers come back."""
+"""The panel of decisions in a real JupyterLab: its requests reach the notebook's kernel, and the responses return."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ with Tensor.train():
     loss = net(x).sparse_categorical_crossentropy(labels).backward()
     optimizer.step()
 loss.realize()
-`],["Hunt a NaN",`# Open the debugger, and run until the condition "nan" holds.
+`],["Find a NaN",`# Open the debugger, and run until the condition "nan" holds.
 x = Tensor([4.0, 1.0, -1.0, 9.0]).realize()
 # %%
 (x.sqrt() * 2).sum()

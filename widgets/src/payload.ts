@@ -22,8 +22,8 @@ export async function readTrace(data: Uint8Array): Promise<Trace> {
   await yieldToPage();
   if (trace?.version !== TRACE_VERSION) {
     throw new PayloadError(
-      `This trace has version ${String(trace?.version)}, this viewer reads version ${TRACE_VERSION}; ` +
-        "export the trace again with the tinyexplore that made this viewer.",
+      `This trace has version ${String(trace?.version)}. This explorer reads version ${TRACE_VERSION}. ` +
+        "Export the trace again with the tinyexplore version that created this widget.",
     );
   }
   const valid = validTrace(unpackTables("Trace", trace));

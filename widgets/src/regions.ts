@@ -84,7 +84,7 @@ function isOpen(region: number[], open: Set<number>): boolean {
 export function contractUnrolledCopies(index: TraceIndex, graph: GraphSnapshot, open: Set<number>): Contracted {
   const names = new Map<string, number>();
   const shape = new Map<number, number>();
-  const alike = new Map<number, number[]>();
+  const groups = new Map<number, number[]>();
   const roots = new Set(graph.root);
   for (const [id, { node: nodeId, src }] of graph.nodes) {
     const { op, dtype, group, arg, detail, kind } = index.node(nodeId);
@@ -99,15 +99,15 @@ export function contractUnrolledCopies(index: TraceIndex, graph: GraphSnapshot, 
     const name = names.get(key)!;
     shape.set(id, name);
     const isScalarInteger = group === "alu" && /^(u?int(8|16|32|64)|bool)$/.test(dtype) && detail !== dtype;
-    const apart = isConst || isScalarInteger || group === "loop" || group === "buffer" || kind !== "uop";
-    if (apart || roots.has(id) || graph.changed.has(id) || open.has(nodeId)) continue;
-    const list = alike.get(name);
-    if (list === undefined) alike.set(name, [id]);
+    const isExcluded = isConst || isScalarInteger || group === "loop" || group === "buffer" || kind !== "uop";
+    if (isExcluded || roots.has(id) || graph.changed.has(id) || open.has(nodeId)) continue;
+    const list = groups.get(name);
+    if (list === undefined) groups.set(name, [id]);
     else list.push(id);
   }
   return removeCycles(
     graph,
-    [...alike.values()].filter((twins) => twins.length >= FEWEST_COPIES),
+    [...groups.values()].filter((copies) => copies.length >= FEWEST_COPIES),
   );
 }
 
@@ -134,8 +134,8 @@ function keysOf(index: TraceIndex, graph: GraphSnapshot): Map<number, string> {
   const roots = new Set(graph.root);
   for (const [id, { node: nodeId }] of graph.nodes) {
     const node = index.node(nodeId);
-    const apart = node.group === "buffer" || index.decisionOf.get(nodeId)?.decision === "realize" || roots.has(id);
-    if (isTensor(index.trace, node) && node.user !== null && !apart) {
+    const isExcluded = node.group === "buffer" || index.decisionOf.get(nodeId)?.decision === "realize" || roots.has(id);
+    if (isTensor(index.trace, node) && node.user !== null && !isExcluded) {
       const { source, line, function: name } = index.trace.frames[node.user];
       keys.set(id, `${index.firstKernelOf.get(nodeId) ?? "none"} ${source}:${line} ${name}`);
     }

@@ -18,5 +18,5 @@ test("base64 may be broken over lines", () => {
 
 test("an empty payload and another version say what would do", async () => {
   await assert.rejects(readTrace(new Uint8Array()), /gzipped JSON/);
-  await assert.rejects(readTrace(new TextEncoder().encode('{"version": 99}')), /version 99.*export the trace again/);
+  await assert.rejects(readTrace(new TextEncoder().encode('{"version": 99}')), /version 99.*Export the trace again/);
 });

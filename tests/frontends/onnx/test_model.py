@@ -1,4 +1,4 @@
-"""A loaded model: calls, replay, open sizes, and what is refused."""
+"""A loaded model: calls, replay, symbolic sizes, and rejected arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Published models with their weights give what onnxruntime gives."""
+"""Published models with their weights agree with onnxruntime."""
 
 from __future__ import annotations
 

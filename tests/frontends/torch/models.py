@@ -1,4 +1,4 @@
-"""Models of other packages beside eager PyTorch: the result, and the gradients of one training step.
+"""Models of other packages compared with eager PyTorch: the result, and the gradients of one training step.
 
     python -m tests.frontends.torch.models torchvision timm transformers --write
     python -m tests.frontends.torch.models timm --only resnet10t --seconds 600

@@ -1,4 +1,4 @@
-"""`torch.compile(f, backend="tinyexplore")` beside eager PyTorch."""
+"""`torch.compile(f, backend="tinyexplore")` compared with eager PyTorch."""
 
 from __future__ import annotations
 

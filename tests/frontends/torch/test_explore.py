@@ -1,4 +1,4 @@
-"""A program of PyTorch in the explorer: lines, modules, names, what ATen computed, and the graph as text."""
+"""A PyTorch program in the explorer: lines, modules, names, the ATen operations, and the graph as text."""
 
 from __future__ import annotations
 

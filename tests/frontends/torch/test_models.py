@@ -1,4 +1,4 @@
-"""Some small models of other packages, where these are installed; `models.py` compares more."""
+"""Some small models of other packages, if these are installed; `models.py` compares more."""
 
 from __future__ import annotations
 

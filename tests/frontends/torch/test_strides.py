@@ -1,4 +1,4 @@
-"""as_strided and as_strided_scatter beside eager PyTorch: they are defined on the storage, not on the values."""
+"""as_strided and as_strided_scatter compared with eager PyTorch: they use the storage, not the values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations of a program's own, with gradients of their own."""
+"""User-defined operations with user-defined gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of what nobody marked: the same as by the tape, or an error that says why not."""
+"""Gradients of unmarked targets: the same as by the tape, or an error that states the reason."""
 
 from __future__ import annotations
 

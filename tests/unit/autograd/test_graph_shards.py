@@ -1,4 +1,4 @@
-"""Gradients of what nobody marked, on several devices: those of one device."""
+"""Gradients of unmarked targets on several devices: the same as on one device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places of extremes: when one look finds both, and when it must not."""
+"""Indices of extremes: the cases in which one loop finds both, and those in which it must not."""
 
 from __future__ import annotations
 

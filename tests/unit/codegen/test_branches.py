@@ -1,4 +1,4 @@
-"""Pass "branches": rare sides of WHEREs, each rewritten once."""
+"""Pass "branches": cold paths of WHEREs, each rewritten once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pass "chained sums": a sum that is added to another one goes on where that ends."""
+"""Pass "chained sums": a sum that is added to another one continues in its accumulator."""
 
 from __future__ import annotations
 

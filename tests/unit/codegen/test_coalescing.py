@@ -1,4 +1,4 @@
-"""Neighbors in memory that are stored one by one become vector stores, whatever vectors their values come from."""
+"""Adjacent scalar stores become vector stores, for values from any vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes over a constant, and anything over a power of two, as products."""
+"""Division of bytes by a constant, and of any integer by a power of two, as products."""
 
 from __future__ import annotations
 

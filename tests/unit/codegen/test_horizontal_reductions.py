@@ -1,4 +1,4 @@
-"""Horizontal reductions of neighboring rows, done at once, are what each is by itself, bit by bit."""
+"""Combined horizontal reductions of neighboring rows equal separate ones, bit by bit."""
 
 from __future__ import annotations
 

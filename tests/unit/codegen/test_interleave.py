@@ -1,4 +1,4 @@
-"""Copies in step: the order of a program changes, not what it computes, and only where registers are enough."""
+"""Interleaved copies: the order of a program changes, not its results, and only if registers suffice."""
 
 from __future__ import annotations
 

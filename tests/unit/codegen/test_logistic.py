@@ -1,4 +1,4 @@
-"""Logistic functions: quotients by 1 + exp(x) and 1 + tanh(x) keep their values, and are as exact as their parts."""
+"""Logistic functions: quotients by 1 + exp(x) and 1 + tanh(x) keep their values and the precision of their parts."""
 
 from __future__ import annotations
 

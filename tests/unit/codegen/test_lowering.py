@@ -1,4 +1,4 @@
-"""Lowering: golden programs, small enough to read."""
+"""Lowering: small golden programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vector loads whose mask selects no lane: their addresses are in the buffer, and all values are right."""
+"""Vector loads whose mask selects no lane: their addresses are in the buffer, and all values are correct."""
 
 from __future__ import annotations
 

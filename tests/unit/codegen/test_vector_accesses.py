@@ -1,4 +1,4 @@
-"""What a work-item of a GPU loads and stores side by side is one vector, where it is known to be aligned."""
+"""Adjacent loads and stores of a GPU work-item become one vector access, if the alignment is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wide vectors: a product's tile in vectors of several registers does what it does in those of one, bit by bit."""
+"""Wide vectors: a product's tile in multi-register vectors equals the tile in single-register vectors, bit by bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lowering came to is found again by a later process, only where it would come to the same."""
+"""The program cache: a later process reuses the lowered program, only if lowering would give the same result."""
 
 from __future__ import annotations
 

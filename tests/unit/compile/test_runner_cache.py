@@ -1,4 +1,4 @@
-"""Kernels in memory: bounded, each there once, gone with the last who can run it, and made again as they were."""
+"""The runner cache: bounded, without duplicates; a runner is freed with its last user, and rebuilt equal."""
 
 from __future__ import annotations
 

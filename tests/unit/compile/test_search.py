@@ -1,4 +1,4 @@
-"""BEAM: candidates in worker processes that may die, on any executor, kept on disk."""
+"""BEAM: candidates in worker processes that may crash, on any executor, with results on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices by name: spelling, the default, what is unknown and what cannot open."""
+"""Devices by name: spelling, the default, unknown names, and devices that cannot open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instances of a device at work at the same time: who may, in what order, and what is seen of it from outside."""
+"""Concurrent instances of a device: which ones run concurrently, their order, and the visible effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts written in place: the values of every tensor are those of a language without aliases, whoever looks when."""
+"""Writes of parts in place: every tensor has the value that it has without aliasing, at any time of reading."""
 
 from __future__ import annotations
 

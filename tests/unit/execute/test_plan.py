@@ -1,4 +1,4 @@
-"""A graph that differs from one met before in nothing but its buffers is neither scheduled nor compiled again."""
+"""A graph that differs from an earlier one only in its buffers is neither scheduled nor compiled again."""
 
 from __future__ import annotations
 

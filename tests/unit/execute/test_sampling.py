@@ -1,4 +1,4 @@
-"""Samples: every launch is timed under the same conditions; results stay the same. The clock is a formula."""
+"""Samples: every launch is timed under the same conditions, and results stay the same. A formula is the clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps in groups: one native call, and no memory of its own for what nobody asks for."""
+"""Grouped steps: one native call, and no memory for dead intermediates."""
 
 from __future__ import annotations
 

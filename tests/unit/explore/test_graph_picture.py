@@ -1,4 +1,4 @@
-"""Static pictures and exports: well-formed, complete in what they say, safe with any text."""
+"""Static pictures and exports: well-formed, complete, and safe with any text."""
 
 from __future__ import annotations
 

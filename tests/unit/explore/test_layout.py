@@ -1,4 +1,4 @@
-"""Graph layout: what it promises, and that the TypeScript twin gives the same numbers.
+"""Graph layout: its invariants, and that the TypeScript implementation gives the same numbers.
 
 `python tests/unit/explore/test_layout.py` writes the shared vectors anew.
 """

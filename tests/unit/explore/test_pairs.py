@@ -1,4 +1,4 @@
-"""Two times side by side are taken in turns; what they say of each other is no more than their spread allows."""
+"""Paired times are measured alternately, and their comparison claims no more than the spread allows."""
 
 from __future__ import annotations
 

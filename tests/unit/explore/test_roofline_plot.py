@@ -1,4 +1,4 @@
-"""The roofline: what a program loads, and a picture that any reader of XML takes."""
+"""The roofline: the loaded bytes of a program, and a picture in valid XML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call that machine code does from arguments to result is what Python's way would be, whatever comes between."""
+"""A native call from arguments to result gives the results of the Python path in all cases."""
 
 from __future__ import annotations
 

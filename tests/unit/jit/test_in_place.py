@@ -1,4 +1,4 @@
-"""Arguments that a captured function assigns to: in their own memory, and nobody else sees it."""
+"""Arguments that a captured function assigns to: in their own memory, without effects on other tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors that the function makes itself, in its first call, and assigns to in later ones: caches above all."""
+"""Tensors that the function creates in its first call and assigns to later, above all caches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A captured TinyJit travels by pickle: kernels, weights and state, to a process that has never seen its function."""
+"""A captured TinyJit can be pickled: kernels, weights and state, for a process without its function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pruned TinyJit leaves out what comes out the same in every call, and nothing else."""
+"""A pruned TinyJit leaves out the kernels with the same results in every call, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of one TinyJit in the midst of each other, and from several threads."""
+"""Nested calls of one TinyJit, and calls from several threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State under TinyJit: what a function assigns to, draws at random, or reads from elsewhere."""
+"""State under TinyJit: assigned tensors, random numbers, and tensors from outside."""
 
 from __future__ import annotations
 

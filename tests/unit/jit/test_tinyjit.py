@@ -1,4 +1,4 @@
-"""A jitted function does what the function does, however often it is replayed."""
+"""A jitted function gives the function's results, for any number of replays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""beam_search with a formula for its clock."""
+"""beam_search with a formula as its clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loaders of data sets on small files in the published formats, local ones and served ones."""
+"""The loaders of data sets on small files in the published formats, from disk and from a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of tensors by other programs, and files that mean harm or are damaged."""
+"""Tensor files of other programs, and files that are malicious or damaged."""
 
 from __future__ import annotations
 

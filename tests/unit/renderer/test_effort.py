@@ -1,4 +1,4 @@
-"""Which programs are optimized lightly: those in which LLVM would find nothing more to do."""
+"""Programs that get a light optimization: LLVM would find nothing more to improve."""
 
 from __future__ import annotations
 

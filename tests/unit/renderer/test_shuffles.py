@@ -1,4 +1,4 @@
-"""Lanes picked from several vectors: by shuffles, and the right ones, however many vectors they come from."""
+"""Lanes from any number of vectors: combined by shuffles, with the correct lanes."""
 
 from __future__ import annotations
 

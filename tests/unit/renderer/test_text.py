@@ -1,4 +1,4 @@
-"""What the renderers write: one small program in each language, whole; names, brackets, constants."""
+"""The text of the renderers: one complete small program in each language; names, brackets, constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Square matrices of registers, turned by shuffles: right for every type, whatever LLVM may combine."""
+"""Square matrices of registers, transposed by shuffles: correct for every type, also after LLVM's combining."""
 
 from __future__ import annotations
 

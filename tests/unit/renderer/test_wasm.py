@@ -1,4 +1,4 @@
-"""WebAssembly: the text of kernels, and the binary that our own assembler makes of it."""
+"""WebAssembly: the text of kernels, and the binary of our own assembler."""
 
 from __future__ import annotations
 

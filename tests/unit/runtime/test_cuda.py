@@ -1,4 +1,4 @@
-"""The CUDA device, on a stand-in for NVIDIA's package (no test here needs a GPU), and CUDA C++ as NVRTC takes it."""
+"""The CUDA device, on a stand-in for NVIDIA's package (no test needs a GPU), and CUDA C++ that NVRTC accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The disk cache: what is found is what this user kept under that name; what others may have written is no entry."""
+"""The disk cache: it returns only entries that this user stored under that name, and ignores files of other users."""
 
 from __future__ import annotations
 

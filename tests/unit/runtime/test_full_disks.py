@@ -1,4 +1,4 @@
-"""Full, unwritable and missing folders: computations go on with one warning, and writers leave no half file."""
+"""Full, unwritable and missing folders: computations continue with one warning, and writers leave no partial file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machine code is unloaded with the last who can call it, and compiling leaves nothing behind."""
+"""Machine code is unloaded with its last caller, and compiling leaves no memory and no files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The GPU device (OpenCL): which kernels it gets, what an interrupt leaves, integers that wrap, and threads."""
+"""The GPU device (OpenCL): its kernels, the state after an interrupt, integer overflow, and threads."""
 
 from __future__ import annotations
 

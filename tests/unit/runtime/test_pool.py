@@ -1,4 +1,4 @@
-"""The pool of native threads: every part is done once, in order, whoever asks and however often."""
+"""The pool of native threads: each part runs once, in order, for any caller and any number of calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The devices at work: what cannot open or compile, the disk cache, aligned stores, the interpreter's speed."""
+"""The devices: errors of opening and compiling, the disk cache, aligned stores, the interpreter's speed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and NumPy arrays as devices: viewed, copied and written, never computed with; and files from the network."""
+"""Files and NumPy arrays as devices: viewed, copied and written, without computation; and files from the network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LLVM in several threads at once: same code, no lock of llvmlite's, and forks that wait."""
+"""LLVM in several threads: the same code, no lock of llvmlite, and forks that wait."""
 
 from __future__ import annotations
 

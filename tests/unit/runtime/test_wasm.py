@@ -1,4 +1,4 @@
-"""The WASM device: its memory, what lies elsewhere, scratch memory, and a machine without wasmtime."""
+"""The WASM device: its memory, buffers outside it, scratch memory, and a machine without wasmtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Common subexpression elimination: equal values are computed once, and everything keeps its meaning."""
+"""Common subexpression elimination: equal values are computed once, and results stay the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is fused, what is realized, and the reason given."""
+"""Fused values, realized values, and the recorded reasons."""
 
 from __future__ import annotations
 

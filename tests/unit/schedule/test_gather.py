@@ -1,4 +1,4 @@
-"""A gather is a load: the table is read where the index says, in the kernel that uses it."""
+"""A gather is a load: the kernel that uses it reads the table at the index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the user cuts and joins: what is legal, what stands against the rest, and that no value changes."""
+"""The user's cuts and joins: the legal ones, the legality errors of the others, and that no value changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts of the bytes that each row of a kernel reads again, from each cache and from memory."""
+"""Counts of the bytes that each row of a kernel rereads, from each cache and from memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scan is one loop in order: linear, whatever stands before and after it."""
+"""A scan is one sequential loop of linear cost, for any operations before and after it."""
 
 from __future__ import annotations
 

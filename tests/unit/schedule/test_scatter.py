@@ -1,4 +1,4 @@
-"""A scatter is one kernel: a copy of what it writes into, then one step for each value, in order."""
+"""A scatter is one kernel: a copy of the destination, then one step for each value, in order."""
 
 from __future__ import annotations
 

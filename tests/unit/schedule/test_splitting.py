@@ -1,4 +1,4 @@
-"""Splitting: a rewrite of the scheduler's, which leaves what the user wrote as it is and is told with its reason."""
+"""Splitting: a rewrite of the scheduler that preserves the user's graph and is recorded with its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that differ only by where they begin to read share a program."""
+"""Kernels that differ only in the offset of their first read share a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of symbolic length are kept as others are: softmax and attention are one kernel, the same for every length."""
+"""Rows of symbolic length use row buffers: softmax and attention are one kernel for every length."""
 
 from __future__ import annotations
 

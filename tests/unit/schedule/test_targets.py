@@ -1,4 +1,4 @@
-"""The scheduler is a function of its input: it gets targets, and opens no device."""
+"""The scheduler is a function of its input: it takes targets, and opens no device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ShapeTracker: random chains of movements say the same as NumPy doing them to an array of places."""
+"""ShapeTracker: random chains of movements agree with NumPy on an array of offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TARGET: names, what may stand behind them, and that code generation follows."""
+"""TARGET: names, their valid suffixes, and their effect on code generation."""
 
 from __future__ import annotations
 

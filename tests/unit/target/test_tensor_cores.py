@@ -1,4 +1,4 @@
-"""The maps of tensor cores, held against what their makers document, and what the instructions mean."""
+"""The lane maps of tensor cores against the vendors' documents, and the semantics of the instructions."""
 
 from __future__ import annotations
 

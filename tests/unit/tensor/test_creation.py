@@ -1,4 +1,4 @@
-"""Making tensors and getting data out again."""
+"""Creating tensors and reading their data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DLPack and NumPy's array protocol: what shares memory, for how long, and what is copied."""
+"""DLPack and NumPy's array protocol: shared memory and its lifetime, and copies."""
 
 from __future__ import annotations
 

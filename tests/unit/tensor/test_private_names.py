@@ -1,4 +1,4 @@
-"""Methods with an underscore that programs of the family call."""
+"""Methods with an underscore that tinygrad programs call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The counting generator: published vectors, distributions, repeatability."""
+"""The counter-based generator: published vectors, distributions, reproducibility."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors with a Variable in their shape: NumPy's results for every value, from kernels compiled once."""
+"""Tensors with a Variable in their shape: results of NumPy for every value, from kernels compiled once."""
 
 from __future__ import annotations
 

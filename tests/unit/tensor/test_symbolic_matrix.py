@@ -1,4 +1,4 @@
-"""What a Tensor can do, done to axes of symbolic size: NumPy's result for every value, from kernels compiled once."""
+"""Tensor methods on axes of symbolic size: results of NumPy for every value, from kernels compiled once."""
 
 from __future__ import annotations
 

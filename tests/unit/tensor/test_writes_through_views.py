@@ -1,4 +1,4 @@
-"""A view that the user keeps does not change where its tensor is written to. The first write gives a warning."""
+"""A view keeps its old values after a write to its tensor. The first write gives a warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds of integer operations hold every value, and are narrow where the operation allows it."""
+"""Bounds of integer operations contain every value, and are tight if the operation allows it."""
 
 from __future__ import annotations
 

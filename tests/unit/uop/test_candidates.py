@@ -1,4 +1,4 @@
-"""A table tries a node with few of its rules, and never leaves out the one that would apply."""
+"""A rule table tries few rules on a node, and never skips a rule that applies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quotients and remainders of index sums: exact, and of no more terms than need be divided."""
+"""Quotients and remainders of index sums: exact, with the fewest possible terms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Equal content is one object, in every thread; what nobody holds is let go in the end."""
+"""Equal UOps are one object, in every thread; unreferenced ones are freed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""REMAINDER: remainders written out are exact for every pair of floats, however a MULACC is rounded."""
+"""REMAINDER: the lowered remainder is exact for every pair of floats, for every rounding of MULACC."""
 
 from __future__ import annotations
 

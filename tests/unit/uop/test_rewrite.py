@@ -1,4 +1,4 @@
-"""UOps are interned; rules are values; rewriting reaches a fixed point, tells every step, and ends."""
+"""UOps are interned; rules are values; rewriting reaches a fixed point, records every step, and terminates."""
 
 from __future__ import annotations
 

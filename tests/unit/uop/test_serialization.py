@@ -1,4 +1,4 @@
-"""UOps as plain data: the same objects come back, and nothing else gets in."""
+"""UOps as plain data: reading returns the same objects, and rejects all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes with Variables: one normal form, answers that hold for every value, and values of a call."""
+"""Sizes with Variables: one normal form, bounds that hold for every value, and the values of a call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UOps, LazyBuffers and what holds them, as text: readable, pasted back, and no longer than the graph."""
+"""UOps, LazyBuffers and their containers as text: readable, valid Python, and linear in the size of the graph."""
 
 from __future__ import annotations
 

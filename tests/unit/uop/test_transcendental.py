@@ -1,4 +1,4 @@
-"""TRANSCENDENTAL: what is written out in arithmetic is close to the mathematical value, everywhere in float32."""
+"""TRANSCENDENTAL: lowered functions are close to the mathematical value, everywhere in float32."""
 
 from __future__ import annotations
 

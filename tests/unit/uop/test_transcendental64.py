@@ -1,4 +1,4 @@
-"""DOUBLE: functions of float64 written out in arithmetic are close to the mathematical value, everywhere."""
+"""DOUBLE: functions of float64 lowered to arithmetic are close to the mathematical value, everywhere."""
 
 from __future__ import annotations
 

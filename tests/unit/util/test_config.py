@@ -1,4 +1,4 @@
-"""The configuration refuses what no option can be, where it is given and not where it is first used."""
+"""The configuration rejects invalid options at the assignment, before their first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counters of what ran, variables that Context changes, timing of blocks, and the timeline that PROFILE writes."""
+"""Counters of executed kernels, Context variables, timing of blocks, and the timeline of PROFILE."""
 
 from __future__ import annotations
 

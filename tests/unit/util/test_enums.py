@@ -1,4 +1,4 @@
-"""An Enum whose members are found quickly is an Enum still."""
+"""An Enum with fast member lookup is still an Enum."""
 
 from __future__ import annotations
 

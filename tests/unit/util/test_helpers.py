@@ -1,4 +1,4 @@
-"""The small functions that programs of this family import beside the tensors."""
+"""The small functions that tinygrad programs import beside the tensors."""
 
 from __future__ import annotations
 

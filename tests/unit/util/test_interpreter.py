@@ -1,4 +1,4 @@
-"""Settings of the interpreter: changed in blocks, as they were after the last one."""
+"""Settings of the interpreter: changed in blocks, and restored after the last one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers: what they give back, and what an interrupt leaves of them."""
+"""Workers: their results, and their state after an interrupt."""
 
 from __future__ import annotations
 

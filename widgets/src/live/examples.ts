@@ -49,7 +49,7 @@ loss.realize()
 `,
   ],
   [
-    "Hunt a NaN",
+    "Find a NaN",
     `# Open the debugger, and run until the condition "nan" holds.
 x = Tensor([4.0, 1.0, -1.0, 9.0]).realize()
 # %%

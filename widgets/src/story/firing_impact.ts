@@ -45,10 +45,10 @@ export function chooseLargestFirings(index: TraceIndex, limit = 3): RankedFiring
   }
   const ranked = [...best.values()].sort((a, b) => b.score - a.score || a.stage.id - b.stage.id || a.at - b.at);
   const chosen: RankedFiring[] = [];
-  for (const apart of [true, false]) {
+  for (const fromOtherPasses of [true, false]) {
     for (const firing of ranked) {
       if (chosen.length >= limit || chosen.includes(firing)) continue;
-      if (apart && chosen.some(({ stage }) => stage.name === firing.stage.name)) continue;
+      if (fromOtherPasses && chosen.some(({ stage }) => stage.name === firing.stage.name)) continue;
       chosen.push(firing);
     }
   }

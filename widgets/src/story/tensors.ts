@@ -107,7 +107,7 @@ export function squeezeSizes(size: readonly (number | string)[]): number[] {
 const LEGEND = [
   ["input", "input, already in memory"],
   ["alu", "arithmetic on each element"],
-  ["reduce", "reduction: an axis disappears"],
+  ["reduce", "reduction: combines the elements along an axis"],
   ["way", "data"],
   ["way view", "a view: another way to index, no copy"],
 ] as const;

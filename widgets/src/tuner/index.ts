@@ -107,7 +107,7 @@ export class TunerView implements View {
         ? "Change this kernel's loops, opt by opt. The interpreter in this page runs each change, checks the results and counts the UOps. A page measures no times."
         : live
           ? "Change this kernel's loops, opt by opt. Each change is compiled, compared with the heuristics' results, and timed."
-          : "No opts were tried on this kernel, and a page cannot compile; a notebook can (view.tuner, view.kernels[i].apply).";
+          : "No opts were tried on this kernel, and a page cannot compile; a notebook can (view.panels.tuner, view.kernels[i].apply).";
     begin.disabled = this.whatIf.working !== null;
     return h("div", { class: "tuner-empty" }, h("p", {}, text), live ? begin : null);
   }

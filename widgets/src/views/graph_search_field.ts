@@ -1,4 +1,4 @@
-// The search field over the graph: matches are highlighted, and Enter walks them.
+// The search field over the graph: matches are highlighted, and Enter goes to the next match.
 
 import { h } from "../dom";
 import { parseQuery } from "../search_query";
@@ -30,7 +30,7 @@ export class GraphSearchField {
       class: "search",
       placeholder: "find",
       "aria-label": "Search the graph: words, /regular expressions/, op: dtype: shape: group: arg:",
-      title: "Words, /regular expressions/, op: dtype: shape: group: arg: detail:; Enter walks the matches",
+      title: "Words, /regular expressions/, op: dtype: shape: group: arg: detail:; Enter goes to the next match",
     });
     this.input.addEventListener("input", () => {
       this.run();

@@ -20,7 +20,11 @@ export function makeChoiceRows(stage: Stage): Element[] {
 
 function makeRow(choice: Choice, opts: OptStep[]): Element {
   const outcomeText =
-    choice.settled_by !== "" ? `skipped: ${choice.settled_by} made it unnecessary` : opts.length === 0 ? "nothing" : "";
+    choice.settled_by !== ""
+      ? `skipped: ${choice.settled_by} already settled this aspect`
+      : opts.length === 0
+        ? "nothing"
+        : "";
   return h(
     "details",
     { class: `attempt ${opts.length > 0 ? "fires" : "stopped"}` },

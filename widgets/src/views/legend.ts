@@ -31,7 +31,7 @@ const ROLES: Record<string, string> = {
 const DECISIONS: Record<string, [string, string]> = {
   realize: ["gets memory", "The scheduler gives the result a buffer"],
   keep: ["row buffer", "Computed once per row into scratch memory"],
-  duplicate: ["computed again", "Each reader's kernel computes it"],
+  duplicate: ["computed again", "The kernel of each reader computes it"],
 };
 
 const EDGE_SIGNS: Record<string, [string, string]> = {

@@ -283,7 +283,7 @@ export class ShapeView implements View {
         class: "grid",
         tabindex: 0,
         role: "group",
-        "aria-label": `${label}; arrow keys walk`,
+        "aria-label": `${label}; arrow keys move the selection`,
         "data-focus": "elements",
       },
       ...planes,

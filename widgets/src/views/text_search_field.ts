@@ -1,4 +1,4 @@
-// The search field over texts: matches are highlighted in the visible text, and Enter walks those of all texts.
+// The search field over texts: matches are highlighted in the visible text, and Enter goes to the next match in all texts.
 
 import { h } from "../dom";
 import { count } from "../format";

@@ -13,7 +13,7 @@ import { drawPattern } from "./pattern_picture";
 import { codeBlock } from "./step_text";
 
 const READING =
-  "A rule names the parts of its pattern: x, y, c. A row says which part does not match: “wants” is the rule’s part, “is” the node there. Sources are the inputs of a node, counted from 0. Open a row for the pattern beside the node.";
+  "A rule names the parts of its pattern: x, y, c. A row says which part does not match: “expected” is the rule’s part, “found” is the node there. Sources are the inputs of a node, counted from 0. Open a row for the pattern beside the node.";
 const FEW = 12; // mismatched rules that are initially visible
 // the pattern matches, but the rule's function returns None
 const ITS_OWN = new Set(["function", "nothing new", "error", "context"]);
@@ -329,8 +329,8 @@ function describeMismatch(
           .reverse()
           .join(" of ");
   return [
-    h("span", { class: "wants" }, h("span", { class: "faint" }, "wants "), expected),
-    h("span", { class: "is" }, h("span", { class: "faint" }, "is "), actual),
+    h("span", { class: "expected" }, h("span", { class: "faint" }, "expected "), expected),
+    h("span", { class: "found" }, h("span", { class: "faint" }, "found "), actual),
     h(
       "span",
       { class: "faint" },

@@ -1,4 +1,4 @@
-"""Sums of columns: short rows are read whole, in parts that cores can share; of long ones more is read at a time."""
+"""Sums of columns: short rows are read whole, in parts for several cores; of long rows, more is read at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each decision that proposes an Opt records the numbers that it compared and the options that it had."""
+"""Each decision that proposes an Opt records the numbers that it compared and its options."""
 
 from __future__ import annotations
 

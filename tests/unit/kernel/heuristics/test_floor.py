@@ -1,4 +1,4 @@
-"""A floor under the heuristics: no large loop of an ordinary program is scalar where unit strides are available.
+"""A lower limit of the heuristics: no large ordinary loop is scalar if unit strides are available.
 
 The programs are those of `python -m bench.cliffs`. They are scheduled for pinned targets and not run.
 """

@@ -1,4 +1,4 @@
-"""The list of decisions: asked from top to bottom, settled by the first that answers, and told when it was in vain."""
+"""The list of heuristics: run in order; the first proposal settles an aspect; rejections are recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Panels of a product with a transposed factor: registers transpose what is packed."""
+"""Panels of a product with a transposed factor: registers transpose the packed panels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of rows out of memory: which get several rows side by side, and that these are right at awkward sizes."""
+"""Sums of rows from memory: which kernels process several rows at once, with correct results at awkward sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transpositions: the inner loop follows the loads where stores go past the caches, else the stores."""
+"""Transpositions: the inner loop follows the loads if stores bypass the caches, otherwise the stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is chosen for a GPU, and why."""
+"""The work-groups that the heuristics choose for a GPU, and their reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opts are laws: every legal one leaves the result as it was, every illegal one says what stands against it."""
+"""Every legal opt preserves the result, and every illegal one gives the reason."""
 
 from __future__ import annotations
 

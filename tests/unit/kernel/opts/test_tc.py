@@ -1,4 +1,4 @@
-"""TC: sums of products of bfloat16 and int8 by dot instructions, where the CPU has them, and written out elsewhere."""
+"""TC: sums of products of bfloat16 and int8 by dot instructions, if the CPU has them, otherwise by arithmetic."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""TC on the tile registers of a CPU (AMX): exact on whole numbers whatever the sizes and the opts, on a device that
-interprets tiles, on one that has them, and written out; what is legal; what is chosen; and what the CPU is told."""
+"""TC on the tile registers of a CPU (AMX): exact on integers for all sizes and opts, on a device that
+interprets tiles, on one that has them, and as arithmetic; legality; the choice; and the CPU's tile configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Axes taken apart where they are divided."""
+"""Axes that are split where they are divided."""
 
 from __future__ import annotations
 
