@@ -1,10 +1,10 @@
 # The two commands of the README:   make lab   ·   make test
 # Others:   make site (a folder with a landing page, saved explorations, the playground, notebooks in the browser)
-#           make check (what CI checks beside the tests)   make notebooks (runs them anew)
+#           make check (what CI checks beside the tests)   make notebooks (executes them again)
 #           make torch (every operation against PyTorch, which it installs: 200 MB)
 #           make models (published weights for examples/minilm.py and ONNX models, 160 MB)
 #           make bundle (needs Node)   make wheel   make clean
-# Knobs:    ARGS="..." is passed on (make lab ARGS=--no-browser, make test ARGS="-k softmax -x")
+# Options:  ARGS="..." is passed on (make lab ARGS=--no-browser, make test ARGS="-k softmax -x")
 #           PYTHON=python3.12 chooses the interpreter, VENV=... the place of the environment
 #           WORKERS=2 processes run the tests; WORKERS=0 runs them in one (--pdb needs that)
 

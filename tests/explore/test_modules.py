@@ -1,4 +1,4 @@
-"""Time and memory by module of the user's."""
+"""Time and memory of each module."""
 
 from __future__ import annotations
 

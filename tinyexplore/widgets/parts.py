@@ -163,7 +163,7 @@ class CodeWidget(PartWidget):
     def only(self, language: str) -> CodeWidget:
         """Returns one listing: "source" (your Python), "uops", "c", "llvm", "llvm-opt", "asm" ..."""
         if self._single is None:
-            raise AttributeError("this widget shows one listing; use view.code, which shows all")
+            raise AttributeError("this widget shows one listing; use view.panels.code, which shows all")
         return self._single(language)
 
 

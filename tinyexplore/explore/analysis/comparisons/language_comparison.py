@@ -148,7 +148,7 @@ class LanguageComparison(DisplayableRow):
 
     kernel: the name of the kernel.
     origins: the keys by which lines are aligned.
-    translations: the texts; `rosetta["cuda"]` returns one.
+    translations: the texts; `comparison["cuda"]` returns one.
     """
 
     kernel: str

@@ -5,7 +5,7 @@ Both are tested on the vectors in tests/fixtures/layout. The steps are:
 
 1. Ranks by longest path; one chain of dummies per source, which all its long edges share (`layers`).
 2. Sweeps and swaps that reduce crossings (`ordering`).
-3. Coordinates by isotonic regression (`placing`).
+3. Coordinates by isotonic regression (`coordinates`).
 """
 
 from __future__ import annotations

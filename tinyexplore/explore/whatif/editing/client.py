@@ -153,11 +153,11 @@ def _edit_result(text: Text, reply: dict[str, Any]) -> EditResult:
     diagnostics: tuple[Diagnostic, ...] = ()
     lost = ""
     ended = reply.get("overrun") or reply["ended"]
-    if "complaint" in reply:
+    if "compiler_error" in reply:
         read = c_diagnostics if text.stage == "c" else llvm_diagnostics
-        diagnostics = read(reply["complaint"], lines)
+        diagnostics = read(reply["compiler_error"], lines)
         if text.stage == "uops":
-            diagnostics = (Diagnostic(0, 0, "error", reply["complaint"].splitlines()[0]),)
+            diagnostics = (Diagnostic(0, 0, "error", reply["compiler_error"].splitlines()[0]),)
         first = next((diagnostic for diagnostic in diagnostics if diagnostic.level == "error"), diagnostics[0])
         lost = f"line {first.line}: {first.text}" if first.line else first.text
     elif reply.get("phase") == "list":
@@ -216,20 +216,14 @@ def describe_verdict(edited: EditReport) -> str:
 
 
 def difference_text(difference: float, magnitude: float) -> str:
-    """Returns the largest difference as text: "at most 0.00977 apart, 4.9e-05 of the largest value (200)".
-
-    `apartText` in widgets/src/format.ts is the same function.
-    """
+    """Returns the largest difference as text: "at most 0.00977 apart, 4.9e-05 of the largest value (200)"."""
     if not magnitude:
         return f"at most {difference:.3g} apart"
     return f"at most {difference:.3g} apart, {difference / magnitude:.2g} of the largest value ({magnitude:.3g})"
 
 
 def tolerance_text(tolerance: float) -> str:
-    """Returns the tolerance for rounding as text: "0.001 of a value + 1e-05 of the largest".
-
-    `toleranceText` in widgets/src/format.ts is the same function.
-    """
+    """Returns the tolerance for rounding as text: "0.001 of a value + 1e-05 of the largest"."""
     return f"{tolerance:g} of a value + {tolerance / 100:g} of the largest"
 
 
