@@ -188,7 +188,7 @@ def _add_tables(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     show.add_argument("--json", action="store_true", help="print the rows as JSON")
     show.set_defaults(command=run_show)
 
-    by_module = commands.add_parser("modules", help="print time and memory by module of the program's")
+    by_module = commands.add_parser("modules", help="print time and memory of each module")
     by_module.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
     by_module.add_argument("--json", action="store_true", help="print the tree as JSON")
     by_module.set_defaults(command=run_modules)
@@ -197,7 +197,10 @@ def _add_tables(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     code.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
     code.add_argument("kernel", metavar="KERNEL", type=int, help="the kernel's number in the trace")
     code.add_argument(
-        "language", metavar="LANGUAGE", nargs="?", help="uops, c, llvm, llvm-opt, asm … (default: what ran)"
+        "language",
+        metavar="LANGUAGE",
+        nargs="?",
+        help="uops, c, llvm, llvm-opt, asm … (default: the language that ran)",
     )
     code.set_defaults(command=run_code)
 
@@ -232,8 +235,8 @@ def _add_files(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     comparison = commands.add_parser(
         "compare",
         help="compare two traces kernel by kernel",
-        description="Compare two traces kernel by kernel. The exit status is 1 where a kernel changed, was added or "
-        "went away, and 0 where all are the same program; times never count.",
+        description="Compare two traces kernel by kernel. The exit status is 1 if a kernel changed, was added or "
+        "was removed, and 0 if all are the same program; times are ignored.",
     )
     comparison.add_argument("a", metavar="A", help="a trace written by `run --trace` or `Explorer.save`")
     comparison.add_argument("b", metavar="B", help="the trace to compare it with")
@@ -255,7 +258,9 @@ def _add_files(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _add_machine(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the commands about this machine."""
-    commands.add_parser("bench", help="time it against other engines and the machine's limits", add_help=False)
+    commands.add_parser(
+        "bench", help="benchmark tinyexplore against other engines and the machine's limits", add_help=False
+    )
 
     devices = commands.add_parser("devices", help="list the devices and whether they work here")
     devices.add_argument(

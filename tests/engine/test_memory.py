@@ -208,7 +208,7 @@ def test_plans_are_told_and_shown(capsys: pytest.CaptureFixture) -> None:
     with step_by_step(), recording(recorder):
         work().realize()
     (plan,) = (event.plan for event in recorder.events if isinstance(event, MemoryPlanned))
-    assert (len(plan.lives), plan.peak_bytes) == (3, 2 * 4032)
+    assert (len(plan.live_ranges), plan.peak_bytes) == (3, 2 * 4032)
     (use,) = build_trace(recorder).memory
     assert (use.total_bytes, use.bound_bytes, use.peak_bytes) == (3 * 4032, 2 * 4032, 2 * 4032)
     assert use.lives == ((4032, 0, 1, 0), (4032, 1, 2, 4032), (4032, 2, 3, 0))

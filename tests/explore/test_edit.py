@@ -184,10 +184,10 @@ def test_messages_of_compilers_are_read():
 # *** crashes: the process that asked lives, and the branch says what happened ***
 
 MALLOC = "extern void* malloc(size_t);"
-REFUSED = "ran out of memory: it may take 1.0 GiB, more was refused"
+REFUSED = "ran out of memory: the limit is 1.0 GiB; an allocation failed"
 CRASHES = {
-    "writes behind": ("data0[64] = 1;", "the kernel wrote behind the end of data0 (result): element 64 of 64"),
-    "writes far behind": ("data0[5000] = 1;", "the kernel wrote behind the end of data0 (result): 19744 bytes"),
+    "writes behind": ("data0[64] = 1;", "the kernel wrote past the end of data0 (result): element 64 of 64"),
+    "writes far behind": ("data0[5000] = 1;", "the kernel wrote past the end of data0 (result): 19744 bytes"),
     "writes before": ("data0[-1] = 1;", "the kernel wrote 4 bytes before the start of data0 (result): 4 bytes"),
     "reads before": ("volatile float x = data1[-2000]; data0[0] = x;", "the kernel read before the start of data1"),
     "writes an input": ("*(float*)(data1 + 5) = 2;", "the kernel wrote data1 (a), which it may only read (element 5)"),
@@ -286,7 +286,7 @@ def test_without_guards_known_bytes_still_find_what_was_written_beside_a_buffer(
             assert one.overrun() == "" and one.content() == bytes(400)
             place = one.start + 400 if at_start else one.start - 8
             (guard_pages.ctypes.c_uint32 * 1).from_address(place)[0] = 7
-            expected = "wrote 4 bytes behind the end of data0: element 100 of 100"
+            expected = "wrote 4 bytes past the end of data0: element 100 of 100"
             if not at_start:
                 expected = "wrote 4 bytes before the start of data0: 8 bytes before it (element -2)"
             assert one.overrun() == expected

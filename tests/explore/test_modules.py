@@ -1,4 +1,4 @@
-"""Time and memory by the user's modules."""
+"""Time and memory of each module."""
 
 from __future__ import annotations
 

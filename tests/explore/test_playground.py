@@ -88,11 +88,11 @@ def test_a_true_rule_in_the_pipeline_has_kernels_with_times(view: Explorer) -> N
 
 
 def test_nothing_stays_of_another_pipeline(view: Explorer) -> None:
-    bench = view.whatif.bench()
-    kernel = bench.under_settings(lambda: bench.captured(0))
-    before = bench.under_settings(lambda: lower(kernel))
+    compiler = view.whatif.compiler()
+    kernel = compiler.under_settings(lambda: compiler.captured(0))
+    before = compiler.under_settings(lambda: lower(kernel))
     view.rules.insert(factor_dropped(), "simplify", 0)
-    assert bench.under_settings(lambda: lower(kernel)) == before
+    assert compiler.under_settings(lambda: lower(kernel)) == before
     t = Tensor.arange(33 * 64).reshape(33, 64).realize()
     again = (t.permute(1, 0).reshape(33, 64) + 1).sum(0)
     assert again.tolist() == (t.numpy().T.reshape(33, 64) + 1).sum(0).tolist()

@@ -12,7 +12,7 @@ from IPython.lib.pretty import pretty
 
 from tinyexplore import Tensor, Trace, explore
 from tinyexplore.compile import lowering, workers
-from tinyexplore.compile.search_worker import Workbench
+from tinyexplore.compile.search_worker import SearchWorker
 from tinyexplore.explore import Explorer
 from tinyexplore.explore.analysis.opts import WhatIfError, to_opt
 from tinyexplore.explore.analysis.traffic import count_accessed_bytes
@@ -161,7 +161,7 @@ def test_undoing_where_nothing_was_done_is_told(view):
 
 def test_every_opt_that_is_offered_as_legal_can_be_applied_and_the_others_say_what_stands_against_them(view):
     view.kernels[0].set_opts()
-    kernel = view.whatif.bench(0).start(0)
+    kernel = view.whatif.compiler(0).start(0)
     legal = view.kernels[0].available_opts()
     assert legal == tuple(map(str, available_opts(kernel)))
     offers = view.kernels[0].branch.kernels[0].offers
@@ -375,7 +375,7 @@ def test_each_opt_is_applied_once_and_a_kernel_is_lowered_and_compiled_once(monk
 
         compiled = LLVMCompiler.object_code
         applied = counting("opts", lambda arguments: str(arguments[1]), apply_opt)
-        monkeypatch.setattr("tinyexplore.explore.whatif.kernel_bench.apply_opt", applied)
+        monkeypatch.setattr("tinyexplore.explore.whatif.kernel_compiler.apply_opt", applied)
         monkeypatch.setattr("tinyexplore.explore.whatif.commands.apply_opt.apply_opt", applied)
         monkeypatch.setattr(
             lowering, "render_kernel", counting("lowered", lambda arguments: arguments[1], lowering.render_kernel)
@@ -385,7 +385,7 @@ def test_each_opt_is_applied_once_and_a_kernel_is_lowered_and_compiled_once(monk
         branch = session.kernels[0].apply("UPCAST(0, 4)")
         assert branch.status == "done" and made["opts"] == ["VECTOR(1, 4)", "UPCAST(0, 4)"]
         assert len(made["lowered"]) == len(made["compiled"]) == 1
-        reply = Workbench().respond(requests[0])  # what the worker does, in this process
+        reply = SearchWorker().respond(requests[0])  # what the worker does, in this process
         assert len(reply["seconds"]) >= 1 and made["compiled"].count(made["compiled"][0]) == 1
 
 
@@ -399,7 +399,7 @@ def test_an_interrupt_ends_a_command_and_leaves_the_branches_as_they_were(monkey
         raise error
 
     with monkeypatch.context() as context, pytest.raises(error):
-        context.setattr("tinyexplore.explore.whatif.kernel_bench.variant_of", interrupted)
+        context.setattr("tinyexplore.explore.whatif.kernel_compiler.variant_of", interrupted)
         session.kernels[0].apply("VECTOR(1, 4)")
     assert session.whatif.branches == before and session.whatif.all_places() == at
     assert session.kernels[0].apply("VECTOR(1, 4)").status == "done"
@@ -495,7 +495,7 @@ def test_cache_lines_that_loops_touch(steps, expected):
 
 
 def test_the_cache_that_holds_a_working_set(view):
-    target: Target = view.whatif.bench(0).start(0).target
+    target: Target = view.whatif.compiler(0).start(0).target
     sizes = (target.l1_bytes, target.l2_bytes, target.l3_bytes)
     assert [cache_of(size, target) for size in sizes] == ["L1", "L2", "L3"]
     assert cache_of(target.l3_bytes + 1, target) == "memory"

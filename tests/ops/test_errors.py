@@ -163,7 +163,7 @@ OPTIONS: list[Case] = [
     (lambda: Tensor.einsum("i->i", x()), ValueError, "does not name the 2 axes"),
     (lambda: x().meshgrid(indexing="zz"), ArgumentError, "choose 'ij' or 'xy'"),
     (lambda: x().roll((1, 2), 0), ArgumentError, "need one shift per axis"),
-    (lambda: Tensor.linspace(0, 1, 3, dtype="bool"), ArgumentError, "are ints or floats"),
+    (lambda: Tensor.linspace(0, 1, 3, dtype="bool"), ArgumentError, "need an int or float"),
     (lambda: x().chunk(0), ValueError, "need at least 1"),
     (lambda: Tensor.arange(0, 5, 0), ValueError, "the step must not be 0"),
     (lambda: Tensor.randint(2, low=3, high=1), ValueError, "low < high"),

@@ -60,7 +60,7 @@ def test_a_reader_edits_the_c_is_told_what_is_wrong_and_mends_it(live: Callable[
     assert tab.input_value(".edit-area")[start:].startswith("floaty")
     lines[number] = "  data0[5000] = 1;"
     run(tab, "\n".join(lines) + "\n")
-    tab.wait_for_selector('.edit-bad:has-text("wrote behind the end of")')
+    tab.wait_for_selector('.edit-bad:has-text("wrote past the end of")')
     assert at_hand(tab) == "as captured"
     lines[number] = "  // nothing"
     run(tab, "\n".join(lines) + "\n")

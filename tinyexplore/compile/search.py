@@ -99,11 +99,11 @@ def search(device: str, starts: Sequence[Kernel], width: int, key: str) -> Searc
     """Runs a new search. Stores it under `key` if anything could be measured and the measuring process did not end
     early."""
     recorder = SearchRecorder(active_recorder())
-    with CandidateTimer(device, starts[0]) as bench, recording(recorder):
-        result = beam_search(starts, width, bench, config().BEAM_SEED)
-        if bench.progress is not None:
-            bench.progress.record(recorder.log[-1].event)
-    if not (result.why_lost or bench.gone):
+    with CandidateTimer(device, starts[0]) as timer, recording(recorder):
+        result = beam_search(starts, width, timer, config().BEAM_SEED)
+        if timer.progress is not None:
+            timer.progress.record(recorder.log[-1].event)
+    if not (result.why_lost or timer.gone):
         keep(key, as_bytes(result, recorder.events, starts))
     return result
 

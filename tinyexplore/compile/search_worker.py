@@ -58,7 +58,7 @@ MOST_DIFFERING = 1e-3  # fraction of a result that may differ: a comparison can 
 
 
 class CandidateError(Exception):
-    """Raised for a candidate that leaves the search; the message is the reason."""
+    """Raised for a candidate that is excluded from the search; the message is the reason."""
 
 
 @dataclass
@@ -164,7 +164,7 @@ def is_crowded() -> bool:
 # *** the worker ***
 
 
-class Workbench:
+class SearchWorker:
     """The state of one worker: compiled programs, and the memory and correct results of the current kernel."""
 
     def __init__(self) -> None:
@@ -183,7 +183,7 @@ class Workbench:
         self.busy.release()
 
     def respond(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Returns the reply to a request. Raises CandidateError if the candidate leaves the search."""
+        """Returns the reply to a request. Raises CandidateError if the search excludes the candidate."""
         with self.busy:
             return self._respond_to(request)
 
@@ -284,11 +284,11 @@ class Workbench:
 
     def samples(self, runners: Sequence[Runner], reference: Runner, most_samples: int) -> list[list[float]]:
         """Checks the results of the runners. Returns seconds of one run of each runner, measured alternately
-        (`in_turns`)."""
+        (`sample_alternately`)."""
         for runner in runners:
             self.check(runner, reference)
         with timing_lock():
-            return in_turns([self.run_of(runner) for runner in runners], most_samples)
+            return sample_alternately([self.run_of(runner) for runner in runners], most_samples)
 
     def duel(self, *runners: Runner) -> list[float]:
         """Returns the best seconds of each runner, measured alternately."""
@@ -316,7 +316,7 @@ def sample(run: Callable[[], object], calls: int) -> tuple[float, bool]:
     return seconds, not crowded and interruptions() == interruptions_before
 
 
-def in_turns(
+def sample_alternately(
     runs: Sequence[Callable[[], object]],
     most_samples: int,
     seconds_of: Callable[[Callable[[], object], int], tuple[float, bool]] = sample,
@@ -427,14 +427,14 @@ def differ(actual: Any, expected: Any, dtype: DType) -> bool:
 # *** the process ***
 
 
-def reply_to(bench: Workbench, line: str) -> dict[str, Any]:
+def reply_to(worker: SearchWorker, line: str) -> dict[str, Any]:
     """Returns the reply to one request. An error becomes a reply, too."""
     try:
-        return bench.respond(json.loads(line))
+        return worker.respond(json.loads(line))
     except CandidateError as error:
         return {"lost": str(error)}
     except MemoryError:
-        bench.forget()
+        worker.forget()
         return {"lost": "it ran out of memory"}
     except Exception as error:
         return {"lost": f"{type(error).__name__}: {error}"}
@@ -444,25 +444,25 @@ def main() -> None:
     """Answers requests until standard input ends."""
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # other output must not mix with replies
-    expendable()
-    bench = Workbench()
-    idle_timer = threading.Timer(0, bench.forget)
+    mark_expendable()
+    worker = SearchWorker()
+    idle_timer = threading.Timer(0, worker.forget)
     for line in sys.stdin:
         idle_timer.cancel()
         seconds, _, request = line.partition(" ")
         with open(os.devnull, "w", encoding="utf-8") as null_device:
             # this also interrupts machine code
             faulthandler.dump_traceback_later(float(seconds), exit=True, file=null_device)
-            reply = reply_to(bench, request)
+            reply = reply_to(worker, request)
             faulthandler.cancel_dump_traceback_later()
-        idle_timer = threading.Timer(IDLE_S, bench.forget)
+        idle_timer = threading.Timer(IDLE_S, worker.forget)
         idle_timer.daemon = True
         idle_timer.start()
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
 
 
-def expendable() -> None:
+def mark_expendable() -> None:
     """Marks this process as the first to end if memory runs out, instead of the process that it works for."""
     try:
         with open("/proc/self/oom_score_adj", "w", encoding="utf-8") as file:

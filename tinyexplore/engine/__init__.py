@@ -193,7 +193,7 @@ def record_memory(items: Sequence[ScheduleItem], outputs: Sequence[LazyBuffer]) 
     if recorder := active_recorder():
         persistent = [buffer for item in items for node, buffer in zip(item.outputs, item.buffers) if node in outputs]
         plan = plan_memory(items, persistent)
-        if plan.lives:
+        if plan.live_ranges:
             recorder.record(MemoryPlanned(plan))
 
 

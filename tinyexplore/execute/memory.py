@@ -39,40 +39,40 @@ class LiveRange:
 class MemoryPlan:
     """The offsets of intermediates in shared memory.
 
-    lives: the live range of each intermediate.
+    live_ranges: the live range of each intermediate.
     offsets: the offset of each intermediate in the shared memory, in bytes.
     total_bytes: bytes without sharing.
     bound_bytes: a lower bound: the most bytes live at one time.
     peak_bytes: bytes with these offsets.
     """
 
-    lives: tuple[LiveRange, ...]
+    live_ranges: tuple[LiveRange, ...]
     offsets: tuple[int, ...]
 
     @property
     def total_bytes(self) -> int:
-        return sum(live_range.nbytes for live_range in self.lives)
+        return sum(live_range.nbytes for live_range in self.live_ranges)
 
     @property
     def bound_bytes(self) -> int:
-        return lower_bound(self.lives)
+        return lower_bound(self.live_ranges)
 
     @property
     def peak_bytes(self) -> int:
-        return _peak_bytes(self.lives, self.offsets)
+        return _peak_bytes(self.live_ranges, self.offsets)
 
     def describe(self) -> str:
         """Returns a summary in one line."""
         return (
-            f"{len(self.lives)} intermediates of {_format_bytes(self.total_bytes)} in {_format_bytes(self.peak_bytes)} "
-            f"(at least {_format_bytes(self.bound_bytes)} live at once)"
+            f"{len(self.live_ranges)} intermediates of {_format_bytes(self.total_bytes)} in "
+            f"{_format_bytes(self.peak_bytes)} (at least {_format_bytes(self.bound_bytes)} live at once)"
         )
 
 
-def lower_bound(lives: Iterable[LiveRange]) -> int:
+def lower_bound(ranges: Iterable[LiveRange]) -> int:
     """Returns the most bytes that are live at one time."""
     changes: dict[int, int] = {}
-    for live_range in lives:
+    for live_range in ranges:
         changes[live_range.first] = changes.get(live_range.first, 0) + live_range.nbytes
         changes[live_range.last + 1] = changes.get(live_range.last + 1, 0) - live_range.nbytes
     live_bytes = most_bytes = 0
@@ -82,28 +82,30 @@ def lower_bound(lives: Iterable[LiveRange]) -> int:
     return most_bytes
 
 
-def place_live_ranges(lives: Sequence[LiveRange]) -> MemoryPlan:
-    """Returns offsets for all of `lives`, placed by size. If that wastes memory, also tries to place them by time."""
-    plan = MemoryPlan(tuple(lives), _place_all(lives, lambda number: (-lives[number].nbytes, lives[number].first)))
+def place_live_ranges(ranges: Sequence[LiveRange]) -> MemoryPlan:
+    """Returns offsets for all of `ranges`, placed by size. If that wastes memory, also tries to place them by time."""
+    plan = MemoryPlan(tuple(ranges), _place_all(ranges, lambda number: (-ranges[number].nbytes, ranges[number].first)))
     if plan.peak_bytes == plan.bound_bytes:
         return plan
-    by_start = MemoryPlan(tuple(lives), _place_all(lives, lambda number: (lives[number].first, -lives[number].nbytes)))
+    by_start = MemoryPlan(
+        tuple(ranges), _place_all(ranges, lambda number: (ranges[number].first, -ranges[number].nbytes))
+    )
     return min(plan, by_start, key=lambda candidate: candidate.peak_bytes)
 
 
-def _place_all(lives: Sequence[LiveRange], order: Callable[[int], tuple[int, int]]) -> tuple[int, ...]:
+def _place_all(ranges: Sequence[LiveRange], order: Callable[[int], tuple[int, int]]) -> tuple[int, ...]:
     """Places the ranges in `order`, each at the first offset without interference. Returns the offsets."""
-    offsets = [0] * len(lives)
+    offsets = [0] * len(ranges)
     placed: list[int] = []  # sorted by offset
-    for number in sorted(range(len(lives)), key=order):
-        live_range = lives[number]
+    for number in sorted(range(len(ranges)), key=order):
+        live_range = ranges[number]
         offset = 0
         for placed_number in placed:
-            if not live_range.interferes_with(lives[placed_number]):
+            if not live_range.interferes_with(ranges[placed_number]):
                 continue
             if offsets[placed_number] - offset >= live_range.nbytes:
                 break
-            offset = max(offset, offsets[placed_number] + lives[placed_number].nbytes)
+            offset = max(offset, offsets[placed_number] + ranges[placed_number].nbytes)
         offsets[number] = offset
         position = next(
             (number for number, placed_number in enumerate(placed) if offsets[placed_number] > offset), len(placed)
@@ -117,8 +119,8 @@ def align(nbytes: int) -> int:
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
-def _peak_bytes(lives: Sequence[LiveRange], offsets: Sequence[int]) -> int:
-    return max((offset + live_range.nbytes for live_range, offset in zip(lives, offsets)), default=0)
+def _peak_bytes(ranges: Sequence[LiveRange], offsets: Sequence[int]) -> int:
+    return max((offset + live_range.nbytes for live_range, offset in zip(ranges, offsets)), default=0)
 
 
 def _format_bytes(count: int) -> str:
@@ -174,12 +176,12 @@ def share_memory(
     Returns:
         The items with other buffers, the plan of each device (each has its own memory), and the buffers that share.
     """
-    lives = live_ranges(items, live)
+    ranges = live_ranges(items, live)
     moved_buffers: dict[Buffer, Buffer] = {}
     plans = []
-    for device in dict.fromkeys(buffer.device for buffer in lives):
-        device_buffers = [buffer for buffer in lives if buffer.device == device]
-        plan = place_live_ranges([lives[buffer] for buffer in device_buffers])
+    for device in dict.fromkeys(buffer.device for buffer in ranges):
+        device_buffers = [buffer for buffer in ranges if buffer.device == device]
+        plan = place_live_ranges([ranges[buffer] for buffer in device_buffers])
         arena = Buffer(device, plan.peak_bytes, dtypes.uint8).allocate().memory
         for buffer, offset in zip(device_buffers, plan.offsets):
             buffer_memory = Memory(arena.address + offset, buffer.nbytes, arena)

@@ -80,7 +80,7 @@ def walk(outputs: Sequence[LazyBuffer]) -> NumberedGraph | None:
 def _number_graph(
     outputs: Sequence[LazyBuffer],
 ) -> tuple[list[Any], dict[LazyBuffer, int], dict[Buffer, int], bool, int] | None:
-    """Numbers the graph behind `outputs`; None if it is too large.
+    """Numbers the graph that computes `outputs`; None if it is too large.
 
     Returns:
         The key so far, the number of each node, the slot of each buffer, whether there are WRITEs, and the number of

@@ -43,34 +43,34 @@ GROUPS = {
 }
 
 TERMS: tuple[Term, ...] = (
-    Term("stage", "Python", "Your lines that built tensors. In the story: chapter Python."),
+    Term("stage", "Python", "Your lines that built tensors. In the story: page Python."),
     Term(
         "stage",
         "LazyBuffers",
         "The tensor graph that your lines built: one LazyBuffer per operation. Nothing is computed yet. "
-        "In the story: chapter Tensors.",
+        "In the story: page Tensors.",
     ),
     Term(
         "stage",
         "Kernels",
         "The groups of operations that share one loop nest, and the opts of their loops. The time is that of "
-        "scheduling and of choosing opts. In the story: chapters Kernels and Loops.",
+        "scheduling and of choosing opts. In the story: pages Kernels and Loops.",
     ),
     Term(
         "stage",
         "Passes",
-        "The rewrites and transforms that lower a kernel to a loop program. In the story: chapter Rewrites.",
+        "The rewrites and transforms that lower a kernel to a loop program. In the story: page Rewrites.",
     ),
     Term(
         "stage",
         "UOps",
-        "The loop program in execution order, one operation per line. In the story: the graphs of chapter Rewrites.",
+        "The loop program in execution order, one operation per line. In the story: the graphs of page Rewrites.",
     ),
-    Term("stage", "Code", "The source text for the compiler, and the machine code. In the story: chapter Code."),
+    Term("stage", "Code", "The source text for the compiler, and the machine code. In the story: page Code."),
     Term(
         "stage",
         "Run",
-        "The run time of each kernel: the median of its samples, with both quartiles. In the story: chapter Time.",
+        "The run time of each kernel: the median of its samples, with both quartiles. In the story: page Time.",
     ),
     Term(
         "word",
@@ -151,7 +151,7 @@ TERMS: tuple[Term, ...] = (
     Term("word", "edit", "A stage of a kernel, changed as text. The later stages are rebuilt, run and compared."),
     Term("word", "region", "Several nodes drawn as one box, with their number."),
     Term("word", "cone", "Dependency cone: a node with all its inputs and all its users, transitively."),
-    Term("word", "twins", "The copies of one computation that unrolling created."),
+    Term("word", "unrolled copies", "The copies of one computation that unrolling created."),
     Term("word", "origin", "The LazyBuffers from which a UOp or a line was made."),
     Term("word", "rewrite history", "The firings that led to a node, in order."),
     Term(
@@ -327,7 +327,7 @@ TERMS: tuple[Term, ...] = (
     Term("axis", "global", "An ordinary loop over the output; on a GPU a dimension of the grid."),
     Term("axis", "thread", "A loop over the output, divided among the cores."),
     Term("axis", "warp", "The lanes of a warp, which together hold the operands of a tensor core."),
-    Term("axis", "local", "A loop over a block of the output; on a GPU a dimension of the workgroup."),
+    Term("axis", "local", "A loop over a block of the output; on a GPU a dimension of the work-group."),
     Term("axis", "reduce", "A loop that accumulates."),
     Term("axis", "group", "A loop that accumulates in blocks, each with a partial result."),
     Term("axis", "unroll", "A fully unrolled reduction: one accumulator per step."),
@@ -377,7 +377,7 @@ TERMS: tuple[Term, ...] = (
         "TRANSPOSE_STORE",
         "Writes a register tile of results to scratch memory, and stores it from there in memory order.",
     ),
-    Term("opt", "TRIM", "Ends loops where a mask hides all remaining steps."),
+    Term("opt", "TRIM", "Stops loops after the last step that the mask keeps."),
     Term(
         "opt",
         "TC",

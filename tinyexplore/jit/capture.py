@@ -303,8 +303,8 @@ def _check_variables(items: list[ExecItem], arguments: Arguments) -> None:
         for variable in (*item.item.free_variables, *item.item.bound):
             if variable not in arguments.values:
                 raise JitError(
-                    f"the captured kernels need the Variable {variable.arg[0]!r}, which is not among the arguments: a "
-                    "replay does not know its value; pass it bound, or a tensor with it in its shape"
+                    f"the captured kernels need the Variable {variable.arg[0]!r}, which is not among the arguments, so "
+                    "a replay has no value for it; pass it bound, or a tensor with it in its shape"
                 )
 
 

@@ -55,7 +55,7 @@ def machine_error(kernel: Kernel, op: OptOps) -> str | None:
     if KINDS[op].machine == "gpu" and not target.has_local:
         return f"{target.name} has no work-groups: this Opt is for GPUs (for example TARGET=opencl)"
     if KINDS[op].machine == "cpu" and target.has_local:
-        return f"this is for cores with caches and vectors, and {target.name} has work-groups"
+        return f"this Opt is for CPUs; {target.name} has work-groups"
     return None
 
 

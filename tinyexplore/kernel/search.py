@@ -75,22 +75,23 @@ class SearchResult:
     @property
     def source(self) -> str:
         """The origin of the opts, as text without times. Measured times are recorded only with the candidates."""
-        return self.why_lost or f"the search's choice, of {self.tried} measured"
+        return self.why_lost or f"the fastest of {self.tried} measured candidates"
 
     @property
     def reason(self) -> str:
         """The outcome as text."""
         if self.why_lost:
-            return f"nothing could be measured, the default schedule stays: {self.why_lost}"
+            return f"no candidate could be measured, so the default schedule is used: {self.why_lost}"
         busy = f" (other programs ran during {self.disturbed} of the measurements)" if self.disturbed else ""
         if not self.seconds < self.start_seconds * BETTER_RATIO:
-            return f"none of {self.tried} measured beats the default schedule{busy}"
+            return f"none of {self.tried} measured candidates is faster than the default schedule{busy}"
         if math.isinf(self.start_seconds):
-            return f"the best of {self.tried} measured; the default schedule could not be measured{busy}"
+            return f"the fastest of {self.tried} measured candidates; the default schedule could not be measured{busy}"
         gain = self.start_seconds / self.seconds
         times = f"{self.seconds * 1e6:.3g} µs instead of {self.start_seconds * 1e6:.3g} µs"
         ratio = f"{gain:.2f}" if gain < 10 else f"{gain:.3g}"
-        return f"{ratio}× faster than the default schedule ({times}), the best of {self.tried} measured{busy}"
+        faster = f"{ratio}× faster than the default schedule ({times})"
+        return f"{faster}, the fastest of {self.tried} measured candidates{busy}"
 
 
 def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 0) -> SearchResult:
@@ -109,8 +110,8 @@ def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 
     search.time(beam)
     for _ in range(MOST_ROUNDS):
         beam = sorted(beam, key=search.seconds)[:width]
-        floor = search.seconds(beam[0])
-        if math.isinf(floor):
+        best_seconds = search.seconds(beam[0])
+        if math.isinf(best_seconds):
             break  # no kernel runs
         new_kernels = {
             neighbor.ast: neighbor
@@ -125,7 +126,7 @@ def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 
         candidates = candidates[: PER_ROUND * width]
         search.time(candidates)
         beam.extend(candidates)
-        if min(search.seconds(kernel) for kernel in candidates) >= floor * BETTER_RATIO:
+        if min(search.seconds(kernel) for kernel in candidates) >= best_seconds * BETTER_RATIO:
             break
     return search.verdict(start, min(beam, key=search.seconds))
 

@@ -129,7 +129,7 @@ def first_number(node: LazyBuffer) -> int:
 
 
 def smallest_number_behind(nodes: Sequence[LazyBuffer]) -> int:
-    """Returns the smallest number in the graph behind `nodes`; 0 if unknown."""
+    """Returns the smallest number in the graph that computes `nodes`; 0 if unknown."""
     stack, visited = list(nodes), set(nodes)
     smallest = stack[0].number
     while stack:

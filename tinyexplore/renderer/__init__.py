@@ -1,4 +1,4 @@
-"""Renderers: write the linear program as source. Each line knows the UOps that it comes from."""
+"""Renderers: write the linear program as source. Each line has the UOps that it comes from."""
 
 from tinyexplore.renderer.program import CompileOptions, Effort, ProgramSpec, RenderError
 

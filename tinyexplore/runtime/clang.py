@@ -136,7 +136,7 @@ class CCompiler:
         except CompileError as error:
             message = str(error).partition("\n")[2]
             raise DeviceUnavailable(
-                f"TARGET={choice.text!r}: the C compiler {path} does not know it: {message}"
+                f"TARGET={choice.text!r}: the C compiler {path} does not support this CPU: {message}"
             ) from error
         # the meaning of "native" for `path`
         macros_digest = blake2b(repr(sorted(macros.items())).encode(), digest_size=8).hexdigest()

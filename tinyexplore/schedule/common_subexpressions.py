@@ -33,7 +33,7 @@ def merge_equal(
     cut: Collection[LazyBuffer] = (),
     recorded_as: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
 ) -> RewrittenGraph:
-    """Returns the graph behind `outputs` with one node for each computed value.
+    """Returns the graph that computes `outputs` with one node for each computed value.
 
     If several requested nodes have the same value, one is computed and the others are copies of it, each in its own
     buffer.

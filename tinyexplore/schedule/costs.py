@@ -63,7 +63,7 @@ class CostModel:
         operations = self.operations[node]
         if not exceeds("operations per element (recomputed up to the bound)", operations, CHEAP_OPS):
             return True
-        if exceeds("operations per element (materialized above the bound)", operations, MOST_REPEATED_OPS):
+        if exceeds("operations per element (stored in memory above the bound)", operations, MOST_REPEATED_OPS):
             return False
         inputs = self.input_size(node) / node.size
         stored = inputs + WRITE_IN_READS + kernels

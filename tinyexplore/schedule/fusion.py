@@ -51,7 +51,7 @@ REPEAT_LIGHT = 4.0
 REPEAT_PADDED = 8.0  # reads per element from which a padded copy costs less than masks in an inner loop
 READS_UNPADDED = 1 << 22  # up to this many reads, masks cost less than another kernel
 READS_SELECTED = 1 << 18  # the same for padding with a number other than 0, which takes two reads and a select
-ONE_BY_ONE = 1 << 12  # sequential steps: from here on they cost more than another kernel
+MOST_SEQUENTIAL_STEPS = 1 << 12  # sequential steps: from here on they cost more than another kernel
 SMALL_WORK = 1 << 15  # steps: below it, consecutive loops in one kernel cost less than another kernel
 LARGE_STRIDED = 1 << 16  # steps of a reduction from which scalar strided reads cost more than another kernel
 MOST_RELATED = 256  # most operations to search for common parts of two reductions
@@ -59,10 +59,15 @@ LARGE_PRODUCT = 1 << 23  # steps from which a product is as fast or faster in it
 MANY_USES = 8  # reads of each element from which a register tile of a product pays
 TILE_COLUMNS = 64  # typical columns of a product's register tile, which computes the factors of a row once
 PANEL_COLUMNS = 256  # columns from which the other factor is packed into panels, unless a core's own cache holds it
-COMPUTED = "computations per element"
-SHARED = "bytes reread per row"
+REPEATS_LABEL = "computations per element"
+REREAD_LABEL = "bytes reread per row"
 STORED_BY_READER = "the kernel that uses it also stores it"
-ALIKE = (Ops.RESHAPE, Ops.CAST, Ops.BITCAST, Ops.CONTIGUOUS)  # these work element by element, like arithmetic
+ELEMENTWISE_VIEWS = (
+    Ops.RESHAPE,
+    Ops.CAST,
+    Ops.BITCAST,
+    Ops.CONTIGUOUS,
+)  # these work element by element, like arithmetic
 MIN_ROWS = 16  # fewest rows among which threads can divide a kernel that reduces a row and then uses the result
 
 
@@ -146,7 +151,7 @@ class Fusion:
             self.realize(node, f"each element would be bounds-checked {_times_text(repeats)}")
             return
         if node not in self.overrides.join and self.prefers_reordered_copy(node, uses):
-            self.realize(node, "its source is materialized; readers use this layout")
+            self.realize(node, "its source is stored in memory; readers use this layout")
             return
         if node.op in OpGroups.MOVEMENT:
             self.record_decision(node, "view", "a movement operation only changes indices")
@@ -168,7 +173,7 @@ class Fusion:
             self.record_decision(
                 node,
                 "duplicate" if len(plans) > 1 else "fuse",
-                f"you joined here; the scheduler would materialize it: {reason}",
+                f"you joined here; the scheduler would store it in memory: {reason}",
             )
         elif len(plans) > 1:
             self.record_decision(
@@ -227,18 +232,18 @@ class Fusion:
         self.visit_sources(node, make_use(plan, plan.idxs, (), plan.loops))
 
     def reason_forced(self, node: LazyBuffer) -> tuple[str, str]:
-        """Returns why `node` must be materialized regardless of its uses, and the legality error of fusing it.
+        """Returns why `node` must be stored in memory regardless of its uses, and the legality error of fusing it.
 
         The second is empty if only the user's override requires memory.
         """
         legality_error = "a copy, gather or write needs it in memory" if node in self.needed else ""
-        legality_error = "an output of the program" if node in self.outputs else legality_error
+        legality_error = "it is an output of the program" if node in self.outputs else legality_error
         if node in self.writes.computed_first:
             legality_error = "its inputs are overwritten before its last use"
             return legality_error, legality_error
         reason = legality_error
         if node.op is Ops.CONTIGUOUS and node not in self.outputs:
-            reason = "contiguous() materializes it"
+            reason = "contiguous() stores it in memory"
         if node in self.overrides.cut:
             reason = f"{reason}; you also cut here" if reason else "you cut here"
         return reason, legality_error
@@ -291,7 +296,7 @@ class Fusion:
             node, is_reshaped = todo.pop()
             if node.op is Ops.EXPAND:
                 bounds |= expanded_bounds(node) if is_reshaped and reduces_within(node) else set()
-            elif node.op in OpGroups.ALU or node.op in ALIKE:
+            elif node.op in OpGroups.ALU or node.op in ELEMENTWISE_VIEWS:
                 is_reshaped = is_reshaped or (node.op is Ops.RESHAPE and has_other_axes(node))
                 for src in node.src:
                     if src not in visited and src.size == root.size and not is_leaf(src) and src not in self.forced:
@@ -307,7 +312,7 @@ class Fusion:
             return legality_error
         work = node.src[0].size if is_reduce else node.size if node.op in OpGroups.TRANSCENDENTAL else 0
         if any(runs_sequentially(plan, sums_up=is_reduce) for plan in plans) and self.exceeds(
-            "sequential steps of the fused kernel", work, ONE_BY_ONE
+            "sequential steps of the fused kernel", work, MOST_SEQUENTIAL_STEPS
         ):
             return "its consumer's loop runs sequentially; a separate kernel can be vectorized"
         if self.reaches("operations in the consumer kernel", max([plan.op_count for plan in plans]), self.max_ops):
@@ -327,7 +332,7 @@ class Fusion:
         if self.costs.is_little_to_read(node):
             return self.reason_to_store_factor(node, uses, repeats)
         limit = REPEAT_EXPENSIVE if node.op in EXPENSIVE else REPEAT_LIGHT
-        if self.exceeds(COMPUTED, repeats, limit) and not self.is_recomputed_cheaply(node, uses):
+        if self.exceeds(REPEATS_LABEL, repeats, limit) and not self.is_recomputed_cheaply(node, uses):
             return f"fusing it would compute each element {_times_text(repeats)}"
         return None
 
@@ -362,7 +367,7 @@ class Fusion:
         )
 
     def reason_to_realize_reduce(self, node: LazyBuffer, uses: list[Use], repeats: float) -> str | None:
-        if self.exceeds(COMPUTED, repeats, REPEAT_REDUCE):
+        if self.exceeds(REPEATS_LABEL, repeats, REPEAT_REDUCE):
             return f"fusing this reduction would compute each element {_times_text(repeats)}"
         if self.exceeds("index expressions per kernel", len(uses), 1):
             return f"one kernel reads it with {len(uses)} different index expressions"
@@ -508,7 +513,7 @@ class Fusion:
         shared = max(row_bytes(node, row) * columns, read_again)
         needs_panels = columns >= PANEL_COLUMNS and any([node in factors_of(total) for total in uses[0].plan.sums])
         bound = target.matrix_bytes if needs_panels else target.read_again_bytes
-        return None if self.exceeds(SHARED, shared, bound) else row
+        return None if self.exceeds(REREAD_LABEL, shared, bound) else row
 
     def buffer_row(self, node: LazyBuffer, uses: list[Use], row: RowLoops) -> None:
         """Computes `node` once for each row, into a row buffer that all uses then read."""
@@ -540,7 +545,7 @@ class Fusion:
         shared = bytes_every_row_reads(node, use.idxs, RowLoops((), outer))
         if shared is None:
             return False
-        return not self.exceeds(SHARED, shared, self.target_of(node.device).read_again_bytes)
+        return not self.exceeds(REREAD_LABEL, shared, self.target_of(node.device).read_again_bytes)
 
     def prefers_padded_copy(self, node: LazyBuffer, uses: list[Use], repeats: float) -> bool:
         """Whether padding is read so often that a padded copy costs less than masks."""
@@ -554,7 +559,7 @@ class Fusion:
         )
 
     def prefers_reordered_copy(self, node: LazyBuffer, uses: list[Use]) -> bool:
-        """Whether a separate kernel materializes a reordering.
+        """Whether a separate kernel stores a reordering.
 
         That pays if several kernels read its elements in another order than they are computed, and none of these should
         recompute them.

@@ -58,7 +58,8 @@ def hoist_invariants(
     stops: Nodes = frozenset(),
     recorded_as: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
 ) -> RewrittenGraph:
-    """Returns the graph behind `outputs` in which no reduction is repeated along an axis on which it does not depend.
+    """Returns the graph that computes `outputs` in which no reduction is repeated along an axis on which it does
+    not depend.
 
     stops: nodes that get memory, and are read from it.
     recorded_as: returns the node that the user wrote, for each node of this graph.

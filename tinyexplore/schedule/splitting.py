@@ -41,7 +41,7 @@ def split_reductions(
     target_of: Callable[[str], Target],
     recorded_as: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
 ) -> RewrittenGraph:
-    """Returns the graph behind `outputs`, with reductions and running sums split where that is faster.
+    """Returns the graph that computes `outputs`, with reductions and running sums split where that is faster.
 
     target_of: returns the target of a device by the device's name.
     recorded_as: returns the node that the user wrote, for each node of this graph.

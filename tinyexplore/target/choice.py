@@ -91,7 +91,7 @@ def choice_of(text: str) -> TargetChoice:
         similar_names = (
             f"close to it: {', '.join(close)}" if close else f"for example: {', '.join((NATIVE, *LEVELS, 'znver3'))}"
         )
-        raise UnknownTarget(f"TARGET={text!r}: LLVM does not know the CPU {cpu!r}; {similar_names}")
+        raise UnknownTarget(f"TARGET={text!r}: LLVM has no CPU named {cpu!r}; {similar_names}")
     cache_sizes = dict(zip(("l1_bytes", "l2_bytes", "l3_bytes"), CACHES.get(cpu, ())))
     return TargetChoice(text, cpu, **{**cache_sizes, **dict([_parse_detail(text, detail) for detail in details])})
 

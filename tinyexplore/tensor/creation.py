@@ -209,7 +209,7 @@ class Creation(Ordering):
             raise ValueError(f"linspace with {steps} steps: need 0 at least")
         target = dtypes.default_float if dtype is None else to_dtype(dtype)
         if target is dtypes.bool:
-            raise ArgumentError("linspace of bools: numbers equally far apart are ints or floats")
+            raise ArgumentError("linspace with dtype bool: need an int or float dtype")
         for limit in (start, stop) if not isinstance(steps, UOp) and steps else ():
             if not isinstance(limit, UOp):
                 check_value(limit, target)

@@ -52,9 +52,9 @@ class StaleViews:
             if _views_overlap(written, view.lazydata, whole.lazydata):
                 cls.searches = 0
                 warn(
-                    f"a part of a tensor of shape {whole.shape} is written, of which a view of shape {view.shape} is "
-                    "kept: that view keeps the values from before (in PyTorch it would change, too); take it again "
-                    "after writing, or .clone() it if that is what you mean. This is said once",
+                    f"a write changes a part of a tensor of shape {whole.shape} that has a view of shape {view.shape}. "
+                    "The view keeps its old values; in PyTorch it would change. Create the view again after the write, "
+                    "or call .clone() to keep the old values. This warning appears once",
                     stacklevel=_count_calls_to_user(),
                 )
                 return

@@ -1,4 +1,4 @@
-"""Typed events and their recorder. It knows no IR type and displays nothing."""
+"""Typed events and their recorder. It imports no IR type and displays nothing."""
 
 from tinyexplore.trace.events import (
     BufferAllocated,

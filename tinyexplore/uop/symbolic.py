@@ -44,11 +44,11 @@ class _VariableMeta(type):
 
 
 class Variable(metaclass=_VariableMeta):
-    """A size or a position with a new value in every call: `Variable(name, least, greatest)`, then `v.bind(value)`."""
+    """A size or a position with a new value in every call: `Variable(name, min_val, max_val)`, then `v.bind(value)`."""
 
     def __new__(cls, name: str, min_val: int, max_val: int) -> UOp:  # type: ignore[misc]
         if not 0 <= min_val <= max_val:
-            raise ValueError(f"Variable {name!r} from {min_val} to {max_val}: need 0 ≤ least ≤ greatest")
+            raise ValueError(f"Variable {name!r} from {min_val} to {max_val}: need 0 ≤ min_val ≤ max_val")
         if not _fits(max_val):
             raise ValueError(f"Variable {name!r} up to {max_val}: sizes have 64 bits, the greatest is {_LARGEST_SIZE}")
         return UOp(Ops.DEFINE_VAR, dtypes.index, (), (name, int(min_val), int(max_val)))

@@ -1,4 +1,4 @@
-"""Widgets for notebooks. Each takes a trace as data and knows nothing of the engine. anywidget is imported on use."""
+"""Widgets for notebooks. Each takes a trace as data and does not import the engine. anywidget is imported on use."""
 
 from __future__ import annotations
 

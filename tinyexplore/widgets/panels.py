@@ -244,7 +244,7 @@ PANELS = (
         roomy=True,
         needs=("branches",),
         instead=(
-            "This page has no tried rules. To try some, open in a notebook: ",
+            "This page has no tried rules. To try some, evaluate in a notebook: ",
             "view.rules",
         ),
         widget=PanelWidget(
@@ -331,7 +331,7 @@ PANELS = (
         instead=("This trace has no views: every node reads memory in order.", ""),
         widget=PanelWidget(
             "shape",
-            "What the selected node shows of memory: each element with its offset, movement by movement.",
+            "The memory offsets of the selected view: each element with its offset, movement by movement.",
             "",
             "520px",
             lone="views/shape:LoneShapeView",

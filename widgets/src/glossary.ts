@@ -9,13 +9,13 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
   "stage": {
     "title": "The stages of a program",
     "terms": {
-      "Python": "Your lines that built tensors. In the story: chapter Python.",
-      "LazyBuffers": "The tensor graph that your lines built: one LazyBuffer per operation. Nothing is computed yet. In the story: chapter Tensors.",
-      "Kernels": "The groups of operations that share one loop nest, and the opts of their loops. The time is that of scheduling and of choosing opts. In the story: chapters Kernels and Loops.",
-      "Passes": "The rewrites and transforms that lower a kernel to a loop program. In the story: chapter Rewrites.",
-      "UOps": "The loop program in execution order, one operation per line. In the story: the graphs of chapter Rewrites.",
-      "Code": "The source text for the compiler, and the machine code. In the story: chapter Code.",
-      "Run": "The run time of each kernel: the median of its samples, with both quartiles. In the story: chapter Time."
+      "Python": "Your lines that built tensors. In the story: page Python.",
+      "LazyBuffers": "The tensor graph that your lines built: one LazyBuffer per operation. Nothing is computed yet. In the story: page Tensors.",
+      "Kernels": "The groups of operations that share one loop nest, and the opts of their loops. The time is that of scheduling and of choosing opts. In the story: pages Kernels and Loops.",
+      "Passes": "The rewrites and transforms that lower a kernel to a loop program. In the story: page Rewrites.",
+      "UOps": "The loop program in execution order, one operation per line. In the story: the graphs of page Rewrites.",
+      "Code": "The source text for the compiler, and the machine code. In the story: page Code.",
+      "Run": "The run time of each kernel: the median of its samples, with both quartiles. In the story: page Time."
     }
   },
   "word": {
@@ -55,7 +55,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "edit": "A stage of a kernel, changed as text. The later stages are rebuilt, run and compared.",
       "region": "Several nodes drawn as one box, with their number.",
       "cone": "Dependency cone: a node with all its inputs and all its users, transitively.",
-      "twins": "The copies of one computation that unrolling created.",
+      "unrolled copies": "The copies of one computation that unrolling created.",
       "origin": "The LazyBuffers from which a UOp or a line was made.",
       "rewrite history": "The firings that led to a node, in order.",
       "fused": "Edge between tensors (a dot): the consumer's kernel computes the value, so it is not stored.",
@@ -124,7 +124,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "global": "An ordinary loop over the output; on a GPU a dimension of the grid.",
       "thread": "A loop over the output, divided among the cores.",
       "warp": "The lanes of a warp, which together hold the operands of a tensor core.",
-      "local": "A loop over a block of the output; on a GPU a dimension of the workgroup.",
+      "local": "A loop over a block of the output; on a GPU a dimension of the work-group.",
       "reduce": "A loop that accumulates.",
       "group": "A loop that accumulates in blocks, each with a partial result.",
       "unroll": "A fully unrolled reduction: one accumulator per step.",
@@ -153,7 +153,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "COLLAPSE": "Merges two output axes into one loop, so that vectors may cross the end of a short row.",
       "STAGE": "Copies an operand that every step of the axis reads into scratch memory, in reading order (packing). On a GPU, into shared memory.",
       "TRANSPOSE_STORE": "Writes a register tile of results to scratch memory, and stores it from there in memory order.",
-      "TRIM": "Ends loops where a mask hides all remaining steps.",
+      "TRIM": "Stops loops after the last step that the mask keeps.",
       "TC": "Computes a sum of products with dot instructions of `amount` numbers or with tile registers. On a GPU, with tensor cores.",
       "PREFETCH": "Prefetches the loop's data this many steps ahead.",
       "PIPELINE": "Software pipelining: stores a step's results while it computes the next step, in blocks of this many steps. On a GPU, double buffering: loads the next block of a staged operand while it computes a block."

@@ -2,7 +2,7 @@
 
 export const TRACE_VERSION = 1;
 
-/** A line of the user's code. id: its row. source: the file, an index of `Trace.sources`. line: the line number, from 1. function: the name of the function. span: (line, column, line, column): begin and end of the expression in the source; columns count characters from 0. For a method call, the object is excluded. None before Python 3.11. */
+/** A line of the user's code. id: its row. source: the file, an index of `Trace.sources`. line: the line number, from 1. function: the name of the function. span: (line, column, line, column): start and end of the expression in the source; columns count characters from 0. For a method call, the object is excluded. None before Python 3.11. */
 export interface Frame {
   id: number;
   source: number;
@@ -106,7 +106,7 @@ export interface Roofline {
   note: string;
 }
 
-/** A stage, or a launch with the median of its samples, as an interval of time. Spans of one row are nested or follow one another. row: the number of its row. name: the name of the stage or the kernel. started_us: its begin, in microseconds since the trace began. elapsed_us: its length in microseconds, without the work of other threads for it. depth: how many spans of its row contain it. kernel: the kernel that it belongs to, None for none. stage: the stage, None for a launch. */
+/** A stage, or a launch with the median of its samples, as an interval of time. Spans of one row are nested or follow one another. row: the number of its row. name: the name of the stage or the kernel. started_us: its start, in microseconds since the trace began. elapsed_us: its length in microseconds, without the work of other threads for it. depth: how many spans of its row contain it. kernel: the kernel that it belongs to, None for none. stage: the stage, None for a launch. */
 export interface TimelineSpan {
   row: number;
   name: string;

@@ -158,7 +158,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
       "branches"
     ],
     "instead": [
-      "This page has no tried rules. To try some, open in a notebook: ",
+      "This page has no tried rules. To try some, evaluate in a notebook: ",
       "view.rules"
     ]
   },

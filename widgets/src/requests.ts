@@ -659,7 +659,7 @@ export interface PackedTrace {
   trace: string;
 }
 
-/** The kernel after its first opts. A worker process runs it on its own memory and measures the times. opt: the last opt; "" for the kernel without opts nest: its loops and statements axes: name, kind and size of each axis median_us: median of the samples, in microseconds; None if it was not timed low_us: lower quartile, in microseconds high_us: upper quartile, in microseconds samples: number of samples note: why it was not timed */
+/** The kernel after its first opts. A worker process runs it on its own memory and measures the times. opt: the last opt; "" for the kernel without opts. nest: its loops and statements. axes: name, kind and size of each axis. median_us: median of the samples, in microseconds; None if it was not timed. low_us: lower quartile, in microseconds. high_us: upper quartile, in microseconds. samples: number of samples. note: why it was not timed. */
 export interface MeasuredOptStep {
   opt: string;
   nest: NestLine[];
@@ -671,7 +671,7 @@ export interface MeasuredOptStep {
   note: string;
 }
 
-/** A kernel after each of its opts. It displays as a table, also on the story's page of loops. kernel: the kernel's number steps: first without opts, last with all of them */
+/** A kernel after each of its opts. It displays as a table, also on the story's page of loops. kernel: the kernel's number. steps: first without opts, last with all of them. */
 export interface OptSteps {
   kernel: number;
   steps: MeasuredOptStep[];

@@ -22,7 +22,7 @@ from tinyexplore import Tensor, Variable
 from tinyexplore.compile import search, search_worker, workers
 from tinyexplore.compile.search_worker import (
     CandidateError,
-    Workbench,
+    SearchWorker,
     compiling_lock,
     differ,
     request_of,
@@ -183,7 +183,7 @@ def test_an_executor_that_does_not_answer_is_given_up(monkeypatch: pytest.Monkey
     with measuring_on(Silent()):
         found, events = searched(kernel)
     (outcome,) = events.of(SearchEnded)
-    expected = "nothing could be measured, the default schedule stays: the executor gave no answer within 0 s"
+    expected = "no candidate could be measured, so the default schedule is used: the executor gave no answer within 0 s"
     assert outcome.reason == expected and found.ast is outcome.before.ast
     assert not is_kept(kernel)
 
@@ -256,10 +256,10 @@ def test_a_candidate_that_crashes_hangs_or_fills_memory_loses_only_itself() -> N
 
 def test_a_candidate_with_wrong_results_is_lost() -> None:
     right, wrong = storing(index_const(0)), storing(index_const(1))
-    bench = Workbench()
-    assert bench.respond(json.loads(request_of("time", right, "LLVM", right, limit=None)))["seconds"] < 1
+    worker = SearchWorker()
+    assert worker.respond(json.loads(request_of("time", right, "LLVM", right, limit=None)))["seconds"] < 1
     with pytest.raises(CandidateError, match=r"its results are wrong \(buffer 0\)"):
-        bench.respond(json.loads(request_of("time", wrong, "LLVM", right, limit=None)))
+        worker.respond(json.loads(request_of("time", wrong, "LLVM", right, limit=None)))
 
 
 def test_results_are_compared_in_every_column_also_where_not_all_are() -> None:
@@ -289,8 +289,8 @@ def test_a_kernel_for_another_machine_is_refused() -> None:
 
 def test_a_hopeless_candidate_is_given_up_after_one_run() -> None:
     kernel, _ = small_matmul()
-    bench = Workbench()
-    reply = bench.respond(json.loads(request_of("time", kernel, "LLVM", kernel, limit=1e-12)))
+    worker = SearchWorker()
+    reply = worker.respond(json.loads(request_of("time", kernel, "LLVM", kernel, limit=1e-12)))
     assert reply["note"] == "given up after one run"
 
 
@@ -299,7 +299,7 @@ def test_a_time_from_a_busy_machine_is_marked(crowded: bool, monkeypatch: pytest
     monkeypatch.setattr(search_worker, "is_crowded", lambda: crowded)
     monkeypatch.setattr(search_worker, "interruptions", lambda: 0)
     kernel = storing(index_const(0))
-    reply = Workbench().respond(json.loads(request_of("time", kernel, "LLVM", kernel, limit=None)))
+    reply = SearchWorker().respond(json.loads(request_of("time", kernel, "LLVM", kernel, limit=None)))
     assert reply["disturbed"] is crowded
     assert reply["note"].startswith("something else ran during") is crowded
 
@@ -307,8 +307,8 @@ def test_a_time_from_a_busy_machine_is_marked(crowded: bool, monkeypatch: pytest
 def test_candidates_that_are_the_same_program_are_timed_once() -> None:
     kernel = kernel_of(from_numpy(numbers(16)).alu(Ops.NEG), Device["LLVM"].target)
     one = apply_opt(kernel, Opt(OptOps.UPCAST, 0, 2))
-    with search.CandidateTimer("LLVM", kernel) as bench:
-        first, again = bench.times([one, one], math.inf)
+    with search.CandidateTimer("LLVM", kernel) as timer:
+        first, again = timer.times([one, one], math.inf)
     assert again.seconds == first.seconds < 1
     assert again.note == "the same program as UPCAST(0, 2)"
 
@@ -383,11 +383,11 @@ def test_the_console_tells_the_outcome(capsys: pytest.CaptureFixture[str]) -> No
 
     kernel = storing(index_const(0))
     faster = SearchEnded(kernel, kernel, 2e-6, 1e-6, 7, "2.00× faster than the default schedule")
-    nothing = SearchEnded(kernel, kernel, math.inf, math.inf, 0, "nothing could be measured")
+    nothing = SearchEnded(kernel, kernel, math.inf, math.inf, 0, "no candidate could be measured")
     with Context(DEBUG=2):
         for event in (faster, nothing):
             ConsoleRecorder().record(event)
-    said = ["E_1: 2 µs → 1 µs, 2.00× faster than the default schedule", "E_1: nothing could be measured"]
+    said = ["E_1: 2 µs → 1 µs, 2.00× faster than the default schedule", "E_1: no candidate could be measured"]
     assert capsys.readouterr().out == "".join(f"BEAM    {text}\n" for text in said)
 
 

@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from tinyexplore.compile.search_worker import FEWEST, in_turns
+from tinyexplore.compile.search_worker import FEWEST, sample_alternately
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore.live.interpreter_times import alternate_times
 from tinyexplore.explore.tracefile.model import EditReport
@@ -44,7 +44,7 @@ class Machine:
 
 def test_equal_kernels_have_equal_medians_on_a_machine_that_becomes_slower() -> None:
     machine = Machine(drift=20.0)
-    mine, base = in_turns([machine.run_of(n, 1e-3) for n in range(2)], 20, machine.seconds_of, machine.clock)
+    mine, base = sample_alternately([machine.run_of(n, 1e-3) for n in range(2)], 20, machine.seconds_of, machine.clock)
     assert max(mine) > 1.5 * min(mine)
     assert median(mine) == pytest.approx(median(base), rel=0.02)
     assert Measurement(tuple(mine), tuple(base)).fields()["verdict"] == "noise"
@@ -52,7 +52,7 @@ def test_equal_kernels_have_equal_medians_on_a_machine_that_becomes_slower() -> 
 
 def test_rounds_go_there_and_back_after_a_run_of_each_that_is_not_counted() -> None:
     machine = Machine()
-    found = in_turns([machine.run_of(n, 1e-3) for n in range(3)], 2, machine.seconds_of, machine.clock)
+    found = sample_alternately([machine.run_of(n, 1e-3) for n in range(3)], 2, machine.seconds_of, machine.clock)
     assert machine.order == [0, 1, 2, 0, 1, 2, 2, 1, 0]
     assert [len(one) for one in found] == [2, 2, 2]
 
@@ -60,7 +60,7 @@ def test_rounds_go_there_and_back_after_a_run_of_each_that_is_not_counted() -> N
 @pytest.mark.parametrize(("seconds", "rounds"), [(1e-3, 20), (0.1, FEWEST), (10.0, 1)])
 def test_long_kernels_get_fewer_samples_and_both_as_many(seconds: float, rounds: int) -> None:
     machine = Machine()
-    found = in_turns([machine.run_of(n, seconds) for n in range(2)], 20, machine.seconds_of, machine.clock)
+    found = sample_alternately([machine.run_of(n, seconds) for n in range(2)], 20, machine.seconds_of, machine.clock)
     assert [len(one) for one in found] == [rounds, rounds]
 
 

@@ -233,7 +233,7 @@ def test_a_capture_looks_for_circles_among_new_objects_only() -> None:
         gc.set_threshold(*often)
     assert heard == [0], "the old objects of a large program are not walked through"
     assert gc.isenabled()
-    assert jit.captured is not None and [len(plan.lives) for plan in jit.captured.memory] == [3]
+    assert jit.captured is not None and [len(plan.live_ranges) for plan in jit.captured.memory] == [3]
     assert jit(Tensor([2.0])).tolist() == [18.0]
 
 

@@ -79,7 +79,7 @@ def test_values_out_of_range_are_told_at_the_call() -> None:
         ROWS.bind(2.0)
     with pytest.raises(ValueError, match="no value yet"):
         ROWS.bind(3).bind(4)
-    with pytest.raises(ValueError, match="0 ≤ least ≤ greatest"):
+    with pytest.raises(ValueError, match="0 ≤ min_val ≤ max_val"):
         Variable("backwards", 5, 2)
     total = TinyJit(lambda x, n, m: x[n:m].sum().realize())
     n, m = Variable("first", 0, 12), Variable("past", 0, 12)

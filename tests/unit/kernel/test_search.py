@@ -81,7 +81,7 @@ def test_failures_are_passed_over_and_every_measurement_is_told() -> None:
 def test_where_nothing_runs_the_first_stays_and_the_reason_is_given() -> None:
     result = beam_search([start()], 2, Formula(lambda kernel: math.inf))
     assert result.tried == 1
-    assert "stays: lost" in result.reason
+    assert "is used: lost" in result.reason
 
 
 @pytest.mark.parametrize("seed", [0, 7])

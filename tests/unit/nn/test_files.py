@@ -193,7 +193,7 @@ HARMFUL: list[tuple[bytes, str]] = [
     (zip_of(b"\x82\x01."), "uses EXT1"),
     (zip_of(b"N)R."), "is expected"),
     (zip_of(b"]]a]a."), ""),
-    (zip_of(b"I1\n"), "damaged|no end"),
+    (zip_of(b"I1\n"), "damaged|is truncated"),
     (zip_of(b"."), "damaged"),
     (zip_of(b"e."), "mark is missing"),
     (zip_of(b"\x8a\x00Q."), "not a storage"),

@@ -135,7 +135,7 @@ def test_errors_name_the_line() -> None:
         ("(module (table 1))", "a module has no 'table' here"),
         ("(module", "1 parentheses are not closed"),
         ("(module))", "a closing parenthesis without"),
-        ("(func)", "a module is expected"),
+        ("(func)", "expected a module"),
     ):
         with pytest.raises(AssemblerError, match=said):
             assemble(text)

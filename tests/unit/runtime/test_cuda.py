@@ -21,7 +21,7 @@ from tests.support.fake_cuda import CUDA_KERNEL_NODE_PARAMS, ENUMS, OK, CUresult
 from tinyexplore import Tensor, TinyJit, Variable
 from tinyexplore.compile.compiler import runners
 from tinyexplore.compile.lowering import _programs, compile_optimized
-from tinyexplore.compile.search_worker import Workbench, sample
+from tinyexplore.compile.search_worker import SearchWorker, sample
 from tinyexplore.device import Buffer, Device, DeviceUnavailable
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import create_schedule
@@ -367,11 +367,11 @@ def test_a_search_measures_by_the_gpus_clock(machine: Machine) -> None:
     assert item.ast is not None
     kernel = apply_heuristics(Kernel.of(item.ast, Device["CUDA"].target))
     runner = compile_optimized("CUDA", kernel)
-    bench = Workbench()
-    bench.prepare("CUDA", kernel.original)
-    run = bench.run_of(runner)
+    worker = SearchWorker()
+    worker.prepare("CUDA", kernel.original)
+    run = worker.run_of(runner)
     assert [sample(run, calls)[0] for calls in (1, 4)] == [0.25e-3, 0.25e-3]
-    assert bench.samples([runner], runner, 3)[0][:2] == [0.25e-3, 0.25e-3]
+    assert worker.samples([runner], runner, 3)[0][:2] == [0.25e-3, 0.25e-3]
 
 
 def test_the_flag_chooses_it(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

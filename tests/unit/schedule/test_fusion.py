@@ -36,7 +36,7 @@ def test_a_chain_is_one_kernel_that_stores_only_its_end() -> None:
     assert len(create_schedule([y])) == 1
     found = decisions(y)
     assert [(op, decision) for op, decision, _ in found] == [("NEG", "realize"), ("MUL", "fuse"), ("ADD", "fuse")]
-    assert found[0][2] == "an output of the program"
+    assert found[0][2].endswith("an output of the program")
     assert all("saves a store" in reason for _, _, reason in found[1:])
 
 
@@ -140,7 +140,7 @@ def test_a_row_too_long_for_one_kernel_is_realized_and_says_why() -> None:
     x = from_numpy(numbers(2, 100_000))
     told = reasons(softmax(x))
     assert set(told) == {"FDIV", "EXP", "REDUCE_AXIS"}
-    assert told["FDIV"] == "an output of the program"
+    assert told["FDIV"].endswith("an output of the program")
     assert "2 kernels" in told["EXP"] and "22 operations" in told["EXP"]
     assert "only 2 rows" in told["REDUCE_AXIS"] and "threads" in told["REDUCE_AXIS"]
 
@@ -203,7 +203,7 @@ def test_a_chain_of_light_work_is_repeated_where_storing_it_would_move_more() ->
     for _ in range(4):
         chain = chain.alu(Ops.MUL, scale).alu(Ops.ADD, scale)  # the scale is made once a row, and hardly counts
     two = [chain.reduce(op, (0,)) for op in (Ops.ADD, Ops.MAX)]
-    assert reasons(*two)["REDUCE_AXIS"] == "an output of the program"
+    assert reasons(*two)["REDUCE_AXIS"].endswith("an output of the program")
     assert not any(reason.startswith("2 kernels read it") and "8 op" in reason for reason in reasons(*two).values())
     three = [*two, chain.alu(Ops.NEG).reduce(Ops.MIN, (0,))]
     assert any("3 kernels" in reason and "8 operations" in reason for reason in reasons(*three).values())
@@ -212,7 +212,7 @@ def test_a_chain_of_light_work_is_repeated_where_storing_it_would_move_more() ->
 def test_what_several_kernels_read_in_another_order_is_stored_in_that_order() -> None:
     x = from_numpy(numbers(40, 50)).alu(Ops.EXP).permute((1, 0))
     readers = [x.reduce(Ops.ADD, (1,)), x.reduce(Ops.MAX, (1,))]
-    assert "is materialized" in reasons(*readers)["PERMUTE"]
+    assert "is stored in memory" in reasons(*readers)["PERMUTE"]
     assert len(create_schedule(readers)) == 3
 
 

@@ -52,13 +52,13 @@ def target_of(text: str) -> Target:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("znver9", "know the CPU 'znver9'; .*: znver5"),
+        ("znver9", "CPU named 'znver9'; .*: znver5"),
         ("x86-64-v33", "close to it: x86-64-v3"),
         ("???", "for example: native, x86-64"),
         ("znver3,cores=4", "'cores=4' is not a CPU option.*threads=8"),
         ("znver3,l1=much", "'l1=much' is not a CPU option"),
         ("znver3,threads=0", "'threads=0' is not a CPU option"),
-        ("i486", "LLVM does not know the CPU 'i486'"),
+        ("i486", "LLVM has no CPU named 'i486'"),
     ],
 )
 def test_what_names_no_cpu_is_refused_where_it_is_given(text: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:

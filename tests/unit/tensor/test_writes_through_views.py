@@ -36,7 +36,7 @@ def write_row(x: Tensor, held: Any) -> Any:
 def test_a_view_keeps_its_values_and_a_warning_says_so_once() -> None:
     x = Tensor([1.0, 2.0, 3.0])
     y = x[:2]
-    with pytest.warns(UserWarning, match=r"shape \(3,\) is written, .*\(2,\) is kept") as found:
+    with pytest.warns(UserWarning, match=r"shape \(3,\) .* \(2,\)") as found:
         x[0] = 5
     assert found[0].filename == __file__
     assert (x.tolist(), y.tolist()) == ([5, 2, 3], [1, 2])

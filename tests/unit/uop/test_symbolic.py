@@ -238,7 +238,7 @@ def test_binding() -> None:
         _ = (V + 1).val
     with pytest.raises(SymbolicError, match="bound to 3 and to 4"):
         bindings(V.bind(3), V.bind(4))
-    with pytest.raises(ValueError, match="need 0 ≤ least ≤ greatest"):
+    with pytest.raises(ValueError, match="need 0 ≤ min_val ≤ max_val"):
         Variable("n", 3, 2)
 
 

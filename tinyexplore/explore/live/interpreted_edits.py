@@ -72,7 +72,7 @@ def _try_edit(subject: EditSubject, text: Text) -> EditResult:
         return EditResult(edited, (), (), 0.0, str(error))
     compile_us = round((time.perf_counter() - began) * 1e6, 1)
     outputs = run_once(subject, spec, program)
-    comparison = compare_outputs(subject.names, outputs, subject.right)
+    comparison = compare_outputs(subject.names, outputs, subject.expected)
     first = None if comparison["first"] is None else Difference(**comparison["first"])
     edited = EditReport(text.stage, against=subject.against, **{**comparison, "first": first})
     times: tuple[float, ...] = ()

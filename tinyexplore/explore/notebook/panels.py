@@ -57,7 +57,7 @@ class Panels(DisplayableResult):
         view = self._view
         view.capture.measure_ceilings()
         if view.whatif.is_live and not any(branch.kernel is not None for branch in view.whatif.branches):
-            view.whatif.begin(min(view.whatif.bench().subjects))
+            view.whatif.begin(min(view.whatif.compiler().subjects))
         return self._make_all().plain("tuner")
 
     @property

@@ -1,4 +1,4 @@
-"""Finds the user's names of Tensors: variables at the begin and end of a capture, and assigned names.
+"""Finds the user's names of Tensors: variables at the start and end of a capture, and assigned names.
 
 Names refer to the numbers of LazyBuffers, so that they keep no memory alive.
 """

@@ -106,7 +106,7 @@ class StageBuilder:
     kernel: the kernel that it processes.
     root: the live root of its graph; it is described when the stage ends.
     before: the root nodes of its input graph.
-    started_us: its begin, in microseconds since the trace began.
+    started_us: its start, in microseconds since the trace began.
     after: the root nodes of its output graph.
     elapsed_us: its time in microseconds.
     steps: the firings, in order.

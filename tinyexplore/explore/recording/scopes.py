@@ -1,6 +1,6 @@
 """Finds the user's module in which a LazyBuffer is created: an object that holds Tensors and whose method is running.
 
-The search reads the interpreter's frames between the LazyBuffer and the capture. The engine knows nothing of modules.
+The search reads the interpreter's frames between the LazyBuffer and the capture. The engine does not record modules.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class _File:
 
 
 def _find_names_of_attributes(text: str) -> dict[tuple[int, int], tuple[tuple[int, int], int, int]]:
-    """Returns, for the end of each `value.name` or `value.name(...)`, its begin and the position of `name`."""
+    """Returns, for the end of each `value.name` or `value.name(...)`, its start and the position of `name`."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the user saw these warnings when the code was compiled

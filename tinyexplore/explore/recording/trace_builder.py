@@ -608,7 +608,8 @@ class TraceBuilder(Tables):
     def _read_planned(self, event: MemoryPlanned) -> None:
         plan = event.plan
         lives = tuple(
-            (life.nbytes, life.first, life.last, offset) for life, offset in zip(plan.lives, plan.offsets, strict=True)
+            (live_range.nbytes, live_range.first, live_range.last, offset)
+            for live_range, offset in zip(plan.live_ranges, plan.offsets, strict=True)
         )
         use = MemoryUse(len(self.memory), plan.total_bytes, plan.bound_bytes, plan.peak_bytes, lives)
         self.memory.append(use)

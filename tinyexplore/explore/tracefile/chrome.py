@@ -24,12 +24,14 @@ def to_chrome_trace(trace: Trace) -> dict[str, Any]:
         for span in drawn.spans
     )
     events.extend(_make_event("C", "memory", time_us, args={"bytes": total}) for time_us, total in drawn.memory)
-    for life in drawn.lives:
-        if life.lane is None:
+    for lifetime in drawn.lives:
+        if lifetime.lane is None:
             continue  # the buffer is older than the trace
-        about = {"buffer": life.buffer, "bytes": life.bytes}
-        events.append(_make_event("b", life.name, life.started_us, cat="buffers", id=life.buffer, args=about))
-        events.append(_make_event("e", life.name, life.ended_us, cat="buffers", id=life.buffer))
+        about = {"buffer": lifetime.buffer, "bytes": lifetime.bytes}
+        events.append(
+            _make_event("b", lifetime.name, lifetime.started_us, cat="buffers", id=lifetime.buffer, args=about)
+        )
+        events.append(_make_event("e", lifetime.name, lifetime.ended_us, cat="buffers", id=lifetime.buffer))
     return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": dict(trace.options)}
 
 

@@ -94,7 +94,7 @@ class Graph:
             write_text(path, self.svg())
         else:
             text = f"{path.name}: {suffix or 'a name without a suffix'} needs Graphviz's program `dot`, which is not "
-            raise NoDotProgram(f"{text}installed; .svg and .dot do without")
+            raise NoDotProgram(f"{text}installed; .svg and .dot do not need it")
         return path
 
     def _repr_svg_(self) -> str:

@@ -63,7 +63,7 @@ def _find_defined_name(line: Hashable) -> str | None:
 def _diff_lines(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
     """Returns the equal and the different parts of two texts, as `difflib` opcodes.
 
-    Common lines at the begin and at the end are removed first, which is fast.
+    Common lines at the start and at the end are removed first, which is fast.
     """
     start = 0
     while start < min(len(before), len(after)) and before[start] == after[start]:

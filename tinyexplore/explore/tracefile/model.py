@@ -54,7 +54,7 @@ class Frame(DisplayableRow):
     source: the file, an index of `Trace.sources`.
     line: the line number, from 1.
     function: the name of the function.
-    span: (line, column, line, column): begin and end of the expression in the source; columns count characters from 0.
+    span: (line, column, line, column): start and end of the expression in the source; columns count characters from 0.
         For a method call, the object is excluded. None before Python 3.11.
     """
 
@@ -291,7 +291,7 @@ class TimelineSpan(DisplayableRow):
 
     row: the number of its row.
     name: the name of the stage or the kernel.
-    started_us: its begin, in microseconds since the trace began.
+    started_us: its start, in microseconds since the trace began.
     elapsed_us: its length in microseconds, without the work of other threads for it.
     depth: how many spans of its row contain it.
     kernel: the kernel that it belongs to, None for none.

@@ -46,15 +46,15 @@ def to_perfetto(trace: TraceTables, path: str | Path | None = None) -> bytes:
         event = writer.event(time_us, _MEMORY, messages.TrackEvent.TYPE_COUNTER)
         event.counter_value = max(-(1 << 63), min(total, (1 << 63) - 1))
     writer.track(_BUFFERS, "buffers", _PROCESS)
-    for lane in sorted({life.lane for life in rows.lives if life.lane is not None}):
+    for lane in sorted({lifetime.lane for lifetime in rows.lives if lifetime.lane is not None}):
         writer.track(_LANES + lane, f"lane {lane}", _BUFFERS)
-        lives = [life for life in rows.lives if life.lane == lane]
+        lifetimes = [lifetime for lifetime in rows.lives if lifetime.lane == lane]
         spans = [
             (
-                TimelineSpan(lane, life.name, life.started_us, life.ended_us - life.started_us),
-                {"bytes": life.bytes},
+                TimelineSpan(lane, lifetime.name, lifetime.started_us, lifetime.ended_us - lifetime.started_us),
+                {"bytes": lifetime.bytes},
             )
-            for life in lives
+            for lifetime in lifetimes
         ]
         writer.spans(_LANES + lane, spans)
     data: bytes = writer.builder.serialize()

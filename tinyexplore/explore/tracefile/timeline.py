@@ -71,7 +71,8 @@ def kernel_timeline(trace: TraceTables) -> Timeline:
     )
     memory = tuple((clock(time_us), total) for time_us, total in trace_timeline.memory)
     lives = tuple(
-        replace(life, started_us=clock(life.started_us), ended_us=clock(life.ended_us)) for life in trace_timeline.lives
+        replace(lifetime, started_us=clock(lifetime.started_us), ended_us=clock(lifetime.ended_us))
+        for lifetime in trace_timeline.lives
     )
     return Timeline(((_DEVICE, "device"),), spans, memory, lives, totals[-1])
 

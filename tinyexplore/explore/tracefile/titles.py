@@ -137,7 +137,7 @@ def _text(tables: _TitleTables, part: _TitlePart) -> str:
 
 
 def _drop_inner_begin(tables: _TitleTables, part: _TitlePart, written: str) -> str:
-    """Returns `written` without the longest inner expression at its begin: "+ b" for "x @ w + b"."""
+    """Returns `written` without the longest inner expression at its start: "+ b" for "x @ w + b"."""
     heads = [_source_text(tables.sources, frame) for frame in tables.frames if _is_inside(frame, part.frame)]
     longest = max((head for head in heads if head and written.startswith(head)), key=len, default="")
     return written[len(longest) :].strip() or written

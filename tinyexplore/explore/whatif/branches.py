@@ -39,7 +39,7 @@ from tinyexplore.explore.whatif.commands import (
 from tinyexplore.explore.whatif.commands.rules import passes_of
 from tinyexplore.explore.whatif.editing.client import EditResult, Text, dismiss, warm_up
 from tinyexplore.explore.whatif.editing.stages import stage_text
-from tinyexplore.explore.whatif.kernel_bench import KernelBench, KernelSubject
+from tinyexplore.explore.whatif.kernel_compiler import KernelCompiler, KernelSubject
 from tinyexplore.explore.whatif.measurement import LIMIT_S, Measure
 from tinyexplore.explore.whatif.outcome import Cancelled, CommandOutcome, CommandRejected
 from tinyexplore.explore.whatif.rescheduler import Rescheduler
@@ -132,7 +132,7 @@ class WhatIf(DisplayableResult):
         self._turn = RLock()
         self._running: Command | None = None
         self._searching: int | None = None  # the thread that runs a search
-        self._bench: KernelBench | None = None
+        self._compiler: KernelCompiler | None = None
         self._extended: tuple[Trace, Trace] | None = None
         if kernels and settings is not None:
             subjects = {
@@ -140,9 +140,9 @@ class WhatIf(DisplayableResult):
                 for number, captured_kernel in kernels.items()
             }
             names = {info.id: tuple(trace.buffers[number].name for number in info.buffers) for info in trace.kernels}
-            self._bench = KernelBench(subjects, settings, names, captured or {})
+            self._compiler = KernelCompiler(subjects, settings, names, captured or {})
             roots = {info.roots: info.id for info in reversed(trace.kernels)}
-            self._rescheduling = Rescheduler(graphs or {}, roots, self._bench.under_settings)
+            self._rescheduling = Rescheduler(graphs or {}, roots, self._compiler.under_settings)
 
     def interpret(
         self, measure: Measure, try_text: Callable[[Text, CapturedKernel | None], EditResult], most_work: int
@@ -153,14 +153,14 @@ class WhatIf(DisplayableResult):
         try_text: tries edits instead.
         most_work: a schedule with more operations is not run.
         """
-        if self._bench is not None:
-            self._bench = replace(self._bench, measure=measure, try_text=try_text)
+        if self._compiler is not None:
+            self._compiler = replace(self._compiler, measure=measure, try_text=try_text)
             self._rescheduling = replace(self._rescheduling, interpreted=most_work)
 
     @property
     def graphs(self) -> Mapping[int, CapturedGraph]:
         """Returns the graphs that can be scheduled again, by the stages that scheduled them."""
-        return {} if self._bench is None else self._rescheduling.graphs
+        return {} if self._compiler is None else self._rescheduling.graphs
 
     def ask_for_trace(self, again: Callable[[], Trace]) -> None:
         """Drops the reference to the trace; call `again` to get the trace when a command needs it."""
@@ -190,7 +190,7 @@ class WhatIf(DisplayableResult):
     @property
     def is_live(self) -> bool:
         """Whether the session has kernels or schedules that can be compiled again."""
-        return self._bench is not None
+        return self._compiler is not None
 
     def of_kernel(self, kernel: int) -> tuple[Branch, ...]:
         """Returns the branches of one kernel, in the order of creation."""
@@ -213,11 +213,11 @@ class WhatIf(DisplayableResult):
     @property
     def schedules(self) -> tuple[int, ...]:
         """Returns the stages whose graphs can be scheduled again."""
-        return () if self._bench is None else tuple(self._rescheduling.graphs)
+        return () if self._compiler is None else tuple(self._rescheduling.graphs)
 
     def schedule_of(self, src: int, dst: int) -> int | None:
         """Returns the schedule in which LazyBuffer `dst` reads `src`; of several, the first that has a branch."""
-        if self._bench is None:
+        if self._compiler is None:
             return None
         nodes = self._trace.nodes
         if not 0 <= dst < len(nodes) or src not in nodes[dst].src:
@@ -226,19 +226,19 @@ class WhatIf(DisplayableResult):
         tried_stages = [stage for stage in having if stage in self._at_schedule]
         return next(iter(tried_stages or having), None)
 
-    def bench(self, kernel: int | None = None) -> KernelBench:
-        """Returns the bench that compiles a kernel.
+    def compiler(self, kernel: int | None = None) -> KernelCompiler:
+        """Returns the compiler of the session's kernels.
 
         Raises:
             WhatIfError: this kernel cannot be compiled again.
         """
-        if self._bench is None:
+        if self._compiler is None:
             raise WhatIfError(NOT_HERE)
-        if kernel is not None and kernel not in self._bench.subjects:
+        if kernel is not None and kernel not in self._compiler.subjects:
             if 0 <= kernel < self._count:
                 raise WhatIfError(f"kernel {kernel} is a copy between devices: there are no loops to change")
             raise WhatIfError(f"no kernel {kernel}; this trace has kernels 0 … {self._count - 1}")
-        return self._bench
+        return self._compiler
 
     def opt_steps(self, kernel: int, *, timed: bool) -> OptSteps:
         """Returns the kernel after each of its opts.
@@ -248,7 +248,7 @@ class WhatIf(DisplayableResult):
         """
         from tinyexplore.explore.whatif.opt_steps import opt_steps
 
-        return opt_steps(self.bench(kernel), kernel, timed=timed)
+        return opt_steps(self.compiler(kernel), kernel, timed=timed)
 
     def extend_trace(self, trace: Trace) -> Trace:
         """Returns `trace` with all branches of this session; returns it unchanged if it has them already."""
@@ -290,13 +290,13 @@ class WhatIf(DisplayableResult):
 
     def _do(self, command: Command, parent: Branch | int | None) -> Branch:
         number = command.about
-        bench = self.bench(number)
+        compiler = self.compiler(number)
         origin = self._find_origin(command, parent)
         self._cancelled.clear()
         self._running = command
         self._searching = get_ident() if isinstance(command, SearchOpts) else None
         try:
-            outcome = command.carry_out(self._make_context(bench, origin))
+            outcome = command.carry_out(self._make_context(compiler, origin))
             self._check_cancelled(command)
         except Cancelled:
             raise WhatIfError(CANCELLED) from None
@@ -321,7 +321,7 @@ class WhatIf(DisplayableResult):
         if self._cancelled.is_set() and not isinstance(command, SearchOpts):
             raise WhatIfError(CANCELLED)
 
-    def _make_context(self, bench: KernelBench, origin: Branch | None) -> CommandContext:
+    def _make_context(self, compiler: KernelCompiler, origin: Branch | None) -> CommandContext:
         def candidate(kernel: int, opts: tuple[str, ...], time_us: float | None, note: str) -> None:
             self._add_candidate(origin, kernel, opts, time_us, note)
 
@@ -332,7 +332,7 @@ class WhatIf(DisplayableResult):
         is_cancelled, has_progress = self._cancelled.is_set, self.on_progress is not None
         trace = self._trace
         return CommandContext(
-            bench, self._rescheduling, trace, self._branches, origin, candidate, progress, is_cancelled, has_progress
+            compiler, self._rescheduling, trace, self._branches, origin, candidate, progress, is_cancelled, has_progress
         )
 
     def cancel(self) -> None:
@@ -384,10 +384,10 @@ class WhatIf(DisplayableResult):
 
     def text(self, kernel: int, stage: str, branch: Branch | int | None = None) -> str:
         """Returns the text of an editable stage ("opts", "uops", "llvm", "c"), by default in the current branch."""
-        bench = self.bench(kernel)
+        compiler = self.compiler(kernel)
         warm_up()
         origin = self.at(kernel) or self.do(AsCaptured(kernel)) if branch is None else self._resolve_branch(branch)
-        return stage_text(self._make_context(bench, origin), kernel, stage)
+        return stage_text(self._make_context(compiler, origin), kernel, stage)
 
     def replay(self, branches: Iterable[Branch]) -> tuple[Branch, ...]:
         """Runs the commands of `branches` in order. They may come from another capture of the same program."""
@@ -420,11 +420,11 @@ class WhatIf(DisplayableResult):
             raise WhatIfError(f"branch {row.id} is an edited text and has listings only")
         number = numbers[0] if kernel is None else kernel
         variant = next((candidate for candidate in row.kernels if (candidate.kernel or 0) == number), None)
-        bench = self.bench(number)
-        context = self._make_context(bench, row)
+        compiler = self.compiler(number)
+        context = self._make_context(compiler, row)
         before = None if row.parent is None else self._resolve_branch(row.parent)
-        passes = passes_of(from_info(row.command), self._make_context(bench, before), number)
-        trace = bench.recorded(number, lambda: context.kernel(number), passes).trace
+        passes = passes_of(from_info(row.command), self._make_context(compiler, before), number)
+        trace = compiler.recorded(number, lambda: context.kernel(number), passes).trace
         trace = with_checks(trace, [firing for firing in row.firings if firing.kernel == number])
         if variant is None or variant.median_us is None or variant.low_us is None or variant.high_us is None:
             return trace
@@ -433,7 +433,7 @@ class WhatIf(DisplayableResult):
         )
 
     def _schedule_trace(self, branch: Branch, variant: ScheduleVariant) -> Trace:
-        self.bench()
+        self.compiler()
         trace = self._trace
         title = f"{trace.title} · branch {branch.id}"
         names = {node.id: node.name for node in trace.nodes if node.name}
@@ -482,7 +482,7 @@ class WhatIf(DisplayableResult):
         variant = KernelVariant(
             kernel=kernel,
             name="",
-            device=self.bench().subjects[kernel].device,
+            device=self.compiler().subjects[kernel].device,
             opts=opts,
             times_us=() if time_us is None else (time_us,),
             median_us=time_us,

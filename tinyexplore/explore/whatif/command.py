@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 from tinyexplore.explore.analysis.opts import to_opt
 from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.tracefile.trace import Trace
-from tinyexplore.explore.whatif.kernel_bench import KernelBench
+from tinyexplore.explore.whatif.kernel_compiler import KernelCompiler
 from tinyexplore.explore.whatif.outcome import Cancelled, CommandOutcome
 from tinyexplore.explore.whatif.rescheduler import Rescheduler
 from tinyexplore.kernel import Kernel
@@ -19,7 +19,7 @@ from tinyexplore.kernel import Kernel
 class CommandContext:
     """The context in which a command runs.
 
-    bench: compiles and times kernels.
+    compiler: compiles and times kernels.
     rescheduling: compiles and times whole schedules.
     trace: the capture.
     branches: the existing branches.
@@ -31,7 +31,7 @@ class CommandContext:
     shows_progress: whether a view shows the progress.
     """
 
-    bench: KernelBench
+    compiler: KernelCompiler
     rescheduling: Rescheduler
     trace: Trace
     branches: Sequence[Branch]
@@ -58,8 +58,8 @@ class CommandContext:
     def kernel(self, number: int) -> Kernel:
         """Returns the kernel with the opts of the parent branch."""
         if self.parent is None or self.parent.kernel != number:
-            return self.bench.captured(number)
-        return self.bench.with_opts(number, [to_opt(opt) for opt in self.parent.kernels[0].opts])
+            return self.compiler.captured(number)
+        return self.compiler.with_opts(number, [to_opt(opt) for opt in self.parent.kernels[0].opts])
 
 
 class Command(Protocol):

@@ -190,7 +190,7 @@ class FusionBoard(AttributeHints):
         return resolved.schedule
 
     def _find_first_schedule(self) -> int:
-        self._view.whatif.bench()
+        self._view.whatif.compiler()
         if not self.schedules:
             raise WhatIfError("this capture has no schedule; capture code that realizes a Tensor")
         return self.schedules[0]

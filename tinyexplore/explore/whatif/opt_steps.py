@@ -13,7 +13,7 @@ from tinyexplore.explore.tracefile.model import NestLine
 from tinyexplore.explore.tracefile.result_display import DisplayableResult, DisplayableRow, Table
 from tinyexplore.explore.tracefile.texts import duration_text, figures_text
 from tinyexplore.explore.whatif.annotated_nest import annotated_nest
-from tinyexplore.explore.whatif.kernel_bench import KernelBench
+from tinyexplore.explore.whatif.kernel_compiler import KernelCompiler
 from tinyexplore.explore.whatif.measurement import KernelFailed, KernelNotTimed, quartiles
 from tinyexplore.kernel import Kernel
 from tinyexplore.trace import recording
@@ -26,14 +26,14 @@ Clock = Callable[[], float]
 class MeasuredOptStep(DisplayableRow):
     """The kernel after its first opts. A worker process runs it on its own memory and measures the times.
 
-    opt: the last opt; "" for the kernel without opts
-    nest: its loops and statements
-    axes: name, kind and size of each axis
-    median_us: median of the samples, in microseconds; None if it was not timed
-    low_us: lower quartile, in microseconds
-    high_us: upper quartile, in microseconds
-    samples: number of samples
-    note: why it was not timed
+    opt: the last opt; "" for the kernel without opts.
+    nest: its loops and statements.
+    axes: name, kind and size of each axis.
+    median_us: median of the samples, in microseconds; None if it was not timed.
+    low_us: lower quartile, in microseconds.
+    high_us: upper quartile, in microseconds.
+    samples: number of samples.
+    note: why it was not timed.
     """
 
     opt: str
@@ -50,8 +50,8 @@ class MeasuredOptStep(DisplayableRow):
 class OptSteps(DisplayableResult):
     """A kernel after each of its opts. It displays as a table, also on the story's page of loops.
 
-    kernel: the kernel's number
-    steps: first without opts, last with all of them
+    kernel: the kernel's number.
+    steps: first without opts, last with all of them.
     """
 
     kernel: int
@@ -76,40 +76,40 @@ class OptSteps(DisplayableResult):
         )
 
 
-def opt_steps(bench: KernelBench, number: int, *, timed: bool, clock: Clock = time.perf_counter) -> OptSteps:
+def opt_steps(compiler: KernelCompiler, number: int, *, timed: bool, clock: Clock = time.perf_counter) -> OptSteps:
     """Compiles kernel `number` after each of its captured opts.
 
     Args:
-        bench: compiles and times kernels.
+        compiler: compiles and times kernels.
         number: the kernel's number in the trace.
         timed: whether to time each kernel; none is begun after BUDGET_S.
         clock: returns seconds.
     """
-    applied = bench.subjects[number].applied
+    applied = compiler.subjects[number].applied
     began = clock()
     steps = []
     for count in range(len(applied) + 1):
         with recording(None):
-            kernel = bench.under_settings(lambda count=count: bench.with_opts(number, applied[:count]))  # type: ignore[misc]
+            kernel = compiler.under_settings(lambda count=count: compiler.with_opts(number, applied[:count]))  # type: ignore[misc]
         late = clock() - began > BUDGET_S
-        steps.append(_measure_step(bench, number, kernel, str(applied[count - 1]) if count else "", timed, late))
+        steps.append(_measure_step(compiler, number, kernel, str(applied[count - 1]) if count else "", timed, late))
     return OptSteps(number, tuple(steps))
 
 
 def _measure_step(
-    bench: KernelBench, number: int, kernel: Kernel, opt: str, timed: bool, late: bool
+    compiler: KernelCompiler, number: int, kernel: Kernel, opt: str, timed: bool, late: bool
 ) -> MeasuredOptStep:
     """Returns the kernel after one opt, timed if requested and not too late."""
     axes = tuple((axis.arg.name, axis.arg.kind.value, axis_size(axis)) for axis in kernel.axes)
-    nest = tuple(annotated_nest(kernel, bench.names.get(number, ())))
+    nest = tuple(annotated_nest(kernel, compiler.names.get(number, ())))
     if not timed or late:
         return MeasuredOptStep(opt, nest, axes, note="not timed: the time budget was used up" if timed else "")
-    device = bench.subjects[number].device
-    reference = bench.under_settings(lambda: bench.apply_heuristics(number))
+    device = compiler.subjects[number].device
+    reference = compiler.under_settings(lambda: compiler.apply_heuristics(number))
     try:
         with recording(None):
-            runner = bench.under_settings(lambda: compile_optimized(device, kernel))
-            times = bench.under_settings(lambda: bench.measure(device, kernel, reference, None, runner.spec.uops))
+            runner = compiler.under_settings(lambda: compile_optimized(device, kernel))
+            times = compiler.under_settings(lambda: compiler.measure(device, kernel, reference, None, runner.spec.uops))
     except (KernelNotTimed, KernelFailed) as error:
         return MeasuredOptStep(opt, nest, axes, note=str(error))
     spread = quartiles(times.times_us)

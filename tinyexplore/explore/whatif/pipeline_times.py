@@ -12,7 +12,7 @@ from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.analysis.passes import LLVMPassesError, Pipeline, PipelineTimes, object_code
 from tinyexplore.explore.recording.captured_kernel import CapturedKernel
 from tinyexplore.explore.whatif.editing.client import EditResult, Text, describe_verdict, try_edit
-from tinyexplore.explore.whatif.kernel_bench import KernelBench
+from tinyexplore.explore.whatif.kernel_compiler import KernelCompiler
 from tinyexplore.explore.whatif.measurement import Measurement
 from tinyexplore.explore.whatif.outcome import CommandRejected
 
@@ -32,23 +32,23 @@ def times_of_pipeline(
     request = {"kernel": captured.number, "level": level, "without": without, "cpu": cpu}
     response = analyses.responses.get("pipeline times", **request)
     if response is None:
-        response = _measure_pipeline(analyses.whatif.bench(captured.number), captured, pipeline)
+        response = _measure_pipeline(analyses.whatif.compiler(captured.number), captured, pipeline)
         analyses.responses.store("pipeline times", response, **request)
     times: PipelineTimes = response
     return times
 
 
-def _measure_pipeline(bench: KernelBench, captured: CapturedKernel, pipeline: Pipeline) -> PipelineTimes:
+def _measure_pipeline(compiler: KernelCompiler, captured: CapturedKernel, pipeline: Pipeline) -> PipelineTimes:
     """Compiles a kernel by a pipeline, runs it in a worker, and returns its times or the reason why there are none."""
-    subject = bench.subjects[captured.number]
-    if why := bench.under_settings(lambda: refusal_of(subject.device)):
+    subject = compiler.subjects[captured.number]
+    if why := compiler.under_settings(lambda: refusal_of(subject.device)):
         return PipelineTimes(reason=why)
     try:
-        compiler, code = object_code(captured.spec, pipeline)
+        llvm_compiler, code = object_code(captured.spec, pipeline)
     except LLVMPassesError as error:
         return PipelineTimes(reason=f"LLVM refused: {error}")
-    if compiler.refusal:
-        return PipelineTimes(reason=compiler.refusal)
+    if llvm_compiler.refusal:
+        return PipelineTimes(reason=llvm_compiler.refusal)
     base = captured.uops
     buffers = tuple(f"data{node.arg}" for node in base if node.op.name == "DEFINE_GLOBAL")
     text = Text(
@@ -60,11 +60,11 @@ def _measure_pipeline(bench: KernelBench, captured: CapturedKernel, pipeline: Pi
         base,
         names=buffers,
         code=code,
-        cpu=compiler.choice.text,
+        cpu=llvm_compiler.choice.text,
     )
-    attempt = bench.try_text or try_edit
+    attempt = compiler.try_text or try_edit
     try:
-        result = bench.under_settings(lambda: attempt(text, captured))
+        result = compiler.under_settings(lambda: attempt(text, captured))
     except (CommandRejected, WhatIfError) as error:
         return PipelineTimes(reason=str(error))
     return _make_times(result)

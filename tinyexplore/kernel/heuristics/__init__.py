@@ -35,7 +35,7 @@ from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.trace import HeuristicConsidered, active_recorder
 
 LANES, TILE, WORDS = (
-    frozenset({question}) for question in (ScheduleAspect.LANES, ScheduleAspect.TILE, ScheduleAspect.WORDS)
+    frozenset({aspect}) for aspect in (ScheduleAspect.LANES, ScheduleAspect.TILE, ScheduleAspect.WORDS)
 )
 
 HEURISTICS = (
@@ -72,16 +72,16 @@ def apply_heuristics(kernel: Kernel, without: frozenset[str] = frozenset()) -> K
     kernel = with_merged_axes(with_split_axes(kernel))
     recorder = active_recorder()
     settled: dict[ScheduleAspect, str] = {}
-    for decision in GPU_HEURISTICS if kernel.target.has_local else HEURISTICS:
-        if decision.name in without:
+    for heuristic in GPU_HEURISTICS if kernel.target.has_local else HEURISTICS:
+        if heuristic.name in without:
             continue
-        settled_by = next((settled[question] for question in decision.settles if question in settled), "")
+        settled_by = next((settled[aspect] for aspect in heuristic.settles if aspect in settled), "")
         if recorder is not None:
-            recorder.record(HeuristicConsidered(decision, settled_by))
+            recorder.record(HeuristicConsidered(heuristic, settled_by))
         if not settled_by:
-            new_kernel = apply_heuristic(kernel, decision)
+            new_kernel = apply_heuristic(kernel, heuristic)
             if new_kernel is not kernel:
-                settled.update(dict.fromkeys(decision.settles, decision.name))
+                settled.update(dict.fromkeys(heuristic.settles, heuristic.name))
             kernel = new_kernel
     return kernel
 

@@ -89,24 +89,24 @@ def block_of(steps: str, size: int, largest: int, limit: int) -> int:
     return size_of_block
 
 
-def apply_heuristic(kernel: Kernel, decision: Heuristic) -> Kernel:
-    """Applies the Opts that `decision` proposes, one after the other. Illegal ones are recorded and skipped."""
-    choices = decision.choose(kernel)
-    choice = next(choices, None)
-    while choice is not None:
-        kernel = attempt(kernel, choice)
+def apply_heuristic(kernel: Kernel, heuristic: Heuristic) -> Kernel:
+    """Applies the Opts that `heuristic` proposes, one after the other. Illegal ones are recorded and skipped."""
+    proposals = heuristic.choose(kernel)
+    proposal = next(proposals, None)
+    while proposal is not None:
+        kernel = attempt(kernel, proposal)
         try:
-            choice = choices.send(kernel)
+            proposal = proposals.send(kernel)
         except StopIteration:
-            choice = None
+            proposal = None
     return kernel
 
 
-def attempt(kernel: Kernel, choice: Proposal) -> Kernel:
+def attempt(kernel: Kernel, proposal: Proposal) -> Kernel:
     try:
-        return apply_opt(kernel, choice.opt, choice.reason)
+        return apply_opt(kernel, proposal.opt, proposal.reason)
     except OptError as error:
         recorder = active_recorder()
         if recorder is not None:
-            recorder.record(OptRejected(kernel, choice.opt, str(error)))
+            recorder.record(OptRejected(kernel, proposal.opt, str(error)))
         return kernel

@@ -67,8 +67,8 @@ def prefetch(kernel: Kernel) -> Proposals:
 
 
 def propose_indirect_prefetch(kernel: Kernel) -> Proposal | None:
-    """Returns PREFETCH for a loop that stores to loaded addresses. Stores complete in order, so each would wait for
-    its line."""
+    """Returns PREFETCH for a loop that stores to loaded addresses. Stores complete in order, so each store
+    would wait for its cache line."""
     indices = [store.src[0].src[1] for store in kernel.ast.src]
     load_loops = [axis for index in indices if index.find(Ops.LOAD) for axis in index.ranges]
     inner = max(load_loops, key=loop_number, default=None)

@@ -109,7 +109,7 @@ def neighboring_lines(count: int, *, rows: int, loop: int) -> Proposals:
     """
     reason = f"memory stores {count} neighboring cache lines of a row as fast as whole rows"
     yield Proposal(Opt(OptOps.LOCAL, rows, count), reason)
-    reason = "the tile reads more rows at the same time than hardware prefetchers follow"
+    reason = "hardware prefetchers cannot follow this number of rows at once"
     yield Proposal(Opt(OptOps.PREFETCH, loop, STEPS_AHEAD), reason)
 
 

@@ -19,7 +19,7 @@ EFFECT = Effect(
     "Prefetches the loop's data `amount` steps ahead, so that the loads hit the cache. In kernels with a row buffer, "
     "the loop that fills the buffer prefetches",
     before="for i in 0..64: acc += a[1000*i]",
-    after="for i in 0..64: fetch(a[1000*(i+2)]); acc += a[1000*i]",
+    after="for i in 0..64: prefetch(a[1000*(i+2)]); acc += a[1000*i]",
 )
 
 

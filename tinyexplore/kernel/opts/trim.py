@@ -1,4 +1,4 @@
-"""TRIM: ends loops where a mask hides all remaining steps, as in causal attention.
+"""TRIM: stops loops after the last step that the mask keeps, as in causal attention.
 
 A masked value is constant wherever its condition fails: −∞ before a softmax, and 0 after its exponential. A sum may
 stop where all further terms are 0, a maximum where they are −∞. A row buffer is filled only up to the position where
@@ -27,7 +27,7 @@ IDENTITY = {Ops.ADD: 0.0, Ops.MAX: -inf, Ops.MIN: inf}
 LONGEST_BLOCK = 1024
 MASKED = ops_mask((Ops.WHERE,))
 EFFECT = Effect(
-    "Ends loops where a mask hides all remaining steps from a block of rows (`amount` is not used; no Opt may follow)",
+    "Stops loops after the last step that the mask keeps (`amount` is not used; no Opt may follow)",
     before="""\
 for i in 0..64: for k in 0..64: acc += p[k] * v[k]
                                         (p[k] = 0 for k > i)""",

@@ -75,7 +75,7 @@ def load_state_dict(
     missing = [name for name in model_state if name not in state_dict]
     unknown = [name for name in state_dict if name not in model_state]
     if strict and missing:
-        raise KeyError(f"load_state_dict: the model has {_join_names(missing)}, the state has not")
+        raise KeyError(f"load_state_dict: the state lacks {_join_names(missing)}, which the model has")
     if verbose and (missing or unknown):
         differences = [f"{_join_names(missing)} keep their values"] if missing else []
         differences += [f"{_join_names(unknown)} are not in the model"] if unknown else []

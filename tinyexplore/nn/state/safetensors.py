@@ -152,7 +152,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check_entry(file: TensorFile, name: str, entry: Any) -> tuple[DType | ByteFloat, tuple[int, ...], int, int]:
-    """Checks an entry of the header. Returns the dtype, the shape, and the begin and end in the data."""
+    """Checks an entry of the header. Returns the dtype, the shape, and the start and end in the data."""
     name = f"{name!a:.80}"
     try:
         code, shape, (start, stop) = entry["dtype"], entry["shape"], entry["data_offsets"]

@@ -244,7 +244,7 @@ class InstructionWriter:
         128 times the other factor is subtracted again; sums do so at their end (`codegen/rewrites/dot_products.py`).
         """
         if dtype.count != DOT_LANES:
-            raise RenderError(f"{op.name} of {dtype.count} words: there is an instruction for {DOT_LANES}")
+            raise RenderError(f"{op.name} of {dtype.count} words: only {DOT_LANES} words have an instruction")
         x, y, acc = values
         words, result = register_type(dtypes.uint32.vec(DOT_LANES)), register_type(dtype)
         if op is Ops.DOT_BF16:
@@ -284,7 +284,7 @@ class InstructionWriter:
         assert isinstance(dtype, DType) and isinstance(source, DType)
         count = REGISTER_BITS // dtype.scalar.bits
         if len(node.arg) != count or dtype.count > count:
-            raise RenderError(f"TABLE of {len(node.arg)} {dtype!r}: there is an instruction for {count}")
+            raise RenderError(f"TABLE of {len(node.arg)} {dtype!r}: only tables of {count} have an instruction")
         wide_dtype, index_dtype = dtype.scalar.vec(count), source.scalar.vec(count)
         ir_type = register_type(wide_dtype)
         scalar = register_type(dtype.scalar)

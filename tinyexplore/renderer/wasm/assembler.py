@@ -58,7 +58,7 @@ def assemble(text: str) -> bytes:
     """Returns the binary of a module in the text format."""
     module = _parse(text)
     if module[:1] != ["module"]:
-        raise _make_error("a module is expected", module)
+        raise _make_error("expected a module", module)
     functions = [_Function(form) for form in module[1:] if form[0] == "func"]
     numbers = {function.name: number for number, function in enumerate(functions)}
     types: dict[bytes, int] = {}
@@ -104,7 +104,7 @@ def _parse(text: str) -> Form:
                 raise AssemblerError(f"line {line}: a closing parenthesis without its opening one")
             closed = forms.pop()
             if not closed or isinstance(closed[0], list):
-                raise AssemblerError(f"line {line}: a form begins with a word")
+                raise AssemblerError(f"line {line}: a form must begin with a word")
             forms[-1].append(closed)
         else:
             atom = _Atom(word)
@@ -142,7 +142,7 @@ def _encode_string(text: str) -> bytes:
 def _encode_memory(form: Form) -> bytes:
     """Encodes an imported memory: `(memory (import "a" "b") pages)`."""
     if len(form) != 3 or form[1][0] != "import":
-        raise _make_error("the memory is imported, (memory (import …) pages)", form)
+        raise _make_error("the memory must be imported: (memory (import …) pages)", form)
     module, name = (word.strip('"') for word in form[1][1:])
     return _encode_string(module) + _encode_string(name) + b"\x02\x00" + leb(int(form[2]))
 
@@ -150,7 +150,7 @@ def _encode_memory(form: Form) -> bytes:
 def _encode_constant(form: Form) -> tuple[str, bytes]:
     """Returns the name and the content of an exported constant: `(global (export "a") i32 (i32.const 1))`."""
     if len(form) != 4 or form[1][0] != "export" or form[2] not in TYPE or form[3][0] not in CONST:
-        raise _make_error("a global is an exported constant, (global (export …) type (type.const …))", form)
+        raise _make_error("a global must be an exported constant: (global (export …) type (type.const …))", form)
     value = CONST[form[3][0]] + _encode_number(form[2], form[3][1])
     return form[1][1].strip('"'), TYPE[form[2]] + b"\0" + value + _END
 
@@ -177,7 +177,7 @@ class _Function:
                 results += types
                 continue
             if len(words) != 2:
-                raise _make_error(f"a {keyword} has a name and a type", [keyword, *words])
+                raise _make_error(f"a {keyword} needs a name and a type", [keyword, *words])
             self.locals[words[0]] = len(self.locals)
             if keyword == "param":
                 parameters += types
@@ -210,7 +210,7 @@ class _Function:
     def _encode(self, form: Any, code: bytearray) -> None:
         """Appends the instructions of a folded expression: its operands first."""
         if not isinstance(form, list):
-            raise _make_error("instructions stand in parentheses here", form)
+            raise _make_error("instructions must be in parentheses", form)
         name, operands = form[0], form[1:]
         if name in _BLOCKS:
             self._encode_block(_BLOCKS[name], operands, code)
@@ -277,7 +277,7 @@ class _Function:
         forms = form[1:]
         result = self._encode_result(forms)
         if not 2 <= len(forms) <= 3 or forms[1][0] != "then" or forms[2:] and forms[2][0] != "else":
-            raise _make_error("an if has a condition, a then and perhaps an else", form)
+            raise _make_error("an if needs a condition, a then and optionally an else", form)
         self._encode(forms[0], code)
         code += _IF + result
         self.labels.append("")
@@ -292,7 +292,7 @@ class _Function:
 
 def _check_count(count: int, words: list[str]) -> list[str]:
     if len(words) != count:
-        raise ValueError(f"{count} numbers are expected")
+        raise ValueError(f"expected {count} numbers")
     return words
 
 

@@ -200,7 +200,7 @@ class AccessWriter(CastWriter):
         """Returns the lanes of a vector of bools as bits of an i32."""
         count = valid.dtype.count
         if count > MOST_LANES:
-            raise RenderError(f"{valid!r}: a mask of {count} lanes; here it has at most {MOST_LANES}")
+            raise RenderError(f"{valid!r}: a mask has {count} lanes; the limit is {MOST_LANES}")
         texts = [f"(i8x16.bitmask {part})" for part in self.mask(valid, 1).parts]
         text = texts[0] if len(texts) == 1 else f"(i32.or {texts[0]} (i32.shl {texts[1]} (i32.const 16)))"
         if count < REGISTER_BYTES:

@@ -51,7 +51,8 @@ class RebuiltUOps:
             if not self._digests.is_named(rebuilt, row.digest):
                 raise RebuildError(
                     f"node {number} ({row.label}) cannot be rebuilt as a UOp. Its argument is {row.arg!r}, its type "
-                    f"{row.dtype!r}, and what these give is not what was recorded; did another version record it?"
+                    f"{row.dtype!r}, and the rebuilt UOp differs from the recorded one. Another version may have "
+                    "recorded the trace"
                 )
         return self._made[node]
 

@@ -316,10 +316,12 @@ class KernelAnalyses:
         from tinyexplore.explore.analysis.comparisons.translation import translate
 
         captured = self.captured(kernel)
-        rosetta = translate(captured, parse_targets(targets), self.trace, self._settings)
+        comparison = translate(captured, parse_targets(targets), self.trace, self._settings)
         same_as = self.trace.kernels[captured.number].same_as
-        self.responses.store("rosetta", rosetta, kernel=captured.number if same_as is None else same_as, targets=None)
-        return rosetta
+        self.responses.store(
+            "rosetta", comparison, kernel=captured.number if same_as is None else same_as, targets=None
+        )
+        return comparison
 
     def translate_all(self) -> None:
         """Translates every kernel to every language; keeps earlier translations as they are."""

@@ -287,7 +287,7 @@ def _check_window(shape: Shape, arg: Any) -> tuple[int, int, int, int]:
     axis, size, stride, dilation = (*values, *(1, 1)[len(values) - 2 :])
     reach = dilation * (size - 1) + 1
     if not 0 <= axis < len(shape) or min(size, stride, dilation) < 1 or reach > shape[axis]:
-        raise ShapeError(f"window {shape} by {values}: an axis of at least {reach} is wanted")
+        raise ShapeError(f"window {shape} by {values}: need an axis of at least {reach}")
     return axis, size, stride, dilation
 
 

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from tinyexplore.explore.tracefile.model import KernelInfo
 
 LEAST_USED_SHARE = 0.5  # share of the transferred bytes that are used; below it, an access is not coalesced
-CONFLICT = 4  # degree of a bank conflict from which on shared memory is the bottleneck
+CONFLICT_DEGREE = 4  # degree of a bank conflict from which on shared memory is the bottleneck
 RIDGE = 16.0  # operations per byte above which arithmetic is the bottleneck: 13 on an A100, 20 on an H100
 SMALL_ITEMS = 4096  # work-items that fill no GPU
 SMALL_BYTES = 1 << 18
-HELD_GROUPS = 0.25  # occupancy; a lower one does not hide the latency of memory
+LOW_OCCUPANCY = 0.25  # occupancy; a lower one does not hide the latency of memory
 
 
 def gpu_verdict(view: KernelAnalyses, number: int) -> SpeedVerdict:
@@ -62,7 +62,7 @@ def model_verdict(info: KernelInfo, gpu: GPUView) -> SpeedVerdict:
         kernel=info.id,
         name=info.name,
         likely=kind,
-        reason="The first of these decides: coalescing, bank conflicts, operations per byte.",
+        reason="The first of these decides: amount of work, coalescing, bank conflicts, operations per byte.",
         missing=("times: no kernel ran on this GPU",),
     )
 
@@ -80,7 +80,7 @@ def _classify(
         access = "stores to" if worst.stored else "loads of"
         used = f"and the kernel uses {100 * worst.efficiency:.0f} % of the moved bytes"
         return "strided access", f"Strided access: {access} {worst.buffer} are not coalesced, {used}."
-    if conflict is not None and conflict.degree >= CONFLICT:
+    if conflict is not None and conflict.degree >= CONFLICT_DEGREE:
         ways = f"{conflict.degree} words of {conflict.buffer} lie in one bank, which serves one word at a time"
         return "strided access", f"Strided access in shared memory: {ways}."
     if intensity >= RIDGE:
@@ -92,7 +92,7 @@ def _classify(
 
 
 def _occupancy_text(gpu: GPUView) -> str:
-    if gpu.occupancy is None or gpu.occupancy.share >= HELD_GROUPS:
+    if gpu.occupancy is None or gpu.occupancy.share >= LOW_OCCUPANCY:
         return ""
     share_text = f"{100 * gpu.occupancy.share:.0f} % of a multiprocessor's warps"
     return f" Occupancy is low: {share_text}, limited by {gpu.occupancy.limit}."
@@ -100,7 +100,7 @@ def _occupancy_text(gpu: GPUView) -> str:
 
 def _make_suggestions(worst: WarpAccess | None, conflict: WarpAccess | None, gpu: GPUView) -> list[Suggestion]:
     texts = [worst.advice if worst is not None else "", conflict.advice if conflict is not None else ""]
-    if gpu.occupancy is not None and gpu.occupancy.share < HELD_GROUPS:
+    if gpu.occupancy is not None and gpu.occupancy.share < LOW_OCCUPANCY:
         texts.append(gpu.occupancy.advice)
     return [Suggestion(text) for text in texts if text]
 

@@ -27,7 +27,7 @@ KINDS = (
     "noise",
     "unexplained",
 )
-OFF = 1.3  # share of the measured time; a model above it is wrong, and names no port
+MODEL_ERROR_RATIO = 1.3  # share of the measured time; a model above it is wrong, and names no port
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -46,7 +46,7 @@ class BottleneckRule(DisplayableRow):
     holds: Callable[[KernelFacts], bool]
 
 
-def explains(facts: KernelFacts, time_us: float) -> float:
+def share_of_time(facts: KernelFacts, time_us: float) -> float:
     """Returns `time_us` / the judged time."""
     return time_us / facts.judged_us if facts.judged_us else 0.0
 
@@ -67,7 +67,7 @@ def _is_redundant(facts: KernelFacts) -> bool:
 
 
 def _is_random(facts: KernelFacts) -> bool:
-    part = explains(facts, facts.gather_us)
+    part = share_of_time(facts, facts.gather_us)
     others = max(
         facts.busiest / facts.cycles * facts.code_share if facts.cycles else 0.0, _compute_pattern_share(facts)
     )
@@ -75,21 +75,21 @@ def _is_random(facts: KernelFacts) -> bool:
 
 
 def _compute_pattern_share(facts: KernelFacts) -> float:
-    return explains(facts, facts.pattern_us)
+    return share_of_time(facts, facts.pattern_us)
 
 
 def _compute_bytes_share(facts: KernelFacts) -> float:
     """Returns the share of the time that its bytes explain: read once and in order, plus those its stores fetch."""
-    return explains(facts, facts.own_memory_us + facts.fetch_us)
+    return share_of_time(facts, facts.own_memory_us + facts.fetch_us)
 
 
 def _has_low_line_use(facts: KernelFacts) -> bool:
-    return facts.line_use < 0.5 and explains(facts, max(facts.pattern_us, facts.own_memory_us)) >= 0.5
+    return facts.line_use < 0.5 and share_of_time(facts, max(facts.pattern_us, facts.own_memory_us)) >= 0.5
 
 
 def _limit_share(facts: KernelFacts) -> float:
-    """Returns the share of the time that the longer of bytes and operations explains, with the launch."""
-    return explains(facts, max(facts.least_us) + facts.launch_us)
+    """Returns the share of the time that the longer of bytes and operations share_of_time, with the launch."""
+    return share_of_time(facts, max(facts.least_us) + facts.launch_us)
 
 
 def _is_compute_bound(facts: KernelFacts) -> bool:
@@ -101,7 +101,7 @@ def _is_bandwidth_bound(facts: KernelFacts) -> bool:
 
 
 def _is_memory_slow(facts: KernelFacts) -> bool:
-    return 0.7 <= explains(facts, facts.stream_us) <= 1.3
+    return 0.7 <= share_of_time(facts, facts.stream_us) <= 1.3
 
 
 def _is_reread(facts: KernelFacts) -> bool:
@@ -127,7 +127,7 @@ def _has_strided_rereads(facts: KernelFacts) -> bool:
 
 
 def _is_unaligned(facts: KernelFacts) -> bool:
-    part = explains(facts, facts.crossing_us)
+    part = share_of_time(facts, facts.crossing_us)
     return part >= 0.4 and part > 1.1 * facts.code_share and part > _compute_bytes_share(facts)
 
 
@@ -158,7 +158,7 @@ def _has_set_conflicts(facts: KernelFacts) -> bool:
 
 
 def _is_limited_by_one_thread(facts: KernelFacts) -> bool:
-    is_busy = explains(facts, facts.own_limit_us) >= 0.45 or _is_port_bound(facts)
+    is_busy = share_of_time(facts, facts.own_limit_us) >= 0.45 or _is_port_bound(facts)
     return _is_single_threaded(facts) and is_busy
 
 
@@ -168,11 +168,11 @@ def _is_single_threaded(facts: KernelFacts) -> bool:
 
 
 def _is_own_bandwidth_bound(facts: KernelFacts) -> bool:
-    return explains(facts, facts.own_limit_us) >= 0.7 and facts.own_memory_us >= facts.own_compute_us
+    return share_of_time(facts, facts.own_limit_us) >= 0.7 and facts.own_memory_us >= facts.own_compute_us
 
 
 def _is_random_partly(facts: KernelFacts) -> bool:
-    part = explains(facts, facts.gather_us)
+    part = share_of_time(facts, facts.gather_us)
     return facts.gathers > 0 and facts.gather_bytes <= 64 and part >= 0.12 and part > facts.code_share
 
 
@@ -181,7 +181,9 @@ def _is_port_bound(facts: KernelFacts) -> bool:
 
 
 def _is_memory_partly(facts: KernelFacts) -> bool:
-    return max(_compute_bytes_share(facts), _compute_pattern_share(facts)) + explains(facts, facts.launch_us) >= 0.6
+    return (
+        max(_compute_bytes_share(facts), _compute_pattern_share(facts)) + share_of_time(facts, facts.launch_us) >= 0.6
+    )
 
 
 def _is_unexplained(facts: KernelFacts) -> bool:
@@ -200,8 +202,8 @@ def _is_strided_remainder(facts: KernelFacts) -> bool:
 
 def _compute_mixed_shares(facts: KernelFacts) -> tuple[float, float]:
     """Returns the share of the time that instructions explain, and the share that memory explains."""
-    memory = max(_compute_bytes_share(facts), explains(facts, max(facts.pattern_us, facts.refill_us)))
-    return facts.code_share, memory + explains(facts, facts.launch_us)
+    memory = max(_compute_bytes_share(facts), share_of_time(facts, max(facts.pattern_us, facts.refill_us)))
+    return facts.code_share, memory + share_of_time(facts, facts.launch_us)
 
 
 def _is_mixed_compute(facts: KernelFacts) -> bool:
@@ -251,7 +253,7 @@ RULES = (
     ),
     BottleneckRule(
         "strided access",
-        "The kernel uses less than half of each fetched cache line.",
+        "The kernel uses less than half of each fetched cache line, and its memory accesses explain half of the time.",
         "Fetching an unused byte takes as long as fetching a used byte.",
         _has_low_line_use,
     ),
@@ -305,7 +307,7 @@ RULES = (
     ),
     BottleneckRule(
         "not vectorized",
-        "The kernel's busiest loop has no vector instruction.",
+        "The kernel's busiest loop has no vector instruction, and its instructions explain at least 40 % of the time.",
         "One vector instruction computes 4 to 16 values.",
         _is_scalar,
     ),
@@ -389,7 +391,7 @@ RULES = (
     ),
     BottleneckRule(
         "launch overhead",
-        "The kernel takes at most 10 launches and at most 20 µs, and no earlier rule holds.",
+        "The kernel takes at most 10 times the launch overhead and at most 20 µs, and no earlier rule holds.",
         "At this size startup (thread wake-up, cold caches) dominates.",
         _is_short_remainder,
     ),
@@ -415,4 +417,4 @@ def judge(facts: KernelFacts) -> tuple[str, str, BottleneckRule | None]:
     return ("noise" if facts.is_disturbed else likely), likely, rule
 
 
-__all__ = ["KINDS", "NEEDS_MODEL", "RULES", "BottleneckRule", "explains", "judge"]
+__all__ = ["KINDS", "NEEDS_MODEL", "RULES", "BottleneckRule", "share_of_time", "judge"]

@@ -125,7 +125,7 @@ def _suggest_against_strides(facts: KernelFacts, kernel: str) -> Iterator[Sugges
     name = facts.worst or facts.conflict or "the operand"
     if not facts.operations:
         yield Suggestion(
-            "This kernel only copies: leave out the .contiguous() behind it if only one kernel reads the copy."
+            "This kernel only copies: remove the .contiguous() after it if only one kernel reads the copy."
         )
     else:
         yield Suggestion(

@@ -8,7 +8,7 @@ from html import escape
 
 from tinyexplore.explore.analysis.machine.roofs import LEAST_EXCESS
 from tinyexplore.explore.analysis.verdict.facts import WAKE_UP_US, KernelFacts
-from tinyexplore.explore.analysis.verdict.rules import OFF, RULES, explains, judge
+from tinyexplore.explore.analysis.verdict.rules import MODEL_ERROR_RATIO, RULES, judge, share_of_time
 from tinyexplore.explore.analysis.verdict.suggestions import Suggestion, suggestions_for
 from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.model import OutsideOperation
@@ -124,7 +124,7 @@ def verdict_of(facts: KernelFacts, suggestions: Sequence[Suggestion] = ()) -> Sp
     """
     kind, likely, rule = judge(facts)
     shown = facts.at_median()
-    share = min(1.0, round(explains(shown, shown.limit_for(likely)), 3)) or None
+    share = min(1.0, round(share_of_time(shown, shown.limit_for(likely)), 3)) or None
     text = _write_sentence(facts, shown, kind, likely)
     return SpeedVerdict(
         kind=kind,
@@ -235,9 +235,9 @@ def _compute_text(facts: KernelFacts) -> str:
     parts = [executed] if facts.least_us[1] else []
     limit = f"Compute, {_limit_share_text(facts)}"
     if facts.share < 0.65 and facts.has_model:
-        ports = f", most of it on {facts.ports}" if facts.ports and facts.code_share <= OFF else ""
+        ports = f", most of it on {facts.ports}" if facts.ports and facts.code_share <= MODEL_ERROR_RATIO else ""
         parts.append(f"Instructions explain {_format_percent(min(1.0, facts.code_share))} of the time{ports}")
-        if facts.code_share <= OFF and facts.cycles >= 1.5 * facts.busiest:
+        if facts.code_share <= MODEL_ERROR_RATIO and facts.cycles >= 1.5 * facts.busiest:
             waits = f"{facts.cycles:.3g} cycles per iteration, {facts.busiest:.3g} without the chains"
             parts.append(f"Dependence chains limit the loop: {waits}")
     return f"{limit}. {'. '.join(parts)}."
@@ -278,10 +278,9 @@ def _strided_text(facts: KernelFacts) -> str:
 
 
 def _rereads_text(facts: KernelFacts) -> str:
-    times_text = f"{facts.worst} {facts.worst_times:.2g} times"
     return (
-        f"{_slow_text(facts)}. Re-reads: the kernel fetches its bytes {facts.l2_traffic:.2g} times from L3 or memory, "
-        f"and {times_text}."
+        f"{_slow_text(facts)}. Re-reads: the kernel fetches its bytes {facts.l2_traffic:.2g} times from L3 or memory. "
+        f"It fetches {facts.worst} {facts.worst_times:.2g} times."
     )
 
 
@@ -291,7 +290,7 @@ def _redundant_text(facts: KernelFacts) -> str:
 
 
 def _unaligned_text(facts: KernelFacts) -> str:
-    part = _format_percent(min(1.0, explains(facts, facts.crossing_us)))
+    part = _format_percent(min(1.0, share_of_time(facts, facts.crossing_us)))
     crossing_text = f"loads of {facts.crossing} cross cache lines and explain {part} of the time"
     return f"{_slow_text(facts)}. Unaligned loads: {crossing_text}."
 
@@ -308,7 +307,7 @@ def _spills_text(facts: KernelFacts) -> str:
 
 
 def _one_thread_text(facts: KernelFacts) -> str:
-    share_text = _format_percent(min(1.0, explains(facts, facts.own_limit_us)))
+    share_text = _format_percent(min(1.0, share_of_time(facts, facts.own_limit_us)))
     return f"{_slow_text(facts)}. One thread of {facts.all_threads} works and reaches {share_text} of its limit."
 
 
@@ -323,10 +322,10 @@ def _launch_text(facts: KernelFacts) -> str:
 def _unexplained_text(facts: KernelFacts) -> str:
     """Returns the sentence if no rule explains the time: the share that each part alone explains."""
     parts = [
-        ("reading and writing all bytes once", explains(facts, facts.memory_us)),
-        ("arithmetic", explains(facts, facts.compute_us)),
+        ("reading and writing all bytes once", share_of_time(facts, facts.memory_us)),
+        ("arithmetic", share_of_time(facts, facts.compute_us)),
     ]
-    parts += [("the access pattern", explains(facts, facts.pattern_us))]
+    parts += [("the access pattern", share_of_time(facts, facts.pattern_us))]
     if facts.has_model:
         parts.append(("instructions", facts.code_share))
     if not facts.share:
@@ -357,7 +356,7 @@ _KERNEL_TEXTS = {
 
 def _model_text(facts: KernelFacts, likely: str) -> str:
     """Returns the remark for a kernel on which the model is wrong."""
-    if not facts.has_model or facts.code_share <= OFF or likely in ("launch overhead", "redundant work"):
+    if not facts.has_model or facts.code_share <= MODEL_ERROR_RATIO or likely in ("launch overhead", "redundant work"):
         return ""
     return f" The model predicts {facts.cycles:.3g} cycles per iteration, the measurement {facts.measured_cycles:.3g}."
 
@@ -376,21 +375,23 @@ def _list_evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
     if facts.least_us[0]:
         reached = _format_rate(facts.bytes_moved, facts.judged_us)
         rate = f"{reached} of {_format_rate(facts.bytes_moved, facts.least_us[0])} GB/s"
-        text = f"{_format_bytes(facts.bytes_moved)}, {rate}, {facts.level}{_write_of_threads(facts)}"
+        text = f"{_format_bytes(facts.bytes_moved)}, {rate}, {facts.level}{_thread_limit_text(facts)}"
         evidence.append(Evidence("bytes", text, "roofline"))
     if facts.least_us[1] and facts.operations:
         used, highest = (
             _format_rate(facts.operations, facts.judged_us),
             _format_rate(facts.operations, facts.least_us[1]),
         )
-        rate = f"{used} of {highest} G op/s executed, {facts.arithmetic}{_write_of_threads(facts)}"
+        rate = f"{used} of {highest} G op/s executed, {facts.arithmetic}{_thread_limit_text(facts)}"
         evidence.append(Evidence("arithmetic", rate, "roofline"))
     evidence.append(Evidence("threads", f"{facts.threads} of {facts.all_threads}", "timing"))
     if facts.single_us:
-        evidence.append(Evidence("on one thread", duration_text(facts.single_us), "timing"))
+        evidence.append(Evidence("median on one thread", duration_text(facts.single_us), "timing"))
     if facts.l2_traffic >= 1.3:
         evidence.append(
-            Evidence("from L3 or memory", f"{figures_text(facts.l2_traffic)}× the kernel's bytes", "caches")
+            Evidence(
+                "bytes fetched from L3 or memory", f"{figures_text(facts.l2_traffic)}× the kernel's bytes", "caches"
+            )
         )
     if facts.worst_pitch >= 4096:
         evidence.append(
@@ -411,7 +412,7 @@ def _list_evidence(measured: KernelFacts, facts: KernelFacts) -> list[Evidence]:
     return evidence
 
 
-def _write_of_threads(facts: KernelFacts) -> str:
+def _thread_limit_text(facts: KernelFacts) -> str:
     """Returns the text about the number of threads in a short kernel's limit; "" if it uses all threads."""
     if facts.judged_us > WAKE_UP_US or facts.threads == facts.all_threads:
         return ""
@@ -450,18 +451,18 @@ def program_verdict(
     """
     if not parts:
         raise ValueError("no kernel of this program has a verdict: none ran here and was timed")
-    sentence = _judge_kernels(title, parts, counts, unknown)
+    verdict = _judge_kernels(title, parts, counts, unknown)
     if not outside:
-        return sentence
+        return verdict
     kernels_us, outside_us = sum(_compute_times(parts, counts)), sum(operation.time_us for operation in outside)
     is_longer = outside_us >= kernels_us
     return replace(
-        sentence,
-        kind="unexplained" if is_longer else sentence.kind,
-        level="" if is_longer else sentence.level,
+        verdict,
+        kind="unexplained" if is_longer else verdict.kind,
+        level="" if is_longer else verdict.level,
         share_of_limit=None,
-        text=_add_outside_operations(sentence.text, outside, kernels_us),
-        evidence=(*sentence.evidence, Evidence("outside of the kernels", duration_text(outside_us), "")),
+        text=_add_outside_operations(verdict.text, outside, kernels_us),
+        evidence=(*verdict.evidence, Evidence("outside of the kernels", duration_text(outside_us), "")),
         reason="",
         facts=None,
     )

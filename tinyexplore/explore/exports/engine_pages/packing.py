@@ -19,7 +19,7 @@ _LEFT_OUT = {"static", "__pycache__", "frontends", "onnx.py"}
 # the only files of this package that a page needs: the rows of panels
 _WIDGETS = {"widgets/__init__.py", "widgets/panels.py"}
 # not needed in a page: the command line, generators of files of the repository, and writers of pages
-_NOT_PACKED = {"cli.py", "__main__.py", "explore/glossary.py", "explore/schema.py", "codegen/matchers.py"}
+_NOT_PACKED = {"cli.py", "__main__.py", "explore/glossary.py", "explore/schema.py"}
 _NOT_PACKED |= {
     f"explore/exports/engine_pages/{name}.py" for name in ("bytecode", "packing", "page", "precompilation", "pyodide")
 }

@@ -83,7 +83,7 @@ def _read_package(path: Path) -> Path:
         data = path.read_bytes()
         path = _unpack_once(hashlib.sha256(data).hexdigest()[:16], lambda: data)
     if reason := missing_files_reason(path):
-        raise PyodideMissing(f"{reason}; give the folder of the npm package pyodide@{PYODIDE_VERSION}, unpacked")
+        raise PyodideMissing(f"{reason}; pass the folder of the npm package pyodide@{PYODIDE_VERSION}, unpacked")
     return path
 
 
@@ -93,9 +93,9 @@ def _fetch_package() -> bytes:
         data = _fetch_by_npm() if shutil.which("npm") else _fetch_by_https()
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
         raise PyodideMissing(
-            f"a page with engine carries Pyodide {PYODIDE_VERSION}: it is not here, and fetching it failed ({error}). "
-            f"Fetch it where there is a network with `npm pack pyodide@{PYODIDE_VERSION}`, and give the file that this "
-            "makes, or its folder: pyodide=… or --pyodide …, or PYODIDE=… in the environment"
+            f"a page with engine contains Pyodide {PYODIDE_VERSION}. Pyodide is not installed, and the download failed "
+            f"({error}). Run `npm pack pyodide@{PYODIDE_VERSION}` on a machine with a network, and pass that file or "
+            "its folder: pyodide=… or --pyodide …, or PYODIDE=… in the environment"
         ) from error
     digest = base64.b64encode(hashlib.sha512(data).digest()).decode()
     if digest != _INTEGRITY:

@@ -55,13 +55,13 @@ def place_x(layers: Layers, rows: Rows, x: list[float]) -> None:
     """Computes x by sweeps of isotonic regression that move every vertex towards the mean of its neighbors."""
     gaps = [_compute_gaps(layers, row) for row in rows]
     _pack_rows(rows, gaps, x)
-    nobody: list[list[int]] = [[]] * len(layers.rank)
+    no_neighbors: list[list[int]] = [[]] * len(layers.rank)
     up_pull, down_pull = _compute_neighbor_weights(layers, rows)
     for sweep in range(PLACE_SWEEPS + 2):
         downwards = sweep % 2 == 0
         both = sweep >= PLACE_SWEEPS
-        upper, upper_pull = (layers.up, up_pull) if downwards or both else (nobody, up_pull)
-        lower, lower_pull = (layers.down, down_pull) if not downwards or both else (nobody, down_pull)
+        upper, upper_pull = (layers.up, up_pull) if downwards or both else (no_neighbors, up_pull)
+        lower, lower_pull = (layers.down, down_pull) if not downwards or both else (no_neighbors, down_pull)
         for r in range(len(rows)) if downwards else range(len(rows) - 1, -1, -1):
             row = rows[r]
             positions: list[float] = []

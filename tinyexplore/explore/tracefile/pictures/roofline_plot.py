@@ -79,7 +79,7 @@ class Scale:
 
     low: the value at `start`.
     high: the value at `stop`.
-    start: the begin of the axis, in pixels.
+    start: the start of the axis, in pixels.
     stop: the end of the axis, in pixels.
     """
 

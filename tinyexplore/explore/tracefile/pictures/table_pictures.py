@@ -37,7 +37,7 @@ _MOST_CHARACTERS = 96
 class Bar:
     """A bar in a table cell.
 
-    start: its begin, as a share of the column's width (0 to 1).
+    start: its start, as a share of the column's width (0 to 1).
     end: its end, as a share of the column's width (0 to 1).
     color: the name of its color.
     """

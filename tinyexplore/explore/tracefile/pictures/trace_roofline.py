@@ -1,7 +1,7 @@
 """The roofline of a trace: a point for each timed kernel, under the ceilings of the machine.
 
 The intensity counts the elements that a kernel reads and writes, each once (`KernelInfo.bytes_moved`).
-`explore.roofline` counts the bytes that the load instructions of one program read.
+`explore.loaded_bytes` counts the bytes that the load instructions of one program read.
 """
 
 from __future__ import annotations

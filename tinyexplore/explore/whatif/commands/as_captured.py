@@ -32,8 +32,8 @@ class AsCaptured:
         def make() -> Kernel:
             """Builds the captured kernel. If the heuristics chose its opts, they run again to record their reasons."""
             with recording(None):
-                as_chosen = context.bench.apply_heuristics(self.kernel).applied
-            same = as_chosen == context.bench.subjects[self.kernel].applied
-            return context.bench.apply_heuristics(self.kernel) if same else context.bench.captured(self.kernel)
+                as_chosen = context.compiler.apply_heuristics(self.kernel).applied
+            same = as_chosen == context.compiler.subjects[self.kernel].applied
+            return context.compiler.apply_heuristics(self.kernel) if same else context.compiler.captured(self.kernel)
 
         return try_out(context, self.kernel, make)

@@ -37,7 +37,7 @@ class DisableRule:
     def carry_out(self, context: CommandContext) -> CommandOutcome:
         passes = self.pipeline(context, 0)
         rule = self._find_rule(context)
-        kernels = sorted(context.bench.subjects)
+        kernels = sorted(context.compiler.subjects)
         return try_out_rule(context, rule, f"without {self.rule}", kernels, lambda _: passes, lambda fired: False)
 
     def _find_rule(self, context: CommandContext) -> Rule | None:

@@ -66,12 +66,12 @@ class Edit:
         except WhatIfError as error:
             edited = EditReport("opts", (_diagnose_opts(self.text, str(error)),))
             raise CommandRejected(str(error), rest=CommandOutcome(edited=edited)) from None
-        return try_out(context, self.kernel, lambda: context.bench.with_opts(self.kernel, opts))
+        return try_out(context, self.kernel, lambda: context.compiler.with_opts(self.kernel, opts))
 
     def _try_text(self, context: CommandContext) -> CommandOutcome:
-        bench, number = context.bench, self.kernel
-        device = bench.subjects[number].device
-        if why := bench.under_settings(lambda: refusal_of(device)):
+        compiler, number = context.compiler, self.kernel
+        device = compiler.subjects[number].device
+        if why := compiler.under_settings(lambda: refusal_of(device)):
             raise CommandRejected(why)
         with recording(None):
             kernel, base = base_program(context, number)
@@ -83,15 +83,15 @@ class Edit:
             uops = self._parse_text(base)
         elif wrong := check_signature(self.stage, kernel.name, before, self.text):
             raise CommandRejected(wrong.text, rest=CommandOutcome(edited=EditReport(self.stage, (wrong,))))
-        names = bench.names.get(number, ())
+        names = compiler.names.get(number, ())
         buffers = [node for node in base if node.op.name == "DEFINE_GLOBAL"]
         display_names = tuple(_name_buffer(place_of.arg, names) for place_of in buffers)
         text = Text(
-            device, self.stage, kernel.name, self.text, bench.subjects[number].original, base, uops, display_names
+            device, self.stage, kernel.name, self.text, compiler.subjects[number].original, base, uops, display_names
         )
-        attempt = bench.try_text or try_edit
+        attempt = compiler.try_text or try_edit
         context.step("compiling, comparing and timing the text")
-        edit_result = bench.under_settings(lambda: attempt(text, bench.contents.get(number)))
+        edit_result = compiler.under_settings(lambda: attempt(text, compiler.contents.get(number)))
         variant = variant_of_edit(context, edit_result, self.stage, self.text, uops)
         if edit_result.lost:
             raise CommandRejected(

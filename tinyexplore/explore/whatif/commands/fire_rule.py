@@ -41,7 +41,7 @@ class FireRule:
     def pipeline(self, context: CommandContext, _: int) -> Sequence[Pass]:
         """Returns the passes for the kernel."""
         rule = rule_named(self.rule)
-        graph = graph_at(context.bench, self.kernel, self.stage, self.step)
+        graph = graph_at(context.compiler, self.kernel, self.stage, self.step)
         if not self.node:
             return passes_from(self.stage, graph.root, fired_everywhere(self.stage, rule))
         digests = UopDigests()
@@ -52,6 +52,6 @@ class FireRule:
 
     def carry_out(self, context: CommandContext) -> CommandOutcome:
         rule = rule_named(self.rule)
-        context.bench.subjects[self.kernel]
+        context.compiler.subjects[self.kernel]
         passes = self.pipeline(context, self.kernel)
         return try_out_rule(context, rule, self.rule, [self.kernel], lambda _: passes, lambda fired: fired.rule is rule)

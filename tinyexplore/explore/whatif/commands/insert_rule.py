@@ -38,5 +38,5 @@ class InsertRule:
     def carry_out(self, context: CommandContext) -> CommandOutcome:
         rule = rule_named(self.rule)
         passes = self.pipeline(context, 0)
-        kernels = sorted(context.bench.subjects)
+        kernels = sorted(context.compiler.subjects)
         return try_out_rule(context, rule, self.rule, kernels, lambda _: passes, lambda fired: fired.rule is rule)

@@ -28,7 +28,7 @@ def try_out(context: CommandContext, number: int, make: Callable[[], Kernel]) ->
         context.step("compiling")
 
     try:
-        variant, note, lost = context.bench.variant(number, make, accept, context.step)
+        variant, note, lost = context.compiler.variant(number, make, accept, context.step)
     except OptError as error:
         raise CommandRejected(str(error)) from None
     except _KnownKernel as same:

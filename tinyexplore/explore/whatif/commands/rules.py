@@ -72,7 +72,7 @@ def try_out_rule(
         if context.is_cancelled():
             raise Cancelled
         context.progress(f"kernel {number} through the passes", done_count, len(kernels))
-        trials.append(try_kernel(context.bench, number, passes_for(number), is_requested, checks))
+        trials.append(try_kernel(context.compiler, number, passes_for(number), is_requested, checks))
     variants = tuple([trial.variant for trial in trials if trial.variant is not None])
     firings = tuple([firing for trial in trials for firing in trial.firings])
     outcome = CommandOutcome(variants, note=result_text(trials, name, len(kernels)), rule=rule, firings=firings)

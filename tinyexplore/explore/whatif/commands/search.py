@@ -44,10 +44,10 @@ class SearchOpts:
             raise CommandRejected(f"beam width {self.width}: need at least 1 kernel")
         listener = SearchRecorder(self.kernel, context)
         try:
-            fastest = context.bench.under_settings(lambda: self._run_search(context, listener))
+            fastest = context.compiler.under_settings(lambda: self._run_search(context, listener))
         except Cancelled:
             raise CommandRejected(f"cancelled after {listener.tried} candidates, which are stored") from None
-        outcome = try_out(context, self.kernel, lambda: context.bench.with_opts(self.kernel, fastest.applied))
+        outcome = try_out(context, self.kernel, lambda: context.compiler.with_opts(self.kernel, fastest.applied))
         outcome_text = listener.outcome
         is_better = (
             outcome_text is not None
@@ -58,13 +58,13 @@ class SearchOpts:
         return CommandOutcome(outcome.kernels, same=outcome.same, note=note, search=outcome_text)
 
     def _run_search(self, context: CommandContext, listener: SearchRecorder) -> Kernel:
-        subject = context.bench.subjects[self.kernel]
+        subject = context.compiler.subjects[self.kernel]
         with recording(listener), showing_progress(listener if context.shows_progress else None):
-            return search_opts(subject.device, context.bench.unchanged(self.kernel), self.width)
+            return search_opts(subject.device, context.compiler.unchanged(self.kernel), self.width)
 
 
 def _make_outcome(event: SearchEnded) -> SearchData:
-    """Returns the result of a search with the search's own times. The bench times the kernels again."""
+    """Returns the result of a search with the search's own times. The KernelCompiler times the kernels again."""
     before_us, after_us = (
         None if math.isinf(seconds) else round(seconds * 1e6, 3)
         for seconds in (event.before_seconds, event.after_seconds)

@@ -27,4 +27,4 @@ class SetOpts:
 
     def carry_out(self, context: CommandContext) -> CommandOutcome:
         opts = to_opts(self.opts)
-        return try_out(context, self.kernel, lambda: context.bench.with_opts(self.kernel, opts))
+        return try_out(context, self.kernel, lambda: context.compiler.with_opts(self.kernel, opts))

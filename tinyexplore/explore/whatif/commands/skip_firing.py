@@ -46,7 +46,7 @@ class SkipFiring:
         return try_out_rule(context, rule, label, [self.kernel], lambda _: passes, lambda fired: False)
 
     def _find_firing(self, context: CommandContext) -> tuple[Rule, UOp]:
-        graph = graph_at(context.bench, self.kernel, self.stage, self.step)
+        graph = graph_at(context.compiler, self.kernel, self.stage, self.step)
         if graph.fired is None:
             raise WhatIfError(
                 f"step {self.step} of {self.stage} is not a firing; it rebuilt a node whose sources changed"

@@ -30,6 +30,6 @@ class UndoOpt:
     def carry_out(self, context: CommandContext) -> CommandOutcome:
         if context.parent is not None and context.parent.edited is not None and context.parent.parent is not None:
             return CommandOutcome(same=context.branches[context.parent.parent])
-        if not context.bench.under_settings(lambda: context.kernel(self.kernel)).applied:
+        if not context.compiler.under_settings(lambda: context.kernel(self.kernel)).applied:
             raise CommandRejected("no opt was applied, so there is nothing to undo")
         return try_out(context, self.kernel, lambda: undo_opt(context.kernel(self.kernel)))

@@ -25,4 +25,4 @@ class UseHeuristics:
         return self.kernel
 
     def carry_out(self, context: CommandContext) -> CommandOutcome:
-        return try_out(context, self.kernel, lambda: context.bench.apply_heuristics(self.kernel))
+        return try_out(context, self.kernel, lambda: context.compiler.apply_heuristics(self.kernel))

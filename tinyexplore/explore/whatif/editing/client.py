@@ -153,11 +153,11 @@ def _edit_result(text: Text, reply: dict[str, Any]) -> EditResult:
     diagnostics: tuple[Diagnostic, ...] = ()
     lost = ""
     ended = reply.get("overrun") or reply["ended"]
-    if "complaint" in reply:
+    if "compiler_error" in reply:
         read = c_diagnostics if text.stage == "c" else llvm_diagnostics
-        diagnostics = read(reply["complaint"], lines)
+        diagnostics = read(reply["compiler_error"], lines)
         if text.stage == "uops":
-            diagnostics = (Diagnostic(0, 0, "error", reply["complaint"].splitlines()[0]),)
+            diagnostics = (Diagnostic(0, 0, "error", reply["compiler_error"].splitlines()[0]),)
         first = next((diagnostic for diagnostic in diagnostics if diagnostic.level == "error"), diagnostics[0])
         lost = f"line {first.line}: {first.text}" if first.line else first.text
     elif reply.get("phase") == "list":

@@ -132,15 +132,15 @@ class Mailbox:
 
 
 def describe_exit(status: int, fault: tuple[int, int, int, str] | None, buffers: Sequence[Any], spare: int) -> str:
-    """Describes the end of a process by its `status` (`os.waitstatus_to_exitcode`): "wrote behind the end of data0"."""
+    """Describes the end of a process by its `status` (`os.waitstatus_to_exitcode`): "wrote past the end of data0"."""
     if fault is not None:
         number, errno, address, verb = fault
         name = signal.Signals(number).name
         if beside := describe_access(buffers, address, verb):
             return beside
         if errno == _OUT_OF_MEMORY:
-            may = f"it may take {spare / 2**30:.1f} GiB"
-            return f"ran out of memory: {may}, more was refused, and it continued without ({name})"
+            limit = f"the limit is {spare / 2**30:.1f} GiB"
+            return f"ran out of memory: {limit}; an allocation failed, and the kernel used the null pointer ({name})"
         if address < _NULL_PAGE:
             return f"{verb} a null pointer (address {address:#x}, {name})"
         return f"{verb} memory that is not its own, at {address:#x} ({name})"

@@ -158,9 +158,9 @@ def _position_text(verb: str, name: str, offset: int, nbytes: int, itemsize: int
     size = nbytes // itemsize
     if offset < 0:
         return f"{verb} before the start of {name}: {-offset} bytes before it (element {offset // itemsize})"
-    bytes_behind = offset - nbytes
-    distance = f"{bytes_behind} bytes behind it, " if bytes_behind else ""
-    return f"{verb} behind the end of {name}: {distance}element {offset // itemsize} of {size}"
+    bytes_past = offset - nbytes
+    distance = f"{bytes_past} bytes past it, " if bytes_past else ""
+    return f"{verb} past the end of {name}: {distance}element {offset // itemsize} of {size}"
 
 
 __all__ = ["GuardedBuffer", "make_guarded_buffers", "protect", "describe_access"]

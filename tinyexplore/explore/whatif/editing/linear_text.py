@@ -328,7 +328,7 @@ class _ListingReader:
         except ValueError:
             raise self.fail(f"{number} is not a number", start) from None
         if not kind and type(value) is not int:
-            raise self.fail(f"give its type: {number}:float32, say", start)
+            raise self.fail(f"add its type, for example {number}:float32", start)
         dtype = self.to_type(kind, start) if kind else dtypes.index
         uop = UOp(Ops.CONST, dtype, (), value)
         if uop not in self.constants and not self.line.lstrip().startswith("CONST"):

@@ -20,7 +20,7 @@ from typing import Any
 
 from tinyexplore.explore.whatif.editing.faults import Mailbox, describe_exit
 
-Tell = Callable[[dict[str, Any]], None]
+Report = Callable[[dict[str, Any]], None]
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
@@ -36,12 +36,12 @@ class SandboxResult:
     failure: str = ""
 
 
-def run_in_sandbox(work: Callable[[Tell, Mailbox], None], patience_s: float) -> SandboxResult:
-    """Runs `work(tell, mailbox)` in a separate process.
+def run_in_sandbox(work: Callable[[Report, Mailbox], None], limit_s: float) -> SandboxResult:
+    """Runs `work(report, mailbox)` in a separate process.
 
-    The work reports plain data with `tell`; {"patience_s": 5} sets the time that it may take from then on.
+    The work reports plain data with `report`; {"limit_s": 5} sets the time that it may take from then on.
 
-    patience_s: the time that it may take until then, in seconds.
+    limit_s: the time that it may take until then, in seconds.
     """
     if not hasattr(os, "fork"):
         result = SandboxResult()
@@ -55,12 +55,12 @@ def run_in_sandbox(work: Callable[[Tell, Mailbox], None], patience_s: float) -> 
         _run_in_child(work, mailbox, reading, writing)
     os.close(writing)
     try:
-        return _watch_child(child, reading, mailbox, patience_s)
+        return _watch_child(child, reading, mailbox, limit_s)
     finally:
         os.close(reading)
 
 
-def _run_in_child(work: Callable[[Tell, Mailbox], None], mailbox: Mailbox, reading: int, writing: int) -> None:
+def _run_in_child(work: Callable[[Report, Mailbox], None], mailbox: Mailbox, reading: int, writing: int) -> None:
     """Runs the work in the forked child, and exits; this function never returns."""
     status = 1
     try:
@@ -69,30 +69,30 @@ def _run_in_child(work: Callable[[Tell, Mailbox], None], mailbox: Mailbox, readi
             ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, int(signal.SIGKILL))
         os.close(reading)
 
-        def tell(data: dict[str, Any]) -> None:
+        def report(data: dict[str, Any]) -> None:
             text = json.dumps(data).encode() + b"\n"
             while text:
                 text = text[os.write(writing, text) :]
 
         try:
-            work(tell, mailbox)
+            work(report, mailbox)
         except MemoryError:
-            tell({"failed": "ran out of memory"})
+            report({"failed": "ran out of memory"})
         except Exception as error:
-            tell({"failed": f"{type(error).__name__}: {error}"})
+            report({"failed": f"{type(error).__name__}: {error}"})
         status = 0
     finally:
         os._exit(status)
 
 
-def _watch_child(child: int, reading: int, mailbox: Mailbox, patience_s: float) -> SandboxResult:
+def _watch_child(child: int, reading: int, mailbox: Mailbox, limit_s: float) -> SandboxResult:
     """Reads the reports of a child process until it ends or exceeds its time limit."""
     result = SandboxResult()
     partial_line = b""
     began = time.monotonic()
     is_late = False
     while True:
-        left = began + patience_s - time.monotonic()
+        left = began + limit_s - time.monotonic()
         if left <= 0:
             is_late = True
             break
@@ -106,13 +106,13 @@ def _watch_child(child: int, reading: int, mailbox: Mailbox, patience_s: float) 
         for line in lines:
             with suppress(ValueError):  # the code wrote invalid data to the pipe
                 result.reported.update(json.loads(line))
-        if "patience_s" in result.reported:
-            patience_s, began = result.reported.pop("patience_s"), time.monotonic()
+        if "limit_s" in result.reported:
+            limit_s, began = result.reported.pop("limit_s"), time.monotonic()
     if is_late:
         _kill_child(child)
     else:
         # the child has ended, or closed the pipe
-        late = time.monotonic() + max(0.2, patience_s)
+        late = time.monotonic() + max(0.2, limit_s)
         while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             if time.monotonic() > late:
                 is_late = True
@@ -123,7 +123,7 @@ def _watch_child(child: int, reading: int, mailbox: Mailbox, patience_s: float) 
     with suppress(OSError):  # end the processes that the work started
         os.killpg(child, signal.SIGKILL)
     if is_late:
-        result.failure = f"ran longer than {patience_s:.3g} s and was stopped"
+        result.failure = f"ran longer than {limit_s:.3g} s and was stopped"
     elif status != 0:
         result.failure = describe_exit(
             status, mailbox.read(), result.reported.get("places", ()), result.reported.get("spare", 0)
@@ -139,4 +139,4 @@ def _kill_child(child: int) -> None:
             end(child, signal.SIGKILL)
 
 
-__all__ = ["SandboxResult", "Tell", "run_in_sandbox"]
+__all__ = ["SandboxResult", "Report", "run_in_sandbox"]

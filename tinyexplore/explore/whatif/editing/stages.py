@@ -21,8 +21,8 @@ def stages_of(context: CommandContext, kernel: int) -> tuple[str, ...]:
 
     LLVM IR is included if the device compiles LLVM IR. For GPU kernels, only the first two stages can be edited.
     """
-    device = context.bench.subjects[kernel].device
-    interface = context.bench.under_settings(lambda: Device[device])
+    device = context.compiler.subjects[kernel].device
+    interface = context.compiler.under_settings(lambda: Device[device])
     if interface.target.has_local:
         return STAGES[:2]
     return tuple(stage for stage in STAGES if stage != "llvm" or interface.renderer.language == "llvm")
@@ -34,7 +34,7 @@ def base_program(context: CommandContext, number: int) -> tuple[Kernel, tuple[UO
     while branch is not None and branch.edited is not None:
         arguments = dict(branch.command.arguments)
         if arguments.get("stage") == "uops":
-            kernel = context.bench.under_settings(lambda: context.kernel(number))
+            kernel = context.compiler.under_settings(lambda: context.kernel(number))
             return kernel, tuple(line.uop for line in parse_program(str(arguments["text"])))
         branch = None if branch.parent is None else context.branches[branch.parent]
 
@@ -43,7 +43,7 @@ def base_program(context: CommandContext, number: int) -> tuple[Kernel, tuple[UO
             kernel = context.kernel(number)
             return kernel, lower(kernel)
 
-    return context.bench.under_settings(work)
+    return context.compiler.under_settings(work)
 
 
 def stage_text(context: CommandContext, number: int, stage: str) -> str:
@@ -58,7 +58,7 @@ def stage_text(context: CommandContext, number: int, stage: str) -> str:
     kernel, uops = base_program(context, number)
     if stage == "uops":
         return program_text(uops)
-    device = context.bench.subjects[number].device
+    device = context.compiler.subjects[number].device
 
     def render() -> str:
         renderer = Device[device].renderer
@@ -68,7 +68,7 @@ def stage_text(context: CommandContext, number: int, stage: str) -> str:
         return source
 
     try:
-        return context.bench.under_settings(render)
+        return context.compiler.under_settings(render)
     except DeviceUnavailable as error:
         raise WhatIfError(str(error)) from None
 

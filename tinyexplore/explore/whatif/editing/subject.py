@@ -48,7 +48,7 @@ class EditSubject:
     values: the values of its Variables.
     names: (name, element type) of each buffer.
     contents: the contents of its buffers before it runs.
-    right: the expected bytes of each written buffer, by position.
+    expected: the expected bytes of each written buffer, by position.
     against: the source of the expected results.
     seconds: the time of one run.
     work_ns: the estimated time of one run, in nanoseconds.
@@ -59,7 +59,7 @@ class EditSubject:
     values: tuple[int, ...]
     names: tuple[tuple[str, DType], ...]
     contents: tuple[bytes, ...]
-    right: Mapping[int, bytes]
+    expected: Mapping[int, bytes]
     against: str
     seconds: float
     work_ns: float
@@ -123,11 +123,11 @@ def subject_of(
         reference = replace(subject, values=in_order)
         return replace(
             subject,
-            right=run_once(reference, runner.spec, runner.program),
+            expected=run_once(reference, runner.spec, runner.program),
             against="the PYTHON device",
             seconds=seconds,
         )
-    return replace(subject, right=outputs_of_run, against="the kernel before the edit", seconds=seconds)
+    return replace(subject, expected=outputs_of_run, against="the kernel before the edit", seconds=seconds)
 
 
 def run_once(subject: EditSubject, spec: ProgramSpec, program: CompiledProgram) -> dict[int, bytes]:

@@ -19,13 +19,13 @@ from dataclasses import replace
 from typing import Any
 
 from tinyexplore.compile.lowering import further_listings
-from tinyexplore.compile.search_worker import PATIENCE_S, expendable, in_turns, timing_lock
+from tinyexplore.compile.search_worker import PATIENCE_S, mark_expendable, sample_alternately, timing_lock
 from tinyexplore.device import CompiledProgram, Device
 from tinyexplore.execute.threads import run_divided
 from tinyexplore.explore.whatif.editing.faults import Mailbox, limit_resources, list_unprotected
 from tinyexplore.explore.whatif.editing.guard_pages import GuardedBuffer, make_guarded_buffers
 from tinyexplore.explore.whatif.editing.output_comparison import compare_outputs
-from tinyexplore.explore.whatif.editing.sandbox import Tell, run_in_sandbox
+from tinyexplore.explore.whatif.editing.sandbox import Report, run_in_sandbox
 from tinyexplore.explore.whatif.editing.subject import (
     EditSubject,
     SubjectDescription,
@@ -62,8 +62,8 @@ class EditedKernels:
             while len(self.subjects) > MOST_CACHED_KERNELS:
                 del self.subjects[next(iter(self.subjects))]
 
-            def work(tell: Tell, mailbox: Mailbox) -> None:
-                try_in_worker(subject, request, edited, tell, mailbox)
+            def work(report: Report, mailbox: Mailbox) -> None:
+                try_in_worker(subject, request, edited, report, mailbox)
 
             run = run_in_sandbox(work, COMPILE_S)
             reply = {name: run.reported[name] for name in run.reported if name not in ("places", "spare", "failed")}
@@ -93,14 +93,14 @@ def contents_of(request: Mapping[str, Any]) -> list[bytes | None] | None:
 
 
 def try_in_worker(
-    subject: EditSubject, request: Mapping[str, Any], uops: tuple[UOp, ...], tell: Tell, mailbox: Mailbox
+    subject: EditSubject, request: Mapping[str, Any], uops: tuple[UOp, ...], report: Report, mailbox: Mailbox
 ) -> None:
     """Compiles the edit, runs it twice between guard pages, compares the results, and times it against the original."""
     stage, device = request["stage"], request["device"]
     nbytes = sum(map(len, subject.contents))
-    patience_s = max(request["limit_s"], PATIENCE * subject.seconds)
-    spare = limit_resources(nbytes, 4 * patience_s + COMPILE_S)
-    tell({"phase": "compile", "spare": spare})
+    limit_s = max(request["limit_s"], PATIENCE * subject.seconds)
+    spare = limit_resources(nbytes, 4 * limit_s + COMPILE_S)
+    report({"phase": "compile", "spare": spare})
     began = time.perf_counter()
     try:
         if request["object"] is not None:
@@ -110,32 +110,32 @@ def try_in_worker(
             spec = edited_spec(subject, stage, device, request["text"], uops)
             program = Device[language_device(stage, device)].compile(spec)
     except Exception as error:
-        tell({"complaint": str(error)})
+        report({"compiler_error": str(error)})
         return
-    tell({"compile_us": round((time.perf_counter() - began) * 1e6, 1)})
+    report({"compile_us": round((time.perf_counter() - began) * 1e6, 1)})
     if request["object"] is not None:
-        tell({"compile_us": 0.0})  # it was compiled before
+        report({"compile_us": 0.0})  # it was compiled before
     text = [(spec.language, [line.text for line in spec.lines])]
-    tell({"listings": text})
+    report({"listings": text})
     mailbox.listen()
     outputs: dict[int, bytes] = {}
     for at_start in (False, True):
         with make_guarded_buffers(
             subject.names, subject.contents, subject.spec.writes, spec.aligned, at_start=at_start
         ) as memory:
-            tell({"phase": "run", "places": [block.place_data() for block in memory], "patience_s": patience_s})
+            report({"phase": "run", "places": [block.place_data() for block in memory], "limit_s": limit_s})
             bound = program.bind([block.buffer(device) for block in memory], subject.values)
             bound(0, spec.extent(subject.values) or 1)
             if message := next((message for block in memory if (message := block.overrun())), ""):
-                tell({"overrun": message})
+                report({"overrun": message})
                 return
             if not at_start:
                 outputs = written_contents(memory, subject.spec.writes)
-    tell({"phase": "compare", **compare_outputs(subject.names, outputs, subject.right)})
-    tell({"phase": "time", "places": [], "patience_s": max(2 * PATIENCE_S, 3 * SAMPLES * patience_s / PATIENCE)})
+    report({"phase": "compare", **compare_outputs(subject.names, outputs, subject.expected)})
+    report({"phase": "time", "places": [], "limit_s": max(2 * PATIENCE_S, 3 * SAMPLES * limit_s / PATIENCE)})
     times, before = alternate_run_times(subject, spec, program)
-    tell({"times_us": times, "before_us": before, "phase": "list", "patience_s": COMPILE_S})
-    tell({"listings": text + later_listings(stage, device, spec), "phase": "done"})
+    report({"times_us": times, "before_us": before, "phase": "list", "limit_s": COMPILE_S})
+    report({"listings": text + later_listings(stage, device, spec), "phase": "done"})
 
 
 def load_program(spec: ProgramSpec, cpu: str, code: bytes) -> CompiledProgram:
@@ -182,7 +182,7 @@ def alternate_run_times(
         bound, extent = program_of.bind(plain_buffers(subject), subject.values), own_spec.extent(subject.values)
         runs.append(lambda bound=bound, extent=extent: run_divided(bound, extent, subject.work_ns))  # type: ignore[misc]
     with timing_lock():
-        edit_s, before_s = in_turns(runs, SAMPLES)
+        edit_s, before_s = sample_alternately(runs, SAMPLES)
     return [round(seconds * 1e6, 3) for seconds in edit_s], [round(seconds * 1e6, 3) for seconds in before_s]
 
 
@@ -193,16 +193,16 @@ def main() -> None:
     """Responds to requests from standard input until it ends."""
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # other output must not mix with responses
-    expendable()
+    mark_expendable()
     with suppress(ImportError):
         import numpy  # noqa: F401, PLC0415  once, and not in each process that compares
-    bench = EditedKernels()
+    edited_kernels = EditedKernels()
     for line in sys.stdin:
         seconds, _, request = line.partition(" ")
         with open(os.devnull, "w", encoding="utf-8") as nowhere:
             faulthandler.dump_traceback_later(float(seconds), exit=True, file=nowhere)
             try:
-                reply = bench.respond(json.loads(request))
+                reply = edited_kernels.respond(json.loads(request))
             except Exception as error:
                 reply = {"lost": f"{type(error).__name__}: {error}"}
             faulthandler.cancel_dump_traceback_later()

@@ -272,17 +272,17 @@ class _GraphPair:
         for choose in choices(inputs, most_samples, usual=usual, constants=constants, budget=budget):
             yield choose, {}
 
-    def simplify(self, world: Evaluator, choose: Choose, counterexample: Counterexample) -> Counterexample:
+    def simplify(self, evaluator: Evaluator, choose: Choose, counterexample: Counterexample) -> Counterexample:
         """Returns a counterexample with the most zeros and ones among its inputs.
 
         The search sets half of the inputs to zero, then a quarter, and so on, then each input alone (delta debugging,
         Zeller 1999).
 
-        world: the inputs of `counterexample`.
+        evaluator: the inputs of `counterexample`.
         """
-        chosen = dict(world.chosen)
+        chosen = dict(evaluator.chosen)
         tries = 0
-        most_tries = max(8, min(MOST_TRIES, MOST_SIMPLIFYING // max(1, world.steps)))
+        most_tries = max(8, min(MOST_TRIES, MOST_SIMPLIFYING // max(1, evaluator.steps)))
 
         def differs(values: Mapping[InputRequirement, Any]) -> bool:
             nonlocal chosen, counterexample, tries
@@ -315,14 +315,14 @@ class _GraphPair:
 
     def compare_once(self, choose: Choose, carried: PageData | None = None) -> Counterexample | str:
         """Returns the result of one sample: a counterexample, "" if both graphs agree, or why none was compared."""
-        world = self.last = Evaluator(choose, self.cut, carried)
-        before, after, faults = self._compute_results(world)
+        evaluator = self.last = Evaluator(choose, self.cut, carried)
+        before, after, faults = self._compute_results(evaluator)
         if faults[0]:
             return faults[0][0]
         if faults[1]:
-            return self._make_counterexample(world, before, faults[1][0])
+            return self._make_counterexample(evaluator, before, faults[1][0])
         if isinstance(before, dict):
-            return self._compare_effects(world, before, after)
+            return self._compare_effects(evaluator, before, after)
         if isinstance(before, Address):
             before, after = (
                 tuple([_place_text(location) for location in _list_addressed_elements(side)])
@@ -331,32 +331,32 @@ class _GraphPair:
         count = max(len(before), len(after))
         before, after = (lanes * count if len(lanes) == 1 else lanes for lanes in (before, after))
         if len(before) != len(after):
-            return self._make_counterexample(world, f"{len(before)} lanes", f"{len(after)} lanes")
+            return self._make_counterexample(evaluator, f"{len(before)} lanes", f"{len(after)} lanes")
         undefined = ""
         for lane, (first, other) in enumerate(zip(before, after, strict=True)):
             if type(first) is UnknownValue:
                 undefined = str(first)
-            elif not self._is_same(first, other, world.greatest):
+            elif not self._is_same(first, other, evaluator.greatest):
                 self.lane = lane
                 prefix = f"lane {lane}: " if count > 1 else ""
-                return self._make_counterexample(world, f"{prefix}{value_text(first)}", value_text(other))
+                return self._make_counterexample(evaluator, f"{prefix}{value_text(first)}", value_text(other))
         return undefined if all(type(value) is UnknownValue for value in before) else ""
 
-    def _compute_results(self, world: Evaluator) -> tuple[Any, Any, tuple[list[str], list[str]]]:
+    def _compute_results(self, evaluator: Evaluator) -> tuple[Any, Any, tuple[list[str], list[str]]]:
         loops_before, loops_after = self.before.ranges, self.after.ranges
-        before = self._compute_result(world, self.before, loops_before - loops_after)
-        faults, world.faults = world.faults, []
-        after = self._compute_result(world, self.after, loops_after - loops_before)
-        return before, after, (faults, world.faults)
+        before = self._compute_result(evaluator, self.before, loops_before - loops_after)
+        faults, evaluator.faults = evaluator.faults, []
+        after = self._compute_result(evaluator, self.after, loops_after - loops_before)
+        return before, after, (faults, evaluator.faults)
 
-    def _compute_result(self, world: Evaluator, root: UOp, own_loops: frozenset[UOp]) -> Any:
+    def _compute_result(self, evaluator: Evaluator, root: UOp, own_loops: frozenset[UOp]) -> Any:
         if root.op in (Ops.STORE, Ops.SINK, Ops.BARRIER):
-            return world.effects(root, [axis for axis in own_loops if is_loop(axis)])
+            return evaluator.effects(root, [axis for axis in own_loops if is_loop(axis)])
         if any(is_loop(axis) for axis in own_loops) and self.after.op is not Ops.CONST and root is self.after:
             raise EvaluationError(
                 "the new graph has a loop that the original graph lacks; only common loops can be sampled"
             )
-        return world.lanes(root)
+        return evaluator.lanes(root)
 
     def _is_same(self, first: Any, other: Any, greatest: float) -> bool:
         if type(other) is UnknownValue:
@@ -375,21 +375,21 @@ class _GraphPair:
             return first == other and math.copysign(1, first) == math.copysign(1, other)
         return type(first) is type(other) and bool(first == other)
 
-    def _compare_effects(self, world: Evaluator, before: Effects, after: Effects) -> Counterexample | str:
+    def _compare_effects(self, evaluator: Evaluator, before: Effects, after: Effects) -> Counterexample | str:
         for pointer, index in dict.fromkeys((*before, *after)):
-            lay = world.element(pointer, index)
+            lay = evaluator.element(pointer, index)
             first, other = before.get((pointer, index), lay), after.get((pointer, index), lay)
-            if type(first) is not UnknownValue and not self._is_same(first, other, world.greatest):
+            if type(first) is not UnknownValue and not self._is_same(first, other, evaluator.greatest):
                 name = f"{memory_name(pointer)}[{index}]"
                 return self._make_counterexample(
-                    world, f"{name} = {value_text(first)}", f"{name} = {value_text(other)}"
+                    evaluator, f"{name} = {value_text(first)}", f"{name} = {value_text(other)}"
                 )
         return ""
 
-    def _make_counterexample(self, world: Evaluator, before: Any, after: Any) -> Counterexample:
+    def _make_counterexample(self, evaluator: Evaluator, before: Any, after: Any) -> Counterexample:
         printer = Printer()
         inputs: dict[str, list[str]] = {}
-        for requirement, value in world.chosen.items():
+        for requirement, value in evaluator.chosen.items():
             inputs.setdefault(_name(requirement, printer), []).append(value_text(value))
         texts = [(name, values[0] if len(values) == 1 else f"[{', '.join(values)}]") for name, values in inputs.items()]
         texts = _merge_equal_elements(texts)
@@ -428,10 +428,10 @@ def _is_zero(requirement: InputRequirement, value: Any) -> bool:
     return repr(value) == repr(_choose_simplest_value(requirement))
 
 
-def _list_carried_values(world: Evaluator, lane: int) -> PageData:
+def _list_carried_values(evaluator: Evaluator, lane: int) -> PageData:
     """Returns the values of free variables, those of `lane` first, with source values that produce them if found."""
     carried: dict[tuple[UOp, int], Any] = {}
-    chosen = sorted(world.chosen.items(), key=lambda item: item[0].lane != lane)
+    chosen = sorted(evaluator.chosen.items(), key=lambda item: item[0].lane != lane)
     for requirement, value in chosen:
         if requirement.node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
             carried.setdefault((requirement.node, requirement.place or 0), value)

@@ -13,7 +13,7 @@ from tinyexplore.explore.tracefile.model import Stage
 from tinyexplore.explore.tracefile.replay import StageReplay
 from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.explore.tracefile.trace import Trace
-from tinyexplore.explore.whatif.kernel_bench import KernelBench
+from tinyexplore.explore.whatif.kernel_compiler import KernelCompiler
 from tinyexplore.explore.whatif.playground.modified_pipeline import pass_named
 from tinyexplore.explore.whatif.playground.trials import UOpRewrite, lowered_by
 from tinyexplore.trace import Recorder, recording
@@ -32,15 +32,15 @@ class IntermediateGraph(DisplayableRow):
     fired: UOpRewrite | None
 
 
-def graph_at(bench: KernelBench, number: int, stage: str, step: int) -> IntermediateGraph:
+def graph_at(compiler: KernelCompiler, number: int, stage: str, step: int) -> IntermediateGraph:
     """Returns the graph of captured kernel `number` after `step` steps of pass `stage`."""
-    if number not in bench.subjects:
-        raise WhatIfError(f"no kernel {number} that can be compiled again; there are: {sorted(bench.subjects)}")
+    if number not in compiler.subjects:
+        raise WhatIfError(f"no kernel {number} that can be compiled again; there are: {sorted(compiler.subjects)}")
     try:
         pass_named(stage)
     except ValueError as error:
         raise WhatIfError(str(error)) from None
-    trace = _lower_again(bench, number)
+    trace = _lower_again(compiler, number)
     row: Stage = next(candidate for candidate in trace.stages if candidate.name == stage)
     if not 0 <= step <= len(row.steps):
         raise WhatIfError(f"step {step} of {stage}: in kernel {number} it has {len(row.steps)} steps")
@@ -50,20 +50,20 @@ def graph_at(bench: KernelBench, number: int, stage: str, step: int) -> Intermed
         root = rebuilt.graph(graph)[graph.root[0]]
     else:
         root = rebuilt.uop(row.before[0])
-    fired = lowered_by(bench, number, PASSES).fired
+    fired = lowered_by(compiler, number, PASSES).fired
     return IntermediateGraph(
         root, next((firing for firing in fired if firing.stage == stage and firing.step == step), None)
     )
 
 
-def _lower_again(bench: KernelBench, number: int) -> Trace:
+def _lower_again(compiler: KernelCompiler, number: int) -> Trace:
     """Lowers a kernel again, and returns the trace of this lowering."""
     recorder = Recorder()
     with recording(None):
-        kernel = bench.under_settings(lambda: bench.captured(number))
+        kernel = compiler.under_settings(lambda: compiler.captured(number))
     with recording(recorder):
-        bench.under_settings(lambda: lower_kernel(kernel))
-    return bench.under_settings(lambda: build_trace(recorder, title=kernel.name))
+        compiler.under_settings(lambda: lower_kernel(kernel))
+    return compiler.under_settings(lambda: build_trace(recorder, title=kernel.name))
 
 
 __all__ = ["IntermediateGraph", "graph_at"]

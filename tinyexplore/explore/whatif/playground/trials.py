@@ -11,7 +11,7 @@ from tinyexplore.explore.recording.expression import Printer
 from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.model import KernelVariant, RuleFiring
-from tinyexplore.explore.whatif.kernel_bench import KernelBench
+from tinyexplore.explore.whatif.kernel_compiler import KernelCompiler
 from tinyexplore.explore.whatif.kernel_variant import variant_of
 from tinyexplore.explore.whatif.measurement import KernelFailed, KernelNotTimed, Measurement, measure_in_worker
 from tinyexplore.explore.whatif.playground.equivalence import Verdict, equivalent
@@ -58,15 +58,15 @@ class PlaygroundLowering:
     error: str = ""
 
 
-def lowered_by(bench: KernelBench, number: int, passes: Sequence[Pass]) -> PlaygroundLowering:
+def lowered_by(compiler: KernelCompiler, number: int, passes: Sequence[Pass]) -> PlaygroundLowering:
     """Lowers the captured kernel with `passes`."""
     recorder = Recorder()
     program, error = None, ""
     with recording(None):
-        kernel = bench.under_settings(lambda: bench.captured(number))
+        kernel = compiler.under_settings(lambda: compiler.captured(number))
     try:
         with recording(recorder):
-            program = bench.under_settings(lambda: lower(kernel, passes))
+            program = compiler.under_settings(lambda: lower(kernel, passes))
     except Exception as failed:
         error = _pass_failure(failed, recorder)
     return PlaygroundLowering(program, tuple(_yield_rewrites(recorder)), error)
@@ -165,46 +165,46 @@ class PipelineTrial:
 
 
 def try_kernel(
-    bench: KernelBench,
+    compiler: KernelCompiler,
     number: int,
     passes: Sequence[Pass],
     is_requested: Callable[[UOpRewrite], bool],
     checks: FiringChecker,
 ) -> PipelineTrial:
     """Lowers the captured kernel with `passes`. `is_requested` selects the firings to record."""
-    lowered = lowered_by(bench, number, passes)
+    lowered = lowered_by(compiler, number, passes)
     firings = tuple([checks.row(number, firing) for firing in lowered.fired if is_requested(firing)][:MOST_FIRINGS])
     if lowered.program is None:
         return PipelineTrial(number, None, firings, lowered.error)
-    if lowered.program == lowered_by(bench, number, PASSES).program:
+    if lowered.program == lowered_by(compiler, number, PASSES).program:
         return PipelineTrial(number, None, firings)
     try:
-        return PipelineTrial(number, _make_variant(bench, number, passes), firings)
+        return PipelineTrial(number, _make_variant(compiler, number, passes), firings)
     except RenderError:
         return PipelineTrial(number, None, firings, "the target has no instruction for an operation that remains")
     except Exception:
         return PipelineTrial(number, None, firings, "the compiler rejects its code")
 
 
-def _make_variant(bench: KernelBench, number: int, passes: Sequence[Pass]) -> KernelVariant:
+def _make_variant(compiler: KernelCompiler, number: int, passes: Sequence[Pass]) -> KernelVariant:
     """Compiles and times a kernel with other passes, and returns the result."""
 
     def captured() -> Kernel:
-        return bench.captured(number)
+        return compiler.captured(number)
 
-    device = bench.subjects[number].device
-    recorded = bench.recorded(number, captured, passes)
+    device = compiler.subjects[number].device
+    recorded = compiler.recorded(number, captured, passes)
     kernel, program = recorded.kernel, recorded.runner.spec.uops
     times, note = Measurement(()), ""
     with recording(None):
         try:
-            if bench.measure is not measure_in_worker:
+            if compiler.measure is not measure_in_worker:
                 raise KernelNotTimed("not timed: a page cannot time machine code")
-            times = bench.under_settings(lambda: measure_in_worker(device, kernel, kernel, kernel, program))
+            times = compiler.under_settings(lambda: measure_in_worker(device, kernel, kernel, kernel, program))
         except (KernelNotTimed, KernelFailed) as error:
             note = str(error)
-    names = bench.names.get(number, ())
-    variant = bench.under_settings(
+    names = compiler.names.get(number, ())
+    variant = compiler.under_settings(
         lambda: variant_of(number, device, recorded.trace, kernel, recorded.runner, times, names)
     )
     return replace(variant, offers=(), nest=(), note=note)

@@ -37,7 +37,7 @@ def convolution(
     """Computes a convolution over the axes after the first two, or a transposed one."""
     count = weight.ndim - 2
     if count == 0 or x.ndim != weight.ndim or 0 in call.shape or 0 in x.shape:
-        raise TranslationError("a convolution without axes, without a batch, or without elements")
+        raise TranslationError("a convolution without axes, a batch or elements has no translation")
     step, pad, spread = per_axis(stride, count), per_axis(padding, count), per_axis(dilation, count)
     if transposed:
         extra = per_axis(output_padding, count)

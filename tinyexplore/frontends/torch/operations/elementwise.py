@@ -103,7 +103,7 @@ def _raise_to_constant(call: AtenCall, base: Tensor, exponent: float) -> Tensor:
 def integer_power(call: AtenCall, base: Tensor, exponent: Any) -> Tensor:
     """Returns a power of integers by repeated squaring. For a negative exponent, 0 unless the base is 1 or -1."""
     if dtypes.is_bool(call.dtype):
-        raise TranslationError("pow of booleans")
+        raise TranslationError("pow of booleans has no translation")
     power = exponent if isinstance(exponent, Tensor) else Tensor.full((), exponent, dtype=call.dtype)
     result = Tensor.full((), 1, dtype=call.dtype)
     square, remaining = base, power.maximum(0) if not dtypes.is_unsigned(call.dtype) else power
@@ -318,7 +318,8 @@ def _shift_amount(call: AtenCall, amount: Any) -> int:
     if isinstance(amount, int) and 0 <= amount < call.common.bits and not dtypes.is_float(call.common):
         return amount
     raise TranslationError(
-        f"a shift by {amount!r}: only a constant int below {call.common.bits} (the bits of {call.common.name}) works"
+        f"a shift by {amount!r} has no translation: need a constant int below {call.common.bits} (bits of "
+        f"{call.common.name})"
     )
 
 

@@ -27,9 +27,9 @@ def gather(call: AtenCall, a: Tensor, axis: int, index: Tensor, *, sparse_grad: 
 def index(call: AtenCall, a: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     """Returns the elements of `a` at `indices`, one tensor per axis; None takes the whole axis."""
     if any(index_tensor is not None and dtypes.is_bool(index_tensor.dtype) for index_tensor in indices):
-        raise TranslationError("the size of what a mask picks depends on values")
+        raise TranslationError("the size of a[mask] depends on values")
     if any(index_tensor is not None and index_tensor.dtype is dtypes.uint8 for index_tensor in indices):
-        raise TranslationError("a mask of uint8")
+        raise TranslationError("uint8 masks have no translation")
     if 0 in call.shape:
         return call.full(0)
     return a[tuple([slice(None) if index_tensor is None else index_tensor for index_tensor in indices])]
@@ -57,7 +57,7 @@ def embedding_dense_backward(
 ) -> Tensor:
     """Returns the gradient of the table: for each row, the sum over its uses."""
     if by_frequency:
-        raise TranslationError("gradients scaled by how often a row was picked")
+        raise TranslationError("scale_grad_by_freq has no translation")
     width, count = gradient.shape[-1], indices.numel()
     flat = gradient.reshape((count, width))
     numbers = indices.reshape((count, 1)).expand((count, width))
@@ -114,7 +114,7 @@ def scatter_reduce(
 def index_add(call: AtenCall, a: Tensor, axis: int, indices: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
     """Returns `a` with slices of the source added to slices of an axis."""
     if not a.ndim or 0 in source.shape or not source.ndim:
-        raise TranslationError("index_add without axes or elements")
+        raise TranslationError("index_add without axes or elements has no translation")
     axis %= a.ndim
     shape = tuple([source.shape[axis] if number == axis else 1 for number in range(a.ndim)])
     wide = indices.reshape(shape).expand(source.shape)
@@ -167,7 +167,7 @@ def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 def _write_where_masked(a: Tensor, indices: Sequence[Tensor | None], value: Tensor, accumulate: bool) -> Tensor:
     """Returns `a` with one value where a mask over the first axes is true."""
     if len(indices) != 1 or indices[0] is None or value.numel() != 1 or not dtypes.is_bool(indices[0].dtype):
-        raise TranslationError("values placed by a mask")
+        raise TranslationError("a[mask] = values has a translation only for one bool mask and one value")
     mask = indices[0].reshape((*indices[0].shape, *[1] * (a.ndim - indices[0].ndim)))
     update = value.cast(a.dtype).reshape(())
     return mask.where(a + update if accumulate else update, a)

@@ -44,7 +44,7 @@ def layer_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Normalizes over the last axes. Also returns the means and reciprocal standard deviations."""
     if 0 in x.shape:
-        raise TranslationError("normalization of zero elements")
+        raise TranslationError("normalization of zero elements has no translation")
     result, mean, scale = _normalize(_widen(x), tuple(range(x.ndim - len(shape), x.ndim)), eps)
     if weight is not None:
         result = result * weight
@@ -60,7 +60,7 @@ def group_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Normalizes over groups of channels. Also returns the means and reciprocal standard deviations."""
     if 0 in x.shape:
-        raise TranslationError("normalization of zero elements")
+        raise TranslationError("normalization of zero elements has no translation")
     result, mean, scale = _normalize(_widen(x).reshape((batch, groups, -1)), (2,), eps)
     result = result.reshape(x.shape)
     along = (1, channels, *[1] * (x.ndim - 2))
@@ -86,7 +86,7 @@ def batch_norm(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Normalizes over all axes but the channels. Also returns the updated running statistics."""
     if 0 in x.shape or not training:
-        raise TranslationError("batch normalization of zero elements, or by running statistics")
+        raise TranslationError("this batch normalization has a translation only for training and at least one element")
     wide, axes = _widen(x), (0, *range(2, x.ndim))
     along = (1, x.shape[1], *[1] * (x.ndim - 2))
     result, mean, scale = _normalize(wide, axes, eps)

@@ -80,7 +80,7 @@ def _average_windows(
     step = per_axis(stride, count) if stride else size
     pad = sides(per_axis(padding, count))
     if divisor is not None and ceil_mode:
-        raise TranslationError("an average with a divisor whose windows may stand over the end")
+        raise TranslationError("avg_pool with divisor_override and ceil_mode has no translation")
 
     def pool(batch: Tensor) -> Tensor:
         counted = count_include_pad or divisor is not None
@@ -128,7 +128,7 @@ def _average_uneven_windows(x: Tensor, axis: int, parts: int) -> Tensor:
     if parts == size:
         return x
     if parts == 0 or size == 0:
-        raise TranslationError("adaptive pooling of zero elements")
+        raise TranslationError("adaptive pooling of zero elements has no translation")
     if size % parts == 0:
         return x.reshape((*x.shape[:axis], parts, size // parts, *x.shape[axis + 1 :])).mean(axis + 1)
     indices, part = Tensor.arange(size).reshape(size, 1), Tensor.arange(parts)
@@ -144,7 +144,7 @@ def adaptive_avg_pool_backward(call: AtenCall, gradient: Tensor, x: Tensor) -> T
     count = 2 if gradient.ndim in (3, 4) and call.first.ndim in (3, 4) else 3
     sizes = gradient.shape[gradient.ndim - count :]
     if gradient.ndim == 4 and x.ndim == 4 and count == 3:
-        raise TranslationError("the gradient of adaptive pooling of three axes")
+        raise TranslationError("the gradient of adaptive pooling over three axes without a batch has no translation")
     with Tensor.inference_mode(False):
         (input_gradient,) = adaptive_avg_pool(call, operand, sizes).gradient(operand, gradient=gradient)
     return input_gradient.detach()

@@ -115,7 +115,7 @@ def var(call: AtenCall, a: Tensor, axes: Axes = None, correction: Any = 1, keepd
     if isinstance(correction, bool):
         correction = int(correction)
     if not a.ndim:
-        raise TranslationError("the variance of one element")
+        raise TranslationError("the variance of a scalar has no translation")
     axis_numbers = axes_of(axes)
     center = a - a.mean(axis_numbers, True)
     total = (center * center).sum(axis_numbers, keepdim)

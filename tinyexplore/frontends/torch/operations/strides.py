@@ -92,7 +92,7 @@ def layout_in_storage(val: Any) -> StridedLayout:
     shape = tuple([int(length) for length in val.shape])
     layout = None if 0 in shape else dense_layout(shape, val.stride(), DTYPES[val.dtype])
     if layout is None:
-        raise TranslationError("as_strided of a tensor with gaps or without elements")
+        raise TranslationError("as_strided of a tensor with gaps or without elements has no translation")
     return layout
 
 
@@ -120,7 +120,7 @@ def offset_in(val: Any, size: Sequence[int], stride: Sequence[int], offset: int 
     """
     start = 0 if offset is None else int(offset) - int(val.storage_offset())
     if start < 0 or start + span(size, stride) > layout_in_storage(val).count:
-        raise TranslationError("elements of the storage outside of its tensor")
+        raise TranslationError("the view reads elements of the storage outside of its base")
     return start
 
 
@@ -151,7 +151,7 @@ def as_strided_scatter(
     result = call.first
     start = offset_in(result, size, stride, storage_offset)
     if overlaps(size, stride):
-        raise TranslationError("a write to positions that overlap")
+        raise TranslationError("writes to overlapping positions have no translation")
     storage = storage_of(a, result)
     value = source.cast(a.dtype)
     blocks = blocks_of(size, stride, start, storage.shape[0])

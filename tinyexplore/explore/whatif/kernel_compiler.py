@@ -1,4 +1,4 @@
-"""The bench of a session: it compiles kernels with other opts under a recorder, and a worker process times them."""
+"""Compiles the kernels of a session with other opts under a recorder; a worker process times them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class KernelSubject:
 
 
 @dataclass(frozen=True, eq=False)
-class BenchRecording:
+class CompiledRecording:
     """A kernel that was compiled under a recorder.
 
     trace: the recorded trace.
@@ -66,7 +66,7 @@ class BenchRecording:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KernelBench:
+class KernelCompiler:
     """Compiles and times the kernels of a capture.
 
     subjects: the captured kernels, by number.
@@ -87,7 +87,7 @@ class KernelBench:
     references: dict[tuple[int, str], Kernel] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"<bench of kernels {', '.join(map(str, self.subjects))}>"
+        return f"<compiler of kernels {', '.join(map(str, self.subjects))}>"
 
     def under_settings(self, work: Callable[[], R]) -> R:
         """Returns `work()`, run under the capture's configuration and recorded by the active recorder."""
@@ -135,7 +135,7 @@ class KernelBench:
         make: Callable[[], Kernel],
         passes: Sequence[Pass] = PASSES,
         accept: Callable[[Kernel], None] = lambda _: None,
-    ) -> BenchRecording:
+    ) -> CompiledRecording:
         """Compiles the kernel that `make` returns under a recorder.
 
         accept: called with that kernel before it is compiled; an exception from it ends the compilation.
@@ -152,7 +152,7 @@ class KernelBench:
         with recording(recorder):
             kernel, runner = self.under_settings(work)
         trace = self.under_settings(lambda: build_trace(recorder, title=kernel.name, listings=further_listings))
-        return BenchRecording(trace, kernel, runner, recorder)
+        return CompiledRecording(trace, kernel, runner, recorder)
 
     def _make_reference(self, number: int, name: str, make: Callable[[int], Kernel]) -> Kernel:
         if (number, name) not in self.references:
@@ -197,4 +197,4 @@ class KernelBench:
         return variant, note, lost
 
 
-__all__ = ["KernelBench", "BenchRecording", "KernelSubject"]
+__all__ = ["KernelCompiler", "CompiledRecording", "KernelSubject"]
