@@ -64,7 +64,7 @@ def test_an_operation_that_is_not_there_is_named_beside_what_is():
     assert (tried.verdict, tried.passed, tried.parts) == ("stopped", 2, 3)
     assert tried.mismatch.kind == "operation" and tried.mismatch.path == (1,)
     assert (tried.mismatch.expected, tried.mismatch.actual) == ("CONST 1", "LOAD data1[g0]")
-    assert "CONST 1; this is LOAD data1[g0]" in str(tried)
+    assert "CONST 1; found LOAD data1[g0]" in str(tried)
 
 
 def test_another_constant_is_nearer_than_another_operation():

@@ -327,7 +327,7 @@ def test_opts_axes_columns_passes_and_operations_explain_themselves(open_page: O
     box = tab.evaluate("document.querySelector('.boxes .box title').textContent")
     assert any(meaning("op", op) in box for op in ("BUFFER", "MUL"))
     open_panel(tab, "glossary")
-    tab.fill(".glossary input", "lanes of a vector instruction")
+    tab.fill(".glossary input", "lanes of one vector instruction")
     assert [word.inner_text() for word in tab.query_selector_all(".glossary dt")] == ["VECTOR"]
 
 

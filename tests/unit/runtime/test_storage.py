@@ -259,7 +259,7 @@ def test_what_is_not_the_file_meant_is_refused_and_not_kept(server: str, tmp_pat
         fetch(f"{server}/short")
     with pytest.raises(FetchError, match="does not unpack as gzip"):
         fetch(f"{server}/a.bin", gunzip=True)
-    with pytest.raises(ValueError, match="leads out of the folder"):
+    with pytest.raises(ValueError, match="outside the download folder"):
         fetch(f"{server}/a.bin", "../../x")
     with pytest.raises(ValueError, match="need 'sha256:' or 'md5:'"):
         fetch(f"{server}/a.bin", checksum="abc")

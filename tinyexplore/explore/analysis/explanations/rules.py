@@ -267,11 +267,11 @@ def mismatch_text(mismatch: Mismatch) -> str:
     """Describes a mismatch as a sentence."""
     match mismatch.kind:
         case "function" | "nothing new" | "error" | "context":
-            return f"wants {mismatch.expected}; {mismatch.actual}"
+            return f"expected {mismatch.expected}; {mismatch.actual}"
         case "another node":
-            return f"{place_text(mismatch.path)}: wants {mismatch.expected}; this is {mismatch.actual}"
+            return f"{place_text(mismatch.path)}: expected {mismatch.expected}; found {mismatch.actual}"
         case kind:
-            return f"{place_text(mismatch.path)}: wants the {kind} {mismatch.expected}; this is {mismatch.actual}"
+            return f"{place_text(mismatch.path)}: expected the {kind} {mismatch.expected}; found {mismatch.actual}"
 
 
 # *** nodes of a trace ***
