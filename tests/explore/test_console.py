@@ -33,7 +33,7 @@ def test_decisions_opts_and_sources_follow(capsys: pytest.CaptureFixture[str]) -
     with Context(DEBUG=4):
         to_numpy(x.alu(Ops.MUL, x).reduce(Ops.MAX, (0,)))
     out = capsys.readouterr().out
-    assert "REDUCE_AXIS: realize, an output" in out
+    assert "REDUCE_AXIS: realize, it is an output" in out
     assert "VECTOR(" in out and "define void @r_" in out
 
 
