@@ -243,17 +243,17 @@ TERMS: tuple[Term, ...] = (
     Term(
         "term",
         "spill",
-        "A value that does not fit in a register and is stored on the stack. The assembly listing shows it.",
+        "A value that does not fit in a register and is stored on the stack: explore/analysis/verdict/code.py.",
     ),
     Term(
         "term",
         "live range",
-        "From a value's definition to its last use: execute/liveness.py for buffers, LLVM for registers.",
+        "From a value's definition to its last use: execute/memory.py for buffers, LLVM for registers.",
     ),
     Term(
         "term",
         "memory planner",
-        "Intermediates whose lives do not overlap share memory: execute/memory.py; lives: execute/liveness.py.",
+        "Intermediates whose lives do not overlap share memory: execute/memory.py.",
     ),
     Term(
         "term",

@@ -1,4 +1,7 @@
-"""Pass "linearize": puts each value in the outermost loop that has its operands, and opens and closes every loop."""
+"""Pass "linearize": orders the graph as a list of instructions, and opens and closes every loop.
+
+Loop-invariant code motion: each value stands in the outermost loop that has its operands.
+"""
 
 from __future__ import annotations
 

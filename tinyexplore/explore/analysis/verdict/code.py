@@ -61,7 +61,7 @@ class HotLoop(DisplayableRow):
     vector: int
     """Number of instructions that compute or move several values."""
     stack: int
-    """Number of vector registers that it loads from the stack or stores there."""
+    """Number of register spills: vector registers that it loads from the stack or stores there."""
     wide_loads: int
     """Number of loads of 32 or 64 bytes, except from the stack."""
     arithmetic: float
