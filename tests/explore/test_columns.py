@@ -20,7 +20,7 @@ TRACES = {"full": full_trace(), "sample": sample_trace(), "large": big_trace(100
 
 
 def unpacked(kind: type, data: Any) -> Any:
-    """What `columns.unpack_tables` gives, with lists in place of rows that are made when they are read."""
+    """Returns the tables of `columns.unpack_tables`, with each lazy row as a list."""
     return as_lists(lazily_unpacked(kind, data))
 
 

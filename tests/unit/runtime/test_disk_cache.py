@@ -27,7 +27,7 @@ NAMES = [f"{number:040x}" for number in range(12)]
 f32 = dtypes.float32
 DOUBLED = elementwise([f32], lambda x: [x[0] * 2.0], 4)[0]
 with_forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
-as_root = pytest.mark.skipif(private_folder.user() != 0, reason="only root can give a file to somebody else")
+as_root = pytest.mark.skipif(private_folder.user() != 0, reason="only root can change the owner of a file")
 with_owners = pytest.mark.skipif(private_folder.user() is None, reason="no owners and modes here")
 
 
