@@ -12,14 +12,14 @@ interface Python {
   runPython(code: string): unknown;
 }
 
-interface Serving {
+interface PageServer {
   open_file(trace: string, carried: string, recorded: string): string;
   nothing(carried: string): string;
   respond(question: string): string;
 }
 
 const unpackedFiles = new Map<string, Uint8Array>();
-let serving: Serving | null = null;
+let serving: PageServer | null = null;
 let python:
   | (Python & { FS: { readFile(path: string): Uint8Array; analyzePath(path: string): { exists: boolean } } })
   | null = null;
@@ -145,8 +145,8 @@ async function start({ files, trace, recorded }: Extract<ToWorker, { do: "start"
   python.FS.mkdirTree(HOME);
   writeAll(python.FS, "/engine", unpackedFiles.get(ENGINE)!);
   const make = python.runPython(
-    'import sys; sys.path.insert(0, "/engine"); from tinyexplore.explore.live.page_server import Serving; Serving',
-  ) as (post: (type: "branches" | "working", data: string) => void, played: string) => Serving;
+    'import sys; sys.path.insert(0, "/engine"); from tinyexplore.explore.live.page_server import PageServer; PageServer',
+  ) as (post: (type: "branches" | "working", data: string) => void, played: string) => PageServer;
   serving = make((type, data) => post({ type, data }), PLAYED);
   const beside = textOf(PACKED_FILES);
   unpackedFiles.clear();
