@@ -16,7 +16,7 @@ NO_EQUAL = {
     ),
     "about this engine": (
         "contiguous_backward from_node schedule schedule_with_vars shard shard_ to_ llvm clang python cuda gpu "
-        "llvm_bf16_cast replace from_blob from_url from_dlpack"
+        "llvm_bf16_cast replace from_blob from_url"
     ),
     "says or keeps something, computes nothing": "__hash__ __init__ __repr__ gradient",
     "PyTorch has none": (

@@ -102,7 +102,7 @@ def test_two_values_side_by_side_and_the_node_at_which_it_stopped(asking: Any, v
     go(asking, stage.id, 0, node.id)
     row = asking.wait_for_selector(f".why-body .attempt:has(b:text-is('{deep[0].rule}'))")
     assert f"expected {deep[0].mismatch.expected}" in row.query_selector(".expected").inner_text()
-    assert f"is {deep[0].mismatch.actual}" in row.query_selector(".is").inner_text()
+    assert f"found {deep[0].mismatch.actual}" in row.query_selector(".found").inner_text()
     row.query_selector("summary").click()
     assert deep[0].law in row.query_selector(".law").inner_text()
     row.query_selector("button:text-is('show it')").click()
