@@ -42,7 +42,7 @@ class SearchOpts:
     def carry_out(self, context: CommandContext) -> CommandOutcome:
         if self.width < 1:
             raise CommandRejected(f"beam width {self.width}: need at least 1 kernel")
-        listener = SearchRecorder(self.kernel, context)
+        listener = CandidateRecorder(self.kernel, context)
         try:
             fastest = context.compiler.under_settings(lambda: self._run_search(context, listener))
         except Cancelled:
@@ -57,7 +57,7 @@ class SearchOpts:
         note = "" if outcome_text is None or is_better else outcome_text.reason
         return CommandOutcome(outcome.kernels, same=outcome.same, note=note, search=outcome_text)
 
-    def _run_search(self, context: CommandContext, listener: SearchRecorder) -> Kernel:
+    def _run_search(self, context: CommandContext, listener: CandidateRecorder) -> Kernel:
         subject = context.compiler.subjects[self.kernel]
         with recording(listener), showing_progress(listener if context.shows_progress else None):
             return search_opts(subject.device, context.compiler.unchanged(self.kernel), self.width)
@@ -72,7 +72,7 @@ def _make_outcome(event: SearchEnded) -> SearchData:
     return SearchData(before_us, after_us, event.tried, event.reason)
 
 
-class SearchRecorder(Recorder):
+class CandidateRecorder(Recorder):
     """Records a search: it passes candidates and progress to the context, which can cancel the search."""
 
     def __init__(self, kernel: int, context: CommandContext) -> None:
