@@ -1,4 +1,4 @@
-"""What if: commands, their branches, and the results of a branch for its kernel."""
+"""What-if commands, the branches that they make, and the results that a branch has for its kernel."""
 
 from __future__ import annotations
 

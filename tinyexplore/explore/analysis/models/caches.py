@@ -1,8 +1,8 @@
 """Models the cache hits and misses of a kernel's loads and stores on its target.
 
 The model has the data caches of one core with least-recently-used replacement (`lru.py`), and runs the address stream
-of the linear program (`address_stream.py`). It has no prefetching and no other cores. An access of several cache lines
-counts once for each line.
+of the linear program (`address_stream.py`). The model leaves out prefetching and other cores. An access of several
+cache lines counts once for each line.
 """
 
 from __future__ import annotations
