@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.lab import LabPage
+from tests.support.pages import wait_until
 from tests.support.patience import milliseconds
 
 NOTEBOOK = "06_rewriting.ipynb"
@@ -40,8 +41,9 @@ def test_the_lesson_plays_offline(lab: LabPage, browser: Any) -> None:
     assert "shrink" in tab.inner_text(".shape .way")
     texts = {tab.inner_text(".tour .note-text")}
     for _ in range(4):
+        before = tab.inner_text(".tour")
         tab.keyboard.press("]")
-        tab.wait_for_timeout(100)
+        wait_until(tab, "(before) => document.querySelector('.tour').innerText !== before", before)
         texts.add(tab.inner_text(".tour"))
     assert len(texts) == 5 and errors == []
     context.close()

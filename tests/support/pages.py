@@ -9,9 +9,17 @@ from base64 import b64decode
 from time import monotonic
 from typing import Any
 
-from tests.support.patience import seconds
+from tests.support.patience import milliseconds, seconds
 
 EVERY_MS = 20
+ATTEMPTS = 5
+STORAGE = "Object.entries(localStorage)"
+IS_STILL = """async () => {
+  for (const _ of [1, 2]) await new Promise(requestAnimationFrame);
+  const ending = document.getAnimations().filter((one) => one.effect.getComputedTiming().endTime < Infinity);
+  return ending.every((one) => one.playState === "finished");
+}"""
+RESTORE = "(lost) => lost.forEach(([name, value]) => localStorage.setItem(name, value))"
 
 
 def stored_in(page: str) -> dict[str, Any]:
@@ -33,3 +41,27 @@ def wait_until(tab: Any, expression: str, arg: Any = None, limit_s: float = 30) 
     while not tab.evaluate(expression, arg):
         assert monotonic() < end, f"not true within {limit_s:.0f} s: {expression}"
         tab.wait_for_timeout(EVERY_MS)
+
+
+def settle(tab: Any, least_ms: float) -> None:
+    """Waits `least_ms`, and until nothing moves: all transitions and animations that end have ended."""
+    tab.wait_for_timeout(least_ms)
+    wait_until(tab, IS_STILL)
+
+
+def reload(tab: Any) -> None:
+    """Reloads the explorer's page, with what it stored in the browser.
+
+    Chromium on a busy machine sometimes loses what a page read from a file has just stored. Entries that are missing
+    or old after the reload are stored again, and the page is reloaded again. A page that removes them fails its test:
+    they are missing after the last attempt, too.
+    """
+    before = tab.evaluate(STORAGE)
+    for _ in range(ATTEMPTS):
+        tab.reload()
+        tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=milliseconds(15))
+        after = tab.evaluate(STORAGE)
+        lost = [entry for entry in before if entry not in after]
+        if not lost:
+            return
+        tab.evaluate(RESTORE, lost)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support import axe
+from tests.support.pages import settle
 from tests.support.panels import open_panel, panels_with_tabs
 from tests.widgets.sample_traces import big_trace, unrolled_trace
 from tests.widgets.test_browser import TRACE, Open
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.browser
 
 def findings(tab: Any) -> list[str]:
     """The grave ones in the whole explorer."""
-    tab.wait_for_timeout(450)  # flashes and what enters are over
+    settle(tab, 450)  # flashes and what enters are over
     return axe.findings(tab)
 
 

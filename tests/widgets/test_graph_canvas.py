@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.support import pages
+from tests.support.pages import reload
 from tests.widgets.sample_traces import big_trace, unrolled_trace
 from tests.widgets.test_browser import SMALLEST_WORDS, TRACE, Open
 from tests.widgets.test_browser import open_page as open_page  # the fixture
@@ -56,7 +58,8 @@ def is_whole(tab: Any) -> bool:
 
 
 def settle(tab: Any) -> None:
-    tab.wait_for_timeout(400)  # boxes have moved to their places
+    """Waits until the boxes have moved to their places."""
+    pages.settle(tab, 400)
 
 
 @pytest.fixture(scope="module")
@@ -119,8 +122,7 @@ def test_the_legend_follows_to_uops_and_is_folded_for_good(open_page: Open) -> N
     tab.click(".legend .fold")
     assert tab.locator(".legend .sign").count() == 0
     assert tab.get_attribute(".legend .fold", "aria-expanded") == "false"
-    tab.reload()
-    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached")
+    reload(tab)
     assert tab.locator(".legend .sign").count() == 0
     now = rectangles(tab, ".legend")[0]
     assert now[3] - now[1] <= high[3] - high[1]
@@ -160,8 +162,7 @@ def test_a_reader_switches_the_direction_and_the_browser_remembers_it(open_page:
         tab.click(".graph .direction")
         settle(tab)
         assert tab.get_attribute(".graph", "data-flow") == expected and flows(tab) == {expected}
-        tab.reload()
-        tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached")
+        reload(tab)
         settle(tab)
         assert tab.get_attribute(".graph", "data-flow") == expected and flows(tab) == {expected}
     tab.click(".graph .direction")

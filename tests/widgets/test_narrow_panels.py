@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.pages import settle
 from tests.support.panels import open_panel, panels_with_tabs
 from tests.support.patience import milliseconds
 from tinyexplore import Tensor
@@ -76,7 +77,7 @@ def test_filled_panels_have_words_that_can_be_read_and_one_box_that_scrolls(
     faults = {}
     for panel in FILLED:
         open_panel(tab, panel)
-        tab.wait_for_timeout(200)
+        settle(tab, 200)
         if found := [*tab.evaluate(FAULTS), *tab.evaluate(OUTSIDE)]:
             faults[panel] = found[:4]
     tab.close()

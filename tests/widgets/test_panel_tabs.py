@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.pages import wait_until
+from tests.support.pages import reload, wait_until
 from tests.support.panels import open_panel, panels_with_tabs
 from tests.widgets.test_browser import TRACE, Open, open_page, state
 
@@ -77,8 +77,7 @@ def test_a_group_opens_at_the_panel_that_was_looked_at_last(open_page: Open) -> 
     wait_until(
         tab, "location.hash.includes('panel=memory')"
     )  # a page opens where its address says, told a moment later
-    tab.reload()
-    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached")
+    reload(tab)
     tab.click(".panel-tabs [data-key=program]")
     tab.click(".panel-tabs [data-key=measure]")
     assert state(tab)["cursor"]["panel"] == "memory"
@@ -150,8 +149,7 @@ def test_a_preset_and_the_sizes_that_were_dragged_last(open_page: Open) -> None:
     for _ in range(4):
         tab.keyboard.press("ArrowUp")
     height = tab.locator(".low").bounding_box()["height"]
-    tab.reload()
-    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached")
+    reload(tab)
     assert tab.locator(".low").bounding_box()["height"] == pytest.approx(height, abs=2)
     tab.click(".presets button:has-text('default layout')")
     assert state(tab)["cursor"]["panel"] == "rewrites"

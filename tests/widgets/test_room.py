@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.pages import reload
 from tests.support.panels import open_panel
 from tests.widgets.test_browser import Open, open_page  # noqa: F401
 
@@ -48,8 +49,7 @@ def test_the_card_docks_beside_the_graph_stays_and_is_remembered(open_page: Open
     tab.focus(".tinyexplore")
     tab.keyboard.press("Escape")
     assert "Select a node" in tab.inner_text(".card")
-    tab.reload()
-    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached")
+    reload(tab)
     tab.wait_for_selector(".card.is-docked")
     tab.evaluate("tinyexplore.handle.select([])")
     tab.click(".card .dock")
