@@ -233,8 +233,8 @@ def _row_of(data: dict[str, Any]) -> Row:
         if "failure" in entry:
             row.failures[name] = (entry["failure"], entry["reason"])
         else:
-            parts = [entry[key] / 1e3 for key in ("min_ms", "low_ms", "median_ms", "high_ms")]
-            row.figures[name] = Figures(*parts, entry["samples"])
+            least, low, median, high = (entry[key] / 1e3 for key in ("min_ms", "low_ms", "median_ms", "high_ms"))
+            row.figures[name] = Figures(least, low, median, high, entry["samples"])
     return row
 
 

@@ -294,7 +294,7 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _machine_markdown(report: Report) -> str:
-    dates = sorted(entry.date[:10] for entry in (*report.rows, *report.first) if entry.date)
+    dates = sorted(entry.date[:10] for entry in (*report.rows, *report.first) if entry.date)  # type: ignore[attr-defined]
     dates.extend(sorted({entry["date"][:10] for entry in report.overhead if "date" in entry}))
     span = " to ".join(dict.fromkeys((min(dates), max(dates)))) if dates else str(report.about.get("date", ""))[:10]
     facts = [f"**{report.about.get('machine')}**, {report.about.get('threads')} threads for every engine, {span}."]

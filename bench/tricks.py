@@ -443,7 +443,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=8, help="samples with it and without it (8)")
     options = parser.parse_args(arguments)
     chosen = [
-        trick for trick in (*TRICKS, *ONCE) if not options.names or any(name in trick.name for name in options.names)
+        trick
+        for trick in (*TRICKS, *ONCE)
+        if not options.names or any(name in trick.name for name in options.names)  # type: ignore[attr-defined]
     ]
     print(HEAD, flush=True)
     for trick in chosen:

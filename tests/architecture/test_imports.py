@@ -38,6 +38,17 @@ def test_helpers_are_those_of_the_package() -> None:
         assert getattr(helpers, name) is getattr(tinyexplore, name)
 
 
+def test_editors_know_every_function_of_explore() -> None:
+    """The type of `explore` for type checkers lists the functions that the package imports on first use."""
+    from tinyexplore import explore
+    from tinyexplore.explore.package_type import ExplorePackage
+
+    functions = {name for name in explore.__all__ if name[0].islower() and name != "explore"}
+    assert functions == {name for name in vars(ExplorePackage) if not name.startswith("_")}
+    for name in functions:
+        assert getattr(explore, name) is getattr(ExplorePackage, name)
+
+
 def test_importing_the_package_is_cheap() -> None:
     timed_import = """
         import time

@@ -159,7 +159,7 @@ class Attention:
             for part in (self.query(x), key, value)
         ]
         count = x.shape[1]
-        seen = Tensor.scaled_dot_product_attention(*parts, None if mask is None else mask[:count, :count])
+        seen = Tensor.scaled_dot_product_attention(*parts, None if mask is None else mask[:count, :count])  # type: ignore[call-arg]
         return self.out(seen.permute(0, 2, 1, 3).flatten(start_dim=2))
 
 

@@ -51,7 +51,7 @@ def test_without_scripts_there_are_a_picture_the_kernels_and_the_options(session
 def test_an_error_is_told_in_page_and_summary():
     with pytest.raises(ZeroDivisionError) as caught:
         explore(lambda: 1 / 0)
-    trace = caught.value.explorer.trace
+    trace = caught.value.explorer.trace  # type: ignore[attr-defined]
     assert "ZeroDivisionError" in summary_text(trace)
     assert "<strong>error</strong>: ZeroDivisionError" in static_html(trace)
 
@@ -99,4 +99,4 @@ def test_the_page_of_a_capture_that_failed_shows_what_led_to_it():
 
     with pytest.raises(ValueError) as failed:
         explore(fails)
-    assert 'id="trace"' in failed.value.explorer.to_html()
+    assert 'id="trace"' in failed.value.explorer.to_html()  # type: ignore[attr-defined]

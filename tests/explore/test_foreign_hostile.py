@@ -177,7 +177,7 @@ def test_open_takes_every_format_and_traces(tmp_path: Path) -> None:
     assert trace.dialect.compiler == "JAX/XLA"
     assert [kernel.name for kernel in trace.kernels] == ["multiply_add_fusion"]
     text = tmp_path / "mlir.txt"
-    text.write_text(dump("triton_add").files["passes.txt"])
+    text.write_text(dump("triton_add").files["passes.txt"])  # type: ignore[attr-defined]
     assert explore.mlir(text).trace.dialect.compiler == "Triton"
 
 

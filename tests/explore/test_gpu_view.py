@@ -125,7 +125,7 @@ def test_conflicts_and_segments_are_what_brute_force_finds(nbytes: int) -> None:
     rng = np.random.default_rng(nbytes)
     strided = [[lane * stride * nbytes for lane in range(32)] for stride in range(34)]
     for one in [*strided, *(rng.integers(0, most, 32) * nbytes for most in (4, 64, 4096) for _ in range(50))]:
-        lanes = [int(at) for at in one]
+        lanes = [int(at) for at in one]  # type: ignore[attr-defined]
         assert WarpRequest(tuple(lanes), nbytes, shared=True).degree == cycles(lanes, nbytes)
         touched = np.zeros(max(lanes) + 64, bool)
         for at in lanes:

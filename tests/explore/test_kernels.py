@@ -166,7 +166,7 @@ def test_a_wrong_name_of_what_a_view_gives_says_which_is_meant(view: Explorer) -
         with pytest.raises(AttributeError, match=re.escape(f"has no attribute {name!r}; {hint}")):
             getattr(one, name)
     with pytest.raises(AttributeError, match="'_nothing'$"):
-        _ = kernel._nothing
+        _ = kernel._nothing  # type: ignore[attr-defined]
 
 
 def test_the_branches_of_a_view_are_a_table(view: Explorer) -> None:

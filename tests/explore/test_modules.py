@@ -173,8 +173,8 @@ def test_the_receiver_is_known_by_its_position_and_not_by_its_name():
 
 def test_a_function_bound_to_an_object_is_a_method_of_it():
     net, x = OddlyNamed(), Tensor.ones(4, 4).contiguous().realize()
-    net.forward = MethodType(free, net)
-    assert set(names_of(explore(lambda: net.forward(x), repeat=1)).values()) == {"net"}
+    net.forward = MethodType(free, net)  # type: ignore[attr-defined]
+    assert set(names_of(explore(lambda: net.forward(x), repeat=1)).values()) == {"net"}  # type: ignore[attr-defined]
 
 
 def test_a_model_that_is_explored_is_called_as_its_caller_calls_it():

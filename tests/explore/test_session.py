@@ -401,7 +401,7 @@ def test_explore_hands_the_partial_capture_over_with_the_exception():
 
     with pytest.raises(KeyError) as caught:
         explore(fails)
-    assert len(caught.value.explorer.trace.kernels) == 1
+    assert len(caught.value.explorer.trace.kernels) == 1  # type: ignore[attr-defined]
 
 
 def test_captures_nest_and_the_outer_one_sees_all():

@@ -255,8 +255,8 @@ class FakeCUDA:
 
     def node(self, parameters: CUDA_KERNEL_NODE_PARAMS) -> tuple[Any, Callable[[], None]]:
         sizes = [getattr(parameters, f"{what}Dim{letter}") for what in ("grid", "block") for letter in "XYZ"]
-        assert parameters.sharedMemBytes == 0
-        return parameters.func, self.kernel(parameters.func, sizes, parameters.kernelParams)
+        assert parameters.sharedMemBytes == 0  # type: ignore[attr-defined]
+        return parameters.func, self.kernel(parameters.func, sizes, parameters.kernelParams)  # type: ignore[attr-defined]
 
     def cuGraphInstantiate(self, hGraph: Any, flags: int) -> Any:
         assert _integer(flags) == 0

@@ -41,7 +41,7 @@ def table() -> str:
     rows = []
     for schema in sorted(onnx.defs.get_all_schemas(), key=lambda one: (one.domain, one.name)):
         name = f"{schema.domain}.{schema.name}" if schema.domain else schema.name
-        has_body = schema.has_function or schema.has_context_dependent_function
+        has_body = schema.has_function or schema.has_context_dependent_function  # type: ignore[attr-defined]
         function = OPERATORS.get((schema.domain, schema.name))
         how = _link(function) if function is not None else "its body" if has_body else "refused"
         how = "its graphs" if name in ("If", "Loop", "Scan") else how

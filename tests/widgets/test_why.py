@@ -188,7 +188,7 @@ def test_why_these_opts_decision_by_decision(page: Any, view: Explorer):
         row.query_selector("summary").click()
         text = row.inner_text()
         assert all(stage.opts[place].reason in text for place in choice.opts)
-        assert all(one.what in text for one in (*choice.compared, *choice.weighed))
+        assert all(one.what in text for one in (*choice.compared, *choice.weighed))  # type: ignore[attr-defined]
         assert choice.settled_by in text
     assert "chosen" in page.inner_text(".why-body")
     assert findings(page) == []

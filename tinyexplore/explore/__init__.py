@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.traffic import loaded_bytes
     from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
     from tinyexplore.explore.foreign.dump import Dump, DumpLimits, ForeignError
-    from tinyexplore.explore.notebook.explore_function import explore
     from tinyexplore.explore.notebook.explorer import CaptureError, Explorer, capture
     from tinyexplore.explore.notebook.foreign import jax, mlir, numba, open, tinygrad
     from tinyexplore.explore.notebook.frontends import llvm, onnx, torch
     from tinyexplore.explore.notebook.targets import targets
+    from tinyexplore.explore.package_type import explore
     from tinyexplore.explore.tracefile.codec import Limits, trace_to_json
     from tinyexplore.explore.tracefile.fusions import WhyKernels, why_kernels
     from tinyexplore.explore.tracefile.graph_export import Graph, NoDotProgram

@@ -77,7 +77,7 @@ def _read(path: Path, declared: Any) -> Any:
 
     kind = declared.type.WhichOneof("value")
     proto = {"sequence_type": onnx.SequenceProto, "optional_type": onnx.OptionalProto}.get(kind, onnx.TensorProto)()
-    proto.ParseFromString(path.read_bytes())
+    proto.ParseFromString(path.read_bytes())  # type: ignore[attr-defined]
     return proto
 
 

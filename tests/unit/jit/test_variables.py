@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def test_several_variables_shape_several_results(device: str) -> None:
     with Context(DEVICE=device):
 
         @TinyJit
-        def parts(x: Tensor, n: Variable, m: Variable, scale: Variable) -> dict[str, object]:
+        def parts(x: Tensor, n: Variable, m: Variable, scale: Variable) -> dict[str, Any]:
             part = x[:n, :m]
             return {
                 "whole": part * scale,

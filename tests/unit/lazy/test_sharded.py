@@ -147,7 +147,7 @@ def test_movements_of_the_divided_axis_move_what_they_must() -> None:
 def test_writing_to_parts_of_a_sharded_tensor(axis: int | None) -> None:
     array, values = random_array((5, 4)), random_array((3, 2))
     x, expected = Tensor(array).shard(THREE, axis).realize(), array.copy()
-    layout = x.lazydata.layout
+    layout = x.lazydata.layout  # type: ignore[attr-defined]
     expected[1:4, ::2] = values
     x[1:4, ::2] = Tensor(values).shard(THREE)
     expected[2] = 3
@@ -160,7 +160,7 @@ def test_writing_to_parts_of_a_sharded_tensor(axis: int | None) -> None:
     np.testing.assert_array_equal(x.numpy(), expected)
     x.assign(Tensor(array).shard(THREE, 1))
     np.testing.assert_array_equal(x.numpy(), array)
-    assert x.lazydata.layout == layout, "assigning leaves it divided as it is"
+    assert x.lazydata.layout == layout, "assigning leaves it divided as it is"  # type: ignore[attr-defined]
 
 
 def test_uneven_parts_and_those_of_another() -> None:
@@ -169,12 +169,12 @@ def test_uneven_parts_and_those_of_another() -> None:
         x = Tensor(array).shard(devices, 0, splits)
         np.testing.assert_allclose((x.exp() @ x.T).sum(1).numpy(), (np.exp(array) @ array.T).sum(1), rtol=1e-4)
         y = (Tensor(array[:, :2]) * 2).shard_like(x)
-        assert y.lazydata.layout == x.lazydata.layout and copied_bytes((x[:, :2] + y).realize()) == 0
+        assert y.lazydata.layout == x.lazydata.layout and copied_bytes((x[:, :2] + y).realize()) == 0  # type: ignore[attr-defined]
         np.testing.assert_array_equal(x.to("PYTHON:2").shard_like(y[:, :1]).numpy(), array)
         np.testing.assert_array_equal(Tensor(array).shard(devices).shard_like(x).numpy(), array)
         assert x.shard_like(Tensor([1], device="LLVM:3")).device == "LLVM:3"
-        assert x.zeros_like().lazydata.layout == x.lazydata.layout == x.rand_like().lazydata.layout
-    assert [part.shape[0] for part in Tensor.ones(4).shard(THREE, 0).lazydata.parts] == [2, 1, 1]
+        assert x.zeros_like().lazydata.layout == x.lazydata.layout == x.rand_like().lazydata.layout  # type: ignore[attr-defined]
+    assert [part.shape[0] for part in Tensor.ones(4).shard(THREE, 0).lazydata.parts] == [2, 1, 1]  # type: ignore[attr-defined]
     assert Tensor.ones(4).shard(("LLVM:1",), 0).device == "LLVM:1"
 
 
@@ -320,7 +320,7 @@ def test_instances_have_names_of_their_own() -> None:
 def test_parts_that_would_be_empty_are_whole_on_each(shape: tuple[int, ...], axis: int, splits: Any) -> None:
     values = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     x = Tensor(values).shard(THREE, axis, splits)
-    assert x.lazydata.axis is None and x.device == THREE
+    assert x.lazydata.axis is None and x.device == THREE  # type: ignore[attr-defined]
     np.testing.assert_array_equal((x + 1).numpy(), values + 1)
     assert x.max().item() == values.max()
     with pytest.raises(ShapeError, match="do not sum up"):

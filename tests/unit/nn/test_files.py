@@ -145,7 +145,7 @@ def test_what_torch_saved_is_loaded(kind: str, lazily: bool) -> None:
     }
     assert list(state) == list(EXPECTED)
     for name, tensor in state.items():
-        assert tensor.shape == EXPECTED[name].shape
+        assert tensor.shape == EXPECTED[name].shape  # type: ignore[attr-defined]
         np.testing.assert_array_equal(tensor.numpy(), EXPECTED[name])
     assert state["bfloat16"].dtype is dtypes.bfloat16 and state["half"].dtype is dtypes.float16
     assert state["weight"].device == (f"DISK:{path}" if lazily else Tensor([1]).device)
@@ -314,7 +314,7 @@ def with_storage(pickled: bytes) -> bytes:
 def test_views_that_cannot_be_are_refused(size: str, stride: str, why: str) -> None:
     source = bytes_tensor(with_storage(view(size, stride)))
     if not why:
-        assert torch_load(source).shape == (2, 3)
+        assert torch_load(source).shape == (2, 3)  # type: ignore[attr-defined]
     else:
         with pytest.raises(FormatError, match=why):
             torch_load(source)

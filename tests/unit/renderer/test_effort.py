@@ -161,7 +161,7 @@ def test_a_program_says_how_it_is_compiled_and_its_text_does_not() -> None:
 def test_branches_are_those_around_an_access_under_a_condition() -> None:
     x = from_numpy(numbers(50, 3))
     renderer = Device["LLVM"].renderer
-    kernels = [kernel_of(node, renderer.target) for node in (x.alu(Ops.NEG), x.pad(((1, 1), (1, 1))).alu(Ops.NEG))]
+    kernels = [kernel_of(node, renderer.target) for node in (x.alu(Ops.NEG), x.pad(((1, 1), (1, 1))).alu(Ops.NEG))]  # type: ignore[attr-defined]
     specs = [renderer.render("kernel", lower(kernel)) for kernel in kernels]
     assert [spec.options.branches for spec in specs] == [False, True]
     assert ["br i1" in spec.source.replace("br i1 %again", "") for spec in specs] == [False, True]

@@ -88,9 +88,9 @@ def test_work_items_divide_the_thread_axis(threads: int) -> None:
         runner = runner_of(x * 2 + 1)
         assert "get_global_size(0)" in runner.spec.source and runner.spec.thread_extent is None
         np.testing.assert_array_equal((x * 2 + 1).numpy(), x.numpy() * 2 + 1)
-        units = runner.program.opencl.device.max_compute_units
-        assert runner.program.shares(1000) == (threads if 0 < threads < units else units * SHARES_PER_THREAD)
-        assert runner.program.shares(1) == runner.program.shares(0) == 1
+        units = runner.program.opencl.device.max_compute_units  # type: ignore[attr-defined]
+        assert runner.program.shares(1000) == (threads if 0 < threads < units else units * SHARES_PER_THREAD)  # type: ignore[attr-defined]
+        assert runner.program.shares(1) == runner.program.shares(0) == 1  # type: ignore[attr-defined]
 
 
 @pytest.mark.usefixtures("opencl_cpu")
@@ -114,7 +114,7 @@ def test_a_kernel_that_was_interrupted_has_ended(name: str, monkeypatch: pytest.
         runner = runner_of(x @ x)
     given = [x.lazydata.base.buffer, Buffer("GPU", size * size, x.dtype)]
     out, *others = (given[1] if place in runner.spec.writes else given[0] for place in range(runner.spec.n_buffers))
-    cl = runner.program.opencl.cl
+    cl = runner.program.opencl.cl  # type: ignore[attr-defined]
     enqueue = cl.enqueue_nd_range_kernel
 
     def interrupted(*args: Any) -> None:

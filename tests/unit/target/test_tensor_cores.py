@@ -152,7 +152,7 @@ def test_tiles_are_words_row_by_row(core: TensorCore) -> None:
     pairs = np.ascontiguousarray(y.reshape(k // core.words, core.words, n).transpose(0, 2, 1))
     words = [np.ascontiguousarray(one).reshape(-1).view(np.uint32).tolist() for one in (x, pairs)]
     assert [len(one) for one in words] == [256, 256]
-    found = tile_product(core, *words, c.reshape(-1).astype(float if core.factor is dtypes.bfloat16 else int).tolist())
+    found = tile_product(core, *words, c.reshape(-1).astype(float if core.factor is dtypes.bfloat16 else int).tolist())  # type: ignore[call-arg]
     np.testing.assert_array_equal(np.reshape(found, (m, n)), a @ b + c)
 
 

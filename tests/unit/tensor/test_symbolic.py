@@ -118,7 +118,7 @@ def test_shapes_and_numbers_of_a_symbolic_tensor() -> None:
     t = Tensor(X)[:BIND]
     assert t.shape == (BIND, 6) and repr(t.shape) == "(v=5, 6)"
     assert (
-        t.numel().val == 30 and t.nbytes().val == 120 and t.cat(t).shape[0].val == 10 and t.flatten().shape[0].val == 30
+        t.numel().val == 30 and t.nbytes().val == 120 and t.cat(t).shape[0].val == 10 and t.flatten().shape[0].val == 30  # type: ignore[attr-defined]
     )
     assert t.tolist() == X[:5].tolist() and t.sum().item() == pytest.approx(X[:5].sum(), rel=1e-5)
     assert t.data().shape == (5, 6) and t[:, :0].numpy().shape == (5, 0)

@@ -107,12 +107,12 @@ def test_the_text_of_a_kernel_is_that_kernel(name: str) -> None:
 def test_the_text_of_a_lazybuffer_makes_one_like_it(name: str) -> None:
     root = PROGRAMS[name]().lazydata
     again = evaluated(str(root))
-    nodes, others = (toposort([start], lambda node: node.src) for start in (root, again))
+    nodes, others = (toposort([start], lambda node: node.src) for start in (root, again))  # type: ignore[attr-defined]
     assert len(nodes) == len(others)
     for node, other in zip(nodes, others):
         for field in ("op", "dtype", "shape", "arg", "device"):
             assert getattr(node, field) == getattr(other, field)
-        assert (node.buffer is None) == (other.buffer is None)
+        assert (node.buffer is None) == (other.buffer is None)  # type: ignore[attr-defined]
 
 
 def test_text_is_as_long_as_a_graph_has_nodes_and_no_deeper_than_python_reads() -> None:
@@ -125,7 +125,7 @@ def test_text_is_as_long_as_a_graph_has_nodes_and_no_deeper_than_python_reads() 
     lazy = Tensor.ones(4).lazydata
     for _ in range(300):
         lazy = lazy.alu(Ops.ADD, lazy)
-    assert len(toposort([evaluated(str(lazy))], lambda node: node.src)) == len(toposort([lazy], lambda node: node.src))
+    assert len(toposort([evaluated(str(lazy))], lambda node: node.src)) == len(toposort([lazy], lambda node: node.src))  # type: ignore[attr-defined]
 
 
 def test_sizes_print_as_their_arithmetic() -> None:

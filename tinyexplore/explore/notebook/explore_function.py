@@ -19,9 +19,8 @@ def explore(f: Callable[..., Any] | Any, *args: Any, title: str = "", **options:
     """Captures `f(*args)` and returns its Explorer.
 
     `f` is called, its result is realized, and each launch is sampled `repeat` times (default 10). `f` may also be a
-    Tensor,
-    or Tensors in lists, tuples and dicts: their realization is captured. A PyTorch module, or a function with PyTorch
-    tensors as arguments, runs on Tensors; see `explore.torch`.
+    Tensor, or Tensors in lists, tuples and dicts: their realization is captured. A PyTorch module, or a function with
+    PyTorch tensors as arguments, runs on Tensors; see `explore.torch`.
 
     If `f` raises, the exception has the partial capture as its attribute `explorer`. For the options see `capture`.
     """
