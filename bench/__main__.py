@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--first-run", action="store_true", help="the first call of a fresh process, compiling included")
     what.add_argument("--overhead", action="store_true", help="Python overhead, recording, compile times, imports")
     what.add_argument("--targets", action="store_true", help="what has an aim, without peers: each figure beside it")
-    what.add_argument("--report", metavar="JSON", help="nothing: write table and plot of an earlier run anew")
+    what.add_argument("--report", metavar="JSON", help="nothing: rewrite table and plot of an earlier run")
     how = parser.add_argument_group("how")
     how.add_argument("--rounds", type=_parse_count, default=10, help="slices for each peer and case (10)")
     how.add_argument("--slice-ms", type=_parse_positive, default=30.0, help="how long a slice is (30)")

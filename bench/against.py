@@ -40,6 +40,11 @@ class Pair:
     """The samples of both trees for one row, in seconds.
 
     For `RECORDING`: ratios of the time with and without a recorder.
+
+    part: WARM, FIRST or RECORDING.
+    name: the case or program.
+    old: samples of the old tree.
+    new: samples of the new tree.
     """
 
     part: str
@@ -68,7 +73,11 @@ class Pair:
 
 @dataclass
 class Comparison:
-    """The results of a comparison. `failed`: messages about what a tree could not do."""
+    """The results of a comparison.
+
+    pairs: one for each row that both trees ran.
+    failed: error messages of either tree.
+    """
 
     pairs: list[Pair] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)

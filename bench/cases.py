@@ -22,11 +22,19 @@ class Case:
     `flops`, `read_bytes` and `write_bytes` are lower bounds for every engine. They exclude work that a causal mask or
     an unused gradient makes unnecessary. `exp` counts as 0 operations.
 
-    `stateful`: a call changes its inputs, as a training step does. Then the harness compares the result of the first
-        call
-    and the losses of the next calls.
-
-    A result may differ from the reference by `rtol` of each value plus `atol` of the array's root mean square.
+    name: the row's name in the tables.
+    family: the peers' functions `make_FAMILY` implement it.
+    what: a description with the shapes.
+    inputs: draws the input arrays from a random generator.
+    reference: computes the expected results with NumPy.
+    flops: floating-point operations of a call.
+    read_bytes: bytes that a call must read.
+    write_bytes: bytes that a call must write.
+    rtol: permitted difference, as a share of each value.
+    atol: permitted difference in addition, as a share of the array's root mean square.
+    stateful: a call changes its inputs, as a training step does. Then the harness compares the result of the first call
+        and the losses of the next calls.
+    group: the table in which the row appears.
     """
 
     name: str

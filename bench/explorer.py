@@ -76,7 +76,14 @@ MIDDLE, NEAR = 0.36, 1.0  # zooms: the smallest at which boxes have words, and t
 
 @dataclass(frozen=True)
 class Figure:
-    """One measurement. `aim`: its upper limit, or None."""
+    """One measurement.
+
+    name: what was measured.
+    value: in `unit`.
+    unit: "ms", "s", "MB" or another one.
+    aim: upper limit of `value`, or None.
+    detail: how it was measured.
+    """
 
     name: str
     value: float
@@ -338,9 +345,9 @@ def measure(rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
         yield from _why_not([trace for _, trace in traces])
         say("tuner")
         yield from _tuning(browser, folder)
-        say("by hand")
+        say("debugger")
         yield from _debugging()
-        say("live page")
+        say("page with engine")
         yield from _live(browser, folder, rounds)
         say("edits")
         yield from _editing()
@@ -429,7 +436,7 @@ def _why_not(traces: Sequence[Trace]) -> Iterator[Figure]:
         explainer.why_not(node, stage, step)
         times.append((time.perf_counter() - began) * 1e3)
     place = f'"{stage.name}" of {trace.title} after step {step}'
-    detail = f"{place}: of a graph asked about first, most of {len(first)}, the graph replayed and made anew"
+    detail = f"{place}: of a graph asked about first, most of {len(first)}, the graph replayed and rebuilt"
     yield Figure(f"why not, {size} nodes", max(first), "ms", 100.0, detail)
     yield Figure(
         f"why not again, {size} nodes", median(later), "ms", None, f"each other node; most {max(later):.1f} ms"
@@ -499,10 +506,12 @@ def _debugging() -> Iterator[Figure]:
 def _live(browser: Any, folder: Path, rounds: int) -> Iterator[Figure]:
     """Yield figures of a page that carries the engine: its size, and the times of its first and later answers."""
     a, b = Tensor.rand(16, 16).realize(), Tensor.rand(16, 16).realize()
-    view = explore(lambda: a @ b, noopt=1, keep_inputs=True, repeat=1, title="live page")
+    view = explore(lambda: a @ b, noopt=1, keep_inputs=True, repeat=1, title="page with engine")
     path = folder / "live.html"
     nbytes = len(view.to_html(path, live=True).encode())
-    yield Figure("live page, one file", nbytes / 1e6, "MB", 10.0, "engine, Python, front end and a trace of one kernel")
+    yield Figure(
+        "page with engine, one file", nbytes / 1e6, "MB", 10.0, "engine, Python, front end and a trace of one kernel"
+    )
     stage = next(stage for stage in view.trace.stages if any(step.rule is not None for step in stage.steps))
     request = {"ask": "why", "stage": stage.id, "step": 0, "node": stage.steps[0].before}
     first, later = [], []
@@ -516,16 +525,16 @@ def _live(browser: Any, folder: Path, rounds: int) -> Iterator[Figure]:
         first.append(tab.evaluate(ASKED, request) / 1e3)
         later.append(tab.evaluate(ASKED, request) / 1e3)
     yield Figure(
-        "live page, first answer", median(first), "s", 6.0, "why not: unpacked, started, the kernel made again"
+        "page with engine, first answer", median(first), "s", 6.0, "why not: unpacked, started, the kernel made again"
     )
-    yield Figure("live page, the same question again", median(later), "s", 0.3)
+    yield Figure("page with engine, the same question again", median(later), "s", 0.3)
     assert tab is not None
     start = {"ask": "debug", "kernel": 0, "do": "restart"}
     tab.evaluate(ASKED, start)
     seconds = tab.evaluate(ASKED, {**start, "do": "finish"})
     count = tab.evaluate("async (asked) => (await tinyexploreEngine.ask(asked)).position", {**start, "do": "look"})
     detail = f"{count:,} UOps of a product of 16 × 16; the aim is 60 000 a second"
-    yield Figure("live page, a UOp debugged", seconds * 1e3 / count, "µs", 1e6 / 60_000, detail)
+    yield Figure("page with engine, a UOp debugged", seconds * 1e3 / count, "µs", 1e6 / 60_000, detail)
     tab.close()
 
 

@@ -42,6 +42,8 @@ JAX_KEEPS_ALL = {
 class First:
     """The first calls of one program by one engine.
 
+    program: its name.
+    engine: "tinyexplore" or a peer.
     cold_s, warm_s: wall time, with an empty folder and with the code of the cold process.
     cold_cpu_s, warm_cpu_s: CPU time of the process and of its child processes (compilers).
     failure: the reason why there are no times, or "".

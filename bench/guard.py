@@ -2,8 +2,8 @@
 
 It measures the CPU time of one thread, alternately, and every case fits the L2 cache of one core. So other processes
 hardly matter. On the CPU of `usual`, no case may take 1.9 times its usual share of NumPy's time. At loads of 1 to 7 on
-2 cores, 13 of the 20 cases stayed within 5 % of it in six runs, the others in most runs (the placement of memory makes
-up to a half). When kernels become faster, `usual` must be lowered, or a later loss would stay unseen; the command
+2 cores, 13 of the 20 cases stayed within 5 % of it in six runs. The others did so in most runs; the placement of memory
+can change a time by half. When kernels become faster, `usual` must be lowered, or a later loss would stay unseen; the command
 reports this.
 
 On any other CPU, and for any other TARGET, the limit is 1.9 times NumPy's time, with NumPy restricted to that TARGET.
@@ -37,11 +37,12 @@ SAMPLE_SECONDS = 0.0005
 class Guard:
     """A guarded case.
 
+    case: the case of `bench.cases`.
     usual: how many times NumPy's time the case takes on the CPU named above.
     gain: how many times longer it must take without opts, on any CPU.
 
-    `gain` is half of the least value seen with vectors of 128, 256 and 512 bits. It is 0 if LLVM vectorizes the case by
-    itself.
+    `gain` is half of the least value seen with vectors of 128, 256 and 512 bits. It is 0 if LLVM vectorizes the
+    case without opts.
     """
 
     case: Case

@@ -33,10 +33,16 @@ MACHINE = "machine"
 class Settings:
     """The settings of a run. Times are in seconds.
 
-    `pythons`: the interpreter of each peer ("" for all others).
-
     Each peer gets `rounds` slices of `slice_seconds` per case, fewer if one call takes longer than a slice. Before each
     slice the machine rests for `rest_seconds`, because the threads of some peers spin for a while after work.
+
+    threads: threads of each peer; 0: one per core.
+    rounds: slices of each peer and case.
+    slice_seconds: time of a slice.
+    warm_seconds: time of untimed calls before a slice.
+    rest_seconds: pause before a slice.
+    setup_timeout: limit of the time for a peer's imports, preparation and first call.
+    pythons: the interpreter of each peer ("" for all others).
     """
 
     threads: int = 0
@@ -56,7 +62,11 @@ class Settings:
 class Timing:
     """The result of one peer on one case: the seconds of every sample, or the reason why there are none.
 
-    `failure` is None, or "unsupported", "error", "wrong", "died" or "timeout".
+    samples: seconds of each sample.
+    error: the largest difference from the reference, as a share of the tolerance.
+    note: the method that the peer chose.
+    failure: None, or "unsupported", "error", "wrong", "died" or "timeout".
+    reason: the message of the failure.
     """
 
     samples: list[float] = field(default_factory=list)
@@ -71,7 +81,7 @@ class Timing:
 
 
 class WorkerLost(RuntimeError):
-    """The process of a peer ended or did not answer in time. `kind` is "died" or "timeout"."""
+    """The process of a peer ended, or sent no result in time. `kind` is "died" or "timeout"."""
 
     def __init__(self, kind: str, reason: str) -> None:
         super().__init__(reason)

@@ -104,7 +104,7 @@ def main() -> None:
             "This page answers: how fast are published models here, and how fast in onnxruntime?\n\n"
             "Written by `python -m bench.onnx --write`, after `make models`.\n"
             "A first call includes loading and compiling.\n"
-            f"A later call is the median of {TURNS}, timed in turns with onnxruntime's.\n"
+            f"A later call is the median of {TURNS}, interleaved with onnxruntime's.\n"
             "Each turn begins with untimed calls for 200 ms, until the threads of the engine before stop spinning.\n\n"
             f"- date: {date.today()}\n- cpu: {_cpu_name()}, {threads()} threads\n"
             f"- peer: onnxruntime {onnxruntime.__version__}\n\n{table(rows)}\n",

@@ -26,7 +26,13 @@ DEVICES = ("CLANG", "GPU")
 
 @dataclass(frozen=True)
 class Times:
-    """Median times in µs, of CLANG and of GPU. `apart`: the largest difference of the results."""
+    """Median times in µs, of CLANG and of GPU.
+
+    case: its name.
+    cpu_us: CPU time on CLANG and on GPU.
+    wall_us: wall time on CLANG and on GPU.
+    apart: the largest difference of the results.
+    """
 
     case: str
     cpu_us: tuple[float, float]

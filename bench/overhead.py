@@ -54,7 +54,9 @@ print(seconds, resident() - before)
 class PythonCase:
     """A call that is all overhead.
 
-    It has `per` operations or kernels. `target_us` is the upper limit of each, in µs.
+    case: the case that is timed.
+    per: operations or kernels in one call.
+    target_us: upper limit of the time of each, in µs; None: no limit.
     """
 
     case: Case
@@ -264,7 +266,7 @@ def _recording(settings: Settings, rounds: int) -> Iterator[Entry]:
                 ("recording / off", figures["plain on"], seconds_off, 1.10),
                 ("recording and building the Trace / off", figures["plain trace"], seconds_off, None),
             ):
-                median = f"medians {top.median / bottom.median:.3f}, {top.samples} in turns"
+                median = f"medians {top.median / bottom.median:.3f}, {top.samples} interleaved samples"
                 detail = f"{median}; {top.minimum * 1e3:.2f} and {bottom.minimum * 1e3:.2f} ms"
                 if "off / no" not in name and "Trace" not in name:
                     detail += f", {events} events"

@@ -18,7 +18,13 @@ MEMORY_BYTES = 128 << 20
 
 @dataclass(frozen=True)
 class Probe:
-    """One measured limit: the best of several rounds."""
+    """One measured limit: the best of several rounds.
+
+    name: what was measured.
+    threads: how many ran.
+    value: in `unit`.
+    unit: "GB/s", "GFLOP/s" or another one.
+    """
 
     name: str
     threads: int
@@ -116,7 +122,7 @@ class Prober:
             repeat *= 4
 
     def page_fault_seconds(self, *, huge: bool) -> float:
-        """Return the seconds per new 4 KiB of memory that is touched for the first time."""
+        """Return the seconds per 4 KiB of memory at its first access."""
         nbytes = 64 << 20
         best = float("inf")
         for _ in range(3):

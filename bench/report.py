@@ -22,7 +22,14 @@ SMALLEST_TRAFFIC = 256 << 10  # bytes; streaming less measures the start of the 
 
 @dataclass(frozen=True)
 class Figures:
-    """The minimum, median and quartiles of the samples, in seconds."""
+    """The minimum, median and quartiles of the samples, in seconds.
+
+    minimum: shortest sample.
+    low: first quartile.
+    median: second quartile.
+    high: third quartile.
+    samples: their number.
+    """
 
     minimum: float
     low: float
@@ -44,8 +51,17 @@ class Figures:
 class Row:
     """One case: the figures or the failure of every peer, and the ratios.
 
-    `limit` is that of the machine: the longer of the case's flops at the measured peak and its bytes at the best
-    bandwidth, which is measured as a peer. Ratios are ratios of minima, or None if one side is missing.
+    Ratios are ratios of minima, or None if one side is missing.
+
+    name: of the case.
+    what: description of the case.
+    figures: for each peer that has samples.
+    failures: kind and reason, for each peer that has none.
+    limit: seconds on this machine: the longer of the case's flops at the measured peak and its bytes at the best
+        bandwidth, which is measured as a peer.
+    limited_by: the longer of both, by name.
+    flops: of the case.
+    date: of the measurement.
     """
 
     name: str
@@ -114,7 +130,11 @@ def make_row(case: Case, timings: dict[str, Timing], peak_flops: float | None, d
 class FirstRun:
     """The first call of a fresh process for each way, in seconds; or the reason why there is none.
 
+    name: of the case.
+    seconds: of the first call, for each engine.
     with_imports: from the start of the engine's import, over the transfer of the inputs, to the first result.
+    failures: kind and reason, for each engine without a time.
+    date: of the measurement.
     """
 
     name: str
@@ -128,7 +148,13 @@ class FirstRun:
 class Report:
     """The measurements of one machine.
 
-    `about`: machine, threads, settings. `probes`: tuples of (name, threads, value, unit).
+    about: machine, threads, settings.
+    peers: version of each peer.
+    left_out: reason for each peer that did not run.
+    probes: measured limits: (name, threads, value, unit).
+    rows: one for each case.
+    first: first calls, one for each case.
+    overhead: costs in Python, of recording and of compilation.
     """
 
     about: dict[str, Any]

@@ -22,7 +22,9 @@ from bench.peers.tensors import flat_index, permuted_address, split_index
 class Graphs:
     """A family of graphs.
 
-    `build` makes expressions of indices of these sizes: values from ints, or a graph from Variables.
+    name: in the tables.
+    sizes: of the indices.
+    build: makes expressions of indices of these sizes: values from ints, or a graph from Variables.
     """
 
     name: str

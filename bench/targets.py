@@ -62,6 +62,10 @@ class PythonCost:
     way.
 
     None: not measured.
+
+    what: the operation or kernel.
+    ours: tinyexplore's cost.
+    theirs: tinygrad's cost.
     """
 
     what: str
@@ -96,8 +100,14 @@ def _least(costs: dict[str, float], names: tuple[str, ...]) -> float | None:
 class Aim:
     """One aim with its measured figure.
 
-    `found`: the figure, None if not measured. `there` and `here` are the numbers behind the ratios: of the aim, and of
-    this machine.
+    area: the section of the table.
+    name: the row of the table.
+    unit: of `aim` and `found`.
+    aim: the limit.
+    found: the figure, None if not measured.
+    at_least: whether `aim` is a lower limit.
+    there: the numbers behind the ratio on the machine of the aim.
+    here: the numbers behind the ratio on this machine.
     """
 
     area: str

@@ -50,7 +50,9 @@ def replace_attributes(*places: tuple[Any, str, Any]) -> Iterator[None]:
 class Trick:
     """A trick, and the work that shows its gain.
 
+    name: in the table.
     noticed: what a person waits for.
+    clock: CPU or wall time.
     work: makes the function that is timed.
     without: a context without the trick.
     calls: the number of calls in one sample.
@@ -68,7 +70,11 @@ class Trick:
 class Once:
     """A trick that acts once per process.
 
-    `program` prints milliseconds of CPU time and of wall time. `without` is code that runs before it.
+    name: in the table.
+    noticed: what a person waits for.
+    clock: CPU or wall time.
+    program: prints milliseconds of CPU time and of wall time.
+    without: code that runs before the program and disables the trick.
     """
 
     name: str
@@ -277,7 +283,7 @@ TRICKS: tuple[Trick, ...] = (
         20,
     ),
     Trick(
-        "no buffers for what nobody holds",
+        "no buffers for unreferenced results",
         "24 small kernels in a row",
         "CPU",
         chain_of_buffers,
@@ -367,7 +373,14 @@ ONCE: tuple[Once, ...] = (
 
 @dataclass(frozen=True)
 class TrickTimes:
-    """The seconds of one trick, with it and without it."""
+    """The seconds of one trick, with it and without it.
+
+    name: in the table.
+    noticed: what a person waits for.
+    clock: CPU or wall time.
+    having: samples with the trick.
+    lacking: samples without the trick.
+    """
 
     name: str
     noticed: str

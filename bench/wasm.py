@@ -20,7 +20,12 @@ SAMPLES = 41
 
 @dataclass(frozen=True)
 class Case:
-    """A program of one or more arrays. `shapes`: of the arrays."""
+    """A program of one or more arrays.
+
+    name: in the table.
+    program: computes one tensor.
+    shapes: of the arrays.
+    """
 
     name: str
     program: Callable[..., Tensor]
@@ -39,7 +44,13 @@ CASES = (
 
 @dataclass(frozen=True)
 class Times:
-    """Median CPU times in µs of alternate runs. `apart`: the largest difference of the results."""
+    """Median CPU times in µs of alternate runs.
+
+    case: its name.
+    native_us: as machine code.
+    wasm_us: as WebAssembly.
+    apart: the largest difference of the results.
+    """
 
     case: str
     native_us: float

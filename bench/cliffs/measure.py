@@ -55,10 +55,15 @@ class Settings:
 class Measured:
     """The result of one program.
 
-    ours, theirs: median seconds of a call.
+    name: of the program.
+    group: the group of programs in the table.
+    counts: whether the aims apply to the program.
+    ours: median seconds of a call in tinyexplore.
+    theirs: median seconds of a call in PyTorch.
     first: seconds of tinyexplore's first call, compilation included.
     is_replayed: TinyJit replayed the program.
     failure: the reason why there is no ratio, or "".
+    samples: the number of samples, of tinyexplore and of PyTorch.
     """
 
     name: str

@@ -21,7 +21,11 @@ BAD, GOOD, FIRST = 2.0, 1.2, 1.0
 
 @dataclass(frozen=True)
 class Report:
-    """The rows of a run, with the machine and the settings."""
+    """The rows of a run, with the machine and the settings.
+
+    about: versions, machine and settings by name.
+    rows: one for each program.
+    """
 
     about: dict[str, str]
     rows: list[Measured]

@@ -23,9 +23,11 @@ class Unsupported(NotImplementedError):
 class Peer:
     """An entry of the table of peers.
 
+    name: of the peer, in tables and on the command line.
     module: the module in `bench.peers`.
     variant: the argument of its Engine.
     needs: the package that must be installed.
+    what: a description for `--help` and the tables.
     """
 
     name: str

@@ -31,8 +31,12 @@ Forward = Callable[[dict[str, Any]], Any]
 class Simplified:
     """A simplified index expression, with the interface of a result.
 
-    As an array, it is the value of the expression for the variables in `known`, less `number`. Each call adds its own
-    `number`.
+    As an array, it is the value of the expression for the variables in `known`, less `number`.
+
+    api: the module of the engine.
+    expression: the simplified expression.
+    known: values of the variables.
+    number: the constant that this call added.
     """
 
     api: Any

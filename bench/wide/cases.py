@@ -76,10 +76,18 @@ def places(below: int, *shape: int) -> Input:
 
 @dataclass(frozen=True)
 class Wide:
-    """A family at `sizes` and at `tiny` sizes. `inputs`, `flops` and `written` are functions of the sizes.
+    """A family of operations at `sizes` and at `tiny` sizes.
 
-    `flops` counts the operations of matrix products only. `written` counts the elements of the results, of four bytes
-    unless `itemsize` says otherwise.
+    family: the peers' functions `make_FAMILY` implement it.
+    what: description, with `sizes`.
+    sizes: of the measured case.
+    tiny: sizes for tests.
+    inputs: the input arrays as a function of the sizes.
+    written: the number of elements of the results as a function of the sizes.
+    flops: operations of matrix products only, as a function of the sizes.
+    itemsize: bytes of an element of the results.
+    rtol: permitted difference, as a share of each value.
+    atol: permitted difference in addition, as a share of the array's root mean square.
     """
 
     family: str
