@@ -23,7 +23,7 @@ class Case:
     an unused gradient makes unnecessary. `exp` counts as 0 operations.
 
     name: the row's name in the tables.
-    family: the peers' functions `make_FAMILY` implement it.
+    family: the name under which the peers implement it.
     what: a description with the shapes.
     inputs: draws the input arrays from a random generator.
     reference: computes the expected results with NumPy.
@@ -34,7 +34,7 @@ class Case:
     atol: permitted difference in addition, as a share of the array's root mean square.
     stateful: a call changes its inputs, as a training step does. Then the harness compares the result of the first call
         and the losses of the next calls.
-    group: the table in which the row appears.
+    group: "main", "wide" or "tiny".
     """
 
     name: str

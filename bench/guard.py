@@ -3,8 +3,8 @@
 It measures the CPU time of one thread, alternately, and every case fits the L2 cache of one core. So other processes
 hardly matter. On the CPU of `usual`, no case may take 1.9 times its usual share of NumPy's time. At loads of 1 to 7 on
 2 cores, 13 of the 20 cases stayed within 5 % of it in six runs. The others did so in most runs; the placement of memory
-can change a time by half. When kernels become faster, `usual` must be lowered, or a later loss would stay unseen; the command
-reports this.
+can change a time by half. When kernels become faster, `usual` must be lowered, or a later loss would stay
+unseen; the command reports this.
 
 On any other CPU, and for any other TARGET, the limit is 1.9 times NumPy's time, with NumPy restricted to that TARGET.
 Opts must also gain at least as much as `gain` says.

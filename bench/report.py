@@ -59,7 +59,7 @@ class Row:
     failures: kind and reason, for each peer that has none.
     limit: seconds on this machine: the longer of the case's flops at the measured peak and its bytes at the best
         bandwidth, which is measured as a peer.
-    limited_by: the longer of both, by name.
+    limited_by: "flops" or "bytes", whichever takes longer.
     flops: of the case.
     date: of the measurement.
     """

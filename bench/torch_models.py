@@ -170,7 +170,7 @@ def write_rows(rows: list[dict[str, Any]]) -> None:
         "# Programs of PyTorch beside eager and Inductor\n\n"
         'This page answers: how fast are programs of PyTorch under `torch.compile(backend="tinyexplore")`?\n\n'
         "Written by `python -m bench.torch_models --write`. `bench/torch_programs.py` has the programs.\n"
-        "Weights are random. A later call is a median, with the quartiles; the samples of the engines are interleaved.\n"
+        "Weights are random. A later call is a median, with the quartiles; the samples are interleaved.\n"
         "Each turn begins with untimed calls for 10 ms, until the threads of the engine before stop spinning.\n"
         "A first call includes compilation; caches on disk may have kernels of both compilers.\n\n"
         f"- dates: {', '.join(sorted({row['date'] for row in order}))}\n- cpu: {_cpu_name()}, {os.cpu_count()} cores\n"

@@ -78,7 +78,7 @@ def places(below: int, *shape: int) -> Input:
 class Wide:
     """A family of operations at `sizes` and at `tiny` sizes.
 
-    family: the peers' functions `make_FAMILY` implement it.
+    family: the name under which the peers implement it.
     what: description, with `sizes`.
     sizes: of the measured case.
     tiny: sizes for tests.
