@@ -43,7 +43,7 @@ def test_editors_know_every_function_of_explore() -> None:
     from tinyexplore import explore
     from tinyexplore.explore.package_type import ExplorePackage
 
-    functions = {name for name in explore.__all__ if name[0].islower() and name != "explore"}
+    functions = {name for name in vars(explore)["__all__"] if name[0].islower() and name != "explore"}
     assert functions == {name for name in vars(ExplorePackage) if not name.startswith("_")}
     for name in functions:
         assert getattr(explore, name) is getattr(ExplorePackage, name)
