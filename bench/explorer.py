@@ -436,7 +436,7 @@ def _why_not(traces: Sequence[Trace]) -> Iterator[Figure]:
         explainer.why_not(node, stage, step)
         times.append((time.perf_counter() - began) * 1e3)
     place = f'"{stage.name}" of {trace.title} after step {step}'
-    detail = f"{place}: of a graph asked about first, most of {len(first)}, the graph replayed and rebuilt"
+    detail = f"{place}: of a graph requested first, most of {len(first)}, the graph replayed and rebuilt"
     yield Figure(f"why not, {size} nodes", max(first), "ms", 100.0, detail)
     yield Figure(
         f"why not again, {size} nodes", median(later), "ms", None, f"each other node; most {max(later):.1f} ms"
@@ -525,9 +525,9 @@ def _live(browser: Any, folder: Path, rounds: int) -> Iterator[Figure]:
         first.append(tab.evaluate(ASKED, request) / 1e3)
         later.append(tab.evaluate(ASKED, request) / 1e3)
     yield Figure(
-        "page with engine, first answer", median(first), "s", 6.0, "why not: unpacked, started, the kernel made again"
+        "page with engine, first response", median(first), "s", 6.0, "why not: unpacked, started, the kernel rebuilt"
     )
-    yield Figure("page with engine, the same question again", median(later), "s", 0.3)
+    yield Figure("page with engine, the same request again", median(later), "s", 0.3)
     assert tab is not None
     start = {"ask": "debug", "kernel": 0, "do": "restart"}
     tab.evaluate(ASKED, start)
@@ -564,9 +564,8 @@ def _editing() -> Iterator[Figure]:
             taken.append(time.perf_counter() - began)
             assert branch.status == ("failed" if more else "done"), branch.reason
             view.whatif.go(0)
-    detail = (
-        f"compiled, run twice between guards, compared, timed: the most of {len(times) - 1}; {times[0]:.2f} s the first"
-    )
+    detail = f"the most of {len(times) - 1}; {times[0]:.2f} s the first"
+    detail = f"compiled, run twice between guard pages, compared, timed: {detail}"
     yield Figure("C edited, small kernel", max(times[1:]), "s", 1.0, detail)
     yield Figure("edit that crashes, small kernel", max(crashes[1:]), "s", 1.0)
 

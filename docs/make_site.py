@@ -79,7 +79,7 @@ def build(
     Args:
         folder: where to write; it is made if it does not exist.
         only: names of the explorations to write. Empty: all whose packages are installed.
-        playground: whether to write the playground (9 MB).
+        playground: whether to write the playground (10 MB).
         documentation: whether to write the documentation, which needs MkDocs (the extra `site`).
         notebooks: whether to write the first lessons as notebooks in the browser (45 MB), which needs JupyterLite (the
             extra `site`).
@@ -199,7 +199,7 @@ strong { display: block; color: var(--brand) } small { color: var(--soft); font-
 PLAYGROUND = (
     '<a class="play" href="playground/index.html"><strong>Playground</strong>'
     "Type a program. The page runs it with the engine inside, and explores it, also without a network. "
-    "<small>9 MB, loads in some seconds</small></a>"
+    "<small>10 MB, loads in some seconds</small></a>"
 )
 IN_THE_BROWSER = (
     '<a class="play" href="notebooks/lab/index.html?path=01_first_look.ipynb"><strong>Notebooks</strong>'

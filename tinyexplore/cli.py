@@ -96,7 +96,7 @@ def _make_parser() -> argparse.ArgumentParser:
     """Builds the parser of the command line, one subparser per command."""
     parser = argparse.ArgumentParser(
         prog="tinyexplore",
-        description="See, step and time what tensors turn into.",
+        description="Inspect, step through and time how tensor programs are compiled.",
         epilog="`tinyexplore COMMAND --help` explains one command.",
         formatter_class=_CommandList,
     )
@@ -115,7 +115,7 @@ def _add_running(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     lab.add_argument(
         "folder",
         nargs="?",
-        help="your copy of the course; it is made if it does not exist, and notebooks that you edited stay "
+        help="your copy of the course; created if missing; edited notebooks are not overwritten "
         "(default: ./tinyexplore-course, in a checkout ./notebooks)",
     )
     lab.set_defaults(command=run_lab)
@@ -124,21 +124,26 @@ def _add_running(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "run",
         help="run a Python script or an ONNX model and capture everything it computes",
         description="Run a Python script or an ONNX model and capture everything it computes. Options stand before "
-        "SCRIPT; whatever follows it, up to --html or --trace, is the script's own. After a model follow the sizes "
-        "that it leaves open, as NAME=NUMBER; its inputs are random.",
+        "SCRIPT; only --html and --trace may also follow it. Arguments after SCRIPT are passed to it. For an ONNX "
+        "model, give symbolic sizes as NAME=NUMBER; its inputs are random.",
     )
     run.add_argument("script", metavar="SCRIPT", help="a Python file, or a .onnx file")
     run.add_argument("--html", metavar="OUT", help="write one HTML page")
     run.add_argument("--trace", metavar="OUT", help="write the trace as .json or .json.gz")
-    run.add_argument("--json", action="store_true", help="print the kernels as JSON, in one line, the last")
-    run.add_argument("--device", help="the default device inside the script")
-    run.add_argument("--target", help="the CPU that kernels are compiled for, by LLVM's name (default: this one)")
+    run.add_argument("--json", action="store_true", help="print the kernels as JSON on the last line")
+    run.add_argument("--device", help="default device of the script")
+    run.add_argument("--target", help="compile for this CPU, by LLVM's name (default: this machine's CPU)")
     run.add_argument("--beam", type=int, help="width of the search for opts")
-    run.add_argument("--noopt", action="store_true", help="leave kernels as scheduled")
+    run.add_argument("--noopt", action="store_true", help="do not optimize kernels")
     run.add_argument(
-        "--repeat", type=int, default=1, help="samples of each launch, with warm caches (1: the launch itself, cold)"
+        "--repeat",
+        type=int,
+        default=1,
+        help="timed samples per launch, with warm caches (default: 1, the launch itself)",
     )
-    run.add_argument("--kernels", type=int, help="how many kernels are kept before the rest is only counted (1000)")
+    run.add_argument(
+        "--kernels", type=int, help="record at most this many kernels and count the others (default: 1000)"
+    )
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARG", help="arguments of the script")
     run.set_defaults(command=run_script)
 
@@ -151,7 +156,7 @@ def _add_pages(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     html.add_argument(
         "--live",
         action="store_true",
-        help="the page carries the engine (9 MB), and answers what takes Python: why not, the tuner, the "
+        help="the page includes the engine (10 MB) and runs requests that need Python: why not, the tuner, the "
         "debugger, the caches",
     )
     _add_pyodide(html)
@@ -160,22 +165,22 @@ def _add_pages(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     opened = commands.add_parser(
         "open",
         help="open a trace, or a dump of another compiler, as a page",
-        description="Open a trace file, or what tinygrad, JAX/XLA, Numba, Triton and other users of MLIR, or "
-        "TorchInductor wrote: docs/foreign.md says how to record it. Without --html or --trace the page opens in "
-        "the browser.",
+        description="Open a trace file, or a dump written by tinygrad, JAX/XLA, Numba, TorchInductor, Triton or "
+        "another compiler that uses MLIR. docs/foreign.md explains how to record a dump. Without --html or --trace the "
+        "page opens in the browser.",
     )
-    opened.add_argument("file", metavar="FILE", help="a file, or a folder that a compiler filled")
-    opened.add_argument("--html", metavar="OUT", help="write the page there, and open no browser")
+    opened.add_argument("file", metavar="FILE", help="a trace file, or a file or folder of a compiler's dump")
+    opened.add_argument("--html", metavar="OUT", help="write one HTML page, and open no browser")
     opened.add_argument("--trace", metavar="OUT", help="write the trace as .json or .json.gz")
     opened.set_defaults(command=run_open)
 
     playground = commands.add_parser(
         "playground",
-        help="make a page in which programs are typed, run and explored",
-        description="Write DIR/index.html, one file that runs programs in the browser, offline or from a static site, "
-        "and explores what they compute.",
+        help="make a page that edits, runs and explores programs",
+        description="Write DIR/index.html, a page that edits, runs and explores programs in the browser, offline or "
+        "from a static site.",
     )
-    playground.add_argument("folder", metavar="DIR", help="the folder to write to; made if there is none")
+    playground.add_argument("folder", metavar="DIR", help="the folder to write to; created if missing")
     _add_pyodide(playground)
     playground.set_defaults(command=run_playground)
 
@@ -200,7 +205,7 @@ def _add_tables(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "language",
         metavar="LANGUAGE",
         nargs="?",
-        help="uops, c, llvm, llvm-opt, asm … (default: the language that ran)",
+        help="uops, c, llvm, llvm-opt, asm … (default: the language of the code that ran)",
     )
     code.set_defaults(command=run_code)
 
@@ -210,8 +215,8 @@ def _add_files(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     export = commands.add_parser(
         "export",
         help="write a trace file in another program's format",
-        description="Write a trace file in another program's format, by the suffix of OUT: "
-        + "; ".join(f"{suffix} {words}" for suffix, (words, _) in EXPORTS.items()),
+        description="Write a trace file in another program's format. The suffix of OUT selects the format: "
+        + "; ".join(f"{suffix}: {words}" for suffix, (words, _) in EXPORTS.items()),
     )
     export.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
     export.add_argument("out", metavar="OUT", help="the file to write")
@@ -220,15 +225,15 @@ def _add_files(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     ask = commands.add_parser(
         "ask",
         help="respond to a request about a trace, in JSON",
-        description="Respond to a request about a trace, in JSON. The exit status is 1 where the response is an error. "
-        "A trace from a file has no kernels that can run again: requests that need them are errors.",
+        description="Respond to a request about a trace, in JSON. The exit status is 1 if the response is an error. "
+        "The kernels of a trace file cannot run again: requests that need them return an error.",
     )
     ask.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
     ask.add_argument(
         "request",
         metavar="REQUEST",
         nargs="?",
-        help="""such as '{"ask": "why", "node": 17}'; without it the requests are listed""",
+        help="""such as '{"ask": "why", "node": 17}'; without it the command lists the requests""",
     )
     ask.set_defaults(command=run_ask)
 
@@ -241,7 +246,7 @@ def _add_files(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     comparison.add_argument("a", metavar="A", help="a trace written by `run --trace` or `Explorer.save`")
     comparison.add_argument("b", metavar="B", help="the trace to compare it with")
     comparison.add_argument("--html", metavar="OUT", help="write one HTML page")
-    comparison.add_argument("--json", action="store_true", help="print it as JSON")
+    comparison.add_argument("--json", action="store_true", help="print the comparison as JSON")
     comparison.set_defaults(command=run_compare)
 
     reproduce = commands.add_parser(
@@ -264,13 +269,13 @@ def _add_machine(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
     devices = commands.add_parser("devices", help="list the devices and whether they work here")
     devices.add_argument(
-        "--target", help="for this CPU, by LLVM's name (default: the one that TARGET says, or this one)"
+        "--target", help="for this CPU, by LLVM's name (default: the target in TARGET, or this machine)"
     )
-    devices.add_argument("--json", action="store_true", help="print them as JSON")
+    devices.add_argument("--json", action="store_true", help="print the devices as JSON")
     devices.set_defaults(command=run_devices)
     front = commands.add_parser("frontends", help="list the frameworks whose programs can be explored here")
-    front.add_argument("--operators", action="store_true", help="print the operators that have a function here")
-    front.add_argument("--json", action="store_true", help="print them as JSON")
+    front.add_argument("--operators", action="store_true", help="print the supported operators")
+    front.add_argument("--json", action="store_true", help="print the frameworks as JSON")
     front.set_defaults(command=run_front_ends)
 
 
@@ -278,8 +283,8 @@ def _add_pyodide(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pyodide",
         metavar="PATH",
-        help="the Python for browsers that a page with engine carries: the npm package pyodide, as a folder or a .tgz "
-        "(default: $PYODIDE, else it is fetched, once)",
+        help="Pyodide, the Python for browsers: the npm package pyodide, as a folder or a .tgz (default: $PYODIDE; "
+        "else the command downloads it once)",
     )
 
 
@@ -505,7 +510,7 @@ def run_export(options: argparse.Namespace) -> int:
     out = Path(options.out)
     write = next((write for suffix, (_, write) in EXPORTS.items() if out.name.lower().endswith(suffix)), None)
     if write is None:
-        raise UsageError(f"{out}: the suffix says the format; known: {', '.join(EXPORTS)}")
+        raise UsageError(f"{out}: the suffix selects the format; known: {', '.join(EXPORTS)}")
     _check_writable(out)
     try:
         write(_load_trace(options.trace), out)
@@ -526,7 +531,7 @@ def run_ask(options: argparse.Namespace) -> int:
     try:
         data = json.loads(options.request)
     except ValueError as error:
-        raise UsageError(f'the request is not valid JSON ({error}): give an object such as {{"request": …}}') from error
+        raise UsageError(f'the request is not valid JSON ({error}): give an object such as {{"ask": "why"}}') from error
     response = respond_from_trace(trace, data)
     _print_line(json.dumps(response, indent=2, ensure_ascii=False))
     return FAILED if "error" in response else OK
@@ -564,13 +569,13 @@ def _format_csv_cell(value: Any) -> Any:
 EXPORTS: dict[str, tuple[str, Callable[[Trace, Path], Any]]] = {
     ".chrome.json": ("the timeline for Chrome and Perfetto", save_chrome_trace),
     ".perfetto-trace": ("the timeline in Perfetto's own format", to_perfetto),
-    ".pftrace": ("the same", to_perfetto),
-    ".csv": ("the kernels as a table", _write_csv),
-    ".html": ("one page", lambda trace, path: Explorer(trace).to_html(path)),
-    ".svg": ("the LazyBuffers as a picture", lambda trace, path: trace.graph().save(path)),
-    ".png": ("the same, by Graphviz", lambda trace, path: trace.graph().save(path)),
-    ".pdf": ("the same, by Graphviz", lambda trace, path: trace.graph().save(path)),
-    ".dot": ("the same as text for Graphviz", lambda trace, path: trace.graph().save(path)),
+    ".pftrace": ("the timeline in Perfetto's own format", to_perfetto),
+    ".csv": ("the kernels as a CSV table", _write_csv),
+    ".html": ("one HTML page", lambda trace, path: Explorer(trace).to_html(path)),
+    ".svg": ("the LazyBuffers as an SVG picture", lambda trace, path: trace.graph().save(path)),
+    ".png": ("the LazyBuffers as a PNG picture, drawn by Graphviz", lambda trace, path: trace.graph().save(path)),
+    ".pdf": ("the LazyBuffers as a PDF picture, drawn by Graphviz", lambda trace, path: trace.graph().save(path)),
+    ".dot": ("the LazyBuffers as text for Graphviz", lambda trace, path: trace.graph().save(path)),
 }
 
 
@@ -651,11 +656,11 @@ def _show_devices(as_json: bool) -> int:
         return OK
     for row in rows:
         text = str(row["target"] or f"not available: {row['unavailable']}")
-        text += " · compiles, and does not run here" if row["refusal"] else ""
+        text += " · compiles only; cannot run here" if row["refusal"] else ""
         print(f"{'*' if row['default'] else ' '} {row['name']:8} {text}")
     print("(* the default)")
     print(f"ceilings: {ceilings('LLVM', measure=False)}")
-    print(f"GPUs that TARGET may name, written by LLVM, emulated by PYTHON: {', '.join(GPUS)}")
+    print(f"GPUs that TARGET may name, compiled by LLVM, emulated by PYTHON: {', '.join(GPUS)}")
     print(_describe_target())
     return OK
 
@@ -668,11 +673,11 @@ def _describe_target() -> str:
         with Context(TARGET=NATIVE):
             native = Device["LLVM"].target
     except DeviceUnavailable as error:
-        return f"target: not known without the LLVM device ({error})"
+        return f"target: unknown without the LLVM device ({error})"
     if target.has_local:
         return f"target: {target.describe()}; {refusal}"
-    cache = f"{target.l1_bytes >> 10} KiB of L1 and {target.l2_bytes >> 10} KiB of L2 cache a core"
-    text = f"target: {target.cpu}, {target.lanes(dtypes.float32)} floats a vector, {cache}"
+    cache = f"{target.l1_bytes >> 10} KiB of L1 and {target.l2_bytes >> 10} KiB of L2 cache per core"
+    text = f"target: {target.cpu}, {target.lanes(dtypes.float32)} floats per vector, {cache}"
     if refusal:
         text = f"{text}; {refusal}"
     if native.arch != "x86_64":

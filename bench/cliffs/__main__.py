@@ -64,8 +64,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="programs whose names contain a word")
     parser.add_argument("--group", nargs="+", default=[], metavar="GROUP", help="programs of these groups")
     parser.add_argument("--part", default="", metavar="K/N", help="of these programs every N-th, from the K-th on")
-    parser.add_argument("--rounds", type=int, default=0, help="turns of each engine (8)")
-    parser.add_argument("--quick", action="store_true", help="2 short turns: cliffs show, 20 percent does not")
+    parser.add_argument("--rounds", type=int, default=0, help="repetitions of each engine (8)")
+    parser.add_argument(
+        "--quick", action="store_true", help="2 short repetitions: enough to find cliffs, not differences of 20 percent"
+    )
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="threads of each engine (all cores)")
     parser.add_argument("--cpu-time", action="store_true", help="CPU time on one thread, where other programs run too")
     parser.add_argument("--target", default="", help="generate code for it, and restrict PyTorch alike: x86-64-v3")
@@ -73,7 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", default="", metavar="FILE.json", help="also write FILE.json and FILE.md")
     parser.add_argument("--update", action="store_true", help="keep FILE.json's rows of other programs")
     parser.add_argument("--above", type=float, default=0, metavar="RATIO", help="only FILE.json's rows above it, again")
-    parser.add_argument("--short", type=float, default=1, metavar="MS", help="what PyTorch does in less is replayed")
+    parser.add_argument(
+        "--short", type=float, default=1, metavar="MS", help="programs that PyTorch runs in less time are replayed"
+    )
     parser.add_argument("--list", action="store_true", help="list the programs")
     return parser
 

@@ -61,8 +61,8 @@ def describe_run(settings: Settings) -> dict[str, Any]:
         "peer": f"PyTorch, {peer}",
         "threads": str(settings.threads),
         "clock": "time on the CPU" if settings.cpu_time else "wall",
-        "replayed": f"what takes PyTorch less than {settings.short * 1e3:g} ms",
-        "samples": f"medians; {settings.rounds} turns of {settings.slice_seconds * 1e3:g} ms of each engine",
+        "replayed": f"programs that PyTorch runs in less than {settings.short * 1e3:g} ms",
+        "samples": f"medians; {settings.rounds} repetitions of {settings.slice_seconds * 1e3:g} ms of each engine",
     }
 
 

@@ -113,14 +113,14 @@ def test_devices_tells_the_target_and_what_runs_here(capsys):
     with Context(TARGET="neoverse-n1,threads=8,l1=32K,l2=512K"):
         assert cli.main(["devices"]) == 0
     told = capsys.readouterr().out.splitlines()[-1]
-    assert "target: neoverse-n1, 4 floats a vector, 32 KiB of L1" in told
+    assert "target: neoverse-n1, 4 floats per vector, 32 KiB of L1" in told
     assert "; this machine is " in told
 
 
 def test_devices_shows_another_target_and_refuses_unknown_ones(capsys):
     assert cli.main(["devices", "--target", "sifive-x280"]) == 0
     printed = capsys.readouterr().out
-    assert "LLVM · sifive-x280 · 512-bit vectors · " in printed and "does not run here" in printed
+    assert "LLVM · sifive-x280 · 512-bit vectors · " in printed and "cannot run here" in printed
     assert "code for sifive-x280 is generated here" in printed
     assert cli.main(["devices", "--target", "sifive-x28"]) == 2
     assert "close to it: sifive-x280" in capsys.readouterr().err

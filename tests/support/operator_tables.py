@@ -17,7 +17,7 @@ Written by `python -m tests.support.operator_tables` for onnx {version}; do not 
 - *its graphs*: control flow; the graphs in the node are evaluated.
 - *refused*: a model that needs it raises `UnsupportedOperator`.
 
-`tinyexplore frontends --operators` prints those that have a function.
+`tinyexplore frontends --operators` prints the supported operators.
 
 | operator | since version | computed by |
 |---|---:|---|

@@ -288,7 +288,7 @@ def test_what_is_folded_into_a_label_is_said_to_be_in_the_graph(open_page: Open)
     constant = next(node for node in sorted(nodes) if TRACE.nodes[node].op == "CONST")
     tab.evaluate(f"tinyexplore.handle.go({{stage: {first.id}, step: 0, graph: 'uops', place: 'passes'}})")
     tab.evaluate(f"tinyexplore.handle.select([{constant}])")
-    assert "without a box" in tab.inner_text(".card")
+    assert "not drawn in this graph" in tab.inner_text(".card")
 
 
 def test_a_listing_that_jumps_is_read_from_its_left_edge(open_page: Open) -> None:

@@ -102,7 +102,7 @@ def test_the_legend_names_what_is_on_the_canvas_and_covers_nothing(open_page: Op
         ".boxes .d-keep": "row buffer",
         ".boxes .region": "several nodes",
         ".edges .through-views": "through views",
-        ".edge-decision.cut": "through memory",
+        ".edge-decision.cut": "stored in memory",
         ".edge-decision.fused": "fused",
         ".frame.product": "a product",
     }.items():

@@ -29,7 +29,7 @@ def view() -> Explorer:
 
 @pytest.fixture(scope="module")
 def page(browser: Any, view: Explorer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The live page of a capture, from a file, where nothing can be fetched; the tests share its Python."""
+    """A page with engine of a capture, from a file, where nothing can be fetched; the tests share its Python."""
     file = tmp_path_factory.mktemp("live") / "page.html"
     view.to_html(file, live=True)
     yield from opened(browser, file, shows=".tinyexplore")

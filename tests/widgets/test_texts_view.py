@@ -223,7 +223,7 @@ def test_another_pipeline_is_requested_and_set_beside(
     assert len(tab.query_selector_all(".llvm .pass")) == len(whole.changed)
     number = whole["instcombine"].number
     tab.click(f".llvm .pass[data-pass='{number}']")
-    tab.click(".llvm .bar >> text=switch off")
+    tab.click(".llvm .bar >> text=skip")
     tab.wait_for_selector(".llvm .chip-off", timeout=milliseconds(30))
     assert "instcombine" in tab.inner_text(".llvm .chip-off")
     tab.click(".llvm .chip-off")

@@ -415,7 +415,7 @@ TERMS: tuple[Term, ...] = (
     Term("op", "VECTORIZE", "A vector of scalars, or one scalar in every lane."),
     Term("op", "GEP", "One lane of a vector."),
     Term("op", "HREDUCE", "All lanes of a vector combined into one."),
-    Term("op", "TABLE", "One of a few numbers, by an index."),
+    Term("op", "TABLE", "Selects one of a few constants by an index."),
     Term("op", "NEG", "−x."),
     Term("op", "SQRT", "The square root."),
     Term("op", "EXP", "e to the power of x."),

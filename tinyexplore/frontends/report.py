@@ -19,7 +19,7 @@ class FrontEnd:
         oldest: the oldest version that the extra allows.
         version: the installed version; None if the package is missing.
         call: how to explore a program.
-        operators: the framework's operators that have a function here, sorted; empty if the package is missing.
+        operators: the supported operators of the framework, sorted; empty if the package is missing.
     """
 
     name: str
@@ -33,7 +33,7 @@ class FrontEnd:
     def __str__(self) -> str:
         if self.version is None:
             return f"{self.name:8} not installed: pip install 'tinyexplore[{self.extra}]' ({self.oldest} or newer)"
-        operators = f"{len(self.operators):,} operators have a function here"
+        operators = f"{len(self.operators):,} operators are supported"
         return f"{self.name:8} {self.package} {self.version} ({self.oldest} or newer); {operators}; {self.call}"
 
     def as_data(self) -> dict[str, Any]:

@@ -452,7 +452,11 @@ function makeHeader(
     const elsewhere = name === "DEVICE" ? listOtherDevices(trace, value) : "";
     const isAsEver = (DEFAULT_OPTIONS[name] === value && elsewhere === "") || name === "tinyexplore";
     const device = name === "DEVICE" ? findMeaning("device", value.split(":")[0]) : "";
-    const lines = [`${name} = ${value}`, device, elsewhere && `Kernels ran on ${elsewhere}, where their inputs are.`];
+    const lines = [
+      `${name} = ${value}`,
+      device,
+      elsewhere && `Kernels ran on ${elsewhere}, the device of their inputs.`,
+    ];
     return h(
       "span",
       {

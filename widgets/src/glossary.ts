@@ -184,7 +184,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "VECTORIZE": "A vector of scalars, or one scalar in every lane.",
       "GEP": "One lane of a vector.",
       "HREDUCE": "All lanes of a vector combined into one.",
-      "TABLE": "One of a few numbers, by an index.",
+      "TABLE": "Selects one of a few constants by an index.",
       "NEG": "−x.",
       "SQRT": "The square root.",
       "EXP": "e to the power of x.",

@@ -29,7 +29,7 @@ const UOPS: Record<string, string> = {
   SCALE: "the first times 2 to the power of the second, rounded down to a whole number",
   DOT_BF16: "adds to each lane the products of two pairs of bfloat16 numbers, summed in float32",
   DOT_I8: "adds to each lane the products of four pairs of bytes, summed in int32",
-  DOT_U8: "the same; the first byte of each pair is unsigned",
+  DOT_U8: "adds to each lane the products of four pairs of bytes, the first unsigned, summed in int32",
   BARRIER: "later loads see all earlier stores",
 };
 
@@ -60,7 +60,7 @@ const ASM: [RegExp, string][] = [
   [/^call|^bl$/, "calls a function"],
   [/^ret/, "returns"],
   [/^push|^pop|^stp|^ldp/, "saves or restores registers on the stack"],
-  [/^vzeroupper/, "clears the upper halves of the vector registers, which older code expects"],
+  [/^vzeroupper/, "clears the upper halves of the vector registers, which avoids a penalty for later SSE instructions"],
   [/^prefetch|^prfm/, "requests a cache line before its use"],
   [/^mov|^ldr|^str|^ld1|^st1/, "moves between registers and memory"],
 ];

@@ -77,7 +77,7 @@ export function makeVerdictCard(store: Store, verdict: VerdictRow): HTMLElement 
     const words = [`${name} `, h("b", {}, value)];
     if (place === null) return h("span", { class: "evidence" }, ...words);
     const go = (): void => lead(store, { ...(kernel === undefined ? {} : { kernel }), ...place });
-    const title = `Show where this comes from: ${panel}`;
+    const title = `Show the facts of this verdict: ${panel}`;
     return h("button", { type: "button", class: "evidence", title, onclick: go }, ...words);
   });
   const tries = verdict.suggestions.map(({ text, result }) =>

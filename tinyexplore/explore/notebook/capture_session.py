@@ -189,7 +189,7 @@ class CaptureSession(DisplayableResult):
             text += "(.realize(), .numpy())"
             notes.append(("note", text, None))
         elif "DEVICE" in self._changes and (elsewhere := _devices_of(events) - {dict(self._options)["DEVICE"]}):
-            text = f"kernels ran on {', '.join(sorted(elsewhere))}, where their inputs are: DEVICE is for tensors "
+            text = f"kernels ran on {', '.join(sorted(elsewhere))}, the device of their inputs: DEVICE is for tensors "
             text += "made inside the capture; x.to(...) moves an existing one"
             notes.append(("note", text, None))
         notes += self.notes()

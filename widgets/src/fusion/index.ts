@@ -243,7 +243,7 @@ export class FusionView implements View {
     const others = this.all.filter(({ src }) => src === edge.src).length;
     const marks: Record<string, string> = {
       fused: "fused",
-      cut: "through memory",
+      cut: "stored in memory",
       again: "computed again in each kernel",
       read: "read from memory",
     };

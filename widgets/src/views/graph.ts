@@ -564,7 +564,7 @@ export class GraphView implements View {
       );
       return;
     }
-    const tidy = (): void => {
+    const recomputeLayout = (): void => {
       [this.isTidied, this.drawnKey] = [true, ""];
       this.draw("fit");
     };
@@ -577,7 +577,7 @@ export class GraphView implements View {
         () => this.regions.toggleCopies(),
       ),
       constants,
-      button("tidy", "Compute the layout again. Steps keep the positions of boxes", tidy, "quiet"),
+      button("re-layout", "Compute the layout again. Steps keep the positions of boxes", recomputeLayout, "quiet"),
       toggle(
         "index",
         "Fold index arithmetic into the addresses that use it",

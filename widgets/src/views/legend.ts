@@ -37,7 +37,7 @@ const DECISIONS: Record<string, [string, string]> = {
 const EDGE_SIGNS: Record<string, [string, string]> = {
   fused: ["fused", "Computed in the kernel that reads it, without memory traffic"],
   again: ["computed in several kernels", "Each kernel that reads it computes it again"],
-  cut: ["cut: through memory", "One kernel stores it, another loads it"],
+  cut: ["cut: stored in memory", "One kernel stores it, another loads it"],
 };
 
 /** Returns a small box with these classes. */

@@ -311,7 +311,7 @@ export class LLVMPassesView implements View {
     const chips = without.map((name) =>
       button(
         `${name} ✕`,
-        `Let ${name} run again`,
+        `Run ${name} again`,
         () => this.ask({ without: without.filter((one) => one !== name) }),
         "chip-off",
       ),
@@ -574,7 +574,7 @@ export class LLVMPassesView implements View {
   private makeOffButton({ argument }: PassData): HTMLElement | null {
     if (argument === "" || this.store.sendRequest === null) return null;
     const without = [...this.pipeline.without, argument];
-    return button("switch off", `Compile without ${argument}`, () => this.ask({ without }), "quiet");
+    return button("skip", `Compile without ${argument}`, () => this.ask({ without }), "quiet");
   }
 
   /** Draws the final texts of the two pipelines in each language. */

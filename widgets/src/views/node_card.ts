@@ -186,7 +186,7 @@ export class NodeCard {
         : row(
             "note",
             this.isThere(related)
-              ? "without a box in this graph: folded into a label, or left out"
+              ? "not drawn in this graph: shown inside a label, or hidden"
               : "not in this graph; neither are its origins and results",
           ),
       actions,

@@ -175,7 +175,7 @@ export class RegionSelection {
     if (this.isEarlier(last.id)) {
       const label =
         trace.nodes[members.findLast((id) => trace.nodes[id].name !== "") ?? last.id].name || nodeText(last);
-      return { members, label, detail: `computed first · ${count(members.length, "node")}` };
+      return { members, label, detail: `lazy input · ${count(members.length, "node")}` };
     }
     const product = this.products.get(last.id);
     if (product !== undefined && product.members.length === members.length && !this.areKernels)
@@ -209,7 +209,7 @@ export class RegionSelection {
     const { trace, earlier } = this.index;
     const inputs = trace.kernels.filter(({ id }) => earlier.has(id)).flatMap(({ roots }) => roots).length;
     if (inputs === 0) return null;
-    const says = `${count(inputs, "input")} computed first (${count(earlier.size, "kernel")})`;
+    const says = `${count(inputs, "lazy input")} (${count(earlier.size, "kernel")})`;
     const title = "Lazy tensors of earlier code. The capture computes them before it uses them";
     return button(`${says} – ${this.earlierShown ? "fold" : "show"}`, title, () => {
       this.earlierShown = !this.earlierShown;
