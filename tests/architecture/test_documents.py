@@ -144,6 +144,18 @@ def test_links_between_documents_lead_to_files(repository: Path) -> None:
         ("all compiler passes", "codegen/pipeline.py"),
         ("software prefetch", "kernel/heuristics/prefetch.py"),
         ("a graph of PyTorch as Tensors", "frontends/torch/program.py"),
+        ("splitting a reduction", "schedule/splitting.py"),
+        ("whether an opt is legal", "kernel/legality.py"),
+        ("AMX", "renderer/llvm/tensor_cores.py"),
+        ("the vector width", "kernel/heuristics/lanes.py"),
+        ("strength reduction", "codegen/rewrites/division.py"),
+        ("the source of a kernel", "renderer/gpu/wgsl.py"),
+        ("the replay of a TinyJit", "jit/replay.py"),
+        ("the meaning of an operation", "tensor/operators.py"),
+        ("the pages of the story", "widgets/src/story_chapters.ts"),
+        ("types and texts that TypeScript shares", "explore/schema.py"),
+        ("an instruction’s line of Python", "lazy/lazybuffer.py"),
+        ("time and thread of an event", "trace/recorder.py"),
     ],
 )
 def test_a_newcomer_finds_it_in_two_look_ups(repository: Path, subject: str, file: str) -> None:
@@ -152,3 +164,30 @@ def test_a_newcomer_finds_it_in_two_look_ups(repository: Path, subject: str, fil
     page = (repository / "docs" / "architecture.md").read_text("utf-8")
     (row,) = [line for line in page.splitlines() if line.startswith(f"| {subject}")]
     assert f"{file})" in row or f"{file}__init__.py)" in row
+
+
+NAMED = re.compile(
+    r"\[`([A-Za-z_]\w*(?:\.\w+)*)`\]\(([^)#\s:]+\.py)\)|`([A-Za-z_]\w*(?:\.\w+)*)` in \[`[^`]*`\]\(([^)#\s:]+)\)"
+)
+
+
+def test_documents_name_functions_of_the_linked_files(repository: Path) -> None:
+    """`name` in [`file.py`](…) and [`Class.method`](….py): each part of the name is a word of the linked file."""
+    seen, missing = 0, []
+    for page in [*(repository / "docs").glob("*.md"), *(repository / "docs" / "explorer").glob("*.md")]:
+        for match in NAMED.finditer(page.read_text("utf-8")):
+            name, path = match[1] or match[3], match[2] or match[4]
+            if name.endswith(".py"):
+                continue
+            seen += 1
+            text = (page.parent / path).resolve().read_text("utf-8")
+            if any(not re.search(rf"\b{part}\b", text) for part in name.split(".")):
+                missing.append(f"{page.name}: {name} is not in {path}")
+    assert seen > 50 and missing == []
+
+
+def test_the_documents_count_the_panels(repository: Path) -> None:
+    from tinyexplore.widgets.panels import PANELS
+
+    text = (repository / "docs" / "compared.md").read_text("utf-8")
+    assert f"{len(PANELS)} panels in" in text

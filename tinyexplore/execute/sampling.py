@@ -88,7 +88,7 @@ class Sampling:
     most_launches: how many launches get samples.
     clock: returns seconds.
     waited: returns how many seconds the threads of this process have waited for a core (None if unknown). If given,
-    disturbed samples are taken again, and threaded kernels also get SINGLE samples on one thread.
+    disturbed samples are taken again, and threaded kernels also get SINGLE_THREAD_SAMPLES samples on one thread.
     spent_s: seconds taken so far.
     counts: how many samples the launches of each program get.
     waiting: launches whose samples are not taken yet.

@@ -179,6 +179,46 @@ TERMS: tuple[Term, ...] = (
         "The rules that could fire on a node at this step, those that did, and why the others did not, "
         "nearest miss first.",
     ),
+    Term("word", "verdict", "Whether a kernel is fast, and if not, why: one kind, a sentence and its evidence."),
+    Term(
+        "word",
+        "ceiling",
+        "The highest rate that was measured on this machine: a limit of the roofline and of the verdict.",
+    ),
+    Term("word", "story", "Seven pages that lead through one program, from Python to its time."),
+    Term("word", "workbench", "All views of a program side by side."),
+    Term("word", "panel", "A view below the graph of the workbench, such as Timing."),
+    Term("word", "trace", "What a capture recorded, as plain data. It can be saved and opened without the engine."),
+    Term("word", "event", "What the engine reports while it works: a stage began, a rule fired, a kernel ran."),
+    Term("word", "what-if", "A change of opts, fusion or code, tried on generated inputs. It becomes a branch."),
+    Term(
+        "word",
+        "page with engine",
+        "An HTML page that contains the compiler, so it can answer what a trace does not store.",
+    ),
+    Term("word", "heuristic", "A function that proposes opts with a reason: kernel/heuristics/."),
+    Term("word", "ScheduleItem", "A kernel or a copy as the scheduler plans it: an AST and its buffers."),
+    Term("word", "ExecItem", "A compiled ScheduleItem with its buffers, ready to run."),
+    Term("word", "ProgramSpec", "A kernel as source text. Each line has its UOps."),
+    Term(
+        "word",
+        "plan",
+        "The kernels of a graph over numbered buffers (slots), used again for a graph of the same structure.",
+    ),
+    Term("word", "TinyJit", "Captures the kernels of a function once and then replays them with new inputs."),
+    Term("word", "linear program", "A kernel's UOps as a list, in the order of execution."),
+    Term(
+        "word",
+        "row buffer",
+        "Scratch memory for one row of a value, written by one loop and read by others of the same kernel.",
+    ),
+    Term(
+        "word",
+        "register tile",
+        "A block of results that a kernel holds in registers, so that each loaded value is used several times.",
+    ),
+    Term("word", "tensor core", "A unit that multiplies small matrices: AMX on a CPU, WMMA on a GPU."),
+    Term("word", "work-item", "One thread of a GPU kernel. Work-items that share memory form a work-group."),
     Term("word", "median", "Half of the samples are at or below it."),
     Term(
         "word",
@@ -228,7 +268,11 @@ TERMS: tuple[Term, ...] = (
         "term", "software pipelining", "Parts of consecutive steps overlap: the opt PIPELINE, kernel/opts/pipeline.py."
     ),
     Term("term", "packing", "An operand is copied into the order in which a loop reads it: the opt STAGE."),
-    Term("term", "strength reduction", "Divisions become multiplications and shifts: codegen/rewrites/division.py."),
+    Term(
+        "term",
+        "strength reduction",
+        "A cheaper operation replaces an expensive one: a multiplication by 1/4 for a division by 4 (codegen/rewrites/division.py).",
+    ),
     Term(
         "term",
         "scheduling",
@@ -253,7 +297,7 @@ TERMS: tuple[Term, ...] = (
     Term(
         "term",
         "memory planner",
-        "Intermediates whose lives do not overlap share memory: execute/memory.py.",
+        "Intermediates whose live ranges do not overlap share memory: execute/memory.py.",
     ),
     Term(
         "term",
@@ -525,7 +569,11 @@ TERMS: tuple[Term, ...] = (
     Term("pass", "chained sums", "If two sums are added, the second accumulator starts with the result of the first."),
     Term("pass", "branches", "Moves rare, expensive code to a cold path that runs only if some lane needs it."),
     Term("pass", "dot products", "Uses the machine's dot instructions."),
-    Term("pass", "divisions", "Replaces divisions by constants with multiplications and shifts."),
+    Term(
+        "pass",
+        "divisions",
+        "Replaces divisions of floats by a power of two, and of bytes by a constant, with multiplications.",
+    ),
     Term("pass", "masked addresses", "Vector loads whose mask selects no lane read the start of their buffer."),
     Term("pass", "narrow comparisons", "Compares in as few bits as the values need."),
     Term("pass", "simplify the rest", "Algebraic simplification of the remaining graph."),

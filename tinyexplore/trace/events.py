@@ -28,7 +28,7 @@ class UserFrame(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StageBegan:
-    """A stage started. Stages nest: "schedule" contains "fuse"; "compile kernel" contains every pass.
+    """A stage started. Stages nest: "kernel" contains "optimize", the passes, "render" and "compile".
 
     stage: its name.
     root: its input graph.

@@ -137,8 +137,7 @@ class Explorer(AttributeHints):
         others.
 
         The views supply omitted arguments: the selected node, the current stage and step. See `explore.why_not` for a
-            UOp
-        without a trace.
+        UOp without a trace.
 
         rule: only the rules with this name; `view.why_not(node)["mul_one"]` is the attempt of one rule.
         """

@@ -88,7 +88,7 @@ def _has_low_line_use(facts: KernelFacts) -> bool:
 
 
 def _limit_share(facts: KernelFacts) -> float:
-    """Returns the share of the time that the longer of bytes and operations share_of_time, with the launch."""
+    """Returns the least time (the longer of bytes and operations, plus the launch) divided by the measured time."""
     return share_of_time(facts, max(facts.least_us) + facts.launch_us)
 
 
@@ -236,7 +236,7 @@ RULES = (
     BottleneckRule(
         "launch overhead",
         "The kernel takes at most 3 times the launch overhead, or 6 times if its work takes less than half a launch.",
-        "Better code makes such a kernel less than 1.5 times faster.",
+        "Better code cannot remove the launch, so such a kernel becomes at most 3 times faster (small work: 6 times).",
         _is_launch_bound,
     ),
     BottleneckRule(

@@ -29,5 +29,7 @@ class Leave:
     def carry_out(self, context: CommandContext) -> CommandOutcome:
         cut, join = overrides_at(context)
         if self.src not in cut | join:
-            raise CommandRejected(f"node {self.src}is neither cut nor joined in this branch")
+            raise CommandRejected(
+                f"node {self.src} is neither cut nor joined in this branch; view.fusion.edges() lists the edges"
+            )
         return reschedule(context, self.schedule, cut - {self.src}, join - {self.src})

@@ -426,7 +426,9 @@ def check_program(lines: Sequence[LocatedUOp], before: Sequence[UOp]) -> None:
             if src in closed and node.op not in (Ops.RESULT, Ops.BARRIER) and src.op is not Ops.BARRIER:
                 loop = closed[src].arg.name
                 raise ProgramError(
-                    line.line, 0, f"{node.op.name} uses {src.op.name}, whose scope ends with loop {loop} ends"
+                    line.line,
+                    0,
+                    f"{node.op.name} uses {src.op.name}, which is out of scope after the end of loop {loop}",
                 )
         if node.op is Ops.ENDRANGE:
             closed_loop = open_loops.pop()
