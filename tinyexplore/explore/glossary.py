@@ -271,7 +271,8 @@ TERMS: tuple[Term, ...] = (
     Term(
         "term",
         "strength reduction",
-        "A cheaper operation replaces an expensive one: a multiplication by 1/4 for a division by 4 (codegen/rewrites/division.py).",
+        "A cheaper operation replaces an expensive one: a multiplication by 1/4 for a division by 4 "
+        "(codegen/rewrites/division.py).",
     ),
     Term(
         "term",
