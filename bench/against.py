@@ -30,8 +30,8 @@ from bench.overhead import RECORDED
 from bench.peers import OURS
 
 WARM, FIRST, RECORDING = "warm", "first run", "recording / off"
-MOST = {WARM: 1.05, FIRST: 1.15}  # upper limits of new time / old time
-MOST_RECORDING = 1.20  # upper limit of the time with a recorder / the time of the same tree without one
+MAX_RATIOS = {WARM: 1.05, FIRST: 1.15}  # upper limits of new time / old time
+MAX_RECORDING_RATIO = 1.20  # upper limit of the time with a recorder / the time of the same tree without one
 Say = Callable[[str], None]
 
 
@@ -67,8 +67,8 @@ class Pair:
         One alone may come from noise of the machine.
         """
         if self.part == RECORDING:
-            return median(self.new) > MOST_RECORDING
-        return min(self.ratio, self.median_ratio) > MOST[self.part]
+            return median(self.new) > MAX_RECORDING_RATIO
+        return min(self.ratio, self.median_ratio) > MAX_RATIOS[self.part]
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Comparison:
             if not pairs:
                 continue
             slower = [pair.name for pair in pairs if pair.is_over]
-            bound = f"new ≤ {MOST_RECORDING}" if part == RECORDING else f"≤ {MOST[part]} × old"
+            bound = f"new ≤ {MAX_RECORDING_RATIO}" if part == RECORDING else f"≤ {MAX_RATIOS[part]} × old"
             mean, half = (
                 geometric_mean([pair.ratio for pair in pairs]),
                 geometric_mean([pair.median_ratio for pair in pairs]),

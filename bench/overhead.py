@@ -23,7 +23,7 @@ MIXED_OPS = 8  # operations in a call of py_mixed
 REPLAYED = 100  # kernels in a call of py_jit_100
 SIMPLIFIED = 20  # expressions in a call of py_simplify
 REWRITERS = ("tinyexplore", "tinygrad")
-LEAST_REWRITES = 100_000.0  # per second
+MIN_REWRITES = 100_000.0  # per second
 RECORDED = (("add", "ew_add_1K"), ("matmul 512", "matmul_512"), ("MLP training step", "mlp_adam_128"))
 # label, case, upper limit of the compile time in ms, lower limit of the rewrites per second
 COMPILED: tuple[tuple[str, str, float | None, float | None], ...] = (
@@ -209,7 +209,7 @@ def _rewriting(settings: Settings, peers: Sequence[str], rounds: int) -> Iterato
                 continue
             rates = {graphs: by_graphs[graphs]["rewrites"] / seconds_taken for graphs, seconds_taken in seconds.items()}
             parts = [f"{graphs} {rate:,.0f} ({seconds[graphs] * 1e3:.3g} ms)" for graphs, rate in rates.items()]
-            target = LEAST_REWRITES if name == "tinyexplore" and way == "alone" else None
+            target = MIN_REWRITES if name == "tinyexplore" and way == "alone" else None
             row = _entry(f"rewrites a second {label}: index arithmetic", name, median(rates.values()), "/s", target)
             yield {**row, "at_least": True, "detail": ", ".join(parts)}
 

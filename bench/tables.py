@@ -10,7 +10,7 @@ from typing import Any
 from bench.first_run import COLD, WARM
 from bench.peers import OURS
 from bench.report import FirstRun, Report, Row
-from bench.targets import MOST_OF_SIBLING, Aim, aims, python_costs
+from bench.targets import MAX_RATIO_TO_TINYGRAD, Aim, aims, python_costs
 
 # several ways of using one engine share a column, which shows the best
 COLUMNS = {
@@ -213,7 +213,7 @@ def python_cost_cells(report: Report) -> tuple[list[str], list[list[str]]] | Non
         [cost.what, three_digits(cost.ours), three_digits(cost.theirs), _share(cost.ratio), met[cost.is_met]]
         for cost in costs
     ]
-    return ["Python, in µs", "ours", "tinygrad", "ours/tinygrad", f"at most {MOST_OF_SIBLING}×"], rows
+    return ["Python, in µs", "ours", "tinygrad", "ours/tinygrad", f"at most {MAX_RATIO_TO_TINYGRAD}×"], rows
 
 
 def _share(ratio: float | None) -> str:

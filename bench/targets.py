@@ -53,7 +53,7 @@ PEER_AIMS = (("sort", (("sort_1M", 3.8, 3.84),)),)
 
 
 SIBLING = ("tinygrad", "tinygrad.llvm", "tinygrad.x86")  # ways of using the engine that runs the same programs
-MOST_OF_SIBLING = 0.5
+MAX_RATIO_TO_TINYGRAD = 0.5
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class PythonCost:
     @property
     def is_met(self) -> bool | None:
         """Whether the cost is at most half of tinygrad's."""
-        return None if self.ratio is None else self.ratio <= MOST_OF_SIBLING
+        return None if self.ratio is None else self.ratio <= MAX_RATIO_TO_TINYGRAD
 
 
 def python_costs(report: Report) -> list[PythonCost]:
@@ -151,7 +151,7 @@ def aims(report: Report) -> list[Aim]:
         results.append(Aim(entry["area"], name, entry["unit"], entry["target"], value, at_least))
     for cost in python_costs(report):
         if cost.theirs is not None:
-            results.append(Aim("Python / tinygrad's", cost.what, "×", MOST_OF_SIBLING, cost.ratio))
+            results.append(Aim("Python / tinygrad's", cost.what, "×", MAX_RATIO_TO_TINYGRAD, cost.ratio))
     return results
 
 

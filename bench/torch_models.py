@@ -26,7 +26,7 @@ from bench.__main__ import _cpu_name
 from tinyexplore.util import Context, config
 
 SECONDS = 1.5  # of later calls, for each engine
-MOST_TURNS = 60
+MAX_ROUNDS = 60
 SPINNING = 0.01  # seconds that idle threads of OpenMP spin
 AIM, LIMIT = 1.2, 3.0
 FOLDER = Path(__file__).parents[1] / "docs" / "performance"
@@ -105,7 +105,7 @@ def measure(name: str, train: bool) -> dict[str, Any]:
                 call()
         times: dict[str, list[float]] = {engine: [] for engine in ENGINES}
         ends = time.perf_counter() + SECONDS * len(ENGINES)
-        while len(times["eager"]) < 5 or (time.perf_counter() < ends and len(times["eager"]) < MOST_TURNS):
+        while len(times["eager"]) < 5 or (time.perf_counter() < ends and len(times["eager"]) < MAX_ROUNDS):
             for engine, call in calls.items():
                 call_until_idle(call)
                 began = clock_seconds()

@@ -227,9 +227,9 @@ def compiled_by_one() -> Any:
 
 
 def keep_all_buffers(nodes: Any, chosen: Any) -> tuple[int, ...]:
-    from tinyexplore.util.interpreter import MANY
+    from tinyexplore.util.interpreter import UNKNOWN_REFERENCES
 
-    return tuple([MANY for _ in chosen(nodes)])
+    return tuple([UNKNOWN_REFERENCES for _ in chosen(nodes)])
 
 
 def without_plans() -> Any:

@@ -23,7 +23,7 @@ from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.semantics import cast, evaluate, to_dtype_range
 
 SIZE = 16
-LEAST_NORMAL = 2.0**-126  # of float32
+SMALLEST_NORMAL = 2.0**-126  # of float32
 EXACT_FLOAT = (Ops.NEG, Ops.FLOOR, Ops.ADD, Ops.MUL, Ops.FDIV, Ops.SQRT, Ops.MAX, Ops.MIN)
 CLOSE_FLOAT = (Ops.EXP, Ops.EXP2, Ops.LOG, Ops.LOG2, Ops.SIN, Ops.COS, Ops.TANH, Ops.ERF, Ops.POW, Ops.MOD, Ops.MULACC)
 COMPARE = (Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE)
@@ -133,11 +133,11 @@ WITH_LANES = [*((device, lanes) for device in DEVICES for lanes in (1, 4)), *((g
 
 
 EVERYTHING = [(*pair, dtype) for dtype in dtypes.all for pair in WITH_LANES if has(pair[0], dtype)]
-FEW_TYPES = (dtypes.float32, dtypes.float16, dtypes.int64, dtypes.bool, dtypes.uint8, dtypes.float64)
+SELECTED_TYPES = (dtypes.float32, dtypes.float16, dtypes.int64, dtypes.bool, dtypes.uint8, dtypes.float64)
 OF_OPENCL = [
     (device, lanes, dtype)
     for device in OPENCL_CPUS
-    for place, dtype in enumerate(dtypes.all if WIDTHS_OF_OPENCL else FEW_TYPES)
+    for place, dtype in enumerate(dtypes.all if WIDTHS_OF_OPENCL else SELECTED_TYPES)
     for lanes in WIDTHS_OF_OPENCL or ((16, 4, 8, 2)[place % 4],)
 ]
 EVERYTHING += OF_OPENCL
@@ -163,15 +163,15 @@ def test_every_operation_means_the_same_everywhere(device: str, dtype: DType, la
 
 def as_wgsl_may(found: Any, expected: Any, op: Ops, *given: float) -> bool:
     """Whether a float32 is what WGSL allows: less exact than elsewhere, and 0 for what is subnormal."""
-    if any(0 < abs(x) < LEAST_NORMAL for x in given):
+    if any(0 < abs(x) < SMALLEST_NORMAL for x in given):
         return True
     if isinstance(expected, bool) or op not in (*WGSL_ERRORS, Ops.MUL, Ops.MULACC, Ops.MOD):
         return False
-    if found == 0 and abs(expected) <= LEAST_NORMAL:
+    if found == 0 and abs(expected) <= SMALLEST_NORMAL:
         return True
     if op not in WGSL_ERRORS or not math.isfinite(expected) or not math.isfinite(given[0]):
         return False
-    return abs(found - expected) <= WGSL_ERRORS[op](given[0], given[1], abs(expected)) + LEAST_NORMAL
+    return abs(found - expected) <= WGSL_ERRORS[op](given[0], given[1], abs(expected)) + SMALLEST_NORMAL
 
 
 @pytest.mark.parametrize("device, dtype", [pair for pair in OPERATIONS if pair[0] in DEVICES], ids=str)

@@ -80,7 +80,7 @@ def test_it_computes_what_the_cpu_does(name: str) -> None:
 
 @has_driver
 def test_more_groups_than_one_dimension_has_are_counted_in_one_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wgsl, "MOST_GROUPS", 7)
+    monkeypatch.setattr(wgsl, "MAX_GROUPS", 7)
     array = A[:31, :47].copy()  # of a shape that no other test has: a program is compiled once in a process
     x = Tensor(array, device="WEBGPU")
     np.testing.assert_array_equal((x * 3).numpy(), array * 3)  # one dimension

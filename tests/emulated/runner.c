@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define MOST 64
+#define MAX_REGIONS 64
 
 static void receive(void *to, size_t count) {
   if (count && fread(to, 1, count, stdin) != count) exit(0);
@@ -42,10 +42,10 @@ int main(void) {
     char *path = receive_text(), *symbol = receive_text();
     int64_t start = receive_number(), stop = receive_number();
     int64_t buffers = receive_number(), values = receive_number();
-    if (buffers + values > MOST) fail("too many arguments");
-    char *regions[MOST];
-    void *arguments[MOST + 1];
-    int64_t sizes[MOST], lengths[MOST];
+    if (buffers + values > MAX_REGIONS) fail("too many arguments");
+    char *regions[MAX_REGIONS];
+    void *arguments[MAX_REGIONS + 1];
+    int64_t sizes[MAX_REGIONS], lengths[MAX_REGIONS];
     for (int64_t i = 0; i < buffers; i++) {
       sizes[i] = receive_number();
       int64_t at_start = receive_number();

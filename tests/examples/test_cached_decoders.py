@@ -12,7 +12,7 @@ import pytest
 from tinyexplore import Context, Tensor, TinyJit, Variable, nn
 from tinyexplore.nn.state import get_state_dict
 
-MOST, WIDTH, HEADS, WORDS = 20, 16, 4, 23
+MAX_LENGTH, WIDTH, HEADS, WORDS = 20, 16, 4, 23
 TOLERANCE = 2e-5
 
 
@@ -56,7 +56,7 @@ class RotaryBlock:
         key = turned(self.k(y).reshape(batch, count, 2, -1), angles)
         value = self.v(y).reshape(batch, count, 2, -1)
         if not hasattr(self, "cache"):
-            self.cache = Tensor.zeros(2, batch, MOST, 2, 4).contiguous().realize()
+            self.cache = Tensor.zeros(2, batch, MAX_LENGTH, 2, 4).contiguous().realize()
         self.cache.shrink((None, None, (start, start + count), None, None)).assign(Tensor.stack(key, value)).realize()
         if start > 0:
             key = self.cache[0].shrink((None, (0, start + count), None, None))
@@ -79,8 +79,8 @@ class RotaryDecoder:
         self.words, self.blocks = nn.Embedding(WORDS, WIDTH), [RotaryBlock(), RotaryBlock()]
         self.norm, self.out = nn.RMSNorm(WIDTH), nn.Linear(WIDTH, WORDS, False)
         speeds = 1.0 / (100 ** (Tensor.arange(0, 4, 2) / 4))
-        angles = Tensor.arange(MOST).unsqueeze(1) * speeds.unsqueeze(0)
-        self.angles = Tensor.stack(angles.cos(), angles.sin(), dim=-1).reshape(1, MOST, 1, 2, 2).contiguous()
+        angles = Tensor.arange(MAX_LENGTH).unsqueeze(1) * speeds.unsqueeze(0)
+        self.angles = Tensor.stack(angles.cos(), angles.sin(), dim=-1).reshape(1, MAX_LENGTH, 1, 2, 2).contiguous()
         self.step: Callable[..., Tensor] = TinyJit(self.forward) if is_jitted else self.forward
 
     def forward(self, words: Tensor, start: Any) -> Tensor:
@@ -96,7 +96,7 @@ class RotaryDecoder:
 
     def __call__(self, words: list[int], start: int) -> np.ndarray:
         if len(words) == 1:
-            return self.step(Tensor([words]), Variable("start", 0, MOST).bind(start)).numpy()
+            return self.step(Tensor([words]), Variable("start", 0, MAX_LENGTH).bind(start)).numpy()
         return self.forward(Tensor([words]), start).numpy()
 
 
@@ -148,10 +148,10 @@ class Attention:
                 self.values.assign(value).realize()
         elif self.kind == "self":
             if not hasattr(self, "keys"):
-                self.keys, self.values = (Tensor.zeros(x.shape[0], MOST, WIDTH) for _ in range(2))
+                self.keys, self.values = (Tensor.zeros(x.shape[0], MAX_LENGTH, WIDTH) for _ in range(2))
             key = self.keys.shrink((None, (0, past), None)).cat(key, dim=1)
             value = self.values.shrink((None, (0, past), None)).cat(value, dim=1)
-            room = MOST - past - x.shape[1]
+            room = MAX_LENGTH - past - x.shape[1]
             self.keys.assign(key.pad((None, (0, room), None)).contiguous()).realize()
             self.values.assign(value.pad((None, (0, room), None)).contiguous()).realize()
         parts = [
@@ -183,8 +183,8 @@ class Listener:
     def __init__(self) -> None:
         self.conv = [nn.Conv1d(6, WIDTH, 3, padding=1), nn.Conv1d(WIDTH, WIDTH, 3, stride=2, padding=1)]
         self.encoder, self.decoder = [Layer(False)], [Layer(True), Layer(True)]
-        self.words, self.places = nn.Embedding(WORDS, WIDTH), Tensor.zeros(MOST, WIDTH).contiguous()
-        self.mask = Tensor.full((MOST, MOST), float("-inf")).triu(1).realize()
+        self.words, self.places = nn.Embedding(WORDS, WIDTH), Tensor.zeros(MAX_LENGTH, WIDTH).contiguous()
+        self.mask = Tensor.full((MAX_LENGTH, MAX_LENGTH), float("-inf")).triu(1).realize()
         self.norm = nn.LayerNorm(WIDTH)
         self.encode = TinyJit(self.encoded)
         self.steps: dict[Any, Any] = defaultdict(lambda: TinyJit(self.forward))
@@ -194,7 +194,7 @@ class Listener:
         return x.sequential(self.encoder).realize()
 
     def __call__(self, words: list[int], start: int, heard: Tensor) -> np.ndarray:
-        past = Variable("past", 1, MOST - 1).bind(start) if start else 0
+        past = Variable("past", 1, MAX_LENGTH - 1).bind(start) if start else 0
         return self.steps[len(words), start > 0](Tensor([words]), past, heard).numpy()
 
     def forward(self, words: Tensor, past: Any, heard: Tensor) -> Tensor:
@@ -218,12 +218,12 @@ def test_an_encoder_and_a_decoder_that_keep_their_keys() -> None:
 
 def test_a_realized_view_that_was_assigned_to_is_written_at_once() -> None:
     """Else writes pile up, and those of two values of a Variable would be done together."""
-    whole, place = Tensor.zeros(2, MOST, 3).contiguous().realize(), Variable("place", 0, MOST - 1)
+    whole, place = Tensor.zeros(2, MAX_LENGTH, 3).contiguous().realize(), Variable("place", 0, MAX_LENGTH - 1)
     for value in range(3):
         here = place.bind(value)
         whole.shrink((None, (here, here + 1), None)).assign(Tensor.full((2, 1, 3), value + 1.0)).realize()
         assert whole.schedule() == []
-    expected = np.zeros((2, MOST, 3), np.float32)
+    expected = np.zeros((2, MAX_LENGTH, 3), np.float32)
     expected[:, :3] = np.array([1, 2, 3])[None, :, None]
     np.testing.assert_array_equal(whole.numpy(), expected)
 

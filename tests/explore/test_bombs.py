@@ -24,7 +24,7 @@ from tinyexplore.util.untrusted_data import JsonLimits, UntrustedError, bounded_
 from tinyexplore.widgets.explorer import ExplorerWidget
 
 MIB = 1 << 20
-MOST_MB = 200
+MAX_MB = 200
 START = b'{"version":1,"title":'
 MEASURE = """
 import json, sys
@@ -87,7 +87,7 @@ def test_bombs_take_little_memory(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds(120), check=True)
     peaks = json.loads(done.stdout)
     assert set(peaks) == {*BOMBS, "gzip of a bomb"}
-    assert {name: peak for name, peak in peaks.items() if peak > MOST_MB} == {}
+    assert {name: peak for name, peak in peaks.items() if peak > MAX_MB} == {}
 
 
 def test_rows_of_a_foreign_table_are_made_one_at_a_time() -> None:

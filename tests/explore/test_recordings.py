@@ -41,7 +41,7 @@ def test_recordings_travel_with_the_trace(tmp_path) -> None:
 
 
 def test_the_limit_is_kept_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recordings, "MOST_TEXT", 6000)
+    monkeypatch.setattr(recordings, "MAX_CHARACTERS", 6000)
     x = Tensor(X).realize()
     view = explore(lambda: (x.sum(1), x.max(1)), repeat=1, noopt=1, record_iterations=5000)
     assert 0 < sum(len(one.steps) for one in view.trace.recordings) < 300

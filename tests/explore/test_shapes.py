@@ -14,7 +14,7 @@ import pytest
 
 from tinyexplore import Tensor, explore
 from tinyexplore.explore.analysis.shapes import shape
-from tinyexplore.explore.analysis.shapes.cells import MOST_CELLS, shown_box
+from tinyexplore.explore.analysis.shapes.cells import MAX_CELLS, shown_box
 from tinyexplore.explore.analysis.shapes.moves import HINTS, LAWS, read_argument, suggestion
 from tinyexplore.explore.analysis.shapes.trace_shapes import NotAViewError, shape_of_node, shapes_data
 from tinyexplore.explore.notebook.requests import respond_from_trace
@@ -136,7 +136,7 @@ def test_cells_are_what_numpy_finds_on_random_chains_of_movements():
         assert view.shape == places.shape, seed
         part = places[tuple(slice(*bounds) for bounds in view.box)]
         np.testing.assert_array_equal(places_of(view), part, err_msg=f"{seed}: {view!r}")
-        assert len(view.cells) <= MOST_CELLS
+        assert len(view.cells) <= MAX_CELLS
         np.testing.assert_array_equal(evaluated(view.before, view), part.ravel(), err_msg=f"{seed}: {view!r}")
         np.testing.assert_array_equal(evaluated(view.after, view), part.ravel(), err_msg=f"{seed}: {view!r}")
         assert view.size >= 0 and all(cell.offset is None or 0 <= cell.offset < prod(first) for cell in view.cells)
@@ -229,12 +229,12 @@ def test_movements_of_a_tensor_are_its_steps():
 
 def test_a_large_shape_is_windowed_and_says_so():
     view = shape((1000, 5000))
-    assert view.box == ((0, 16), (0, 16)) and len(view.cells) == MOST_CELLS
+    assert view.box == ((0, 16), (0, 16)) and len(view.cells) == MAX_CELLS
     assert view.at(990, 4000).box == ((984, 1000), (4000, 4016))
     assert "shown: [0:16, 0:16] of 1000×5000" in repr(view)
     for sizes in [(), (0, 4), (7,), (2, 3, 4, 5), (64, 64, 64), (1,) * 6]:
         box = shown_box(sizes)
-        assert prod(stop - start for start, stop in box) <= MOST_CELLS
+        assert prod(stop - start for start, stop in box) <= MAX_CELLS
         assert (0 in sizes) == any(start == stop for start, stop in box)
 
 

@@ -61,7 +61,7 @@ def test_a_kernel_stands_alone_where_it_takes_too_long_without_opts(view: Explor
     view.kernels[0].set_opts(["UPCAST(0, 8)", "VECTOR(1, 4)"])
     few = view.kernels[0].caches(view.kernels[0].branch.kernels[0].opts)
     plain = view.capture.analyses.cache_model(0, ())
-    monkeypatch.setattr(caches, "MOST_ACCESSES", plain.stream.count_most_accesses() - 1)
+    monkeypatch.setattr(caches, "MAX_ACCESSES", plain.stream.count_most_accesses() - 1)
     view.capture.analyses.responses.compare(0, (), few.opts)
     (found,) = responses_in(view.to_html(), "caches").values()
     assert found["before"] is None and found["after"]["total"] == to_data(few.total)

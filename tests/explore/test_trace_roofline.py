@@ -225,7 +225,7 @@ def test_ceilings_are_measured_once_kept_on_disk_and_used_for_this_machine_only(
     assert "clock" in str(measured) and "<table>" in measured._repr_html_()
     x = Tensor.rand(32, 32).realize()
     view = explore(lambda: (x @ x).relu())
-    monkeypatch.setattr("tinyexplore.explore.analysis.machine.roofs.LEAST_EXCESS", float("inf"))
+    monkeypatch.setattr("tinyexplore.explore.analysis.machine.roofs.MIN_EXCESS", float("inf"))
     view.capture.measure_ceilings()
     assert view.trace.ceilings == measured.rows
     assert [roof.kernel for roof in view.trace.roofs] == [kernel.id for kernel in view.trace.kernels]

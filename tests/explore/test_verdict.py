@@ -32,7 +32,7 @@ from tinyexplore.explore.tracefile.figures import figures
 from tinyexplore.explore.tracefile.model import Ceiling, OutsideOperation
 from tinyexplore.explore.tracefile.pictures.trace_roofline import roofline
 from tinyexplore.explore.tracefile.texts import duration_text
-from tinyexplore.explore.whatif.experiments import MOST, with_measured_gains
+from tinyexplore.explore.whatif.experiments import MAX_EXPERIMENTS, with_measured_gains
 from tinyexplore.kernel import OptOps
 from tinyexplore.util import Context
 from tinyexplore.util.config import config
@@ -573,7 +573,7 @@ def test_a_suggestion_is_tried_and_shows_what_it_gained() -> None:
     found = with_measured_gains(view, slow)
     best = found.suggestions[0]
     assert best.opts and best.time_us is not None and best.gain is not None and best.gain > 2
-    assert len(found.suggestions) <= MOST + len(slow.suggestions)
+    assert len(found.suggestions) <= MAX_EXPERIMENTS + len(slow.suggestions)
     assert view.trace.kernels[0].opts == ()
     assert with_measured_gains(view, replace(slow, likely="compute")) == replace(slow, likely="compute")
 

@@ -135,7 +135,7 @@ def test_the_progress_of_a_command_of_python_is_gone_when_the_command_ends(
             raise KeyError("an error of any kind")
         return made(place, *rest)
 
-    monkeypatch.setattr(channel, "AT_MOST_EVERY_S", 0)
+    monkeypatch.setattr(channel, "MIN_UPDATE_INTERVAL_S", 0)
     view.explorer.kernels[0].set_opts("")
     monkeypatch.setattr(apply_opt, "try_out", slow)
     with nullcontext() if outcome == "done" else pytest.raises(KeyError):

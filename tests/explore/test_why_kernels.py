@@ -9,7 +9,7 @@ from tinyexplore.explore import Explorer, explore, why_kernels
 from tinyexplore.explore.notebook.requests import respond_from_trace
 from tinyexplore.explore.tracefile.fusions import Fusions, compared_text
 from tinyexplore.explore.tracefile.model import Decision, NumberComparison
-from tinyexplore.schedule.fusion import REPEAT_LIGHT, REPEAT_REDUCE, REPEATS_LABEL
+from tinyexplore.schedule.fusion import MAX_CHEAP_COMPUTATIONS, MAX_REDUCE_COMPUTATIONS, REPEATS_LABEL
 
 
 @pytest.fixture(scope="module")
@@ -31,11 +31,14 @@ def test_the_numbers_that_a_decision_compared_stand_beside_its_reason(view: Expl
     relu = next(node for node in view.trace.where(op="MAX", kind="lazybuffer"))
     told = decision_on(view.trace, relu.id)
     assert told.decision == "realize" and "256 times" in told.reason
-    repeated = NumberComparison(REPEATS_LABEL, 256.0, REPEAT_LIGHT, True)
+    repeated = NumberComparison(REPEATS_LABEL, 256.0, MAX_CHEAP_COMPUTATIONS, True)
     assert repeated in told.compared
     first, _ = view.trace.where(op="REDUCE_AXIS", kind="lazybuffer")
     fused = decision_on(view.trace, first.id)
-    assert fused.decision == "fuse" and NumberComparison(REPEATS_LABEL, 1.0, REPEAT_REDUCE, False) in fused.compared
+    assert (
+        fused.decision == "fuse"
+        and NumberComparison(REPEATS_LABEL, 1.0, MAX_REDUCE_COMPUTATIONS, False) in fused.compared
+    )
     assert all(not one.over for one in fused.compared if one.what == REPEATS_LABEL)
     assert compared_text(repeated) == f"{REPEATS_LABEL}: 256, over 4"
 

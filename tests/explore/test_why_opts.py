@@ -11,7 +11,7 @@ from tinyexplore.explore.tracefile.codec import trace_to_json
 from tinyexplore.explore.tracefile.model import OptionScores
 from tinyexplore.explore.tracefile.trace import trace_from_json
 from tinyexplore.kernel.heuristics import HEURISTICS, apply_heuristics
-from tinyexplore.kernel.heuristics.elementwise_vectors import FEWEST_STEPS, MOST_ARITHMETIC
+from tinyexplore.kernel.heuristics.elementwise_vectors import MAX_STEP_OPERATIONS, MIN_STEPS
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +40,10 @@ def test_the_numbers_of_an_elementwise_loop_and_the_opts_without_a_decision(view
     rows = {one.what: one for one in several.choice.compared}
     assert (rows["loop iterations"].value, rows["loop iterations"].bound, rows["loop iterations"].over) == (
         65536,
-        FEWEST_STEPS,
+        MIN_STEPS,
         True,
     )
-    assert rows["operations per iteration"].bound == MOST_ARITHMETIC and not rows["operations per iteration"].over
+    assert rows["operations per iteration"].bound == MAX_STEP_OPERATIONS and not rows["operations per iteration"].over
     assert several.instead == tuple(opt for opt in found.opts if opt != several.opts[0].opt)
     lanes = found["choose_lanes"]
     assert lanes.choice.weighed[0].chosen == "g0" and lanes.instead is not None

@@ -36,8 +36,8 @@ from tinyexplore.util import Context
 
 TARGETS = ("opencl", "sm_75", "sm_90", "gfx90a", "gfx1100", "metal", "webgpu")
 SEQUENCES = 3  # of opts for each kernel of a program
-MOST_STEPS = 12_000  # of a kernel that is run: the emulator takes some microseconds for each
-MOST_RUNS = 60_000  # steps that are run all in all, by work-items that do the same several times
+MAX_STEPS = 12_000  # of a kernel that is run: the emulator takes some microseconds for each
+MAX_TOTAL_STEPS = 60_000  # steps that are run all in all, by work-items that do the same several times
 PIECE = 25
 SIDES = (1, 3, 4, 5, 7, 8, 12, 13, 16, 17, 23, 31, 32, 33)
 
@@ -48,7 +48,7 @@ def small_product(random: Random, device: str) -> Tensor:
     while True:
         rows, inner, columns = (random.choice(SIDES) for _ in range(3))
         batch = random.choice((1, 1, 1, 2, 3))
-        if batch * rows * inner * columns <= MOST_STEPS:
+        if batch * rows * inner * columns <= MAX_STEPS:
             break
     head = (batch,) if batch > 1 else ()
     x = filled(random, (*head, rows, inner), device, dtype)
@@ -111,7 +111,7 @@ def run_emulated(item: ScheduleItem, kernel: Kernel, memory: dict[int, np.ndarra
 
 def is_too_long(kernel: Kernel) -> bool:
     """True where the emulator would be at it for long."""
-    return kernel.steps > MOST_STEPS or kernel.steps * group_items(kernel.ast) > 40 * MOST_RUNS
+    return kernel.steps > MAX_STEPS or kernel.steps * group_items(kernel.ast) > 40 * MAX_TOTAL_STEPS
 
 
 def run_case(number: int, tried: Tried, target: str = "", names: Iterable[str] = (), *, device: str = "PYTHON") -> None:
@@ -127,7 +127,7 @@ def run_case(number: int, tried: Tried, target: str = "", names: Iterable[str] =
         def draw(plain: Kernel) -> Kernel:
             return in_halves(random, random_opts(random, in_groups(random, start_of(random, plain))))
 
-        for one in drawn(node, draw, SEQUENCES, MOST_STEPS if emulated else math.inf):
+        for one in drawn(node, draw, SEQUENCES, MAX_STEPS if emulated else math.inf):
             if emulated and is_too_long(one.kernel):
                 continue
             where = f"case {number}, {name} on {target or device}: {one.opts}"

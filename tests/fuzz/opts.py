@@ -38,8 +38,8 @@ from tinyexplore.uop import AxisKind
 from tinyexplore.util import Context
 
 SEQUENCES = 4  # of opts for each kernel of a program
-MOST_OPTS = 6
-MOST_COPIES = 64
+MAX_OPTS = 6
+MAX_COPIES = 64
 RARE = (OptOps.TRIM, OptOps.PIPELINE)  # few kernels allow them
 SHARES = (OptOps.GROUP, OptOps.GROUPTOP, OptOps.STAGE)
 UNUSUAL = (OptOps.UPCAST, OptOps.UNROLL, OptOps.LOCAL, OptOps.PIPELINE, OptOps.PADTO, *SHARES)
@@ -77,7 +77,7 @@ def fenced(device: str, like: Buffer, *, at_start: bool = False) -> Buffer:
     return Buffer(device, like.size, like.dtype, Memory(start, like.nbytes, region))
 
 
-def random_opts(random: Random, kernel: Kernel, most: int = MOST_OPTS) -> Kernel:
+def random_opts(random: Random, kernel: Kernel, most: int = MAX_OPTS) -> Kernel:
     """`kernel` after some legal opts: every kind as likely as another, amounts usual and unusual."""
     for _ in range(random.randint(0, most)):
         copies = math.prod(axis.size for axis in kernel.axes if axis.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
@@ -99,7 +99,7 @@ def random_opts(random: Random, kernel: Kernel, most: int = MOST_OPTS) -> Kernel
 
 
 def too_long(opt: Opt, copies: int) -> bool:
-    return opt.op in (OptOps.UPCAST, OptOps.UNROLL) and copies * opt.amount > MOST_COPIES
+    return opt.op in (OptOps.UPCAST, OptOps.UNROLL) and copies * opt.amount > MAX_COPIES
 
 
 def start_of(random: Random, kernel: Kernel) -> Kernel:

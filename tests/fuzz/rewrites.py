@@ -8,7 +8,7 @@ constant, padded, sliced, flipped or one-hot; sums, extremes and products over t
 two spellings; writes, random numbers and memory between them. NumPy computes the same. All numbers are so small that
 every order of summation gives the same bits, in narrow floats too; integers wrap. So all results must be equal.
 
-FEWEST is what `schedule/hoisting.py` has to spare before it rewrites: 1 here, because the tensors are small.
+MIN_SAVED_STEPS is what `schedule/hoisting.py` has to spare before it rewrites: 1 here, because the tensors are small.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from tinyexplore import Tensor, TinyJit, Variable
 from tinyexplore.schedule import hoisting
 
 Array = np.ndarray
-FEWEST = 1
+MIN_SAVED_STEPS = 1
 KINDS = ("float32", "float32", "float64", "float16", "bfloat16", "int32", "int64", "int8", "uint8", "int16", "bool")
 EXACT = {"bfloat16": 256, "float16": 2048, "float32": 1 << 24, "float64": 1 << 50}  # whole numbers up to this
 SIDES = (1, 2, 3, 4, 5, 6, 8)
 LONG_SIDES = (16, 33, 64)
-MOST_ELEMENTS = 3000
+MAX_ELEMENTS = 3000
 CALLS = 4  # of a TinyJit, or with other values of a Variable
 
 
@@ -88,7 +88,7 @@ class Case:
         rank = self.random.randint(1, 3) if rank is None else rank
         while True:
             found = tuple(self.random.choice(self.sides) for _ in range(rank))
-            if np.prod(found) <= MOST_ELEMENTS // 4:
+            if np.prod(found) <= MAX_ELEMENTS // 4:
                 break
         if self.random.random() < 0.03:
             at = self.random.randrange(rank)
@@ -160,7 +160,7 @@ class Case:
                     self.lines.append(f"  and {'the same' if is_same else 'another one'}")
                     self.values.append(self.bounded(again))
                     found = self.both(found, again)
-            if found is None or found.x.size > MOST_ELEMENTS:
+            if found is None or found.x.size > MAX_ELEMENTS:
                 continue
             self.tried.steps[name] += 1
             self.lines.append(f"{name} {x.x.shape} {x.kind} -> {found.x.shape} {found.kind}")
@@ -392,7 +392,7 @@ def weighted(case: Case, x: Value) -> Value | None:
     if x.kind == "bool":
         return None
     shape = (*x.x.shape, case.random.choice(case.sides))
-    if np.prod(shape) > MOST_ELEMENTS:
+    if np.prod(shape) > MAX_ELEMENTS:
         return None
     t, found = x.t.unsqueeze(-1).expand(shape), np.broadcast_to(x.x[..., None], shape)
     name = case.random.choice(("sum", "sum", "max", "min"))
@@ -530,7 +530,7 @@ def chain(case: Case, x: Value, names: tuple[str, ...]) -> Callable[[Tensor, Arr
         found = Value(t, numbers, x.kind)
         for name in chosen:
             after = STEPS[name](inner, found)
-            if after is not None and after.x.size <= MOST_ELEMENTS and after.kind == found.kind:
+            if after is not None and after.x.size <= MAX_ELEMENTS and after.kind == found.kind:
                 found = after
         return found
 
@@ -663,7 +663,7 @@ def run_case(number: int, device: str, tried: Tried) -> None:
     """One case; raises Mismatch where a result differs from NumPy's."""
     case = Case(number, device, tried)
     try:
-        with np.errstate(all="ignore"), mock.patch.object(hoisting, "FEWEST_STEPS", FEWEST):
+        with np.errstate(all="ignore"), mock.patch.object(hoisting, "MIN_SAVED_STEPS", MIN_SAVED_STEPS):
             case.run()
     except Mismatch as error:
         raise Mismatch(f"case {number} on {device}: {error}") from None

@@ -31,7 +31,7 @@ from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp, index_const
 
 VECTORS = Target("TEST", "any", "any", "", 32, 16, 2, 32768, 1 << 20, frozenset(OpGroups.TRANSCENDENTAL), dtypes.floats)
-MOST_STEPS = 60_000
+MAX_STEPS = 60_000
 
 _ON_FLOATS = (Ops.ADD, Ops.MUL, Ops.FDIV, Ops.MAX, Ops.MIN, Ops.MOD, Ops.POW)
 _ON_INTS = (Ops.ADD, Ops.MUL, Ops.IDIV, Ops.MOD, Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR)
@@ -90,7 +90,7 @@ def lowered(random: Random) -> list[UOp] | None:
         if options:
             kernel = apply_opt(kernel, random.choice(list(options)))
     uops = list(lower(kernel))
-    return uops if steps_in(uops) <= MOST_STEPS else None
+    return uops if steps_in(uops) <= MAX_STEPS else None
 
 
 def steps_in(uops: Sequence[UOp]) -> int:

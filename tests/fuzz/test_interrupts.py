@@ -22,7 +22,7 @@ from tinyexplore.explore.tracefile.codec import trace_to_bytes
 from tinyexplore.explore.tracefile.trace import trace_from_bytes
 from tinyexplore.trace import StageEnded
 
-MOST = {
+MAX_PLACES = {
     "capture": 6,
     "step() now": 20,
     "realize": 30,
@@ -59,8 +59,8 @@ def test_state_changes_as_one_or_not_at_all(name: str) -> None:
     pair.interrupted(count)
     pair.interrupted(count)
     places = list(range(1, counted[-1] + 1))
-    if len(places) > MOST.get(name, 500):
-        places = Random(3).sample(places, MOST.get(name, 500))
+    if len(places) > MAX_PLACES.get(name, 500):
+        places = Random(3).sample(places, MAX_PLACES.get(name, 500))
     for place in places:
         pair.interrupted(lambda call, place=place: interrupter.run(call, place))  # type: ignore[misc]
     assert interrupter.lost == []

@@ -17,7 +17,7 @@ from tests.golden.machines import MACHINES
 from tests.golden.programs import PROGRAMS, TRACED
 from tests.golden.record import FOLDER, Sections, made, made_traces, read, sources, written
 
-MOST_LINES = 60  # of one diff
+MAX_LINES = 60  # of one diff
 TRACES = "traces"
 
 
@@ -54,8 +54,8 @@ def differences(before: Sections, after: Sections) -> Iterator[str]:
             yield f"{'+' if old is None else '-'} {title}"
             continue
         lines = list(difflib.unified_diff(old.splitlines(), new.splitlines(), title, title, "before", "after", 2, ""))
-        more = [f"  … and {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
-        yield "\n".join(lines[:MOST_LINES] + more)
+        more = [f"  … and {len(lines) - MAX_LINES} more lines"] if len(lines) > MAX_LINES else []
+        yield "\n".join(lines[:MAX_LINES] + more)
 
 
 def compare(names: list[str], *, update: bool) -> int:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif("LLVM" not in Device.available(), reason="needs 
 LINKED = 0.95
 PAGE_BYTES = 25_000  # of a kernel, as a page has it
 PASSES = 20
-FEWEST_PASSES = 8  # of a kernel that runs once, for which LLVM does the least
+MIN_PASSES = 8  # of a kernel that runs once, for which LLVM does the least
 
 
 def test_every_kernel_of_the_golden_traces_is_followed_through_llvm() -> None:
@@ -38,7 +38,7 @@ def test_every_kernel_of_the_golden_traces_is_followed_through_llvm() -> None:
 def check(trace: Trace, number: int, spec: ProgramSpec) -> None:
     about = (trace.title, number)
     found = kernel_passes(trace, number, spec, Pipeline())
-    assert len(found) > (FEWEST_PASSES if spec.options.effort is Effort.LEAST else PASSES), about
+    assert len(found) > (MIN_PASSES if spec.options.effort is Effort.LEAST else PASSES), about
     assert found.linked >= LINKED, (about, found.linked)
     data = json.dumps(to_data(passes_data(found, number)), separators=(",", ":")).encode()
     assert len(gzip.compress(data)) * 4 / 3 <= PAGE_BYTES, about

@@ -12,7 +12,7 @@ from tinyexplore.uop import algebra as a
 from tinyexplore.uop import folding as k
 
 # products of two symbolic numbers, and paths that many comparisons make, take z3 too long at 64 bits
-FEWER_BITS = {
+REDUCED_BITS = {
     a.mul_constants: 6,
     a.distribute_constant: 6,
     a.divide_twice: 6,
@@ -58,17 +58,17 @@ PROVED = frozenset((*OF_INDICES, *OF_INTEGERS, *OF_BOOLS, a.collect_terms))
 
 @pytest.mark.parametrize("rule", (*OF_INDICES, *OF_INTEGERS, *OF_BOOLS), ids=lambda rule: rule.name)
 def test_a_rule_is_proved_for_all_constants(rule: Rule) -> None:
-    assert prove(rule, bits=FEWER_BITS.get(rule, 64), signed=True) > 0
+    assert prove(rule, bits=REDUCED_BITS.get(rule, 64), signed=True) > 0
 
 
 @pytest.mark.parametrize("rule", OF_INTEGERS, ids=lambda rule: rule.name)
 def test_a_rule_is_proved_for_unsigned_integers(rule: Rule) -> None:
-    assert prove(rule, bits=FEWER_BITS.get(rule, 64), signed=False) > 0
+    assert prove(rule, bits=REDUCED_BITS.get(rule, 64), signed=False) > 0
 
 
 @pytest.mark.parametrize("form", SUMS)
 def test_terms_are_collected_whatever_their_factors(form: str) -> None:
-    assert prove(a.collect_terms, bits=FEWER_BITS[a.collect_terms], signed=True, forms=SUMS[form]) > 0
+    assert prove(a.collect_terms, bits=REDUCED_BITS[a.collect_terms], signed=True, forms=SUMS[form]) > 0
 
 
 def test_a_shifted_dividend_is_taken_apart_where_nothing_wraps() -> None:

@@ -12,7 +12,7 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop import Ops, Rule, UOp
 
 FIRINGS = 100
-MOST_TRIES = 1000
+MAX_TRIES = 1000
 EACH = pytest.mark.parametrize(("rule", "law"), [pytest.param(rule, law, id=rule.name) for rule, law in LAWS.items()])
 
 
@@ -20,7 +20,7 @@ def firings(rule: Rule, law: Law) -> int:
     """How often `rule` fires where its law is tried. AssertionError where the law is false."""
     pieces = Pieces(rule.name)
     fired = 0
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         pieces.memory.clear()
         fired += law(rule, pieces)
         if fired == FIRINGS:

@@ -21,7 +21,7 @@ from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.folding import TENSOR_LAWS
 from tinyexplore.uop.semantics import cast, evaluate
 
-MOST_TRIES = 20_000
+MAX_TRIES = 20_000
 FIRINGS = 100
 STORES_SMALL_FLOATS = SimpleNamespace(target=SimpleNamespace(storage_only=SMALL_FLOATS, lacks=()))
 TABLES = {
@@ -47,7 +47,7 @@ def every_rule() -> list:
 def test_a_rule_keeps_value_and_type(rule: Rule, context: object) -> None:
     instances = Instances(rule.name)
     fired = 0
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         if fired == FIRINGS:
             break
         before = instances.of(rule.pattern)
@@ -67,7 +67,7 @@ def test_a_rule_keeps_value_and_type(rule: Rule, context: object) -> None:
             if before.op in OpGroups.TRANSCENDENTAL and before.dtype.scalar is dtypes.float16:
                 expected = rounded_twice(before, values)
             assert same_value(found, expected), f"{shown} at {at}: {expected} has become {found}"
-    assert fired == FIRINGS, f"{rule.name} applied to {fired} of {MOST_TRIES} expressions made for {rule.pattern}"
+    assert fired == FIRINGS, f"{rule.name} applied to {fired} of {MAX_TRIES} expressions made for {rule.pattern}"
 
 
 def rounded_twice(function: UOp, values: Mapping[UOp, Any]) -> tuple[Any, ...]:

@@ -22,7 +22,7 @@ from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.bounds import is_exact
 
 PROOFS = 12  # of each rule
-MOST_TRIES = 4000
+MAX_TRIES = 4000
 KINDS = (dtypes.index, dtypes.bool)
 MODULAR = {Ops.ADD, Ops.MUL, Ops.NEG, Ops.CONST, Ops.DEFINE_VAR, Ops.RANGE}
 BINARY: dict[Ops, Callable[[Any, Any], Any]] = {
@@ -138,7 +138,7 @@ RULES = [pytest.param(rule, id=rule.name) for rule in SIMPLIFY.rules if rule.nam
 def prove(rule: Rule) -> int:
     """How many instances of a rule z3 proves. AssertionError where one is false."""
     instances, proofs = OfIndices(rule.name), 0
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         before = instances.of(rule.pattern)
         if before is None or type_error(before) is not None:
             continue

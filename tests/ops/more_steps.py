@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from tests.ops.program import (
-    MOST_INEXACT,
+    MAX_INEXACT_STEPS,
     STEPS,
     Array,
     Mismatch,
@@ -280,7 +280,7 @@ def counted(p: Program, x: Value) -> Value | None:
 
 @step
 def moments(p: Program, x: Value) -> Value | None:
-    if not x.is_float or x.rough >= MOST_INEXACT or x.x.size < 2:
+    if not x.is_float or x.rough >= MAX_INEXACT_STEPS or x.x.size < 2:
         return None
     wide = x.x.astype(np.float64)
     axes, keep = p.axes(x) or None, p.random.random() < 0.5
@@ -300,7 +300,7 @@ def moments(p: Program, x: Value) -> Value | None:
 
 @step
 def layernorm(p: Program, x: Value) -> Value | None:
-    if not x.is_float or x.rough >= MOST_INEXACT or not x.x.ndim or not x.x.size:
+    if not x.is_float or x.rough >= MAX_INEXACT_STEPS or not x.x.ndim or not x.x.size:
         return None
     axis = p.axis(x)
     wide = x.x.astype(np.float64)
@@ -487,7 +487,7 @@ def nearest(p: Program, x: Value) -> Value | None:
 
 @step
 def attention(p: Program, x: Value) -> Value | None:
-    if x.x.ndim < 2 or not x.x.size or x.kind not in ("float32", "float64") or x.rough >= MOST_INEXACT:
+    if x.x.ndim < 2 or not x.x.size or x.kind not in ("float32", "float64") or x.rough >= MAX_INEXACT_STEPS:
         return None
     wide = np.clip(x.x, -2, 2).astype(np.float64)
     causal = p.random.random() < 0.5
@@ -502,7 +502,7 @@ def attention(p: Program, x: Value) -> Value | None:
 
 @step
 def cross_entropy(p: Program, x: Value) -> Value | None:
-    if x.x.ndim != 2 or not x.x.size or x.kind not in ("float32", "float64") or x.rough >= MOST_INEXACT:
+    if x.x.ndim != 2 or not x.x.size or x.kind not in ("float32", "float64") or x.rough >= MAX_INEXACT_STEPS:
         return None
     rows, classes = x.x.shape
     labels = np.random.default_rng(p.random.getrandbits(32)).integers(0, classes, rows).astype(np.int32)

@@ -24,9 +24,9 @@ KINDS = ("float32", "float32", "float32", "int32", "int32", "bool", "int64", "ui
 SIDES = (1, 2, 3, 3, 4, 5)
 WIDE_SIDES = (1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 64, 65, 100)
 LARGEST = 64  # what whole numbers are clipped to, so that sums and products stay exact in float32
-MOST_ELEMENTS = 400
-MOST_WIDE_ELEMENTS = 20_000
-MOST_INEXACT = 5
+MAX_ELEMENTS = 400
+MAX_WIDE_ELEMENTS = 20_000
+MAX_INEXACT_STEPS = 5
 TOLERANCE = {"float16": 0.05, "float32": 2e-4, "float64": 1e-9}
 
 
@@ -63,7 +63,7 @@ class Program:
         self.device = device
         self.kinds = tuple(kind for kind in KINDS if has(device, dtypes.fields()[kind]))
         self.wide = wide
-        self.most = MOST_WIDE_ELEMENTS if wide else MOST_ELEMENTS
+        self.most = MAX_WIDE_ELEMENTS if wide else MAX_ELEMENTS
         self.values: list[Value] = []
         self.steps: list[str] = []
 
@@ -116,7 +116,7 @@ class Program:
     def shape(self) -> tuple[int, ...]:
         rank = self.random.choice((1, 1, 2, 2, 2, 3) if self.wide else (0, 1, 1, 2, 2, 2, 3, 3, 4))
         shape = [self.random.choice(WIDE_SIDES if self.wide else SIDES) for _ in range(rank)]
-        while math.prod(shape) > MOST_WIDE_ELEMENTS:
+        while math.prod(shape) > MAX_WIDE_ELEMENTS:
             shape[shape.index(max(shape))] //= 2
         if rank and self.random.random() < 0.02:
             shape[self.random.randrange(rank)] = 0
@@ -219,7 +219,7 @@ _unary("detach", lambda t: t.detach(), lambda x: x, "fiub")
 
 def _rough(name: str, tensors: Callable[[Tensor], Tensor], arrays: Callable[[Array], Array]) -> None:
     def do(p: Program, x: Value) -> Value | None:
-        if not x.is_float or x.rough >= MOST_INEXACT or x.x.size == 0:
+        if not x.is_float or x.rough >= MAX_INEXACT_STEPS or x.x.size == 0:
             return None
         return Value(tensors(x.t), arrays(x.x.astype(np.float64)).astype(x.kind), x.rough + 1)
 
@@ -239,7 +239,7 @@ _rough("mean", lambda t: t - t.mean(), lambda x: x - x.mean())
 
 @step
 def softmax(p: Program, x: Value) -> Value | None:
-    if not x.is_float or x.rough >= MOST_INEXACT or not x.x.ndim or not x.x.size:
+    if not x.is_float or x.rough >= MAX_INEXACT_STEPS or not x.x.ndim or not x.x.size:
         return None
     axis = p.axis(x)
     wide = x.x.astype(np.float64)

@@ -92,7 +92,7 @@ def test_places_of_windows_are_those_of_numpy(device: str) -> None:
 @pytest.mark.parametrize("device", ["LLVM", "PYTHON"])
 def test_radix_sort_agrees_with_numpy(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordering, "SHORT", 1)
-    monkeypatch.setattr(ordering, "FEW_COMPARISONS", 0)
+    monkeypatch.setattr(ordering, "MAX_PAIRWISE_COMPARISONS", 0)
 
     @(thorough if device == "LLVM" else quick)
     @given(long_arrays(300 if device == "LLVM" else 20), st.data(), st.booleans())
@@ -108,7 +108,7 @@ def test_radix_sort_agrees_with_numpy(device: str, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("dtype", SORTABLE)
 def test_radix_sort_sorts_every_dtype(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordering, "FEW_COMPARISONS", 0)
+    monkeypatch.setattr(ordering, "MAX_PAIRWISE_COMPARISONS", 0)
     x = tied_array((70,), dtype, 1)
     for descending in (False, True):
         found = Tensor(x).argsort(descending=descending)
@@ -145,7 +145,7 @@ def test_digits_have_as_many_bits_as_take_the_least() -> None:
 
 def test_long_rows_are_cut_into_blocks_and_padded_by_what_stays_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(radix, "SHORTEST_BLOCK", 100)
-    monkeypatch.setattr(ordering, "FEW_COMPARISONS", 0)
+    monkeypatch.setattr(ordering, "MAX_PAIRWISE_COMPARISONS", 0)
     x = tied_array((3, 1001), "float32", 2)
     np.testing.assert_array_equal(Tensor(x).argsort().numpy(), in_order(x, 1, False))
     expected = np.take_along_axis(x, in_order(x, 1, True), 1)
@@ -179,7 +179,7 @@ def test_few_of_a_long_row_are_found_without_sorting() -> None:
 @pytest.mark.parametrize("device", ["LLVM", "PYTHON"])
 def test_selected_elements_are_the_first_of_a_sort(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordering, "SHORT", 1)
-    monkeypatch.setattr(ordering, "FEW_COMPARISONS", 0)
+    monkeypatch.setattr(ordering, "MAX_PAIRWISE_COMPARISONS", 0)
     monkeypatch.setattr(ordering, "is_search_cheaper", lambda length, count: False)
 
     @(thorough if device == "LLVM" else quick)
@@ -319,7 +319,7 @@ def test_one_number_without_axes() -> None:
 def test_the_first_of_a_long_row_are_found_in_the_runs_that_have_them(
     dtype: str, length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ordering, "FEW_COMPARISONS", 0)
+    monkeypatch.setattr(ordering, "MAX_PAIRWISE_COMPARISONS", 0)
     assert run_size(length, 5) > 1
     x = tied_array((3, length), dtype, 2)
     for largest in (False, True):

@@ -87,9 +87,9 @@ def test_a_mean_divides_only_the_rows_that_are_named(
         np.testing.assert_array_equal(one.numpy(), x)
         return found
 
-    monkeypatch.setattr(scattering, "FEW_PARTS", 1)
+    monkeypatch.setattr(scattering, "MIN_ELEMENTS_PER_INDEX", 1)
     in_part = mean()
-    monkeypatch.setattr(scattering, "FEW_PARTS", 1 << 30)
+    monkeypatch.setattr(scattering, "MIN_ELEMENTS_PER_INDEX", 1 << 30)
     np.testing.assert_array_equal(in_part, mean())
     inside = [i for i, row in enumerate(named) if 0 <= row < 60]
     kept, places = source.take(inside, axis), np.broadcast_to(index, source.shape).take(inside, axis)

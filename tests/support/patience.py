@@ -12,7 +12,7 @@ import time
 from functools import cache
 
 USUAL_LOOP_S = 0.012  # the loop of `slowness` on the machines that the limits were chosen on
-MOST = 6.0  # a limit of 30 s becomes 3 minutes at most, so that a failure ends soon
+MAX_FACTOR = 6.0  # a limit of 30 s becomes 3 minutes at most, so that a failure ends soon
 ROOM = 2.0  # for what neither the loop nor the load average sees: other guests of the host, slow disks
 
 
@@ -27,8 +27,8 @@ def milliseconds(limit_s: float) -> float:
 
 
 def factor() -> float:
-    """The factor that scales a limit at this moment, from ROOM to MOST."""
-    return min(MOST, ROOM * max(1.0, slowness()) * max(1.0, load_per_core()))
+    """The factor that scales a limit at this moment, from ROOM to MAX_FACTOR."""
+    return min(MAX_FACTOR, ROOM * max(1.0, slowness()) * max(1.0, load_per_core()))
 
 
 @cache

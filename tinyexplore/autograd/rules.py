@@ -367,7 +367,7 @@ def reduce_prod_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
 
 
 FOLDED_FROM = 256  # factors: a line of at least this many is multiplied in columns, which are the lanes of vectors
-MOST_COLUMNS = 1024
+MAX_COLUMNS = 1024
 
 
 def product_of_others(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
@@ -405,7 +405,7 @@ def _multiply_in_columns(line: LazyBuffer) -> LazyBuffer:
     *outer, count = line.shape
     axis = len(outer)
     columns = 16
-    while columns < MOST_COLUMNS and 4 * columns * columns <= count:
+    while columns < MAX_COLUMNS and 4 * columns * columns <= count:
         columns *= 2
     rows = -(-count // columns)
     fill_count = rows * columns - count

@@ -46,15 +46,15 @@ except ImportError:  # this system lacks them: timings are not exclusive, and in
 
 STOP_RATIO = 3.0  # a first run this many times slower than the best so far ends the measurement
 LATE_STOP_RATIO = 1.3  # a time this many times slower after a few more runs also ends it
-ENOUGH_SAMPLES = 8  # number of undisturbed samples
+UNDISTURBED_SAMPLES = 8  # number of undisturbed samples
 SAMPLE_S = 100e-6  # least seconds of a sample, because of the resolution of the clock
 SAMPLING_S, DUEL_S = 0.3, 1.5  # seconds for one candidate, and for a duel
-FEWEST, PATIENCE_S = 5, 4.0  # number of samples that a verdict needs, unless they take more than these seconds
-MOST_PROGRAMS = 256  # number of cached programs
+MIN_SAMPLES, PATIENCE_S = 5, 4.0  # number of samples that a verdict needs, unless they take more than these seconds
+MAX_CACHED_PROGRAMS = 256  # number of cached programs
 IDLE_S = 20.0  # seconds without a request after which memory is freed
-MOST_COMPARED = 1 << 18  # most elements of a result to compare
+MAX_COMPARED_ELEMENTS = 1 << 18  # most elements of a result to compare
 TOLERANCE = {dtypes.float16: 2e-2, dtypes.bfloat16: 1e-1, dtypes.float32: 1e-3, dtypes.float64: 1e-6}
-MOST_DIFFERING = 1e-3  # fraction of a result that may differ: a comparison can depend on the last bit of a float
+MAX_DIFFERING_SHARE = 1e-3  # fraction of a result that may differ: a comparison can depend on the last bit of a float
 
 
 class CandidateError(Exception):
@@ -220,7 +220,7 @@ class SearchWorker:
         key = kernel.ast, kernel.target.chosen
         cached = self.runners.pop(key, None)
         runner = self.runners[key] = cached or compile_optimized(device, kernel)
-        if len(self.runners) > MOST_PROGRAMS:
+        if len(self.runners) > MAX_CACHED_PROGRAMS:
             self.runners.popitem(last=False)
         return runner
 
@@ -271,14 +271,14 @@ class SearchWorker:
                 return SampledTime(first_seconds, False, "given up after one run")
             calls = max(1, round(SAMPLE_S / max(first_seconds, 1e-7)))
             fastest, quiet, samples, began = first_seconds, 0, 0, time.perf_counter()
-            while quiet < ENOUGH_SAMPLES and (samples < 2 or time.perf_counter() - began < SAMPLING_S):
+            while quiet < UNDISTURBED_SAMPLES and (samples < 2 or time.perf_counter() - began < SAMPLING_S):
                 seconds, was_quiet = sample(run, calls)
                 fastest = min(fastest, seconds)
                 quiet += was_quiet
                 samples += 1
                 if (quiet >= 3 or samples >= 9) and fastest > best * LATE_STOP_RATIO:
                     return SampledTime(fastest, False, f"given up after {samples} samples")
-        if quiet < ENOUGH_SAMPLES // 4:
+        if quiet < UNDISTURBED_SAMPLES // 4:
             return SampledTime(fastest, True, f"something else ran during {samples - quiet} of {samples} samples")
         return SampledTime(fastest, False, "")
 
@@ -297,7 +297,7 @@ class SearchWorker:
             first_seconds = [min(sample(run, 1)[0], sample(run, 1)[0]) for run in runs]
             calls = max(1, round(SAMPLE_S / max(min(first_seconds), 1e-7)))
             fastest, began, turns = first_seconds, time.perf_counter(), 0
-            while turns < 4 or (turns < 4 * ENOUGH_SAMPLES and time.perf_counter() - began < DUEL_S):
+            while turns < 4 or (turns < 4 * UNDISTURBED_SAMPLES and time.perf_counter() - began < DUEL_S):
                 fastest = [min(old, sample(run, calls)[0]) for old, run in zip(fastest, runs)]
                 turns += 1
         return fastest
@@ -325,15 +325,15 @@ def sample_alternately(
     """Returns seconds of one run of each of `runs`: up to `most_samples` samples each, in rounds of one sample of each.
 
     Every second round runs in reverse order, so that a change of the machine's speed affects all equally. The first run
-    of each warms up and is discarded. `FEWEST` rounds are taken if they take at most `PATIENCE_S`, otherwise at least
-    one.
+    of each warms up and is discarded. `MIN_SAMPLES` rounds are taken if they take at most `PATIENCE_S`, otherwise at
+    least one.
     """
     first_seconds = [seconds_of(run, 1)[0] for run in runs]
     calls = [max(1, round(SAMPLE_S / max(seconds, 1e-7))) for seconds in first_seconds]
     times: list[list[float]] = [[] for _ in runs]
     began = clock()
     for turn in range(most_samples):
-        limit_s = SAMPLING_S * len(runs) if turn >= FEWEST else PATIENCE_S
+        limit_s = SAMPLING_S * len(runs) if turn >= MIN_SAMPLES else PATIENCE_S
         if turn and clock() - began + sum(first_seconds) > limit_s:
             break
         numbers = range(len(runs))
@@ -403,7 +403,9 @@ def sample_elements(buffer: Buffer) -> Any:
     else:
         elements = numpy.frombuffer(buffer.memoryview(), buffer.dtype.name)
     distance = next(
-        step for step in itertools.count(max(1, elements.size // MOST_COMPARED)) if math.gcd(step, elements.size) == 1
+        step
+        for step in itertools.count(max(1, elements.size // MAX_COMPARED_ELEMENTS))
+        if math.gcd(step, elements.size) == 1
     )
     return elements[::distance].copy()
 
@@ -421,7 +423,7 @@ def differ(actual: Any, expected: Any, dtype: DType) -> bool:
             close = numpy.isclose(actual, expected, TOLERANCE[dtype], TOLERANCE[dtype] * scale * 1e-2, equal_nan=True)
         else:
             close = abs(actual - expected) <= 1 if dtype in dtypes.fp8s else actual == expected
-    return bool((~close).sum() > MOST_DIFFERING * actual.size)
+    return bool((~close).sum() > MAX_DIFFERING_SHARE * actual.size)
 
 
 # *** the process ***

@@ -26,7 +26,7 @@ except ImportError:  # this Python has no mmap, as in some browsers
 LINES_IN_A_PAGE = 64
 ALIGNMENT = 64  # bytes of a cache line, and of the widest vector register
 HUGE_PAGE = 2 << 20
-LEAST_MAPPED_BYTES = 1 << 20
+MIN_MAPPED_BYTES = 1 << 20
 DEFAULT_CACHE_BYTES = 1 << 30
 # Page offsets of blocks differ, because kernels walk several buffers together. A load waits for an earlier store if
 # their page offsets are equal or differ by only 1 to 4 cache lines. Example: layernorm of 4 KiB rows in a cache takes
@@ -159,7 +159,7 @@ def size_class(nbytes: int) -> int:
     """Rounds `nbytes` up to a size class, so that freed blocks can be reused. At most an eighth is wasted (a huge page
     for mapped blocks)."""
     step = max(ALIGNMENT, (1 << max(nbytes - 1, 1).bit_length()) >> 4)
-    if nbytes >= LEAST_MAPPED_BYTES:
+    if nbytes >= MIN_MAPPED_BYTES:
         step = max(step, HUGE_PAGE)
     return -(-max(nbytes, 1) // step) * step
 
@@ -288,7 +288,7 @@ class HostAllocator:
             ) from error
 
     def _map(self, size: int) -> Block:
-        if size < LEAST_MAPPED_BYTES or mmap is None:
+        if size < MIN_MAPPED_BYTES or mmap is None:
             owner = ctypes.create_string_buffer(size + ALIGNMENT)
             address = ctypes.addressof(owner)
             return Block(-(-address // ALIGNMENT) * ALIGNMENT, size, owner)

@@ -19,7 +19,7 @@ from tinyexplore.execute.threads import current_instance, thread_count
 from tinyexplore.util import Context
 from tinyexplore.util.workers import Job, ThreadWorkers
 
-LEAST_WORK_NS = 100_000  # least work of two instances, in ns on one core: a handover takes some 30 µs
+MIN_WORK_NS = 100_000  # least work of two instances, in ns on one core: a handover takes some 30 µs
 
 T = TypeVar("T")
 Work = Callable[[], None]
@@ -30,7 +30,7 @@ def divide_among_instances(
 ) -> list[list[list[T]]]:
     """Divides `items` into stages. Each stage is a list of queues that may run at the same time, one for each instance.
 
-    There are at most as many queues as threads. A stage in which fewer than two instances have `LEAST_WORK_NS` of work
+    There are at most as many queues as threads. A stage in which fewer than two instances have `MIN_WORK_NS` of work
     is one queue, in the given order.
     device: returns the instance of an item, or None if it must wait for all items before it, and all items after it
     must wait (a copy).
@@ -47,7 +47,7 @@ def divide_among_instances(
         queues: list[list[T]] = [[] for _ in range(min(len(instances), threads))]
         for number, instance_items in enumerate(instances.values()):
             queues[number % len(queues)] += instance_items
-        if sum(sum(map(work_ns, queue)) >= LEAST_WORK_NS for queue in queues) >= 2:
+        if sum(sum(map(work_ns, queue)) >= MIN_WORK_NS for queue in queues) >= 2:
             stages.append(queues)
         elif stages and len(stages[-1]) == 1:
             stages[-1][0].extend(stage)

@@ -141,7 +141,7 @@ Unit = tuple[PlanStep | StepGroup, list[tuple[LazyBuffer, int]]]
 Units = Sequence[Sequence[Sequence[PlanStep | StepGroup]]]
 NO_SLOTS: frozenset[int] = frozenset()
 # most patterns of references to a graph's nodes for which a plan caches the nodes that need a buffer
-MOST_PATTERNS = 16
+MAX_PATTERNS = 16
 
 
 def _sum_work(items: Sequence[ScheduleItem], runners: Sequence[Runner | None]) -> tuple[sint, sint]:
@@ -305,7 +305,7 @@ class Plan:
         slot_of = {nodes[number]: slot for number, slot in self.nodes.items()}
         needed_nodes = find_needed_later(nodes, self.chosen, counts, slot_of)
         slots = self.unnamed.union([slot for node, slot in slot_of.items() if node not in needed_nodes])
-        if len(self.unneeded) >= MOST_PATTERNS:
+        if len(self.unneeded) >= MAX_PATTERNS:
             self.unneeded.clear()
         self.unneeded[counts] = slots = slots if slots != self.omitted else self.omitted
         return slots

@@ -24,19 +24,19 @@ from tinyexplore.trace import ExecItemRetimed, active_recorder
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context
 
-LEAST_SAMPLES = 2  # fewest samples of a launch
+MIN_SAMPLES = 2  # fewest samples of a launch
 LAUNCH_S = 0.25  # seconds for the samples of one launch: a long kernel gets fewer
 TOTAL_S = 5.0  # seconds for the samples of all launches; later ones get the least
 LONGEST_S = 3.0  # seconds; a launch that takes longer is not run again
 LIMIT_S = 30.0  # seconds after which launches get no samples
 WARM_S = 0.01  # seconds; a launch that takes longer gains nothing from warm caches
-MOST_WAITED = 0.1  # largest fraction of a sample's time spent waiting for a core
+MAX_WAIT_SHARE = 0.1  # largest fraction of a sample's time spent waiting for a core
 PAUSE_S = 0.005  # seconds to wait after disturbed samples
 REPLACEMENT_S = 0.6  # seconds to replace disturbed samples by undisturbed ones
-LEAST_USED = 0.6  # least fraction used of the cores that a threaded kernel can use
-LEAST_UNDISTURBED = 3  # this many undisturbed samples, or all, are enough
+MIN_USED_CORE_SHARE = 0.6  # least fraction used of the cores that a threaded kernel can use
+MIN_UNDISTURBED_SAMPLES = 3  # this many undisturbed samples, or all, are enough
 SINGLE_THREAD_SAMPLES = 3  # number of samples on one thread
-MOST_PENDING_BYTES = 1 << 28  # in buffers of waiting launches; with more, their samples are taken immediately
+MAX_PENDING_BYTES = 1 << 28  # in buffers of waiting launches; with more, their samples are taken immediately
 
 
 class TimedItem(Protocol):
@@ -112,7 +112,7 @@ class Sampling:
     @property
     def is_full(self) -> bool:
         """Whether the waiting launches hold too much memory, or no further launch gets samples."""
-        return self.most_launches <= 0 or sum(self.held.values()) > MOST_PENDING_BYTES
+        return self.most_launches <= 0 or sum(self.held.values()) > MAX_PENDING_BYTES
 
     def take(self, just_ran: bool = False) -> list[ExecItemRetimed]:
         """Takes the samples of the waiting launches, in their order. Memory is unchanged afterwards.
@@ -168,7 +168,7 @@ class Sampling:
     def _count(self, sample_s: float, planned_s: float) -> int:
         """Returns the number of samples that fit in the time limits. The first launch of a program sets it for all."""
         allowed_s = min(LAUNCH_S, max(0.0, TOTAL_S - planned_s))
-        return min(self.count, max(LEAST_SAMPLES, int(allowed_s / sample_s)))
+        return min(self.count, max(MIN_SAMPLES, int(allowed_s / sample_s)))
 
     def _sample_undisturbed(self, rounds: list[_PendingLaunch], saved: dict[Buffer, bytes]) -> None:
         """Takes the samples. If threads waited for a core, replaces disturbed samples by undisturbed ones.
@@ -187,11 +187,11 @@ class Sampling:
         share = (waited_after - waited_before) / took_s if took_s > 0 else 0.0
         for entry in rounds:
             entry.waited = share
-        if share > MOST_WAITED:
+        if share > MAX_WAIT_SHARE:
             self._sample_clean(rounds, saved)
 
     def _sample_clean(self, rounds: list[_PendingLaunch], saved: dict[Buffer, bytes]) -> None:
-        """Takes samples and reads the waiting time of each. Drops samples with more than MOST_WAITED.
+        """Takes samples and reads the waiting time of each. Drops samples with more than MAX_WAIT_SHARE.
 
         Also drops samples of a threaded kernel in which a thread got no core, because the others did its part.
         """
@@ -208,7 +208,7 @@ class Sampling:
                 (seconds,) = self._run(entry, saved)
                 took_s, used_s = max(self.clock() - started, 1e-9), time.process_time() - used_s
                 share = (self._waited_s() - waited_before) / took_s
-                if share <= MOST_WAITED and used_s >= LEAST_USED * _count_cores_of(entry.launch) * took_s:
+                if share <= MAX_WAIT_SHARE and used_s >= MIN_USED_CORE_SHARE * _count_cores_of(entry.launch) * took_s:
                     clean[entry].append((seconds, share))
                 else:
                     dropped += 1
@@ -216,7 +216,7 @@ class Sampling:
                 time.sleep(PAUSE_S)
                 dropped = 0
         for entry, waits in clean.items():
-            if len(waits) >= min(entry.count, LEAST_UNDISTURBED):
+            if len(waits) >= min(entry.count, MIN_UNDISTURBED_SAMPLES):
                 entry.seconds = [seconds for seconds, _ in waits]
                 entry.waited = sum(share for _, share in waits) / len(waits)
 
@@ -232,9 +232,9 @@ class Sampling:
         threaded = [entry for entry in rounds if _is_threaded(entry.launch)]
         with Context(THREADS=1):
             for entry in threaded:
-                if entry.count > LEAST_SAMPLES and entry.is_short:
+                if entry.count > MIN_SAMPLES and entry.is_short:
                     self._run(entry, saved)
-                for _ in range(SINGLE_THREAD_SAMPLES if entry.count > LEAST_SAMPLES else 1):
+                for _ in range(SINGLE_THREAD_SAMPLES if entry.count > MIN_SAMPLES else 1):
                     entry.single += self._run(entry, saved)
 
     def _sample_entry(self, entry: _PendingLaunch, saved: dict[Buffer, bytes]) -> None:
@@ -351,7 +351,7 @@ def sampling(request: Sampling) -> Iterator[None]:
 def sample_launch(launch: TimedItem, first_s: float) -> None:
     """Requests the samples of a launch that just ran, if it is inside a `sampling` block."""
     request = _active.get()
-    if request is None or request.count < LEAST_SAMPLES or request.most_launches <= 0:
+    if request is None or request.count < MIN_SAMPLES or request.most_launches <= 0:
         return
     request.most_launches -= 1
     request.add(launch, first_s)
@@ -367,8 +367,8 @@ def _record_samples(request: Sampling, just_ran: bool = False) -> None:
 
 
 __all__ = [
-    "LEAST_SAMPLES",
-    "MOST_WAITED",
+    "MIN_SAMPLES",
+    "MAX_WAIT_SHARE",
     "Sampling",
     "overwritten_inputs",
     "sample_launch",

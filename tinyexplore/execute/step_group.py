@@ -21,8 +21,8 @@ T = TypeVar("T")
 G = TypeVar("G")
 
 # most bytes of buffers that a group fills: larger buffers are freed after their last reader, step by step
-MOST_BYTES = 1 << 20
-MOST_STEPS = 128  # most steps of a group
+MAX_BYTES = 1 << 20
+MAX_STEPS = 128  # most steps of a group
 
 
 NO_NODE = -1  # for a value that splitting introduced, which no node of the user has
@@ -193,12 +193,12 @@ def group_native(
     is_native: Callable[[T], bool],
     made_of: Callable[[list[T], NativePool], G],
     nbytes: Callable[[T], int] = lambda item: 0,
-    most_items: int = MOST_STEPS,
+    most_items: int = MAX_STEPS,
 ) -> list[T | G]:
     """Returns `items`, in order, with neighboring native calls combined by `made_of`. Unchanged without a native thread
     pool.
 
-    nbytes: the bytes that an item fills; a group has at most MOST_BYTES.
+    nbytes: the bytes that an item fills; a group has at most MAX_BYTES.
     most_items: the most items of a group.
     """
     pool = find_native_pool(thread_count(), current_instance.get())
@@ -221,7 +221,7 @@ def group_native(
             units.append(item)
             continue
         item_bytes = nbytes(item)
-        if len(waiting) == most_items or filled + item_bytes > MOST_BYTES:
+        if len(waiting) == most_items or filled + item_bytes > MAX_BYTES:
             flush()
         waiting.append(item)
         filled += item_bytes

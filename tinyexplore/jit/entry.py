@@ -9,7 +9,7 @@ from tinyexplore.jit.arguments import Leaf
 from tinyexplore.jit.replay import CallReplay
 from tinyexplore.jit.slots import Slot
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.runtime.entry import MOST_ARGUMENTS, Argument, NativeEntry, has_entries
+from tinyexplore.runtime.entry import MAX_ARGUMENTS, Argument, NativeEntry, has_entries
 from tinyexplore.runtime.pool import Batch
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.change_log import Epoch
@@ -67,7 +67,7 @@ def _needs_only_comparison(replay: CallReplay) -> bool:
     """Whether a call only needs to compare its arguments: no state, no random keys, no argument given twice."""
     if not replay.plain or replay.has_side_effects or replay.keys or replay.same:
         return False
-    return len(replay.slots) <= MOST_ARGUMENTS
+    return len(replay.slots) <= MAX_ARGUMENTS
 
 
 def _find_new_results(replay: CallReplay) -> list[LazyBuffer]:

@@ -23,7 +23,7 @@ from tinyexplore.util import config
 R = TypeVar("R")
 
 # consecutive calls that assign to tensors never seen before: a program that always does gets a warning
-MOST_DEFERRED_CAPTURES = 2
+MAX_DEFERRED_CAPTURES = 2
 
 
 class TinyJit(Generic[R]):
@@ -222,7 +222,7 @@ class CallDispatcher(Generic[R]):
             self.changed = _merge_references(self.changed, later.changed)
             self.in_part = _merge_references(self.in_part, later.in_part)
             self.put_off += 1
-            if self.put_off > MOST_DEFERRED_CAPTURES:
+            if self.put_off > MAX_DEFERRED_CAPTURES:
                 raise
             return cast(R, later.result)
         self.count, self.put_off = 2, 0

@@ -9,7 +9,7 @@ from tinyexplore.kernel.opts import KINDS
 from tinyexplore.trace import recording
 from tinyexplore.uop import Ops, UOp
 
-MOST_DIMENSIONS = 3  # most dimensions of a work-group
+MAX_DIMENSIONS = 3  # most dimensions of a work-group
 
 
 def check_opt(kernel: Kernel, opt: Opt) -> UOp:
@@ -83,8 +83,8 @@ def group_size_error(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     dimensions = group_dimensions(new_ast)
     if dimensions and any(applied_opt.op.ends_groups for applied_opt in kernel.applied):
         return "NOLOCALS leaves it to the runtime to choose the work-groups"
-    if len(dimensions) > MOST_DIMENSIONS:
-        return f"a work-group has at most {MOST_DIMENSIONS} dimensions, and all are in use"
+    if len(dimensions) > MAX_DIMENSIONS:
+        return f"a work-group has at most {MAX_DIMENSIONS} dimensions, and all are in use"
     items, nbytes = group_items(new_ast), shared_bytes(new_ast)
     if items > target.group_items:
         return f"a work-group would have {items} work-items; {target.name} allows at most {target.group_items}"

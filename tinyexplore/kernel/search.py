@@ -17,8 +17,10 @@ from tinyexplore.kernel.opts import KINDS
 from tinyexplore.trace import CandidateMeasured, SearchEnded, active_recorder, recording
 from tinyexplore.uop import AxisKind, UOp
 
-MOST_COPIES = 64  # most unrolled steps, register tile times unrolling: beyond it, programs grow and registers spill
-MOST_ROUNDS = 8
+MAX_UNROLLED_STEPS = (
+    64  # most unrolled steps, register tile times unrolling: beyond it, programs grow and registers spill
+)
+MAX_ROUNDS = 8
 PER_ROUND = 32  # candidates of one round per kernel in the beam
 BETTER_RATIO = 0.99  # a better kernel takes at most this fraction of the other's time
 
@@ -108,7 +110,7 @@ def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 
     start = beam[0]
     random = Random(seed)
     search.time(beam)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         beam = sorted(beam, key=search.seconds)[:width]
         best_seconds = search.seconds(beam[0])
         if math.isinf(best_seconds):
@@ -209,7 +211,7 @@ def exceeds_limits(kernel: Kernel, opt: Opt) -> bool:
     if opt.op not in (OptOps.UPCAST, OptOps.UNROLL):
         return False
     copies = prod(axis.size for axis in kernel.axes if axis.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
-    return copies * opt.amount > MOST_COPIES
+    return copies * opt.amount > MAX_UNROLLED_STEPS
 
 
 __all__ = ["Clock", "SearchResult", "CandidateTime", "beam_search", "find_replayed", "neighbors"]

@@ -8,7 +8,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import LazyBuffer
 from tinyexplore.uop import OpGroups, Ops
 
-LEAST_RING_ELEMENTS = 1 << 18  # elements: with fewer, each device reduces the whole value itself
+MIN_RING_ELEMENTS = 1 << 18  # elements: with fewer, each device reduces the whole value itself
 
 
 def bounds_of(sizes: Sequence[int]) -> list[tuple[int, int]]:
@@ -46,7 +46,7 @@ def concatenate(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
 def all_reduce(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
     """Reduces equally shaped values, one on each device, by `op`. All devices get the same result, bit by bit."""
     assert op in OpGroups.ALU
-    if len(parts) < 3 or parts[0].size < LEAST_RING_ELEMENTS:
+    if len(parts) < 3 or parts[0].size < MIN_RING_ELEMENTS:
         return [
             _combine(op, [part.contiguous().copy_to_device(own_part.device) for part in parts]) for own_part in parts
         ]

@@ -22,7 +22,7 @@ _ARITHMETIC = frozenset({Ops.NEG, Ops.ADD, Ops.XOR, Ops.CMPEQ})  # operations wh
 _MAY_BE_CONSTANT = _MOVEMENT | {_CONST}
 # operations with laws for equal operands
 EQUAL_OPERAND_OPS = frozenset({Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR, Ops.CMPLT, Ops.WHERE})
-MOST_FORMS = 4096
+MAX_CACHED_FORMS = 4096
 _nothing_known: set[tuple[Any, ...]] = set()  # (operation, dtype, second operand) of constants for which no law exists
 _CONVERSIONS = frozenset({Ops.CAST, Ops.BITCAST})
 
@@ -125,7 +125,7 @@ def known_result(op: Ops, dtype: DType, src: tuple[N, ...]) -> N | None:
     if result is not None:
         return _make_result(result, leaves, op, dtype, src)
     if form is not None and None in values:
-        if len(_nothing_known) >= MOST_FORMS:
+        if len(_nothing_known) >= MAX_CACHED_FORMS:
             _nothing_known.clear()
         _nothing_known.add(form)
     return None

@@ -40,7 +40,7 @@ from tinyexplore.util.tree import tree_text
 
 Shape = tuple[Any, ...]  # ints, and UOps for symbolic sizes
 
-MOST_WRITES = 8  # each write is a kernel of its own; if its position is a constant, it must be compiled
+MAX_WRITES = 8  # each write is a kernel of its own; if its position is a constant, it must be compiled
 
 _recorder = recorder_variable().get  # called for every node, so not through a Python function
 _MOVEMENT, _CONST, _NEG = OpGroups.MOVEMENT, Ops.CONST, Ops.NEG
@@ -474,14 +474,14 @@ class LazyBuffer:
     def can_be_written(self) -> bool:
         """Whether the value is row-major in memory, or will be when computed, so that a part can be stored alone.
 
-        After `MOST_WRITES` pending parts, one kernel that writes the whole value is cheaper.
+        After `MAX_WRITES` pending parts, one kernel that writes the whole value is cheaper.
         """
         waiting = 0
         node = self
         while node.op is Ops.WRITE and node.buffer is None:
             waiting += 1
             node = node.src[0]
-        return waiting < MOST_WRITES and (waiting > 0 or node.buffer is not None or node.op is Ops.CONTIGUOUS)
+        return waiting < MAX_WRITES and (waiting > 0 or node.buffer is not None or node.op is Ops.CONTIGUOUS)
 
     def written_at(self, indices: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
         """Writes `value` at the row-major `indices` (distinct ints): movements of a counter, or loaded ints.

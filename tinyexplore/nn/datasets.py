@@ -37,7 +37,7 @@ _FASHION_MD5 = (
 _CIFAR_MD5 = "c32a1d4ab5d03f1284b67883e8d87530"
 _CIFAR_RECORD = 1 + 3 * 32 * 32  # the bytes of a record: the label, then the red, green and blue pixels
 _DIGITS_TEST = 360
-_MOST_UNPACKED = 96_000_000  # most bytes in memory; the largest file of MNIST has 47 million
+_MAX_UNPACKED_BYTES = 96_000_000  # most bytes in memory; the largest file of MNIST has 47 million
 
 
 def mnist(device: str | None = None, fashion: bool = False, folder: str | PathLike[str] | None = None) -> Dataset:
@@ -105,7 +105,7 @@ def _read_local(folder: Path, name: str) -> Tensor:
         raise FileNotFoundError(f"neither {name} nor {name}.gz in {folder}")
     try:
         with packed.open("rb") as file:
-            return Tensor(b"".join(gunzip(file, _MOST_UNPACKED)), device="NPY")
+            return Tensor(b"".join(gunzip(file, _MAX_UNPACKED_BYTES)), device="NPY")
     except (OSError, UntrustedError) as error:
         hint = "; unpack the file with gunzip" if "more than" in str(error) else ""
         raise FormatError(f"{packed} does not unpack as gzip: {error}{hint}") from None

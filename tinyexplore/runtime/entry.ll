@@ -493,9 +493,9 @@ begin:
   %holder = call ptr @PyTuple_GetItem(ptr %self, i64 0)
   %bytes = call ptr @PyBytes_AsString(ptr %holder)
   %entry = load ptr, ptr %bytes, align 1
-  %values = alloca [MOST_ARGUMENTS x ptr], align 8
-  %addresses = alloca [MOST_ARGUMENTS x i64], align 8
-  %before = alloca [MOST_ARGUMENTS x ptr], align 8
+  %values = alloca [MAX_ARGUMENTS x ptr], align 8
+  %addresses = alloca [MAX_ARGUMENTS x i64], align 8
+  %before = alloca [MAX_ARGUMENTS x ptr], align 8
   %answer = call i32 @is_as_captured(ptr %entry, ptr %args, ptr %kwargs, ptr %values, ptr %addresses)
   switch i32 %answer, label %replay [
     i32 0, label %python

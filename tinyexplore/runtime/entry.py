@@ -37,7 +37,7 @@ from tinyexplore.util.interpreter import (
 )
 
 FORMS: dict[type | None, int] = {None: 0, tuple: 1, list: 2}
-MOST_ARGUMENTS = 16
+MAX_ARGUMENTS = 16
 AS_WRITTEN = CompileOptions(Effort.LIGHT, branches=True)  # how `entry.ll` is compiled
 _IMPORTED = (
     "PyTuple_GetItem",
@@ -280,7 +280,7 @@ class _EntryLibrary:
 
         compiler = shared_compiler()
         text = resources.files("tinyexplore.runtime").joinpath("entry.ll").read_text("utf-8")
-        text = text.replace("MOST_ARGUMENTS", str(MOST_ARGUMENTS))
+        text = text.replace("MAX_ARGUMENTS", str(MAX_ARGUMENTS))
         key_text = "\0".join((text, str(AS_WRITTEN), compiler.version, compiler.cpu, compiler.features))
         key = blake2b(key_text.encode(), digest_size=20).hexdigest()
         imports = {name: interface_address(name) for name in _IMPORTED}

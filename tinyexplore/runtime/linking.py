@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 # Most libraries of one LLVM linker. Its symbol tables keep some 9 kB of every unloaded library until the linker is
 # freed, together with its last library. A new linker takes half a millisecond.
-MOST_LIBRARIES = 32
+MAX_LIBRARIES = 32
 LIBRARY_BYTES = 44 << 10  # memory of a library beside its object files: separate pages, and symbol tables
 
 
@@ -59,7 +59,7 @@ class Linker:
         """
         with self._lock:
             self._unload()
-            if self._in_this_jit == MOST_LIBRARIES:
+            if self._in_this_jit == MAX_LIBRARIES:
                 self._jit, self._in_this_jit = self._make_jit(), 0  # the old linker is freed with its last library
             builder = self._new_library()
             for code in codes:
@@ -96,4 +96,4 @@ def loaded_libraries() -> int:
     return sum([linker.loaded for linker in linkers])
 
 
-__all__ = ["LIBRARY_BYTES", "MOST_LIBRARIES", "Library", "Linker", "loaded_libraries"]
+__all__ = ["LIBRARY_BYTES", "MAX_LIBRARIES", "Library", "Linker", "loaded_libraries"]

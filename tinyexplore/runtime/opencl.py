@@ -17,9 +17,9 @@ from functools import cache, cached_property
 from typing import Any
 
 from tinyexplore.device import Buffer, DeviceInterface, DeviceUnavailable
-from tinyexplore.device.allocator import ALIGNMENT, HUGE_PAGE, LEAST_MAPPED_BYTES, Block, HostAllocator, Memory
+from tinyexplore.device.allocator import ALIGNMENT, HUGE_PAGE, MIN_MAPPED_BYTES, Block, HostAllocator, Memory
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.renderer.gpu import MOST_LANES, GPURenderer, VectorRenderer, scratch_in_memory
+from tinyexplore.renderer.gpu import MAX_LANES, GPURenderer, VectorRenderer, scratch_in_memory
 from tinyexplore.renderer.program import Launch, ProgramSpec, thread_axis
 from tinyexplore.runtime.errors import compile_error
 from tinyexplore.runtime.gpu import gpu_target, is_misaligned, no_listings, without_vectors
@@ -266,7 +266,7 @@ class SharedMemory(HostAllocator):
         self._opencl = opencl
 
     def _map(self, size: int) -> Block:
-        cl, is_large = self._opencl.cl, size >= LEAST_MAPPED_BYTES
+        cl, is_large = self._opencl.cl, size >= MIN_MAPPED_BYTES
         flags = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
         span = size + 2 * HUGE_PAGE if is_large else size
         try:  # with its queue, the memory is freed after all kernels launched before have ended
@@ -330,7 +330,7 @@ def _make_cpu_target(opencl: OpenCL, choice: TargetChoice) -> Target:
     if choice.is_native and (width := 4 * int(device.native_vector_width_float)) > 4:
         registers = 32 if width > 32 else target.vector_registers
         target = replace(target, vector_bytes=width, vector_registers=registers)
-    return replace(target, lacks=_missing_dtypes(device), most_lanes=MOST_LANES)
+    return replace(target, lacks=_missing_dtypes(device), most_lanes=MAX_LANES)
 
 
 __all__ = ["OpenCL", "OpenCLProgram", "open_gpu"]

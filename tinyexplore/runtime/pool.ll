@@ -26,7 +26,7 @@
 ; Workers start with the first job that has parts for them. After a fork the child has none: `pool_init` there makes
 ; everything new, and the next job starts them.
 
-@ranges = internal global [MOST_WORKERS x [16 x i64]] zeroinitializer, align 128  ; a pair of cache lines for each
+@ranges = internal global [MAX_WORKERS x [16 x i64]] zeroinitializer, align 128  ; a pair of cache lines for each
 @job = internal global i64 0, align 128
 @done = internal global i64 0, align 128
 @waiting = internal global i64 0
@@ -45,9 +45,9 @@
 @wake = internal global [128 x i8] zeroinitializer, align 128
 @finished = internal global [128 x i8] zeroinitializer, align 128
 @core = internal global i32 -1, align 128  ; where the caller of the job was when it began
-@barred = internal global [MOST_WORKERS x i32] zeroinitializer, align 128  ; from which core each worker is kept
+@barred = internal global [MAX_WORKERS x i32] zeroinitializer, align 128  ; from which core each worker is kept
 @allowed = internal global [16 x i64] zeroinitializer, align 128  ; the cores on which the pool may be, a bit for each
-@handles = internal global [MOST_WORKERS x i64] zeroinitializer, align 128
+@handles = internal global [MAX_WORKERS x i64] zeroinitializer, align 128
 
 declare i32 @pthread_mutex_init(ptr, ptr)
 declare i32 @pthread_mutex_lock(ptr)

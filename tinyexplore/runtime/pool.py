@@ -28,7 +28,7 @@ from tinyexplore.target import core_count, machine
 from tinyexplore.util import config
 from tinyexplore.util.locks import can_start_threads, new_in_children
 
-MOST_PARTS = 65_535  # most parts of one kernel: `pool.ll` counts them in 16 bits
+MAX_PARTS = 65_535  # most parts of one kernel: `pool.ll` counts them in 16 bits
 SPINS = 2000  # pauses before a waiting thread sleeps: some tens of microseconds
 AS_WRITTEN = CompileOptions(Effort.LEAST)  # how `pool.ll` is compiled
 _PAUSE = {  # the pause instruction of each machine, and its declaration
@@ -92,7 +92,7 @@ class NativePool:
 
     def run(self, bound: BoundProgram, extent: int, part_count: int) -> None:
         """Runs `bound` over 0 … extent, in `part_count` parts."""
-        record = array("q", (1, bound.entry_address, bound.table_address, extent, min(part_count, extent, MOST_PARTS)))
+        record = array("q", (1, bound.entry_address, bound.table_address, extent, min(part_count, extent, MAX_PARTS)))
         self._run(record.buffer_info()[0])
 
     def prepare(self, calls: Sequence[tuple[BoundProgram, int | None, int]]) -> Batch:
@@ -105,7 +105,7 @@ class NativePool:
         for bound, extent, part_count in calls:
             size = 1 if extent is None else extent
             bound.records.append((record, len(record) + 2))
-            record.extend((bound.entry_address, bound.table_address, size, max(1, min(part_count, size, MOST_PARTS))))
+            record.extend((bound.entry_address, bound.table_address, size, max(1, min(part_count, size, MAX_PARTS))))
         batch = Batch(self._run, record.buffer_info()[0])
         batch.run_address, batch.record_address = self._library["pool_run"], record.buffer_info()[0]
         batch.keeps = (self, record, [bound for bound, _, _ in calls])
@@ -120,7 +120,7 @@ def _make_source(threads: int) -> tuple[str, str]:
     compiler = shared_compiler()
     text = resources.files("tinyexplore.runtime").joinpath("pool.ll").read_text("utf-8")
     pause, declaration = _PAUSE.get(machine(), ("fence seq_cst", ""))
-    text = text.replace("MOST_WORKERS", str(threads)).replace("PAUSE", pause)
+    text = text.replace("MAX_WORKERS", str(threads)).replace("PAUSE", pause)
     text += "\n".join((declaration, *_declare_cores(), ""))
     machine_of = "\0".join((text, str(AS_WRITTEN), compiler.version, compiler.cpu, compiler.features))
     return text, blake2b(machine_of.encode(), digest_size=20).hexdigest()

@@ -22,8 +22,8 @@ from tinyexplore.device import Buffer, DeviceInterface, DeviceUnavailable, HostA
 from tinyexplore.device.allocator import (
     ALIGNMENT,
     HUGE_PAGE,
-    LEAST_MAPPED_BYTES,
     LINES_IN_A_PAGE,
+    MIN_MAPPED_BYTES,
     STAGGER_LINES,
     STAGGERS,
     Block,
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 PAGE_BYTES = 64 << 10
 _KINDS = {"i32": 0, "i64": 1}  # wasmtime's kinds of values
-MOST_PAGES = 1 << 16
+MAX_PAGES = 1 << 16
 INSTANCES = 10_000_000  # most instances in a Store; they are small
 INSTANCE_BYTES = 16 << 10  # bytes of a program beside its machine code
 MISSING = (
@@ -57,10 +57,10 @@ class LinearMemory(HostAllocator):
     shrink."""
 
     def __init__(self, engine: Engine) -> None:
-        super().__init__(cache_bytes=MOST_PAGES * PAGE_BYTES)
+        super().__init__(cache_bytes=MAX_PAGES * PAGE_BYTES)
         self._get_engine = engine
         wasmtime = engine.wasmtime
-        self.memory = wasmtime.Memory(engine.store, wasmtime.MemoryType(wasmtime.Limits(1, MOST_PAGES)))
+        self.memory = wasmtime.Memory(engine.store, wasmtime.MemoryType(wasmtime.Limits(1, MAX_PAGES)))
         self.start = self._base()
         self._end = PAGE_BYTES
         self._count = 0
@@ -102,7 +102,7 @@ class LinearMemory(HostAllocator):
     def _gap(self, address: int, size: int) -> int:
         """Returns the offset after `address` at which a block begins, so that large blocks have different offsets in
         a page."""
-        if size < LEAST_MAPPED_BYTES:
+        if size < MIN_MAPPED_BYTES:
             return 0
         offset = self._count % STAGGERS * STAGGER_LINES % LINES_IN_A_PAGE * ALIGNMENT
         return (offset - address) % (LINES_IN_A_PAGE * ALIGNMENT)
@@ -110,7 +110,7 @@ class LinearMemory(HostAllocator):
     def _grow(self, size: int) -> None:
         """Adds pages: half of the current size if possible."""
         pages = self._end // PAGE_BYTES
-        new_pages = min(max(-(-size // PAGE_BYTES), pages // 2), MOST_PAGES - pages)
+        new_pages = min(max(-(-size // PAGE_BYTES), pages // 2), MAX_PAGES - pages)
         if new_pages * PAGE_BYTES < size:
             raise MemoryError(f"cannot allocate {size:,} bytes: a linear memory has at most 4 GiB; free tensors (del)")
         with self._get_engine.lock:  # no kernel may run meanwhile

@@ -13,7 +13,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import OpGroups, Ops
 
-MOST_PARTS = 64
+MAX_PARTS = 64
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Concatenation:
         expected_stop = node.shape[axis]
         parts: list[LazyBuffer] = []
         waiting = [node.src[0], node.src[1]]
-        while waiting and len(parts) < MOST_PARTS:
+        while waiting and len(parts) < MAX_PARTS:
             part = waiting.pop()
             if part.op is Ops.ADD and part.buffer is None and part not in in_memory:
                 waiting += part.src

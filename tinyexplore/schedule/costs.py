@@ -14,7 +14,7 @@ EXPENSIVE = OpGroups.TRANSCENDENTAL | {Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.SQRT}
 COUNTED_UP_TO = STORED | {Ops.REDUCE_AXIS}  # operations are counted from these nodes on
 # a policy in counts and ratios, the same for every machine
 CHEAP_OPS = 4  # a chain of at most this many light operations is recomputed rather than stored
-MOST_REPEATED_OPS = 16  # a longer chain is stored without an estimate of the cost
+MAX_REPEATED_OPS = 16  # a longer chain is stored without an estimate of the cost
 OP_IN_READS = 0.25  # the time of an operation, relative to reading a value from beyond the L2 cache
 WRITE_IN_READS = 2  # a write first reads the cache line
 
@@ -63,7 +63,7 @@ class CostModel:
         operations = self.operations[node]
         if not exceeds("operations per element (recomputed up to the bound)", operations, CHEAP_OPS):
             return True
-        if exceeds("operations per element (stored in memory above the bound)", operations, MOST_REPEATED_OPS):
+        if exceeds("operations per element (stored in memory above the bound)", operations, MAX_REPEATED_OPS):
             return False
         inputs = self.input_size(node) / node.size
         stored = inputs + WRITE_IN_READS + kernels

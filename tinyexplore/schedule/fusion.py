@@ -45,18 +45,18 @@ from tinyexplore.uop.symbolic import as_size, product, simplified, sint
 from tinyexplore.util import config
 
 # a policy, the same for every machine, that determines the set of kernels (machine facts are in `Target`)
-REPEAT_REDUCE = 1.5  # how often a reduced element may be computed, on average
-REPEAT_EXPENSIVE = 2.5
-REPEAT_LIGHT = 4.0
-REPEAT_PADDED = 8.0  # reads per element from which a padded copy costs less than masks in an inner loop
+MAX_REDUCE_COMPUTATIONS = 1.5  # how often a reduced element may be computed, on average
+MAX_EXPENSIVE_COMPUTATIONS = 2.5
+MAX_CHEAP_COMPUTATIONS = 4.0
+MAX_MASKED_READS_PER_ELEMENT = 8.0  # reads per element from which a padded copy costs less than masks in an inner loop
 READS_UNPADDED = 1 << 22  # up to this many reads, masks cost less than another kernel
 READS_SELECTED = 1 << 18  # the same for padding with a number other than 0, which takes two reads and a select
-MOST_SEQUENTIAL_STEPS = 1 << 12  # sequential steps: from here on they cost more than another kernel
+MAX_SEQUENTIAL_STEPS = 1 << 12  # sequential steps: from here on they cost more than another kernel
 SMALL_WORK = 1 << 15  # steps: below it, consecutive loops in one kernel cost less than another kernel
 LARGE_STRIDED = 1 << 16  # steps of a reduction from which scalar strided reads cost more than another kernel
-MOST_RELATED = 256  # most operations to search for common parts of two reductions
+MAX_SEARCHED_OPERATIONS = 256  # most operations to search for common parts of two reductions
 LARGE_PRODUCT = 1 << 23  # steps from which a product is as fast or faster in its own kernel than beside another product
-MANY_USES = 8  # reads of each element from which a register tile of a product pays
+MIN_READS_FOR_REGISTER_TILE = 8  # reads of each element from which a register tile of a product pays
 TILE_COLUMNS = 64  # typical columns of a product's register tile, which computes the factors of a row once
 PANEL_COLUMNS = 256  # columns from which the other factor is packed into panels, unless a core's own cache holds it
 REPEATS_LABEL = "computations per element"
@@ -292,7 +292,7 @@ class Fusion:
         bounds: set[int] = set()
         visited = {root}
         todo = [(root, False)]
-        while todo and len(visited) <= MOST_RELATED:
+        while todo and len(visited) <= MAX_SEARCHED_OPERATIONS:
             node, is_reshaped = todo.pop()
             if node.op is Ops.EXPAND:
                 bounds |= expanded_bounds(node) if is_reshaped and reduces_within(node) else set()
@@ -312,7 +312,7 @@ class Fusion:
             return legality_error
         work = node.src[0].size if is_reduce else node.size if node.op in OpGroups.TRANSCENDENTAL else 0
         if any(runs_sequentially(plan, sums_up=is_reduce) for plan in plans) and self.exceeds(
-            "sequential steps of the fused kernel", work, MOST_SEQUENTIAL_STEPS
+            "sequential steps of the fused kernel", work, MAX_SEQUENTIAL_STEPS
         ):
             return "its consumer's loop runs sequentially; a separate kernel can be vectorized"
         if self.reaches("operations in the consumer kernel", max([plan.op_count for plan in plans]), self.max_ops):
@@ -331,7 +331,7 @@ class Fusion:
             return None
         if self.costs.is_little_to_read(node):
             return self.reason_to_store_factor(node, uses, repeats)
-        limit = REPEAT_EXPENSIVE if node.op in EXPENSIVE else REPEAT_LIGHT
+        limit = MAX_EXPENSIVE_COMPUTATIONS if node.op in EXPENSIVE else MAX_CHEAP_COMPUTATIONS
         if self.exceeds(REPEATS_LABEL, repeats, limit) and not self.is_recomputed_cheaply(node, uses):
             return f"fusing it would compute each element {_times_text(repeats)}"
         return None
@@ -344,7 +344,7 @@ class Fusion:
         last axis of the results is computed only once for a row of a tile.
         """
         totals = {total for use in uses for total in use.plan.sums if node in factors_of(total)}
-        most_repeats = MANY_USES if any(map(depends_on_last_loop, uses)) else TILE_COLUMNS
+        most_repeats = MIN_READS_FOR_REGISTER_TILE if any(map(depends_on_last_loop, uses)) else TILE_COLUMNS
         if not totals or not self.exceeds("computations per element in the product", repeats, most_repeats):
             return None
         if not any([self.is_product(total, total.src[0].size) for total in totals]):
@@ -367,7 +367,7 @@ class Fusion:
         )
 
     def reason_to_realize_reduce(self, node: LazyBuffer, uses: list[Use], repeats: float) -> str | None:
-        if self.exceeds(REPEATS_LABEL, repeats, REPEAT_REDUCE):
+        if self.exceeds(REPEATS_LABEL, repeats, MAX_REDUCE_COMPUTATIONS):
             return f"fusing this reduction would compute each element {_times_text(repeats)}"
         if self.exceeds("index expressions per kernel", len(uses), 1):
             return f"one kernel reads it with {len(uses)} different index expressions"
@@ -421,17 +421,22 @@ class Fusion:
     def are_related(self, node: LazyBuffer, other: LazyBuffer) -> bool:
         """Whether both reductions read a common computed value, or one of them reads the other."""
         node_inputs, other_inputs = self.nodes_computed_for(node), self.nodes_computed_for(other)
-        return not node_inputs.isdisjoint(other_inputs) or max(len(node_inputs), len(other_inputs)) > MOST_RELATED
+        return (
+            not node_inputs.isdisjoint(other_inputs)
+            or max(len(node_inputs), len(other_inputs)) > MAX_SEARCHED_OPERATIONS
+        )
 
     def nodes_computed_for(self, node: LazyBuffer) -> set[LazyBuffer]:
-        """Returns the nodes computed for `node`, without those of other reductions. Stops after about `MOST_RELATED`
-        nodes."""
+        """Returns the nodes computed for `node`, without those of other reductions.
+
+        Stops after about `MAX_SEARCHED_OPERATIONS` nodes.
+        """
         cached = self.descendants.get(node)
         if cached is not None:
             return cached
         descendants = self.descendants[node] = {node}
         todo = [node]
-        while todo and len(descendants) <= MOST_RELATED:
+        while todo and len(descendants) <= MAX_SEARCHED_OPERATIONS:
             for src in todo.pop().src:
                 if src not in descendants and not is_leaf(src) and src not in self.forced:
                     descendants.add(src)
@@ -451,7 +456,9 @@ class Fusion:
         if inner.op is not Ops.MUL or inner.buffer is not None:
             return False
         return self.reaches(
-            f"multiply-adds (bound: {MANY_USES} per input element)", work, MANY_USES * self.costs.input_size(inner)
+            f"multiply-adds (bound: {MIN_READS_FOR_REGISTER_TILE} per input element)",
+            work,
+            MIN_READS_FOR_REGISTER_TILE * self.costs.input_size(inner),
         )
 
     def factors_of_dots(self, node: LazyBuffer) -> tuple[LazyBuffer, ...]:
@@ -552,7 +559,7 @@ class Fusion:
         if node.op is not Ops.PAD and not is_padded_with_number(node):
             return False
         has_several_readers = len({use.plan for use in uses}) > 1  # kernels that share the copy
-        most_reads = REPEAT_PADDED / 2 if has_several_readers else REPEAT_PADDED
+        most_reads = MAX_MASKED_READS_PER_ELEMENT / 2 if has_several_readers else MAX_MASKED_READS_PER_ELEMENT
         bound = READS_UNPADDED if node.op is Ops.PAD else READS_SELECTED
         return self.reaches("reads per element", repeats, most_reads) and self.exceeds(
             "elements read", repeats * node.size, bound

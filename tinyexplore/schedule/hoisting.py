@@ -41,9 +41,9 @@ from tinyexplore.uop.semantics import wrap
 from tinyexplore.uop.symbolic import greatest, product, sint
 from tinyexplore.util import toposort
 
-FEWEST_STEPS = 1 << 10  # steps that must be saved to pay for another kernel
-MOST_FACTORS = 8
-MOST_DEEP = 100  # operations that are rebuilt over other axes; below them, results are sliced instead
+MIN_SAVED_STEPS = 1 << 10  # steps that must be saved to pay for another kernel
+MAX_FACTORS = 8
+MAX_REBUILD_DEPTH = 100  # operations that are rebuilt over other axes; below them, results are sliced instead
 
 _INNER = {Ops.ADD: Ops.MUL, Ops.MAX: Ops.ADD, Ops.MIN: Ops.ADD}  # the operation over which each reduction distributes
 
@@ -163,7 +163,7 @@ class _Reduction:
         while waiting:
             node, is_divisor = waiting.pop()
             is_plain = node.buffer is None and node not in self.in_memory and not is_divisor
-            if is_plain and len(factors) + len(waiting) < MOST_FACTORS:
+            if is_plain and len(factors) + len(waiting) < MAX_FACTORS:
                 if node.op is inner:
                     waiting += [(node.src[1], False), (node.src[0], False)]
                     continue
@@ -185,7 +185,7 @@ class _Reduction:
         steps_before = self.steps(all_digits)
         groups = self._choose_groups(needed_digits)
         steps_after = sum([self.steps(digits) for _, digits, _ in groups]) if groups else self.steps(needed_digits)
-        if steps_before - steps_after < FEWEST_STEPS or 2 * steps_after > steps_before:
+        if steps_before - steps_after < MIN_SAVED_STEPS or 2 * steps_after > steps_before:
             return None
         value = self._reduce_by_groups(groups) if groups else self._reduce_at_once(needed_digits)
         equal_digits = self.reduced - needed_digits
@@ -303,7 +303,7 @@ def slice_independent(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth:
     flat = _flat_shape(layout)
     if all([taken_whole for _, taken_whole in _flatten_digits(layout)]):
         return node.reshape(flat)
-    if node.buffer is not None or node in in_memory or depth > MOST_DEEP:
+    if node.buffer is not None or node in in_memory or depth > MAX_REBUILD_DEPTH:
         return _take_first_elements(node, layout)
     depth += 1
     if node.op in OpGroups.ALU:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # The most reads that are followed to memory. Each block of a residual network can double the number of reads: the two
 # branches read other indices. The programs of bench.cliffs need up to 360.
-MOST_READS = 5_000
+MAX_VISITS = 5_000
 STORED = frozenset({Ops.CONTIGUOUS, Ops.COPY, Ops.SCAN_AXIS, Ops.SCATTER, Ops.FETCH_ADD, Ops.WRITE})  # always in memory
 
 
@@ -127,7 +127,7 @@ def bytes_every_row_reads(node: LazyBuffer, idxs: Index, row: RowLoops) -> int |
         if (inner, indices) in visited:
             continue
         visited.add((inner, indices))
-        if len(visited) > MOST_READS:
+        if len(visited) > MAX_VISITS:
             return None
         if inner.op in (Ops.CONST, Ops.IOTA):
             continue

@@ -21,16 +21,16 @@ from tinyexplore.uop.symbolic import greatest
 from tinyexplore.util import config, toposort
 
 # a policy, the same for every machine, that determines the order of additions (machine facts are in `Target`)
-FEW_RESULTS = 16  # a reduction to fewer results leaves cores idle
+MIN_RESULTS = 16  # a reduction to fewer results leaves cores idle
 MUCH_TO_REDUCE = 1 << 18  # elements from which a second kernel costs less than idle cores
 MUCH_IN_SHORT_ROWS = 1 << 20  # elements in short rows from which cores share rows rather than columns
 SHORT_ROW_BYTES = 2048
-MOST_PARTS = 256
-FEWEST_STRETCHED = 64  # fewest parts of a sum that has pieces of several stretches of memory in each part
+MAX_PARTS = 256
+MIN_STRETCHED_PARTS = 64  # fewest parts of a sum that has pieces of several stretches of memory in each part
 WHOLE_VECTORS = 16  # the size of a piece is a multiple of this, for any vector width
-MOST_PLAIN = 16  # most nodes to examine
+MAX_EXAMINED_NODES = 16  # most nodes to examine
 MUCH_TO_SCAN = 1 << 20  # elements from which idle cores cost more than reading twice
-MOST_BLOCKS = 4  # most blocks of a running sum, per core
+MAX_BLOCKS_PER_CORE = 4  # most blocks of a running sum, per core
 
 _ELEMENTWISE = (OpGroups.ALU - OpGroups.TRANSCENDENTAL) | OpGroups.MOVEMENT | {Ops.CAST, Ops.BITCAST}
 
@@ -102,7 +102,7 @@ def _split(node: LazyBuffer, source: LazyBuffer, target: Target) -> tuple[LazyBu
     result_count: Any = prod(node.shape)
     if type(result_count) is not int:
         return None
-    if result_count < FEW_RESULTS:
+    if result_count < MIN_RESULTS:
         split = _reduce_in_two_steps(source, op, where, node.shape, _choose_axis(source, where), target)
         results = f"{result_count} result{'s' if result_count > 1 else ''}"
         explanation = f"reducing {source.size} elements to {results} leaves cores idle"
@@ -137,7 +137,7 @@ def _make_reduction(source: LazyBuffer, op: Ops, axes: tuple[int, ...], shape: S
 
 def largest_part_count(size: int) -> int:
     """Returns the number of equal parts into which an axis can be divided among cores."""
-    return max(n for n in range(1, MOST_PARTS + 1) if size % n == 0)
+    return max(n for n in range(1, MAX_PARTS + 1) if size % n == 0)
 
 
 def _choose_axis(source: LazyBuffer, axes: tuple[int, ...]) -> int:
@@ -149,7 +149,7 @@ def _choose_axis(source: LazyBuffer, axes: tuple[int, ...]) -> int:
     if len(axes) == 1 or any(type(size) is not int for size in source.shape):
         return longest
     steps = source.st.real_strides
-    long_axes = [axis for axis in axes if steps[axis] and largest_part_count(source.shape[axis]) >= FEW_RESULTS]
+    long_axes = [axis for axis in axes if steps[axis] and largest_part_count(source.shape[axis]) >= MIN_RESULTS]
     return max(long_axes, key=lambda axis: abs(steps[axis] or 0), default=longest)
 
 
@@ -165,7 +165,7 @@ def _reduce_in_two_steps(
     if type(size) is not int:
         return None
     stretches, part_count = _choose_stretches(source, op, axes, outer, target)
-    if part_count < FEW_RESULTS:
+    if part_count < MIN_RESULTS:
         return None
     piece_sizes = stretches, part_count, size // (stretches * part_count)
     split = source.reshape((*source.shape[:outer], *piece_sizes, *source.shape[outer + 1 :]))
@@ -191,7 +191,7 @@ def _choose_stretches(
         stretches = target.streams
         smallest_step = stretches * (WHOLE_VECTORS if outer == len(source.shape) - 1 else 1)
         part_count = largest_part_count(size // smallest_step) if size % smallest_step == 0 else 0
-        if part_count >= FEWEST_STRETCHED:
+        if part_count >= MIN_STRETCHED_PARTS:
             return stretches, part_count
     return 1, largest_part_count(size)
 
@@ -206,7 +206,7 @@ def _is_plain(source: LazyBuffer) -> bool:
     So it is in memory, will be in memory, or is computed from memory element by element in a few cheap operations.
     """
     stack, visited_count = [source], 0
-    while stack and visited_count < MOST_PLAIN:
+    while stack and visited_count < MAX_EXAMINED_NODES:
         node = stack.pop()
         visited_count += 1
         if node.buffer is not None or node.op is Ops.CONTIGUOUS or node.op is Ops.COPY:
@@ -223,7 +223,7 @@ def _choose_block_count(source: LazyBuffer, axis: int) -> int:
     if type(size) is not int:
         return 1
     cores, rows = planned_cores(), source.size // size
-    return next((n for n in range(-(-cores // rows), MOST_BLOCKS * cores) if size % n == 0), 1)
+    return next((n for n in range(-(-cores // rows), MAX_BLOCKS_PER_CORE * cores) if size % n == 0), 1)
 
 
 def _sum_in_blocks(source: LazyBuffer, axis: int, blocks: int, target: Target) -> LazyBuffer:

@@ -67,7 +67,7 @@ class Loss(Creation):
         need_tensor(y, "binary cross entropy: y")
         taped = self._to_float()._match_operands(y._to_float(), "binary cross entropy")
         p, y = (operand._detach_value() for operand in taped)
-        losses = y.neg() * p.log().clip(LEAST_LOG) - (1 - y) * p.neg()._log1p().clip(LEAST_LOG)
+        losses = y.neg() * p.log().clip(MIN_LOG) - (1 - y) * p.neg()._log1p().clip(MIN_LOG)
         losses = taped[0]._wrap_with_rule(losses.lazydata, binary_crossentropy_gradient, taped, (type(self),))
         return losses._average_loss(reduction)
 
@@ -186,8 +186,8 @@ def binary_crossentropy_logits_gradient(step: TapeEntry, values: Sequence[Loss],
     return dx, dy, g * y * -x.logsigmoid() if step.needs(2) else None
 
 
-LEAST_LOG = -100.0
-LEAST_PRODUCT = 1e-12  # the least divisor p · (1 - p) in the gradient
+MIN_LOG = -100.0
+MIN_PRODUCT = 1e-12  # the least divisor p · (1 - p) in the gradient
 
 
 @gradient_by_tensors
@@ -198,4 +198,4 @@ def binary_crossentropy_gradient(step: TapeEntry, values: Sequence[Loss], g: Los
     """
     p, y = values
     of_y = g * (p.neg()._log1p() - p.log()) if step.needs(1) else None
-    return g * (p - y) / ((1 - p) * p).maximum(LEAST_PRODUCT) if step.needs(0) else None, of_y
+    return g * (p - y) / ((1 - p) * p).maximum(MIN_PRODUCT) if step.needs(0) else None, of_y

@@ -23,7 +23,7 @@ T = TypeVar("T", bound="Ordering")
 
 # Up to this length, comparing all pairs in a few kernels takes less time than the passes of a radix sort
 SHORT = 128
-FEW_COMPARISONS = 1 << 18
+MAX_PAIRWISE_COMPARISONS = 1 << 18
 
 
 class Ordering(Indexing):
@@ -107,7 +107,7 @@ class Ordering(Indexing):
     def _is_long(self, axis: int) -> bool:
         """Whether radix sort takes less time along this axis than comparing all pairs."""
         length = self.shape[axis]
-        return bool(length > SHORT and self.numel() * length > FEW_COMPARISONS)
+        return bool(length > SHORT and self.numel() * length > MAX_PAIRWISE_COMPARISONS)
 
     # *** running products and extremes ***
 

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     pass
 
 T = TypeVar("T", bound="Indexing")
-MOST_DIGIT_BITS = 11  # the written positions must fit in an L2 cache, and the counts in L1
+MAX_DIGIT_BITS = 11  # the written positions must fit in an L2 cache, and the counts in L1
 STEP_COST, COUNT_COST = 3, 2  # approximate costs of an element and of a count, in a pass
 SHORTEST_BLOCK = 1 << 14
-MOST_BLOCKS = 16
+MAX_BLOCKS = 16
 PLACE_BITS = 32
 LOWER = (1 << PLACE_BITS) - 1
-MOST_WANTED = 128  # up to this many first elements are found one by one, with one or two kernels each
-MOST_LOOKS = 24  # how often each element may be examined; more takes as long as sorting
+MAX_SELECTED_ELEMENTS = 128  # up to this many first elements are found one by one, with one or two kernels each
+MAX_READS_PER_ELEMENT = 24  # how often each element may be examined; more takes as long as sorting
 TWO_LEVEL_RATIO = 2  # the factor of fewer examined elements that pays for the further kernels
 
 
@@ -95,7 +95,7 @@ def is_search_cheaper(length: int, count: int) -> bool:
     """Whether `first_indices` takes less time than sorting, because it examines each element only a few times."""
     size = run_size(length, count)
     looks = count * length if size == 1 else _count_examined(length, count, size)
-    return count <= MOST_WANTED and looks <= MOST_LOOKS * length
+    return count <= MAX_SELECTED_ELEMENTS and looks <= MAX_READS_PER_ELEMENT * length
 
 
 def _find_least_elements(packed: T, count: int) -> T:
@@ -187,7 +187,7 @@ def _sort_bits(x: LazyBuffer, lowest: int) -> LazyBuffer:
     """Sorts each row of `x` (rows, length) by the bits from `lowest` on."""
     rows, length = x.shape
     bits = 8 * x.dtype.itemsize - lowest
-    blocks = max(1, min(MOST_BLOCKS // rows, length // SHORTEST_BLOCK))
+    blocks = max(1, min(MAX_BLOCKS // rows, length // SHORTEST_BLOCK))
     padded = length + -length % blocks
     count = digit_size(bits, padded // blocks)
     # inverting all bits but the sign gives the descending order; 0 becomes the greatest, so padding is last
@@ -211,7 +211,7 @@ def digit_size(bits: int, length: int) -> int:
     def cost(size: int) -> int:
         return -(-bits // size) * (STEP_COST * length + (COUNT_COST << size))
 
-    return min(range(1, MOST_DIGIT_BITS + 1), key=cost)
+    return min(range(1, MAX_DIGIT_BITS + 1), key=cost)
 
 
 def _find_positions(digits: LazyBuffer, count: int, rows: int) -> LazyBuffer:

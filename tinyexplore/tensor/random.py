@@ -245,14 +245,14 @@ def randint(tensor_class: type[T], shape: tuple[int, ...], low: int, high: int, 
     return (steps.cast(int_dtype) + low).cast(target).reshape(shape)
 
 
-FEW_BOUNDS = 32  # up to this many bounds, one operation compares all
+MAX_BOUNDS_COMPARED_AT_ONCE = 32  # up to this many bounds, one operation compares all
 
 
 def places_in(bounds: T, values: T) -> T:
     """Counts for each of `values` (rows, m) how many of the ascending `bounds` (rows, n) are at most that value, by
     bisection."""
     count = bounds.shape[1]
-    if count <= FEW_BOUNDS:
+    if count <= MAX_BOUNDS_COMPARED_AT_ONCE:
         return (values.unsqueeze(-1) >= bounds.unsqueeze(1)).sum(-1)
     table = bounds.contiguous().unsqueeze(1)
     index = values._const(0, dtypes.default_int, values.shape)

@@ -19,7 +19,9 @@ from tinyexplore.uop.identity import reduce_identity
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-FEW_PARTS = 4  # with at least this many times more elements than indices, only the indexed elements are divided
+MIN_ELEMENTS_PER_INDEX = (
+    4  # with at least this many times more elements than indices, only the indexed elements are divided
+)
 REDUCTIONS = {"sum": Ops.ADD, "prod": Ops.MUL, "mean": Ops.ADD, "amax": Ops.MAX, "amin": Ops.MIN}
 
 
@@ -79,7 +81,7 @@ class Scattering(Indexing):
         sizes = (self.numel(), number.numel(), index.numel())
         if self.requires_grad or type(self.lazydata) is not LazyBuffer or any(type(size) is not int for size in sizes):
             return False
-        return FEW_PARTS * max(sizes[1:]) <= sizes[0]
+        return MIN_ELEMENTS_PER_INDEX * max(sizes[1:]) <= sizes[0]
 
     def _divide_at(self, number: Self, axis: int, index: Self, named: Self) -> Self:
         """Divides this tensor by `number` at the positions that `index` gives. Elsewhere `number` is 1.

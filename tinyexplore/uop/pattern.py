@@ -435,8 +435,10 @@ def _compile_text(text: str) -> CodeType:
 
 
 Candidates = tuple[tuple[Rule, Any, Any], ...]
-MANY_RULES = 3  # number of candidates from which they are first filtered by the operations of the node's sources
-MOST_FORMS = 1 << 11  # number of node forms for which a table caches its candidate rules
+MIN_CANDIDATES_TO_FILTER = (
+    3  # number of candidates from which they are first filtered by the operations of the node's sources
+)
+MAX_CACHED_FORMS = 1 << 11  # number of node forms for which a table caches its candidate rules
 
 
 class PatternMatcher:
@@ -468,7 +470,7 @@ class PatternMatcher:
         self._allowed: dict[tuple[Ops, Any], list[Rule]] = {}
         self._found: dict[tuple[Any, ...], Candidates] = {}
         counts = Counter(op for rule in self.rules for op in rule.pattern.ops or Ops)
-        self._crowded = frozenset(op for op, count in counts.items() if count >= MANY_RULES)
+        self._crowded = frozenset(op for op, count in counts.items() if count >= MIN_CANDIDATES_TO_FILTER)
         self._literals = frozenset(value for rule in self.rules for value in _literals(rule.pattern))
 
     def __add__(self, other: PatternMatcher) -> PatternMatcher:
@@ -502,7 +504,7 @@ class PatternMatcher:
         value: the constant that is the second source, if rules are filtered by it.
         source_ops: the operations of the sources, if rules are filtered by them.
         """
-        if len(self._found) > MOST_FORMS:  # each size of a buffer is a separate type
+        if len(self._found) > MAX_CACHED_FORMS:  # each size of a buffer is a separate type
             self._found.clear()
             self._allowed.clear()
         rules = self._allowed.get((op, dtype))

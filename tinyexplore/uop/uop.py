@@ -47,7 +47,7 @@ class _Table:
 _interned: dict[Any, ref[UOp]] = {}
 # one object per mask, so that a walk over thousands of nodes finds it in the CPU's cache
 _masks: dict[int, int] = {}
-_MOST_MASKS = 1 << 14
+_MAX_MASKS = 1 << 14
 new_in_children(_Table, "lock")
 
 
@@ -77,7 +77,7 @@ def _sweep() -> None:
                     del _interned[key]
         finally:
             _Table.limit = len(_interned) + max(_Table.least, len(_interned) >> 1)
-            if len(_masks) > _MOST_MASKS:
+            if len(_masks) > _MAX_MASKS:
                 _masks.clear()
 
 

@@ -46,19 +46,19 @@ check_further("INTERPRETER_TRICKS", _check_tricks)
 
 # *** references to an object: a value without other references may be overwritten, or need no memory ***
 
-MANY = 1 << 60
+UNKNOWN_REFERENCES = 1 << 60
 
 
 def references(objects: Iterable[object]) -> tuple[int, ...]:
     """Returns the number of references to each object in a container: `BASE_REFERENCES` if only the container has one.
 
-    Without tricks it is `MANY`, so that the caller keeps everything that might be needed.
+    Without tricks it is `UNKNOWN_REFERENCES`, so that the caller keeps everything that might be needed.
     """
     return tuple(map(getrefcount if TRICKS else _return_many, objects))
 
 
 def _return_many(value: object) -> int:
-    return MANY
+    return UNKNOWN_REFERENCES
 
 
 BASE_REFERENCES = references([object()])[0] if TRICKS else 0
@@ -305,7 +305,7 @@ class ProcessSetting(Generic[T]):
 # Most objects that count as old without a search. Python searches everything when the number of old objects has grown
 # by a quarter, but does not count these. Without this limit it might never search, and garbage cycles among them would
 # stay.
-MOST_UNSEARCHED = 500_000
+MAX_UNSEARCHED_OBJECTS = 500_000
 _unsearched = [0]
 
 
@@ -315,7 +315,7 @@ def _collect_again(was_on: bool) -> None:
         return
     if not gc.get_freeze_count():  # no other code has frozen objects
         _unsearched[0] += gc.get_count()[0]  # objects made since the last search, minus those that are gone
-        if _unsearched[0] > MOST_UNSEARCHED:
+        if _unsearched[0] > MAX_UNSEARCHED_OBJECTS:
             _unsearched[0] = 0
             gc.collect()
         # existing objects count as old, so the next search for garbage skips them
@@ -336,8 +336,8 @@ def collect_young() -> None:
 
 __all__ = [
     "BASE_REFERENCES",
-    "MANY",
-    "MOST_UNSEARCHED",
+    "UNKNOWN_REFERENCES",
+    "MAX_UNSEARCHED_OBJECTS",
     "TRICKS",
     "TrackedObject",
     "ProcessSetting",

@@ -250,7 +250,7 @@ def test_huge_shapes_are_refused_before_memory_is_taken(node: Any, constants: di
 
 
 def test_an_endless_loop_ends_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tinyexplore.frontends.onnx.evaluation.MOST_STEPS", 1_000)
+    monkeypatch.setattr("tinyexplore.frontends.onnx.evaluation.MAX_STEPS", 1_000)
     body = helper.make_graph(
         [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Identity", ["v"], ["w"])],
         "body",

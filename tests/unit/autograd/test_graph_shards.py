@@ -81,7 +81,7 @@ def test_a_loss_over_shards() -> None:
 
 
 def test_by_the_ring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collective, "LEAST_RING_ELEMENTS", 1)
+    monkeypatch.setattr(collective, "MIN_RING_ELEMENTS", 1)
     compare(
         lambda x, w: (x @ w).exp().sum(0).square().mean(), [values_of(6, 4), values_of(4, 5)], [along(0), along(None)]
     )

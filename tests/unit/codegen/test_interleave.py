@@ -10,7 +10,7 @@ import pytest
 
 from tinyexplore import Context, Tensor
 from tinyexplore.codegen.lowering import Lowering
-from tinyexplore.codegen.transforms.interleave import FEWEST_OPERATIONS, interleave
+from tinyexplore.codegen.transforms.interleave import MIN_OPERATIONS, interleave
 from tinyexplore.device import Device
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
@@ -21,7 +21,7 @@ LOWERING = Lowering(TARGET)
 VECTOR = dtypes.float32.vec(8)
 
 
-def program(copies: int, steps: int = 2 * FEWEST_OPERATIONS, *, source: int = 1, live: int = 0) -> list[UOp]:
+def program(copies: int, steps: int = 2 * MIN_OPERATIONS, *, source: int = 1, live: int = 0) -> list[UOp]:
     """A loop that stores `copies` vectors, each of them a chain of `steps` operations; `live` of its values wait for
     its end."""
     loop = UOp.range(10, Axis(0, AxisKind.GLOBAL))

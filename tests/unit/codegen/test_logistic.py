@@ -14,7 +14,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.uop import Axis, AxisKind, OpGroups, Ops, UOp, graph_rewrite
 from tinyexplore.uop.transcendental import TRANSCENDENTAL
 
-LEAST = 2.0**-119
+MIN_EXACT_RESULT = 2.0**-119
 X, Y = (UOp(Ops.DEFINE_VAR, dtypes.float32, (), (name, 0, 0)) for name in "xy")
 EVERYWHERE = np.concatenate(
     [
@@ -64,8 +64,8 @@ def values(root, x, y=None, *, fused=False):
 def worst_ulp(found, exact):
     """Of what is far from the least normal float32: a factor of it may have been below, and become 0."""
     nearest = exact.astype(np.float32)
-    normal = np.abs(exact) >= LEAST
-    assert np.abs(found[~normal] - exact[~normal]).max(initial=0.0) <= LEAST
+    normal = np.abs(exact) >= MIN_EXACT_RESULT
+    assert np.abs(found[~normal] - exact[~normal]).max(initial=0.0) <= MIN_EXACT_RESULT
     distance = np.abs(found[normal].astype(np.float64) - exact[normal])
     return (distance / np.spacing(np.abs(nearest[normal]))).max()
 
@@ -141,7 +141,7 @@ def test_gelu_is_closer_to_its_formula_than_its_parts_are():
         exact = np.array([float(float(value) / (1 + mpmath.exp(-2 * a))) for value, a in zip(x[::40], u)])
     x, u = x[::40], np.array([float(a) for a in u])
     distance = np.abs(values(rewritten(gelu(X)), x) - exact) / np.spacing(np.abs(exact.astype(np.float32)))
-    assert (distance <= 2.0 + 6.0 * np.maximum(-u, 0.0))[np.abs(exact) > LEAST].all()
+    assert (distance <= 2.0 + 6.0 * np.maximum(-u, 0.0))[np.abs(exact) > MIN_EXACT_RESULT].all()
     before = np.abs(values(gelu(X), x) - exact)
     after = np.abs(values(rewritten(gelu(X)), x) - exact)
     assert after[x < 0].max() < before[x < 0].max()
@@ -168,7 +168,7 @@ def test_a_power_of_two_where_the_constants_of_the_argument_take_the_factor():
         found = evaluate_in_numpy(after, {lanes: x}, fused=True)
         distance = np.abs(found - exact) / np.spacing(np.abs(exact.astype(np.float32)))
         argument = -sign * linear * (x + 0.044715 * x.astype(np.float64) ** 3)
-        assert (distance <= 2.0 + 6.0 * np.maximum(argument, 0.0))[np.abs(exact) > LEAST].all()
+        assert (distance <= 2.0 + 6.0 * np.maximum(argument, 0.0))[np.abs(exact) > MIN_EXACT_RESULT].all()
         special = np.array([math.nan, math.inf, -math.inf, 0.0, 1e38, -1e38, 1e15, -1e15], np.float32)
         found = evaluate_in_numpy(after, {lanes: special}, fused=True)
         plain = values(X * 0.5 * (tanh(X * sign) + 1.0), special)

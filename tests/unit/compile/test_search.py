@@ -45,7 +45,7 @@ from tinyexplore.util import Context
 def short_searches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Few candidates, and a cache of their own."""
     monkeypatch.setattr(beam, "PER_ROUND", 5)
-    monkeypatch.setattr(beam, "MOST_ROUNDS", 2)
+    monkeypatch.setattr(beam, "MAX_ROUNDS", 2)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
@@ -267,7 +267,7 @@ def test_results_are_compared_in_every_column_also_where_not_all_are() -> None:
     found = sample_elements(
         Buffer("LLVM", columns * columns, dtypes.int32).copyin(np.arange(columns**2, dtype=np.int32))
     )
-    assert search_worker.MOST_COMPARED // 2 < found.size <= search_worker.MOST_COMPARED
+    assert search_worker.MAX_COMPARED_ELEMENTS // 2 < found.size <= search_worker.MAX_COMPARED_ELEMENTS
     assert len(np.unique(found % columns)) == columns
 
 

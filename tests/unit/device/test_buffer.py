@@ -11,7 +11,7 @@ import pytest
 
 import tinyexplore.devices  # noqa: F401  makes the devices known
 from tinyexplore.device import Buffer, BufferKey, HostAllocator
-from tinyexplore.device.allocator import HUGE_PAGE, LEAST_MAPPED_BYTES, size_class
+from tinyexplore.device.allocator import HUGE_PAGE, MIN_MAPPED_BYTES, size_class
 from tinyexplore.dtype import dtypes
 from tinyexplore.trace import BufferAllocated, BufferFreed, Recorder, recording
 
@@ -33,7 +33,7 @@ def test_memory_starts_at_a_cache_line_and_holds_what_was_asked_for(nbytes: int)
 def test_a_size_class_wastes_little(nbytes: int) -> None:
     size = size_class(nbytes)
     assert nbytes <= size and size % 64 == 0
-    allowed = max(64, nbytes // 8, HUGE_PAGE if nbytes >= LEAST_MAPPED_BYTES else 0)
+    allowed = max(64, nbytes // 8, HUGE_PAGE if nbytes >= MIN_MAPPED_BYTES else 0)
     assert size - nbytes <= allowed
 
 

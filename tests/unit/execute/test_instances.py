@@ -44,7 +44,7 @@ def test_copies_wait_for_all_and_an_instance_keeps_its_order(items: list[tuple[s
         if len(stretch) > 1:
             assert None not in {device for queue in stretch for _, (device, _) in queue}
             assert len({device for queue in stretch for device in {one for _, (one, _) in queue}}) >= len(stretch)
-            assert sum(sum(work for _, (_, work) in queue) >= instances.LEAST_WORK_NS for queue in stretch) >= 2
+            assert sum(sum(work for _, (_, work) in queue) >= instances.MIN_WORK_NS for queue in stretch) >= 2
 
 
 def test_they_run_at_the_same_time_with_their_share_of_the_cores_and_their_errors_surface() -> None:
@@ -80,7 +80,7 @@ def test_what_they_compute_and_count_is_what_one_after_the_other_does(
     x, w = x.contiguous().realize(), w.contiguous().realize()
 
     def results(worth: float) -> tuple[list[np.ndarray], list[tuple[int, int, int]], int]:
-        monkeypatch.setattr(instances, "LEAST_WORK_NS", worth)
+        monkeypatch.setattr(instances, "MIN_WORK_NS", worth)
         plans.cache_clear()
         calls: list[int] = []
         monkeypatch.setattr(instances, "share_of", lambda count: calls.append(count) or max(1, threads // count))
@@ -106,7 +106,7 @@ def test_what_they_compute_and_count_is_what_one_after_the_other_does(
 
 
 def test_a_recording_sees_them_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(instances, "LEAST_WORK_NS", 0)
+    monkeypatch.setattr(instances, "MIN_WORK_NS", 0)
     x = Tensor(random_array((6, 8))).shard(INSTANCES, 0).realize()
     with capture() as session:
         x.exp().sum(1).realize()
@@ -115,7 +115,7 @@ def test_a_recording_sees_them_one_after_the_other(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_has_workers_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(instances, "LEAST_WORK_NS", 0)
+    monkeypatch.setattr(instances, "MIN_WORK_NS", 0)
     with Context(THREADS=3):
         plans.cache_clear()
         x = Tensor(random_array((9, 8))).shard(INSTANCES, 0).realize()

@@ -79,7 +79,7 @@ def test_a_machine_that_changes_its_speed_gives_equal_launches_equal_medians() -
 
 
 def test_launches_that_hold_much_memory_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_PENDING_BYTES", 1000)
+    monkeypatch.setattr(limits, "MAX_PENDING_BYTES", 1000)
     x = Tensor.ones(64).contiguous().realize()
     events = recorded(lambda: [(x + n).realize() for n in range(5)], Sampling(3)).events
     order = "".join(

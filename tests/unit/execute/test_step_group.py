@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tinyexplore import Context, GlobalCounters, Tensor
 from tinyexplore.execute.plan import Plan, plans, walk
-from tinyexplore.execute.step_group import MOST_BYTES, MOST_STEPS, StepGroup
+from tinyexplore.execute.step_group import MAX_BYTES, MAX_STEPS, StepGroup
 from tinyexplore.runtime.host_memory import HOST_ALLOCATOR
 
 
@@ -121,7 +121,7 @@ def test_a_hundred_kernels_are_one_call_and_take_one_block_of_memory() -> None:
     plan = plan_of(chain(x, 80))
     units = [unit for lanes in plan.groups or () for lane in lanes for unit in lane]
     assert plan.count > 80 and all(isinstance(unit, StepGroup) for unit in units)
-    assert len(units) == -(-plan.count // MOST_STEPS)
+    assert len(units) == -(-plan.count // MAX_STEPS)
     before = HOST_ALLOCATOR.used_bytes
     allocated: list[int] = []
     allocate = HOST_ALLOCATOR.allocate
@@ -138,18 +138,18 @@ def test_a_hundred_kernels_are_one_call_and_take_one_block_of_memory() -> None:
 
 
 def test_large_results_are_not_kept_for_a_group() -> None:
-    size = MOST_BYTES // 8
+    size = MAX_BYTES // 8
     x = Tensor(np.ones((2, size), np.float32)).realize()
     chain(x, 6).realize()
     plan = plan_of(chain(x, 6))
     units = [unit for lanes in plan.groups or () for lane in lanes for unit in lane]
-    assert max(sum(made.nbytes for made in unit.outputs) for unit in units) <= max(MOST_BYTES, 8 * size)
+    assert max(sum(made.nbytes for made in unit.outputs) for unit in units) <= max(MAX_BYTES, 8 * size)
     assert len(units) > 4
 
 
 def test_memory_that_gives_out_midway_leaves_a_graph_that_can_be_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     """With results that fill several groups, so that some of it is done when the memory ends."""
-    array = np.arange(2 * MOST_BYTES // 16, dtype=np.float32).reshape(2, -1) % 7
+    array = np.arange(2 * MAX_BYTES // 16, dtype=np.float32).reshape(2, -1) % 7
     allocate = HOST_ALLOCATOR.allocate
 
     def graph() -> tuple[Tensor, Tensor]:

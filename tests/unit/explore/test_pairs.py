@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from tinyexplore.compile.search_worker import FEWEST, sample_alternately
+from tinyexplore.compile.search_worker import MIN_SAMPLES, sample_alternately
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore.live.interpreter_times import alternate_times
 from tinyexplore.explore.tracefile.model import EditReport
@@ -57,7 +57,7 @@ def test_rounds_go_there_and_back_after_a_run_of_each_that_is_not_counted() -> N
     assert [len(one) for one in found] == [2, 2, 2]
 
 
-@pytest.mark.parametrize(("seconds", "rounds"), [(1e-3, 20), (0.1, FEWEST), (10.0, 1)])
+@pytest.mark.parametrize(("seconds", "rounds"), [(1e-3, 20), (0.1, MIN_SAMPLES), (10.0, 1)])
 def test_long_kernels_get_fewer_samples_and_both_as_many(seconds: float, rounds: int) -> None:
     machine = Machine()
     found = sample_alternately([machine.run_of(n, seconds) for n in range(2)], 20, machine.seconds_of, machine.clock)

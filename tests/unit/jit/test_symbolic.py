@@ -12,7 +12,7 @@ from tinyexplore import Context, Tensor, TinyJit, Variable
 from tinyexplore.compile.runner_cache import runners
 from tinyexplore.jit import JitError
 
-MOST = 12
+MAX_LENGTH = 12
 
 
 @pytest.fixture(params=["LLVM", "CLANG", "PYTHON"], autouse=True)
@@ -36,7 +36,7 @@ def test_a_decode_loop_with_a_growing_cache_compiles_once() -> None:
     heads, width = 2, 4
     mixing = numbers(heads * width, 3 * heads * width, seed=99) / 3
     mix = Tensor(mixing)
-    cache = Tensor.zeros(2, MOST, heads, width).contiguous().realize()
+    cache = Tensor.zeros(2, MAX_LENGTH, heads, width).contiguous().realize()
 
     @TinyJit
     def step(x: Tensor, position: Variable) -> Tensor:
@@ -45,17 +45,17 @@ def test_a_decode_loop_with_a_growing_cache_compiles_once() -> None:
         seen = cache[:, : position + 1].permute(0, 2, 1, 3)
         return query[0].transpose(0, 1).scaled_dot_product_attention(seen[0], seen[1]).realize()
 
-    position = Variable("position", 0, MOST - 1)
+    position = Variable("position", 0, MAX_LENGTH - 1)
     said: list[np.ndarray] = []
     compiled = []
-    for place in range(MOST):
+    for place in range(MAX_LENGTH):
         x = numbers(1, heads * width, seed=place)
         said.append((x @ mixing).reshape(3, heads, width))
         found = step(Tensor(x), position.bind(place)).numpy()
         query, key, value = (np.stack(part, 1) for part in zip(*said))  # (heads, places, width) each
         np.testing.assert_allclose(found, attention(query[:, -1:], key, value), rtol=1e-4, atol=1e-5)
         compiled.append(len(runners))
-    assert compiled[1:] == compiled[1:2] * (MOST - 1)
+    assert compiled[1:] == compiled[1:2] * (MAX_LENGTH - 1)
     assert step.captured is not None and step.captured.states[0].tensor is cache
     np.testing.assert_allclose(cache.numpy(), np.stack([key, value]).transpose(0, 2, 1, 3), rtol=1e-5, atol=1e-6)
 
@@ -65,7 +65,7 @@ def test_tensors_bring_their_sizes_along() -> None:
     def mixed(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         return (x @ y.T).softmax(0), y + 1
 
-    n = Variable("n", 1, MOST)
+    n = Variable("n", 1, MAX_LENGTH)
     for value in (3, 2, 7, 1, 12):
         x, y = numbers(5, 4, seed=value), numbers(value, 4, seed=value + 1)
         weights, more = mixed(Tensor(x), Tensor(y).reshape(n.bind(value), 4))
@@ -80,8 +80,8 @@ def test_sizes_among_arguments_and_results_have_todays_values() -> None:
     def part(x: Tensor, *, cut: dict[str, Variable]) -> tuple[Tensor, Variable]:
         return x[: cut["at"]] * 2, cut["at"] * 2 + 1
 
-    at = Variable("at", 1, MOST)
-    x = numbers(MOST, 3)
+    at = Variable("at", 1, MAX_LENGTH)
+    x = numbers(MAX_LENGTH, 3)
     for value in (4, 2, 9, 12, 1):
         found, size = part(Tensor(x), cut={"at": at.bind(value)})
         assert size.val == 2 * value + 1  # type: ignore[attr-defined]
@@ -102,8 +102,8 @@ def test_many_rows_are_divided_among_threads_by_the_length_of_the_call() -> None
 
 
 def test_misuse_is_told_at_the_call() -> None:
-    x = Tensor(numbers(MOST, 3))
-    n, m = Variable("n", 1, MOST), Variable("m", 1, MOST)
+    x = Tensor(numbers(MAX_LENGTH, 3))
+    n, m = Variable("n", 1, MAX_LENGTH), Variable("m", 1, MAX_LENGTH)
     first = TinyJit(lambda t, size: t[:size].sum().realize())
     for value in (2, 3):
         first(x, n.bind(value))
@@ -135,7 +135,7 @@ def test_misuse_is_told_at_the_call() -> None:
 
 
 def test_room_is_asked_for_where_a_buffer_stays() -> None:
-    n = Variable("n", 1, MOST)
+    n = Variable("n", 1, MAX_LENGTH)
     kept = Tensor(numbers(4, 3)).realize()
     summed = TinyJit(lambda size: (kept.reshape(size, 3) * 1).sum().realize())
     for _ in range(3):
@@ -145,14 +145,14 @@ def test_room_is_asked_for_where_a_buffer_stays() -> None:
 
 
 def test_what_is_asked_of_a_value_when_captured_must_hold_in_replays() -> None:
-    x = numbers(3, MOST)
-    places = Variable("places", 0, MOST - 1)
+    x = numbers(3, MAX_LENGTH)
+    places = Variable("places", 0, MAX_LENGTH - 1)
 
     def seen(t: Tensor, place: Variable) -> Tensor:
         return (t[:, : place + 1].sum(1) if place > 2 else t[:, 0] * 100).realize()
 
     far, near = TinyJit(seen), TinyJit(seen)
-    for value in (5, 3, 9, MOST - 1):
+    for value in (5, 3, 9, MAX_LENGTH - 1):
         np.testing.assert_allclose(far(Tensor(x), places.bind(value)).numpy(), x[:, : value + 1].sum(1), rtol=1e-4)
     for value in (0, 2, 1):
         np.testing.assert_allclose(near(Tensor(x), places.bind(value)).numpy(), x[:, 0] * 100, rtol=1e-5)
@@ -167,7 +167,7 @@ def test_what_is_asked_of_a_value_when_captured_must_hold_in_replays() -> None:
 
 
 def test_a_value_that_was_read_when_captured_is_the_only_one() -> None:
-    size = Variable("size", 1, MOST)
+    size = Variable("size", 1, MAX_LENGTH)
     for read in (lambda v: v.val, lambda v: v.unbind()[1]):
         times = TinyJit(lambda t, v, read=read: (t * read(v)).realize())
         for _ in range(3):
@@ -177,8 +177,8 @@ def test_a_value_that_was_read_when_captured_is_the_only_one() -> None:
 
 
 def test_a_value_that_was_compared_when_captured_may_be_any_of_the_same_answer() -> None:
-    place = Variable("place", 0, MOST - 1)
-    x = numbers(3, MOST)
+    place = Variable("place", 0, MAX_LENGTH - 1)
+    x = numbers(3, MAX_LENGTH)
 
     def seen(t: Tensor, at: Variable) -> Tensor:
         if at.val == 0:  # type: ignore[attr-defined]
@@ -186,16 +186,16 @@ def test_a_value_that_was_compared_when_captured_may_be_any_of_the_same_answer()
         return t[:, : at + 1].sum(1).realize()
 
     later = TinyJit(seen)
-    for value in (5, 3, 9, 1, MOST - 1):
+    for value in (5, 3, 9, 1, MAX_LENGTH - 1):
         np.testing.assert_allclose(later(Tensor(x), place.bind(value)).numpy(), x[:, : value + 1].sum(1), rtol=1e-4)
     with pytest.raises(JitError, match="place != 0, .*place=0"):
         later(Tensor(x), place.bind(0))
 
 
 def test_a_replay_asks_nothing_that_all_values_answer_alike() -> None:
-    size = Variable("size", 1, MOST)
+    size = Variable("size", 1, MAX_LENGTH)
     total = TinyJit(lambda t, v: (t[:v] if v > 0 else t * 2).sum().realize())
-    x = numbers(MOST)
-    for value in (3, 1, MOST, 7):
+    x = numbers(MAX_LENGTH)
+    for value in (3, 1, MAX_LENGTH, 7):
         np.testing.assert_allclose(total(Tensor(x), size.bind(value)).item(), x[:value].sum(), rtol=1e-4)
     assert total.captured is not None and total.captured.captured.requirements == []

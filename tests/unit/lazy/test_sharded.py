@@ -268,7 +268,7 @@ def test_a_capture_shows_the_kernels_of_all_devices() -> None:
 
 
 def test_the_ring_gives_every_device_the_same_sum(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LEAST_RING_ELEMENTS", 1)
+    monkeypatch.setattr(module, "MIN_RING_ELEMENTS", 1)
     array = random_array((4, 7))
     for count, op in ((3, "sum"), (4, "max")):
         devices = tuple(f"LLVM:{number}" for number in range(count))

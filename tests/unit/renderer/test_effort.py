@@ -19,8 +19,8 @@ from tinyexplore.renderer import CompileOptions, Effort
 from tinyexplore.renderer.llvm.effort import (
     BRIEF_STEPS,
     LONG_PROGRAM,
-    MOST_PUT_TOGETHER,
-    MOST_SHUFFLED,
+    MAX_SHUFFLED_VECTORS,
+    MIN_OPERATIONS_PER_ASSEMBLED_VECTOR,
     WORK,
     find_shuffled_vectors,
     innermost_bodies,
@@ -79,11 +79,11 @@ def test_what_is_shuffled_is_not_put_together() -> None:
 
 def test_only_a_few_vectors_may_be_put_together_beside_many_others() -> None:
     uops = rendered(softmax(from_numpy(numbers(64, 107)))).uops
-    loads = [UOp(Ops.LOAD, dtypes.float32.vec(8), (), number) for number in range(MOST_SHUFFLED + 1)]
+    loads = [UOp(Ops.LOAD, dtypes.float32.vec(8), (), number) for number in range(MAX_SHUFFLED_VECTORS + 1)]
     picked = [UOp(Ops.GEP, dtypes.float32, (vector,), vector.arg) for vector in loads]
     lanes = UOp(Ops.VECTORIZE, dtypes.float32.vec(8), (*picked, *picked)[:8])
     assert is_assembled_from_lanes(lanes)
-    few = sum(node.op in WORK and node.dtype.count > 1 for node in uops) // MOST_PUT_TOGETHER
+    few = sum(node.op in WORK and node.dtype.count > 1 for node in uops) // MIN_OPERATIONS_PER_ASSEMBLED_VECTOR
     assert leaves_little((*uops, *[lanes] * few), 64)
     assert not leaves_little((*uops, *[lanes] * (few + 1)), 64)
 

@@ -8,14 +8,14 @@ import pytest
 
 from tests.backends.programs import call, compiled, linear, load, pointer, store
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.renderer.llvm.effort import MOST_SHUFFLED
+from tinyexplore.renderer.llvm.effort import MAX_SHUFFLED_VECTORS
 from tinyexplore.uop import Ops, UOp
 
 WIDTH = 8
 
 
 @pytest.mark.parametrize("dtype", (dtypes.float32, dtypes.int8, dtypes.float64), ids=lambda dtype: dtype.name)
-@pytest.mark.parametrize("vectors", range(1, MOST_SHUFFLED + 2))
+@pytest.mark.parametrize("vectors", range(1, MAX_SHUFFLED_VECTORS + 2))
 def test_picked_lanes_are_the_right_ones(vectors: int, dtype: DType) -> None:
     rng = random.Random(vectors)
     size = WIDTH * vectors
@@ -31,4 +31,4 @@ def test_picked_lanes_are_the_right_ones(vectors: int, dtype: DType) -> None:
         wanted += [values[place] for place in places]
     program = compiled("LLVM", linear(out, source, *stores))
     assert call(program, [(dtype, 4 * WIDTH)], [(dtype, values)]) == [wanted]
-    assert ("insertelement" in program.spec.source) == (vectors > MOST_SHUFFLED)
+    assert ("insertelement" in program.spec.source) == (vectors > MAX_SHUFFLED_VECTORS)

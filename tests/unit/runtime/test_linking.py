@@ -12,7 +12,7 @@ from tests.support.machine_code import A_LOOP, LIGHT
 from tests.support.memory import assert_no_growth
 from tinyexplore.device import Device
 from tinyexplore.renderer import CompileOptions, Effort
-from tinyexplore.runtime.linking import MOST_LIBRARIES
+from tinyexplore.runtime.linking import MAX_LIBRARIES
 from tinyexplore.runtime.llvm import LLVMCompiler, shared_compiler
 
 KB = 1 << 10
@@ -28,7 +28,7 @@ def test_a_library_is_unloaded_with_its_last_reference(compiler: LLVMCompiler) -
     code = compiler.object_code(A_LOOP, LIGHT)
     compiler.linker.unload()
     before = compiler.linker.loaded
-    held = [compiler.link("loop", [code], ["add_vectors"]) for _ in range(2 * MOST_LIBRARIES + 5)]
+    held = [compiler.link("loop", [code], ["add_vectors"]) for _ in range(2 * MAX_LIBRARIES + 5)]
     assert compiler.linker.loaded == before + len(held)
     addresses = [library["add_vectors"] for library in held]
     assert len(set(addresses)) == len(held)
@@ -43,10 +43,10 @@ def test_a_library_is_unloaded_with_its_last_reference(compiler: LLVMCompiler) -
 
 def test_linking_leaves_nothing_behind(compiler: LLVMCompiler) -> None:
     code = compiler.object_code(A_LOOP, LIGHT)
-    count = 20 * MOST_LIBRARIES  # so that as many libraries are in LLVM's tables afterwards as before
+    count = 20 * MAX_LIBRARIES  # so that as many libraries are in LLVM's tables afterwards as before
     assert_no_growth(  # a library that nobody holds keeps no memory
         lambda _: compiler.link("loop", [code], ["add_vectors"]),
-        warm_up=2 * MOST_LIBRARIES,
+        warm_up=2 * MAX_LIBRARIES,
         count=count,
         objects=10,
         in_malloc=count * KB,
@@ -75,7 +75,7 @@ def test_a_library_may_be_let_go_by_any_thread_while_others_link(compiler: LLVMC
 
     def work() -> None:
         try:
-            held = [compiler.link("loop", [code], ["add_vectors"]) for _ in range(MOST_LIBRARIES)]
+            held = [compiler.link("loop", [code], ["add_vectors"]) for _ in range(MAX_LIBRARIES)]
             for library in held[::-1]:
                 held.remove(library)
         except BaseException as error:
@@ -91,7 +91,7 @@ def test_a_library_may_be_let_go_by_any_thread_while_others_link(compiler: LLVMC
     assert compiler.linker.loaded == before
 
 
-IN_FEW_HOLES = """
+LINK_INTO_SMALL_GAPS = """
 import ctypes, mmap, sys
 from tinyexplore.device import Device
 from tinyexplore.renderer import CompileOptions
@@ -122,5 +122,5 @@ for _ in range(4):
 
 def test_sections_lie_side_by_side_however_little_of_the_address_space_is_left_there() -> None:
     """Others reserve GiB: a WebAssembly memory does. LLVM would not fail but abort."""
-    done = subprocess.run([sys.executable, "-c", IN_FEW_HOLES], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", LINK_INTO_SMALL_GAPS], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

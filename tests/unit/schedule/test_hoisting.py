@@ -241,7 +241,7 @@ def test_equal_rows_that_are_built_apart_are_multiplied_once(name: str, build: s
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, np.bool_, np.float64])
 def test_a_join_of_parts_in_any_order_keeps_every_value(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hoisting, "FEWEST_STEPS", 1)
+    monkeypatch.setattr(hoisting, "MIN_SAVED_STEPS", 1)
     random = np.random.default_rng(5)
     with np.errstate(invalid="ignore"):
         values = np.array([[0.0, -0.0, 1.5], [np.inf, np.nan, -1.0], [-0.0, 2.0, 0.0]]).astype(dtype)
@@ -386,7 +386,7 @@ def test_the_trace_tells_of_the_decision_and_shows_what_was_written() -> None:
 
 
 def test_random_programs_with_all_that_can_be_hoisted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hoisting, "FEWEST_STEPS", 1)
+    monkeypatch.setattr(hoisting, "MIN_SAVED_STEPS", 1)
     wrong = [(seed, programs.check(seed, "LLVM")) for seed in range(3_000_000, 3_000_020)]
     assert [(seed, said) for seed, said in wrong if programs.is_wrong(said, "LLVM")] == []
 

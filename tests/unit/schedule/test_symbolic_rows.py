@@ -10,9 +10,9 @@ from tinyexplore import Context, Tensor, TinyJit, Variable
 from tinyexplore.compile.runner_cache import runners
 
 DEVICES = ["LLVM", "CLANG", "PYTHON"] if HAS_COMPILER else ["LLVM", "PYTHON"]
-MOST = 600
-N, M = Variable("n", 1, MOST), Variable("m", 1, MOST)
-QUERY, KEY, VALUE = (random_array((2, MOST, 16), seed=seed) for seed in range(3))
+MAX_LENGTH = 600
+N, M = Variable("n", 1, MAX_LENGTH), Variable("m", 1, MAX_LENGTH)
+QUERY, KEY, VALUE = (random_array((2, MAX_LENGTH, 16), seed=seed) for seed in range(3))
 
 
 def softmax(x: np.ndarray) -> np.ndarray:

@@ -20,10 +20,10 @@ from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import SymbolicError
 
 DEVICES = ["LLVM", "CLANG", "PYTHON"] if HAS_COMPILER else ["LLVM", "PYTHON"]
-MOST = 21
-V = Variable("v", 1, MOST)
+MAX_LENGTH = 21
+V = Variable("v", 1, MAX_LENGTH)
 BIND = V.bind(5)
-X = random_array((MOST, 6), seed=3)
+X = random_array((MAX_LENGTH, 6), seed=3)
 
 
 def softmax(x: np.ndarray, axis: int) -> np.ndarray:
@@ -61,7 +61,7 @@ STEPS: dict[str, tuple[Callable[[Any], Any], Callable[[np.ndarray], np.ndarray]]
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=4),
-    st.lists(st.integers(1, MOST), min_size=3, max_size=3),
+    st.lists(st.integers(1, MAX_LENGTH), min_size=3, max_size=3),
     st.sampled_from(DEVICES),
 )
 def test_programs_give_numpys_results_with_kernels_compiled_once(
@@ -175,11 +175,11 @@ def test_sequences_and_masks_of_a_variable(device: str) -> None:
         for value in (1, 4, 21):
             n = V.bind(value)
             pairs = [
-                (Tensor.arange(MOST) < n, np.arange(MOST) < value),
-                (Tensor.arange(MOST).maximum(n), np.arange(MOST).clip(value)),
+                (Tensor.arange(MAX_LENGTH) < n, np.arange(MAX_LENGTH) < value),
+                (Tensor.arange(MAX_LENGTH).maximum(n), np.arange(MAX_LENGTH).clip(value)),
                 (
-                    (Tensor.arange(MOST) < n).where(n, Tensor.full((MOST,), n * 2)),
-                    [value] * value + [2 * value] * (MOST - value),
+                    (Tensor.arange(MAX_LENGTH) < n).where(n, Tensor.full((MAX_LENGTH,), n * 2)),
+                    [value] * value + [2 * value] * (MAX_LENGTH - value),
                 ),
                 (Tensor.full((2, n), n + 1, dtype="float32"), np.full((2, value), value + 1.0)),
                 (Tensor.arange(n, n * 2), np.arange(value, value * 2)),
@@ -237,9 +237,12 @@ def test_layers_and_losses_over_a_symbolic_length() -> None:
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_cache_is_assigned_to_at_a_symbolic_position(device: str) -> None:
     with Context(DEVICE=device):
-        cache, expected = Tensor.zeros(2, MOST, 3).contiguous().realize(), np.zeros((2, MOST, 3), np.float32)
+        cache, expected = (
+            Tensor.zeros(2, MAX_LENGTH, 3).contiguous().realize(),
+            np.zeros((2, MAX_LENGTH, 3), np.float32),
+        )
         for place, way in enumerate(("shrink", "slice", "setitem", "int")):
-            at, value = Variable("at", 0, MOST - 1).bind(place * 3), random_array((2, 1, 3), seed=place)
+            at, value = Variable("at", 0, MAX_LENGTH - 1).bind(place * 3), random_array((2, 1, 3), seed=place)
             if way == "shrink":
                 cache.shrink((None, (at, at + 1), None)).assign(Tensor(value)).realize()
             elif way == "slice":
@@ -254,7 +257,7 @@ def test_a_cache_is_assigned_to_at_a_symbolic_position(device: str) -> None:
 
 def test_lists_index_symbolic_axes() -> None:
     take = TinyJit(lambda x: (x[[0, -1]] + x[[[1], [-2]], [2, -3]][:, :1]).realize())
-    for n in (2, 5, MOST, 3):
+    for n in (2, 5, MAX_LENGTH, 3):
         rows = Tensor(X).realize()[: V.bind(n)]
         expected = X[:n][[0, -1]] + X[:n][[[1], [-2]], [2, -3]][:, :1]
         np.testing.assert_array_equal(take(rows).numpy(), expected)
@@ -269,7 +272,7 @@ def test_assigning_to_a_view() -> None:
     expected = X.copy()
     expected[2:4] = 1
     np.testing.assert_array_equal(x.numpy(), expected)
-    x.T.flip(0)[1:3].reshape(2, MOST).assign(Tensor.zeros(2, MOST))
+    x.T.flip(0)[1:3].reshape(2, MAX_LENGTH).assign(Tensor.zeros(2, MAX_LENGTH))
     expected[:, 3:5] = 0
     np.testing.assert_array_equal(x.numpy(), expected)
     with pytest.raises(RuntimeError, match="another value"):
@@ -283,7 +286,7 @@ def test_assigning_to_a_view() -> None:
 HUGE = Variable("huge", 1, 1 << 40).bind(3)
 MISUSE: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "two Variables in one broadcast": (
-        lambda: Tensor(X)[:BIND] + Tensor(X)[: Variable("w", 1, MOST).bind(5)],
+        lambda: Tensor(X)[:BIND] + Tensor(X)[: Variable("w", 1, MAX_LENGTH).bind(5)],
         ShapeError,
         r"shapes \(v=5, 6\) and \(w=5, 6\) do not broadcast",
     ),
@@ -365,7 +368,7 @@ def test_misuse_is_told_at_the_call(case: str) -> None:
 
 def test_a_value_that_others_may_exceed_is_checked_in_every_call() -> None:
     far = Variable("far", 1, 50)
-    for value in (3, MOST):
+    for value in (3, MAX_LENGTH):
         assert Tensor(X)[: far.bind(value)].sum().item() == pytest.approx(X[:value].sum(), rel=1e-4)
     assert isinstance(far.bind(3) + 1, UOp)
 

@@ -7,7 +7,7 @@ from itertools import product
 from tinyexplore.codegen.rewrites.simplify import ALWAYS
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.uop import OpGroups, Ops, UOp, index_const
-from tinyexplore.uop.pattern import MOST_FORMS
+from tinyexplore.uop.pattern import MAX_CACHED_FORMS
 
 ANY = OpGroups.COMPARE | {Ops.MAX, Ops.MIN}
 OPERATIONS = {
@@ -43,7 +43,7 @@ def test_the_first_rule_that_applies_is_found() -> None:
 
 def test_a_table_remembers_no_more_than_so_many_forms_of_nodes() -> None:
     """Each size of a buffer is a type of its own, and a program may have any number of them."""
-    for size in range(1, 2 * MOST_FORMS):
+    for size in range(1, 2 * MAX_CACHED_FORMS):
         buffer = UOp(Ops.DEFINE_GLOBAL, PtrDType(dtypes.float32, size), (), 0)
         assert ALWAYS.rewrite(buffer.index(index_const(0))) is None
-    assert len(ALWAYS._found) <= MOST_FORMS + 1 and len(ALWAYS._allowed) <= MOST_FORMS + 1
+    assert len(ALWAYS._found) <= MAX_CACHED_FORMS + 1 and len(ALWAYS._allowed) <= MAX_CACHED_FORMS + 1

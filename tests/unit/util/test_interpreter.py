@@ -81,7 +81,7 @@ def test_a_forked_child_has_what_was_before_the_block() -> None:
 @pytest.mark.parametrize("is_searched", [False, True])
 def test_garbage_of_many_blocks_does_not_pile_up(monkeypatch: pytest.MonkeyPatch, is_searched: bool) -> None:
     """Python never looks through what came to count as old without it; such a loop would fill the memory."""
-    monkeypatch.setattr(interpreter, "MOST_UNSEARCHED", 20_000)
+    monkeypatch.setattr(interpreter, "MAX_UNSEARCHED_OBJECTS", 20_000)
 
     for _ in range(40):
         with collecting_later():

@@ -13,7 +13,7 @@ from tinyexplore.uop.divmod import linear_form
 Terms = frozenset[tuple[UOp, int]]
 Sum = tuple[Terms, int]  # an index: nodes with their factors, and a constant
 Address = tuple[UOp, Terms]  # a buffer, and the terms of an address in it without the constant
-MOST_STRETCHES = 6  # most stretches of memory that make up a vector, each loaded separately
+MAX_STRETCHES = 6  # most stretches of memory that make up a vector, each loaded separately
 WORTH_A_VECTOR = 4  # fewest scalars that one vector load must replace
 
 
@@ -86,7 +86,7 @@ def reads_stretches(addresses: list[tuple[Address, int] | None]) -> TypeGuard[li
     steps = [
         following[1] - previous[1] for previous, following in zip(addresses, addresses[1:]) if previous and following
     ]
-    return min(steps) >= 1 and sum(step > 1 for step in steps) < MOST_STRETCHES
+    return min(steps) >= 1 and sum(step > 1 for step in steps) < MAX_STRETCHES
 
 
 def join_stretches(loads: Sequence[UOp], offsets: list[int]) -> UOp:

@@ -13,8 +13,8 @@ from tinyexplore.dtype import DType
 from tinyexplore.target import Target
 from tinyexplore.uop import OpGroups, Ops, UOp
 
-FEWEST_OPERATIONS = 14  # fewest operations: a processor itself overlaps shorter chains
-MOST_COPIES = 4  # most interleaved copies
+MIN_OPERATIONS = 14  # fewest operations: a processor itself overlaps shorter chains
+MAX_COPIES = 4  # most interleaved copies
 MOVABLE_OPS = OpGroups.ALU | {Ops.CONST, Ops.INDEX, Ops.LOAD, Ops.TABLE, Ops.VECTORIZE, Ops.STORE}
 
 
@@ -45,7 +45,7 @@ def interleave(uops: Sequence[UOp], lowering: Lowering) -> tuple[UOp, ...]:
 def _interleave_copies(body: list[UOp], target: Target) -> list[UOp]:
     """Returns `body` with its copies interleaved; unchanged if it has no copies, or no registers for two of them."""
     stores = [node for node in body if node.op is Ops.STORE]
-    if len(stores) < 2 or len(body) < len(stores) * FEWEST_OPERATIONS or not _may_reorder(body, stores):
+    if len(stores) < 2 or len(body) < len(stores) * MIN_OPERATIONS or not _may_reorder(body, stores):
         return body
     owner = _find_only_stores(body)
     chains = [[node for node in body if owner[node] is store and _moves_to_front(node)] for store in stores]
@@ -84,7 +84,7 @@ def _find_only_stores(body: Sequence[UOp]) -> dict[UOp, UOp | None]:
 def _are_copies(chains: Sequence[Sequence[UOp]]) -> bool:
     """Whether the chains are long and have the same operations, in the same order."""
     first_operations, *other_operations = [[(node.op, node.dtype) for node in chain] for chain in chains]
-    return len(first_operations) >= FEWEST_OPERATIONS and all(
+    return len(first_operations) >= MIN_OPERATIONS and all(
         chain_operations == first_operations for chain_operations in other_operations
     )
 
@@ -107,7 +107,7 @@ def _count_copies_that_fit(chain: Sequence[UOp], registers: int) -> int:
         if node in last_user:
             live.add(node)
         most_live = max(most_live, len(live))
-    return max(1, min(MOST_COPIES, (registers - len(shared)) // most_live))
+    return max(1, min(MAX_COPIES, (registers - len(shared)) // most_live))
 
 
 def _is_vector(node: UOp) -> bool:

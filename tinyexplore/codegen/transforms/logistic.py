@@ -19,7 +19,7 @@ from tinyexplore.uop.uop import ops_mask
 FUNCTIONS = ops_mask((Ops.EXP, Ops.TANH))
 HALF_EXPONENT = 126  # the biased exponent of 1/2
 # limits at which half of 2**n has the exponents of 0 and of infinity; for 2**n itself they are lower by ln 2
-LEAST, GREATEST = -87.3, 89.3
+MIN_EXPONENT, MAX_EXPONENT = -87.3, 89.3
 LN2 = log(2.0)
 EXP_LIMIT = 104.0  # exp(x) and its half are 0 below -FAR, infinite above FAR
 EXP2_LIMIT = 151.0  # the same for 2**x
@@ -83,7 +83,7 @@ def half_of_exp(x: UOp, factor: float, changes: Changes, ctx: Any, *, is_whole: 
     by_table = scales(ctx, x.dtype)
     if by_table and (power := _multiply_into(x, factor / LN2)) is not None:
         return exp2_by_table(power.maximum(-EXP2_LIMIT).minimum(EXP2_LIMIT), 1.0 if is_whole else 0.5)
-    ends = (-EXP_LIMIT, EXP_LIMIT) if by_table else (LEAST - is_whole * LN2, GREATEST - is_whole * LN2)
+    ends = (-EXP_LIMIT, EXP_LIMIT) if by_table else (MIN_EXPONENT - is_whole * LN2, MAX_EXPONENT - is_whole * LN2)
     low, high = sorted(bound / factor for bound in ends)
     x = x.maximum(low).minimum(high)  # NaN stays
     if by_table:

@@ -21,8 +21,8 @@ from tinyexplore.kernel.transforms.substitute import record_derived, substitute_
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.symbolic import as_size, product
 
-MOST_DIMENSIONS = 3
-MOST_STEPS = 65535  # greatest size of a grid's second and third dimension
+MAX_DIMENSIONS = 3
+MAX_GRID_SIZE = 65535  # greatest size of a grid's second and third dimension
 UNROLLED_KINDS = (AxisKind.UPCAST, AxisKind.UNROLL)
 
 
@@ -72,7 +72,7 @@ def grid_indices(axes: list[UOp], name: str) -> dict[UOp, UOp]:
     If there are too many axes, or one is too long, they are the digits of a single dimension.
     """
     inside_out = list(reversed(axes))
-    if len(axes) <= MOST_DIMENSIONS and all(axis.size <= MOST_STEPS for axis in inside_out[1:]):
+    if len(axes) <= MAX_DIMENSIONS and all(axis.size <= MAX_GRID_SIZE for axis in inside_out[1:]):
         return {axis: special(f"{name}{number}", axis.src[0]) for number, axis in enumerate(inside_out)}
     position, coordinate_of = special(f"{name}0", as_size(product(axis.src[0] for axis in axes))), {}
     for axis in inside_out:

@@ -11,7 +11,7 @@ from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.trace import Trace
 
-_MOST_CHOICES = 4
+_MAX_CHOICES = 4
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -54,7 +54,7 @@ def how_many_kernels(trace: Trace) -> Stop:
     count = len(trace.kernels)
     computing = [node for node in trace.nodes if node.kind == "lazybuffer" and node.group in ("alu", "reduce")]
     wrong = [number for number in (len(computing), count + 1, count - 1, count + 2, 1) if number > 0]
-    numbers = sorted({count, *list(dict.fromkeys(number for number in wrong if number != count))[: _MOST_CHOICES - 1]})
+    numbers = sorted({count, *list(dict.fromkeys(number for number in wrong if number != count))[: _MAX_CHOICES - 1]})
     operations = "one operation that computes" if len(computing) == 1 else f"{len(computing)} operations that compute"
     reveal = f"It is {count}, for {operations}{_write_shares(trace)}."
     choices = tuple(str(number) for number in numbers)
@@ -67,7 +67,7 @@ def _write_shares(trace: Trace) -> str:
 
     Each call is listed only at its first kernel.
     """
-    if not 1 < len(trace.kernels) <= _MOST_CHOICES:
+    if not 1 < len(trace.kernels) <= _MAX_CHOICES:
         return ""
     share_texts: set[str] = set()
     shares = []
@@ -90,7 +90,7 @@ def which_rule_next(trace: Trace, stage: int, step: int = 0) -> Stop:
         fired_step.rule for other in trace.stages for fired_step in other.steps if fired_step.rule is not None
     )
     others = [trace.rules[other].name for other, _ in fired.most_common() if trace.rules[other].name != rule.name]
-    names = sorted({rule.name, *list(dict.fromkeys(others))[: _MOST_CHOICES - 1]})
+    names = sorted({rule.name, *list(dict.fromkeys(others))[: _MAX_CHOICES - 1]})
     node = trace.nodes[steps[next_step].before]
     text = f"In “{trace.stages[stage].name}”, which rule fires next, on {f'{node.label} {node.detail}'.strip()}?"
     reveal = f"It is {rule.name}: {rule.law}." if rule.law else f"It is {rule.name}."
@@ -105,10 +105,10 @@ def which_is_slowest(trace: Trace) -> Stop:
     runs = sorted(trace.runs, key=lambda run: -run.median_us)
     if len(runs) < 2:
         raise ValueError(f"which kernel is slowest: {len(runs)} of this trace ran; two or more are needed")
-    kernels = sorted(run.kernel for run in runs[:_MOST_CHOICES])
+    kernels = sorted(run.kernel for run in runs[:_MAX_CHOICES])
     slowest = runs[0]
     choices = tuple(f"kernel {kernel}: {trace.kernels[kernel].name}" for kernel in kernels)
-    times = "; ".join(f"kernel {run.kernel} {duration_text(run.median_us)}" for run in runs[:_MOST_CHOICES])
+    times = "; ".join(f"kernel {run.kernel} {duration_text(run.median_us)}" for run in runs[:_MAX_CHOICES])
     text = "Which kernel takes longest?"
     return Stop(text, "#story=kernels", choices, kernels.index(slowest.kernel), f"{times}.", "#story=time")
 

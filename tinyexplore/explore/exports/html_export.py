@@ -227,7 +227,7 @@ def _place_text(trace: Trace, frame: int | None) -> str:
     return f" <em>({escape(trace.sources[line_frame.source].name)}, line {line_frame.line})</em>"
 
 
-_MOST_LINES = 400  # most lines of a text in a page without scripts
+_MAX_LINES = 400  # most lines of a text in a page without scripts
 
 
 def _write_texts(trace: Trace) -> str:
@@ -237,8 +237,8 @@ def _write_texts(trace: Trace) -> str:
     for text in last.values():
         name = " · ".join(filter(None, (language_name(trace, text.language), text.title)))
         head = f"{name}, after {trace.stages[text.stage].name}: {count_text(len(text.lines), 'line')}"
-        lines = escape("\n".join(line.text for line in text.lines[:_MOST_LINES]))
-        more = len(text.lines) - _MOST_LINES
+        lines = escape("\n".join(line.text for line in text.lines[:_MAX_LINES]))
+        more = len(text.lines) - _MAX_LINES
         more_lines = f"<p>{count_text(more, 'more line')}</p>" if more > 0 else ""
         parts.append(f"<details><summary>{escape(head)}</summary><pre>{lines}</pre>{more_lines}</details>")
     return "".join(parts)

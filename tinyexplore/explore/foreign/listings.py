@@ -16,7 +16,7 @@ _LOCATION = re.compile(r"^\s*\.loc\s+(\d+) (\d+)(?: (\d+))?(.*)$")
 _INLINED = re.compile(r"inlined_at (\d+) (\d+) (\d+)")
 _DIRECTIVE = re.compile(r"^\s*(?:\.(?!L)[a-z]|#|//|;|$)")
 _LIBRARY = re.compile(r"/(?:site-packages|dist-packages|lib/python3\.\d+|tinyexplore/explore/foreign)/|^<frozen ")
-_MOST_INLINED = 64  # most nested inlined calls
+_MAX_INLINED_CALLS = 64  # most nested inlined calls
 
 
 def is_library(file: str) -> bool:
@@ -82,7 +82,7 @@ def _read_debug_places(text: str) -> Callable[[int], Place | None]:
     def file_of(scope: str) -> tuple[str, str]:
         """Returns the file and the function of a scope."""
         file = function = ""
-        for _ in range(_MOST_INLINED):
+        for _ in range(_MAX_INLINED_CALLS):
             kind, fields = row(scope)
             if not file and fields.get("file", "").isdigit():
                 _, named = row(fields["file"])
@@ -98,7 +98,7 @@ def _read_debug_places(text: str) -> Callable[[int], Place | None]:
         if number in cached:
             return cached[number]
         innermost, call_site, own_code = None, str(number), None
-        for _ in range(_MOST_INLINED):
+        for _ in range(_MAX_INLINED_CALLS):
             _, fields = row(call_site)
             if not fields.get("line", "").isdigit():
                 break
@@ -133,7 +133,7 @@ def _yield_assembly_lines(text: str, files: dict[str, str]) -> Iterator[Operatio
             position = (match[1], match[2])
             if inlined := _INLINED.search(match[4]):
                 user[position] = (inlined[1], inlined[2])
-            for _ in range(_MOST_INLINED):
+            for _ in range(_MAX_INLINED_CALLS):
                 if position not in user or not is_library(files.get(position[0], "")):
                     break
                 position = user[position]

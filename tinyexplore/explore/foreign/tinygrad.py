@@ -39,7 +39,7 @@ _GROUPS = {
 _GROUP_OF = {op: group for group, ops in _GROUPS.items() for op in ops.split()}
 _COLUMNS = ("op", "dtype", "arg", "tag", "src", "user")
 _LANGUAGES = (("c", "C"),)
-_MOST_ARG = 380  # characters of an argument; a digest replaces the rest
+_MAX_ARG_CHARACTERS = 380  # characters of an argument; a digest replaces the rest
 _PANELS = ("rewrites", "history", "kernels", "lines")
 _SHOWN_ARG = frozenset(("CONST", "RANGE", "PARAM", "REDUCE", "SPECIAL"))
 
@@ -149,8 +149,8 @@ class _Writer:
 
     def _add_row(self, op: Any, dtype: Any, src: tuple[int, ...], arg: Any, tag: Any, *metadata: Any) -> int:
         text = "" if arg is None else strip_colors(_argument_text(arg))
-        if len(text) > _MOST_ARG and op.name != "SOURCE":
-            shown = f"{len(arg)} bytes" if isinstance(arg, bytes) else text[:_MOST_ARG]
+        if len(text) > _MAX_ARG_CHARACTERS and op.name != "SOURCE":
+            shown = f"{len(arg)} bytes" if isinstance(arg, bytes) else text[:_MAX_ARG_CHARACTERS]
             text = f"{shown} … {hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
         kind = str(dtype).removeprefix("dtypes.")
         texts = (op.name, "" if kind == "void" else kind, text, "" if tag is None else str(tag))

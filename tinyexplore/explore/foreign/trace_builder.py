@@ -38,7 +38,7 @@ from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.validation import check_trace
 
 _TERMINAL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_MOST_ARG = 400  # most characters of an argument that are stored
+_MAX_ARG_CHARACTERS = 400  # most characters of an argument that are stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,20 @@ class ForeignTraceBuilder:
         shown = detail or "×".join(map(str, shape or ())) or dtype
         user = self.frame(place)
         new_node = Node(
-            number, kind, op, src, dtype, shape, arg[:_MOST_ARG], digest, user, op, shown[:60], group, calls, name
+            number,
+            kind,
+            op,
+            src,
+            dtype,
+            shape,
+            arg[:_MAX_ARG_CHARACTERS],
+            digest,
+            user,
+            op,
+            shown[:60],
+            group,
+            calls,
+            name,
         )
         self.nodes.append(new_node)
         self._keys[key] = number

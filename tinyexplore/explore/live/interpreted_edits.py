@@ -10,7 +10,7 @@ from typing import Any
 from tinyexplore.compile.lowering import further_listings
 from tinyexplore.device import Device
 from tinyexplore.explore.live.interpreted_devices import INTERPRETER
-from tinyexplore.explore.live.interpreter_times import MOST_WORK, alternate_times
+from tinyexplore.explore.live.interpreter_times import MAX_OPERATIONS, alternate_times
 from tinyexplore.explore.recording.captured_kernel import CapturedKernel
 from tinyexplore.explore.tracefile.model import Diagnostic, Difference, EditReport, Listing
 from tinyexplore.explore.whatif.editing.client import EditResult, Text
@@ -45,7 +45,7 @@ def try_interpreted(text: Text, captured: CapturedKernel | None) -> EditResult:
             f"a page has no compiler for {NAMES[text.stage]}, and a browser runs no machine code. A notebook does "
             "both. Here you can edit the opts and the linear program (UOps)"
         )
-    if (work := max(count_executed(text.uops, lanes=True), count_executed(text.base, lanes=True))) > MOST_WORK:
+    if (work := max(count_executed(text.uops, lanes=True), count_executed(text.base, lanes=True))) > MAX_OPERATIONS:
         raise CommandRejected(f"not run: {work:,} operations, lane by lane, take too long to interpret in a page")
     variables = [node for node in text.base if node.op is Ops.DEFINE_VAR]
     contents = None if captured is None else captured.contents

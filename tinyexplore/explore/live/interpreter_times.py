@@ -22,9 +22,9 @@ from tinyexplore.renderer.python import memory_format
 from tinyexplore.runtime.python import cast_view
 from tinyexplore.uop import UOp
 
-MOST_WORK = 1_500_000  # most operations of one run, counted by lane: about a second in a browser
+MAX_OPERATIONS = 1_500_000  # most operations of one run, counted by lane: about a second in a browser
 SAMPLES = 5
-ENOUGH_S = 0.2
+SECONDS_PER_RUN = 0.2
 TOLERANCE = 1e-2  # for sums in another order, and 16-bit floats
 
 
@@ -42,17 +42,17 @@ def time_interpreted(
     work = count_executed(runner.spec.uops, lanes=True)
     if not work:
         raise KernelNotTimed("not timed: its loops have sizes that only a run knows")
-    if work > MOST_WORK:
+    if work > MAX_OPERATIONS:
         raise KernelNotTimed(f"not run: {work:,} operations, lane by lane, take too long to interpret in a page")
     buffers = scratch_buffers(device, kernel.original)
     runs = [_bind_run(runner, buffers)]
     if base is not None and device == INTERPRETER:
         beside = compile_optimized(device, base)
-        if 0 < count_executed(beside.spec.uops, lanes=True) <= MOST_WORK:
+        if 0 < count_executed(beside.spec.uops, lanes=True) <= MAX_OPERATIONS:
             runs.append(_bind_run(beside, scratch_buffers(device, kernel.original)))
     times, *base_times = alternate_times(runs)
     other = compile_optimized(device, reference)
-    if reference.applied != kernel.applied and 0 < count_executed(other.spec.uops, lanes=True) <= MOST_WORK:
+    if reference.applied != kernel.applied and 0 < count_executed(other.spec.uops, lanes=True) <= MAX_OPERATIONS:
         expected = scratch_buffers(device, kernel.original)
         _bind_run(other, expected)()
         for position in sorted(runner.spec.writes):
@@ -77,7 +77,7 @@ def alternate_times(
     samples: list[list[float]] = [[] for _ in runs]
     began = clock()
     for turn in range(SAMPLES):
-        if turn and clock() - began > ENOUGH_S * len(runs):
+        if turn and clock() - began > SECONDS_PER_RUN * len(runs):
             break
         numbers = range(len(runs))
         for number in reversed(numbers) if turn % 2 else numbers:
@@ -104,4 +104,4 @@ def _read_elements(buffer: Buffer) -> Sequence[Any]:
     return elements
 
 
-__all__ = ["MOST_WORK", "time_interpreted", "alternate_times"]
+__all__ = ["MAX_OPERATIONS", "time_interpreted", "alternate_times"]

@@ -16,7 +16,7 @@ from tinyexplore.explore.analysis.explanations.rules import settings_of
 from tinyexplore.explore.exports.engine_pages.page_data import PageData
 from tinyexplore.explore.live.interpreted_devices import use_interpreter
 from tinyexplore.explore.live.interpreted_edits import try_interpreted
-from tinyexplore.explore.live.interpreter_times import MOST_WORK, time_interpreted
+from tinyexplore.explore.live.interpreter_times import MAX_OPERATIONS, time_interpreted
 from tinyexplore.explore.live.rebuilt_kernels import RebuiltKernels
 from tinyexplore.explore.live.typed_programs import register_targets
 from tinyexplore.explore.notebook.explorer import Explorer
@@ -90,7 +90,7 @@ class PageServer:
         return json.dumps({"python": platform.python_version(), "live": True})
 
     def _open_program(self, explorer: Explorer) -> None:
-        explorer.whatif.interpret(time_interpreted, try_interpreted, MOST_WORK)
+        explorer.whatif.interpret(time_interpreted, try_interpreted, MAX_OPERATIONS)
         self.serve(explorer)
         Path(self._played).write_bytes(trace_to_bytes(explorer.trace))
 
@@ -129,7 +129,7 @@ def rebuild_explorer(trace: Trace, carried: PageData) -> Explorer:
     settings = replace(config(), **{**settings_of(trace), "DEVICE": "", "TARGET": "", "CACHELEVEL": 0})
     explorer = Explorer(trace)
     whatif = WhatIf(trace, kernels, settings, captured, carried.graphs)
-    whatif.interpret(time_interpreted, try_interpreted, MOST_WORK)
+    whatif.interpret(time_interpreted, try_interpreted, MAX_OPERATIONS)
     explorer.capture.restore(captured, whatif)
     return explorer
 

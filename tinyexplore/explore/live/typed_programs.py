@@ -29,7 +29,7 @@ FILE = "program.py"
 KEPT_BYTES = 8 << 20  # most bytes of kernels' inputs, for the debugger
 MARK = "# %%"  # code above the last such line runs without being recorded
 NO_TIMES = "interpreted: a browser does not run this machine's code"
-MOST_TEXT = 20_000  # most characters that a program may print
+MAX_CHARACTERS = 20_000  # most characters that a program may print
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,11 @@ def _compile_part(file: str, part: Any, mode: str) -> Any:
 
 def _clip_output(output: io.StringIO) -> str:
     text = output.getvalue()
-    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}\n… {len(text) - MOST_TEXT:,} characters more\n"
+    return (
+        text
+        if len(text) <= MAX_CHARACTERS
+        else f"{text[:MAX_CHARACTERS]}\n… {len(text) - MAX_CHARACTERS:,} characters more\n"
+    )
 
 
 def _value_text(value: Any) -> str:
@@ -230,7 +234,7 @@ def _value_text(value: Any) -> str:
     if isinstance(value, Tensor):
         text = repr(value.tolist()) if value.numel() <= 64 else ""
         return f"{value!r}\n{text}".strip()
-    return repr(value)[:MOST_TEXT]
+    return repr(value)[:MAX_CHARACTERS]
 
 
 def _error_text(error: BaseException) -> tuple[str, int | None]:

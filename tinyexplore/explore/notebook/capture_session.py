@@ -18,7 +18,7 @@ from tinyexplore.engine import Sampling, further_listings, measuring_on, samplin
 from tinyexplore.execute.sampling import seconds_waited
 from tinyexplore.explore.analysis.models.kernel_analyses import KernelAnalyses, StoredResults
 from tinyexplore.explore.notebook.options import check_count, check_text
-from tinyexplore.explore.recording.capture_recorder import MOST_KERNELS, CaptureRecorder
+from tinyexplore.explore.recording.capture_recorder import MAX_KERNELS, CaptureRecorder
 from tinyexplore.explore.recording.inputs import limit_of
 from tinyexplore.explore.recording.names import Names, names_in_callers, names_of_arguments, names_of_variables
 from tinyexplore.explore.recording.other_threads import OtherThreads
@@ -75,7 +75,7 @@ class CaptureSession(DisplayableResult):
         settings = dict(options or {})
         self.options_given = dict(settings)
         self.repeat = check_count("repeat", settings.pop("repeat", 1))
-        self.most_kernels = check_count("kernels", settings.pop("kernels", MOST_KERNELS))
+        self.most_kernels = check_count("kernels", settings.pop("kernels", MAX_KERNELS))
         self.record_steps = check_count("record_iterations", settings.pop("record_iterations", 0), smallest=0)
         self.keep_bytes = limit_of(settings.pop("keep_inputs", self.record_steps > 0))
         self.title = check_text("title", title)

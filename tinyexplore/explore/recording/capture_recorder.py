@@ -25,7 +25,7 @@ from tinyexplore.trace import (
 )
 from tinyexplore.util import toposort
 
-MOST_KERNELS = 1000  # default limit for the kernels of a capture: a training program can launch many times this number
+MAX_KERNELS = 1000  # default limit for the kernels of a capture: a training program can launch many times this number
 
 
 class CaptureRecorder(Recorder):
@@ -36,7 +36,7 @@ class CaptureRecorder(Recorder):
         the kernels that run afterwards.
     """
 
-    def __init__(self, outer: Recorder | None = None, most_kernels: int = MOST_KERNELS, keep_bytes: int = 0) -> None:
+    def __init__(self, outer: Recorder | None = None, most_kernels: int = MAX_KERNELS, keep_bytes: int = 0) -> None:
         super().__init__()
         self.inputs = InputKeeper(keep_bytes)
         self.most_kernels = most_kernels

@@ -19,8 +19,8 @@ from tinyexplore.explore.recording.sources import is_ours
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor import Tensor
 
-MOST_VALUES = 20_000  # most values that one search visits
-MOST_ITEMS = 200  # most items visited in one list or dict
+MAX_VALUES = 20_000  # most values that one search visits
+MAX_ITEMS = 200  # most items visited in one list or dict
 DEEPEST = 4  # levels, such as model.layers[0].weight
 # methods that do not return a Tensor
 NO_TENSOR = frozenset({"backward", "data", "item", "numpy", "step", "tolist", "zero_grad"})
@@ -55,7 +55,7 @@ def names_of_variables(*spaces: Mapping[str, Any]) -> Names:
             if issubclass(type(value), Tensor):
                 for node in _nodes_of(value):
                     names.setdefault(node.number, name)
-            elif not issubclass(type(value), SKIPPED) and id(value) not in visited and len(visited) < MOST_VALUES:
+            elif not issubclass(type(value), SKIPPED) and id(value) not in visited and len(visited) < MAX_VALUES:
                 visited.add(id(value))
                 inner += parts_of(name, value)
         level = inner
@@ -88,7 +88,7 @@ def parts_of(name: str, value: Any) -> list[tuple[str, Any]]:
         return [(f"{name}[{key!r}]", item) for key, item in items if type(key) in (str, int, bool)]
     if issubclass(kind, (list, tuple)):
         items_of = list.__getitem__ if issubclass(kind, list) else tuple.__getitem__
-        return [(f"{name}[{number}]", item) for number, item in enumerate(items_of(value, slice(MOST_ITEMS)))]
+        return [(f"{name}[{number}]", item) for number, item in enumerate(items_of(value, slice(MAX_ITEMS)))]
     attributes = attributes_of(value)
     return [
         (f"{name}.{key}", item) for key, item in _list_first_items(attributes) if type(key) is str and key[:1] != "_"
@@ -97,7 +97,7 @@ def parts_of(name: str, value: Any) -> list[tuple[str, Any]]:
 
 def _list_first_items(attributes: dict[Any, Any]) -> list[tuple[Any, Any]]:
     try:
-        return list(islice(dict.items(attributes), MOST_ITEMS))
+        return list(islice(dict.items(attributes), MAX_ITEMS))
     except RuntimeError:  # another thread changed its size
         return []
 

@@ -9,7 +9,7 @@ from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.trace import active_recorder
 from tinyexplore.util import GlobalCounters
 
-MOST_NAMED = 4
+MAX_NAMED_THREADS = 4
 
 
 class OtherThreads:
@@ -46,7 +46,7 @@ class OtherThreads:
         total = self.by_thread.total() + max(0, self.replayed)
         if not total:
             return ""
-        named = [f"{name}: {count}" for name, count in self.by_thread.most_common(MOST_NAMED)]
+        named = [f"{name}: {count}" for name, count in self.by_thread.most_common(MAX_NAMED_THREADS)]
         more = len(self.by_thread) - len(named)
         named += [f"{more} more threads"] if more else []
         named += [f"replays: {self.replayed}"] if self.replayed > 0 else []

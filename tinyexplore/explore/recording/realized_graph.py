@@ -13,7 +13,7 @@ from tinyexplore.explore.tracefile.pictures.graph_picture import graph_svg
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.util import toposort
 
-MOST_BOXES = 600  # of the picture; it shows the nodes nearest to the last results, since a larger layout takes seconds
+MAX_BOXES = 600  # of the picture; it shows the nodes nearest to the last results, since a larger layout takes seconds
 
 
 class RealizedGraph:
@@ -56,4 +56,4 @@ class RealizedGraph:
         target = Path(path or tempfile.mkstemp(prefix="net-", suffix=".svg")[1])
         if target.suffix != ".svg":
             target = target.with_name(f"{target.name}.svg")
-        return write_text(target, graph_svg(self.nodes, max_nodes=MOST_BOXES))
+        return write_text(target, graph_svg(self.nodes, max_nodes=MAX_BOXES))

@@ -27,8 +27,8 @@ LAYERS = "tinyexplore.nn"
 SESSION = "tinyexplore.explore.notebook.explorer"
 TAPE = "tinyexplore.autograd.tape"
 HISTORY = frozenset({"In", "Out"})  # IPython's variables for past cells
-MOST_HOLDERS = 5_000  # most objects searched for the name of a module
-MOST_WRAPPERS = 8  # most decorators around one function
+MAX_SEARCHED_OBJECTS = 5_000  # most objects searched for the name of a module
+MAX_WRAPPERS = 8  # most decorators around one function
 DEEPEST = 3  # levels, such as model.layers[0].weight
 Role = Literal["method", "tape", "session", "other"]
 
@@ -148,7 +148,7 @@ class Scopes:
                 if (
                     issubclass(type(item), (Tensor, LazyBuffer, *SKIPPED))
                     or id(item) in visited
-                    or len(visited) > MOST_HOLDERS
+                    or len(visited) > MAX_SEARCHED_OBJECTS
                 ):
                     continue
                 visited.add(id(item))
@@ -200,7 +200,7 @@ def _list_codes(value: Any) -> list[CodeType]:
 
 def _code_of(value: Any) -> CodeType | None:
     """Returns the code of a function, of a bound method, or of the function that a decorator wrapped."""
-    for _ in range(MOST_WRAPPERS):
+    for _ in range(MAX_WRAPPERS):
         if type(value) is MethodType:
             value = value.__func__
         if type(value) is cached_property:

@@ -37,7 +37,7 @@ from tinyexplore.util.untrusted_data import (
 Codec = Callable[[Any], Any]
 Row = TypeVar("Row")
 _GZIP = b"\x1f\x8b"
-_MOST = 1 << 63  # the limit of every size, time and count
+_NUMBER_LIMIT = 1 << 63  # the limit of every size, time and count
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +307,7 @@ def _to_float(value: Any) -> float:
 def _to_int(value: Any) -> int:
     if type(value) is not int:
         raise TraceFormatError(f"expected int, found {_describe_value(value)}")
-    if not -_MOST < value < _MOST:
+    if not -_NUMBER_LIMIT < value < _NUMBER_LIMIT:
         raise TraceFormatError(f"expected an int of at most 64 bits, found one of {value.bit_length()} bits")
     return value
 

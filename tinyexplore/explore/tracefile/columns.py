@@ -27,10 +27,10 @@ from typing import Any
 from tinyexplore.explore.tracefile.digests import derive_digests, remove_derived
 from tinyexplore.explore.tracefile.validation import Id, Index, TraceFormatError, constraint_of, hints_of, with_path
 
-FEW = 4  # rows; a table with fewer rows is stored as rows
+MIN_ROWS_FOR_COLUMNS = 4  # rows; a table with fewer rows is stored as rows
 _NUMBER = re.compile(r"(?<![0-9])(0|[1-9][0-9]{0,14})(?![0-9])")  # a number that JavaScript represents exactly
 _HOLE = "\x01"  # stands for a number in a form
-MOST_OF_FORMS = 16 << 20  # most characters of all forms
+MAX_FORM_CHARACTERS = 16 << 20  # most characters of all forms
 Recode = Callable[[Any], Any]
 
 
@@ -108,7 +108,7 @@ def _pack_texts(texts: list[str]) -> Any:
     if any(_HOLE in text for text in texts):
         return texts
     forms, form_of_text, differences = packed_forms(texts)
-    if sum(map(len, forms)) > MOST_OF_FORMS:
+    if sum(map(len, forms)) > MAX_FORM_CHARACTERS:
         return texts
     return {"forms": list(forms), "form": list(form_of_text), "numbers": list(differences)}
 
@@ -142,8 +142,8 @@ def _unpack_texts(packed: Any, most_bytes: int) -> list[Any]:
     try:
         if not all(type(number) is int for number in packed["numbers"]):
             raise wrong
-        if sum(map(len, packed["forms"])) > MOST_OF_FORMS:
-            raise TraceFormatError(f"texts: their forms have more than {MOST_OF_FORMS} characters")
+        if sum(map(len, packed["forms"])) > MAX_FORM_CHARACTERS:
+            raise TraceFormatError(f"texts: their forms have more than {MAX_FORM_CHARACTERS} characters")
         pieces = [form.split(_HOLE) for form in packed["forms"]]
         last = [[0] * (len(form) - 1) for form in pieces]
         differences = iter(packed["numbers"])
@@ -236,7 +236,7 @@ def _make_value_recoder(hint: Any, table: Callable[[type, Any], Any]) -> Recode 
 def _pack_table(kind: type, rows: list[dict[str, Any]]) -> Any:
     """Returns the rows of a table as columns; few rows stay rows. `_rows_of` is the inverse."""
     rows = [_make_row_recoder(kind, _pack_table)(row) for row in rows]
-    if len(rows) < FEW:
+    if len(rows) < MIN_ROWS_FOR_COLUMNS:
         return rows
     columns = {name: [row[name] for row in rows] for name in hints_of(kind)}
     for name, code in _list_codes(kind).items():

@@ -20,7 +20,7 @@ from tinyexplore.explore.tracefile.model import (
 from tinyexplore.explore.tracefile.result_display import DisplayableResult, DisplayableRow, Table, join_lines
 
 Mark = Literal["fused", "cut", "again", "read"]
-_MOST_MOVEMENTS = 8  # the most movements on the path of one edge
+_MAX_MOVEMENTS = 8  # the most movements on the path of one edge
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -179,7 +179,7 @@ class Fusions:
         nodes = self.trace.nodes
         sources = dict.fromkeys(nodes[dst].src)
         reached = [src for src in sources if nodes[src].group == "movement"]
-        for _ in range(_MOST_MOVEMENTS):
+        for _ in range(_MAX_MOVEMENTS):
             reached = [src for node in reached for src in nodes[node].src if src not in sources]
             sources.update(dict.fromkeys(reached))
             reached = [src for src in reached if nodes[src].group == "movement"]

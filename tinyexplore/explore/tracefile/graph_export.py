@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import networkx
 
 DOT_SUFFIXES = (".dot", ".gv")
-MOST_BOXES = 300  # default limit for the boxes of a picture or a DOT text
+MAX_BOXES = 300  # default limit for the boxes of a picture or a DOT text
 
 
 class NoDotProgram(RuntimeError):
@@ -53,7 +53,7 @@ class Graph:
     stage: int | None = None
     which: Which = "after"
     kind: Kind = "lazybuffer"
-    max_nodes: int = MOST_BOXES
+    max_nodes: int = MAX_BOXES
 
     @property
     def roots(self) -> tuple[Node, ...]:
@@ -197,7 +197,7 @@ def to_dot(
     stage: int | None = None,
     which: Which = "after",
     kind: Kind = "lazybuffer",
-    max_nodes: int = MOST_BOXES,
+    max_nodes: int = MAX_BOXES,
 ) -> str:
     """Returns the graph as DOT text; its label states which nodes are hidden."""
     return str(Graph(trace, stage, which, kind, max_nodes).to_graphviz().source)

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 SHORTEST = 3  # letters; a shorter name is not matched as the beginning of another one
-MOST = 3  # most names in a hint
+MAX_NAMES = 3  # most names in a hint
 
 
 def similar_names(name: str, kind: type) -> str:
@@ -18,7 +18,7 @@ def similar_names(name: str, kind: type) -> str:
         if min(len(candidate), len(name)) >= SHORTEST and _shares_prefix(candidate, name)
     ]
     matches = list(dict.fromkeys([*get_close_matches(name, names), *prefixed]))
-    return f"; did you mean {' or '.join(matches[:MOST])}?" if matches else ""
+    return f"; did you mean {' or '.join(matches[:MAX_NAMES])}?" if matches else ""
 
 
 def _shares_prefix(first: str, other: str) -> bool:

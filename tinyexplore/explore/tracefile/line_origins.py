@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Callable, Hashable, Sequence
 
-MOST_LINES = 4000  # lines; a longer part is matched by names and locations alone
+MAX_LINES = 4000  # lines; a longer part is matched by names and locations alone
 _NAME = re.compile(
     r"^\s*(?:ROOT )?(?:renamable )?([%$@]?[\w.$-]+)(?::[\w$]+)*(?:\([^)]*\))? = |"  # %3 = add …, $eax = …, x = …
     r"^\s*([%$^\w.-]+):(?:\s|$)"  # a label
@@ -73,7 +73,7 @@ def _diff_lines(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, 
         common_end += 1
     old, new = before[start : len(before) - common_end], after[start : len(after) - common_end]
     parts = [("equal", 0, start, 0, start)]
-    if max(len(old), len(new)) <= MOST_LINES:
+    if max(len(old), len(new)) <= MAX_LINES:
         inner = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
         parts += [(tag, a + start, b + start, c + start, d + start) for tag, a, b, c, d in inner]
     else:

@@ -39,9 +39,9 @@ Count = Annotated[int, AtLeast(0)]
 LineNumber = Annotated[int, AtLeast(1)]
 EarlierRegion = Annotated[int, Index("regions", before=True)]
 EarlierText = Annotated[int, Index("stage_texts", before=True)]
-MOST_US = 10**15  # 31 years: a longer time is damaged data, and would overflow in sums and drawings
-Duration = Annotated[float, AtLeast(0, MOST_US)]
-Moment = Annotated[float, AtLeast(-MOST_US, MOST_US)]  # microseconds since the trace began, or a span of them
+MAX_US = 10**15  # 31 years: a longer time is damaged data, and would overflow in sums and drawings
+Duration = Annotated[float, AtLeast(0, MAX_US)]
+Moment = Annotated[float, AtLeast(-MAX_US, MAX_US)]  # microseconds since the trace began, or a span of them
 Amount = Annotated[float, AtLeast(0)]
 Depth = Annotated[int, AtLeast(0, 1000)]
 

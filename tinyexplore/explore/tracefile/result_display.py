@@ -16,7 +16,7 @@ from tinyexplore.explore.tracefile.texts import duration_text
 CONSOLE_WIDTH = 120  # characters
 NARROWEST = 16  # characters; a narrower column is not wrapped further
 SEPARATOR = "  "
-FEW = 12  # most values of a field that are listed; a longer field shows their number
+MAX_LISTED_VALUES = 12  # most values of a field that are listed; a longer field shows their number
 LONGEST_WORD, LONGEST_CELL = 40, 400  # characters of a value in a line, and in a cell
 _FIELDS_IN_LINE = 5
 _LEFT = "text-align:left;vertical-align:top;white-space:pre-wrap;padding:2px 12px 2px 0"
@@ -169,7 +169,7 @@ def _value_text(name: str, value: Any, longest: int = LONGEST_WORD) -> str:
     """Returns the value of a field as text of at most `longest` characters."""
     if isinstance(value, (tuple, list, frozenset, set, dict)):
         parts = list(value.values() if isinstance(value, dict) else value)
-        if len(parts) > FEW or any(isinstance(part, (DisplayableRow, tuple)) for part in parts):
+        if len(parts) > MAX_LISTED_VALUES or any(isinstance(part, (DisplayableRow, tuple)) for part in parts):
             return count_text(len(parts), "value")
         keys = [f"{key}: " for key in value] if isinstance(value, dict) else [""] * len(parts)
         text = ", ".join(key + _describe_value(name, part) for key, part in zip(keys, parts))

@@ -32,7 +32,7 @@ _OPERATORS = {
 }
 
 
-_MOST_PLACES = 6  # decimal places
+_MAX_DECIMAL_PLACES = 6  # decimal places
 
 
 def duration_text(time_us: float) -> str:
@@ -86,7 +86,7 @@ def figures_text(value: float) -> str:
     if value == 0:
         return "0"
     if abs(value) < 0.095:
-        return str(_round_half_even(value, min(_MOST_PLACES, 1 - floor(log10(abs(value))))))
+        return str(_round_half_even(value, min(_MAX_DECIMAL_PLACES, 1 - floor(log10(abs(value))))))
     for decimals in (2, 1):
         rounded = _round_half_even(value, decimals)
         if abs(rounded) < 10 ** (3 - decimals):

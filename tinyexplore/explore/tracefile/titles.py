@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from tinyexplore.explore.tracefile.model import Frame, KernelInfo, Node, Scope, Source
 from tinyexplore.explore.tracefile.texts import call_text
 
-MOST_PARTS = 3  # most expressions in a title
-MOST_NAMES = 2  # most inputs of a call in a title
-MOST_LETTERS = 48  # most characters of one expression
+MAX_EXPRESSIONS = 3  # most expressions in a title
+MAX_INPUTS = 2  # most inputs of a call in a title
+MAX_CHARACTERS = 48  # most characters of one expression
 _QUOTE = '"'
 _ATTRIBUTES = re.compile(r" <[^<>]*> \(")
 _PATH = re.compile(r'"[^"\s]*?([^"/\s]+)"')
@@ -72,7 +72,7 @@ def with_titles(
 
 def _title(tables: _TitleTables, kernel: KernelInfo) -> str:
     parts = list(_yield_parts(tables, kernel))
-    largest = sorted(parts, key=lambda part: (-_weigh_part(part), part.nodes[0].id))[:MOST_PARTS]
+    largest = sorted(parts, key=lambda part: (-_weigh_part(part), part.nodes[0].id))[:MAX_EXPRESSIONS]
     chosen = [part for part in parts if part in largest]
     texts = [_text(tables, part) for part in chosen if not _is_named_input(tables.nodes, part, chosen)]
     return ", ".join(dict.fromkeys(text for text in texts if text))
@@ -83,7 +83,7 @@ def _write_input_title(nodes: Sequence[Node], kernel: KernelInfo) -> str:
     if any(nodes[number].calls and nodes[number].group not in SILENT for number in kernel.nodes):
         return ""
     names = dict.fromkeys(_skip_movements(nodes, nodes[root]).name for root in kernel.roots)
-    return f"input {' and '.join(names)}" if names and all(names) and len(names) <= MOST_NAMES else ""
+    return f"input {' and '.join(names)}" if names and all(names) and len(names) <= MAX_INPUTS else ""
 
 
 def _skip_movements(nodes: Sequence[Node], node: Node) -> Node:
@@ -150,7 +150,7 @@ def _is_inside(inner: Frame, outer: Frame) -> bool:
 
 
 def _list_input_names(nodes: Sequence[Node], part: _TitlePart) -> list[str]:
-    """Returns the names of a call's inputs; empty if one has no name, or if there are more than MOST_NAMES."""
+    """Returns the names of a call's inputs; empty if one has no name, or if there are more than MAX_INPUTS."""
     part_ids = {node.id for node in part.nodes}
     names: dict[str, None] = {}
     for node in part.nodes:
@@ -161,7 +161,7 @@ def _list_input_names(nodes: Sequence[Node], part: _TitlePart) -> list[str]:
             if not source_node.name:
                 return []
             names[source_node.name] = None
-    return list(names) if len(names) <= MOST_NAMES else []
+    return list(names) if len(names) <= MAX_INPUTS else []
 
 
 def _source_text(sources: Sequence[Source], frame: Frame) -> str:
@@ -178,13 +178,13 @@ def _source_text(sources: Sequence[Source], frame: Frame) -> str:
 
 
 def _shorten(text: str) -> str:
-    """Shortens an expression to at most MOST_LETTERS characters.
+    """Shortens an expression to at most MAX_CHARACTERS characters.
 
     ONNX nodes lose their attributes, and names keep their last part: `Conv (x:0, w:0)` for
     `Conv <group: int = 1> ("encoder/x:0", "encoder/w:0")`.
     """
     text = _PATH.sub(r"\1", _ATTRIBUTES.sub(" (", text))
-    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…"
+    return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"
 
 
 def _name_scope(scopes: Sequence[Scope], number: int) -> str:

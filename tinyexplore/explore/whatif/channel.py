@@ -21,7 +21,7 @@ from tinyexplore.explore.whatif.background import BackgroundQueue
 from tinyexplore.explore.whatif.branches import Progress, WhatIf
 from tinyexplore.explore.whatif.command import Command
 
-AT_MOST_EVERY_S = 0.3  # shortest interval between updates of the progress and of candidates
+MIN_UPDATE_INTERVAL_S = 0.3  # shortest interval between updates of the progress and of candidates
 
 
 class BranchWidget(Protocol):
@@ -125,11 +125,11 @@ class Channel:
     def _on_change(self, branch: Branch) -> None:
         self._rows.append(packed_row(branch))
         is_candidate = bool(branch.kernels) and not branch.kernels[0].listings
-        if not is_candidate or time.monotonic() - self._sent > AT_MOST_EVERY_S:
+        if not is_candidate or time.monotonic() - self._sent > MIN_UPDATE_INTERVAL_S:
             self.send()
 
     def _on_progress(self, progress: Progress) -> None:
-        if time.monotonic() - self._shown > AT_MOST_EVERY_S:
+        if time.monotonic() - self._shown > MIN_UPDATE_INTERVAL_S:
             self._shown = time.monotonic()
             self.widget.working = {"text": progress.text, "done": progress.done, "of": progress.of, "cancel": True}
 

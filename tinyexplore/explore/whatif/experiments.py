@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.whatif.session_view import SessionView
 
 BUDGET_S = 1.0  # seconds after which no experiment begins
-MOST = 3  # most experiments on one kernel
+MAX_EXPERIMENTS = 3  # most experiments on one kernel
 LANES = 16  # most lanes of a VECTOR opt that is tried
 OTHER_OPTS = ("latency", "not vectorized", "strided access", "re-reads", "spills", "one thread", "unaligned loads")
 
@@ -29,7 +29,7 @@ Clock = Callable[[], float]
 
 
 def with_measured_gains(view: SessionView, verdict: SpeedVerdict, clock: Clock = time.perf_counter) -> SpeedVerdict:
-    """Returns `verdict` with the measured gains of its suggestions, from at most MOST experiments.
+    """Returns `verdict` with the measured gains of its suggestions, from at most MAX_EXPERIMENTS experiments.
 
     No experiment begins after BUDGET_S. A gain is added only if the quartiles do not overlap. The current branch of the
     kernel stays the same.
@@ -50,13 +50,13 @@ def with_measured_gains(view: SessionView, verdict: SpeedVerdict, clock: Clock =
 
 
 class _Deadline:
-    """The end of the experiments: after MOST of them, or after BUDGET_S if there was at least one."""
+    """The end of the experiments: after MAX_EXPERIMENTS of them, or after BUDGET_S if there was at least one."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._began = clock, clock()
 
     def is_over(self, done: int) -> bool:
-        return done == MOST or (done > 0 and self._clock() - self._began > BUDGET_S)
+        return done == MAX_EXPERIMENTS or (done > 0 and self._clock() - self._began > BUDGET_S)
 
 
 def _suggest_opts(view: SessionView, number: int, kind: str, until: _Deadline) -> list[Suggestion]:
@@ -186,4 +186,4 @@ def _copy_estimate(facts: KernelFacts) -> list[Suggestion]:
     return [Suggestion(f"Store {facts.worst} in this order before, by .contiguous():", note=price)]
 
 
-__all__ = ["BUDGET_S", "MOST", "with_measured_gains"]
+__all__ = ["BUDGET_S", "MAX_EXPERIMENTS", "with_measured_gains"]

@@ -8,13 +8,13 @@ from tinyexplore.explore.tracefile.model import OptOffer
 from tinyexplore.kernel import Kernel, Opt, OptOps
 from tinyexplore.kernel.legality import illegal_because
 from tinyexplore.kernel.opts import KINDS
-from tinyexplore.kernel.search import MOST_COPIES, exceeds_limits
+from tinyexplore.kernel.search import MAX_UNROLLED_STEPS, exceeds_limits
 from tinyexplore.uop import UOp
 
 CAUTIONS = {
     OptOps.VECTOR: "shorter vectors than the machine has",
-    OptOps.UPCAST: f"more than {MOST_COPIES} steps written out: a long program, and more values than registers",
-    OptOps.UNROLL: f"more than {MOST_COPIES} steps written out: a long program, and more values than registers",
+    OptOps.UPCAST: f"more than {MAX_UNROLLED_STEPS} steps written out: a long program, and more values than registers",
+    OptOps.UNROLL: f"more than {MAX_UNROLLED_STEPS} steps written out: a long program, and more values than registers",
 }
 
 

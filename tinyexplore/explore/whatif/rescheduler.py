@@ -39,8 +39,8 @@ from tinyexplore.trace import Recorder, ScheduleDecided, recording
 R = TypeVar("R")
 Step = Callable[[str], None]
 SAMPLES = 20
-ENOUGH_S = 1.0  # seconds for measuring both schedules
-FEWEST, PATIENCE_S = 5, 4.0  # fewest samples for a verdict, and the seconds that they may take
+SAMPLING_S = 1.0  # seconds for measuring both schedules
+MIN_SAMPLES, PATIENCE_S = 5, 4.0  # fewest samples for a verdict, and the seconds that they may take
 MUCH_WORK = 1 << 32  # operations; a larger schedule runs only if it has few more than the captured one
 MUCH_MORE = 4
 
@@ -216,7 +216,7 @@ class Rescheduler:
                 rebuilt = graph.rebuild()
                 attempt = CompiledSchedule(rebuilt, (), (), [])
                 attempt.fill()
-            with step_by_step(), recording(recorder), sampling(Sampling(FEWEST)):
+            with step_by_step(), recording(recorder), sampling(Sampling(MIN_SAMPLES)):
                 items = create_schedule(rebuilt.outputs, rebuilt.writes, rebuilt.overrides(cut, join))
                 for item in compile_many(items):
                     item.run()
@@ -307,7 +307,7 @@ def time_alternately(
         step("timing")
         for is_base in (turn % 2 == 0, turn % 2 == 1):
             samples[is_base].append((base if is_base else attempt).run())
-        if clock() - began > (ENOUGH_S if turn + 1 >= FEWEST else PATIENCE_S):
+        if clock() - began > (SAMPLING_S if turn + 1 >= MIN_SAMPLES else PATIENCE_S):
             break
     kernels = []
     for number, kernel in enumerate(variant.kernels):

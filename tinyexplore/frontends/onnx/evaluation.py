@@ -24,10 +24,10 @@ from tinyexplore.tensor import Tensor
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 
-MOST_FOLDED_ELEMENTS = 4096  # most elements of an array that is computed in NumPy
+MAX_FOLDED_ELEMENTS = 4096  # most elements of an array that is computed in NumPy
 # most nodes that one call evaluates, including those in loops: bounds the time of a hostile model
-MOST_STEPS = 1_000_000
-MOST_CALLS = 32  # most nested function calls
+MAX_STEPS = 1_000_000
+MAX_NESTED_CALLS = 32  # most nested function calls
 # Operators that compute shapes and indices. They are computed in NumPy if all inputs are small arrays.
 FOLDABLE_OPERATORS = frozenset(
     "Abs Add And Cast Ceil Concat ConstantOfShape Div Equal Expand Flatten Floor Gather GatherND Greater GreaterOrEqual"
@@ -166,8 +166,8 @@ class Evaluation:
     ) -> None:
         """Evaluates a node and stores its outputs in `names`. `attributes_passed`: those of the call of a function."""
         self.steps += 1
-        if self.steps > MOST_STEPS:
-            raise OnnxError(f"more than {MOST_STEPS:,} nodes were evaluated: a loop of this model may not end")
+        if self.steps > MAX_STEPS:
+            raise OnnxError(f"more than {MAX_STEPS:,} nodes were evaluated: a loop of this model may not end")
         try:
             if self.listing is not None and id(node) in self.listing.line_of:
                 outputs = self._run_at_its_line(node, names, versions, attributes_passed)
@@ -239,7 +239,7 @@ class Evaluation:
             domain == ""
             and name in FOLDABLE_OPERATORS
             and len(constants) == len(inputs)
-            and all(item.size <= MOST_FOLDED_ELEMENTS for item in constants)
+            and all(item.size <= MAX_FOLDED_ELEMENTS for item in constants)
         ):
             folded = self._fold_constants(node, attributes, inputs, version)
             if folded is not None:
@@ -328,12 +328,12 @@ class Evaluation:
     ) -> list[Value]:
         """Returns the outputs of a call of a function."""
         self.calls += 1
-        if self.calls > MOST_CALLS:
-            raise OnnxError(f"functions call each other more than {MOST_CALLS} deep")
+        if self.calls > MAX_NESTED_CALLS:
+            raise OnnxError(f"functions call each other more than {MAX_NESTED_CALLS} deep")
         inner = NameScope({"": None, **{name: None for name in body.input}})
         for index, (name, value) in enumerate(zip(body.input, inputs)):
             inner.values[name] = value
-            if isinstance(value, np.ndarray) and value.size > MOST_FOLDED_ELEMENTS:  # one shared copy as a Tensor
+            if isinstance(value, np.ndarray) and value.size > MAX_FOLDED_ELEMENTS:  # one shared copy as a Tensor
                 inner.values[name] = names.tensor(node.input[index])
         attributes_passed = {item.name: item for item in body.attribute_proto} | self._list_defaults(node)
         attributes_passed |= {item.name: item for item in node.attribute}
@@ -371,7 +371,7 @@ class Evaluation:
 
     def _run_loop(self, body: GraphProto, inputs: list[Value], names: NameScope) -> list[Value]:
         """Evaluates a Loop step by step. Reads the values of its trip count and of its condition in each step."""
-        trips = int(self._to_array(inputs[0]).reshape(())) if inputs and inputs[0] is not None else MOST_STEPS
+        trips = int(self._to_array(inputs[0]).reshape(())) if inputs and inputs[0] is not None else MAX_STEPS
         going = len(inputs) < 2 or inputs[1] is None or bool(self._to_array(inputs[1]).reshape(()))
         carried = list(inputs[2:])
         rows: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
@@ -467,10 +467,10 @@ def _resolve_references(node: NodeProto, attributes: Mapping[str, Any]) -> NodeP
 
 
 def _is_small(operator: str, inputs: list[Value]) -> bool:
-    """Whether the output of an operator has at most MOST_FOLDED_ELEMENTS elements, by the sizes in its last input."""
+    """Whether the output of an operator has at most MAX_FOLDED_ELEMENTS elements, by the sizes in its last input."""
     sizes = [int(size) for size in np.asarray(inputs[-1]).reshape(-1)]
     factor = int(np.prod(shape_of(inputs[0]), dtype=np.int64)) if operator == "Tile" else 1
-    return factor * math.prod(max(size, 1) for size in sizes) <= MOST_FOLDED_ELEMENTS
+    return factor * math.prod(max(size, 1) for size in sizes) <= MAX_FOLDED_ELEMENTS
 
 
 def _nest_in_frame(caller: Callable[..., Any], module: OnnxModule, compute: Callable[[], Any]) -> Callable[[], Any]:

@@ -20,7 +20,7 @@ from tinyexplore.frontends.onnx.reader import graphs_of, onnx_package
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-MOST_SHOWN = 8  # most elements of a constant to print
+MAX_PRINTED_ELEMENTS = 8  # most elements of a constant to print
 WIDEST = 400  # most characters of a line
 STACK = "pkg.torch.onnx.stack_trace"  # metadata in which PyTorch's exporter writes the Python lines of a node
 SCOPES = "pkg.torch.onnx.name_scopes"
@@ -126,7 +126,7 @@ def node_text(node: NodeProto, short: Mapping[str, str] = MappingProxyType({})) 
             count = 1
             for size in dims:
                 count *= size
-            if count > MOST_SHOWN or attribute.t.data_location == 1:
+            if count > MAX_PRINTED_ELEMENTS or attribute.t.data_location == 1:
                 _replace(attribute, f"{onnx.TensorProto.DataType.Name(attribute.t.data_type).lower()}{dims}")
     graph = onnx.GraphProto()
     graph.name = "g"

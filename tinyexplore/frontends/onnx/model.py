@@ -15,7 +15,7 @@ import numpy as np
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.frontends.onnx.errors import OnnxError
-from tinyexplore.frontends.onnx.evaluation import MOST_FOLDED_ELEMENTS, Evaluation, NameScope, OnnxGraph, OnnxModule
+from tinyexplore.frontends.onnx.evaluation import MAX_FOLDED_ELEMENTS, Evaluation, NameScope, OnnxGraph, OnnxModule
 from tinyexplore.frontends.onnx.listing import OnnxListing, scope_names
 from tinyexplore.frontends.onnx.reader import DOMAINS, array_in, dense, read_model
 from tinyexplore.frontends.onnx.values import (
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
 
 RANDOM_INT = 2  # random integer inputs are below this: valid as an index and as a flag
-MOST_FIXED = 64  # most elements of an integer input whose values may select a program
-MOST_REPLAYED = 8  # most input shapes for which a captured program is kept
+MAX_FIXED_ELEMENTS = 64  # most elements of an integer input whose values may select a program
+MAX_CAPTURED_SHAPES = 8  # most input shapes for which a captured program is kept
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Model:
             for name in node.input:
                 value = self._constants.values.get(name)
                 if isinstance(value, np.ndarray) and (
-                    value.dtype.kind not in "iubOSU" or value.size > MOST_FOLDED_ELEMENTS
+                    value.dtype.kind not in "iubOSU" or value.size > MAX_FOLDED_ELEMENTS
                 ):
                     with suppress(OnnxError):  # the type has no dtype here: an error only if a kernel reads it
                         tensor = self._constants.tensor(name)
@@ -185,7 +185,7 @@ class Model:
                 self._read_inputs = True
                 return self._call(inputs)
             fits = not reads and all(isinstance(value, Tensor) for value in computed)
-            while len(self._replayed) >= MOST_REPLAYED:
+            while len(self._replayed) >= MAX_CAPTURED_SHAPES:
                 self._replayed.pop(next(iter(self._replayed)))
             self._replayed[key] = self._find_capture(tuple(tensors), fixed) if fits else None
             return computed
@@ -362,8 +362,8 @@ def _device_of(value: Tensor | Array) -> str:
 def _is_small_int(value: Tensor | Array) -> bool:
     """Whether a value has few elements, all integers or booleans."""
     if isinstance(value, Tensor):
-        return not dtypes.is_float(value.dtype) and value.numel() <= MOST_FIXED
-    return value.dtype.kind in "iub" and value.size <= MOST_FIXED
+        return not dtypes.is_float(value.dtype) and value.numel() <= MAX_FIXED_ELEMENTS
+    return value.dtype.kind in "iub" and value.size <= MAX_FIXED_ELEMENTS
 
 
 def _make_result(outputs: list[Value]) -> Any:

@@ -1,7 +1,7 @@
 """Reads untrusted bytes to a checked graph. Sizes, names and paths in a model are untrusted, so they are limited here.
 
-Limits: MOST_BYTES of a file, MOST_NODES nodes including subgraphs and functions, MOST_NESTED nested subgraphs. A tensor
-may have `values.MOST_ELEMENTS` elements. Data outside the model's folder is rejected.
+Limits: MAX_BYTES of a file, MAX_NODES nodes including subgraphs and functions, MAX_NESTING nested subgraphs. A tensor
+may have `values.MAX_ELEMENTS` elements. Data outside the model's folder is rejected.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tinyexplore.frontends.onnx.values import Array, array_of_proto, check_shape
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, TensorProto
 
-MOST_BYTES = 1 << 31  # bytes of the file itself: the limit of protobuf
-MOST_NODES = 200_000
-MOST_NESTED = 16
+MAX_BYTES = 1 << 31  # bytes of the file itself: the limit of protobuf
+MAX_NODES = 200_000
+MAX_NESTING = 16
 EXTERNAL = 1  # TensorProto.DataLocation
 GRAPH = 5  # AttributeProto.AttributeType
 GRAPHS = 10
@@ -58,8 +58,8 @@ def read_model(source: Any) -> tuple[ModelProto, Path | None]:
             size, name = len(source), "the bytes"
         else:
             raise TypeError(f"load({type(source).__name__}): give a path, bytes, or an onnx.ModelProto")
-        if size > MOST_BYTES:
-            raise OnnxError(f"{name}: {size:,} bytes; a model may have {MOST_BYTES:,}, its tensors in further files")
+        if size > MAX_BYTES:
+            raise OnnxError(f"{name}: {size:,} bytes; a model may have {MAX_BYTES:,}, its tensors in further files")
         data = Path(source).read_bytes() if isinstance(source, (str, os.PathLike)) else bytes(source)
         model = onnx.ModelProto()
         try:
@@ -74,7 +74,7 @@ def read_model(source: Any) -> tuple[ModelProto, Path | None]:
 
 def _check(model: ModelProto) -> None:
     """Raises OnnxError unless every graph defines each name once, before its use, within the limits."""
-    remaining = MOST_NODES
+    remaining = MAX_NODES
     for function in model.functions:
         remaining -= _check_nodes(function.node, set(function.input), 0, f"function {function.name!r}", remaining)
     remaining -= _check_graph(model.graph, set(), 0, remaining)
@@ -89,8 +89,8 @@ def _check(model: ModelProto) -> None:
 
 def _check_graph(graph: GraphProto, outer: set[str], depth: int, left: int) -> int:
     """Checks a graph and its subgraphs, and returns their number of nodes. `left` is the limit."""
-    if depth > MOST_NESTED:
-        raise OnnxError(f"graphs nested more than {MOST_NESTED} deep")
+    if depth > MAX_NESTING:
+        raise OnnxError(f"graphs nested more than {MAX_NESTING} deep")
     names = outer | {item.name for item in graph.input} | {tensor.name for tensor in graph.initializer}
     names |= {sparse.values.name for sparse in graph.sparse_initializer}
     for tensor in graph.initializer:
@@ -109,7 +109,7 @@ def _check_nodes(nodes: Any, names: set[str], depth: int, where: str, left: int)
     names = set(names) | {""}
     count = len(nodes)
     if count > left:
-        raise OnnxError(f"{where}: more than {MOST_NODES:,} nodes")
+        raise OnnxError(f"{where}: more than {MAX_NODES:,} nodes")
     computed: set[str] = set()
     for node in nodes:
         for name in node.input:

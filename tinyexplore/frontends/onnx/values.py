@@ -37,7 +37,7 @@ DTYPES: dict[int, DType] = {
 }
 NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 ARRAY_DTYPES: dict[Any, DType] = {}  # cache by NumPy's dtype
-MOST_ELEMENTS = 1 << 31  # most elements of one tensor: a larger one is rejected before anything is allocated
+MAX_ELEMENTS = 1 << 31  # most elements of one tensor: a larger one is rejected before anything is allocated
 
 
 def dtype_of_number(number: int) -> DType:
@@ -97,11 +97,11 @@ def shape_of(value: Value) -> tuple[int, ...]:
 
 
 def check_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the shape. Raises OnnxError for a negative size, and for more elements than MOST_ELEMENTS."""
+    """Returns the shape. Raises OnnxError for a negative size, and for more elements than MAX_ELEMENTS."""
     if any(size < 0 for size in shape):
         raise OnnxError(f"shape {shape}: a size is negative")
-    if math.prod(shape) > MOST_ELEMENTS:
-        raise OnnxError(f"shape {shape}: {math.prod(shape):,} elements; a tensor may have {MOST_ELEMENTS:,}")
+    if math.prod(shape) > MAX_ELEMENTS:
+        raise OnnxError(f"shape {shape}: {math.prod(shape):,} elements; a tensor may have {MAX_ELEMENTS:,}")
     return shape
 
 

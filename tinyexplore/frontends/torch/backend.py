@@ -17,7 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tinyexplore.frontends.torch.program import AtenFallbackWarning, TorchProgram
 
-MOST_SIZES = 8  # most sets of symbolic sizes for which a program is kept
+MAX_SIZE_SETS = 8  # most sets of symbolic sizes for which a program is kept
 DECOMPOSED = (
     "addcdiv addcmul _cdist_forward _fused_moving_avg_obs_fq_helper _log_softmax_backward_data "
     "_native_batch_norm_legit _native_batch_norm_legit_no_training _scaled_dot_product_flash_attention_for_cpu "
@@ -72,7 +72,7 @@ class PartCompiler:
             key = tuple([tuple(value.shape) if isinstance(value, torch.Tensor) else value for value in args])
             program = programs.get(key)
             if program is None:
-                while len(programs) >= MOST_SIZES:
+                while len(programs) >= MAX_SIZE_SETS:
                     programs.pop(next(iter(programs)))
                 program = programs[key] = self._make_program(_trace_with_sizes(module, args))
             return program(*args)

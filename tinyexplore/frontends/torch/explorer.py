@@ -26,7 +26,7 @@ from tinyexplore.lazy.lazybuffer import numbers
 from tinyexplore.tensor import Tensor
 from tinyexplore.trace import LazyBufferBuilt, Recorder, SourceLine, UserFrame, active_recorder, recording
 
-MOST_COMPILED = 1 << 16  # versions of a function: each exploration is one
+MAX_COMPILED_VERSIONS = 1 << 16  # versions of a function: each exploration is one
 Note = tuple[str, str, UserFrame | None]  # (level, text, the user's line)
 
 
@@ -165,8 +165,8 @@ class ExploredFunction:
             warnings.simplefilter("ignore", AtenFallbackWarning)
             settings = {
                 "allow_rnn": True,
-                "recompile_limit": MOST_COMPILED,
-                "cache_size_limit": MOST_COMPILED,
+                "recompile_limit": MAX_COMPILED_VERSIONS,
+                "cache_size_limit": MAX_COMPILED_VERSIONS,
                 "trace_autograd_ops": True,
             }
             supported = {name: value for name, value in settings.items() if hasattr(torch._dynamo.config, name)}

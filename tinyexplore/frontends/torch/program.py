@@ -31,7 +31,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor import Tensor
 from tinyexplore.trace import active_recorder, recording
 
-MOST_REPLAYED = 8  # most layouts of inputs for which a captured part is kept
+MAX_CAPTURED_LAYOUTS = 8  # most layouts of inputs for which a captured part is kept
 # movements that ATen does without accessing the elements
 VIEWS = frozenset(
     "view _unsafe_view reshape permute transpose t expand unsqueeze squeeze slice select alias detach split "
@@ -470,7 +470,7 @@ class PartRunner:
             Device.DEFAULT,
         )
         if key not in self.captured:
-            while len(self.captured) >= MOST_REPLAYED:
+            while len(self.captured) >= MAX_CAPTURED_LAYOUTS:
                 self.captured.pop(next(iter(self.captured)))
             moving = [number for number, is_constant in enumerate(stays) if not is_constant]
             self.captured[key] = CapturedPart(partial(self._compute, layouts), flats, moving)

@@ -13,7 +13,7 @@ from tinyexplore.uop import AxisKind, Ops, UOp
 # accumulators of one row: past L1, at most one vector arrives per cycle; more accumulators take longer to compile
 ROW_ACCUMULATORS = 4
 LONGEST_WINDOW = 4  # steps of a fully unrolled window; a window of 3 x 3 would take lanes from too many vectors
-FEW_VECTORS = 64  # a chain of this many dependent additions takes less than 0.1 µs
+MAX_CHAIN_VECTORS = 64  # a chain of this many dependent additions takes less than 0.1 µs
 
 
 def add_accumulators(kernel: Kernel) -> Proposals:
@@ -25,7 +25,7 @@ def add_accumulators(kernel: Kernel) -> Proposals:
     """
     if kernel.find(Ops.WMMA):
         return
-    if not exceeds("loop iterations", kernel.steps, FEW_VECTORS * kernel.lanes):
+    if not exceeds("loop iterations", kernel.steps, MAX_CHAIN_VECTORS * kernel.lanes):
         return
     for reduce in kernel.reduces:
         loops = [axis for axis in reduce.src[1:] if axis.arg.kind is AxisKind.REDUCE and axis in kernel.axes]

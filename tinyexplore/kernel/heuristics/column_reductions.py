@@ -14,10 +14,10 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, UOp
 
-MOST_ROW_VECTORS = 32  # most vectors of a row that one step reads whole, with one accumulator each
-LONG_ROW_PAGES, MANY_LONG_ROWS = 4, 512  # fewest pages of a row, and fewest rows, for a prefetch down the rows
+MAX_ROW_VECTORS = 32  # most vectors of a row that one step reads whole, with one accumulator each
+MIN_LONG_ROW_PAGES, MIN_LONG_ROWS = 4, 512  # fewest pages of a row, and fewest rows, for a prefetch down the rows
 STEP_VECTORS = 16  # vectors of a long row that a step reads
-MANY_ROWS = 8  # fewest blocks of rows: with this many, the remainder costs little
+MIN_ROW_BLOCKS = 8  # fewest blocks of rows: with this many, the remainder costs little
 
 
 def block_columns(kernel: Kernel) -> Proposals:
@@ -51,7 +51,7 @@ def block_columns(kernel: Kernel) -> Proposals:
         reason = "neighboring columns use each cache line of a row before the cache evicts it"
         kernel = yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, vector_count), reason)
     rows = (kernel.target.vector_registers - vector_count) // (vector_count * registers_of(kernel))
-    if is_plain and rows >= 2 and loop.size >= MANY_ROWS * rows:
+    if is_plain and rows >= 2 and loop.size >= MIN_ROW_BLOCKS * rows:
         reason = f"{rows} rows per iteration keep more DRAM pages open"
         yield from unroll_rows(kernel, loop, rows, reason)
 
@@ -73,10 +73,10 @@ def takes_long_steps(kernel: Kernel, load: IndexStrides, blocks: int, loop: UOp)
     It does for data in a cache past L2, and for long rows in memory.
     blocks: the vectors of a row; each core must get enough of them.
     """
-    if loop.size < MANY_LONG_ROWS or blocks < STEP_VECTORS * kernel.target.threads:
+    if loop.size < MIN_LONG_ROWS or blocks < STEP_VECTORS * kernel.target.threads:
         return False
     if comes_from_memory(load, kernel.target):
-        return step_bytes(load, loop) >= LONG_ROW_PAGES * kernel.target.page_bytes
+        return step_bytes(load, loop) >= MIN_LONG_ROW_PAGES * kernel.target.page_bytes
     return (
         buffer_bytes(load.node.src[0]) > kernel.target.l2_bytes and step_bytes(load, loop) >= kernel.target.page_bytes
     )
@@ -85,7 +85,7 @@ def takes_long_steps(kernel: Kernel, load: IndexStrides, blocks: int, loop: UOp)
 def is_read_in_order(kernel: Kernel, load: IndexStrides, columns: UOp, loop: UOp) -> bool:
     """Whether whole rows are contiguous in memory, have few vectors each, and the cores can share another loop."""
     vector = load.stride(columns)
-    if not vector or columns.size > MOST_ROW_VECTORS or load.stride(loop) != columns.size * vector:
+    if not vector or columns.size > MAX_ROW_VECTORS or load.stride(loop) != columns.size * vector:
         return False
     outer = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL and axis is not columns]
     threads = kernel.target.threads
@@ -100,7 +100,7 @@ def read_whole_rows(columns: UOp, loop: UOp, sums: int) -> Proposals:
     reason = "the kernel reads whole rows, so its memory accesses are sequential"
     kernel = yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, columns.size), reason)
     rows = sums // columns.size
-    if rows >= 2 and loop.size >= MANY_ROWS * rows:
+    if rows >= 2 and loop.size >= MIN_ROW_BLOCKS * rows:
         yield from unroll_rows(
             kernel, loop, rows, f"{rows} short rows per iteration have independent accumulators, which hide latency"
         )

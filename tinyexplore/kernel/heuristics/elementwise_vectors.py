@@ -12,15 +12,15 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
-FEWEST_STEPS = 1 << 12  # with fewer steps, the call itself takes longer
-MOST_ARITHMETIC = 40  # most operations of a step: with more, the arithmetic units are busy already
+MIN_STEPS = 1 << 12  # with fewer steps, the call itself takes longer
+MAX_STEP_OPERATIONS = 40  # most operations of a step: with more, the arithmetic units are busy already
 
 
 def take_several_vectors(kernel: Kernel) -> Proposals:
     """Proposes UPCAST by 4 for an elementwise loop over vectors, so that loads and arithmetic of several vectors
     overlap."""
     vectors = [axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR]
-    if kernel.reduces or not vectors or not reaches("loop iterations", kernel.steps, FEWEST_STEPS):
+    if kernel.reduces or not vectors or not reaches("loop iterations", kernel.steps, MIN_STEPS):
         return
     accesses = kernel.accesses
     outer = next((axis for axis in reversed(kernel.output_axes) if is_outer_of(axis, vectors[0], accesses)), None)
@@ -46,7 +46,7 @@ def take_several_vectors_of_rows(kernel: Kernel) -> Proposals:
 def upcast_four_vectors(loop: UOp | None, nodes: Sequence[UOp]) -> Proposals:
     """Proposes UPCAST by 4 of a `loop` over vectors, if its `nodes` have few operations."""
     arithmetic = sum(node.op is not Ops.INDEX and not computes_index(node) for node in nodes)
-    are_few_operations = loop is not None and not exceeds("operations per iteration", arithmetic, MOST_ARITHMETIC)
+    are_few_operations = loop is not None and not exceeds("operations per iteration", arithmetic, MAX_STEP_OPERATIONS)
     if loop is not None and are_few_operations and loop.size % 4 == 0 and loop.is_static:
         yield Proposal(Opt(OptOps.UPCAST, loop.arg.id, 4), "loads and arithmetic of four independent vectors overlap")
 

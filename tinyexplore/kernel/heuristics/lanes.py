@@ -12,7 +12,10 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
-ONCE, MOST_ONCE = 0.25, 0.5  # weight of an access that happens once per result, and the greatest weight of all of them
+SINGLE_ACCESS_WEIGHT, MAX_SCORE_OF_SINGLE_ACCESSES = (
+    0.25,
+    0.5,
+)  # weight of an access that happens once per result, and the greatest weight of all of them
 SCORE_LABEL = "vectorization score by axis (+ contiguous accesses, − strided and scattered accesses)"
 LARGE_KERNEL_STEPS = 1 << 16  # steps of a kernel from which every loop gets lanes
 SHUFFLED_LANES = 4  # fewer lanes than this do not pay for shuffles
@@ -115,7 +118,9 @@ def vector_score(axis: UOp, accesses: Sequence[IndexStrides], packed: Collection
             score_once += suits
         else:
             score += suits
-    return score + max(-MOST_ONCE, min(MOST_ONCE, ONCE * score_once))
+    return score + max(
+        -MAX_SCORE_OF_SINGLE_ACCESSES, min(MAX_SCORE_OF_SINGLE_ACCESSES, SINGLE_ACCESS_WEIGHT * score_once)
+    )
 
 
 def find_interleaved_axis(inner: list[UOp], accesses: Sequence[IndexStrides]) -> tuple[UOp, list[UOp]] | None:

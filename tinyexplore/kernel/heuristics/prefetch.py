@@ -24,10 +24,10 @@ from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 
-MOST_STEPS = 8
-MOST_READS = 5  # reads of an element, four and the overlap of last blocks: a kernel with more does not wait for memory
+MAX_STEPS = 8
+MAX_READS = 5  # reads of an element, four and the overlap of last blocks: a kernel with more does not wait for memory
 STRETCH_FACTOR = 2  # short stretches are prefetched ahead by this many times the lines in flight
-MANY_PAGES = 512  # pages that a loop down the rows passes: enough for this loop itself to prefetch
+MIN_PAGES = 512  # pages that a loop down the rows passes: enough for this loop itself to prefetch
 ADVANCE_LABEL = "stride in bytes per iteration, by loop (the chosen loop prefetches)"
 
 
@@ -148,7 +148,7 @@ def is_read_seldom(kernel: Kernel, load: IndexStrides) -> bool:
     axes = load.node.ranges
     times_read = prod(axis.size for axis in kernel.output_axes if axis.arg.kind in LOOPS and axis not in axes)
     is_summed = any(axis.arg.kind is AxisKind.REDUCE for axis in axes)
-    return is_summed and prod(axis.size for axis in axes) * times_read <= MOST_READS * int(load.node.src[0].dtype.size)
+    return is_summed and prod(axis.size for axis in axes) * times_read <= MAX_READS * int(load.node.src[0].dtype.size)
 
 
 def propose_stretch_prefetch(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | None:
@@ -173,7 +173,7 @@ def propose_stretch_prefetch(kernel: Kernel, loads: list[IndexStrides]) -> Propo
             continue
         stretch = footprint_bytes(load, inner_loop)
         steps = min(
-            STRETCH_FACTOR * target.lines_in_flight * target.line_bytes // stretch, inner_loop.size // MOST_STEPS
+            STRETCH_FACTOR * target.lines_in_flight * target.line_bytes // stretch, inner_loop.size // MAX_STEPS
         )
         are_few_bytes = not reaches(
             f"bytes read per iteration of {inner_loop.arg.name}", stretch, 4 * target.line_bytes
@@ -203,11 +203,11 @@ def jumping_walk(kernel: Kernel, load: IndexStrides) -> tuple[UOp, int] | None:
     # bytes read in a step that takes long enough to request the next pages
     long_step = target.lines_in_flight * target.line_bytes
     itemsize = int(load.node.src[0].dtype.base.itemsize)
-    jump_prefetch = (jumping, min(target.ahead_bytes // step, jumping.size // MOST_STEPS))
+    jump_prefetch = (jumping, min(target.ahead_bytes // step, jumping.size // MAX_STEPS))
     is_reduced = jumping.arg.kind is AxisKind.REDUCE and (comes_from_memory(load, target) or step >= long_step)
     stretch = prod(axis.size for axis in axes_read_by_step(load, jumping) if axis.arg.kind is not AxisKind.UNROLL)
     is_only = len(kernel.plain_reduces) == 1  # several reductions down the rows share the prefetch of the next column
-    is_long = is_only and is_reduced and reaches(f"pages accessed by {jumping.arg.name}", jumping.size, MANY_PAGES)
+    is_long = is_only and is_reduced and reaches(f"pages accessed by {jumping.arg.name}", jumping.size, MIN_PAGES)
     if is_long and reaches("bytes read per page", stretch * itemsize, 4 * target.line_bytes):
         return jump_prefetch
     for axis in loops:
@@ -225,9 +225,9 @@ def steps_ahead(load: IndexStrides, axis: UOp, target: Target, is_only: bool) ->
     l2_bytes, nearby, walk = target.l2_bytes, step_bytes(load, axis), footprint_bytes(load, axis)
     # hardware fetches lines in pairs: the next line is on its way
     fewest_steps = 2 if is_only or nearby == target.line_bytes else 1
-    steps = max(fewest_steps, min(MOST_STEPS, l2_bytes // 4 // walk))
+    steps = max(fewest_steps, min(MAX_STEPS, l2_bytes // 4 // walk))
     in_memory = nearby == target.line_bytes or not is_only or comes_from_memory(load, target)
-    return steps if in_memory and MOST_STEPS * steps <= axis.size and (steps + 1) * walk <= 6 * l2_bytes else 0
+    return steps if in_memory and MAX_STEPS * steps <= axis.size and (steps + 1) * walk <= 6 * l2_bytes else 0
 
 
 __all__ = ["prefetch"]

@@ -17,7 +17,7 @@ from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, record_
 from tinyexplore.kernel.heuristics.register_tile import sums_in_registers
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
-from tinyexplore.kernel.opts.stage import MOST_L2
+from tinyexplore.kernel.opts.stage import MAX_COPY_PER_L2
 from tinyexplore.uop import AxisKind, UOp
 
 # costs of a vector, beside its multiply-adds, in instructions of the code that the passes write for any machine
@@ -29,13 +29,17 @@ REDUCING_COST = 8.0  # combining all lanes of an accumulator
 
 # limits of the heuristic: a policy
 TYPICAL_SHARING = 4.0  # typical number of rows of a register tile that share a load
-MANY_ROWS = 8  # fewest tiles of rows that pay for packing a panel
-MANY_ROWS_OF_LARGE = 2  # the same for an operand that exceeds the L2 cache: reading it again costs more than a copy
-FEW_ROWS = 16  # a product of at most this many rows waits for its matrix: its tile shares each load among many rows
+MIN_ROW_TILES_TO_PACK = 8  # fewest tiles of rows that pay for packing a panel
+MIN_ROW_TILES_TO_PACK_LARGE = (
+    2  # the same for an operand that exceeds the L2 cache: reading it again costs more than a copy
+)
+MAX_MEMORY_BOUND_ROWS = (
+    16  # a product of at most this many rows waits for its matrix: its tile shares each load among many rows
+)
 PACKED_ROWS = 48  # fewest rows that pay for a transposing copy
 # all columns are packed again for each block: with this many rows, that takes a tenth of the time
 ROWS_IN_A_BLOCK = 256
-MOST_VECTORS, MOST_ROWS = 8, 14
+MAX_VECTORS, MAX_ROWS = 8, 14
 OTHER_WAYS = 2  # ways of a set of the L1 cache that are left to operands other than the rows of a tile
 JOINING_REGISTERS = 2  # registers to combine a vector from several stretches of memory
 MERGED_COST_RATIO = 0.95
@@ -208,7 +212,7 @@ def panel_fits(product: Product, load: IndexStrides, vector_count: int) -> bool:
     """Whether a packed panel of `vector_count` vectors can be read fast enough for every tile: sequentially, from L2 or
     beyond."""
     panel = product.steps * product.kernel.lanes * vector_count * itemsize(load)
-    return panel <= MOST_L2 * product.kernel.target.l2_bytes
+    return panel <= MAX_COPY_PER_L2 * product.kernel.target.l2_bytes
 
 
 def itemsize(load: IndexStrides) -> int:
@@ -229,7 +233,7 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
     rows.sort(key=lambda row: (row.nearest, -row.axis.size))
     count = lanes_for(product.kernel, lanes)
     blocks = -(-lanes.size // count)
-    widest = MOST_VECTORS if product.kernel.target.vector_registers >= 32 else MOST_VECTORS // 2
+    widest = MAX_VECTORS if product.kernel.target.vector_registers >= 32 else MAX_VECTORS // 2
     packed = any(load.stride(lanes) != 1 for load in vectors)
     loads = (*load_costs(product, lanes, vectors), crossing_cost(product, lanes, vectors))
     loops = product.reduce.src[1:]
@@ -298,7 +302,7 @@ def further_lines(product: Product, load: IndexStrides, lanes: UOp) -> float:
 def serves_few_rows(product: Product, load: IndexStrides) -> bool:
     """Whether this is a matrix past the L2 cache that is multiplied with few rows. Such a product waits for memory."""
     rows = prod(axis.size for axis in product.rows_of([load]))
-    return rows <= FEW_ROWS and buffer_bytes(load) > product.kernel.target.l2_bytes
+    return rows <= MAX_MEMORY_BOUND_ROWS and buffer_bytes(load) > product.kernel.target.l2_bytes
 
 
 def with_rows(product: Product, tile: Tile, rows: list[TileAxis], loads: tuple[float, float, float]) -> Tile:
@@ -345,7 +349,7 @@ class TileAxis:
         target = product.kernel.target
         clash = any(stride is None or stride * size % target.way_bytes == 0 for stride, size in strides)
         streams = max(2, target.l1_bytes // target.way_bytes - OTHER_WAYS)
-        return TileAxis(axis, nearest, min(streams, MOST_ROWS) if clash else MOST_ROWS)
+        return TileAxis(axis, nearest, min(streams, MAX_ROWS) if clash else MAX_ROWS)
 
 
 def waste_of(size: int, block: int) -> float:
@@ -443,11 +447,11 @@ def is_worth_packing(product: Product, panel: IndexStrides, lanes: UOp, rows: li
     kernel = product.kernel
     repeats = prod(axis.size for axis in rows) // (1 if columns else part_count(kernel))
     transposed = not 1 <= (panel.stride(lanes) or 0) <= SHUFFLED_STRIDE
-    most_rows = MANY_ROWS_OF_LARGE if buffer_bytes(panel) > kernel.target.l2_bytes else MANY_ROWS
+    most_rows = MIN_ROW_TILES_TO_PACK_LARGE if buffer_bytes(panel) > kernel.target.l2_bytes else MIN_ROW_TILES_TO_PACK
     large = misses_caches(product, panel) and is_strided(product, panel) and repeats >= most_rows
     panel_bytes = itemsize(panel) * prod(axis.size for axis in panel.node.ranges if axis.arg.kind in PACKING_ORDER)
     vector_count = panel_bytes // (product.steps * kernel.lanes * itemsize(panel))
-    in_words = bool(words_in(product.reduce.src[0])) and repeats >= MANY_ROWS
+    in_words = bool(words_in(product.reduce.src[0])) and repeats >= MIN_ROW_TILES_TO_PACK
     return not is_masked(panel) and panel_fits(product, panel, vector_count) and (transposed or large or in_words)
 
 
@@ -484,7 +488,7 @@ def pack_rows(kernel: Kernel, column_id: int, row_id: int) -> Generator[Proposal
     (load,) = product.along(row)
     tile_bytes = itemsize(load) * prod(axis.size for axis in load.node.ranges if axis.arg.kind in PACKING_ORDER)
     row_count = prod(axis.size for axis in load.node.ranges if axis.arg.kind is AxisKind.UPCAST)
-    most_tiles = MOST_L2 * kernel.target.l2_bytes // tile_bytes
+    most_tiles = MAX_COPY_PER_L2 * kernel.target.l2_bytes // tile_bytes
     for_each_core = -(-row.size // kernel.target.threads)
     # two blocks per core: the first core to finish takes another
     block = min(most_tiles, -(-row.size // (2 * kernel.target.threads)))

@@ -11,7 +11,7 @@ from tinyexplore.kernel.opts.pipeline import find_pipelined
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 WIDE_TILE = 4  # vectors in a row of the register tile of a row buffer, with 32 registers
-FEWEST_PIPED, MOST_PIPED = 8, 64  # fewest and most rows in a block, the first of which is stored twice
+MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 8, 64  # fewest and most rows in a block, the first of which is stored twice
 PIPED_BLOCKS = 8  # blocks per core
 OVERLAP_LABEL = f"rows stored twice, by rows per block (at least {PIPED_BLOCKS} blocks per core)"
 STAGGER_LINES = 8  # row buffers start multiples of this apart within a page: a store a few lines away delays loads
@@ -128,12 +128,12 @@ def find_pipeline(kernel: Kernel) -> Opt | None:
     for axis in kernel.output_axes:
         if isinstance(find_pipelined(kernel, axis), str):
             continue
-        blocks = max(PIPED_BLOCKS * kernel.target.threads, -(-axis.size // MOST_PIPED))
+        blocks = max(PIPED_BLOCKS * kernel.target.threads, -(-axis.size // MAX_BLOCK_ROWS))
         rows = -(-axis.size // blocks)
         overlap = blocks * rows - axis.size
         step = STAGGER_LINES * kernel.target.line_bytes
         are_staggered = all(step_bytes(access, axis) % step == 0 for access in kernel.accesses if access.is_store)
-        if not reaches("rows per block", rows, FEWEST_PIPED):
+        if not reaches("rows per block", rows, MIN_BLOCK_ROWS):
             continue
         if are_staggered and not exceeds("16 × rows computed twice (bound: all rows)", 16 * overlap, axis.size):
             record_scores(

@@ -20,7 +20,7 @@ from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, OpGroups, UOp
 
 VECTORS_IN_BLOCK = 256  # vectors that are summed separately, in a row of more than two such blocks
-MOST_ARITHMETIC = 6  # most operations per element: more take longer than memory does
+MAX_ELEMENT_OPERATIONS = 6  # most operations per element: more take longer than memory does
 BLOCKS = 4  # blocks of rows per core
 
 
@@ -46,7 +46,7 @@ def stream_rows(kernel: Kernel) -> Proposals:
         return
     if not all(comes_in_order(kernel, load, rows, row_loop, reduced.lanes) for load in streams):
         return
-    if exceeds("operations per element", arithmetic_of(reduce), MOST_ARITHMETIC):
+    if exceeds("operations per element", arithmetic_of(reduce), MAX_ELEMENT_OPERATIONS):
         return
     count = kernel.target.streams // len(streams)  # rows at the same time; for two operands, half as many of each
     if outer_loops:
@@ -132,7 +132,7 @@ def arithmetic_of(reduce: UOp) -> int:
     """Returns the number of operations per element, including the sum."""
     computed = [node for node in reduce.src[0].toposort() if node.op in OpGroups.ALU and node.dtype is not dtypes.index]
     functions = [node for node in computed if node.op in OpGroups.TRANSCENDENTAL]
-    return MOST_ARITHMETIC + 1 if functions else 1 + len(computed)
+    return MAX_ELEMENT_OPERATIONS + 1 if functions else 1 + len(computed)
 
 
 __all__ = ["stream_rows"]

@@ -14,7 +14,7 @@ from tinyexplore.util import config
 
 TILES = 4  # most tiles of a warp along rows, and along columns
 ACCUMULATORS = 64  # most registers of a lane for results: with as many for factors, a second warp still fits
-ENOUGH_WARPS = 256  # fewer warps leave some multiprocessors of a large GPU idle
+MIN_WARPS = 256  # fewer warps leave some multiprocessors of a large GPU idle
 WARPS = 2  # warps of a group along rows, and along columns: a cache serves their common reads
 
 
@@ -66,7 +66,7 @@ def give_tiles(kernel: Kernel, fit: CoreMatch) -> Proposals:
             continue
         room = min(TILES, ACCUMULATORS // registers)
         amount = next((tiles for tiles in (4, 2) if tiles <= room and axis.size % tiles == 0), 1)
-        if amount > 1 and reaches("warps in the grid after this opt", warps_of(kernel) // amount, ENOUGH_WARPS):
+        if amount > 1 and reaches("warps in the grid after this opt", warps_of(kernel) // amount, MIN_WARPS):
             reason = f"one load of a factor serves {amount} products"
             kernel = yield Proposal(Opt(OptOps.UPCAST, axis_id, amount), reason)
             registers *= amount

@@ -7,12 +7,12 @@ from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, exceeds
 from tinyexplore.kernel.heuristics.product_tile import Tiling
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
-from tinyexplore.kernel.opts.stage import MOST_L2
+from tinyexplore.kernel.opts.stage import MAX_COPY_PER_L2
 from tinyexplore.uop import AxisKind, Ops
 from tinyexplore.util import config
 
-MOST_WASTE = 1.5  # ratio of multiply-adds done to those needed: a policy
-LEAST_STEPS = 1 << 16  # fewest multiply-adds that pay for filling tiles
+MAX_WASTE = 1.5  # ratio of multiply-adds done to those needed: a policy
+MIN_MULTIPLY_ADDS = 1 << 16  # fewest multiply-adds that pay for filling tiles
 ROWS_OF_A_BLOCK = 256  # the columns are packed again for each block: with fewer rows, that takes much of the time
 
 BLOCKS_OF_A_CORE = (
@@ -29,13 +29,13 @@ def use_tiles(kernel: Kernel) -> Proposals:
     TC_OPT=0: only if tiles compute little more than is needed. TC_OPT=1: also otherwise.
     """
     fit = best_fit(kernel)
-    if fit is None or not reaches("multiply-adds", kernel.steps, LEAST_STEPS):
+    if fit is None or not reaches("multiply-adds", kernel.steps, MIN_MULTIPLY_ADDS):
         return
-    if exceeds("computed / needed multiply-adds", fit.work_done, MOST_WASTE) and not config().TC_OPT:
+    if exceeds("computed / needed multiply-adds", fit.work_done, MAX_WASTE) and not config().TC_OPT:
         return
-    most_bytes = MOST_L2 * kernel.target.l2_bytes
+    most_bytes = MAX_COPY_PER_L2 * kernel.target.l2_bytes
     if exceeds(
-        f"bytes of a packed block of rows (bound: {MOST_L2} × L2)",
+        f"bytes of a packed block of rows (bound: {MAX_COPY_PER_L2} × L2)",
         ROWS_OF_A_BLOCK * packed_row_bytes(fit),
         most_bytes,
     ):

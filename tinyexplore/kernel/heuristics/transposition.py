@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from tinyexplore.kernel.analysis.access import best_block, is_outer_of
 from tinyexplore.kernel.analysis.memory import comes_from_memory, step_bytes
 from tinyexplore.kernel.analysis.strides import IndexStrides
-from tinyexplore.kernel.heuristics.elementwise_vectors import FEWEST_STEPS
+from tinyexplore.kernel.heuristics.elementwise_vectors import MIN_STEPS
 from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, reaches
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
@@ -21,7 +21,7 @@ from tinyexplore.uop.divmod import linear_terms
 STEPS_A_THREAD = 2  # fewest steps of a loop that may become the outermost one
 # neighboring lines of a row of the result; distance of the result's rows, in lines; steps to prefetch ahead
 PAIR, STAGGER_LINES, STEPS_AHEAD = 2, 8, 4
-MOST_ROWS = 64  # most rows read at the same time
+MAX_ROWS = 64  # most rows read at the same time
 
 
 def tile_transposition(kernel: Kernel) -> Proposals:
@@ -31,12 +31,7 @@ def tile_transposition(kernel: Kernel) -> Proposals:
     PREFETCH follow.
     """
     vectors = [axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR]
-    if (
-        kernel.reduces
-        or kernel.result_copies
-        or not vectors
-        or not reaches("loop iterations", kernel.steps, FEWEST_STEPS)
-    ):
+    if kernel.reduces or kernel.result_copies or not vectors or not reaches("loop iterations", kernel.steps, MIN_STEPS):
         return
     crossing = crossing_axis(kernel, vectors[0], kernel.accesses)
     if crossing is not None:
@@ -65,7 +60,7 @@ def tiles_of_a_piece(kernel: Kernel, row_distance: int, row_bytes: int, amount: 
         return PAIR
     # rows share few DRAM banks, so pieces are as long as a cache allows
     rows_that_fit = kernel.target.l2_bytes // row_bytes
-    return max(PAIR, min(MOST_ROWS, rows_that_fit) // amount)
+    return max(PAIR, min(MAX_ROWS, rows_that_fit) // amount)
 
 
 def square_tile(lanes: UOp, crossing: UOp) -> Proposals:

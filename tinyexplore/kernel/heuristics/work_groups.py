@@ -15,13 +15,15 @@ from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 # a policy for all GPUs: the name of a GPU does not say how many multiprocessors it has
-MANY_ITEMS = 1 << 15  # work-items: from here on each computes its own reduction, and no GPU is idle
-ENOUGH_ITEMS = 4096  # fewer work-items, with a tile of results each, leave most of a GPU idle
+MIN_ITEMS_FOR_SERIAL_REDUCTIONS = (
+    1 << 15
+)  # work-items: from here on each computes its own reduction, and no GPU is idle
+MIN_ITEMS_FOR_TILES = 4096  # fewer work-items, with a tile of results each, leave most of a GPU idle
 LONG_REDUCTION = 64  # steps: a shorter reduction takes no longer than combining results in shared memory
-MOST_ITEMS = 256  # work-items of a group: every GPU supports these, and they hide the latency of memory
+MAX_GROUP_ITEMS = 256  # work-items of a group: every GPU supports these, and they hide the latency of memory
 TILE = 4  # rows, and columns, of a work-item's tile of a product
 GROUP_SIDE = 16  # work-items of a group along each side of a product
-MOST_LANES = 8  # most elements of an elementwise result per work-item; all are unrolled
+MAX_LANES = 8  # most elements of an elementwise result per work-item; all are unrolled
 UNKNOWN_DISTANCE = 1 << 62  # stands for an address that does not move, or by a varying distance
 BLOCK = 16  # steps of a product's sum whose operands are in shared memory at the same time
 
@@ -50,11 +52,11 @@ def share_reductions(kernel: Kernel) -> Proposals:
     items = prod(axis.size for axis in grid_axes(kernel.ast))
     loops = dict.fromkeys(max(reduce.src[1:], key=lambda loop: loop.arg.id) for reduce in kernel.reduces)
     longest = max((loop.size for loop in loops), default=1)
-    if reaches("work-items in the grid", items, MANY_ITEMS):
+    if reaches("work-items in the grid", items, MIN_ITEMS_FOR_SERIAL_REDUCTIONS):
         return
     if not reaches("iterations of the longest reduction", longest, LONG_REDUCTION):
         return
-    amount = sharing_items(longest, kernel.target.warp, min(MOST_ITEMS, kernel.target.group_items))
+    amount = sharing_items(longest, kernel.target.warp, min(MAX_GROUP_ITEMS, kernel.target.group_items))
     for loop in loops:
         if loop.size >= amount:
             reason = f"the grid has only {items} work-items, so {amount} share each reduction of {loop.size} iterations"
@@ -92,7 +94,7 @@ def tile_in_shared_memory(kernel: Kernel) -> Proposals:
     if loop is None:
         return
     items = prod(axis.size for axis in grid_axes(kernel.ast)) // TILE**2
-    if not reaches("work-items in the grid, with one tile of results each", items, ENOUGH_ITEMS):
+    if not reaches("work-items in the grid, with one tile of results each", items, MIN_ITEMS_FOR_TILES):
         return
     stores = [access for access in kernel.accesses if access.is_store]
     outer, inner = sorted(axes, key=lambda axis: (all(store.stride(axis) == 1 for store in stores), axis.arg.id))
@@ -122,7 +124,7 @@ def tile_items(kernel: Kernel) -> Proposals:
         items = prod(grid_axis.size for grid_axis in grid_axes(kernel.ast))
         if not shares_loads(axis, loads) or not loads or axis.size % TILE:
             continue
-        if reaches("work-items in the grid after this opt", items // TILE, ENOUGH_ITEMS):
+        if reaches("work-items in the grid after this opt", items // TILE, MIN_ITEMS_FOR_TILES):
             kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), f"one load serves {TILE} results")
 
 
@@ -139,10 +141,10 @@ def take_vectors(kernel: Kernel) -> Proposals:
     axes = grid_axes(kernel.ast)
     for axis in reversed(axes):
         accesses_of_axis = [access for access in kernel.accesses if axis in access.node.ranges]
-        lanes = min([MOST_LANES, *(vector_along(access.node, axis, access_bytes) for access in accesses_of_axis)])
+        lanes = min([MAX_LANES, *(vector_along(access.node, axis, access_bytes) for access in accesses_of_axis)])
         if lanes > 1:
             items = prod(output_axis.size for output_axis in axes) // lanes
-            if reaches("work-items in the grid after this opt", items, MANY_ITEMS):
+            if reaches("work-items in the grid after this opt", items, MIN_ITEMS_FOR_SERIAL_REDUCTIONS):
                 reason = f"vector loads and stores access {lanes} neighboring elements"
                 yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, lanes), reason)
             return
@@ -161,7 +163,7 @@ def divide_into_groups(kernel: Kernel) -> Proposals:
     inner = sorted(
         axes, key=lambda axis: (min(abs(store.stride(axis) or UNKNOWN_DISTANCE) for store in stores), -axis.arg.id)
     )
-    room = min(MOST_ITEMS, kernel.target.group_items) // group_items(kernel.ast)
+    room = min(MAX_GROUP_ITEMS, kernel.target.group_items) // group_items(kernel.ast)
     square = bool(kernel.reduces) and len(axes) > 1
     local_axes: list[tuple[UOp, int]] = []
     for axis in inner[:2]:

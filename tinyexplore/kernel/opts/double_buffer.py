@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 BUFFERS = 2  # copies of each tile: one is read while the other is filled
-MOST_HELD = 128  # most bytes of the next block per work-item: what the registers of a full multiprocessor can hold
+MAX_NEXT_BLOCK_BYTES = (
+    128  # most bytes of the next block per work-item: what the registers of a full multiprocessor can hold
+)
 EFFECT = Effect(
     "On a GPU: double buffering of a reduction that STAGE has split into blocks (`axis` is the loop over blocks). "
     "Each shared-memory tile has `amount` = 2 halves, and blocks alternate between them. Work-items load the next "
@@ -74,10 +76,10 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
         return (
             f"double buffering uses {BUFFERS} buffers, one for the current block and one for the next; choose {BUFFERS}"
         )
-    if (nbytes := bytes_held(kernel, tiles)) > MOST_HELD:
+    if (nbytes := bytes_held(kernel, tiles)) > MAX_NEXT_BLOCK_BYTES:
         return (
             f"each work-item would hold {nbytes} bytes of the next block in registers: choose a larger work-group, or "
-            f"blocks of fewer steps (at most {MOST_HELD} bytes)"
+            f"blocks of fewer steps (at most {MAX_NEXT_BLOCK_BYTES} bytes)"
         )
     return None
 

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 STEPS_AT_A_TIME = 8  # steps of a copy's outermost loop that run inside the other loops
-MOST_L2 = 8  # a copy may take this many times the L2 cache: sequential reads from the next cache are fast enough
+MAX_COPY_PER_L2 = (
+    8  # a copy may take this many times the L2 cache: sequential reads from the next cache are fast enough
+)
 EFFECT = Effect(
     "Copies operands that are invariant along an output axis into scratch memory, in the order in which reductions "
     "read them (packing; `amount` is not used)",
@@ -74,11 +76,11 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     loads = shared_loads(kernel, axis)
     if not loads:
         return "no operand of a reduction is invariant along this axis"
-    most_bytes = MOST_L2 * kernel.target.l2_bytes
+    most_bytes = MAX_COPY_PER_L2 * kernel.target.l2_bytes
     for load in loads:
         if packed_bytes(load, axis) > most_bytes:
             size, cache = packed_bytes(load, axis) >> 10, kernel.target.l2_bytes >> 10
-            return f"the copy takes {size} KiB, more than {MOST_L2} times the L2 cache ({cache} KiB)"
+            return f"the copy takes {size} KiB, more than {MAX_COPY_PER_L2} times the L2 cache ({cache} KiB)"
     return None
 
 

@@ -14,7 +14,7 @@ _END64_LOCATOR = struct.Struct("<4sLQL")
 _END64 = struct.Struct("<4sQ2H2L4Q")
 _ENTRY = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
-_MOST_MEMBERS = 100_000
+_MAX_MEMBERS = 100_000
 _LONGEST_COMMENT = 0xFFFF
 _STORED = 0
 _ENCRYPTED = 1
@@ -43,8 +43,8 @@ class Member:
 def read_members(raw: memoryview) -> dict[str, Member]:
     """Returns the members by name, in the order of the central directory."""
     count, start, size = _find_directory(raw)
-    if count > _MOST_MEMBERS:
-        raise ArchiveError(f"it has {count} members, more than {_MOST_MEMBERS}")
+    if count > _MAX_MEMBERS:
+        raise ArchiveError(f"it has {count} members, more than {_MAX_MEMBERS}")
     directory = bytes(raw[start : start + size])
     members: dict[str, Member] = {}
     offset = 0

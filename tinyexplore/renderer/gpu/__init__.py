@@ -3,13 +3,13 @@
 from tinyexplore.renderer.gpu.accesses import ALIGNMENT
 from tinyexplore.renderer.gpu.dialects import DIALECTS, GPUDialect
 from tinyexplore.renderer.gpu.renderer import LANGUAGES, GPURenderer, in_other_languages
-from tinyexplore.renderer.gpu.vectors import MOST_LANES, VectorRenderer, scratch_in_memory
+from tinyexplore.renderer.gpu.vectors import MAX_LANES, VectorRenderer, scratch_in_memory
 
 __all__ = [
     "ALIGNMENT",
     "DIALECTS",
     "LANGUAGES",
-    "MOST_LANES",
+    "MAX_LANES",
     "GPUDialect",
     "GPURenderer",
     "VectorRenderer",

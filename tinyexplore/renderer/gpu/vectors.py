@@ -36,7 +36,7 @@ from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.bounds import bounds, is_exact
 
-MOST_LANES = 16
+MAX_LANES = 16
 LINE_BYTES = 64  # scratch memory starts at a cache line
 _UNSIGNED = {
     dtypes.int8: dtypes.uint8,
@@ -404,4 +404,4 @@ def _write_lanes(count: int, call: str) -> str:
     return ", ".join([call.format(_lane_name(number)) for number in range(count)])
 
 
-__all__ = ["MOST_LANES", "VectorRenderer", "VectorWriter", "scratch_in_memory"]
+__all__ = ["MAX_LANES", "VectorRenderer", "VectorWriter", "scratch_in_memory"]

@@ -34,7 +34,7 @@ TYPES = {
     dtypes.float32: "f32",
 }
 ITEMS = 64  # work-items of a group, if the program leaves it to the runtime
-MOST_GROUPS = 65_535  # greatest number of groups in one dimension, on any device
+MAX_GROUPS = 65_535  # greatest number of groups in one dimension, on any device
 # the indices of a work-item, by the first letters of a SPECIAL
 INDEX_NAMES = {
     "gidx": ("workgroup_id", "group"),
@@ -102,7 +102,7 @@ def is_spread(launch: Launch) -> bool:
     most_groups = [bounds(size)[1] for size in launch.grid]
     if launch.group is None:
         most_groups[0] = -(-most_groups[0] // ITEMS)
-    return max(most_groups) > MOST_GROUPS
+    return max(most_groups) > MAX_GROUPS
 
 
 def group_counts(launch: Launch, values: Sequence[int] = ()) -> tuple[int, ...]:
@@ -110,7 +110,7 @@ def group_counts(launch: Launch, values: Sequence[int] = ()) -> tuple[int, ...]:
     sizes = launch.sizes(values)
     if is_spread(launch):
         total = prod(sizes) if launch.group is not None else -(-prod(sizes) // ITEMS)
-        return min(total, MOST_GROUPS), -(-total // MOST_GROUPS)
+        return min(total, MAX_GROUPS), -(-total // MAX_GROUPS)
     return (-(-sizes[0] // ITEMS), *sizes[1:]) if launch.group is None else sizes
 
 

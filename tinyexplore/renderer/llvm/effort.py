@@ -16,8 +16,8 @@ BRIEF_STEPS = 256  # executed UOps, counting loop iterations: they take about 0.
 LANES = ops_mask((Ops.GEP,))
 LANE_ASSEMBLY_OPS = frozenset({Ops.GEP, Ops.VECTORIZE})
 # most vectors whose lanes one shuffle chain combines; of more vectors, lanes are extracted one by one
-MOST_SHUFFLED = 6
-MOST_PUT_TOGETHER = 5  # fewest vector operations per vector that is assembled from extracted lanes
+MAX_SHUFFLED_VECTORS = 6
+MIN_OPERATIONS_PER_ASSEMBLED_VECTOR = 5  # fewest vector operations per vector that is assembled from extracted lanes
 
 
 def effort_for(uops: Sequence[UOp], vector_bytes: int) -> Effort:
@@ -42,7 +42,10 @@ def leaves_little(uops: Sequence[UOp], vector_bytes: int) -> bool:
     if len(uops) <= LONG_PROGRAM:
         return False
     vectors = len([node for node in uops if node.op in WORK and node.dtype.count > 1])
-    return vectors > 0 and MOST_PUT_TOGETHER * sum(map(is_assembled_from_lanes, find_vectorizes(uops))) <= vectors
+    return (
+        vectors > 0
+        and MIN_OPERATIONS_PER_ASSEMBLED_VECTOR * sum(map(is_assembled_from_lanes, find_vectorizes(uops))) <= vectors
+    )
 
 
 def find_vectorizes(uops: Sequence[UOp]) -> list[UOp]:
@@ -91,7 +94,7 @@ def find_shuffled_vectors(node: UOp) -> tuple[UOp, ...] | None:
     if node.op is not Ops.VECTORIZE or any([lane.op is not Ops.GEP for lane in node.src]) or len(set(node.src)) == 1:
         return None
     vectors = tuple(dict.fromkeys([lane.src[0] for lane in node.src]))
-    fits = len(vectors) <= 2 or (len(vectors) <= MOST_SHUFFLED and vectors[0].dtype.count == len(node.src))
+    fits = len(vectors) <= 2 or (len(vectors) <= MAX_SHUFFLED_VECTORS and vectors[0].dtype.count == len(node.src))
     return vectors if fits and len({vector.dtype for vector in vectors}) == 1 else None
 
 

@@ -20,7 +20,7 @@ from tinyexplore.renderer.wasm.values import (
 )
 from tinyexplore.uop import Ops, UOp
 
-MOST_LANES = 32  # most lanes under one mask: its bits must fit in an i32
+MAX_MASK_LANES = 32  # most lanes under one mask: its bits must fit in an i32
 _ZERO = "(v128.const i32x4 0 0 0 0)"
 
 
@@ -199,8 +199,8 @@ class AccessWriter(CastWriter):
     def mask_bits(self, valid: UOp) -> str:
         """Returns the lanes of a vector of bools as bits of an i32."""
         count = valid.dtype.count
-        if count > MOST_LANES:
-            raise RenderError(f"{valid!r}: a mask has {count} lanes; the limit is {MOST_LANES}")
+        if count > MAX_MASK_LANES:
+            raise RenderError(f"{valid!r}: a mask has {count} lanes; the limit is {MAX_MASK_LANES}")
         texts = [f"(i8x16.bitmask {part})" for part in self.mask(valid, 1).parts]
         text = texts[0] if len(texts) == 1 else f"(i32.or {texts[0]} (i32.shl {texts[1]} (i32.const 16)))"
         if count < REGISTER_BYTES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.renderer.wasm.values import LEAST_I32, MOST_I32
+from tinyexplore.renderer.wasm.values import MAX_I32, MIN_I32
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 
@@ -127,12 +127,12 @@ def _is_narrow(node: UOp, narrow_nodes: set[UOp]) -> bool:
     if node.dtype is not dtypes.int64:
         return False
     low, high = bounds(node)
-    if low < LEAST_I32 or high > MOST_I32:
+    if low < MIN_I32 or high > MAX_I32:
         return False
     if node.op in (Ops.CONST, Ops.DEFINE_VAR):
         return True
     if node.op is Ops.RANGE:
-        return bounds(node.src[0])[1] <= MOST_I32
+        return bounds(node.src[0])[1] <= MAX_I32
     if node.op is Ops.CAST:
         source = node.src[0].dtype
         return isinstance(source, DType) and not dtypes.is_float(source) and source.itemsize <= 4

@@ -12,7 +12,7 @@ from tinyexplore.uop.semantics import bfloat16_bits, float16, float32, to_bits
 
 REGISTER_BYTES = 16
 BITS_ONLY = (dtypes.float16, dtypes.bfloat16)
-LEAST_I32, MOST_I32 = -(1 << 31), (1 << 31) - 1
+MIN_I32, MAX_I32 = -(1 << 31), (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from tinyexplore.util import Context
 pytestmark = pytest.mark.pinned
 
 LARGE = 1 << 16  # steps
-FEW = 64  # of so many steps of a sum with lanes one may store a result alone
+MIN_SCALAR_STORE_RATIO = 64  # of so many steps of a sum with lanes one may store a result alone
 TARGETS = ("x86-64-v2", "x86-64-v3", "x86-64-v4,l2=2M")
 
 
@@ -60,7 +60,11 @@ def scalar_loops(kernel: Kernel) -> Iterator[str]:
     for axes, places in bodies:
         kinds = {axis.arg.kind for axis in axes}
         steps = prod(axis.size for axis in axes)
-        if steps <= LARGE or FEW * steps <= max(vectors, default=0) or kinds & {AxisKind.VECTOR, AxisKind.COPY}:
+        if (
+            steps <= LARGE
+            or MIN_SCALAR_STORE_RATIO * steps <= max(vectors, default=0)
+            or kinds & {AxisKind.VECTOR, AxisKind.COPY}
+        ):
             continue  # a COPY moves the tile of a product that has lanes
         for access in kernel.accesses:
             for axis in axes - kernel.gathered_along:

@@ -39,7 +39,7 @@ from tinyexplore.explore.tracefile.trace import Trace
 
 _DATA = re.compile(r"\bdata(\d+)\b")
 MAX_BOXES = 60  # most boxes of a graph
-LEAST_BOXES = 16  # fewest boxes of a graph in half the width, if it has that many
+MIN_BOXES = 16  # fewest boxes of a graph in half the width, if it has that many
 HALF_PX, WHOLE_PX = 600.0, 1240.0  # for small screens: content that fits does not scroll, and text stays legible
 MAX_PLAIN = 200_000  # most characters that are stored uncompressed
 MAX_PICTURES = 12  # most kernels whose graphs are drawn, so that the page of a whole network opens fast
@@ -298,7 +298,7 @@ def _draw_graphs(comparison: ComparedTraces, pair: KernelPair) -> str:
     for graph, others, trace, kernel in sides:
         marked = {node.id for node in graph if node.digest not in others}
         graphs.append((graph if kernel is None else [_use_python_name(node, trace, kernel) for node in graph], marked))
-    graph_pictures = [graph_within(nodes, HALF_PX, LEAST_BOXES, MAX_BOXES, marked) for nodes, marked in graphs]
+    graph_pictures = [graph_within(nodes, HALF_PX, MIN_BOXES, MAX_BOXES, marked) for nodes, marked in graphs]
     is_stacked = None in graph_pictures  # side by side they would be too small
     if is_stacked:
         graph_pictures = [graph_within(nodes, WHOLE_PX, 1, MAX_BOXES, marked) for nodes, marked in graphs]

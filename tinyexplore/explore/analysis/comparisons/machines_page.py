@@ -20,7 +20,7 @@ from tinyexplore.explore.tracefile.pictures.highlight import lines_html, style_s
 
 _COLUMN, _GAP, _MARGIN = 176.0, 22.0, 22.0
 _REGISTER, _STEP = 5.0, 7.0  # height of a drawn register, and distance between two
-_MOST_ROWS = 32
+_MAX_ROWS = 32
 _WIDEST_BITS = 512  # wider registers are drawn at this width
 
 _STYLE = """
@@ -73,7 +73,7 @@ class KernelsByMachine(Protocol):
 def machines_svg(row: Row, title: str = "") -> str:
     """Returns a column for each machine: its vector registers to scale, used ones filled, and bars for instructions."""
     present = [result for result in row if result is not None]
-    most_registers = max((min(result.machine.registers, _MOST_ROWS) for result in present), default=0)
+    most_registers = max((min(result.machine.registers, _MAX_ROWS) for result in present), default=0)
     longest = max(result.instructions.total for result in present)
     calls = ", ".join(call.strip("_") for call in present[0].kernel.calls) or present[0].kernel.name
     heading = f"{title}: {calls}" if title else calls
@@ -108,7 +108,7 @@ def _registers_svg(result: MachineKernel, x: float, y: float) -> str:
     width = _COLUMN * bits / _WIDEST_BITS
     plain, filled = COLORS["const"], COLORS["reduce"]
     parts = []
-    for number in range(min(result.machine.registers, _MOST_ROWS)):
+    for number in range(min(result.machine.registers, _MAX_ROWS)):
         name, color = ("reduce", filled) if number in used else ("const", plain)
         top = y + number * _STEP
         fill = color.light if number in used else color.light_fill

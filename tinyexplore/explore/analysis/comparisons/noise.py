@@ -16,7 +16,7 @@ from tinyexplore.explore.tracefile.texts import figures_text
 
 Verdict = Literal["faster", "slower", "noise", "unknown"]
 
-LEAST_RUNS = 5  # fewest samples on a side for which the rank test can reach its level
+MIN_SAMPLES = 5  # fewest samples on a side for which the rank test can reach its level
 LEVEL = 0.01
 CLEAR_RATIO = 2.0  # slowest sample of one side / fastest of the other, from which on two samples a side are enough
 COUNTED_SAMPLES = 24  # most samples on both sides together for which every order is counted
@@ -50,7 +50,7 @@ class TimeComparison(DisplayableRow):
             case "unknown", None:
                 return spans
             case "unknown", _ if self.p_value is None:
-                return f"{spans}: fewer than {LEAST_RUNS} runs on a side, too few to compare"
+                return f"{spans}: fewer than {MIN_SAMPLES} runs on a side, too few to compare"
             case "unknown", _:
                 return f"{spans}: too few samples, or their spread is too large"
             case "noise", _:
@@ -75,7 +75,7 @@ def compare_times(a: Run | None, b: Run | None) -> TimeComparison:
     if a.warm != b.warm:
         return TimeComparison(a, b, None, "unknown", None)
     ratio = b.median_us / a.median_us
-    if (fewest := min(len(a.times_us), len(b.times_us))) < LEAST_RUNS:
+    if (fewest := min(len(a.times_us), len(b.times_us))) < MIN_SAMPLES:
         if fewest >= 2 and CLEAR_RATIO * max(a.times_us) <= min(b.times_us):
             return TimeComparison(a, b, ratio, "slower", None)
         if fewest >= 2 and CLEAR_RATIO * max(b.times_us) <= min(a.times_us):

@@ -25,7 +25,7 @@ Path = tuple[int, ...]  # operand numbers, from the node on which the rule is tr
 _CONST_ONLY = frozenset((Ops.CONST,))
 _ANY_ARG = UPat().arg
 _NEARER: dict[Kind, int] = {"operation": 0, "sources": 1, "type": 2, "argument": 3, "another node": 4}
-_MOST_OPS = 4  # most operations that are listed by name
+_MAX_OPS = 4  # most operations that are listed by name
 _LONGEST = 60  # characters of a node's text
 
 
@@ -307,8 +307,8 @@ def ops_text(pattern: UPat) -> str:
     """Returns the operations that a pattern allows, as text."""
     assert pattern.ops is not None
     names = sorted(op.name for op in pattern.ops)
-    if len(names) > _MOST_OPS:
-        return f"{', '.join(names[:_MOST_OPS])} or {len(names) - _MOST_OPS} more"
+    if len(names) > _MAX_OPS:
+        return f"{', '.join(names[:_MAX_OPS])} or {len(names) - _MAX_OPS} more"
     text = " or ".join(names)
     if pattern.ops == _CONST_ONLY and pattern.arg is not _ANY_ARG:
         return f"CONST {value_text(pattern.arg)}"

@@ -19,7 +19,7 @@ from tinyexplore.explore.recording.sources import PACKAGE_PARENT, package_path
 from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.uop import UOp
 
-MOST_PLACES = 4  # most nested calls that are reported
+MAX_CALL_SITES = 4  # most nested calls that are reported
 _LONGEST = 72
 _RETURNS_NOTHING = re.compile(r"return(\s+(None|False))?\s*(#.*)?$")
 _NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*")
@@ -120,7 +120,7 @@ def watch_returns(
         function(*arguments)
     finally:
         sys.settrace(before)
-    return watch.places[:MOST_PLACES]
+    return watch.places[:MAX_CALL_SITES]
 
 
 def _read_line(file: str, number: int) -> str:
@@ -131,4 +131,4 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-__all__ = ["MOST_PLACES", "ReturnSite", "watch_returns"]
+__all__ = ["MAX_CALL_SITES", "ReturnSite", "watch_returns"]

@@ -315,7 +315,7 @@ end:
 
 
 ROW = 16384  # bytes between the contiguous pieces of the probe "runs"
-MOST_BLOCKS = 8  # most pieces of each row that the probe reads
+MAX_ROW_PIECES = 8  # most pieces of each row that the probe reads
 COLUMNS = 64  # of single floats
 
 
@@ -525,7 +525,7 @@ class Loops:
         Returns the number of bytes read.
         """
         rows, is_wide = nbytes // ROW, run >= self.vector_bytes
-        blocks = min(MOST_BLOCKS, ROW // run) if is_wide else COLUMNS
+        blocks = min(MAX_ROW_PIECES, ROW // run) if is_wide else COLUMNS
         self._functions["runs"](source, to, rows, run, blocks)
         return rows * blocks * (run if is_wide else 4)
 

@@ -37,7 +37,7 @@ FORMAT = 4  # version of the file; part of its name
 MEASURED = ("LLVM", "CLANG")  # the devices whose kernels are machine code of this CPU, like the probes
 LAUNCHES = 200  # samples of the smallest kernel
 IMPROVE_S = 1.5  # seconds for rates that are measured again
-LEAST_FITTING_SHARE = 0.9  # share of a kernel's bytes that must fit into a working set
+MIN_FITTING_SHARE = 0.9  # share of a kernel's bytes that must fit into a working set
 _UNITS = {"arithmetic": "G op/s", "memory": "GB/s", "clock": "GHz", "launch": "µs", "gather": "G/s", "runs": "GB/s"}
 
 
@@ -100,7 +100,7 @@ class Ceilings:
             row for row in self.rows if (row.kind, row.what, row.threads) == (kind, operation, threads) and row.rate
         ]
         rows.sort(key=lambda row: row.holds)
-        level = next((row for row in rows if row.holds >= LEAST_FITTING_SHARE * nbytes), rows[-1] if rows else None)
+        level = next((row for row in rows if row.holds >= MIN_FITTING_SHARE * nbytes), rows[-1] if rows else None)
         return None if level is None else replace(level, rate=proven_rate(self.rows, level))
 
     @property
@@ -174,7 +174,7 @@ def _find_mixed_ceiling(rows: Iterable[Ceiling], nbytes: int, write_share: float
     sizes = sorted({row.holds for row in memory_rows})
     if not sizes:
         return None
-    size = next((size for size in sizes if size >= LEAST_FITTING_SHARE * nbytes), sizes[-1])
+    size = next((size for size in sizes if size >= MIN_FITTING_SHARE * nbytes), sizes[-1])
     measured = []
     for row in memory_rows:
         if row.holds == size:

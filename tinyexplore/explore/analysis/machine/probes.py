@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 
-from tinyexplore.execute.sampling import MOST_WAITED, seconds_waited
+from tinyexplore.execute.sampling import MAX_WAIT_SHARE, seconds_waited
 from tinyexplore.explore.analysis.machine.benchmark_loops import CHUNK, ROW, HugePageMemory, Loops, ThreadTeam
 from tinyexplore.explore.tracefile.model import Ceiling
 
@@ -22,10 +22,10 @@ CONTRADICTED_SHARE = 0.85  # share of the rate that other rows prove; a lower ra
 PATIENCE_S = 2.0  # seconds that all probes together may wait until no other process uses a core
 PAUSE_S = 0.03  # seconds before such a probe is repeated
 # vectors of multiply-adds per cycle: CPUs finish one or two, so a lower rate means a disturbed probe
-LEAST_MULTIPLY_ADDS = 0.7
+MIN_MULTIPLY_ADDS = 0.7
 UNSTEADY_SPREAD = 0.1  # spread; a rate with a larger spread is measured again
 TRIALS = 3
-MOST_BYTES = 256 << 20  # largest working set
+MAX_BYTES = 256 << 20  # largest working set
 LARGE = 32 << 20  # from this size on: fewer samples, one pass each, and also stores that bypass the caches
 ACCESSES = {"read": (1, 0), "triad": (2, 1), "copy": (1, 1), "write": (0, 1)}  # proportion of bytes read and written
 GATHERS = (1 << 16, 1 << 20, 1 << 24, 1 << 26, 1 << 28)  # bytes of the tables
@@ -42,7 +42,7 @@ class Prober:
         self.lanes = lanes
         self.threads = max(1, min(threads, _count_cores()))
         self.l1_bytes, self.l2_bytes = l1_bytes, l2_bytes
-        self.most = min(MOST_BYTES, _read_physical_bytes() // 8)
+        self.most = min(MAX_BYTES, _read_physical_bytes() // 8)
         self._memory: HugePageMemory | None = None
         self._patience_s = PATIENCE_S
 
@@ -84,7 +84,7 @@ class Prober:
         near = [self.l1_bytes * 2 // 3, self.l2_bytes // 4, self.l2_bytes * 3 // 4]
         large_sizes = [1 << 20 << power for power in (3, 4, 5, 6)] if threads == self.threads else [1 << 24]
         sizes = [each // CHUNK * CHUNK * threads for each in near]
-        sizes += [nbytes for nbytes in large_sizes if nbytes > sizes[-1]] + [MOST_BYTES]
+        sizes += [nbytes for nbytes in large_sizes if nbytes > sizes[-1]] + [MAX_BYTES]
         return [nbytes for nbytes in dict.fromkeys(sizes) if CHUNK * threads <= nbytes <= self.most]
 
     def clock(self) -> Ceiling:
@@ -222,7 +222,7 @@ class Prober:
             seconds = team.seconds(run, samples)
             took_s, after = time.perf_counter() - began, seconds_waited()
             best = seconds if not best or min(seconds) < min(best) else best
-            if before is None or after is None or after - before <= MOST_WAITED * took_s or self._patience_s <= 0:
+            if before is None or after is None or after - before <= MAX_WAIT_SHARE * took_s or self._patience_s <= 0:
                 return best
             time.sleep(PAUSE_S)
             self._patience_s -= took_s + PAUSE_S
@@ -294,7 +294,7 @@ def slow_arithmetic_rows(rows: Iterable[Ceiling], lanes: int) -> list[Ceiling]:
     slow_rows = []
     for row in rows:
         rate = multiply_adds(rows, row, lanes)
-        if row.threads == 1 and rate is not None and rate < LEAST_MULTIPLY_ADDS:
+        if row.threads == 1 and rate is not None and rate < MIN_MULTIPLY_ADDS:
             slow_rows.append(row)
     return slow_rows
 
@@ -320,7 +320,7 @@ def _read_physical_bytes() -> int:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, AttributeError):
-        return 8 * MOST_BYTES
+        return 8 * MAX_BYTES
 
 
 __all__ = ["ACCESSES", "Prober", "merge_better", "ceiling", "disturbed_rows", "multiply_adds", "slow_arithmetic_rows"]

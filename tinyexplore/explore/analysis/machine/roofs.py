@@ -9,10 +9,8 @@ from tinyexplore.explore.analysis.machine.ceiling_table import Ceilings
 from tinyexplore.explore.tracefile.model import Ceiling, KernelInfo, Roof
 from tinyexplore.explore.tracefile.trace import Trace
 
-MOST_REPEATED_PROBES = 40  # most probes for one trace, of some milliseconds each
-LEAST_EXCESS = (
-    1.1  # a kernel this much faster than its roof shows that the probe was disturbed, so the probe is repeated
-)
+MAX_REPEATED_PROBES = 40  # most probes for one trace, of some milliseconds each
+MIN_EXCESS = 1.1  # a kernel this much faster than its roof shows that the probe was disturbed, so the probe is repeated
 
 Improve = Callable[[Ceilings, list[Ceiling]], Ceilings]
 
@@ -55,11 +53,11 @@ def exceeded_ceilings(trace: Trace, ceilings: Ceilings) -> list[Ceiling]:
         roof, median_us = roof_of(kernel, ceilings), medians.get(kernel.id)
         if roof is None or median_us is None:
             continue
-        if roof.gflops and kernel.flops / median_us / 1e3 > LEAST_EXCESS * roof.gflops:
+        if roof.gflops and kernel.flops / median_us / 1e3 > MIN_EXCESS * roof.gflops:
             _add_rows(
                 rows_by_key, (row for row in ceilings.rows if row.kind == "arithmetic" and row.name == roof.arithmetic)
             )
-        if roof.gb_per_s and kernel.bytes_moved / median_us / 1e3 > LEAST_EXCESS * roof.gb_per_s:
+        if roof.gb_per_s and kernel.bytes_moved / median_us / 1e3 > MIN_EXCESS * roof.gb_per_s:
             rows = [row for row in ceilings.rows if row.kind == "memory"]
             most_threads = max(row.threads for row in rows)
             accesses = dict.fromkeys(row.what for row in rows)
@@ -68,7 +66,7 @@ def exceeded_ceilings(trace: Trace, ceilings: Ceilings) -> list[Ceiling]:
                 for access_kind in accesses
             )
             _add_rows(rows_by_key, candidates)
-    return list(rows_by_key.values())[:MOST_REPEATED_PROBES]
+    return list(rows_by_key.values())[:MAX_REPEATED_PROBES]
 
 
 def _add_rows(rows_by_key: dict[tuple[str, str, int, int], Ceiling], rows: Iterable[Ceiling]) -> None:
@@ -76,4 +74,4 @@ def _add_rows(rows_by_key: dict[tuple[str, str, int, int], Ceiling], rows: Itera
         rows_by_key[row.kind, row.what, row.threads, row.holds] = row
 
 
-__all__ = ["LEAST_EXCESS", "exceeded_ceilings", "roof_of", "with_ceilings"]
+__all__ = ["MIN_EXCESS", "exceeded_ceilings", "roof_of", "with_ceilings"]

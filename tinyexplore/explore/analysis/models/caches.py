@@ -22,8 +22,8 @@ from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import UOp
 
-MOST_ACCESSES = 400_000_000  # most accesses: some ten seconds
-MOST_INTERPRETED = 300_000  # most accesses without NumPy: the same time in a browser
+MAX_ACCESSES = 400_000_000  # most accesses: some ten seconds
+MAX_INTERPRETED_ACCESSES = 300_000  # most accesses without NumPy: the same time in a browser
 
 
 class TooManyAccessesError(ValueError):
@@ -378,7 +378,7 @@ def model_caches(
     caches = tuple(caches_of(target) if caches is None else caches)
     line = caches[0].line_bytes if caches else target.line_bytes
     stream = AddressStream(uops, values, unit=line, page=target.page_bytes, contents=contents)
-    expected, most_accesses = stream.count_most_accesses(), MOST_ACCESSES if has_numpy() else MOST_INTERPRETED
+    expected, most_accesses = stream.count_most_accesses(), MAX_ACCESSES if has_numpy() else MAX_INTERPRETED_ACCESSES
     if expected is not None and expected > most_accesses:
         raise TooManyAccessesError(
             f"{name} accesses memory about {count_text(expected, 'time')}; at most {most_accesses:,} are modeled here"

@@ -22,7 +22,7 @@ from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.target import GPUS, GPUTarget
 from tinyexplore.uop import Ops, UOp
 
-MOST_WARPS = 8  # most warps of a group that are simulated
+MAX_WARPS = 8  # most warps of a group that are simulated
 
 
 @dataclass(frozen=True, repr=False)
@@ -276,7 +276,7 @@ def _yield_requests(warps: Warps, at: Sequence[int], node: UOp, loops: Sequence[
     """Yields the memory requests of a group's warps, in the first and the middle iterations of the loops."""
     middle = {loop: loop.size // 2 for loop in loops}
     for counters in ({}, middle) if any(middle.values()) else ({},):
-        for warp in range(min(MOST_WARPS, warps.warps)):
+        for warp in range(min(MAX_WARPS, warps.warps)):
             yield warps.request(node, at, warp, counters)
 
 

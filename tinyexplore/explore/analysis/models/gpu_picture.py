@@ -18,7 +18,7 @@ PLOT_WIDTH, PLOT_HEIGHT = 128.0, 22.0
 COLUMNS = ("line", "of", "address over lane", "segments", "bytes used", "banks", "a warp")
 PLACES = (MARGIN, MARGIN + 34, MARGIN + 156, MARGIN + 300, MARGIN + 366, MARGIN + 436, MARGIN + 488)
 WIDTH = 720.0
-MOST_ROWS = 40
+MAX_ROWS = 40
 
 
 class DrawnGPUKernel(Protocol):
@@ -73,7 +73,7 @@ def gpu_svg(view: DrawnGPUKernel) -> str:
     y = top + SIDE * CELL + 52
     parts += [text(x, y - 20, title, size=11, shade="ink2") for x, title in zip(PLACES, COLUMNS)]
     rows = view.rows
-    for access, count in rows[:MOST_ROWS]:
+    for access, count in rows[:MAX_ROWS]:
         kind = "store" if access.stored else "load"
         parts.append(text(PLACES[0], y, str(access.place), size=11, mono=True))
         parts.append(
@@ -83,7 +83,7 @@ def gpu_svg(view: DrawnGPUKernel) -> str:
         parts += [text(x, y, label, size=11) for x, label in zip(PLACES[3:6], access.figures)]
         parts.append(text(PLACES[6], y, shorten(access.says, 38), size=11))
         y += ROW
-    if left := len(rows) - MOST_ROWS if len(rows) > MOST_ROWS else 0:
+    if left := len(rows) - MAX_ROWS if len(rows) > MAX_ROWS else 0:
         parts.append(
             text(
                 MARGIN,

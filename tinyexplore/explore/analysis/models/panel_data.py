@@ -16,7 +16,7 @@ from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.uop import Ops, UOp
 
 CELLS = 256  # most elements of a tensor that are shown
-MOST_IN_ROW = 64
+MAX_ROW_ELEMENTS = 64
 
 Opts = tuple[str, ...]
 
@@ -147,7 +147,7 @@ def row_widths(trace: Trace, kernel: int) -> dict[str, int]:
             sizes = sizes_of(node)
             if sizes and prod(sizes) == buffer.size and (node.name == buffer.name or node.id in info.roots):
                 width = next((size for size in reversed(sizes) if size > 1), 1)
-                if width <= MOST_IN_ROW:
+                if width <= MAX_ROW_ELEMENTS:
                     widths.setdefault(f"data{position}", width)
     return widths
 
@@ -166,7 +166,7 @@ def row_width(uops: tuple[UOp, ...], name: str, size: int) -> int:
             strides += [
                 part.src[1].arg
                 for part in node.src[1].toposort()
-                if part.op is Ops.MUL and part.src[1].op is Ops.CONST and 1 < part.src[1].arg <= MOST_IN_ROW
+                if part.op is Ops.MUL and part.src[1].op is Ops.CONST and 1 < part.src[1].arg <= MAX_ROW_ELEMENTS
             ]
     fitting = [stride for stride in strides if size % stride == 0]
     return max(fitting, default=min(size, 16) or 1)

@@ -15,8 +15,8 @@ from tinyexplore.explore.tracefile.model import Message, RecordedBuffer, Recorde
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.uop import Ops
 
-MOST_TEXT = 4 << 20  # most characters of all recordings of a trace
-MOST_CELLS = 4096  # most elements of a buffer
+MAX_CHARACTERS = 4 << 20  # most characters of all recordings of a trace
+MAX_ELEMENTS = 4096  # most elements of a buffer
 _STEP_TEXT = 24  # characters of a step in addition to its values
 
 
@@ -26,7 +26,7 @@ def with_recordings(trace: Trace, captured: Mapping[int, CapturedKernel], steps:
     A message of the trace reports how many fit.
     """
     recordings: list[Recording] = []
-    left = MOST_TEXT
+    left = MAX_CHARACTERS
     missing = 0
     for number, kernel in captured.items():
         if left <= 0:
@@ -42,7 +42,7 @@ def with_recordings(trace: Trace, captured: Mapping[int, CapturedKernel], steps:
         not kernel_recording.ended and len(kernel_recording.steps) < steps for kernel_recording in recordings
     )
     if cut:
-        text += f"; the steps of {cut} are incomplete: the limit is {MOST_TEXT >> 20} MiB of text"
+        text += f"; the steps of {cut} are incomplete: the limit is {MAX_CHARACTERS >> 20} MiB of text"
     messages = tuple(message for message in trace.messages if " are recorded: " not in message.text)
     return replace(trace, recordings=tuple(recordings), messages=(*messages, Message("note", text, None)))
 
@@ -52,7 +52,7 @@ def record_steps(
 ) -> tuple[Recording, int]:
     """Returns the recorded first steps of one kernel, on its inputs or generated ones, and their size in characters."""
     debugger = debugger_of(captured, None if captured.contents is not None else GENERATED, log=1)
-    before = {name: debugger.read(name, 0, MOST_CELLS) for name in debugger.buffers}
+    before = {name: debugger.read(name, 0, MAX_ELEMENTS) for name in debugger.buffers}
     recorded_steps: list[RecordedStep] = []
     size = sum(len(line.text) for line in debugger.listing)
     size += sum(len(cells) * 6 for cells in before.values())
@@ -75,7 +75,7 @@ def record_steps(
                 name,
                 length,
                 (widths or {}).get(name) or row_width(debugger.uops, name, length),
-                tuple(_cell_text(value) for value in before.get(name, [0] * min(length, MOST_CELLS))),
+                tuple(_cell_text(value) for value in before.get(name, [0] * min(length, MAX_ELEMENTS))),
             )
             for name, length in debugger.buffers.items()
         ),

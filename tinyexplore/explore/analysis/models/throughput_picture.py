@@ -5,8 +5,8 @@ from __future__ import annotations
 from tinyexplore.explore.analysis.models.throughput_data import ThroughputData
 from tinyexplore.explore.tracefile.pictures.table_pictures import Column, sheet_svg
 
-MOST_PORTS = 12  # columns, for the busiest ports
-LEAST_SHOWN = 0.005  # cycles
+MAX_PORTS = 12  # columns, for the busiest ports
+MIN_SHOWN_CYCLES = 0.005  # cycles
 
 
 def throughput_svg(result: ThroughputData) -> str:
@@ -14,7 +14,7 @@ def throughput_svg(result: ThroughputData) -> str:
 
     The bounds and the measured cycles follow.
     """
-    port_cycles = dict(sorted(result.ports, key=lambda port: -port[1])[:MOST_PORTS])
+    port_cycles = dict(sorted(result.ports, key=lambda port: -port[1])[:MAX_PORTS])
     rows: list[tuple[str, ...]] = []
     for instruction, uops, latency, keeps_busy, _ in result.instructions:
         used = [_format_cycles(dict(keeps_busy).get(name, 0.0)) for name in port_cycles]
@@ -54,7 +54,7 @@ def describe_bound(bound: str) -> str:
 
 
 def _format_cycles(value: float) -> str:
-    return f"{value:.2f}" if value >= LEAST_SHOWN else ""
+    return f"{value:.2f}" if value >= MIN_SHOWN_CYCLES else ""
 
 
 __all__ = ["describe_bound", "bounds", "throughput_svg"]

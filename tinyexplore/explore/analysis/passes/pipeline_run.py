@@ -28,7 +28,7 @@ from tinyexplore.runtime.tile_registers import request_permission
 from tinyexplore.target import NATIVE
 
 LIMIT_S = 60.0  # seconds, for a child process
-MOST_BYTES = 64 << 20  # most bytes of a child process's output
+MAX_BYTES = 64 << 20  # most bytes of a child process's output
 LEVELS = ("O0", "O1", "O2", "O3")
 _PRINTING = ("-print-changed=quiet", "-print-module-scope", "-opt-disable-enable-verbosity")
 _REMARKS = ("-pass-remarks=.*", "-pass-remarks-missed=.*", "-pass-remarks-analysis=.*")
@@ -134,8 +134,8 @@ def module_passes(source: str | Path, pipeline: Pipeline, function: str = "") ->
 def _read_source(source: str | Path) -> str:
     if isinstance(source, Path) or "\n" not in source:
         path = Path(source)
-        if path.is_file() and path.stat().st_size > MOST_BYTES:
-            raise ValueError(f"{path} has more than {MOST_BYTES >> 20} MiB")
+        if path.is_file() and path.stat().st_size > MAX_BYTES:
+            raise ValueError(f"{path} has more than {MAX_BYTES >> 20} MiB")
         return path.read_text("utf-8", errors="replace")
     return source
 
@@ -232,10 +232,10 @@ class _ChildProcess:
             code = self._process.wait(max(0.0, self._until - time.monotonic()))
         except subprocess.TimeoutExpired:
             raise LLVMPassesError(f"LLVM was not done after {LIMIT_S:.0f} s") from None
-        errors = _text(_read_file(self._errors_file)[-MOST_BYTES:])
+        errors = _text(_read_file(self._errors_file)[-MAX_BYTES:])
         if code:
             raise LLVMPassesError(errors.strip().splitlines()[-1] if errors.strip() else f"exit code {code}")
-        return _read_file(self._printed)[:MOST_BYTES], errors
+        return _read_file(self._printed)[:MAX_BYTES], errors
 
     def stop(self) -> None:
         """Kills the process if it still runs, and removes its files."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from tinyexplore.explore.analysis.passes.sequence import LLVMPasses, Remark, Spill
 from tinyexplore.explore.tracefile.counts import count_text
 
-MOST_NAMED = 3  # most UOps in a sentence
-MOST_SHOWN = 72  # most characters of a UOp
+MAX_NAMED_UOPS = 3  # most UOps in a sentence
+MAX_UOP_CHARACTERS = 72  # most characters of a UOp
 _REFUSED = ("loop not vectorized", "vectorization was impossible", "the cost-model indicates that vectorization")
 
 
@@ -23,7 +23,7 @@ def spills_text(passes: LLVMPasses) -> str:
     for spill in sorted(passes.spills, key=lambda spill: -(spill.stores + spill.loads)):
         by_subject.setdefault(spill.subject, []).append(spill)
     ordered = sorted(by_subject.values(), key=lambda each: -sum(spill.stores + spill.loads for spill in each))
-    named = [_values_text(each) for each in ordered[:MOST_NAMED]]
+    named = [_values_text(each) for each in ordered[:MAX_NAMED_UOPS]]
     more = f"; and those of {count_text(len(ordered) - len(named), 'more UOp')}" if len(ordered) > len(named) else ""
     return f"The pass {passes.spilled_by} spills {count_text(len(passes.spills), 'value')}: {'; '.join(named)}{more}."
 
@@ -46,7 +46,7 @@ def _yield_refusals(passes: LLVMPasses) -> Iterator[Remark]:
 def _values_text(values: list[Spill]) -> str:
     """Returns the spilled values of one UOp as text. An operation on many lanes has several values."""
     first = values[0]
-    shown = first.subject if len(first.subject) <= MOST_SHOWN else f"{first.subject[: MOST_SHOWN - 1]}…"
+    shown = first.subject if len(first.subject) <= MAX_UOP_CHARACTERS else f"{first.subject[: MAX_UOP_CHARACTERS - 1]}…"
     value = f"`{shown}`" if shown else "several UOps"
     about = ", ".join(text for text in (*first.python[:1], first.live_range) if text)
     return f"{len(values)} of {value}{f' ({about})' if about else ''}"

@@ -9,9 +9,9 @@ from itertools import product
 from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.shape import ShapeTracker
 
-MOST_CELLS = 256  # most drawn cells, of the shape and of memory
-MOST_COLUMNS = 16
-MOST_ROWS = 16
+MAX_CELLS = 256  # most drawn cells, of the shape and of memory
+MAX_COLUMNS = 16
+MAX_ROWS = 16
 
 Box = tuple[tuple[int, int], ...]  # start and stop of each axis
 
@@ -52,11 +52,11 @@ def cells_of(tracker: ShapeTracker, box: Box) -> Iterator[Cell]:
 def shown_box(shape: Sequence[int], window: Sequence[int] = ()) -> Box:
     """Returns the part of a tensor to draw, from position `window` on: columns, rows, and as many planes as fit."""
     first = [*window, *[0] * (len(shape) - len(window))][: len(shape)]
-    left = MOST_CELLS
+    left = MAX_CELLS
     box: list[tuple[int, int]] = []
     for axis in reversed(range(len(shape))):
         depth = len(shape) - 1 - axis
-        most_cells = MOST_COLUMNS if depth == 0 else MOST_ROWS if depth == 1 else left
+        most_cells = MAX_COLUMNS if depth == 0 else MAX_ROWS if depth == 1 else left
         count = max(min(shape[axis], most_cells, left), 1 if shape[axis] else 0)
         start = max(0, min(first[axis], shape[axis] - count))
         box.append((start, start + count))
@@ -67,23 +67,23 @@ def shown_box(shape: Sequence[int], window: Sequence[int] = ()) -> Box:
 def memory_width(trackers: Sequence[ShapeTracker]) -> int:
     """Returns the number of elements in a drawn row of memory: the last axis of the first contiguous view with rows.
 
-    If that is too long, or there is no such view, it is MOST_ROWS.
+    If that is too long, or there is no such view, it is MAX_ROWS.
     """
     plain = [tracker.shape for tracker in trackers if tracker.contiguous]
     sizes = [size for shape in plain if sum(size > 1 for size in shape) > 1 for size in shape[-1:]]
-    return sizes[0] if sizes and 1 < sizes[0] <= MOST_COLUMNS else MOST_ROWS
+    return sizes[0] if sizes and 1 < sizes[0] <= MAX_COLUMNS else MAX_ROWS
 
 
 def memory_window(size: int, width: int, first: int) -> tuple[int, int]:
     """Returns the drawn range of `size` memory positions, in rows of `width`, from the row of `first` on."""
-    most_cells = MOST_CELLS // width * width
+    most_cells = MAX_CELLS // width * width
     rows = -(-size // width)
     start = max(0, min(first // width, rows - most_cells // width)) * width
     return start, min(size, start + most_cells)
 
 
 __all__ = [
-    "MOST_CELLS",
+    "MAX_CELLS",
     "Box",
     "Cell",
     "cells_of",

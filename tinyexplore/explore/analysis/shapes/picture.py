@@ -20,7 +20,7 @@ _CELL = 22.0
 _GAP = 36.0
 _HEAD = 17.0
 _DIGIT = 6.8
-_MOST_LETTERS = 120
+_MAX_CHARACTERS = 120
 _OTHERS = ("reduce", "loop", "control", "alu", "movement", "const")  # the colors of other views, in turn
 
 
@@ -40,12 +40,12 @@ class _Grid:
 
 def shape_svg(view: ShapeGrid) -> str:
     """Returns the grids of a view, its movements and its index expression."""
-    title = shorten(step_text(view), _MOST_LETTERS)
+    title = shorten(step_text(view), _MAX_CHARACTERS)
     lines = [f"view {view_text(part.shape, part.strides, part.offset, part.mask)}" for part in view.views]
     lines.append(f"offset {view.before}")
     if str(view.after) != str(view.before):
         lines.append(f"simplified {view.after}")
-    lines = [shorten(line, _MOST_LETTERS) for line in [*([view.formula] if view.formula else []), *lines]]
+    lines = [shorten(line, _MAX_CHARACTERS) for line in [*([view.formula] if view.formula else []), *lines]]
     top = 44.0 + 16.0 * len(lines) + 14
     counts = Counter(cell.offset for cell in view.cells if cell.offset is not None)
     element = _draw_elements(view, _MARGIN, top)

@@ -10,14 +10,14 @@ from typing import Any
 from tinyexplore.explore.analysis.shapes.cells import reach_of
 from tinyexplore.explore.analysis.shapes.grid import OtherView
 from tinyexplore.explore.analysis.shapes.moves import LAWS, MovementStep, apply_movement
-from tinyexplore.explore.analysis.shapes.view import MOST_OTHERS, ShapeData, ShapeView
+from tinyexplore.explore.analysis.shapes.view import MAX_OTHER_VIEWS, ShapeData, ShapeView
 from tinyexplore.explore.tracefile.model import Node
 from tinyexplore.explore.tracefile.queries import related
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.shape import ShapeTracker
 
-MOST_NODES = 200  # most nodes whose shapes a page stores
+MAX_NODES = 200  # most nodes whose shapes a page stores
 Views = Sequence[tuple[Node, Sequence[Node]]]
 _VALUE = re.compile(r"[A-Za-z_]\w*=(-?\d+)")  # the value of a Variable: "v=3"
 
@@ -63,7 +63,7 @@ def shapes_data(trace: Trace) -> dict[int, ShapeData]:
     shapes: dict[int, ShapeData] = {}
     views = _find_last_movements(trace)
     for node in trace.nodes:
-        if node.kind == "lazybuffer" and node.op in LAWS and len(shapes) < MOST_NODES:
+        if node.kind == "lazybuffer" and node.op in LAWS and len(shapes) < MAX_NODES:
             try:
                 shapes[node.id] = shape_data(trace, node.id, views=views)
             except (ShapeError, NotAViewError):
@@ -129,7 +129,7 @@ def _yield_other_views(views: Views, base: Node, own_ids: set[int]) -> Iterable[
     """Yields further views of the same memory that some node reads. `views` has the last movements of a trace."""
     count = 0
     for node, chain in views:
-        if count == MOST_OTHERS:
+        if count == MAX_OTHER_VIEWS:
             return
         if node.id in own_ids or chain[0].id != base.id:
             continue

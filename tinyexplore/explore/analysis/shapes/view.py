@@ -23,7 +23,7 @@ from tinyexplore.shape import ShapeTracker, View
 from tinyexplore.tensor import Tensor
 from tinyexplore.uop import OpGroups
 
-MOST_OTHERS = 6  # most views of the same memory
+MAX_OTHER_VIEWS = 6  # most views of the same memory
 
 
 # shape, strides, offset, and mask: start and stop of each axis, None if every element is valid
@@ -225,4 +225,4 @@ def _step_data(step: MovementStep) -> ShapeStepData:
     )
 
 
-__all__ = ["MOST_OTHERS", "OtherView", "ShapeData", "ShapeView", "shape", "steps_of"]
+__all__ = ["MAX_OTHER_VIEWS", "OtherView", "ShapeData", "ShapeView", "shape", "steps_of"]

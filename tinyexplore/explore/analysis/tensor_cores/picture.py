@@ -10,7 +10,7 @@ from tinyexplore.target import TensorCore
 
 CELL = 30.0
 SMALL = 22.0  # cell size for cores that are too large for two lines of text
-MOST = 16  # most rows or columns whose cells show the register
+MAX_LARGE_CELLS = 16  # most rows or columns whose cells show the register
 _MARGIN, _GAP, _HEAD = 24.0, 34.0, 18.0
 
 
@@ -22,7 +22,7 @@ def hue_of(number: int, count: int) -> int:
 def core_svg(core: TensorCore) -> str:
     """Returns the picture, colored by lane."""
     m, n, k = core.dims
-    two_lines = max(core.dims) <= MOST
+    two_lines = max(core.dims) <= MAX_LARGE_CELLS
     wide, high = (CELL, CELL) if two_lines else (SMALL + 4, SMALL)
     left, top = _MARGIN + _HEAD, 66.0 + 17 * 3 + _HEAD
     corner = {

@@ -21,7 +21,7 @@ from tinyexplore.kernel.analysis.strides import strides_of
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 LINE = 64  # bytes
-MOST_STREAMS = 32  # most parallel streams that a hardware prefetcher follows
+MAX_STREAMS = 32  # most parallel streams that a hardware prefetcher follows
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -184,7 +184,7 @@ def runs_of(operand: Operand) -> Runs:
             break
         if pitch is None:
             run += stride * (size - 1)
-        elif stride <= run and streams <= MOST_STREAMS:
+        elif stride <= run and streams <= MAX_STREAMS:
             return Runs((run + stride * (size - 1)) * item, pitch * item)
         elif stride > run:
             streams *= size

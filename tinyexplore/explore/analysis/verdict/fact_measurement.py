@@ -53,7 +53,7 @@ NARROW_TYPES = {
     "int8": ("int8 tile", "int8 dot"),
     "uint8": ("int8 dot",),
 }
-LEAST_GAIN = 1.3  # least gain in the rate of instructions for which other instructions are mentioned
+MIN_GAIN = 1.3  # least gain in the rate of instructions for which other instructions are mentioned
 
 
 def facts_of(view: KernelAnalyses, number: int, *, model: bool = True) -> KernelFacts:
@@ -198,7 +198,7 @@ class _LoopFigures:
         peak, peak_of_threads = (self._find_peak(kind, count) for count in (self.all_threads, self.threads))
         rates = {name: self._find_peak(name, self.all_threads) for name in self._find_narrow_instructions()}
         fastest = max(rates, key=rates.__getitem__, default="")
-        unused = fastest if fastest not in ("", kind) and peak and rates[fastest] >= LEAST_GAIN * peak else ""
+        unused = fastest if fastest not in ("", kind) and peak and rates[fastest] >= MIN_GAIN * peak else ""
         return operations, kind, (peak, peak_of_threads), unused
 
     def _find_longest_arithmetic(self, redundant: float) -> tuple[str, int]:

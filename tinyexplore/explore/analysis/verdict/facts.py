@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from tinyexplore.execute.sampling import MOST_WAITED
+from tinyexplore.execute.sampling import MAX_WAIT_SHARE
 from tinyexplore.explore.tracefile.result_display import DisplayableRow
 
 SPREAD = 0.65  # share of the median: undisturbed samples of a kernel are within 20 %
@@ -155,7 +155,7 @@ class KernelFacts(DisplayableRow):
     @property
     def is_disturbed(self) -> bool:
         """Whether other processes used a core during the samples, or the samples disagree."""
-        return self.is_spread or (self.waited is not None and self.waited > MOST_WAITED)
+        return self.is_spread or (self.waited is not None and self.waited > MAX_WAIT_SHARE)
 
     @property
     def is_spread(self) -> bool:

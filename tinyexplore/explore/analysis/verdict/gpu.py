@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.models.warp_accesses import WarpAccess
     from tinyexplore.explore.tracefile.model import KernelInfo
 
-LEAST_USED_SHARE = 0.5  # share of the transferred bytes that are used; below it, an access is not coalesced
+MIN_USED_SHARE = 0.5  # share of the transferred bytes that are used; below it, an access is not coalesced
 CONFLICT_DEGREE = 4  # degree of a bank conflict from which on shared memory is the bottleneck
 RIDGE = 16.0  # operations per byte above which arithmetic is the bottleneck: 13 on an A100, 20 on an H100
 SMALL_ITEMS = 4096  # work-items that fill no GPU
@@ -76,7 +76,7 @@ def _classify(
             "launch overhead",
             f"Launch overhead. {items:,} work-items do not fill a GPU, so the launch takes longer than the work.",
         )
-    if worst is not None and worst.efficiency is not None and worst.efficiency < LEAST_USED_SHARE:
+    if worst is not None and worst.efficiency is not None and worst.efficiency < MIN_USED_SHARE:
         access = "stores to" if worst.stored else "loads of"
         used = f"and the kernel uses {100 * worst.efficiency:.0f} % of the moved bytes"
         return "strided access", f"Strided access: {access} {worst.buffer} are not coalesced, {used}."

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
-from tinyexplore.explore.analysis.machine.roofs import LEAST_EXCESS
+from tinyexplore.explore.analysis.machine.roofs import MIN_EXCESS
 from tinyexplore.explore.analysis.verdict.facts import WAKE_UP_US, KernelFacts
 from tinyexplore.explore.analysis.verdict.rules import MODEL_ERROR_RATIO, RULES, judge, share_of_time
 from tinyexplore.explore.analysis.verdict.suggestions import Suggestion, suggestions_for
@@ -144,7 +144,7 @@ def verdict_of(facts: KernelFacts, suggestions: Sequence[Suggestion] = ()) -> Sp
 
 def _limit_notes(facts: KernelFacts) -> tuple[str, ...]:
     """Returns the note on a limit that the kernel exceeds."""
-    if facts.share <= LEAST_EXCESS:
+    if facts.share <= MIN_EXCESS:
         return ()
     times = f"{duration_text(facts.limit_us)} by the ceilings, {duration_text(facts.time_us)} measured"
     return (f"the limit ({times}): a ceiling was measured under load; call ceilings(again=True)",)
@@ -190,7 +190,7 @@ def _slow_text(facts: KernelFacts) -> str:
 
 def _limit_share_text(facts: KernelFacts) -> str:
     """Returns the share of the limit as text: "76 % of its limit", or "faster than its measured limit"."""
-    if facts.share > LEAST_EXCESS:
+    if facts.share > MIN_EXCESS:
         return "faster than its measured limit"
     return f"{_format_percent(min(1.0, facts.share))} of its limit"
 

@@ -79,7 +79,7 @@ def _is_text(trace: TraceTables, stage: int) -> bool:
     return not has_graph and any(text.stage == stage for text in trace.stage_texts)
 
 
-_FEWER = 0.75  # factor for the number of boxes, as long as the picture is too wide
+_BOX_COUNT_FACTOR = 0.75  # factor for the number of boxes, as long as the picture is too wide
 
 
 def graph_within(
@@ -98,7 +98,7 @@ def graph_within(
         picture = _draw_graph(drawn, "UOp graph", marked, width)
         if picture is not None:
             return picture
-        boxes = int(min(boxes, len(drawn.nodes)) * _FEWER)
+        boxes = int(min(boxes, len(drawn.nodes)) * _BOX_COUNT_FACTOR)
     return None
 
 

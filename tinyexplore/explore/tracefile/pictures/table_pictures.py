@@ -23,14 +23,14 @@ from tinyexplore.explore.tracefile.spans import Mark, marks
 from tinyexplore.explore.tracefile.stage_texts import changed_rows
 from tinyexplore.explore.tracefile.texts import duration_text
 
-MOST_ROWS = 60
+MAX_ROWS = 60
 _MARGIN = 20.0
 _ROW = 19.0
 _MONO_PX = 6.65
 _SANS_PX = 6.2
 _GAP = 18.0
 _BAR_WIDTH = 260.0
-_MOST_CHARACTERS = 96
+_MAX_CHARACTERS = 96
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,11 @@ Cell = str | Bar | UnderlinedCode | ChangedLine
 def sheet_svg(
     title: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], note: str = "", kernels: int = 0
 ) -> str:
-    """Returns a table as a picture of at most `MOST_ROWS` rows; the note counts the omitted rows.
+    """Returns a table as a picture of at most `MAX_ROWS` rows; the note counts the omitted rows.
 
     The style sheet has the colors of `kernels` kernels.
     """
-    drawn_rows = rows[:MOST_ROWS]
+    drawn_rows = rows[:MAX_ROWS]
     if left := len(rows) - len(drawn_rows):
         note = " · ".join(part for part in (note, f"{count_text(left, 'more row')} not drawn") if part)
     widths = [_compute_width(column, [row[i] for row in drawn_rows]) for i, column in enumerate(columns)]
@@ -115,7 +115,7 @@ def sheet_svg(
             if isinstance(cell, Bar):
                 parts.append(_draw_bar(cell, x, y))
             else:
-                label = shorten(_cell_text(cell), _MOST_CHARACTERS)
+                label = shorten(_cell_text(cell), _MAX_CHARACTERS)
                 if isinstance(cell, ChangedLine):
                     parts.append(_highlight(cell.color, x, y, widths[i]))
                 if isinstance(cell, UnderlinedCode):
@@ -150,7 +150,7 @@ def _highlight(color: str, x: float, y: float, width: float) -> str:
 def _compute_width(column: Column, cells: Sequence[Cell]) -> float:
     pixels = _MONO_PX if column.mono else _SANS_PX
     widths = [
-        _BAR_WIDTH if isinstance(cell, Bar) else min(len(_cell_text(cell)), _MOST_CHARACTERS) * pixels for cell in cells
+        _BAR_WIDTH if isinstance(cell, Bar) else min(len(_cell_text(cell)), _MAX_CHARACTERS) * pixels for cell in cells
     ]
     return max([len(column.title) * _SANS_PX, *widths])
 

@@ -23,8 +23,8 @@ from tinyexplore.explore.tracefile.pictures.roofline_plot import (
 )
 from tinyexplore.explore.tracefile.texts import figures_text
 
-LEAST_EXCESS = 1.1  # share of the ceiling; a point this far above shows that other work disturbed the probe
-_MOST_WORDS = 11  # most rows of the key
+MIN_EXCESS = 1.1  # share of the ceiling; a point this far above shows that other work disturbed the probe
+_MAX_KEY_ROWS = 11  # most rows of the key
 _KEY_WIDTH = 372.0
 
 
@@ -45,7 +45,7 @@ def roofline(trace: TraceTables) -> Roofline:
     kernels = {point.kernel for point in points}
     without_points = [kernel.id for kernel, _ in timed if kernel.id not in kernels]
     is_sampled = all(run.warm for run in trace.runs if run.kernel in kernels)
-    above = [point.kernel for point in points if (point.share or 0.0) > LEAST_EXCESS]
+    above = [point.kernel for point in points if (point.share or 0.0) > MIN_EXCESS]
     note = _note_text(bool(trace.ceilings), is_sampled, without_points, above)
     return Roofline(tuple(points), _ceilings_of(drawn), note)
 
@@ -127,15 +127,15 @@ def roofline_picture(trace: TraceTables) -> str:
     by_time = sorted(roofline_data.points, key=lambda point: -point.time_us)
     parts.extend(_point_svg(point, x(point.flops_per_byte), y(point.gflops)) for point in by_time)
     left = LEFT + PLOT_WIDTH + 28
-    for row, point in enumerate(by_time[:_MOST_WORDS]):
+    for row, point in enumerate(by_time[:_MAX_KEY_ROWS]):
         top = TOP + 14 + row * 34.0
         parts.append(_point_svg(point, left, top))
         name, _, rates = point.text.partition(": ")
         parts.append(text(left + 18, top - 1, shorten(name, 40), bold=True))
         parts.append(text(left + 18, top + 13, rates, shade="ink2"))
     note = roofline_data.note
-    if len(by_time) > _MOST_WORDS:
-        note += f" · {len(by_time) - _MOST_WORDS} more kernels are points only"
+    if len(by_time) > _MAX_KEY_ROWS:
+        note += f" · {len(by_time) - _MAX_KEY_ROWS} more kernels are points only"
     height = TOP + PLOT_HEIGHT + 74.0
     parts.append(text(LEFT - 44, height - 12, note, shade="ink2"))
     description = "; ".join(point.text for point in by_time)

@@ -11,7 +11,7 @@ _PLACED = re.compile(r"^<(?:stdin|string)>:(\d+):(?:(\d+):)? *(fatal error|error
 _UNDEFINED = re.compile(r"undefined (?:symbol|reference)[: ]+[`']?(\w+)")
 _SYMBOLS = re.compile(r"Symbols not found: \[ *([^\]]*?) *\]")
 _DEFINED = re.compile(r"^\s*(%[\w.$-]+)\s*=")
-MOST = 20
+MAX_DIAGNOSTICS = 20
 
 
 def c_diagnostics(output: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
@@ -24,7 +24,7 @@ def c_diagnostics(output: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
             diagnostics.append(Diagnostic(int(placed[1]), int(placed[2] or 0), level, placed[4]))
     if not diagnostics and (undefined := _UNDEFINED.search(output)):
         return (_diagnose_undefined_name(undefined[1], lines),)
-    return tuple(diagnostics[:MOST]) or (_diagnose_without_position(output),)
+    return tuple(diagnostics[:MAX_DIAGNOSTICS]) or (_diagnose_without_position(output),)
 
 
 def llvm_diagnostics(output: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:

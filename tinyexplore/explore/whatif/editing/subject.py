@@ -18,7 +18,7 @@ from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.uop import UOp
 
-MOST_WORK = 400_000  # most operations for the PYTHON device, about half a second
+MAX_OPERATIONS = 400_000  # most operations for the PYTHON device, about half a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def subject_of(
     original: UOp,
     base: tuple[UOp, ...],
     contents_given: Sequence[bytes | None] | None,
-    most_work: int = MOST_WORK,
+    most_work: int = MAX_OPERATIONS,
 ) -> EditSubject:
     """Compiles and runs a kernel as it was before the edit.
 
@@ -148,7 +148,7 @@ def plain_buffers(subject: EditSubject) -> list[Buffer]:
 
 
 __all__ = [
-    "MOST_WORK",
+    "MAX_OPERATIONS",
     "EditSubject",
     "SubjectDescription",
     "language_device",

@@ -43,7 +43,7 @@ from tinyexplore.util import Context
 COMPILE_S = 30.0
 SAMPLES = 20
 PATIENCE = 20  # time limit, as a multiple of the original's time
-MOST_CACHED_KERNELS = 8  # most kernels in the cache
+MAX_CACHED_KERNELS = 8  # most kernels in the cache
 
 
 class EditedKernels:
@@ -59,7 +59,7 @@ class EditedKernels:
             base, edited = tuple(uops[: request["base"]]), tuple(uops[request["base"] :])
             subject = self.subjects.pop(request["key"], None) or _make_subject(request, original, base)
             self.subjects[request["key"]] = subject
-            while len(self.subjects) > MOST_CACHED_KERNELS:
+            while len(self.subjects) > MAX_CACHED_KERNELS:
                 del self.subjects[next(iter(self.subjects))]
 
             def work(report: Report, mailbox: Mailbox) -> None:

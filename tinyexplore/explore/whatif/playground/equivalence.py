@@ -41,17 +41,17 @@ from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.semantics import to_dtype_range
 
 SAMPLES = 256
-MOST_OPERATIONS = 400  # operations per sample on average; a larger graph gets fewer samples, at least `LEAST_SAMPLES`
-LEAST_SAMPLES = 2
+MAX_OPERATIONS = 400  # operations per sample on average; a larger graph gets fewer samples, at least `MIN_SAMPLES`
+MIN_SAMPLES = 2
 COMBINATION_FACTOR = 8  # factor for the number of samples, if that covers every combination of special values
-MOST_CARRIED = 6  # differences under free variables that are tried again with fewer free variables
-MOST_TRIES = 320  # simpler inputs to try for a counterexample; fewer if a sample needs many operations
-MOST_SIMPLIFYING = 60_000  # operations for all these tries
+MAX_RETRIED_DIFFERENCES = 6  # differences under free variables that are tried again with fewer free variables
+MAX_TRIES = 320  # simpler inputs to try for a counterexample; fewer if a sample needs many operations
+MAX_SIMPLIFYING_OPERATIONS = 60_000  # operations for all these tries
 _ONLY_READ = frozenset({Ops.LOAD, Ops.REDUCE, Ops.RESULT, Ops.SCAN, Ops.DEFINE_ACC})
 _NEVER_CUT = frozenset({Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR, Ops.BIND, Ops.VECTORIZE})
 _LONGEST = 60
 PageData = Mapping[tuple[UOp, int], Any]  # values by (node, lane) or (memory, element)
-MANY_EQUAL_ELEMENTS = 4  # from this number on, equal elements of memory are one entry of a counterexample
+MIN_EQUAL_ELEMENTS = 4  # from this number on, equal elements of memory are one entry of a counterexample
 
 Status = Literal["proved", "agrees", "differs", "not checked"]
 
@@ -236,8 +236,8 @@ class _GraphPair:
             for requirement in first.chosen
             if requirement.node.op not in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)
         ]
-        budget = MOST_OPERATIONS * samples // max(1, first.steps)
-        most_samples = max(LEAST_SAMPLES, min(samples, budget))
+        budget = MAX_OPERATIONS * samples // max(1, first.steps)
+        most_samples = max(MIN_SAMPLES, min(samples, budget))
         compared = 0
         skipped = ""
         doubt: Counterexample | None = None
@@ -250,7 +250,7 @@ class _GraphPair:
                     return Verdict("differs", compared, counterexample=self.simplify(self.last, choose, counterexample))
                 doubt = doubt or counterexample
                 self.carried.append(_list_carried_values(self.last, self.lane))
-                if len(self.carried) == MOST_CARRIED:
+                if len(self.carried) == MAX_RETRIED_DIFFERENCES:
                     break
             elif counterexample:
                 skipped = counterexample
@@ -282,7 +282,7 @@ class _GraphPair:
         """
         chosen = dict(evaluator.chosen)
         tries = 0
-        most_tries = max(8, min(MOST_TRIES, MOST_SIMPLIFYING // max(1, evaluator.steps)))
+        most_tries = max(8, min(MAX_TRIES, MAX_SIMPLIFYING_OPERATIONS // max(1, evaluator.steps)))
 
         def differs(values: Mapping[InputRequirement, Any]) -> bool:
             nonlocal chosen, counterexample, tries
@@ -402,7 +402,7 @@ def _merge_equal_elements(texts: Sequence[tuple[str, str]]) -> list[tuple[str, s
     for name, value in texts:
         if name.endswith("]"):
             alike.setdefault(value, []).append(name)
-    frequent = {value: names for value, names in alike.items() if len(names) >= MANY_EQUAL_ELEMENTS}
+    frequent = {value: names for value, names in alike.items() if len(names) >= MIN_EQUAL_ELEMENTS}
     rest = max(frequent, key=lambda value: len(frequent[value]), default=None)
     inputs = []
     for name, value in texts:

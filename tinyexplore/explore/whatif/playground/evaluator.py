@@ -19,7 +19,7 @@ from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.identity import reduce_identity
 from tinyexplore.uop.semantics import scalar_function, to_dtype_range
 
-MOST_STEPS = 60_000  # most nodes computed for one sample; a larger graph is a program, not a rule
+MAX_COMPUTED_NODES = 60_000  # most nodes computed for one sample; a larger graph is a program, not a rule
 
 Lanes = tuple[Any, ...]
 Point = dict[UOp, Any]  # loops and registers with the values of their lanes
@@ -107,8 +107,10 @@ class Evaluator:
         point = dict(values)
         for part in self._list_needed(root, values):
             self.steps += 1
-            if self.steps > MOST_STEPS:
-                raise EvaluationError(f"more than {MOST_STEPS:,} operations for one sample; check a smaller graph")
+            if self.steps > MAX_COMPUTED_NODES:
+                raise EvaluationError(
+                    f"more than {MAX_COMPUTED_NODES:,} operations for one sample; check a smaller graph"
+                )
             values[part] = self._compute(part, values, point)
         return values[root]
 

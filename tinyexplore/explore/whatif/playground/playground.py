@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.whatif.session_view import SessionView
     from tinyexplore.widgets import PartWidget
 
-MOST_SHOWN = 20
+MAX_LISTED_RULES = 20
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -153,7 +153,7 @@ class Playground(DisplayableResult):
             (candidate for candidate in rules if candidate.firings or candidate.own),
             key=lambda rule: (not rule.own, -rule.firings),
         )
-        rows = tuple((row.name, row.law, ", ".join(row.passes), str(row.firings)) for row in listed[:MOST_SHOWN])
+        rows = tuple((row.name, row.law, ", ".join(row.passes), str(row.firings)) for row in listed[:MAX_LISTED_RULES])
         notes = (
             f"Checks of firings: {self.proves}.",
             "`.of(stage)` lists all; `.matches(rule)` shows where one fires.",

@@ -21,7 +21,7 @@ _MANTISSA = {dtypes.float16: 10, dtypes.bfloat16: 7, dtypes.float32: 23, dtypes.
 _USUAL = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 3.0, -2.5, 0.1, 7.0, 1 / 3, -1e-3, 100.0, 1e30, -1e30)
 _SMALL = (0, 1, -1, 2, -2, 3, -3, 4, 5, 7, -7, 8, 15, 16)
 _WIDTHS = (24, 11, 8)  # bits of the significands of float32, float16 and bfloat16, to which integers round
-MOST_CONSTANTS = 8
+MAX_CONSTANTS = 8
 Choose = Callable[[InputRequirement], Any]
 Draw = Callable[[InputRequirement, Random], Any]
 
@@ -88,7 +88,7 @@ def constants_of(constants: Iterable[Any]) -> tuple[Any, ...]:
         for constant in constants
         if type(constant) is not bool and math.isfinite(constant) and abs(constant) not in (0, 1)
     )
-    chosen = list(islice(numbers, MOST_CONSTANTS))
+    chosen = list(islice(numbers, MAX_CONSTANTS))
     between = [
         first + sign * other for first in chosen[:3] for other in chosen[:3] if first != other for sign in (1, -1)
     ]

@@ -22,8 +22,8 @@ from tinyexplore.renderer import RenderError
 from tinyexplore.trace import NodeRebuilt, Recorder, RuleApplied, StageBegan, StageEnded, recording
 from tinyexplore.uop import RewriteError, Rule, UOp
 
-MOST_FIRINGS = 400  # most firings of one rule that a branch stores; the others are counted
-MOST_CHECKED = 60  # most different firings that are checked
+MAX_FIRINGS = 400  # most firings of one rule that a branch stores; the others are counted
+MAX_CHECKED_FIRINGS = 60  # most different firings that are checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def _yield_rewrites(recorder: Recorder) -> Iterable[UOpRewrite]:
                     yield UOpRewrite(str(stage[0]), int(stage[1]), event.rule, event.before, event.after)
 
 
-MOST_WORDS = 160  # most characters of an error message
+MAX_ERROR_CHARACTERS = 160  # most characters of an error message
 
 
 class FiringChecker:
@@ -121,8 +121,8 @@ class FiringChecker:
         """Returns whether a firing preserves the computed value."""
         key = rule.name, before, after
         if key not in self.known:
-            if len(self.known) >= MOST_CHECKED:
-                return Verdict("not checked", reason=f"{MOST_CHECKED} different firings were checked before it")
+            if len(self.known) >= MAX_CHECKED_FIRINGS:
+                return Verdict("not checked", reason=f"{MAX_CHECKED_FIRINGS} different firings were checked before it")
             rule_tolerance = tolerance_of_rule(rule)
             within = tolerance_of(rule.name, stage, before) if rule_tolerance is None else rule_tolerance
             self.known[key] = equivalent(before, after, tolerance=within)
@@ -173,7 +173,7 @@ def try_kernel(
 ) -> PipelineTrial:
     """Lowers the captured kernel with `passes`. `is_requested` selects the firings to record."""
     lowered = lowered_by(compiler, number, passes)
-    firings = tuple([checks.row(number, firing) for firing in lowered.fired if is_requested(firing)][:MOST_FIRINGS])
+    firings = tuple([checks.row(number, firing) for firing in lowered.fired if is_requested(firing)][:MAX_FIRINGS])
     if lowered.program is None:
         return PipelineTrial(number, None, firings, lowered.error)
     if lowered.program == lowered_by(compiler, number, PASSES).program:
@@ -211,9 +211,9 @@ def _make_variant(compiler: KernelCompiler, number: int, passes: Sequence[Pass])
 
 
 def first_line(error: Exception) -> str:
-    """Returns the kind and the first line of an error, at most MOST_WORDS characters."""
+    """Returns the kind and the first line of an error, at most MAX_ERROR_CHARACTERS characters."""
     text = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0].strip()}"
-    return text if len(text) <= MOST_WORDS else text[: MOST_WORDS - 1].rstrip() + "…"
+    return text if len(text) <= MAX_ERROR_CHARACTERS else text[: MAX_ERROR_CHARACTERS - 1].rstrip() + "…"
 
 
 def result_text(outcomes: Sequence[PipelineTrial], change: str, kernels: int) -> str:
