@@ -16,7 +16,7 @@ OF_TYPE = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
 _OPERAND = re.compile(r"\b(byte|word|dword|qword|tbyte|xmmword|ymmword|zmmword) ptr (?:\w\w:)?\[([^]]*)\]")
 _ACCESS = re.compile(r"(= load|  store)(?: volatile)? (<[^>]+>|\w+)[ ,]")
 _MASKED = re.compile(r"@llvm\.masked\.(load|store)\.v(\d+)[fi](\d+)")
-_MASK = re.compile(r"\{k\d\}|maskmov")  # lanes that are masked out are not touched
+_MASK = re.compile(r"\{k\d\}|maskmov")  # masked lanes access no memory
 _FROM_TABLE = re.compile(r"\bqword ptr \[rdi(?: \+ \d+)?\]")  # an address of a buffer
 _TO_TABLE = re.compile(r"^\s*\w+\s+[er]di\b")  # an instruction after which rdi holds something else
 _NO_ACCESS = ("lea", "nop", "prefetch")
@@ -24,7 +24,13 @@ _NO_ACCESS = ("lea", "nop", "prefetch")
 
 @dataclass(frozen=True)
 class TooWide:
-    """An instruction that touches `found` bytes where the program has `asked` for so many at the most."""
+    """An instruction that accesses more bytes than the program's accesses allow.
+
+    program: name of the kernel.
+    instruction: its text in the assembly.
+    found: bytes that the instruction accesses.
+    asked: bytes that it may access.
+    """
 
     program: str
     instruction: str
@@ -33,12 +39,13 @@ class TooWide:
 
 
 def wide_accesses(compiler: LLVMCompiler, spec: ProgramSpec) -> tuple[int, list[TooWide]]:
-    """How many accesses of buffers there are in the code of `spec`, and those that are wider than asked.
+    """Count the buffer accesses in the code of `spec`, and list those that are wider than the IR's accesses.
 
-    Where code is made instruction by instruction (LEAST), each may do as much as one access of the IR that its UOp
-    depends on. Else LLVM makes one access of neighbors, and is not exact about which UOp an instruction is for: it may
-    do as much as all these together, or as any single one. What lies on the stack or beside the code is LLVM's own,
-    and rdi holds the table of the buffers' addresses until an instruction writes it.
+    At Effort.LEAST, LLVM selects instructions one by one: each may access as many bytes as one access of the IR that
+    its UOp depends on. At other levels LLVM merges neighboring accesses and does not say exactly which UOp an
+    instruction implements: it may access as many bytes as all of these together, or as any single one. The stack and
+    the constants beside the code are LLVM's own. rdi holds the table of buffer addresses until an instruction writes
+    it.
     """
     listings = dict(compiler.listings(spec))
     asked = list(_asked(listings["llvm-opt"]))
@@ -66,7 +73,7 @@ def wide_accesses(compiler: LLVMCompiler, spec: ProgramSpec) -> tuple[int, list[
 
 
 def _asked(ir: Iterable[SourceLine]) -> Iterable[tuple[int, tuple[UOp, ...]]]:
-    """The width of every load and store in IR, and the UOps that it is for."""
+    """The width in bytes of every load and store in IR, and the UOps that it implements."""
     for line in ir:
         if "ptr %slot" in line.text:  # the table of buffers
             continue
@@ -80,7 +87,7 @@ def _asked(ir: Iterable[SourceLine]) -> Iterable[tuple[int, tuple[UOp, ...]]]:
 
 
 def type_bytes(text: str) -> int:
-    """What a value of an LLVM type takes in memory."""
+    """The size in bytes of a value of an LLVM type."""
     count, _, scalar = text.strip("<>").rpartition(" x ")
     each = OF_TYPE[scalar] if scalar in OF_TYPE else -(-int(scalar[1:]) // 8)
     return int(count or 1) * each

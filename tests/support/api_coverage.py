@@ -70,7 +70,7 @@ def home_of(section: str) -> Any:
     return home
 
 
-# *** noting calls while tests run ***
+# *** recording calls while tests run ***
 
 
 Key = tuple[str, str]  # section and name
@@ -108,7 +108,7 @@ class Recorder:
         return call
 
     def install(self) -> None:
-        """Every name of the API is replaced by one that tells who called it."""
+        """Replace every name of the API by a spy that records its caller."""
         for section, names in api_names().items():
             home = home_of(section)
             for name in names:
@@ -134,7 +134,7 @@ class Recorder:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item: Any) -> Iterator[None]:
-        """A test that fails is no evidence."""
+        """Discard the calls of a test that fails."""
         self.test = f"{item.location[0]}::{item.originalname}"
         outcome = yield
         if outcome.excinfo is not None:  # type: ignore[attr-defined]

@@ -17,7 +17,10 @@ def _script() -> str:
 
 
 def findings(tab: Any, within: str = ".tinyexplore", impacts: tuple[str, ...] | None = GRAVE) -> list[str]:
-    """What axe-core finds below `within`, each with its first places; `impacts` None for all that it finds."""
+    """The findings of axe-core below `within`, each with its first elements.
+
+    impacts: the levels to report; None: all.
+    """
     if not tab.evaluate("'axe' in window"):
         tab.evaluate(_script())
     found = tab.evaluate(f"() => axe.run({json.dumps(within)}, {{resultTypes: ['violations']}})")

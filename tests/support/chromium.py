@@ -63,7 +63,7 @@ def downloaded_by_playwright() -> str | None:
 
 
 def install_chromium() -> None:
-    """Try the ways of this machine in turn; what fails is told and not fatal."""
+    """Try each installation method; failures are printed and do not raise."""
     if shutil.which("apt-get") and os.geteuid() == 0:
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         attempt(["apt-get", "update", "-q"], environment)
@@ -73,7 +73,7 @@ def install_chromium() -> None:
 
 
 def attempt(command: list[str], environment: dict[str, str]) -> bool:
-    """Whether `command` succeeded; its output goes to the terminal only where it failed."""
+    """Run `command` and return whether it succeeded; print its output only if it failed."""
     print("No Chromium yet; trying:", " ".join(command), flush=True)
     try:
         done = subprocess.run(

@@ -1,8 +1,8 @@
 """`python -m tests.support.cpu_table` writes `tinyexplore/target/cpus.py` from the installed LLVM.
 
-LLVM prints the names that it knows; which instructions a name stands for it does not tell. But it inlines a function
-only into one whose CPU has all features of its own: so functions with a feature each are called from one for the CPU,
-and those whose calls are gone have a feature that it has.
+LLVM lists the CPU names that it knows, but not their instruction sets. It inlines a function only into a caller whose
+CPU has all features of the callee. So a function for the CPU calls one function per feature: the CPU has the features
+of the calls that LLVM inlines.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RISCV_FEATURES = "m a f d c zfh v zvl128b zvl256b zvl512b zvl1024b".split()
 
 
 def known_names(arch: str) -> list[str]:
-    """What LLVM calls the CPUs of an architecture. (It prints them, and knows no other way to tell.)"""
+    """LLVM's names of the CPUs of an architecture, from the list that it prints."""
     code = (
         "import llvmlite.binding as llvm; llvm.initialize_all_targets(); llvm.initialize_all_asmprinters(); "
         f"llvm.Target.from_triple({TRIPLES[arch]!r}).create_target_machine(cpu='help')"
@@ -112,7 +112,7 @@ def wide_riscv_names() -> list[str]:
 
 
 def in_short(name: str, features: list[str], wide: dict[str, list[str]]) -> list[str]:
-    """The richest of PARENTS that it has all features of, and those beside."""
+    """The largest of PARENTS whose features the CPU has, and its further features."""
     for level in PARENTS:
         if level != name and wide[level] and set(wide[level]) <= set(features):
             return [level, *(feature for feature in features if feature not in wide[level])]

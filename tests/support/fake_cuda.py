@@ -1,6 +1,6 @@
 """A stand-in for the package cuda-bindings (`cuda.bindings.driver` and `.nvrtc`): the same functions, parameters and
-results, on this machine's processor. A kernel that is launched is run as the LLVM IR of its program, as late as a
-driver may: when somebody waits for its stream. So who looks at memory without waiting sees what was there before.
+results, on this machine's processor. A launched kernel runs as the LLVM IR of its program. It runs as late as a driver
+may run it: when the host waits for its stream. A host that reads memory without waiting sees the old content.
 
 `test_the_fake_is_like_the_package` compares the two where the package is installed.
 """
@@ -57,7 +57,7 @@ GOOD = nvrtcResult.NVRTC_SUCCESS
 
 
 class CUDA_KERNEL_NODE_PARAMS:
-    """The fields that a kernel of a graph has."""
+    """The fields of a kernel node of a graph."""
 
     __slots__ = (
         "func",
@@ -71,7 +71,7 @@ class CUDA_KERNEL_NODE_PARAMS:
 
 
 class Handle:
-    """What the driver gives to name a thing; a CUdeviceptr is an integer as well."""
+    """A handle of the driver: an opaque reference. A CUdeviceptr converts to an integer."""
 
     def __init__(self, kind: str, value: Any = 0) -> None:
         self.kind, self.value = kind, value
@@ -81,7 +81,7 @@ class Handle:
 
 
 class FakeCUDA:
-    """A machine with `count` GPUs, of so many bytes. calls: the names of all functions called, in order."""
+    """A machine with `count` GPUs of `memory_bytes` each. `calls`: the names of all functions called, in order."""
 
     def __init__(self, count: int = 1, *, memory_bytes: int = 1 << 30, has_driver: bool = True) -> None:
         self.count, self.memory_bytes, self.has_driver = count, memory_bytes, has_driver
@@ -89,7 +89,7 @@ class FakeCUDA:
         self.held: dict[int, Any] = {}
         self.programs: dict[bytes, ProgramSpec] = {}  # by its source: what a launch does
         self.launch_status = OK
-        self.late_status = OK  # of the kernels themselves, which whoever waits is told
+        self.late_status = OK  # of the kernels themselves; a wait returns it
         self.is_concurrent = True
         self.streams: list[list[Callable[[], None]]] = [[] for _ in range(count)]  # what is still to be done, by GPU
         self.loaded_on: list[int] = []  # which GPU was current when a module was loaded
@@ -117,7 +117,7 @@ class FakeCUDA:
 
     @property
     def modules(self) -> dict[str, types.ModuleType]:
-        """As they are imported."""
+        """The modules by the names under which they are imported."""
         package, bindings = types.ModuleType("cuda"), types.ModuleType("cuda.bindings")
         package.bindings, bindings.driver, bindings.nvrtc = bindings, self.driver, self.nvrtc  # type: ignore[attr-defined]
         names = ("cuda", "cuda.bindings", "cuda.bindings.driver", "cuda.bindings.nvrtc")
@@ -188,7 +188,7 @@ class FakeCUDA:
         return OK, Handle("CUdeviceptr", address)
 
     def cuMemFree(self, dptr: Any) -> Any:
-        assert not any(self.streams), "memory is given back while kernels may be at work there"
+        assert not any(self.streams), "memory is freed while kernels may use it"
         del self.held[int(_is("CUdeviceptr", dptr))]
         return (OK,)
 
@@ -225,7 +225,7 @@ class FakeCUDA:
         return (OK,)
 
     def kernel(self, function: Any, sizes: Sequence[int], parameters: Any) -> Callable[[], None]:
-        """What a kernel does with the arguments that are there now: the driver copies them."""
+        """The launch of a kernel with a copy of its current arguments, as the driver makes one."""
         assert min(map(_integer, sizes)) > 0
         spec = self.programs[_is("CUfunction", function).value]
         count = spec.n_buffers + len(spec.variables)
@@ -233,7 +233,7 @@ class FakeCUDA:
         return partial(self.work, spec, sizes, [ctypes.c_int64.from_address(place).value for place in places])
 
     def work(self, spec: ProgramSpec, sizes: Sequence[int], arguments: Sequence[int]) -> None:
-        """A kernel, when its turn has come."""
+        """Run a kernel."""
         self.clock += 0.25
         if self.late_status is OK:
             if spec.source not in LOADED:
@@ -332,14 +332,14 @@ def _integer(value: Any) -> int:
 
 
 def _written(place: bytes, content: bytes) -> Any:
-    """As NVRTC does it: into the memory of an object of bytes."""
+    """Write `content` into the memory of the bytes object `place`, as NVRTC does."""
     assert len(place) == len(content)
     ctypes.memmove(place, content, len(content))
     return (GOOD,)
 
 
 def functions(fake: FakeCUDA) -> Iterator[tuple[str, str]]:
-    """The module and the name of every function that there is."""
+    """The module and the name of every function of the stand-in."""
     for module, found in (("driver", fake.driver), ("nvrtc", fake.nvrtc)):
         for name in vars(found):
             if name.startswith(("cu", "nvrtc")) and callable(getattr(FakeCUDA, name, None)):

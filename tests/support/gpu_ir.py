@@ -1,7 +1,7 @@
 """Runs LLVM IR for a GPU on this machine's CPU. So the source of PTX and AMDGCN can be tested without a GPU.
 
-Each work-item of a group is a thread that waits at barriers; the numbers that a GPU tells it come from here. Memory of
-an address space is plain memory to a CPU.
+Each work-item of a group is a thread that waits at barriers. This module supplies its indices, which a GPU has in
+registers. Memory of an address space is plain memory to a CPU.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _number(kind: str, dimension: int) -> Any:
 
 @cache
 def _functions() -> dict[str, Any]:
-    """What a program calls, by the name that it has on a GPU."""
+    """The functions that a program calls, by their names on a GPU."""
     found: dict[str, Any] = {"llvm.nvvm.barrier0": _WAIT(_wait), "llvm.amdgcn.s.barrier": _WAIT(_wait)}
     for backend in BACKENDS.values():
         for kind, name in [*backend.numbers.items(), *([("size", backend.size)] if backend.size else [])]:
@@ -74,7 +74,7 @@ class Loaded:
         self.function = prototype(self.engine.get_function_address(spec.name))
 
     def __call__(self, arrays: Sequence[np.ndarray], values: Sequence[int] = ()) -> list[np.ndarray]:
-        """What the buffers hold after it ran on these."""
+        """Run the program on `arrays` and return the contents of its buffers."""
         held = [np.array(one) for one in arrays]
         arguments = [*[one.ctypes.data for one in held], *values]
         grid, size = [*self.launch.sizes(values), 1, 1][:3], [*(self.launch.group or (CHOSEN_ITEMS,)), 1, 1][:3]
@@ -84,13 +84,18 @@ class Loaded:
         return held
 
     def start(self, grid: Sequence[int], size: Sequence[int], arguments: Sequence[int]) -> None:
-        """Every work-item of so many groups of this size; arguments: addresses, then integers."""
+        """Run every work-item of a grid of groups.
+
+        grid: number of groups along each axis.
+        size: work-items of a group along each axis.
+        arguments: addresses of the buffers, then the values of variables.
+        """
         for group in itertools.product(*map(range, reversed(grid))):
             _run_group(self.function, arguments, group[::-1], size, together=self.waits)
 
 
 def run(spec: ProgramSpec, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What the buffers of a program hold after its IR ran on these."""
+    """Run the IR of a program on `arrays` and return the contents of its buffers."""
     return Loaded(spec)(arrays)
 
 

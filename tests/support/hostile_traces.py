@@ -71,7 +71,7 @@ def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def uses(trace: Trace, folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Each thing that is made of a trace, by its name."""
+    """Each export of a trace, by its name."""
     shown = Explorer(trace)
     yield "svg", lambda: pipeline_svg(trace)
     yield "page", lambda: shown.to_html()

@@ -1,4 +1,4 @@
-"""Sends a signal wherever Python handles signals in a call, one position after the other."""
+"""Interrupts a call at each bytecode position where Python handles signals."""
 
 from __future__ import annotations
 
@@ -13,28 +13,31 @@ from typing import Any
 
 
 class Interrupted(BaseException):
-    """What the handler of some signal raises."""
+    """The exception of a signal handler."""
 
 
 class _Signal:
-    """`-_Signal()` sends this process SIGINT. No bytecode looks for signals on the way, as the call of a function
-    would: whoever does it in a trace function is done before the signal is heard."""
+    """`-_Signal()` sends this process SIGINT.
+
+    Unlike the call of a function, the unary operator contains no position where Python handles signals. So a trace
+    function that sends the signal this way returns before the handler runs.
+    """
 
     __neg__ = staticmethod(_thread.interrupt_main)
 
 
 @cache
 def _places(code: CodeType) -> frozenset[int]:
-    """The offsets in `code` of instructions at the end of which Python looks for signals."""
+    """The offsets in `code` of the instructions after which Python handles signals."""
     names = ("CALL", "JUMP_BACKWARD", "JUMP_ABSOLUTE")
     return frozenset(one.offset for one in dis.get_instructions(code) if one.opname.startswith(names))
 
 
 class Interrupter:
-    """Runs functions and interrupts them at the place of a number, among all where a signal is heard.
+    """Runs functions and interrupts them at the n-th position where Python handles signals.
 
-    That is where a function begins, at the end of each call, and where a loop goes round; what one built-in function
-    does has none inside. `lost`: what was raised where Python can only print it, in a finalizer.
+    These positions are the begin of a function, the end of each call, and the backward jump of a loop. A built-in
+    function contains none. `lost`: exceptions that Python can only print, as those in a finalizer.
     """
 
     def __init__(self) -> None:
@@ -43,7 +46,7 @@ class Interrupter:
         self._signal: Any = _Signal()
 
     def run(self, work: Callable[[], Any], place: int) -> bool:
-        """Calls `work`, interrupted at `place`. False where it was over before."""
+        """Call `work` and interrupt it at `place`. False if it ended before."""
         self._left = place
         hook, sys.unraisablehook = (
             sys.unraisablehook,
@@ -62,7 +65,7 @@ class Interrupter:
         return self._left <= 0
 
     def count(self, work: Callable[[], Any]) -> int:
-        """How many places `work` has."""
+        """The number of positions in `work`."""
         most = 1 << 60
         self.run(work, most)
         return most - self._left

@@ -20,13 +20,11 @@ from tinyexplore.util import Context
 MACHINE = Target("TEST", "any", "any", "", 64, 32, 2, 32768, 1 << 20, frozenset(), ())
 
 
-WIDE = (
-    "x86-64-v4,threads=2,l1=32K,l2=1M"  # a TARGET with vectors of 16 floats and 32 registers, wherever it is asked for
-)
+WIDE = "x86-64-v4,threads=2,l1=32K,l2=1M"  # a TARGET with vectors of 16 floats and 32 registers, on every machine
 
 
 def rendered(node: LazyBuffer, target: str = WIDE) -> ProgramSpec:
-    """The program of the one kernel that computes `node`, with the opts that it gets, for the LLVM device there."""
+    """The program of the one kernel that computes `node`, with the heuristics' opts, for the LLVM device."""
     with Context(TARGET=target):
         interface = Device["LLVM"]
         kernel = apply_heuristics(kernel_of(node, interface.target))
@@ -35,7 +33,7 @@ def rendered(node: LazyBuffer, target: str = WIDE) -> ProgramSpec:
 
 
 def unread(*shape: int) -> LazyBuffer:
-    """A LazyBuffer that nobody computes: it takes no memory."""
+    """A LazyBuffer of a buffer that is never allocated."""
     return LazyBuffer.from_buffer(Buffer("LLVM", int(np.prod(shape)), dtypes.float32), shape)
 
 

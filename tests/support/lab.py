@@ -60,7 +60,7 @@ def jupyterlab(root: Path, state: Path) -> Iterator[str]:
 
 @contextmanager
 def notebook7(root: Path, state: Path) -> Iterator[str]:
-    """The address of a Notebook 7, which is JupyterLab's parts in another frame."""
+    """The address of a Notebook 7, which has JupyterLab's parts in another frame."""
     with _server("notebook", "JupyterNotebookApp", root, state) as address:
         yield address
 
@@ -152,7 +152,7 @@ class LabPage:
         self.await_idle()
 
     def shut_down(self) -> None:
-        """End the notebook's kernel: its memory is wanted."""
+        """End the notebook's kernel to free its memory."""
         self.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
 
     def outputs(self) -> list[list[dict[str, Any]]]:
@@ -160,7 +160,7 @@ class LabPage:
         return list(self.page.evaluate(_OUTPUTS))
 
     def raised(self) -> list[str]:
-        """What cells raised, one text an exception."""
+        """The exceptions that cells raised, one text each."""
         return [
             f"{output['ename']}: {output['evalue']}"
             for cell in self.outputs()
@@ -169,11 +169,11 @@ class LabPage:
         ]
 
     def python(self, expression: str) -> str:
-        """The repr of what `expression` is in the notebook's kernel."""
+        """The repr of `expression` in the notebook's kernel."""
         return str(self.page.evaluate(_EVALUATE, expression))
 
     def await_python(self, expression: str, expected: str, timeout_s: float = 10) -> str:
-        """The repr of `expression`, once it is `expected`: what the page sends reaches the kernel a little later."""
+        """Wait until the repr of `expression` is `expected`, because messages of the page reach the kernel late."""
         until = time.monotonic() + seconds(timeout_s)
         while (found := self.python(expression)) != expected and time.monotonic() < until:
             self.page.wait_for_timeout(50)

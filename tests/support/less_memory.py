@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextmanager
 def limited(megabytes: int) -> Iterator[None]:
-    """No more address space than that beyond what the process has now."""
+    """Limit the address space to `megabytes` more than the process has now."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     set_limit(megabytes)
     try:
@@ -20,7 +20,7 @@ def limited(megabytes: int) -> Iterator[None]:
 
 
 def set_limit(megabytes: int) -> None:
-    """The same, for good."""
+    """Set this limit permanently."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + (megabytes << 20)
     resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))

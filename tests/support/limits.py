@@ -1,6 +1,6 @@
 """The features that a device lacks, as data: each raises an error that names it, and all others must work.
 
-Tests on every device ask here what may not be; what is refused and does not stand here is a failure.
+Tests on every device read these tables: an error that they do not list is a failure.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def has_operation(device: str, dtype: DType, op: Ops) -> bool:
 
 
 def is_declared(device: str, error: object) -> bool:
-    """Whether an error (or "RenderError: " with its words) says of something in these tables that it is not there."""
+    """Whether an error (or the text "RenderError: …") names a missing feature that these tables list."""
     if isinstance(error, BaseException) and not isinstance(error, RenderError):
         return False
     words = str(error).removeprefix("RenderError: ")

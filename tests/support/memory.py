@@ -18,7 +18,7 @@ class _Account(ctypes.Structure):
 
 
 def resident_bytes() -> int | None:
-    """The pages of this process that are in memory; None where the system does not tell."""
+    """Bytes of this process's pages in memory; None if the system does not report it."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -27,7 +27,7 @@ def resident_bytes() -> int | None:
 
 
 def malloc_bytes() -> int | None:
-    """What is allocated with malloc now, by Python's larger objects and by LLVM; None where that is not glibc's."""
+    """Bytes allocated with malloc, by Python's larger objects and by LLVM; None without glibc."""
     account = getattr(ctypes.CDLL(None), "mallinfo2", None)
     if account is None:
         return None
@@ -37,14 +37,16 @@ def malloc_bytes() -> int | None:
 
 
 def object_count() -> int:
-    """Python objects that the garbage collector knows, after it has run."""
+    """The number of Python objects that the garbage collector tracks, after a collection."""
     gc.collect()
     return len(gc.get_objects())
 
 
 def growth(work: Callable[[int], object], *, warm_up: int, count: int) -> tuple[int, int, int]:
-    """What `work(number)` leaves behind when it is done `count` times, after `warm_up` times that do not count: Python
-    objects, bytes of malloc, bytes of resident pages (0 where that is not known)."""
+    """Call `work(number)` `count` times after `warm_up` uncounted calls, and return the growth.
+
+    Returns: the growth of Python objects, of malloc's bytes and of resident bytes; 0 where it is unknown.
+    """
 
     def state() -> tuple[int, int, int]:
         return object_count(), malloc_bytes() or 0, resident_bytes() or 0
@@ -61,7 +63,7 @@ def growth(work: Callable[[int], object], *, warm_up: int, count: int) -> tuple[
 def assert_no_growth(
     work: Callable[[int], object], *, warm_up: int, count: int, objects: int, in_malloc: int, resident: int
 ) -> None:
-    """`work(number)`, done `count` times, leaves fewer Python objects, bytes of malloc and resident bytes than given.
+    """Assert that `count` calls of `work(number)` leave fewer Python objects, malloc's and resident bytes than given.
 
     A leak shows each time. Other threads allocate now and then, so growth is measured up to three times.
     """

@@ -1,4 +1,4 @@
-"""A process in which a package is not installed."""
+"""Simulates a package that is not installed."""
 
 from __future__ import annotations
 

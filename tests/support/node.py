@@ -9,7 +9,7 @@ import pytest
 
 
 def need_node() -> str:
-    """Where Node is; skips the test where there is none, or fails it where what browsers need is required."""
+    """The path of Node. Without Node the test is skipped, or fails where the browser tests are required."""
     node = shutil.which("node")
     if node is None and os.environ.get("TINYEXPLORE_REQUIRE_BROWSER", "") not in ("", "0"):
         pytest.fail("TINYEXPLORE_REQUIRE_BROWSER is set, but there is no Node")

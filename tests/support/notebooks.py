@@ -29,7 +29,7 @@ def stored(notebook: dict[str, Any]) -> dict[str, Any]:
 
 
 def joined(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The outputs with neighboring texts of one stream in one: where a stream is cut depends on the clock."""
+    """The outputs with adjacent texts of one stream joined, because the clock decides where a stream is cut."""
     result: list[dict[str, Any]] = []
     for output in outputs:
         same = result and output["output_type"] == "stream" == result[-1]["output_type"]
@@ -42,7 +42,7 @@ def joined(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def without_widget(output: dict[str, Any]) -> dict[str, Any] | None:
-    """The output without its reference to a widget; None where the text of a widget would be all that is left."""
+    """The output without its reference to a widget; None if only the text of a widget would remain."""
     data = output.get("data", {})
     if WIDGET not in data:
         return output

@@ -36,7 +36,7 @@ def numpy_dtype(dtype: DType) -> np.dtype:
 
 
 def evaluate_in_numpy(root: UOp, values: Mapping[UOp, np.ndarray], *, fused: bool = False) -> np.ndarray:
-    """`root` for every element of the arrays that `values` gives its leaves; lanes of a vector all have that value.
+    """Evaluate `root` for every element of the arrays in `values`, one per leaf. All lanes of a vector have that value.
 
     fused: MULACC is rounded once instead of twice.
     """
@@ -93,14 +93,14 @@ def _fused(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 
 def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The leading 26 bits of float64s, and the rest."""
+    """Split float64s into their leading 26 bits and the rest."""
     scaled = x * (2.0**27 + 1)
     high = scaled - (scaled - x)
     return high, x - high
 
 
 def _quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Towards zero; 0 for a divisor of 0."""
+    """Integer quotient rounded towards zero; 0 for a divisor of 0."""
     divisor = np.where(y == 0, np.ones_like(y), y)
     floor = x // divisor
     towards_zero = floor + ((floor * divisor != x) & ((x < 0) != (divisor < 0)))

@@ -44,6 +44,6 @@ def known_machines(name: str) -> frozenset[str]:
 
 
 def refusal(command: list[str]) -> str:
-    """What a compiler says of a program that it refuses; "" where it takes it."""
+    """The error message of a compiler for a program; "" if it compiles."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stderr + done.stdout if done.returncode else ""

@@ -23,7 +23,7 @@ RESTORE = "(lost) => lost.forEach(([name, value]) => localStorage.setItem(name, 
 
 
 def stored_in(page: str) -> dict[str, Any]:
-    """What the text of a page stores beside its trace: `responses` by canonical request, and `runnable` kernels."""
+    """The data that a page's text stores beside its trace: `responses` by canonical request, and `runnable` kernels."""
     (found,) = re.findall(r'id="stored">(.*?)</script>', page)
     stored: dict[str, Any] = json.loads(gzip.decompress(b64decode(found)))
     return stored
@@ -44,7 +44,7 @@ def wait_until(tab: Any, expression: str, arg: Any = None, limit_s: float = 30) 
 
 
 def settle(tab: Any, least_ms: float) -> None:
-    """Waits `least_ms`, and until nothing moves: all transitions and animations that end have ended."""
+    """Wait `least_ms`, and until all finite transitions and animations have ended."""
     tab.wait_for_timeout(least_ms)
     wait_until(tab, IS_STILL)
 

@@ -10,7 +10,7 @@ from tinyexplore.uop import UOp, index_const
 
 
 def to_indexed(tracker: ShapeTracker, idxs: Sequence[UOp]) -> tuple[UOp, UOp | None]:
-    """The place and its validity (None: always) on one UOp per axis."""
+    """The memory offset of an element and its validity (None: always valid), from one index UOp per axis."""
     top, *below = reversed(tracker.views)
     place, conditions = _place(top, idxs)
     for view in below:
@@ -23,7 +23,7 @@ def to_indexed(tracker: ShapeTracker, idxs: Sequence[UOp]) -> tuple[UOp, UOp | N
 
 
 def _coordinates(position: UOp, sizes: Sequence[int]) -> list[UOp]:
-    """Of a row-major position; the first axis needs no remainder."""
+    """Split a row-major position into one index per axis. The first axis needs no remainder."""
     coords = []
     inner = 1
     for axis in range(len(sizes) - 1, -1, -1):
@@ -34,7 +34,7 @@ def _coordinates(position: UOp, sizes: Sequence[int]) -> list[UOp]:
 
 
 def _place(view: View, idxs: Sequence[UOp]) -> tuple[UOp, list[UOp]]:
-    """offset + Σ idx * stride, and the conditions under which it is meant."""
+    """offset + Σ idx * stride, and the conditions of the mask under which it is valid."""
     place = index_const(view.offset)
     conditions: list[UOp] = []
     for size, stride, (start, stop), idx in zip(

@@ -56,7 +56,7 @@ REPLACEMENTS = {
     r"\bstands? against\b|\bstood against\b": "limit; legality error",
     r"\bthe one door\b": "entry point, API",
     r"\bcomes? to nothing\b": "fail",
-    r"\bmade anew\b|\bmakes? anew\b|\banew\b": "rebuild, again",
+    r"\banew\b": "rebuild, again",
     r"\bsets? apart\b|\bkept apart\b": "sandbox, separate",
     r"\bis asked of\b|\bare asked of\b|\basked for\b": "request",
     r"\banswers? alike\b": "give the same answer",

@@ -1,6 +1,6 @@
 """Hand-written rules: wrong ones, each a typical mistake, and correct ones that look wrong.
 
-Each stands with a node that it fires on. They were written before the check that is to tell them apart.
+Each has a node on which it fires. They were written before the check that must separate them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,12 @@ a, b = cvar("a"), cvar("b")
 
 @dataclass(frozen=True)
 class Case:
-    """A rule and a node that it fires on. `tolerance`: by how much the results may differ, where the rule says so."""
+    """A rule and a node on which it fires.
+
+    rule: correct or wrong.
+    before: the node.
+    tolerance: permitted difference of the results, if the rule states one.
+    """
 
     rule: Rule
     before: UOp

@@ -1,4 +1,4 @@
-"""The CUDA device on the driver stand-in, in a whole process: `pytest -p tests.support.stand_in`, or `install()`."""
+"""Installs the driver stand-in as the process's CUDA device: `pytest -p tests.support.stand_in`, or `install()`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tinyexplore.runtime.cuda import CUDA
 
 
 def install() -> FakeCUDA:
-    """Makes a machine with one GPU of paper; programs are not looked up on disk, so that it knows what each does."""
+    """Install a fake machine with one GPU. Programs are not read from disk, so that the fake knows each source."""
     fake = FakeCUDA()
     sys.modules.update(fake.modules)
     real = CUDA.compile
@@ -25,5 +25,5 @@ def install() -> FakeCUDA:
 
 
 def pytest_configure() -> None:
-    """What pytest calls of a plugin, before it collects."""
+    """Install the stand-in before pytest collects."""
     install()

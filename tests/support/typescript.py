@@ -14,7 +14,7 @@ ESBUILD = WIDGETS / "node_modules" / ".bin" / "esbuild"
 
 
 def missing() -> str | None:
-    """Why TypeScript cannot be run here, or None."""
+    """The reason why TypeScript cannot run here, or None."""
     if shutil.which("node") is None:
         return "there is no node"
     if not ESBUILD.exists():
@@ -23,7 +23,7 @@ def missing() -> str | None:
 
 
 def run_typescript(folder: Path, script: str, cases: Sequence[Any]) -> list[Any]:
-    """What `script` makes of each case.
+    """The results of `script` for each case.
 
     `script` is the body of a module with a function `run(testCase)`; it imports from "src/…" of the front end.
     """

@@ -6,7 +6,7 @@ import json
 from base64 import b64encode
 from typing import Any
 
-# What the view sends goes to `hear`, which returns traits that changed and messages; the tab also asks now and then.
+# Messages of the view go to `answer`, which returns changed traits and messages. The tab also polls it.
 MODEL = """async ([text, traits]) => {
   const values = {}, handlers = {}, said = {};
   const take = ({ state = {}, messages = [] }) => {
@@ -24,10 +24,10 @@ MODEL = """async ([text, traits]) => {
     get: (name) => values[name], set: (name, value) => { values[name] = value; }, save_changes: () => undefined,
     on: (event, handler) => (handlers[event] ??= []).push(handler),
     off: (event, handler) => { handlers[event] = handlers[event].filter((one) => one !== handler); },
-    send: async (message) => take(await hear(JSON.stringify(message))),
+    send: async (message) => take(await answer(JSON.stringify(message))),
   };
   window.model = model;
-  window.poll = async () => take(await hear('null'));
+  window.poll = async () => take(await answer('null'));
   setInterval(() => void poll().catch(() => undefined), 100);
   const url = URL.createObjectURL(new Blob([text], { type: 'text/javascript' }));
   const { default: entry } = await import(url);
@@ -39,7 +39,7 @@ MODEL = """async ([text, traits]) => {
 
 
 def traits_of(widget: Any) -> dict[str, Any]:
-    """The widget's state as JSON: what a front end gets when it opens."""
+    """The widget's state as JSON: the initial state of a front end."""
     state = {key: value for key, value in widget.get_state().items() if key not in ("_esm", "layout")}
     data = {
         key: {"base64": b64encode(value).decode()} if isinstance(value, (bytes, memoryview)) else value
@@ -50,7 +50,7 @@ def traits_of(widget: Any) -> dict[str, Any]:
 
 
 class Served:
-    """Shows a widget in a tab. What it sends and does reaches the view; what the view sends reaches it.
+    """Shows a widget in a tab. Messages and traits of the widget reach the view; messages of the view reach the widget.
 
     Attributes:
         sent: all messages of the widget, in order.
@@ -59,16 +59,16 @@ class Served:
     def __init__(self, tab: Any, widget: Any, bundle: str) -> None:
         self.widget = widget
         self.sent: list[Any] = []
-        self._heard = 0
+        self._sent_count = 0
         widget.send = lambda content, buffers=None: self.sent.append(content)
-        tab.expose_function("hear", self.hear)
+        tab.expose_function("answer", self.answer)
         tab.evaluate(MODEL, [bundle, traits_of(widget)])
 
-    def hear(self, text: str) -> dict[str, Any]:
+    def answer(self, text: str) -> dict[str, Any]:
         message = json.loads(text)
         if message is not None:
             self.widget._handle_custom_msg(message, [])
-        messages, self._heard = self.sent[self._heard :], len(self.sent)
+        messages, self._sent_count = self.sent[self._sent_count :], len(self.sent)
         return json.loads(json.dumps({"state": {"working": self.widget.working}, "messages": messages}))
 
 
