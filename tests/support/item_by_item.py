@@ -20,7 +20,7 @@ Run = Callable[[ProgramSpec, Sequence[np.ndarray]], list[np.ndarray]]  # what th
 
 
 def computed_by(run: Run, target: str, result: Tensor, *, with_opts: bool = True) -> np.ndarray:
-    """Compute a tensor for TARGET `target` with `run`, kernel by kernel. Its inputs are realized. Returns its elements."""
+    """Compute a tensor for TARGET `target` with `run`, kernel by kernel, and return its elements."""
     known: dict[Any, np.ndarray] = {}
     with Context(TARGET=target, DEVICE="LLVM"):
         items = create_schedule([result.lazydata])

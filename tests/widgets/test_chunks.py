@@ -127,7 +127,7 @@ def test_a_stored_notebook_has_the_code_of_every_panel(tab: Any) -> None:
     errors: list[str] = []
     tab.on("pageerror", lambda error: errors.append(str(error)))
     tab.goto("about:blank")
-    tab.expose_function("hear", lambda _: {})
+    tab.expose_function("answer", lambda _: {})
     tab.evaluate(MODEL, [bundle("explorer.js"), traits])
     tab.wait_for_selector(".panel-tabs")
     for panel, found in {"kernels": "kernels", "timeline": "timeline", "why": "why-body"}.items():

@@ -175,7 +175,7 @@ def test_a_notebook_has_it_too(browser: Any) -> None:
     errors: list[str] = []
     tab.on("pageerror", lambda error: errors.append(str(error)))
     tab.goto("about:blank")
-    tab.expose_function("hear", lambda _: {})
+    tab.expose_function("answer", lambda _: {})
     tab.evaluate(MODEL, [bundle("explorer.js"), traits])
     tab.evaluate("window.heard = []; document.addEventListener('keydown', (event) => heard.push(event.key))")
     tab.focus(".tinyexplore")

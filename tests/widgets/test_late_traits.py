@@ -32,11 +32,11 @@ class Late:
         self.tab = tab
         self.told: dict[str, Any] = {}
         self.asked: list[dict[str, Any]] = []
-        tab.expose_function("hear", self.hear)
+        tab.expose_function("answer", self.answer)
         tab.evaluate(MODEL, [BUNDLE.read_text(encoding="utf-8"), {**traits_of(view.widget), **first}])
         tab.wait_for_selector(".panel-tabs")
 
-    def hear(self, text: str) -> dict[str, Any]:
+    def answer(self, text: str) -> dict[str, Any]:
         if text != "null" and "question" in json.loads(text):
             self.asked.append(json.loads(text)["question"])
         return {"state": self.told}
