@@ -39,7 +39,7 @@ class Same(Function):
 X, Y = np.array([1.0, 2.0, -3.0], np.float32), np.array([4.0, 0.5, 2.0], np.float32)
 
 
-def test_the_gradient_is_that_of_the_programs_backward() -> None:
+def test_the_gradient_is_computed_by_the_functions_backward() -> None:
     x, y = Tensor(X, requires_grad=True), Tensor(Y, requires_grad=True)
     made = Product.apply(x, y, keep=False)
     (made * 3).sum().backward()
@@ -51,13 +51,13 @@ def test_the_gradient_is_that_of_the_programs_backward() -> None:
     np.testing.assert_allclose(turned.grad.numpy(), np.full(3, -1.0))
 
 
-def test_so_is_one_that_nobody_announced() -> None:
+def test_unmarked_inputs_get_gradients_from_backward_too() -> None:
     x, y = Tensor(X), Tensor(Y)
     (found,) = Product.apply(x, y).sum().gradient(x)
     np.testing.assert_allclose(found.numpy(), 2 * Y)
 
 
-def test_gradients_of_it_are_differentiated_again() -> None:
+def test_gradients_of_a_function_can_be_differentiated_again() -> None:
     x = Tensor(X, requires_grad=True)
     (first,) = Product.apply(x, x).sum().gradient(x)  # 4 x by its rule
     np.testing.assert_allclose(first.numpy(), 4 * X)
@@ -65,7 +65,7 @@ def test_gradients_of_it_are_differentiated_again() -> None:
     np.testing.assert_allclose(second.numpy(), 32 * X)
 
 
-def test_misuse_is_told() -> None:
+def test_misuse_raises_an_error() -> None:
     class OneTooFew(Product):
         def backward(self, gradient: Any) -> Any:
             return gradient

@@ -58,7 +58,7 @@ def gradient(function: Callable[[Tensor], Tensor], values: np.ndarray, marked: b
 
 @pytest.mark.parametrize("place", AT)
 @pytest.mark.parametrize("name", CORNERS)
-def test_gradients_are_those_of_the_tape(name: str, place: str) -> None:
+def test_graph_gradients_equal_tape_gradients(name: str, place: str) -> None:
     values = AT[place].astype(np.float32)
     found, wanted = (gradient(CORNERS[name], values, marked) for marked in (False, True))
     size = np.abs(np.nan_to_num(wanted.numpy(), posinf=0, neginf=0)).max()
@@ -73,7 +73,7 @@ def test_gradients_are_those_of_the_tape(name: str, place: str) -> None:
         *("scattered and multiplied", "sorted", "convolution by itself", "pooling", "singular values"),
     ],
 )
-def test_so_are_the_gradients_of_gradients(name: str) -> None:
+def test_second_graph_gradients_equal_tape_gradients(name: str) -> None:
     generator = np.random.default_rng(0)
     values = generator.permutation(np.linspace(0.3, 1.7, 12)).reshape(3, 4)
     along = Tensor(generator.normal(size=(3, 4)))
@@ -101,20 +101,20 @@ def test_a_product_with_zeros() -> None:
     ]
 
 
-def test_the_first_example_of_the_family() -> None:
+def test_the_first_example_of_tinygrad_works() -> None:
     x, y = Tensor.eye(3), Tensor([[2.0, 0, -2.0]])
     dx, dy = y.matmul(x).sum().gradient(x, y)
     assert dx.tolist() == [[2, 2, 2], [0, 0, 0], [-2, -2, -2]] and dy.tolist() == [[1, 1, 1]]
     assert x.grad is None and not dx.requires_grad
 
 
-def test_empty_parts_do_no_harm() -> None:
+def test_joins_with_empty_parts_have_gradients() -> None:
     x, nothing = Tensor([1.0, 2.0]), Tensor([], dtype="float16")
     joined = x.cat(nothing, x * x)
     assert (joined * joined).sum().gradient(x, nothing, materialize_grads=True)[0].tolist() == [6, 36]
 
 
-def test_any_tensor_on_the_way_is_a_target() -> None:
+def test_any_intermediate_tensor_can_be_a_target() -> None:
     x = Tensor([1.0, 2.0, 3.0])
     hidden = x.relu() * 2
     view = hidden.reshape(3, 1).expand(3, 4)
@@ -169,7 +169,7 @@ def test_reading_a_value_changes_no_gradient() -> None:
     assert loss.gradient(hidden)[0].item() == 1
 
 
-def test_what_was_computed_before_the_targets_or_is_data_counts_as_constant() -> None:
+def test_older_results_and_data_count_as_constants() -> None:
     normal = (Tensor([1.0, 3.0]) - 2).realize()
     x = Tensor([5.0, 7.0]).realize()
     noise, given, room = Tensor.rand(2).realize(), Tensor([2.0, 2.0]).realize(), Tensor.empty(2)
@@ -189,7 +189,7 @@ def test_what_was_computed_before_the_targets_or_is_data_counts_as_constant() ->
 
 
 @pytest.mark.parametrize("told", [False, True])
-def test_so_does_what_was_computed_of_nothing_older_than_the_targets(told: bool) -> None:
+def test_results_of_constants_count_as_constants(told: bool) -> None:
     w = Tensor([1.0, 2.0, 3.0])
     with capture() if told else nullcontext():
         scaled, room = (Tensor([2.0, 4.0, 6.0]) * 0.5).realize(), Tensor.zeros(3).contiguous().realize()
@@ -204,7 +204,7 @@ def test_so_does_what_was_computed_of_nothing_older_than_the_targets(told: bool)
 
 
 @pytest.mark.parametrize("first", range(0, 60, 20))
-def test_an_answer_is_that_of_marked_targets_whatever_was_realized(first: int) -> None:
+def test_unmarked_targets_get_the_gradients_of_marked_ones(first: int) -> None:
     answers = 0
     for seed in range(first, first + 20):
         (wanted, targets), (loss, unmarked) = (_partly_realized(seed, marked) for marked in (True, False))
@@ -254,7 +254,7 @@ def test_weights_from_a_file_are_data(tmp_path: Path) -> None:
     assert (x * w).sum().gradient(x)[0].tolist() == [3, 4]
 
 
-def test_results_of_a_captured_function_are_never_taken_for_constants() -> None:
+def test_results_of_a_captured_function_are_not_constants() -> None:
     double = TinyJit(lambda x: (x * 2).realize())
     for _ in range(4):
         x = Tensor([3.0]).realize()
@@ -262,7 +262,7 @@ def test_results_of_a_captured_function_are_never_taken_for_constants() -> None:
             (double(x) * x).sum().gradient(x)
 
 
-def test_a_captured_function_may_ask() -> None:
+def test_a_captured_function_may_compute_gradients() -> None:
     w = Tensor([1.0, 2.0]).realize()
 
     @TinyJit
@@ -283,7 +283,7 @@ def test_symbolic_sizes() -> None:
 # *** what is no target ***
 
 
-def test_what_was_not_used() -> None:
+def test_an_unused_target_raises_an_error_or_gets_zeros() -> None:
     x, y, loss = Tensor([1.0]), Tensor([[1.0]]), Tensor([1.0])
     loss = (x * 2 + y.detach()).sum()
     with pytest.raises(RuntimeError, match=r"^gradient: target 1 was not used.*; material"):
@@ -291,7 +291,7 @@ def test_what_was_not_used() -> None:
     assert [one.tolist() for one in loss.gradient(x, y, materialize_grads=True)] == [[2], [[0]]]
 
 
-def test_a_target_that_has_another_value_by_now() -> None:
+def test_a_target_that_was_assigned_since_raises_an_error() -> None:
     x = Tensor([1.0])
     loss = (x * x).sum()
     x.assign(Tensor([2.0]))
@@ -305,7 +305,7 @@ def test_a_target_that_has_another_value_by_now() -> None:
 
 
 @pytest.mark.parametrize("update", ["assigned", "detached"])
-def test_parameters_that_are_updated_by_hand(update: str) -> None:
+def test_manual_parameter_updates_work(update: str) -> None:
     w, b = Tensor([1.0]), Tensor([2.0])
     for _ in range(3):
         dw, db = (w * 3 + b).square().sum().gradient(w, b)
@@ -330,13 +330,13 @@ def test_only_floats_on_devices_that_compute() -> None:
         x.sum().gradient(x.to("NPY"))
 
 
-def test_what_has_no_rule_says_so() -> None:
+def test_an_operation_without_a_gradient_raises_an_error() -> None:
     x = Tensor(np.eye(2) + 0.5)
     with pytest.raises(RuntimeError, match="^bitcast has no gradient"):
         (x + x.bitcast("int64").bitcast("float64")).sum().gradient(x)
 
 
-def test_marked_and_unmarked_do_not_mix() -> None:
+def test_marked_and_unmarked_targets_cannot_be_mixed() -> None:
     x, w = Tensor([1.0]), Tensor([2.0], requires_grad=True)
     with pytest.raises(RuntimeError, match=r"targets \[0\] .*gradient"):
         (x * w).sum().gradient(x)
@@ -344,7 +344,7 @@ def test_marked_and_unmarked_do_not_mix() -> None:
         (x * 2).sum().gradient(w, x)
 
 
-def test_who_asks_gets_an_answer_in_any_mode() -> None:
+def test_gradients_are_computed_in_inference_mode() -> None:
     with Tensor.inference_mode():
         x = Tensor([-1.0, 0.0, 2.0])
         (slope,) = (x.relu() * x).sum().gradient(x)
@@ -354,7 +354,7 @@ def test_who_asks_gets_an_answer_in_any_mode() -> None:
 # *** what it costs ***
 
 
-def test_notes_hold_nothing() -> None:
+def test_a_realized_tensor_keeps_no_intermediate_alive() -> None:
     x = Tensor([1.0, 2.0])
     held = x.exp()
     known = held.sigmoid() + held.abs()
@@ -375,12 +375,12 @@ def test_copies_are_differentiated_too() -> None:
         (copy.deepcopy(hidden) * x).sum().gradient(x)
 
 
-def test_nodes_are_numbered_in_the_order_of_their_making() -> None:
+def test_nodes_are_numbered_in_creation_order() -> None:
     first, second = (LazyBuffer.const(0.0, Tensor([1.0]).dtype, "LLVM") for _ in range(2))
     assert first.number < second.number
 
 
-def test_a_detached_tensor_that_lies_in_memory_is_not_copied() -> None:
+def test_a_realized_detached_tensor_is_not_copied() -> None:
     x = Tensor([1.0, 2.0]).realize()
     detached = x.detach()
     assert detached.lazydata.buffer is x.lazydata.buffer

@@ -80,7 +80,7 @@ def test_a_loss_over_shards() -> None:
     compare(loss, [values_of(9, 4), values_of(4, 3)], [along(0), along(None)])
 
 
-def test_by_the_ring(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ring_allreduce_has_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collective, "MIN_RING_ELEMENTS", 1)
     compare(
         lambda x, w: (x @ w).exp().sum(0).square().mean(), [values_of(6, 4), values_of(4, 5)], [along(0), along(None)]
@@ -115,7 +115,7 @@ def test_targets_of_every_kind_at_once() -> None:
     assert [one.tolist() for one in found] == [[32, 64, 96]] * 2 + [[8, 16, 24]] + [[8 * 14]] * 2 + [1, [1, 1, 1]]
 
 
-def test_what_was_realized_on_the_way() -> None:
+def test_realized_intermediates_have_gradients() -> None:
     x, data = Tensor([1.0, 2.0, 3.0]), Tensor([2.0, 3.0, 4.0])
     there, given = x.shard(DEVICES, 0).realize(), data.shard(DEVICES, 0).realize()
     hidden = there * 2
@@ -131,7 +131,7 @@ def test_what_was_realized_on_the_way() -> None:
         (there * given).sum().gradient(data)
 
 
-def test_what_is_computed_forgets_what_it_was_made_of() -> None:
+def test_a_realized_tensor_frees_its_sources() -> None:
     x = Tensor.ones(6, 2).contiguous().realize().shard(DEVICES, 0).realize()
     held = (x * 3).contiguous()
     alive = weakref.ref(held.lazydata)
@@ -142,7 +142,7 @@ def test_what_is_computed_forgets_what_it_was_made_of() -> None:
     assert alive() is None and one.item() == 72
 
 
-def test_training_by_hand() -> None:
+def test_manual_training_equals_training_on_one_device() -> None:
     """Unmarked weights on each device, a batch in parts; eagerly and by TinyJit."""
     x, labels = values_of(4, 6, 4).astype(np.float32), RANDOM.integers(0, 3, (4, 6))
 
@@ -179,7 +179,7 @@ def test_training_by_hand() -> None:
     assert wanted[-1] != wanted[0]
 
 
-def test_a_value_says_what_made_it() -> None:
+def test_the_repr_of_a_lazy_value_names_its_operation() -> None:
     x = Tensor.ones(6, 2).shard(DEVICES, 0)
     assert repr(x + 1) == f"<Tensor (6, 2) float32 on {x.device}, lazy ADD>"
     same = x.contiguous()

@@ -110,7 +110,7 @@ def test_any_order() -> None:
     np.testing.assert_allclose(value.numpy(), np.sin([0.5, 1.5]), rtol=1e-12)
 
 
-def test_all_that_the_gradient_depends_on_is_on_its_tape() -> None:
+def test_the_tape_of_a_gradient_has_all_its_inputs() -> None:
     x, w = Tensor([3.0], requires_grad=True), Tensor([2.0], requires_grad=True)
     above = Tensor([5.0], requires_grad=True)
     (slope,) = (x * x * w).gradient(x, gradient=above)
@@ -138,7 +138,7 @@ def test_a_shared_value_that_is_also_detached() -> None:
     assert slope.sum().gradient(x)[0].item() == 6
 
 
-def test_what_was_assigned_since_does_not_count() -> None:
+def test_second_gradients_use_the_values_before_an_assignment() -> None:
     x = Tensor([3.0], requires_grad=True)
     (slope,) = (x * x * x).sum().gradient(x)
     x.assign(Tensor([100.0]))
@@ -154,7 +154,7 @@ def test_targets_that_were_not_used() -> None:
     assert slope.sum().gradient(x, materialize_grads=True)[0].tolist() == [0, 0]
 
 
-def test_zeros_are_not_given_where_nothing_is_known() -> None:
+def test_an_untracked_target_raises_an_error_instead_of_zeros() -> None:
     x, w = Tensor([1.0, 2.0]), Tensor([3.0, 4.0], requires_grad=True)
     used = x * 2 * w
     for target in (x, w.detach(), x * 2):
@@ -174,7 +174,7 @@ def test_without_a_tape_a_gradient_is_a_value() -> None:
 
 
 @pytest.mark.parametrize("marked", [True, None])
-def test_what_does_not_depend_on_the_choice_of_singular_vectors_has_gradients_where_values_are_equal(
+def test_invariant_functions_of_the_svd_have_gradients_at_equal_singular_values(
     marked: bool | None,
 ) -> None:
     x = Tensor([[0.0, 2, 0], [2, 0, 0], [0, 0, 1], [0, 0, 0]], dtype="float64", requires_grad=marked)
@@ -202,7 +202,7 @@ def test_gradients_of_singular_vectors_are_finite_wherever_values_are_equal_or_v
         assert np.isfinite(slope.numpy()).all() and np.isfinite(bent.numpy()).all()
 
 
-def test_an_unused_tape_builds_nothing_and_goes_with_its_gradients() -> None:
+def test_an_unused_tape_builds_no_nodes_and_is_freed_with_its_gradients() -> None:
     x = Tensor([3.0], requires_grad=True)
     out = (x.exp() * x).sum()
     gc.collect()
@@ -221,7 +221,7 @@ def test_an_unused_tape_builds_nothing_and_goes_with_its_gradients() -> None:
     assert sum(issubclass(type(one), LazyBuffer) for one in gc.get_objects()) < before
 
 
-def test_the_first_walk_is_not_computed_again() -> None:
+def test_the_first_gradient_is_not_recomputed() -> None:
     x = Tensor(np.ones((8, 8), np.float32), requires_grad=True)
     w = Tensor(np.ones((8, 8), np.float32) / 8)
     (slope,) = (x @ w).contiguous_backward().exp().sum().gradient(x)
@@ -281,16 +281,14 @@ def test_a_captured_step_with_a_penalty() -> None:
     assert found[-1] < found[0]
 
 
-def test_every_operation_tells_the_line_that_asked_for_it() -> None:
+def test_every_operation_records_the_users_line() -> None:
     x = Tensor([3.0], requires_grad=True)
     (slope,) = (x.exp() * x).sum().gradient(x)
     recorder = Recorder()
     with recording(recorder):
         slope.sum().gradient(x)
     frames = [event.user_frame for event in recorder.events if isinstance(event, LazyBufferBuilt)]
-    assert frames and {frame.function for frame in frames if frame} == {
-        "test_every_operation_tells_the_line_that_asked_for_it"
-    }
+    assert frames and {frame.function for frame in frames if frame} == {"test_every_operation_records_the_users_line"}
 
 
 def test_the_examples_in_the_documentation() -> None:

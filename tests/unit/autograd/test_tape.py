@@ -39,7 +39,7 @@ def test_assigning_after_use_does_not_change_the_gradient() -> None:
     assert x.grad is not None and x.grad.tolist() == [6]
 
 
-def test_what_is_computed_in_place_is_on_the_tape() -> None:
+def test_in_place_operations_are_on_the_tape() -> None:
     x = Tensor([1.0, 2.0], requires_grad=True)
     y = x * 2
     before = (y * y).sum()
@@ -49,7 +49,7 @@ def test_what_is_computed_in_place_is_on_the_tape() -> None:
     assert (y * y).sum().gradient(x)[0].tolist() == [98, 196]
 
 
-def test_no_gradient_flows_through_a_value_that_is_gone() -> None:
+def test_no_gradient_flows_through_an_overwritten_value() -> None:
     x = Tensor([1.0, 2.0], requires_grad=True)
     y = x * 2
     y.assign(x * 5)
@@ -59,7 +59,7 @@ def test_no_gradient_flows_through_a_value_that_is_gone() -> None:
     assert (y.detach() * x).sum().gradient(x)[0].tolist() == [5, 10]
 
 
-def test_leaves_that_want_no_gradient_get_none() -> None:
+def test_leaves_without_requires_grad_get_no_gradient() -> None:
     x, w = Tensor([1.0, 2.0], requires_grad=True), Tensor([3.0, 4.0], requires_grad=False)
     with Tensor.inference_mode():
         known = x * 2
@@ -76,7 +76,7 @@ def test_a_chain_of_a_hundred_thousand_operations() -> None:
     assert gradient.lazydata.arg == 1.0
 
 
-def test_gradient_answers_for_any_and_leaves_grad_alone() -> None:
+def test_gradient_accepts_any_tensor_and_does_not_set_grad() -> None:
     x = Tensor([2.0], requires_grad=True)
     hidden = x * 3
     loss = (hidden * hidden).sum()
@@ -87,7 +87,7 @@ def test_gradient_answers_for_any_and_leaves_grad_alone() -> None:
     assert x.grad is not None and x.grad.tolist() == [36]
 
 
-def test_nothing_is_taped_without_need() -> None:
+def test_operations_are_taped_only_if_needed() -> None:
     x = Tensor([2.0])
     assert (x * 3)._ctx is None and x.requires_grad is None
     y = Tensor([2.0], requires_grad=True)
@@ -98,7 +98,7 @@ def test_nothing_is_taped_without_need() -> None:
     assert (y * 3)._ctx is not None
 
 
-def test_a_given_gradient_starts_the_walk() -> None:
+def test_backward_starts_from_a_given_gradient() -> None:
     x = Tensor([[1.0, 2.0]], requires_grad=True)
     (x * 2).backward(Tensor([[3.0, 5.0]]))
     assert x.grad is not None and x.grad.tolist() == [[6, 10]]
@@ -117,7 +117,7 @@ def test_gradients_cross_devices() -> None:
     assert x.grad is not None and x.grad.device == "PYTHON" and x.grad.tolist() == [3, 3]
 
 
-def test_a_moved_tensor_keeps_whether_it_wants_a_gradient_and_the_one_it_has() -> None:
+def test_a_moved_tensor_keeps_requires_grad_and_grad() -> None:
     for wanted in (True, False, None):
         x = Tensor([1.0, 2.0], requires_grad=wanted)
         if wanted:
@@ -135,7 +135,7 @@ def test_many_uses_of_one_narrow_number_are_summed_in_float32() -> None:
     assert x.grad is not None and x.grad.item() == 4096
 
 
-def test_what_cannot_be_differentiated_says_why() -> None:
+def test_a_tensor_that_cannot_be_differentiated_raises_an_error() -> None:
     with pytest.raises(RuntimeError, match="reduce it to a scalar"):
         (Tensor([1.0, 2.0], requires_grad=True) * 2).backward()
     x, y = Tensor([1.0], requires_grad=True), Tensor([1.0], requires_grad=True)
@@ -158,7 +158,7 @@ def test_contiguous_backward_keeps_value_and_gradient() -> None:
     assert x.grad is not None and x.grad.tolist() == [3, 3]
 
 
-def test_parts_are_written_where_nothing_is_taped() -> None:
+def test_parts_are_written_in_place_without_a_tape() -> None:
     w = Tensor([1.0, 2.0, 3.0], requires_grad=True)
     hidden = w * 2
     with Tensor.inference_mode():
@@ -171,7 +171,7 @@ def test_parts_are_written_where_nothing_is_taped() -> None:
         hidden.sum().backward()
 
 
-def test_slopes_where_two_pieces_meet() -> None:
+def test_gradients_at_kinks() -> None:
     """Of a smooth function the slope, else that of one piece, as in PyTorch."""
     cases: dict[str, tuple[Callable[[Tensor], Tensor], float, float]] = {
         "elu": (lambda x: x.elu(), 0.0, 1.0),
@@ -188,7 +188,7 @@ def test_slopes_where_two_pieces_meet() -> None:
     assert Tensor([-1.0]).celu(-1.0).item() == pytest.approx(1 - np.e)  # min(0, -(e - 1))
 
 
-def test_tensors_in_between_that_somebody_holds_get_their_gradient() -> None:
+def test_referenced_intermediates_get_their_gradient() -> None:
     x = Tensor([1.0, 2.0], requires_grad=True)
     y = x * 3
     z = (y + 1) * y  # y + 1 is only the tape's
@@ -202,7 +202,7 @@ def test_tensors_in_between_that_somebody_holds_get_their_gradient() -> None:
     assert y.grad.tolist() == [8.0, 14.0]
 
 
-def test_backward_where_nothing_asks_for_gradients_says_so_and_does_nothing() -> None:
+def test_backward_without_requires_grad_warns() -> None:
     x = Tensor([1.0, 2.0])
     with pytest.warns(UserWarning, match="nothing .*requires a gradient") as found:
         x.sum().backward()

@@ -32,7 +32,7 @@ def looks(kernel: Kernel) -> int:
 
 @pytest.mark.parametrize("op", [Ops.MAX, Ops.MIN])
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float16, dtypes.float64, dtypes.int8, dtypes.uint64])
-def test_one_look_finds_the_extreme_and_its_place(dtype: DType, op: Ops) -> None:
+def test_one_loop_finds_the_extreme_and_its_index(dtype: DType, op: Ops) -> None:
     rows = kernel_of(place_of(unread(64, 512).cast(dtype), 1, op))
     columns = kernel_of(place_of(unread(512, 64).cast(dtype), 0, op))
     for kernel in (rows, columns, apply_heuristics(rows)):
@@ -41,35 +41,35 @@ def test_one_look_finds_the_extreme_and_its_place(dtype: DType, op: Ops) -> None
 
 
 @pytest.mark.parametrize(("size", "loops"), [(512, 1), (517, 2), (7, 1)])  # of 7, four are no loop
-def test_what_is_left_over_is_looked_at_once_too(size: int, loops: int) -> None:
+def test_a_remainder_is_read_once_too(size: int, loops: int) -> None:
     kernel = kernel_of(place_of(unread(64, size), 1))
     for axis in (1, 2):
         kernel = apply_opt(kernel, Opt(OptOps.UNROLL, axis, 4))
     assert looks(kernel) == loops
 
 
-def test_loops_that_are_not_alike_stay_two() -> None:
+def test_different_loops_are_not_merged() -> None:
     kernel = apply_opt(kernel_of(place_of(unread(64, 512), 1)), Opt(OptOps.UNROLL, 1, 4))
     assert len(kernel.plain_reduces) == 2
     assert looks(kernel) == 2
 
 
-def test_a_place_must_be_less_than_what_stands_for_none() -> None:
+def test_an_index_must_be_less_than_the_value_for_none() -> None:
     assert looks(kernel_of(place_of(unread(64, 512), 1, none=511))) == 1
     assert looks(kernel_of(place_of(unread(64, 512), 1, none=100))) == 2
 
 
-def test_places_must_grow() -> None:
+def test_indices_must_increase() -> None:
     assert looks(kernel_of(place_of(unread(64, 512), 1, none=1 << 20, step=3))) == 1
     assert looks(kernel_of(place_of(unread(64, 512), 1, step=-1))) == 2
 
 
-def test_what_is_the_same_for_all_steps_is_not_looked_for() -> None:
+def test_a_loop_invariant_extreme_is_not_merged() -> None:
     same = unread(2, 1).expand((2, 512))  # too few steps for the scheduler to hoist the extreme
     assert len(kernel_of(place_of(same, 1)).plain_reduces) == 2
 
 
-def test_the_law_is_told() -> None:
+def test_the_transform_is_recorded() -> None:
     recorder = Recorder()
     with recording(recorder):
         lower(apply_heuristics(kernel_of(place_of(unread(64, 512), 1), MACHINE)))
@@ -85,7 +85,7 @@ def test_the_law_is_told() -> None:
         ((4096, 32), 0, ["UPCAST(0, 2)", "UNROLL(2, 4)", "UNROLL(1, 4)"]),
     ],
 )
-def test_opts_are_those_of_one_look(shape: tuple[int, int], axis: int, opts: list[str]) -> None:
+def test_a_merged_loop_gets_the_opts_of_one_loop(shape: tuple[int, int], axis: int, opts: list[str]) -> None:
     kernel = apply_heuristics(kernel_of(place_of(unread(*shape), axis)))
     found = [str(opt) for opt in kernel.applied]
     assert [opt for opt in found if opt.startswith(("UPCAST", "UNROLL", "PREFETCH"))] == opts

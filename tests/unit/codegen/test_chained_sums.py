@@ -59,7 +59,7 @@ def test_the_results_are_those_of_separate_sums(device: str, dtype: type) -> Non
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kernel", [2, 3, (2, 3), (5, 1)])
-def test_loops_that_would_wait_for_each_other_stay_apart(device: str, kernel: int | tuple[int, int]) -> None:
+def test_sums_with_circular_dependences_are_not_chained(device: str, kernel: int | tuple[int, int]) -> None:
     """A mean without its padding adds two sums, and counts in two others, in the same loops."""
     x = np.random.default_rng(2).integers(-4, 5, (1, 1, 7, 6)).astype("f")
     rows, columns = (kernel, kernel) if isinstance(kernel, int) else kernel
@@ -71,7 +71,7 @@ def test_loops_that_would_wait_for_each_other_stay_apart(device: str, kernel: in
     np.testing.assert_allclose(found.numpy()[0, 0], np.nanmean(windows, axis=(2, 3)), rtol=1e-6)
 
 
-def test_a_sum_that_stands_in_fewer_loops_stays_there() -> None:
+def test_a_sum_in_fewer_loops_is_not_chained() -> None:
     """`total` is one number; its sum would otherwise run again for each row."""
     row, total = Tensor(unread(64, 48)), Tensor(unread(4096))
     assert registers_of((row.sum(1) + total.sum()).lazydata)[1] <= 1
@@ -80,7 +80,7 @@ def test_a_sum_that_stands_in_fewer_loops_stays_there() -> None:
         np.testing.assert_array_equal((first + second).numpy(), x.sum(1) + y.sum())
 
 
-def test_infinities_stay_what_they_are() -> None:
+def test_infinities_and_nans_are_preserved() -> None:
     x, y = np.array([[np.inf, 1], [np.nan, 1], [-0.0, -0.0]], "f"), np.array([[-np.inf] * 3, [1] * 3, [-0.0] * 3], "f")
     with np.errstate(invalid="ignore"):
         expected = x.sum(1) + y.sum(1)

@@ -51,7 +51,7 @@ def test_neighbors_are_stored_as_vectors(lanes: list[tuple[int, int]]) -> None:
 
 
 @pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", "neoverse-n1"])
-def test_what_is_upsampled_is_stored_as_vectors(target: str) -> None:
+def test_upsampled_values_are_stored_as_vectors(target: str) -> None:
     x = Tensor.rand(2, 4, 16, 16).realize()
     trace = explore(lambda: x.interpolate((32, 32), mode="nearest").contiguous(), target=target).trace
     (llvm,) = (program for program in trace.programs if program.language == "llvm")
@@ -60,16 +60,14 @@ def test_what_is_upsampled_is_stored_as_vectors(target: str) -> None:
 
 
 @pytest.mark.parametrize("scale", [2, 3, 4])
-def test_what_is_upsampled_is_right(scale: int) -> None:
+def test_upsampled_values_are_right(scale: int) -> None:
     values = np.arange(2 * 3 * 16 * 24, dtype=np.float32).reshape(2, 3, 16, 24)
     found = Tensor(values).interpolate((16 * scale, 24 * scale), mode="nearest").contiguous().numpy()
     assert np.array_equal(found, values.repeat(scale, 2).repeat(scale, 3))
 
 
 @pytest.mark.parametrize(("joins", "lowering"), [(coalesce_accesses, LOWERING), (access_in_vectors, ON_A_GPU)])
-def test_joined_stores_wait_for_what_each_of_them_waited_for(
-    joins: Callable[[UOp, Lowering], UOp], lowering: Lowering
-) -> None:
+def test_joined_stores_keep_their_barriers(joins: Callable[[UOp, Lowering], UOp], lowering: Lowering) -> None:
     """Stores that wait for a BARRIER are one that waits for it; those that wait for different ones stay apart."""
     out = UOp(Ops.DEFINE_GLOBAL, PtrDType(dtypes.float32, 64), (), 0)
     zero = UOp.const(dtypes.float32, 0.0)

@@ -22,7 +22,7 @@ def quotient(dtype: DType, divisor: float) -> tuple[UOp, UOp]:
 
 
 @pytest.mark.parametrize("dtype", [dtypes.uint8, dtypes.int8], ids=lambda dtype: dtype.name)
-def test_a_byte_over_a_constant_is_a_product_bit_for_bit(dtype: DType) -> None:
+def test_a_byte_divided_by_a_constant_is_an_exact_product(dtype: DType) -> None:
     values = np.arange(256, dtype=np.uint8).view(dtype.name)
     changed = 0
     for divisor in DIVISORS:
@@ -37,13 +37,13 @@ def test_a_byte_over_a_constant_is_a_product_bit_for_bit(dtype: DType) -> None:
 
 
 @pytest.mark.parametrize("divisor", [0.0, -0.0, math.inf, math.nan, 1e-40, 1e30])
-def test_what_has_no_ordinary_reciprocal_is_divided(divisor: float) -> None:
+def test_a_divisor_without_a_normal_reciprocal_is_divided(divisor: float) -> None:
     _, before = quotient(dtypes.uint8, divisor)
     assert graph_rewrite(before, DIVISIONS) is before
 
 
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=lambda dtype: dtype.name)
-def test_anything_over_a_power_of_two_is_a_product_bit_for_bit(dtype: DType) -> None:
+def test_division_by_a_power_of_two_is_an_exact_product(dtype: DType) -> None:
     bits = np.random.default_rng(0).integers(0, 256, 8000, dtype=np.uint8)  # of every size, subnormals, inf and NaN
     values = bits.view(dtype.name)
     most = int(-np.log2(np.finfo(values.dtype).smallest_normal))

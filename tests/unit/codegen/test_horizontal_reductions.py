@@ -68,34 +68,34 @@ def stores_of(kernel: Kernel) -> list[int]:
 
 
 @pytest.mark.parametrize(("rows", "ends", "stores"), [(1, [1], [1]), (2, [2], [2]), (8, [8], [8]), (6, [4, 2], [4, 2])])
-def test_rows_that_are_neighbors_end_together(rows: int, ends: list[int], stores: list[int]) -> None:
+def test_adjacent_rows_share_a_horizontal_reduction(rows: int, ends: list[int], stores: list[int]) -> None:
     kernel = in_lanes(kernel_of(summed(unread(48, 64))), rows)
     assert (ends_of(kernel), stores_of(kernel)) == (ends, stores)
 
 
-def test_no_more_rows_than_lanes_end_together() -> None:
+def test_a_horizontal_reduction_has_at_most_as_many_rows_as_lanes() -> None:
     kernel = in_lanes(kernel_of(summed(unread(48, 64))), 8, lanes=4)
     assert ends_of(kernel) == [1] * 8
 
 
 @pytest.mark.parametrize("make", [mean, norm])
-def test_what_follows_for_each_row_is_done_for_all(make: Maker) -> None:
+def test_operations_after_the_reductions_are_vectorized(make: Maker) -> None:
     kernel = in_lanes(kernel_of(make(unread(48, 64))), 4)
     assert (ends_of(kernel), stores_of(kernel)) == ([4], [4])
 
 
-def test_numbers_beside_the_ends_are_loaded_as_a_vector() -> None:
+def test_operands_of_the_results_are_loaded_as_a_vector() -> None:
     kernel = in_lanes(kernel_of(summed(unread(48, 64)).alu(Ops.ADD, unread(48, 1))), 4)
     assert (ends_of(kernel), stores_of(kernel)) == ([4], [4])
     assert {node.dtype.count for node in lower(kernel) if node.op is Ops.LOAD} == {4, 8}
 
 
-def test_rows_that_lie_apart_end_by_themselves() -> None:
+def test_rows_that_are_not_adjacent_are_reduced_separately() -> None:
     columns = unread(48, 3, 64).reduce(Ops.ADD, (2,))  # row 0, 3, 6, …
     assert ends_of(in_lanes(kernel_of(columns), 4)) == [1] * 4
 
 
-def test_lanes_that_depend_on_combined_lanes_stay_apart() -> None:
+def test_dependent_reductions_are_not_combined() -> None:
     assert sorted(ends_of(in_lanes(kernel_of(centered(unread(48, 64))), 4))) == [1] * 8
 
 

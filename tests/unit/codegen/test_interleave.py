@@ -49,7 +49,7 @@ def whose(uops: Sequence[UOp]) -> list[int]:
 
 
 @pytest.mark.parametrize(("copies", "together"), [(2, 2), (4, 4), (8, 4)])
-def test_operations_of_the_copies_take_turns(copies: int, together: int) -> None:
+def test_operations_of_unrolled_copies_are_interleaved(copies: int, together: int) -> None:
     before = program(copies)
     after = interleave(before, LOWERING)
     verify(after, LINEAR_SPEC)
@@ -70,7 +70,7 @@ def test_operations_of_the_copies_take_turns(copies: int, together: int) -> None
     ],
     ids=["short", "alone", "in place", "wide"],
 )
-def test_what_stays_as_it_is(uops: list[UOp]) -> None:
+def test_some_programs_are_not_interleaved(uops: list[UOp]) -> None:
     assert interleave(uops, LOWERING) == tuple(uops)
     assert interleave(program(4), Lowering(replace(TARGET, vector_bytes=16))) == tuple(program(4))
 

@@ -188,13 +188,13 @@ def test_a_sum_that_may_cancel_keeps_its_constants():
     assert worst_ulp(evaluate_in_numpy(after, {lanes: x}, fused=True), by_hand.astype(np.float64)) <= 2.9
 
 
-def test_what_else_reads_tanh_or_exp_keeps_them():
+def test_other_users_of_tanh_or_exp_keep_them():
     for roots in ((tanh(X) + 1.0, tanh(X)), (slope(X), tanh(X)), (sigmoid(X), (-X).alu(Ops.EXP))):
         assert rewritten(*roots) == roots
     assert rewritten(tanh(X) * tanh(X) * Y, slope(X)) == (tanh(X) * tanh(X) * Y, slope(X))
 
 
-def test_a_sum_that_several_read_is_computed_once():
+def test_a_sum_with_several_users_is_computed_once():
     total = tanh(X) + 1.0
     first, second = rewritten(total * Y, total * X)
     assert first.src[0] is second.src[0] and first.src[0].op is Ops.FDIV
@@ -221,6 +221,6 @@ class _Native:
     native_dtypes = (dtypes.float32,)
 
 
-def test_what_the_target_has_is_left_to_it():
+def test_native_functions_are_not_rewritten():
     sink = UOp(Ops.SINK, dtypes.void, (gelu(X),))
     assert fused(sink, _Native()) is sink

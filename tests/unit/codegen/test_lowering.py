@@ -91,7 +91,7 @@ def test_loops_of_a_softmax_nest_one_after_another_in_the_row() -> None:
 
 
 @pytest.mark.parametrize(("rows", "asks"), [(512, True), (32, False)])
-def test_what_sums_are_combined_with_is_asked_for_before_them_and_read_after_them(rows: int, asks: bool) -> None:
+def test_values_used_after_sums_are_prefetched_before_and_loaded_after_them(rows: int, asks: bool) -> None:
     gradient = matmul(unread(rows, 64), unread(64, 512))
     mean = unread(rows, 512).alu(Ops.ADD, gradient)
     weight = unread(rows, 512).alu(Ops.ADD, mean.alu(Ops.NEG))
@@ -108,7 +108,7 @@ def test_what_sums_are_combined_with_is_asked_for_before_them_and_read_after_the
     assert len(asked) == (len(read) if asks else 0) and max(asked, default=-1) < begun
 
 
-def test_what_a_lane_rarely_needs_stands_in_a_branch_of_its_own() -> None:
+def test_a_cold_path_is_in_a_branch() -> None:
     """Sine and cosine of one angle share it; integers of 64 bits are what only the long reduction computes with."""
     x = from_numpy(numbers(4, 32))
     kernel = apply_heuristics(kernel_of(x.alu(Ops.SIN).alu(Ops.MUL, x.alu(Ops.COS)).reduce(Ops.ADD, (1,))))
@@ -131,7 +131,7 @@ def test_what_a_lane_rarely_needs_stands_in_a_branch_of_its_own() -> None:
 
 @pytest.mark.parametrize("greatest", [100, (1 << 31) - 8, (1 << 31) - 7, 1 << 40])
 @pytest.mark.parametrize("op", [Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE])
-def test_masks_compare_places_as_int32_where_these_hold_them(op: Ops, greatest: int) -> None:
+def test_masks_compare_indices_as_int32_if_they_fit(op: Ops, greatest: int) -> None:
     lanes, place = dtypes.index.vec(8), UOp(Ops.DEFINE_VAR, dtypes.index, (), ("i", 0, greatest))
     steps = UOp(Ops.VECTORIZE, lanes, tuple(index_const(step) for step in range(8)))
     for limit in (0, 5, 97, greatest):
@@ -150,7 +150,7 @@ def in_lanes(mask: UOp, first: np.ndarray) -> np.ndarray:
     return evaluate_in_numpy(mask, {node: step.astype(node.dtype.scalar.name) for node, step in steps.items()})
 
 
-def test_every_pass_has_a_name_of_its_own_and_says_what_it_does() -> None:
+def test_every_pass_has_a_unique_name_and_a_description() -> None:
     assert len({step.name for step in PASSES}) == len(PASSES)
     for step in PASSES:
         for part in step.table.rules if isinstance(step, Rewrite) else (step,):
@@ -160,7 +160,7 @@ def test_every_pass_has_a_name_of_its_own_and_says_what_it_does() -> None:
     assert [rule.name for rule in rules if not (rule.doc or rule.result is not None)] == []
 
 
-def test_each_pass_takes_what_the_one_before_it_makes() -> None:
+def test_each_pass_accepts_the_spec_of_the_previous_one() -> None:
     assert PASSES[0].before is AST_SPEC
     assert [step.before for step in PASSES[1:]] == [step.after for step in PASSES[:-1]]
     assert PASSES[-1].after is LINEAR_SPEC
@@ -197,7 +197,7 @@ def test_cost_counts_values_and_not_indices() -> None:
     assert MACHINE.lanes(kernel.vector_dtype) == 16
 
 
-def test_results_that_lie_side_by_side_are_interleaved_in_registers() -> None:
+def test_adjacent_results_are_interleaved_in_registers() -> None:
     x, y = from_numpy(numbers(64, 16)), from_numpy(numbers(64, 32))
     twice = x.reshape((64, 16, 1)).expand((64, 16, 2)).reshape((64, 32))
     uops = lower(apply_heuristics(kernel_of(twice.alu(Ops.MUL, y), MACHINE)))
@@ -214,7 +214,7 @@ def test_results_that_lie_side_by_side_are_interleaved_in_registers() -> None:
     ),
     ids=("matmul", "softmax", "transposition", "pool"),
 )
-def test_a_recording_sees_the_program_that_is_made_without_one(graph: Callable[[], LazyBuffer]) -> None:
+def test_recording_does_not_change_the_program(graph: Callable[[], LazyBuffer]) -> None:
     kernel = apply_heuristics(kernel_of(graph()))
     assert kernel.applied
     recorder = Recorder()
@@ -224,7 +224,7 @@ def test_a_recording_sees_the_program_that_is_made_without_one(graph: Callable[[
     assert told == lower(kernel)
 
 
-def test_copies_are_what_substitution_makes_of_each_step() -> None:
+def test_unrolled_copies_equal_substitution() -> None:
     tile = [UOp.range(size, Axis(number, AxisKind.UPCAST)) for number, size in enumerate((3, 4))]
     loop = UOp.range(10, Axis(2, AxisKind.GLOBAL))
     wide = (loop * 12 + tile[0] * 4) + tile[1]

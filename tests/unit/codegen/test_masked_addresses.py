@@ -73,7 +73,7 @@ def test_addresses_close_to_the_buffer_stay() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16", "int8"])
 @pytest.mark.parametrize("lengths", [(6007, 9001), (8192, 8192), (4099, 1, 12_289)], ids=str)
 @pytest.mark.parametrize("target", [NATIVE, *levels_here()])
-def test_all_elements_are_there(lengths: tuple[int, ...], dtype: str, target: str) -> None:
+def test_joined_and_padded_tensors_have_all_elements(lengths: tuple[int, ...], dtype: str, target: str) -> None:
     parts = [np.arange(1, length + 1).astype(dtype) for length in lengths]
     with Context(TARGET=target):
         first, *others = [Tensor(from_numpy(part)) for part in parts]

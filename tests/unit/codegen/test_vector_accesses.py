@@ -81,7 +81,7 @@ def test_aligned_neighbors_are_one_vector(make: Callable[[], Tensor], expected: 
         assert found == make().to("LLVM").numpy().tobytes()
 
 
-def test_a_mask_that_all_lanes_share_is_one() -> None:
+def test_a_mask_shared_by_all_lanes_is_a_scalar() -> None:
     kernel = apply_opt(kernel_of(lambda: numbers(6, 8).pad(((1, 1), (0, 0))) * 2), Opt(OptOps.UPCAST, 1, 4))
     assert widths(kernel) == {"LOAD 4": 1, "STORE 4": 1}
     assert any(node.op is Ops.LOAD and len(node.src[0].src) == 3 for node in lower(kernel))

@@ -40,7 +40,7 @@ def test_rows_of_a_tile_are_one_vector(flip: bool) -> None:
     )
 
 
-def test_what_is_packed_moves_in_such_vectors() -> None:
+def test_packed_panels_are_copied_in_wide_vectors() -> None:
     assert widths(kernel_of(matmul(unread(1024, 1024), unread(1024, 1024)), WIDE), Ops.STORE) == {64}
 
 

@@ -79,7 +79,7 @@ def test_a_later_process_computes_the_same_without_lowering(device: str, request
     np.testing.assert_array_equal(result(), first)
 
 
-def test_text_and_kernel_of_a_stored_program_are_made_when_asked_for() -> None:
+def test_text_and_kernel_of_a_stored_program_are_rebuilt_on_request() -> None:
     items = create_schedule([graph()])
     first = compile_all(items)
     forget()
@@ -104,7 +104,7 @@ def test_the_key_is_the_same_in_every_process() -> None:
     assert len(keys) == 1 and "None" not in keys.pop()
 
 
-def test_what_lowering_depends_on_is_in_the_key() -> None:
+def test_the_key_contains_all_inputs_of_lowering() -> None:
     def key(node: LazyBuffer) -> str | None:
         (item,) = create_schedule([node])
         return program_cache.lowering_key(item.device, item.ast)
@@ -137,9 +137,7 @@ def test_a_warning_from_one_of_its_modules_changes_no_engine() -> None:
     assert "__warningregistry__" in vars(split) and program_cache.is_as_written()
 
 
-def test_an_engine_that_was_changed_while_running_neither_keeps_nor_finds(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_engine_modified_at_run_time_bypasses_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert program_cache.is_as_written()
 
     def unchanged(kernel: Kernel) -> Kernel:
@@ -165,7 +163,7 @@ def test_an_engine_that_was_changed_while_running_neither_keeps_nor_finds(
     assert len(set((tmp_path / "tinyexplore").iterdir()) - kept) >= 2  # lowered with opts, and kept
 
 
-def test_a_spoiled_entry_is_made_again(tmp_path: Path) -> None:
+def test_a_corrupt_entry_is_rebuilt(tmp_path: Path) -> None:
     first = to_numpy(graph())
     forget()
     for file in (tmp_path / "tinyexplore").glob("[!.]*"):
@@ -173,7 +171,7 @@ def test_a_spoiled_entry_is_made_again(tmp_path: Path) -> None:
     np.testing.assert_array_equal(to_numpy(graph()), first)
 
 
-def test_a_recording_sees_what_was_kept_lowered_anew() -> None:
+def test_a_recording_lowers_a_cached_kernel_again() -> None:
     to_numpy(graph())
     forget()
     recorder = Recorder()

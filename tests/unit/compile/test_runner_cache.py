@@ -66,7 +66,7 @@ def test_kernels_and_plans_are_bounded_and_their_code_is_unloaded() -> None:
     assert loaded_libraries() == before
 
 
-def test_a_kernel_that_somebody_holds_is_found_though_it_made_room() -> None:
+def test_an_evicted_kernel_that_is_referenced_is_found() -> None:
     def square(size: int) -> LazyBuffer:
         x = from_numpy(numbers(size))
         return x.alu(Ops.MUL, x)
@@ -84,7 +84,7 @@ def test_a_kernel_that_somebody_holds_is_found_though_it_made_room() -> None:
         assert loaded_libraries() == before + 1, "only the last"
 
 
-def test_a_program_is_not_unloaded_while_somebody_can_run_it() -> None:
+def test_a_program_is_not_unloaded_while_it_is_referenced() -> None:
     @TinyJit
     def captured(x: Tensor) -> Tensor:
         return (x * 3 + 1).realize()
@@ -116,7 +116,7 @@ def test_a_program_is_not_unloaded_while_somebody_can_run_it() -> None:
     assert not wrong
 
 
-def test_what_nobody_holds_of_a_capture_is_unloaded() -> None:
+def test_unreferenced_programs_of_a_capture_are_unloaded() -> None:
     before = loaded_libraries()
 
     def capture(size: int) -> None:
@@ -134,7 +134,7 @@ def test_what_nobody_holds_of_a_capture_is_unloaded() -> None:
 
 
 @pytest.mark.parametrize("device", ["LLVM", "CLANG", "PYTHON"])
-def test_a_kernel_and_its_text_are_made_again_as_they_were(device: str) -> None:
+def test_a_kernel_and_its_text_are_rebuilt_unchanged(device: str) -> None:
     for made in graphs()[: 3 if device == "PYTHON" else None]:
         for item in create_schedule([made]):
             if item.ast is None:
@@ -155,7 +155,7 @@ def test_a_kernel_and_its_text_are_made_again_as_they_were(device: str) -> None:
                 assert [line.text for line in runner.spec.lines] == [line.text for line in lines]
 
 
-def test_no_text_is_kept_of_what_is_compiled() -> None:
+def test_compiled_programs_keep_no_kernel_in_memory() -> None:
     def held() -> int:
         gc.collect()
         return sum(issubclass(type(one), Kernel) for one in gc.get_objects())

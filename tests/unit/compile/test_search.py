@@ -74,7 +74,7 @@ def is_kept(kernel: Kernel, width: int = 1) -> bool:
 # *** the whole of it ***
 
 
-def test_beam_gives_right_results_and_says_what_it_found() -> None:
+def test_beam_computes_right_results_and_reports_its_choice() -> None:
     a, b = numbers(31, 17), numbers(17, 50, seed=1)
     events = Events()
     with Context(BEAM=1), recording(events):
@@ -86,7 +86,7 @@ def test_beam_gives_right_results_and_says_what_it_found() -> None:
     assert ("× faster" in outcome.reason) != ("none of" in outcome.reason)
 
 
-def test_what_was_found_is_kept_and_told_like_new(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cached_result_emits_the_same_events(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, _ = small_matmul()
     first, before = searched(kernel)
     assert is_kept(kernel)
@@ -114,7 +114,7 @@ def test_an_8_bit_float_is_searched_like_any_other() -> None:
         assert len(numbers_of(dtype, 0)) % dtype.itemsize == 0
 
 
-def test_what_no_other_process_can_be_told_keeps_the_hand_coded_choice() -> None:
+def test_unpicklable_kernels_keep_the_default_schedule() -> None:
     odd = storing(UOp(Ops.CONST, dtypes.int64, (), 0)).ast.replace(arg=frozenset({1}))
     _, events = searched(Kernel.of(odd, Device["LLVM"].target))
     (outcome,) = events.of(SearchEnded)
@@ -177,7 +177,7 @@ class Silent:
         return concurrent.futures.Future()
 
 
-def test_an_executor_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_executor_that_times_out_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "QUEUE_LIMIT_S", -search.COMPILE_LIMIT_S)
     kernel, _ = small_matmul()
     with measuring_on(Silent()):
@@ -201,7 +201,7 @@ class Breaking(concurrent.futures.ThreadPoolExecutor):
 
 
 @pytest.mark.parametrize("taken", [0, 6])
-def test_an_executor_that_breaks_is_given_up_and_nothing_is_kept(taken: int) -> None:
+def test_a_broken_executor_ends_the_search_and_nothing_is_cached(taken: int) -> None:
     kernel, _ = small_matmul()
     with Breaking(1) as executor, measuring_on(executor):
         executor.left = taken
@@ -238,7 +238,7 @@ def ask(do: str, kernel: Kernel, *others: Kernel, device: str = "LLVM", limit_s:
     return json.loads(workers.ask_worker(request, kernel.ast.digest, limit_s))
 
 
-def test_a_candidate_that_crashes_hangs_or_fills_memory_loses_only_itself() -> None:
+def test_a_candidate_that_crashes_hangs_or_fills_memory_ends_alone() -> None:
     outside = storing(index_const(1 << 45))
     assert ask("time", outside, outside)["lost"] == "it crashed its worker (SIGSEGV)"
 
@@ -254,7 +254,7 @@ def test_a_candidate_that_crashes_hangs_or_fills_memory_loses_only_itself() -> N
     assert ask("time", sound, sound)["seconds"] < 1
 
 
-def test_a_candidate_with_wrong_results_is_lost() -> None:
+def test_a_candidate_with_wrong_results_is_rejected() -> None:
     right, wrong = storing(index_const(0)), storing(index_const(1))
     worker = SearchWorker()
     assert worker.respond(json.loads(request_of("time", right, "LLVM", right, limit=None)))["seconds"] < 1
@@ -262,7 +262,7 @@ def test_a_candidate_with_wrong_results_is_lost() -> None:
         worker.respond(json.loads(request_of("time", wrong, "LLVM", right, limit=None)))
 
 
-def test_results_are_compared_in_every_column_also_where_not_all_are() -> None:
+def test_partial_comparisons_cover_every_column() -> None:
     columns = 1024
     found = sample_elements(
         Buffer("LLVM", columns * columns, dtypes.int32).copyin(np.arange(columns**2, dtype=np.int32))
@@ -271,7 +271,7 @@ def test_results_are_compared_in_every_column_also_where_not_all_are() -> None:
     assert len(np.unique(found % columns)) == columns
 
 
-def test_rounding_is_no_wrong_result() -> None:
+def test_rounding_differences_are_accepted() -> None:
     x = numbers(1000)
     assert not differ(x * np.float32(1 + 1e-6), x, dtypes.float32)
     assert not differ(np.array([np.nan, np.inf]), np.array([np.nan, np.inf]), dtypes.float64)
@@ -287,7 +287,7 @@ def test_a_kernel_for_another_machine_is_refused() -> None:
     assert "lost" in json.loads(workers.ask_worker('{"do": "anything"}', "", 60.0))
 
 
-def test_a_hopeless_candidate_is_given_up_after_one_run() -> None:
+def test_a_slow_candidate_is_stopped_after_one_run() -> None:
     kernel, _ = small_matmul()
     worker = SearchWorker()
     reply = worker.respond(json.loads(request_of("time", kernel, "LLVM", kernel, limit=1e-12)))
@@ -353,7 +353,7 @@ class Bar:
         self.open = False
 
 
-def test_progress_is_a_bar_that_fills_each_round_and_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_a_bar_that_fills_each_round_and_disappears(monkeypatch: pytest.MonkeyPatch) -> None:
     from tinyexplore.explore.recording.progress import ProgressRecorder
 
     bars: list[Bar] = []
@@ -369,7 +369,7 @@ def test_progress_is_a_bar_that_fills_each_round_and_goes(monkeypatch: pytest.Mo
     assert bar.said[0].startswith("BEAM r_") and any(text.startswith("best ") for text in bar.said)
 
 
-def test_progress_is_shown_only_where_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_shown_only_in_terminals_and_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
     from tinyexplore.explore.recording import progress
 
     monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: False, raising=False)
@@ -378,7 +378,7 @@ def test_progress_is_shown_only_where_somebody_looks(monkeypatch: pytest.MonkeyP
     assert isinstance(progress.find_progress(), progress.ProgressRecorder)
 
 
-def test_the_console_tells_the_outcome(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_console_prints_the_outcome(capsys: pytest.CaptureFixture[str]) -> None:
     from tinyexplore.explore.recording.console import ConsoleRecorder
 
     kernel = storing(index_const(0))
@@ -391,7 +391,7 @@ def test_the_console_tells_the_outcome(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out == "".join(f"BEAM    {text}\n" for text in said)
 
 
-def test_a_kernel_of_symbolic_size_keeps_the_hand_coded_choice() -> None:
+def test_a_kernel_of_symbolic_size_keeps_the_default_schedule() -> None:
     events = Events()
     rows = Variable("rows", 1, 16).bind(7)
     part = Tensor(numbers(16, 4), device="LLVM").shrink(((0, rows), (0, 4))).sum(0)

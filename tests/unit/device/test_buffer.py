@@ -19,7 +19,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 
 @pytest.mark.parametrize("nbytes", [0, 1, 63, 64, 1000, 4097, MIB - 1, MIB, 3 * MIB + 5])
-def test_memory_starts_at_a_cache_line_and_holds_what_was_asked_for(nbytes: int) -> None:
+def test_memory_starts_at_a_cache_line_and_has_the_requested_size(nbytes: int) -> None:
     allocator = HostAllocator()
     memory = allocator.allocate(nbytes)
     view = memory.view()
@@ -37,7 +37,7 @@ def test_a_size_class_wastes_little(nbytes: int) -> None:
     assert size - nbytes <= allowed
 
 
-def test_a_freed_block_is_the_next_one_given() -> None:
+def test_a_freed_block_is_reused_first() -> None:
     allocator = HostAllocator()
     for nbytes in (100, 3 * MIB):
         first = allocator.allocate(nbytes)
@@ -58,7 +58,7 @@ def test_memory_lives_as_long_as_its_views() -> None:
     assert (allocator.used_bytes, allocator.cached_bytes) == (0, size)
 
 
-def test_least_recently_used_blocks_are_given_back_beyond_the_cap() -> None:
+def test_least_recently_used_blocks_are_freed_beyond_the_limit() -> None:
     allocator = HostAllocator(cache_bytes=5000)
     for nbytes in (2048, 1024, 4096):
         allocator.allocate(nbytes)
@@ -69,7 +69,7 @@ def test_least_recently_used_blocks_are_given_back_beyond_the_cap() -> None:
     assert allocator.cached_bytes == 0
 
 
-def test_where_there_is_no_memory_the_error_says_what_would_do() -> None:
+def test_an_allocation_that_fails_reports_the_sizes() -> None:
     allocator = HostAllocator()
     kept = size_class(2 * MIB)
     allocator.allocate(2 * MIB)
@@ -108,7 +108,7 @@ def test_a_buffer_takes_memory_when_it_is_first_needed() -> None:
     assert list(buffer.memoryview().cast("f")) == [1, 2, 3, 4]
 
 
-def test_a_copy_asks_for_bytes_of_any_format_and_order() -> None:
+def test_a_copy_accepts_any_format_and_order() -> None:
     import numpy as np
 
     half = np.array([[1.0, 2.0], [3.0, 4.0]], np.float16)
@@ -165,7 +165,7 @@ def test_buffers_travel_by_pickle_with_their_content() -> None:
     assert not pickle.loads(pickle.dumps(Buffer("PYTHON", 3, dtypes.int8))).is_allocated
 
 
-def test_the_recorder_hears_of_memory_taken_and_given_back() -> None:
+def test_the_recorder_records_allocated_and_freed_memory() -> None:
     recorder = Recorder()
     with recording(recorder):
         buffer = Buffer("PYTHON", 2, dtypes.float64).allocate()

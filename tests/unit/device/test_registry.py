@@ -31,7 +31,7 @@ def registry() -> tuple[DeviceRegistry, list[str]]:
     return devices, opened
 
 
-def test_a_device_opens_once_when_it_is_first_asked_for() -> None:
+def test_a_device_opens_once_at_its_first_use() -> None:
     devices, opened = registry()
     assert opened == []
     assert devices["llvm"] is devices["LLVM:0"] is devices["LLVM"]
@@ -51,14 +51,14 @@ def test_names_have_one_spelling() -> None:
         devices.canonicalize("LLVM:one")
 
 
-def test_a_device_that_cannot_open_says_what_would_do() -> None:
+def test_a_device_that_cannot_open_raises_an_error_with_a_remedy() -> None:
     devices, _ = registry()
     with pytest.raises(DeviceUnavailable, match="buy some"):
         devices["FUTURE"]
     assert devices.available() == ("LLVM", "PYTHON")
 
 
-def test_the_default_is_set_by_hand_or_by_context() -> None:
+def test_the_default_is_set_directly_or_by_context() -> None:
     devices, _ = registry()
     with Context(DEVICE=""):
         assert devices.canonicalize(None) == devices.DEFAULT == "LLVM"
@@ -70,7 +70,7 @@ def test_the_default_is_set_by_hand_or_by_context() -> None:
 
 
 @pytest.mark.parametrize("name", ["LLVM", "PYTHON"])
-def test_a_device_tells_its_name_and_its_compiler_and_can_be_waited_for(name: str) -> None:
+def test_a_device_has_a_name_and_a_compiler_and_synchronizes(name: str) -> None:
     device = Device[name]
     device.synchronize()
     assert device.dname == device.name == name and str(device.compiler) == device.renderer.compiler

@@ -47,7 +47,7 @@ def test_copies_wait_for_all_and_an_instance_keeps_its_order(items: list[tuple[s
             assert sum(sum(work for _, (_, work) in queue) >= instances.MIN_WORK_NS for queue in stretch) >= 2
 
 
-def test_they_run_at_the_same_time_with_their_share_of_the_cores_and_their_errors_surface() -> None:
+def test_instances_run_in_parallel_on_their_share_of_the_cores_and_raise_errors() -> None:
     meeting = threading.Barrier(3, timeout=seconds(20))
     ended: list[int] = []
 
@@ -72,7 +72,7 @@ def layers(x: Tensor, w: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("threads", [2, 3, 8])
-def test_what_they_compute_and_count_is_what_one_after_the_other_does(
+def test_instances_compute_and_count_as_sequential_execution_does(
     monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
     array, weight = random_array((30, 24)), random_array((24, 24))
@@ -105,7 +105,7 @@ def test_what_they_compute_and_count_is_what_one_after_the_other_does(
     np.testing.assert_allclose(together[-1], expected.sum(0), rtol=1e-3, atol=1e-3)
 
 
-def test_a_recording_sees_them_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recording_runs_instances_sequentially(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instances, "MIN_WORK_NS", 0)
     x = Tensor(random_array((6, 8))).shard(INSTANCES, 0).realize()
     with capture() as session:
@@ -129,7 +129,7 @@ def test_a_forked_child_has_workers_of_its_own(monkeypatch: pytest.MonkeyPatch) 
     assert status == 0
 
 
-def test_nobody_goes_on_when_an_interrupt_ends_work_side_by_side() -> None:
+def test_an_interrupt_stops_all_parallel_work() -> None:
     at_work: list[int] = []
 
     def queue() -> None:

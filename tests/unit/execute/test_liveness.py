@@ -63,7 +63,7 @@ def moved(work: Callable[[], Any]) -> tuple[int, int]:
     st.sampled_from(DEVICES),
     st.sampled_from(["plain", "recorded"]),
 )
-def test_programs_of_writes_give_what_copies_would(actions: list[Any], device: str, how: str) -> None:
+def test_programs_of_writes_equal_programs_of_copies(actions: list[Any], device: str, how: str) -> None:
     def program() -> None:
         start = [random_array(SHAPE, seed=n) for n in range(2)]
         tensors = [Tensor(x.copy()).contiguous().realize() * 1 for x in start]
@@ -116,7 +116,7 @@ def test_programs_of_writes_give_what_copies_would(actions: list[Any], device: s
             program()
 
 
-def test_a_part_is_stored_alone_where_nobody_has_the_old_value() -> None:
+def test_a_part_is_written_in_place_if_the_old_value_is_unreferenced() -> None:
     cache, row = Tensor.zeros(1000, 64).contiguous().realize(), Tensor.ones(64).contiguous().realize()
     place = address(cache)
     for at in (3, 4):
@@ -132,7 +132,7 @@ def test_a_part_is_stored_alone_where_nobody_has_the_old_value() -> None:
     assert cache.realize() is cache and address(cache) == place
 
 
-def test_who_has_the_old_value_keeps_it() -> None:
+def test_references_to_the_old_value_keep_it() -> None:
     holders: list[Callable[[Tensor], Any]] = [
         Tensor.detach,
         lambda x: x + 1,
@@ -152,7 +152,7 @@ def test_who_has_the_old_value_keeps_it() -> None:
     assert mine.tolist() == [[1, 1], [0, 0]] and not array.any()
 
 
-def test_readers_of_the_old_value_come_first() -> None:
+def test_readers_of_the_old_value_run_first() -> None:
     x = Tensor.arange(12).reshape(3, 4).contiguous().realize()
     place, total, rows = address(x), x.sum(), x.max(1)
     x[0] = 50
@@ -165,7 +165,7 @@ def test_readers_of_the_old_value_come_first() -> None:
     assert both.tolist() == [[2500] * 4, [4, 5, 6, 7], [64, 81, 100, 121]]
 
 
-def test_a_recording_tells_where_a_part_is_stored() -> None:
+def test_a_recording_shows_where_a_part_is_stored() -> None:
     x = Tensor.zeros(20, 4).contiguous().realize()
     place = address(x)
     with capture() as session:
@@ -232,7 +232,7 @@ STEPS: list[Callable[[Any, list[Any]], Any]] = [  # of a part, two states and an
     st.booleans(),
     st.sampled_from(["LLVM", "PYTHON"]),
 )
-def test_replays_of_writes_give_what_copies_would(steps: list[Any], assigns_all: bool, device: str) -> None:
+def test_replays_of_writes_equal_programs_of_copies(steps: list[Any], assigns_all: bool, device: str) -> None:
     """Parts of two states written in a jitted function, in any order, with results read in between."""
     with Context(DEVICE=device):
         arrays = [random_array(SHAPE, seed=n) for n in range(2)]

@@ -61,7 +61,7 @@ def copied(node: LazyBuffer, seed: int) -> LazyBuffer:
 
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(graphs("LLVM"), st.integers(0, 1 << 16))
-def test_a_plan_computes_what_numpy_does(node: LazyBuffer, seed: int) -> None:
+def test_a_plan_agrees_with_numpy(node: LazyBuffer, seed: int) -> None:
     again = copied(node, seed)
     with np.errstate(all="ignore"):
         expected = evaluate(again)
@@ -72,7 +72,7 @@ def test_a_plan_computes_what_numpy_does(node: LazyBuffer, seed: int) -> None:
     np.testing.assert_allclose(found.astype(float), expected.astype(float), rtol=1e-4, atol=1e-4)
 
 
-def test_two_outputs_and_what_lies_between_get_their_buffers() -> None:
+def test_two_outputs_and_their_intermediate_get_buffers() -> None:
     def outputs(seed: int) -> tuple[LazyBuffer, LazyBuffer, LazyBuffer, np.ndarray]:
         x = numbers(33, 20, seed=seed)
         middle = from_numpy(x).reduce(Ops.ADD, (0,)).contiguous()
@@ -136,7 +136,7 @@ def test_every_difference_but_the_buffers_is_another_structure() -> None:
     assert walk([from_numpy(numbers(4, 4, seed=2)).alu(Ops.ADD, from_numpy(numbers(4, 4, seed=3)))]).key == keys[0]
 
 
-def test_constants_that_python_calls_equal_are_told_apart_when_they_are_computed_with() -> None:
+def test_zeros_of_different_sign_have_different_plans() -> None:
     zeros = from_numpy(np.array([0.0, -0.0], np.float32))
     for value in (0.0, -0.0, 0.0, -0.0):
         held = LazyBuffer.const(value, dtypes.float32, "LLVM", (2,))
@@ -147,7 +147,7 @@ def test_constants_that_python_calls_equal_are_told_apart_when_they_are_computed
         np.testing.assert_array_equal(to_numpy(sign), wanted)
 
 
-def test_an_assigned_tensor_is_read_where_its_value_lies_now() -> None:
+def test_an_assigned_tensor_is_read_from_its_current_buffer() -> None:
     state, step = Tensor([1.0, 2.0]).realize(), Tensor([0.5, 0.25]).realize()
     state.assign(state * 2 + step).realize()
     with nothing_scheduled():
@@ -169,7 +169,7 @@ def test_a_recording_sees_every_stage_of_a_graph_that_has_a_plan() -> None:
     assert sum(isinstance(event, ProgramCompiled) for event in recorder.events) == 1
 
 
-def test_a_graph_of_the_same_structure_may_be_asked_for_while_one_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_can_be_used_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a finalizer may, which runs whenever memory is asked for."""
 
     def chain(start: float) -> LazyBuffer:
@@ -221,7 +221,7 @@ def test_plans_hold_no_memory() -> None:
         gc.enable()
 
 
-def test_memory_in_between_is_reused_within_a_plan() -> None:
+def test_memory_of_intermediates_is_reused_within_a_plan() -> None:
     """A chain of ten large results needs three of them at once."""
     nbytes = 2 << 20
     x = node = from_numpy(np.ones((512, nbytes // 2048), np.float32))
@@ -234,7 +234,7 @@ def test_memory_in_between_is_reused_within_a_plan() -> None:
     assert most <= 3 * nbytes
 
 
-def test_the_plan_used_longest_ago_makes_room() -> None:
+def test_the_least_recently_used_plan_is_evicted() -> None:
     kept = Plans()
     x = from_numpy(numbers(3))
     found = [walk([x.alu(op)]) for op in (Ops.EXP, Ops.LOG, Ops.SIN, Ops.COS, Ops.TANH, Ops.ERF)]

@@ -53,7 +53,7 @@ def test_each_launch_gets_the_same_number_of_samples_after_a_run_that_is_not_cou
     assert [len(launch.runs) for launch in launches] == [1 + 2 * 10] * 3  # before each sample one run warms the caches
 
 
-def test_a_machine_that_changes_its_speed_gives_equal_launches_equal_medians() -> None:
+def test_equal_launches_have_equal_medians_when_the_machine_changes_speed() -> None:
     """One sample of each launch in a round, there and back: each launch sees the same part of slow and fast time."""
     now = [0.0]
     runs: list[int] = []
@@ -120,7 +120,7 @@ def test_a_long_launch_gets_fewer_samples_and_at_least_two() -> None:
     assert [one.took for one in found] == pytest.approx([0.3, 0.6, 6.0])
 
 
-def test_a_launch_without_samples_says_why() -> None:
+def test_a_launch_without_samples_has_a_reason() -> None:
     request, now = with_clock(10)
     (found,) = sampled(request, now, 4.0)
     assert found.seconds == () and "4 s" in found.reason and now == [0.0]
@@ -198,7 +198,7 @@ def three_times() -> None:
         x = (x @ x).realize()
 
 
-def test_every_launch_of_a_program_that_occurs_three_times_is_sampled_alike() -> None:
+def test_all_launches_of_one_program_are_sampled_equally() -> None:
     trace = explore(three_times, repeat=7).trace
     equal = [kernel.id for kernel in trace.kernels if kernel.same_as is not None or kernel.name.startswith("r_")]
     assert len(equal) == 3
@@ -221,7 +221,7 @@ def test_copies_between_devices_are_sampled_too() -> None:
     assert {len(run.times_us) for run in trace.runs} == {3}
 
 
-def test_a_launch_without_samples_has_no_time_beside_those_that_have(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_launch_without_samples_has_no_time_if_others_have_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """A single cold run is in no column or sum with medians."""
     add = Sampling.add
     added: list[Any] = []
@@ -240,7 +240,7 @@ def test_a_launch_without_samples_has_no_time_beside_those_that_have(monkeypatch
     assert figures(trace).run_us == trace.runs[0].median_us
 
 
-def test_a_capture_inside_another_leaves_no_cold_run_beside_samples() -> None:
+def test_a_nested_capture_has_samples_only() -> None:
     x = Tensor([1.0, 2.0]).realize()
     with capture() as outer:
         (x + 1).realize()
@@ -248,7 +248,7 @@ def test_a_capture_inside_another_leaves_no_cold_run_beside_samples() -> None:
     assert [run.warm for run in outer.trace.runs] == [True]
 
 
-def test_the_last_launch_that_a_capture_keeps_has_its_samples() -> None:
+def test_the_last_recorded_launch_of_a_capture_has_samples() -> None:
     x = Tensor([1.0, 2.0]).realize()
     trace = explore(lambda: [(x * n).realize() for n in range(2, 7)], repeat=3, kernels=2).trace
     assert [len(run.times_us) for run in trace.runs] == [3, 3]

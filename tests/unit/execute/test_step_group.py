@@ -55,7 +55,7 @@ def by_us(name: str, x: Tensor) -> Tensor:
     st.lists(st.sets(st.integers(0, 8)), min_size=2, max_size=4),
     st.lists(st.sets(st.integers(0, 8)), min_size=4, max_size=4),
 )
-def test_whoever_holds_something_has_its_value(
+def test_referenced_tensors_have_their_values(
     names: list[str], holders: list[set[int]], others: list[set[int]]
 ) -> None:
     """The same graph again and again, held in other places each time: its values, and those of what is made of them."""
@@ -81,7 +81,7 @@ def kernels_of(run: object) -> int:
     return GlobalCounters.kernel_count
 
 
-def test_nothing_is_computed_twice_for_whoever_holds_something_on_the_way() -> None:
+def test_referenced_intermediates_are_computed_once() -> None:
     for turn in range(3):
         x = Tensor(np.full((6, 4), turn + 1.0, np.float32))
         first = (x - x.sum(1, keepdim=True)).contiguous()
@@ -137,7 +137,7 @@ def test_a_hundred_kernels_are_one_call_and_take_one_block_of_memory() -> None:
     assert HOST_ALLOCATOR.used_bytes - before <= 256
 
 
-def test_large_results_are_not_kept_for_a_group() -> None:
+def test_a_group_holds_no_large_results() -> None:
     size = MAX_BYTES // 8
     x = Tensor(np.ones((2, size), np.float32)).realize()
     chain(x, 6).realize()
@@ -147,7 +147,7 @@ def test_large_results_are_not_kept_for_a_group() -> None:
     assert len(units) > 4
 
 
-def test_memory_that_gives_out_midway_leaves_a_graph_that_can_be_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_memory_error_midway_leaves_a_graph_that_can_be_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     """With results that fill several groups, so that some of it is done when the memory ends."""
     array = np.arange(2 * MAX_BYTES // 16, dtype=np.float32).reshape(2, -1) % 7
     allocate = HOST_ALLOCATOR.allocate
@@ -188,7 +188,7 @@ def test_memory_that_gives_out_midway_leaves_a_graph_that_can_be_computed(monkey
         np.testing.assert_array_equal(held.numpy(), expected[0])
 
 
-def test_a_part_written_in_place_is_not_read_by_what_is_computed_later() -> None:
+def test_a_later_result_does_not_read_a_part_written_in_place() -> None:
     for turn in range(4):
         x = Tensor(np.arange(24, dtype=np.float32).reshape(6, 4) + turn).realize() + 0
         x.realize()
@@ -206,7 +206,7 @@ def test_a_part_written_in_place_is_not_read_by_what_is_computed_later() -> None
 
 
 @pytest.mark.parametrize("settings_", [{"THREADS": 1}, {"THREADS": 3}, {"NOOPT": 1}])
-def test_under_other_options(settings_: dict[str, int]) -> None:
+def test_groups_run_with_other_options(settings_: dict[str, int]) -> None:
     x = Tensor(np.arange(24, dtype=np.float32).reshape(6, 4))
     expected = chain(x, 5).numpy()
     with Context(**settings_):

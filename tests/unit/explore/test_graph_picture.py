@@ -96,7 +96,7 @@ def test_index_maths_is_folded_into_the_accesses_that_write_it_out() -> None:
     assert "4 boxes for 7 nodes · folded" in graph.note
 
 
-def test_what_is_hidden_is_said_on_the_box_and_in_the_note() -> None:
+def test_the_box_and_the_note_count_hidden_nodes() -> None:
     graph = drawn_graph(LAZYBUFFERS, (), 3)
     assert [(box.id, box.hidden) for box in graph.nodes] == [(6, 1), (7, 0), (8, 0)]
     svg = graph_svg(LAZYBUFFERS, max_nodes=3)
@@ -119,7 +119,7 @@ def test_every_outside_reference_is_missing() -> None:
         assert svg.count("http") == 1  # the namespace
 
 
-def test_everything_drawn_lies_inside() -> None:
+def test_all_elements_are_inside_the_picture() -> None:
     for svg in (graph_svg(TRACE), pipeline_svg(TRACE)):
         root = ElementTree.fromstring(svg)
         width, height = float(root.get("width", 0)), float(root.get("height", 0))
@@ -128,7 +128,7 @@ def test_everything_drawn_lies_inside() -> None:
             assert x >= 0 and y >= 0 and x + w <= width + 0.6 and y + h <= height + 0.6
 
 
-def test_a_stage_shows_what_it_got_and_what_it_left() -> None:
+def test_a_stage_shows_its_graph_before_and_after() -> None:
     assert words(graph_svg(TRACE, 1, "before"))[0] == "before simplify of kernel 0 · r_<0>"
     assert words(graph_svg(TRACE, 1))[0] == "after simplify of kernel 0 · r_<0>"
     assert "before late" in words(graph_svg(TRACE, 2))[0]
@@ -152,7 +152,7 @@ def test_the_pipeline_counts_and_times() -> None:
     assert "result of kernel 0" in found  # what the second kernel reads stands in it as a box
 
 
-def test_without_kernels_the_lazybuffers_stand_alone() -> None:
+def test_without_kernels_only_lazybuffers_are_drawn() -> None:
     found = words(pipeline_svg(replace(TRACE, kernels=(), runs=(), title="")))
     assert "EXP" in found
     assert any(text.startswith("no kernels · 6 boxes for 9 nodes") for text in found)

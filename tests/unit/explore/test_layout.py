@@ -124,7 +124,7 @@ def load_vectors() -> list[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("name", vectors())
-def test_python_gives_the_shared_vectors(name: str) -> None:
+def test_the_python_layout_equals_the_shared_vectors(name: str) -> None:
     vector = dict(load_vectors())[name]
     assert_same(as_json(run_layout(vector["case"])), vector["expected"])
 
@@ -134,7 +134,7 @@ def test_there_is_a_vector_for_every_behavior() -> None:
 
 
 @pytest.mark.skipif(missing() is not None, reason=str(missing()))
-def test_typescript_gives_the_same_numbers(tmp_path: Path) -> None:
+def test_the_typescript_layout_equals_the_python_layout(tmp_path: Path) -> None:
     vectors = [(vector["case"], vector["expected"]) for _, vector in load_vectors()]
     others = [random_case(size, seed) for size, seed in [(12, 10), (45, 11), (300, 12), (1200, 13)]]
     vectors += [(case, as_json(run_layout(case))) for case in others]
@@ -174,7 +174,7 @@ def assert_sound(case: dict[str, Any], made: Layout) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(graphs())
-def test_boxes_keep_apart_and_users_stand_below_their_sources(case: dict[str, Any]) -> None:
+def test_boxes_do_not_overlap_and_users_are_below_their_sources(case: dict[str, Any]) -> None:
     assert_sound(case, run_layout(case))
 
 
@@ -187,7 +187,7 @@ def grown_cases() -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.skipif(missing() is not None, reason=str(missing()))
-def test_users_stand_below_their_sources_with_previous_positions(tmp_path: Path) -> None:
+def test_users_are_below_their_sources_with_previous_positions(tmp_path: Path) -> None:
     cases = list(grown_cases())
     for case, made in zip(cases, run_typescript(tmp_path, RUN_LAYOUT, cases), strict=True):
         height = {node: y for node, _, y in made["positions"]}
@@ -196,7 +196,7 @@ def test_users_stand_below_their_sources_with_previous_positions(tmp_path: Path)
 
 
 @pytest.mark.skipif(missing() is not None, reason=str(missing()))
-def test_laid_out_again_boxes_stay_put(tmp_path: Path) -> None:
+def test_a_second_layout_keeps_positions(tmp_path: Path) -> None:
     case = random_case(120, 3, 12)
     first = run_layout(case)
     again = {**case, "previous": [[node, x, y] for node, (x, y) in first.positions.items()]}
@@ -206,14 +206,14 @@ def test_laid_out_again_boxes_stay_put(tmp_path: Path) -> None:
     assert {node: y for node, (_, y) in places.items()} == {node: y for node, (_, y) in first.positions.items()}
 
 
-def test_a_tree_has_no_crossings_and_its_parents_stand_over_the_middle() -> None:
+def test_a_tree_has_no_crossings_and_centered_parents() -> None:
     case = {"nodes": [[i, 60, 30] for i in range(7)], "edges": [[3, 1], [4, 1], [5, 2], [6, 2], [1, 0], [2, 0]]}
     made = run_layout(case).positions
     assert made[3][0] < made[4][0] < made[5][0] < made[6][0]
     assert made[0][0] == pytest.approx((made[3][0] + made[6][0]) / 2, abs=0.5)
 
 
-def test_a_chain_of_ten_thousand_stands_straight() -> None:
+def test_a_chain_of_ten_thousand_is_straight() -> None:
     made = layout([Box(i, 80, 34) for i in range(10_000)], [(i, i + 1) for i in range(9_999)])
     assert {x for x, _ in made.positions.values()} == {40.0}
     assert made.height == 10_000 * 34 + 9_999 * 38

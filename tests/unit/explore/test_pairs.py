@@ -50,7 +50,7 @@ def test_equal_kernels_have_equal_medians_on_a_machine_that_becomes_slower() -> 
     assert Measurement(tuple(mine), tuple(base)).fields()["verdict"] == "noise"
 
 
-def test_rounds_go_there_and_back_after_a_run_of_each_that_is_not_counted() -> None:
+def test_rounds_alternate_direction_after_a_warm_up_run() -> None:
     machine = Machine()
     found = sample_alternately([machine.run_of(n, 1e-3) for n in range(3)], 2, machine.seconds_of, machine.clock)
     assert machine.order == [0, 1, 2, 0, 1, 2, 2, 1, 0]
@@ -64,7 +64,7 @@ def test_long_kernels_get_fewer_samples_and_both_as_many(seconds: float, rounds:
     assert [len(one) for one in found] == [rounds, rounds]
 
 
-def test_an_interpreter_is_timed_in_turns_too() -> None:
+def test_samples_of_an_interpreter_are_interleaved_too() -> None:
     machine = Machine(drift=1.0)
     mine, base = alternate_times([machine.run_of(n, 1e-2) for n in range(2)], machine.clock)
     assert machine.order[:4] == [0, 1, 1, 0] and len(mine) == len(base)
@@ -73,7 +73,7 @@ def test_an_interpreter_is_timed_in_turns_too() -> None:
 @pytest.mark.parametrize(
     ("factor", "verdict", "ratio"), [(0.5, "faster", "2.00×"), (2.0, "slower", "2.00×"), (1.0, "noise", "")]
 )
-def test_a_ratio_is_given_where_it_is_beyond_the_spread(factor: float, verdict: str, ratio: str) -> None:
+def test_a_ratio_is_reported_if_it_exceeds_the_spread(factor: float, verdict: str, ratio: str) -> None:
     base = tuple(10 + 0.1 * (number % 5) for number in range(20))
     found = Measurement(tuple(factor * time_us for time_us in base), base).fields()
     assert found["verdict"] == verdict and found["base_median_us"] == 10.2
@@ -81,14 +81,14 @@ def test_a_ratio_is_given_where_it_is_beyond_the_spread(factor: float, verdict: 
     assert ratio in text and ("×" in text) == bool(ratio)
 
 
-def test_times_without_a_base_are_compared_with_nothing() -> None:
+def test_times_without_a_baseline_have_no_ratio() -> None:
     found = Measurement((1.0, 2.0, 3.0)).fields()
     assert found["median_us"] == 2.0 and found["base_median_us"] is None and "verdict" not in found
     assert ratio_text(2.0, None, "unknown") == ""
 
 
 @pytest.mark.parametrize("compare", [compare_outputs, compare_without_numpy])
-def test_a_difference_is_told_absolute_and_relative_to_the_largest_value_and_with_its_tolerance(compare) -> None:
+def test_a_difference_is_reported_with_magnitude_and_tolerance(compare) -> None:
     import struct
 
     names = [("data0", dtypes.float32)]

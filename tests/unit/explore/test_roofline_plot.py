@@ -26,7 +26,7 @@ def test_loads_count_with_the_loops_around_them_and_the_lanes_in_them() -> None:
     assert loaded_bytes(rows.spec) == 4 * 8 * 16 * (2 * 4 + 16)
 
 
-def test_dots_stand_under_the_ceilings_where_their_figures_say() -> None:
+def test_dots_are_at_their_intensity_and_throughput_below_the_ceilings() -> None:
     dots = [Dot("slow & plain", 2e9, 8e9, 1.0), Dot("fast", 2e9, 1e9, 0.02)]
     dots[0] = replace(dots[0], peak="one core")
     assert (dots[0].flops_per_byte, dots[0].gflops, dots[1].gflops) == (0.25, 2.0, 100.0)
@@ -41,7 +41,7 @@ def test_dots_stand_under_the_ceilings_where_their_figures_say() -> None:
     assert slow[0] < fast[0] and slow[1] > fast[1]
 
 
-def test_numbers_of_dots_that_lie_together_are_drawn_over_all_else() -> None:
+def test_numbers_of_overlapping_dots_are_drawn_on_top() -> None:
     dots = [Dot(str(number), 2e9, 1e9, 0.02 - number * 1e-4) for number in range(4)]
     root = ElementTree.fromstring(roofline_svg(dots, {"one core": 118.0}, {}))
     radii = [float(c.get("r")) for c in root.iter("{http://www.w3.org/2000/svg}circle")]
@@ -66,7 +66,7 @@ def _variables(sheet: str, start: str) -> dict[str, str]:
     return dict(re.findall(r"--(\w+):(#[0-9a-f]+)", sheet[sheet.index(start) :].split("}")[0]))
 
 
-def test_the_number_on_a_dot_can_be_read_in_light_and_dark() -> None:
+def test_the_number_on_a_dot_is_legible_in_both_themes() -> None:
     root = ElementTree.fromstring(roofline_svg([Dot("slow", 2e9, 1e9, 0.02)], {"one core": 118.0}, {}))
     name = "{http://www.w3.org/2000/svg}"
     sheet = root.find(f"{name}style").text

@@ -46,7 +46,7 @@ def is_native(jit: TinyJit) -> bool:
 @pytest.mark.skipif(
     sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"), reason="no GIL"
 )
-def test_small_batches_are_called_by_machine_code_and_python_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_batches_run_from_machine_code_without_python(monkeypatch: pytest.MonkeyPatch) -> None:
     assert has_entries(Tensor, LazyBuffer)
     assert set(field_offsets(Tensor)) == {"lazydata", "requires_grad", "grad", "_ctx", "_root", "was_changed"}
     jit, x, y = added()
@@ -94,7 +94,7 @@ def test_several_results_in_a_tuple_or_a_list() -> None:
         assert is_native(jit)
 
 
-def test_other_values_in_the_same_memory_and_other_memory() -> None:
+def test_arguments_may_change_value_or_memory() -> None:
     jit, x, y = added()
     x.lazydata.buffer.copyin(np.array([5, 6, 7], dtype=np.float32))
     assert jit(x, y).tolist() == [15, 26, 37]
@@ -106,7 +106,7 @@ def test_other_values_in_the_same_memory_and_other_memory() -> None:
     assert jit((x + 1), y).tolist() == [11, 21, 32]
 
 
-def test_what_does_not_fit_is_refused_whatever_was_given_before() -> None:
+def test_arguments_that_do_not_fit_are_refused_after_any_call() -> None:
     jit, x, y = added()
     for step in range(4):
         assert jit(tensor(step, step, step), y).tolist() == [step + 10, step + 20, step + 30]
@@ -126,7 +126,7 @@ def test_what_does_not_fit_is_refused_whatever_was_given_before() -> None:
         ]
 
 
-def test_exchanged_arguments_are_let_go_and_their_finalizers_may_call_again() -> None:
+def test_replaced_arguments_are_freed_and_finalizers_may_call_again() -> None:
     jit, x, y = added()
     before = GlobalCounters.mem_used
     heard: list[object] = []
@@ -144,7 +144,7 @@ def test_exchanged_arguments_are_let_go_and_their_finalizers_may_call_again() ->
     assert GlobalCounters.mem_used == before
 
 
-def test_a_tensor_that_is_read_from_elsewhere_is_followed() -> None:
+def test_a_captured_tensor_is_read_after_an_assignment() -> None:
     weight = tensor(1, 1)
     jit = TinyJit(lambda x: (x * weight).realize())
     x = tensor(3, 4)
@@ -177,7 +177,7 @@ def test_misuse_is_an_error_and_the_next_call_is_right() -> None:
     assert [jit(x, y).tolist() for _ in range(2)] == [[11, 22, 33]] * 2
 
 
-def test_who_listens_is_told_and_what_runs_is_counted() -> None:
+def test_listeners_are_called_and_launches_are_counted() -> None:
     jit, x, y = added()
     GlobalCounters.reset()
     for _ in range(7):
@@ -194,7 +194,7 @@ def test_who_listens_is_told_and_what_runs_is_counted() -> None:
     assert GlobalCounters.kernel_count == 9
 
 
-def test_options_in_force_count(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_current_options_apply(capsys: pytest.CaptureFixture[str]) -> None:
     calls = []
 
     def double(x: Tensor) -> Tensor:
@@ -245,7 +245,7 @@ def test_reset_copies_methods_and_pickles() -> None:
         assert (two(tensor(5)).tolist(), three(tensor(5)).tolist()) == ([10], [15])
 
 
-def test_nothing_is_left_behind() -> None:
+def test_calls_leave_reference_counts_and_memory_unchanged() -> None:
     gc.collect()  # what other tests left in circles
     jit, x, y = added()
 
@@ -275,7 +275,7 @@ def test_nothing_is_left_behind() -> None:
         gc.enable()
 
 
-def test_many_threads_of_python_call_the_same_and_others() -> None:
+def test_threads_may_call_the_same_jit() -> None:
     shared, x, y = added()
     wrong: list[object] = []
 
@@ -329,7 +329,7 @@ def test_a_finalizer_may_call_it_again() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_forked_child_goes_on() -> None:
+def test_a_forked_child_can_call_the_jit() -> None:
     jit, x, y = added()
     child = os.fork()
     if child == 0:
@@ -339,7 +339,7 @@ def test_a_forked_child_goes_on() -> None:
     assert jit(x, y).tolist() == [11, 22, 33]
 
 
-def test_the_interpreter_ends_quietly_while_captured_functions_live() -> None:
+def test_the_interpreter_exits_cleanly_with_captured_functions() -> None:
     program = """
 import atexit, sys
 from tinyexplore import Tensor, TinyJit

@@ -48,7 +48,7 @@ def address_of(tensor: Tensor) -> int:
     return tensor.lazydata.buffer.address
 
 
-def test_parts_are_written_where_the_argument_lies(device: str) -> None:
+def test_parts_are_written_into_the_arguments_memory(device: str) -> None:
     jit = TinyJit(push)
     cache, expected = new_cache(0)
     addresses = []
@@ -62,7 +62,7 @@ def test_parts_are_written_where_the_argument_lies(device: str) -> None:
     assert jit.captured is not None and jit.captured.in_place and not jit.captured.assigned
 
 
-def test_the_memory_of_arguments_by_turns_and_of_others_stays_apart(device: str) -> None:
+def test_alternating_arguments_keep_their_own_memory(device: str) -> None:
     jit = TinyJit(push)
     caches = [new_cache(seed) for seed in range(3)]
     kept: list[tuple[Tensor, np.ndarray]] = []
@@ -83,7 +83,7 @@ def test_the_memory_of_arguments_by_turns_and_of_others_stays_apart(device: str)
             np.testing.assert_array_equal(tensor.numpy(), array)
 
 
-def test_memory_of_the_users_is_left_alone() -> None:
+def test_memory_of_the_user_is_not_overwritten() -> None:
     jit = TinyJit(push)
     arrays = [np.full((LENGTH, WIDTH), float(number), np.float32) for number in range(5)]
     for number, array in enumerate(arrays):
@@ -234,7 +234,7 @@ def test_it_is_pickled() -> None:
         np.testing.assert_array_equal(kept.numpy(), array)
 
 
-def test_tensors_that_are_views_are_pickled_and_copied_by_themselves() -> None:
+def test_pickles_and_copies_of_views_contain_the_view_only() -> None:
     whole = Tensor([[1.0, 2.0], [3.0, 4.0]]).realize()
     for copied in (pickle.loads(pickle.dumps(whole[1])), copy.deepcopy(whole[1])):
         copied.assign(copied * 2)
@@ -242,7 +242,7 @@ def test_tensors_that_are_views_are_pickled_and_copied_by_themselves() -> None:
 
 
 @pytest.mark.parametrize("is_given", [True, False])
-def test_what_is_still_to_be_computed_from_the_old_value(is_given: bool) -> None:
+def test_lazy_results_of_the_old_value_are_computed_first(is_given: bool) -> None:
     held, array = new_cache(9)
 
     def push_held(row: Tensor, position: Variable) -> Tensor:

@@ -126,7 +126,7 @@ class Cached:
 
 @pytest.mark.parametrize("in_part", [False, True], ids=["whole", "part"])
 @pytest.mark.parametrize("maker", [*MAKERS, "computed"])
-def test_what_the_first_call_left_to_be_computed_is_captured_once_it_lies_in_memory(maker: str, in_part: bool) -> None:
+def test_lazy_state_of_the_first_call_is_captured_once_it_is_realized(maker: str, in_part: bool) -> None:
     make = MAKERS.get(maker, lambda *shape: Tensor.ones(*shape) * 3)
     plain = Cached(make, in_part)
     jit = TinyJit(Cached(make, in_part))
@@ -135,7 +135,7 @@ def test_what_the_first_call_left_to_be_computed_is_captured_once_it_lies_in_mem
     assert jit.captured is not None
 
 
-def test_a_function_that_assigns_to_a_new_lazy_tensor_each_time_is_told() -> None:
+def test_assigning_to_a_new_lazy_tensor_in_each_call_raises_an_error() -> None:
     states = [Tensor([1.0, 2.0]) * number for number in range(10)]
 
     def step(x: Tensor) -> Tensor:

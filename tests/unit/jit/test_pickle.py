@@ -24,7 +24,7 @@ def named(x: Tensor) -> Tensor:
     return x * 2 + 1
 
 
-def test_a_process_that_has_only_the_pickle_goes_on(tmp_path: Path) -> None:
+def test_another_process_continues_from_the_pickle(tmp_path: Path) -> None:
     layer, other = nn.Linear(8, 16), nn.Linear(16, 4)
     total = Tensor.zeros(3, 4).contiguous().realize(*nn.state.get_parameters([layer, other]))
 
@@ -76,7 +76,7 @@ def test_a_pickled_jit_shares_memory_again_and_checks_its_arguments() -> None:
         back(x)
 
 
-def test_a_function_with_a_name_goes_along() -> None:
+def test_a_named_function_is_pickled_with_its_jit() -> None:
     jit = TinyJit(named)
     before = pickle.loads(pickle.dumps(jit))
     for _ in range(3):

@@ -35,7 +35,7 @@ def given(number: int) -> Tensor:
     return Tensor([number, 10.0 * number, 5.0]).realize()
 
 
-def test_what_does_not_depend_on_arguments_runs_once() -> None:
+def test_kernels_independent_of_the_arguments_run_once() -> None:
     whole, pruned = TinyJit(weighted), TinyJit(weighted, prune=True)
     for number in range(5):
         assert pruned(given(number)).tolist() == whole(given(number)).tolist() == weighted(given(number)).tolist()
@@ -44,7 +44,7 @@ def test_what_does_not_depend_on_arguments_runs_once() -> None:
     assert len(pruned.jit_cache) == len(pruned.captured.jit_cache) == 1
 
 
-def test_a_weight_that_is_assigned_to_is_followed() -> None:
+def test_an_assigned_weight_is_used_by_the_pruned_jit() -> None:
     pruned = TinyJit(weighted, prune=True)
     for number in range(9):
         if number in (3, 6):
@@ -110,7 +110,7 @@ def test_bound_variables_and_methods() -> None:
         assert model(Tensor.ones(4, 2).contiguous().realize()[:count]).tolist() == [3.0 * size, 5.0 * size]
 
 
-def test_a_call_that_does_the_same_every_time_is_left_whole() -> None:
+def test_a_call_without_arguments_is_not_pruned() -> None:
     pruned = TinyJit(lambda: (WEIGHTS[0] * 2).contiguous().realize(), prune=True)
     assert [pruned().tolist() for _ in range(4)] == [[2.0, 4.0, 6.0]] * 4
     with pytest.raises(JitError, match="realized nothing"):

@@ -40,9 +40,7 @@ class Midway:
 
 
 @pytest.mark.parametrize("place", [(Slot, "take"), (BufferUses, "take"), (BufferUses, "put")])
-def test_a_call_in_the_midst_of_a_call_changes_nothing_of_it(
-    monkeypatch: pytest.MonkeyPatch, place: tuple[type, str]
-) -> None:
+def test_a_nested_call_does_not_change_the_outer_one(monkeypatch: pytest.MonkeyPatch, place: tuple[type, str]) -> None:
     jit = TinyJit(scaled)
     heard: list[float] = []
 

@@ -77,7 +77,7 @@ def test_training_is_the_same(make: Callable[[], Mlp | Convnet], optimizer: str,
         np.testing.assert_allclose(found[name], value, atol=1e-6, rtol=1e-6, err_msg=name)
 
 
-def test_random_tensors_are_drawn_anew_as_without_a_jit() -> None:
+def test_each_replay_draws_new_random_numbers_as_without_a_jit() -> None:
     def draw() -> Tensor:
         return (Tensor.rand(5) + Tensor.randn(5)).realize()
 
@@ -203,7 +203,7 @@ def test_arguments_may_be_assigned_to() -> None:
         assert [t.item() for t in kept] == [t.item() for t in plain]
 
 
-def test_state_that_is_assigned_to_elsewhere() -> None:
+def test_state_assigned_outside_the_jit_is_read() -> None:
     total, scale, rate = Tensor([0.0]), Tensor([2.0]), Tensor(1.0)
     jit = TinyJit(lambda: total.assign(total + scale * rate).realize())
     found = []
@@ -218,7 +218,7 @@ def test_state_that_is_assigned_to_elsewhere() -> None:
     assert found == [2, 4, 6, 102, 104, 114, 144, 174]
 
 
-def test_a_jit_sees_what_another_one_changes() -> None:
+def test_a_jit_reads_state_that_another_jit_writes() -> None:
     weight = Tensor([1.0])
     train = TinyJit(lambda: weight.assign(weight * 2).realize())
     evaluate = TinyJit(lambda x: (x * weight).realize())
@@ -227,7 +227,7 @@ def test_a_jit_sees_what_another_one_changes() -> None:
         assert evaluate(Tensor([3.0])).item() == 3 * 2 ** (number + 1)
 
 
-def test_memory_of_the_users_is_left_alone() -> None:
+def test_memory_of_the_user_is_not_overwritten() -> None:
     array = np.ones(4, dtype=np.float32)
     state = Tensor(array)
     kept = state.detach()
@@ -251,7 +251,7 @@ def test_a_value_taken_over_from_an_argument_is_a_copy() -> None:
     assert (state.item(), value.item()) == (6, 5)
 
 
-def test_gradients_that_another_call_left_behind_are_added_to() -> None:
+def test_gradients_accumulate_over_calls_of_other_jits() -> None:
     """A generator and a judge, trained by turns: each one's gradients reach the other's weights, too."""
 
     def trained(wrap: Callable[[Any], Any]) -> list[Any]:

@@ -101,7 +101,7 @@ def test_many_rows_are_divided_among_threads_by_the_length_of_the_call() -> None
     assert doubled.jit_cache[0].runner.spec.thread_end is not None
 
 
-def test_misuse_is_told_at_the_call() -> None:
+def test_misuse_raises_an_error_at_the_call() -> None:
     x = Tensor(numbers(MAX_LENGTH, 3))
     n, m = Variable("n", 1, MAX_LENGTH), Variable("m", 1, MAX_LENGTH)
     first = TinyJit(lambda t, size: t[:size].sum().realize())
@@ -134,7 +134,7 @@ def test_misuse_is_told_at_the_call() -> None:
         beyond(x, far.bind(11))
 
 
-def test_room_is_asked_for_where_a_buffer_stays() -> None:
+def test_a_kept_buffer_is_checked_for_its_size() -> None:
     n = Variable("n", 1, MAX_LENGTH)
     kept = Tensor(numbers(4, 3)).realize()
     summed = TinyJit(lambda size: (kept.reshape(size, 3) * 1).sum().realize())
@@ -144,7 +144,7 @@ def test_room_is_asked_for_where_a_buffer_stays() -> None:
         summed(n.bind(5))
 
 
-def test_what_is_asked_of_a_value_when_captured_must_hold_in_replays() -> None:
+def test_comparisons_of_a_value_during_capture_must_hold_in_replays() -> None:
     x = numbers(3, MAX_LENGTH)
     places = Variable("places", 0, MAX_LENGTH - 1)
 
@@ -176,7 +176,7 @@ def test_a_value_that_was_read_when_captured_is_the_only_one() -> None:
             times(Tensor([1.0, 2.0]), size.bind(4))
 
 
-def test_a_value_that_was_compared_when_captured_may_be_any_of_the_same_answer() -> None:
+def test_replays_accept_any_value_with_the_same_comparison_result() -> None:
     place = Variable("place", 0, MAX_LENGTH - 1)
     x = numbers(3, MAX_LENGTH)
 
@@ -192,7 +192,7 @@ def test_a_value_that_was_compared_when_captured_may_be_any_of_the_same_answer()
         later(Tensor(x), place.bind(0))
 
 
-def test_a_replay_asks_nothing_that_all_values_answer_alike() -> None:
+def test_a_comparison_that_holds_for_all_values_is_not_checked() -> None:
     size = Variable("size", 1, MAX_LENGTH)
     total = TinyJit(lambda t, v: (t[:v] if v > 0 else t * 2).sum().realize())
     x = numbers(MAX_LENGTH)

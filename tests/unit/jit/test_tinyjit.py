@@ -111,7 +111,7 @@ def test_tensors_that_shared_memory_when_captured_may_differ_later() -> None:
         (lambda f: f([Tensor([1.0, 2.0])], 2), "argument 0 .*<tensor 0>"),
     ],
 )
-def test_what_does_not_fit_is_refused(call: Callable[[TinyJit], object], message: str) -> None:
+def test_arguments_that_do_not_fit_are_refused(call: Callable[[TinyJit], object], message: str) -> None:
     jit = TinyJit(lambda x, by=2: (x * by).realize() if isinstance(x, Tensor) else x)
     for _ in range(2):
         jit(Tensor([1.0, 2.0]), 2)
@@ -127,7 +127,7 @@ def test_a_function_that_computes_nothing_is_refused() -> None:
         jit(Tensor([1.0]))
 
 
-def test_looking_at_values_inside_is_refused() -> None:
+def test_reading_values_inside_is_refused() -> None:
     jit = TinyJit(lambda x: (x * 2).sum().item())
     jit(Tensor([1.0]))
     with pytest.raises(RuntimeError, match="reads a tensor's values"):
@@ -193,7 +193,7 @@ def test_the_parameters_of_a_model_are_not_found_in_its_jits() -> None:
     assert list(get_state_dict(model)) == ["weight"]
 
 
-def test_kernels_of_a_replay_are_told() -> None:
+def test_kernels_of_a_replay_are_recorded() -> None:
     jit = TinyJit(lambda x: ((x + 1).realize() * 2).realize())
     jit(Tensor([1.0]))
     jit(Tensor([1.0]))
@@ -203,7 +203,7 @@ def test_kernels_of_a_replay_are_told() -> None:
     assert sum(isinstance(event, ExecItemRan) for event in recorder.events) == 2
 
 
-def test_a_capture_looks_for_circles_among_new_objects_only() -> None:
+def test_a_capture_collects_cycles_among_new_objects_only() -> None:
     class Held:
         pass
 
@@ -237,7 +237,7 @@ def test_a_capture_looks_for_circles_among_new_objects_only() -> None:
     assert jit(Tensor([2.0])).tolist() == [18.0]
 
 
-def test_every_tensor_alive_is_known() -> None:
+def test_all_living_tensors_are_registered() -> None:
     class Kind(Tensor):
         __slots__ = ()
 

@@ -49,7 +49,7 @@ def test_several_variables_shape_several_results(device: str) -> None:
             assert largest.item() == part.max()
 
 
-def test_a_result_of_symbolic_shape_goes_into_the_next_jitted_function() -> None:
+def test_a_result_of_symbolic_shape_is_an_argument_of_the_next_jit() -> None:
     first = TinyJit(lambda x, n: (x[:n] * 2).realize())
     second = TinyJit(lambda y: (y - y.mean(0)).realize())
     for n in (4, 12, 1, 7):
@@ -58,7 +58,7 @@ def test_a_result_of_symbolic_shape_goes_into_the_next_jitted_function() -> None
         np.testing.assert_allclose(found.numpy(), 2 * (X[:n] - X[:n].mean(0)), rtol=1e-4, atol=1e-5)
 
 
-def test_reset_captures_anew_with_other_variables() -> None:
+def test_after_reset_a_function_is_captured_with_other_variables() -> None:
     total = TinyJit(lambda x, n: x[:n].sum().realize())
     for n in (4, 5, 6):
         assert total(Tensor(X), ROWS.bind(n)).item() == pytest.approx(X[:n].sum(), rel=1e-4)
@@ -73,7 +73,7 @@ def test_reset_captures_anew_with_other_variables() -> None:
         assert total(Tensor(X), 3).item() == pytest.approx(X[:3].sum(), rel=1e-4)
 
 
-def test_values_out_of_range_are_told_at_the_call() -> None:
+def test_values_out_of_range_raise_an_error_at_the_call() -> None:
     with pytest.raises(ValueError, match="'rows' to 13: .*1 to 12"):
         ROWS.bind(13)
     with pytest.raises(TypeError, match="'rows' to 2.0 .*need an int"):
@@ -116,7 +116,7 @@ print("went on")
 """
 
 
-def test_a_pickled_function_of_variables_goes_on_in_another_process(tmp_path: object) -> None:
+def test_a_pickled_function_of_variables_runs_in_another_process(tmp_path: object) -> None:
     cache, at = Tensor.zeros(8, 3).contiguous().realize(), Variable("at", 0, 7)
 
     def put(x: Tensor, place: Variable) -> Tensor:

@@ -42,21 +42,21 @@ def likes_vectors_and_unrolling(kernel: Kernel) -> float:
     return 1.0 / math.prod(worth.get(opt.op, 0.9) * (opt.amount or 1) for opt in kernel.applied)
 
 
-def test_the_search_climbs_to_what_the_clock_likes() -> None:
+def test_the_search_finds_the_fastest_candidate() -> None:
     result = beam_search([start()], 2, Formula(likes_vectors_and_unrolling))
     assert any(opt.op is OptOps.VECTOR and opt.amount == 16 for opt in result.kernel.applied)
     assert result.seconds < 1 / 100
     assert result.reason.startswith(f"{result.start_seconds / result.seconds:.3g}× faster")
 
 
-def test_a_start_that_nothing_beats_stays_and_the_result_says_so() -> None:
+def test_an_unbeaten_start_is_kept_and_reported() -> None:
     kernel = start()
     result = beam_search([kernel], 3, Formula(lambda candidate: 1.0 if candidate.ast is kernel.ast else 2.0))
     assert result.kernel is kernel
     assert f"none of {result.tried} measured" in result.reason
 
 
-def test_luck_in_the_measurements_does_not_last_in_a_duel() -> None:
+def test_a_duel_removes_lucky_measurements() -> None:
     kernel = start()
     recorder = Recorder()
     with recording(recorder):
@@ -67,7 +67,7 @@ def test_luck_in_the_measurements_does_not_last_in_a_duel() -> None:
     assert f"none of {result.tried} measured" in searched.reason
 
 
-def test_failures_are_passed_over_and_every_measurement_is_told() -> None:
+def test_failed_candidates_are_skipped_and_every_measurement_is_recorded() -> None:
     recorder = Recorder()
     fails_often = Formula(lambda k: math.inf if k.applied[:1] and k.applied[0].amount > 4 else 1.0)
     with recording(recorder):
@@ -78,7 +78,7 @@ def test_failures_are_passed_over_and_every_measurement_is_told() -> None:
     assert isinstance(recorder.events[-1], SearchEnded)
 
 
-def test_where_nothing_runs_the_first_stays_and_the_reason_is_given() -> None:
+def test_if_nothing_runs_the_start_is_kept_with_a_reason() -> None:
     result = beam_search([start()], 2, Formula(lambda kernel: math.inf))
     assert result.tried == 1
     assert "is used: lost" in result.reason

@@ -99,7 +99,7 @@ PROGRAMS: list[Callable[[Any], Any]] = [
 
 @thorough
 @given(st.data())
-def test_a_sharded_program_gives_what_it_gives_on_one_device(data: st.DataObject) -> None:
+def test_a_sharded_program_equals_the_program_on_one_device(data: st.DataObject) -> None:
     array = random_array((4, 3, 4))
     first, second = data.draw(st.lists(st.sampled_from(PROGRAMS), min_size=2, max_size=2))
     axis = data.draw(st.sampled_from([None, 0, 2]))
@@ -113,7 +113,7 @@ def test_a_sharded_program_gives_what_it_gives_on_one_device(data: st.DataObject
         np.testing.assert_allclose(found.to("LLVM").numpy(), found.numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_nothing_moves_that_need_not() -> None:
+def test_only_necessary_data_moves() -> None:
     x, w = Tensor(random_array((4, 6))).shard(TWO, 0), Tensor(random_array((6, 4))).shard(TWO)
     product = (x @ w).relu()
     assert axis_of(product) == 0 and axis_of(product.T.reshape(2, 2, 4)) == 2 and axis_of(product.sum(0)) is None
@@ -129,7 +129,7 @@ def copied_bytes(tensor: Tensor) -> int:
     return sum(item.buffers[0].nbytes for item in tensor.schedule() if item.is_copy)
 
 
-def test_movements_of_the_divided_axis_move_what_they_must() -> None:
+def test_movements_of_the_sharded_axis_copy_the_necessary_bytes() -> None:
     x = Tensor(random_array((12, 5))).shard(("LLVM", "LLVM:1", "LLVM:2"), 0).realize()
     for stays in (x[1:], x[2:11], x[::2], x.pad(((1, 2), None)), x[:, 1:], x.permute(1, 0), x.reshape(3, 4, 5)):
         assert axis_of(stays) is not None and copied_bytes(stays) == 0
@@ -163,7 +163,7 @@ def test_writing_to_parts_of_a_sharded_tensor(axis: int | None) -> None:
     assert x.lazydata.layout == layout, "assigning leaves it divided as it is"  # type: ignore[attr-defined]
 
 
-def test_uneven_parts_and_those_of_another() -> None:
+def test_uneven_shards_and_shards_of_another_tensor() -> None:
     array = random_array((7, 5))
     for devices, splits in ((TWO, (6, 1)), (THREE, None), (FOUR, (1, 2, 3, 1))):
         x = Tensor(array).shard(devices, 0, splits)
@@ -178,7 +178,7 @@ def test_uneven_parts_and_those_of_another() -> None:
     assert Tensor.ones(4).shard(("LLVM:1",), 0).device == "LLVM:1"
 
 
-def test_minus_zero_and_nan_come_back() -> None:
+def test_negative_zero_and_nan_are_preserved() -> None:
     array = np.float32([[-0.0, np.nan], [0.0, -np.inf]])
     back = Tensor(array).shard(TWO, 0).numpy()
     np.testing.assert_array_equal(back.view(np.uint32), array.view(np.uint32))
@@ -267,7 +267,7 @@ def test_a_capture_shows_the_kernels_of_all_devices() -> None:
     assert {first.device, second.device} == {"LLVM", "LLVM:1"}
 
 
-def test_the_ring_gives_every_device_the_same_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ring_allreduce_has_the_same_sum_on_every_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MIN_RING_ELEMENTS", 1)
     array = random_array((4, 7))
     for count, op in ((3, "sum"), (4, "max")):
@@ -288,7 +288,7 @@ def test_random_numbers_are_the_same_stream() -> None:
     assert Tensor.ones(3, device=TWO).shard_ is not None and Tensor([1, 2], device=TWO).tolist() == [1, 2]
 
 
-def test_what_sharding_refuses() -> None:
+def test_invalid_shardings_raise_an_error() -> None:
     x = Tensor.ones(4, 3).shard(TWO, 0)
     with pytest.raises(ValueError, match="LLVM, LLVM:1 and LLVM: shard both"):
         x + Tensor.ones(4, 3, device="LLVM")
@@ -317,7 +317,7 @@ def test_instances_have_names_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(("shape", "axis", "splits"), [((1, 3), 0, None), ((2,), 0, None), ((3, 2), 0, (3, 0, 0))])
-def test_parts_that_would_be_empty_are_whole_on_each(shape: tuple[int, ...], axis: int, splits: Any) -> None:
+def test_tensors_too_small_to_shard_are_replicated(shape: tuple[int, ...], axis: int, splits: Any) -> None:
     values = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     x = Tensor(values).shard(THREE, axis, splits)
     assert x.lazydata.axis is None and x.device == THREE  # type: ignore[attr-defined]

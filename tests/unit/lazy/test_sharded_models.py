@@ -99,7 +99,7 @@ def trained(
     ],
     ids=["SGD", "AdamW", "LAMB", "Muon"],
 )
-def test_training_a_model_in_parts_is_training_it(
+def test_sharded_training_equals_training_on_one_device(
     kind: type[Small] | type[Tiny],
     make: Callable[[list[Tensor]], optim.Optimizer],
     count: int,
@@ -114,7 +114,7 @@ def test_training_a_model_in_parts_is_training_it(
         np.testing.assert_allclose(found[key], value, rtol=1e-2, atol=2e-3, err_msg=key)
 
 
-def test_dropout_of_parts_is_that_of_the_whole() -> None:
+def test_dropout_of_shards_equals_dropout_of_the_whole() -> None:
     x = random_array((12, 5))
     found = []
     for devices in (None, INSTANCES[:2], INSTANCES[:3]):
@@ -153,7 +153,7 @@ def test_a_jit_replays_sharded_arguments_and_refuses_others() -> None:
     np.testing.assert_allclose(total.numpy(), (array * scale.numpy()).sum(0), rtol=1e-4, atol=1e-5)
 
 
-def test_a_jit_assigns_to_sharded_arguments_and_travels_as_a_pickle() -> None:
+def test_a_jit_assigns_to_sharded_arguments_and_is_pickled() -> None:
     import pickle
 
     count = Tensor.zeros(4, 2).shard(INSTANCES[:2], 0).contiguous().realize()

@@ -106,7 +106,7 @@ def test_the_digits_of_scikit_learn() -> None:
     assert labels == load_digits().target.tolist()
 
 
-def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
+def test_invalid_dataset_files_are_refused(tmp_path: Path) -> None:
     for name, content in CONTENTS.items():
         (tmp_path / name).write_bytes(content)
     first = tmp_path / "train-images-idx3-ubyte"

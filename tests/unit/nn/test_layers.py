@@ -100,7 +100,7 @@ def test_the_other_norms() -> None:
         nn.LayerNorm(3)(t)
 
 
-def test_embedding_looks_rows_up_and_learns_them() -> None:
+def test_embedding_gathers_rows_and_has_gradients() -> None:
     layer = nn.Embedding(10, 4)
     layer.weight.requires_grad = True
     found = layer(Tensor([[1, 9], [0, 1]]))
@@ -170,7 +170,7 @@ class Model:
         self.name = "model"
 
 
-def test_a_state_dict_names_every_tensor_by_its_way() -> None:
+def test_a_state_dict_names_every_tensor_by_its_path() -> None:
     assert {name: tensor.shape for name, tensor in get_state_dict(Model()).items()} == {
         "layers.0.weight": (3, 4),
         "layers.0.bias": (3,),

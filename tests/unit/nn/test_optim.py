@@ -130,7 +130,7 @@ def test_groups_step_together() -> None:
     assert x.grad is None and y.grad is None and group[0].params == [x]
 
 
-def test_what_an_optimizer_needs() -> None:
+def test_an_optimizer_without_parameters_or_gradients_raises_an_error() -> None:
     with pytest.raises(ValueError, match="one parameter at least"):
         optim.SGD([Tensor([1.0], requires_grad=False)])
     with pytest.raises(RuntimeError, match=r"without a gradient: 0 \(1,\)"):

@@ -26,7 +26,7 @@ def test_a_file_has_the_published_layout(tmp_path: Path) -> None:
     assert raw[8 + length :] == np.float32([1, 2]).tobytes() + b"\x01\x00"
 
 
-def test_every_dtype_and_shape_comes_back(tmp_path: Path) -> None:
+def test_every_dtype_and_shape_is_saved_and_loaded(tmp_path: Path) -> None:
     path = tmp_path / "all.safetensors"
     saved = {dtype.name: Tensor([[0, 1, 1]], dtype=dtype) for dtype in dtypes.all}
     saved |= {"scalar": Tensor(2.5), "empty": Tensor.zeros(0, 3), "lazy": Tensor.arange(4).reshape(2, 2).T + 1}
@@ -43,7 +43,7 @@ def test_every_dtype_and_shape_comes_back(tmp_path: Path) -> None:
     assert safe_load(Tensor(path.read_bytes()))["int16"].tolist() == [[0, 1, 1]]
 
 
-def test_what_is_no_such_file_says_so(tmp_path: Path) -> None:
+def test_an_invalid_file_raises_an_error(tmp_path: Path) -> None:
     path = tmp_path / "no.safetensors"
     path.write_bytes(b"hello, world: this is text")
     with pytest.raises(ValueError, match="not a safetensors file"):
@@ -77,7 +77,7 @@ def test_a_state_can_be_loaded_lazily() -> None:
     assert layer(Tensor([[1.0]])).tolist() == [[7.0]]
 
 
-def test_a_loaded_state_takes_the_type_of_the_model() -> None:
+def test_a_loaded_state_has_the_dtype_of_the_model() -> None:
     layer = nn.Linear(1, 1)
     state = {"weight": Tensor([[2]], dtype="float16"), "bias": Tensor([1], dtype="int8")}
     assert load_state_dict(layer, state, verbose=False) == [layer.weight, layer.bias]

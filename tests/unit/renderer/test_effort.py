@@ -51,7 +51,7 @@ def graphs() -> dict[str, tuple[LazyBuffer, bool]]:
 
 
 @pytest.mark.parametrize("name", graphs())
-def test_which_programs_are_in_full_vectors(name: str) -> None:
+def test_programs_in_full_vectors_are_recognized(name: str) -> None:
     node, expected = graphs()[name]
     with Context(CACHELEVEL=0):
         (runner,) = compile_all(create_schedule([node]))
@@ -70,14 +70,14 @@ def test_long_programs_with_some_vectors_are_marked() -> None:
     assert not leaves_little(tuple(node for node in uops if node.dtype.count == 1) * 2, 64)
 
 
-def test_what_is_shuffled_is_not_put_together() -> None:
+def test_shuffles_are_not_built_from_scalars() -> None:
     """Maxima of threes are taken from the lanes of three vectors."""
     node = from_numpy(numbers(64, 192)).reshape((64, 64, 3)).reduce(Ops.MAX, (2,))
     spec = rendered(node)
     assert len(spec.uops) > LONG_PROGRAM and spec.options.effort is Effort.LIGHT
 
 
-def test_only_a_few_vectors_may_be_put_together_beside_many_others() -> None:
+def test_few_built_vectors_are_permitted_among_many_others() -> None:
     uops = rendered(softmax(from_numpy(numbers(64, 107)))).uops
     loads = [UOp(Ops.LOAD, dtypes.float32.vec(8), (), number) for number in range(MAX_SHUFFLED_VECTORS + 1)]
     picked = [UOp(Ops.GEP, dtypes.float32, (vector,), vector.arg) for vector in loads]
@@ -88,7 +88,7 @@ def test_only_a_few_vectors_may_be_put_together_beside_many_others() -> None:
     assert not leaves_little((*uops, *[lanes] * (few + 1)), 64)
 
 
-def test_without_opts_nothing_is_in_vectors() -> None:
+def test_programs_without_opts_have_no_vectors() -> None:
     node, _ = graphs()["add"]
     with Context(NOOPT=1, CACHELEVEL=0):
         (runner,) = compile_all(create_schedule([node]))
@@ -146,7 +146,7 @@ def test_shuffles_take_lanes_of_two_vectors_of_a_type() -> None:
     assert lanes_of_alone({vector(a, d)}, (a, d, vector(a, d), d + 1.0)) == {a}
 
 
-def test_a_program_says_how_it_is_compiled_and_its_text_does_not() -> None:
+def test_compile_options_belong_to_the_program_and_not_to_its_text() -> None:
     """The same text may be compiled in another way, under another key."""
     spec = rendered(softmax(from_numpy(numbers(64, 107))))
     other = replace(spec, options=CompileOptions(Effort.FULL))
@@ -158,7 +158,7 @@ def test_a_program_says_how_it_is_compiled_and_its_text_does_not() -> None:
     assert compiler.object_code(plain, other.options) != compiler.object_code(plain, spec.options)
 
 
-def test_branches_are_those_around_an_access_under_a_condition() -> None:
+def test_conditional_accesses_count_as_branches() -> None:
     x = from_numpy(numbers(50, 3))
     renderer = Device["LLVM"].renderer
     kernels = [kernel_of(node, renderer.target) for node in (x.alu(Ops.NEG), x.pad(((1, 1), (1, 1))).alu(Ops.NEG))]  # type: ignore[attr-defined]

@@ -133,7 +133,7 @@ t0.done:
     )
 
 
-def test_llvm_is_told_of_parameters_where_its_passes_run() -> None:
+def test_llvm_gets_parameter_attributes_if_its_passes_run() -> None:
     spec = LLVMRenderer(replace(TARGET, vector_bytes=64)).render("row_sum", row_sum(100))
     assert "define void @row_sum(ptr noalias align 4 %data0, ptr noalias align 4 %data1, i64 %start" in spec.source
     entry = spec.source[spec.source.index("define void @row_sum_entry") :]
@@ -165,7 +165,7 @@ def llvm_lines(*roots: UOp) -> list[str]:
     return [line.text.strip() for line in LLVMRenderer(TARGET).render("kernel", linear(*roots)).lines]
 
 
-def test_neighbors_are_addressed_from_one_pointer() -> None:
+def test_adjacent_elements_are_addressed_from_one_pointer() -> None:
     row, out, source = loop(8), pointer(0, f32, 16), pointer(1, f32, 16)
     first, second = load(source, row * 2), load(source, row * 2 + 1)
     lines = llvm_lines(out, source, row, store(out, row * 2 + 1, first + second), end(row))
@@ -181,7 +181,7 @@ def test_neighbors_are_addressed_from_one_pointer() -> None:
     ]
 
 
-def test_a_sum_over_a_loop_that_may_have_no_step_is_what_it_was_before() -> None:
+def test_a_sum_over_an_empty_loop_keeps_its_initial_value() -> None:
     """The registers that say so have names of their own, however many sums there are."""
     row, out, source = loop(8), pointer(0, f32, 8), pointer(1, f32, 8)
     body: list[UOp] = [out, source, row]
@@ -200,7 +200,7 @@ def test_a_sum_over_a_loop_that_may_have_no_step_is_what_it_was_before() -> None
     assert merged[0].endswith("= phi float [ 0.0, %g0.body ], [ %add4, %r1.body ]")
 
 
-def test_no_pointer_stands_outside_of_its_buffer() -> None:
+def test_no_pointer_is_outside_its_buffer() -> None:
     """The sum is written out where what it begins with may be no place in the buffer, and where others need it."""
     row, out, source = loop(16), pointer(0, f32, 16), pointer(1, f32, 16)
     before = row + -3
@@ -211,7 +211,7 @@ def test_no_pointer_stands_outside_of_its_buffer() -> None:
     assert any(line.endswith("= add nsw i64 %mul1, 4") for line in lines)
 
 
-def test_what_is_used_once_and_nearby_stands_inside() -> None:
+def test_values_used_once_nearby_are_inlined() -> None:
     row, column = loop(4, 0), loop(4, 1)
     out = pointer(0, f32, 16)
     outside, inside = row * 4, column + 1
@@ -275,7 +275,7 @@ def test_halves_of_a_line_may_be_stored_side_by_side() -> None:
     assert streaming_stores(linear(out, step, *both, end(step)), MACHINE) == set(both)
 
 
-def test_each_row_of_a_tile_counts_by_itself() -> None:
+def test_rows_of_a_tile_are_counted_separately() -> None:
     out = pointer(0, f32, 1 << 23)
     step = loop(1 << 8)
     zero = UOp.const(f32.vec(16), 0.0)
@@ -284,7 +284,7 @@ def test_each_row_of_a_tile_counts_by_itself() -> None:
     assert streaming_stores(linear(out, step, *whole, half, end(step)), MACHINE) == set(whole)
 
 
-def test_what_is_written_again_or_read_does_not_bypass_the_caches() -> None:
+def test_rewritten_or_read_buffers_do_not_bypass_the_caches() -> None:
     out = pointer(0, f32, 1 << 23)
     step, again = loop(1 << 19, 0), loop(3, 1, AxisKind.REDUCE)
     zero = UOp.const(f32.vec(16), 0.0)

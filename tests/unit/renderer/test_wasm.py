@@ -77,7 +77,7 @@ def test_every_line_is_a_statement_and_knows_its_uops() -> None:
     assert all(line.uops for line in spec.lines[4:-2])
 
 
-def test_the_binary_is_what_wabts_grammar_says() -> None:
+def test_the_binary_equals_the_output_of_wabt() -> None:
     """Another assembler makes the same bytes, but for the names of things, which it keeps."""
     texts = {"scaled": SCALED, **kernel_texts()}
     texts["helpers"] = "\n".join(["(module", *HELPERS.values(), ")"])
@@ -113,7 +113,7 @@ def test_every_instruction_has_its_number() -> None:
         assert ours == theirs and code in ours, name
 
 
-def test_nodes_validator_takes_the_kernels(tmp_path: Path) -> None:
+def test_nodes_validator_accepts_the_kernels(tmp_path: Path) -> None:
     node = need_node()
     texts = kernel_texts()
     for number, text in enumerate(texts.values()):
@@ -141,13 +141,13 @@ def test_errors_name_the_line() -> None:
             assemble(text)
 
 
-def test_what_the_target_does_not_declare_is_an_error() -> None:
+def test_an_operation_that_the_target_lacks_raises_an_error() -> None:
     uops, _ = elementwise([f32], lambda x: [x[0].alu(Ops.EXP)], 4)
     with pytest.raises(RenderError, match="EXP of dtypes.float32: WebAssembly"):
         RENDERER.render("exponential", uops)
 
 
-def test_scratch_memory_is_an_argument_and_says_how_much() -> None:
+def test_scratch_memory_is_an_argument_with_a_declared_size() -> None:
     from tinyexplore.dtype import PtrDType
 
     out = pointer(0, f32, 4)

@@ -158,7 +158,7 @@ def test_state_moves_on_in_graphs(machine: Machine) -> None:
     assert fake.graphs == 2  # the other's: what nobody launches any more is destroyed
 
 
-def test_arrays_of_numpys_are_brought_before_a_graph(machine: Machine) -> None:
+def test_numpy_arrays_are_copied_before_a_graph_runs(machine: Machine) -> None:
     machine()
     jitted = TinyJit(lambda x: ((x * 2).realize() + 1).realize())
     mine = A.copy()
@@ -170,7 +170,7 @@ def test_arrays_of_numpys_are_brought_before_a_graph(machine: Machine) -> None:
         np.testing.assert_array_equal(result.numpy(), (A + np.float32(number)) * 2 + 1)
 
 
-def test_a_graph_is_told_of_other_grids_and_says_what_it_cannot_do(machine: Machine) -> None:
+def test_a_graph_gets_new_grids_and_refuses_impossible_ones(machine: Machine) -> None:
     fake = machine()
     whole = (Tensor(A, device="LLVM") * 1).to("CUDA").realize()
     jitted = TinyJit(lambda x: ((x * 2).realize() + 1).realize())
@@ -193,7 +193,7 @@ def test_a_graph_is_told_of_other_grids_and_says_what_it_cannot_do(machine: Mach
     assert re.search("that the GPU cannot reach", cuda_graph.refusal(kernels[1:]))
 
 
-def test_what_no_graph_has_is_told(machine: Machine) -> None:
+def test_the_reason_why_there_is_no_graph_is_recorded(machine: Machine) -> None:
     machine()
     moved = TinyJit(lambda x: (((x + 1).realize() * 2).realize().to("LLVM") + 1).realize())
     x = (Tensor(A, device="LLVM") * 1).to("CUDA").realize()
@@ -228,7 +228,7 @@ def test_times_are_the_gpus_own(machine: Machine) -> None:
     assert {"uops", "cuda", "ptx"} <= {one.language for one in view.trace.programs}
 
 
-def test_memory_is_managed_and_given_back(machine: Machine) -> None:
+def test_managed_memory_is_freed(machine: Machine) -> None:
     fake = machine()
     allocator = Device["CUDA"].allocator
     memory = allocator.allocate(5000)
@@ -238,7 +238,7 @@ def test_memory_is_managed_and_given_back(machine: Machine) -> None:
     assert not fake.held
 
 
-def test_out_of_memory_says_how_much_was_asked_for(machine: Machine) -> None:
+def test_the_memory_error_reports_the_requested_bytes(machine: Machine) -> None:
     machine(memory_bytes=1 << 20)
     held = [Buffer("CUDA", 100_000, dtypes.float32).allocate()]
     with pytest.raises(MemoryError, match=r"cannot allocate [\d,]+ bytes: [\d,]+ bytes"):
@@ -292,7 +292,7 @@ def test_kernels_are_launched_and_the_host_waits_where_it_reads(machine: Machine
     ],
     ids=["numpy", "to", "tolist", "data", "copyout", "synchronize"],
 )
-def test_every_way_to_the_values_waits(machine: Machine, read: Callable[[Tensor], np.ndarray]) -> None:
+def test_every_read_of_values_waits_for_kernels(machine: Machine, read: Callable[[Tensor], np.ndarray]) -> None:
     fake = machine()
     x = ((Tensor(A, device="LLVM") + 1).to("CUDA").realize() * 2).realize()
     assert fake.streams[0]
@@ -326,7 +326,7 @@ def test_arrays_of_numpys_are_as_they_were_when_the_kernel_was_launched(machine:
     np.testing.assert_array_equal(b.numpy(), A * 2)
 
 
-def test_an_error_that_comes_later_names_the_kernels(machine: Machine) -> None:
+def test_an_asynchronous_error_names_the_kernels(machine: Machine) -> None:
     fake = machine()
     a = (Tensor(A, device="LLVM") + 1).to("CUDA").realize()
     b = (a * 2).realize()
@@ -342,7 +342,7 @@ def test_an_error_that_comes_later_names_the_kernels(machine: Machine) -> None:
         c[0].numpy()
 
 
-def test_where_the_host_must_not_look_meanwhile_each_launch_is_waited_for(machine: Machine) -> None:
+def test_without_concurrent_access_each_launch_is_synchronous(machine: Machine) -> None:
     fake = machine()
     fake.is_concurrent = False
     a = (Tensor(A, device="LLVM") + 1).to("CUDA").realize()
@@ -384,7 +384,7 @@ def test_the_flag_chooses_it(machine: Machine, monkeypatch: pytest.MonkeyPatch) 
     assert "cuLaunchKernel" in fake.calls
 
 
-def test_what_is_missing_is_said(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_driver_or_gpu_is_reported(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine(has_driver=False)
     with pytest.raises(DeviceUnavailable, match="NVIDIA's driver, .*system search.\\)$"):
         Device["CUDA"]
@@ -428,14 +428,14 @@ def without_driver(architecture: str) -> CUDA:
 
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_100"])
-def test_nvrtc_takes_every_golden_text(architecture: str) -> None:
+def test_nvrtc_compiles_every_golden_text(architecture: str) -> None:
     compiler = without_driver(architecture)
     for text in read(path_of("cuda")).values():
         if not text.startswith(REFUSED) and ("mma_" not in text or architecture != "sm_75"):
             assert compiler.machine_code(SimpleNamespace(source=text)).startswith(b"\x7fELF")
 
 
-def test_nvrtcs_own_words_name_the_line() -> None:
+def test_errors_of_nvrtc_name_the_line() -> None:
     source = 'extern "C" __global__ void k(float* a) {\n  a[0] = blah;\n}\n'
     with pytest.raises(CompileError, match=r'identifier "blah" is undefined(.|\n)*\nline 2: a\[0\] = blah;$'):
         without_driver("sm_80").machine_code(SimpleNamespace(source=source))

@@ -96,7 +96,7 @@ def at_once(count: int, code: str, **more: str) -> list[str]:
     return in_another_process(AT_ONCE.format(count=count, code=indent(code, " " * 8)), **more).splitlines()
 
 
-def test_what_was_kept_is_found_until_it_is_turned_off(store: Path) -> None:
+def test_stored_entries_are_found_until_the_cache_is_disabled(store: Path) -> None:
     made = []
 
     def make() -> bytes:
@@ -149,7 +149,7 @@ def test_no_changed_entry_is_found(store: Path) -> None:
         assert disk_cache.find(path.name) == content_of(path.name)
 
 
-def test_another_key_finds_nothing_and_a_lost_one_is_made_anew(store: Path) -> None:
+def test_another_key_finds_no_entry_and_a_lost_key_is_recreated(store: Path) -> None:
     def is_found() -> list[bool]:
         """Here, and by a new process."""
         here = disk_cache.find(NAMES[0]) is not None
@@ -176,7 +176,7 @@ def test_another_key_finds_nothing_and_a_lost_one_is_made_anew(store: Path) -> N
     assert is_found() == [False, False]
 
 
-def test_processes_whose_keys_differ_agree_again(store: Path) -> None:
+def test_processes_with_different_keys_agree_on_one(store: Path) -> None:
     disk_cache.keep("first", b"1")
     key = store / ".key"
     key.write_bytes(bytes(32))  # another process has made it
@@ -200,7 +200,7 @@ def test_a_key_that_others_may_have_read_or_written_is_replaced(store: Path, mod
 
 @with_owners
 @pytest.mark.parametrize("mode", [0o777, 0o775, 0o720, 0o702, 0o1777])
-def test_a_folder_that_others_can_write_is_not_used_and_that_is_said_once(store: Path, mode: int) -> None:
+def test_a_folder_that_others_can_write_is_not_used_and_warns_once(store: Path, mode: int) -> None:
     kept_all(store)
     store.chmod(mode)
     with pytest.warns(RuntimeWarning, match=rf"tinyexplore is not used: .*{mode:04o}.*chmod") as told:
@@ -213,7 +213,7 @@ def test_a_folder_that_others_can_write_is_not_used_and_that_is_said_once(store:
 
 @as_root
 @pytest.mark.parametrize("changed", ["folder", "key", "entry"])
-def test_what_belongs_to_another_user_is_not_used(store: Path, changed: str) -> None:
+def test_files_of_another_user_are_not_used(store: Path, changed: str) -> None:
     kept_all(store)
     os.chown({"folder": store, "key": store / ".key", "entry": store / NAMES[0]}[changed], 54321, 54321)
     if changed == "folder":
@@ -273,7 +273,7 @@ def test_links(store: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
-def test_a_pipe_in_the_place_of_an_entry_does_not_stop_the_program(store: Path) -> None:
+def test_a_named_pipe_as_an_entry_does_not_block(store: Path) -> None:
     kept_all(store)
     (store / NAMES[0]).unlink()
     os.mkfifo(store / NAMES[0])
@@ -298,13 +298,13 @@ def test_a_relative_home_is_not_used(
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".key", "-", "a\0b", "a\n"])
-def test_a_name_cannot_lead_elsewhere(name: str) -> None:
+def test_a_name_cannot_leave_the_folder(name: str) -> None:
     for use in (lambda: disk_cache.find(name), lambda: disk_cache.keep(name, b"")):
         with pytest.raises(ValueError, match="the name of an entry"):
             use()
 
 
-def test_programs_go_on_without_a_folder(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_run_without_a_cache_folder(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def works() -> bool:
         return (
             disk_cache.load_cached("name", lambda: b"made", bytes.decode) == "made" and disk_cache.find("name") is None
@@ -371,7 +371,7 @@ def test_of_keys_made_at_the_same_time_the_first_counts(store: Path, monkeypatch
     assert (store / ".key").read_bytes() == bytes(32) and disk_cache.find("name") == b"1"
 
 
-def test_where_files_cannot_be_linked_there_is_a_key_too(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_created_without_hard_links(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(new: str, path: str) -> None:
         raise PermissionError("no links")
 
@@ -384,7 +384,7 @@ def bytes_in(store: Path) -> int:
     return sum(-(-path.stat().st_size // 4096) * 4096 for path in store.rglob("*") if path.is_file())
 
 
-def test_what_was_used_least_recently_makes_room(store: Path) -> None:
+def test_the_least_recently_used_entries_are_evicted(store: Path) -> None:
     now = time.time()
     data = bytes(40 << 10)
     with Context(CACHE_MB=1):
@@ -439,7 +439,7 @@ os.write(1, b"done\\n")
     assert list((store / ".new").iterdir()) == []
 
 
-def test_leftovers_of_interrupted_writes_go(store: Path) -> None:
+def test_leftovers_of_interrupted_writes_are_removed(store: Path) -> None:
     disk_cache.keep("name", b"1")
     old, new = store / ".new" / "old", store / ".new" / "young"
     for path, age in ((old, 7200), (new, 60)):
@@ -451,7 +451,7 @@ def test_leftovers_of_interrupted_writes_go(store: Path) -> None:
 
 
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, OSError])
-def test_an_interrupted_write_leaves_nothing(
+def test_an_interrupted_write_leaves_no_file(
     store: Path, interruption: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk_cache.keep("name", b"1")
@@ -472,7 +472,7 @@ def test_an_interrupted_write_leaves_nothing(
 @pytest.mark.parametrize("name", ["LLVM", *(f"CLANG with {compiler}" for compiler in C_COMPILERS)])
 @pytest.mark.parametrize("content", ["nothing", "noise", "another program"])
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-def test_machine_code_that_does_not_load_is_made_anew(name: str, content: str, store: Path) -> None:
+def test_machine_code_that_does_not_load_is_recompiled(name: str, content: str, store: Path) -> None:
     opened = device(name)
     spec = opened.renderer.render("kernel", DOUBLED)
     with Context(CACHELEVEL=0):
@@ -490,7 +490,7 @@ def test_machine_code_that_does_not_load_is_made_anew(name: str, content: str, s
     assert disk_cache.find(spec.key) not in (None, kept[content])
 
 
-def test_a_c_compilers_programs_are_those_of_the_cpu_that_native_meant(tmp_path: Path) -> None:
+def test_programs_of_a_c_compiler_are_keyed_by_the_native_cpu(tmp_path: Path) -> None:
     path = clang.find_compiler()
     script = tmp_path / os.path.basename(path)
     keys = []

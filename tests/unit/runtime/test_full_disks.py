@@ -57,7 +57,7 @@ def warnings_of(device: str, **environment: str) -> int:
 
 
 @pytest.mark.parametrize("device", ["LLVM", "CLANG"])
-def test_a_file_in_the_place_of_the_cache(device: str, tmp_path: Path) -> None:
+def test_a_file_instead_of_the_cache_folder(device: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     assert warnings_of(device, XDG_CACHE_HOME=str(tmp_path / "file")) == 1
     (tmp_path / "tinyexplore").write_bytes(b"")
@@ -101,7 +101,7 @@ def test_a_folder_that_fills_up_is_replaced(tmp_path: Path, monkeypatch: pytest.
         folders.current()
 
 
-def test_exports_to_a_full_disk_leave_no_half_file(full: Path) -> None:
+def test_exports_to_a_full_disk_leave_no_partial_file(full: Path) -> None:
     trace = sample_trace()
     (full / "fill").write_bytes(bytes(8 << 10))
     writers = {suffix: write for suffix, (_, write) in EXPORTS.items() if suffix not in (".png", ".pdf")}
@@ -120,7 +120,7 @@ def test_exports_to_a_full_disk_leave_no_half_file(full: Path) -> None:
     assert [path.name for path in full.iterdir()] == ["fill"]
 
 
-def test_an_interrupt_leaves_the_earlier_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_preserves_the_earlier_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = sample_trace().save(tmp_path / "trace.json.gz")
     before = path.read_bytes()
 
@@ -134,7 +134,7 @@ def test_an_interrupt_leaves_the_earlier_file(tmp_path: Path, monkeypatch: pytes
     assert path.read_bytes() == before
 
 
-def test_links_modes_and_pipes_stay(tmp_path: Path) -> None:
+def test_links_modes_and_pipes_are_preserved(tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_bytes(b"old")
     target.chmod(0o640)

@@ -41,7 +41,7 @@ def test_a_library_is_unloaded_with_its_last_reference(compiler: LLVMCompiler) -
     assert compiler.linker.loaded == before
 
 
-def test_linking_leaves_nothing_behind(compiler: LLVMCompiler) -> None:
+def test_linking_leaks_no_memory(compiler: LLVMCompiler) -> None:
     code = compiler.object_code(A_LOOP, LIGHT)
     count = 20 * MAX_LIBRARIES  # so that as many libraries are in LLVM's tables afterwards as before
     assert_no_growth(  # a library that nobody holds keeps no memory
@@ -55,7 +55,7 @@ def test_linking_leaves_nothing_behind(compiler: LLVMCompiler) -> None:
 
 
 @pytest.mark.parametrize("effort", [Effort.FULL, Effort.LIGHT])
-def test_compiling_leaves_nothing_behind(compiler: LLVMCompiler, effort: Effort) -> None:
+def test_compiling_leaks_no_memory(compiler: LLVMCompiler, effort: Effort) -> None:
     options = CompileOptions(effort)
     assert_no_growth(
         lambda _: compiler.object_code(A_LOOP, options),
@@ -67,7 +67,7 @@ def test_compiling_leaves_nothing_behind(compiler: LLVMCompiler, effort: Effort)
     )
 
 
-def test_a_library_may_be_let_go_by_any_thread_while_others_link(compiler: LLVMCompiler) -> None:
+def test_any_thread_may_free_a_library_while_others_link(compiler: LLVMCompiler) -> None:
     code = compiler.object_code(A_LOOP, LIGHT)
     compiler.linker.unload()
     before = compiler.linker.loaded
@@ -120,7 +120,7 @@ for _ in range(4):
 """
 
 
-def test_sections_lie_side_by_side_however_little_of_the_address_space_is_left_there() -> None:
+def test_sections_are_adjacent_in_a_fragmented_address_space() -> None:
     """Others reserve GiB: a WebAssembly memory does. LLVM would not fail but abort."""
     done = subprocess.run([sys.executable, "-c", LINK_INTO_SMALL_GAPS], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

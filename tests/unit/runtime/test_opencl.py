@@ -165,7 +165,7 @@ def test_kernels_are_launched_and_the_host_waits_where_it_reads(
 
 
 @pytest.mark.usefixtures("one_address")
-def test_a_block_that_is_given_again_keeps_the_order_of_launches() -> None:
+def test_a_reused_block_keeps_the_order_of_launches() -> None:
     """The host writes to memory that a kernel may still read: it waits; another kernel comes after it anyhow."""
     size = 512
     x = (Tensor(np.ones((size, size), np.float32), device="GPU") + 0).realize()
@@ -179,7 +179,7 @@ def test_a_block_that_is_given_again_keeps_the_order_of_launches() -> None:
 
 
 @pytest.mark.usefixtures("one_address")
-def test_parts_of_tensors_and_large_blocks_lie_in_shared_memory() -> None:
+def test_slices_and_large_blocks_are_in_shared_memory() -> None:
     x = np.arange(1 << 20, dtype=np.float32)
     t = (Tensor(x, device="GPU") + 0).realize()
     address = t.lazydata.base.buffer.allocate().address
@@ -190,7 +190,7 @@ def test_parts_of_tensors_and_large_blocks_lie_in_shared_memory() -> None:
         np.testing.assert_array_equal((t * 2).numpy(), x * 2)
 
 
-def test_memory_that_a_buffer_wraps_is_waited_for(one_address: OpenCL) -> None:
+def test_wrapped_memory_is_synchronized(one_address: OpenCL) -> None:
     """An array of NumPy's: whoever called may change it as soon as the call is over."""
     x = np.arange(4096, dtype=np.float32)
     y = (Tensor(x, device="GPU") + 1).realize()
@@ -200,7 +200,7 @@ def test_memory_that_a_buffer_wraps_is_waited_for(one_address: OpenCL) -> None:
 
 
 @pytest.mark.parametrize("shares", [True, False])
-def test_a_device_with_addresses_of_its_own_is_given_what_it_reads(
+def test_a_device_with_its_own_addresses_gets_copies_of_its_inputs(
     one_address: OpenCL, monkeypatch: pytest.MonkeyPatch, shares: bool
 ) -> None:
     """As of OpenCL 1.2: in the host's memory where it shares that, else by copies."""
@@ -211,14 +211,14 @@ def test_a_device_with_addresses_of_its_own_is_given_what_it_reads(
     assert bytes(y.lazydata.base.buffer.copyout()) == ((np.arange(4096, dtype=np.float32) + 1) * 3).tobytes()
 
 
-def test_more_than_the_driver_gives_is_a_memory_error(one_address: OpenCL) -> None:
+def test_a_failed_allocation_of_the_driver_is_a_memory_error(one_address: OpenCL) -> None:
     with pytest.raises(MemoryError, match=f"{1 << 50:,}"):
         one_address.allocator.allocate(1 << 50)
     assert one_address.allocator.allocate(64).nbytes == 64
 
 
 @both_models
-def test_integers_wrap_as_a_compiler_of_c_may_not_know(name: str) -> None:
+def test_signed_integers_wrap_in_c(name: str) -> None:
     """It may take -x or x + 1 of a signed int for what it would be without a limit, and leave a comparison out."""
     for dtype in (np.int32, np.int64):
         limits = np.iinfo(dtype)

@@ -34,7 +34,7 @@ def add_one(size: int) -> tuple[BoundProgram, Buffer]:
     return compiled("LLVM", uops, "add_one").bind([buffer]), buffer
 
 
-def test_every_part_is_done_once() -> None:
+def test_every_chunk_runs_once() -> None:
     pool = native_pool(4)
     for size in (1, 2, 3, 7, 64, 1000):
         for parts in (1, 2, 4, 13):
@@ -45,7 +45,7 @@ def test_every_part_is_done_once() -> None:
             assert set(buffer.memoryview().cast("q")) == {20}, (size, parts)
 
 
-def test_a_pool_that_the_disk_knows_is_not_compiled_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_cached_pool_is_not_recompiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert [NativePool(2).is_new for _ in range(2)] == [True, False]
     assert len(list(tmp_path.glob("tinyexplore/[!.]*"))) == 1
@@ -71,7 +71,7 @@ def parts_done(pool: NativePool, parts: int, jobs: int, meanwhile: Callable[[int
     return found
 
 
-def test_a_thread_has_the_same_parts_of_every_job_and_turns_round() -> None:
+def test_a_thread_keeps_its_chunk_and_alternates_direction() -> None:
     both = threading.Barrier(2)  # step by step: nobody has time to help
     pool = NativePool(2)
     found = parts_done(pool, 8, 4, lambda part: both.wait(20) and None)
@@ -79,7 +79,7 @@ def test_a_thread_has_the_same_parts_of_every_job_and_turns_round() -> None:
     assert found in ([there, back] * 2, [back, there] * 2)
 
 
-def test_who_is_done_helps_from_the_end_that_comes_last() -> None:
+def test_idle_threads_steal_from_the_end_of_other_chunks() -> None:
     pool = NativePool(2)
     rest = threading.Semaphore(0)
     begun = threading.Event()
@@ -100,7 +100,7 @@ def test_who_is_done_helps_from_the_end_that_comes_last() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system keeps no thread on a core")
-def test_a_worker_keeps_off_the_core_of_its_caller() -> None:
+def test_a_worker_avoids_the_core_of_its_caller() -> None:
     core_of_this_thread = ctypes.CDLL(None).sched_getcpu
     allowed = os.sched_getaffinity(0)
     caller = threading.get_ident()
@@ -162,7 +162,7 @@ def test_callers_at_the_same_time_get_their_own_work_done() -> None:
     assert [set(buffer.memoryview().cast("q")) for _, buffer in pairs] == [{2000}] * 6
 
 
-def test_a_closed_pool_still_does_its_work() -> None:
+def test_a_closed_pool_still_runs_programs() -> None:
     pool = NativePool(2)
     bound, buffer = add_one(10)
     run = pool.prepare([(bound, 10, 2)])
@@ -214,7 +214,7 @@ def in_a_new_process(program: str) -> str:
     return done.stdout
 
 
-def test_a_pool_is_made_while_the_program_goes_on() -> None:
+def test_a_pool_is_compiled_in_the_background() -> None:
     program = """
 import threading
 from tinyexplore import Device
@@ -229,7 +229,7 @@ print(list(pool._pools.pools) == [(pool.thread_count(), 0)], len(made) <= 1)
     assert in_a_new_process(alone) == "False True\n"  # who computes alone divides nothing
 
 
-def test_what_goes_wrong_ahead_is_told_where_the_pool_is_wanted() -> None:
+def test_an_error_while_the_pool_starts_is_raised_at_its_first_use() -> None:
     program = """
 from tinyexplore import Device, Tensor
 from tinyexplore.runtime import pool
@@ -244,7 +244,7 @@ except OSError as error:
     assert in_a_new_process(program) == "no memory may be run\n"
 
 
-def test_ending_and_forking_while_the_pool_is_made() -> None:
+def test_exit_and_fork_while_the_pool_starts() -> None:
     begin = "from tinyexplore import Tensor; import os; t = Tensor([1.0, 2.0]); t.realize()\n"
     assert in_a_new_process(begin) == ""
     fork = """

@@ -35,7 +35,7 @@ def doubled() -> list[UOp]:
     return elementwise([f32], lambda x: [x[0] * 2.0], 4)[0]
 
 
-def test_without_llvmlite_the_llvm_device_says_what_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_llvmlite_the_llvm_device_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     from tinyexplore.runtime.llvm import LLVMCompiler
 
     without_package(monkeypatch, "llvmlite")
@@ -43,7 +43,7 @@ def test_without_llvmlite_the_llvm_device_says_what_would_do(monkeypatch: pytest
         LLVMCompiler()
 
 
-def test_without_a_c_compiler_the_clang_device_says_what_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_c_compiler_the_clang_device_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(DeviceUnavailable, match="CC='no-such-compiler': no such program"):
         clang.open_clang()
@@ -54,14 +54,14 @@ def test_without_a_c_compiler_the_clang_device_says_what_would_do(monkeypatch: p
 
 
 @pytest.mark.parametrize("compiler", C_COMPILERS)
-def test_what_c_refuses_is_shown_with_its_line(compiler: str) -> None:
+def test_errors_of_the_c_compiler_show_the_line(compiler: str) -> None:
     opened = device(f"CLANG with {compiler}")
     spec = opened.renderer.render("broken", doubled())
     with pytest.raises(clang.CompileError, match=r"could not compile(.|\n)*line 2: int x = nonsense;"):
         opened.compile(spec_with_text(spec, "#include <math.h>\nint x = nonsense;\n"))
 
 
-def test_ir_that_is_not_valid_is_refused() -> None:
+def test_invalid_ir_is_refused() -> None:
     opened = device("LLVM")
     spec = opened.renderer.render("broken", doubled())
     with pytest.raises(RuntimeError, match="use of undefined value"):
@@ -79,7 +79,7 @@ def test_programs_from_the_cache_run(name: str, tmp_path: Path, monkeypatch: pyt
     assert len(list((tmp_path / "tinyexplore").glob("[!.]*"))) == 1
 
 
-def test_a_large_result_may_lie_in_memory_that_is_not_aligned() -> None:
+def test_a_large_result_may_be_in_unaligned_memory() -> None:
     size = device("LLVM").target.from_memory_bytes // 4
     out, source = pointer(0, f32, size), pointer(1, f32, size)
     step = loop(size // 16)
@@ -149,7 +149,7 @@ def test_float16_is_converted_exactly_on_a_cpu_without_instructions_for_it() -> 
         assert [repr(x) for x in found] == [repr(x) for x in expected]
 
 
-def test_the_target_tells_the_vectors_of_the_machine() -> None:
+def test_the_target_has_the_vector_width_of_the_machine() -> None:
     wide = cpu_target("X", "any", "+avx2,+avx512f,-sse4a", frozenset(), ())
     narrow = cpu_target("X", "any", "+avx2,-avx512f", frozenset(), ())
     from tinyexplore.target import machine

@@ -36,7 +36,7 @@ def edited(spec: ProgramSpec, old: str, new: str) -> ProgramSpec:
         ("float v3", "int q = 1 << (int)(v0 + 40); float v3", "runtime error: shift exponent 40 .*\nline"),
     ],
 )
-def test_what_an_edited_kernel_must_not_do_is_an_error_with_its_line(old: str, new: str, words: str) -> None:
+def test_illegal_accesses_of_an_edited_kernel_are_errors_with_their_line(old: str, new: str, words: str) -> None:
     with Context(SANITIZE=1):
         device = Device["CLANG"]
         uops, _ = elementwise([dtypes.float32] * 2, lambda x: [x[0] + x[1]], 10)
@@ -47,7 +47,7 @@ def test_what_an_edited_kernel_must_not_do_is_an_error_with_its_line(old: str, n
             call(wrong, [(dtypes.float32, 10)], TEN)
 
 
-def test_whole_programs_compute_what_they_do_without() -> None:
+def test_the_sanitizer_does_not_change_results() -> None:
     x = np.random.default_rng(0).standard_normal((19, 23)).astype("f")
     size = Variable("size", 1, 19)
 
@@ -62,7 +62,7 @@ def test_whole_programs_compute_what_they_do_without() -> None:
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
 
 
-def test_programs_with_and_without_are_two() -> None:
+def test_the_sanitizer_has_its_own_programs() -> None:
     uops, _ = elementwise([dtypes.float32], lambda x: [x[0] * 3.0], 10)
     device = Device["CLANG"]
     with Context(SANITIZE=1):

@@ -56,7 +56,7 @@ VIEWS: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("offset", [0, 1, 8])
 @pytest.mark.parametrize("view", range(len(VIEWS)))
-def test_a_view_of_a_file_is_copied_as_it_is_seen(tmp_path: Path, view: int, offset: int, device: str) -> None:
+def test_a_view_of_a_file_is_copied_in_its_order(tmp_path: Path, view: int, offset: int, device: str) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"." * offset + ARRAY.tobytes())
     whole = Tensor(path)[offset:].bitcast(dtypes.float32).reshape(8, 12)
@@ -67,7 +67,7 @@ def test_a_view_of_a_file_is_copied_as_it_is_seen(tmp_path: Path, view: int, off
     assert path.read_bytes()[offset:] == ARRAY.tobytes()
 
 
-def test_only_what_is_looked_at_is_read(tmp_path: Path) -> None:
+def test_only_the_requested_bytes_are_read(tmp_path: Path) -> None:
     path = tmp_path / "large"
     size = 1 << 38  # sparse: nobody can read that much here
     with open(path, "wb") as file:
@@ -118,7 +118,7 @@ def test_bits_are_read_as_any_dtype(tmp_path_factory: pytest.TempPathFactory, da
         assert found.tolist() == np.frombuffer(content[start:], dtype).reshape(-1, 8 // found.element_size()).tolist()
 
 
-def test_numpy_arrays_lie_on_a_device_of_their_own() -> None:
+def test_numpy_arrays_have_a_device() -> None:
     x = Tensor(ARRAY, device="NPY")
     assert x.device == "NPY" and (x[1].to("LLVM") + 1).tolist() == (ARRAY[1] + 1).tolist()
     assert Tensor(2.5, device="npy").to("LLVM").item() == 2.5
@@ -150,7 +150,7 @@ def test_storage_computes_nothing(path: Path, use: Callable[[Tensor], Any]) -> N
         use(stored(path))
 
 
-def test_what_storage_refuses(path: Path, tmp_path: Path) -> None:
+def test_operations_on_storage_raise_an_error(path: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="on LLVM and DISK:"):
         Tensor.ones(8, 12, device="LLVM") + stored(path)
     with pytest.raises(RuntimeError, match="NPY only stores values"):
@@ -228,7 +228,7 @@ def test_a_file_is_fetched_once_and_checked(server: str, tmp_path: Path) -> None
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no owners and modes here")
 @pytest.mark.parametrize("which", ["tinyexplore", "tinyexplore/downloads"])
-def test_what_others_may_have_put_among_the_downloads_is_not_taken(server: str, tmp_path: Path, which: str) -> None:
+def test_downloads_in_a_folder_that_others_can_write_are_not_used(server: str, tmp_path: Path, which: str) -> None:
     fetch(f"{server}/a.bin", "name").write_bytes(b"something else")
     assert fetch(f"{server}/a.bin", "name").read_bytes() == b"something else"
     (tmp_path / "cache" / "tinyexplore").chmod(0o755)
@@ -250,7 +250,7 @@ def test_without_a_cache_folder_downloads_last_as_long_as_the_process(
     found.unlink()
 
 
-def test_what_is_not_the_file_meant_is_refused_and_not_kept(server: str, tmp_path: Path) -> None:
+def test_a_wrong_download_is_refused_and_not_stored(server: str, tmp_path: Path) -> None:
     with pytest.raises(FetchError, match="md5 .* not 00: "):
         fetch(f"{server}/a.bin", checksum="md5:00")
     with pytest.raises(FetchError, match="could not be fetched: HTTP Error 404"):

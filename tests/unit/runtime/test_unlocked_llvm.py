@@ -39,7 +39,7 @@ def programs() -> list[tuple[str, CompileOptions]]:
     return found
 
 
-def test_threads_compile_at_once_what_one_compiles() -> None:
+def test_parallel_compilation_equals_sequential_compilation() -> None:
     compiler, all_programs = shared_compiler(), programs()
     alone = [compiler.object_code(*program) for program in all_programs]
     start = threading.Barrier(6)
@@ -54,7 +54,7 @@ def test_threads_compile_at_once_what_one_compiles() -> None:
         assert all(found == alone for found in threads.map(all_of_them, range(6)))
 
 
-def test_code_is_made_while_another_thread_has_llvmlites_lock() -> None:
+def test_compilation_runs_while_another_thread_has_llvmlites_lock() -> None:
     from llvmlite.binding import ffi
 
     from tinyexplore.runtime.unlocked_llvm import emit_object
@@ -72,7 +72,7 @@ def test_code_is_made_while_another_thread_has_llvmlites_lock() -> None:
     assert done and made[0]
 
 
-def test_who_has_it_alone_waits_for_all_who_share_it_and_the_next_for_him() -> None:
+def test_an_exclusive_lock_waits_for_all_shared_ones_and_blocks_new_ones() -> None:
     lock, order = SharedLock(), []
     both, alone_next = threading.Barrier(2), threading.Event()
 
@@ -105,7 +105,7 @@ def test_who_has_it_alone_waits_for_all_who_share_it_and_the_next_for_him() -> N
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_child_compiles_though_its_parent_did_when_it_forked() -> None:
+def test_a_child_forked_during_compilation_can_compile() -> None:
     code = """
 import os, threading
 from tests.unit.runtime.test_unlocked_llvm import A_LOOP, LIGHT, shared_compiler

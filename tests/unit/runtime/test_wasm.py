@@ -16,13 +16,13 @@ from tinyexplore.engine import schedule
 from tinyexplore.runtime import wasm
 
 
-def test_without_wasmtime_the_device_says_what_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_wasmtime_the_device_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     without_package(monkeypatch, "wasmtime")
     with pytest.raises(DeviceUnavailable, match=r"pip install 'tinyexplore\[wasm\]'"):
         wasm.Engine()
 
 
-def test_freed_memory_is_given_again_and_pieces_become_one() -> None:
+def test_freed_memory_is_reused_and_merged() -> None:
     memory = wasm.Engine().allocator
     blocks = [memory.allocate(3 << 20) for _ in range(4)]
     addresses = [block.address for block in blocks]
@@ -57,7 +57,7 @@ def test_memory_grows_while_a_kernel_runs_on_another_thread() -> None:
     assert found == [2001.0] * 60 and len({block.address for block in held}) == 20
 
 
-def test_arrays_of_numpy_are_read_and_written_where_they_lie() -> None:
+def test_numpy_arrays_are_read_and_written_in_place() -> None:
     numbers = np.arange(12, dtype=np.float32)
     x = Tensor(numbers, device="WASM")
     total = TinyJit(lambda x: (x * 2).realize())
@@ -68,7 +68,7 @@ def test_arrays_of_numpy_are_read_and_written_where_they_lie() -> None:
     np.testing.assert_array_equal((x.to("LLVM") + x.to("WASM").to("LLVM")).numpy(), numbers * 2)
 
 
-def test_a_model_is_trained_as_elsewhere() -> None:
+def test_training_equals_training_on_llvm() -> None:
     """The digits' network, for some steps: the weights stay those of the LLVM device."""
     pictures = np.random.default_rng(0).random((3, 16, 1, 8, 8), dtype=np.float32)
     labels = np.random.default_rng(1).integers(0, 10, (3, 16)).astype(np.int32)
@@ -90,7 +90,7 @@ def test_a_model_is_trained_as_elsewhere() -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-def test_an_interrupt_while_a_kernel_is_compiled_is_heard() -> None:
+def test_an_interrupt_while_a_kernel_is_compiled_is_raised() -> None:
     """wasmtime's finalizers, in which it would be lost, run in another thread."""
     items = schedule([(Tensor.empty(5, 7, device="WASM").realize() * 3).sum(1).lazydata])
     with Context(CACHELEVEL=0):

@@ -188,7 +188,7 @@ def test_values_agree_with_numpy() -> None:
         lambda: (made().exp(), x.exp()),  # other memory, though it has equal values
     ],
 )
-def test_other_constants_orders_dtypes_axes_and_memory_are_other_values(
+def test_different_constants_orders_dtypes_axes_and_memory_are_not_merged(
     make: Callable[[], tuple[Tensor, Tensor]],
 ) -> None:
     one, other = (tensor.lazydata for tensor in make())
@@ -196,7 +196,7 @@ def test_other_constants_orders_dtypes_axes_and_memory_are_other_values(
     assert numbers.number[one] is not numbers.number[other]
 
 
-def test_the_sign_of_zero_and_nan_are_told_apart() -> None:
+def test_signs_of_zero_and_nan_are_distinguished() -> None:
     zero = Tensor([0.0, 1.0]).realize()
     one, other = zero.maximum(0.0).reciprocal(), zero.where(zero, -0.0).reciprocal()
     one.realize(other)
@@ -206,7 +206,7 @@ def test_the_sign_of_zero_and_nan_are_told_apart() -> None:
     assert len(set(map(ValueNumbers(graph_order(nans), nans).number.get, nans))) == 1
 
 
-def test_random_numbers_are_drawn_apart() -> None:
+def test_random_numbers_are_not_merged() -> None:
     one, other = Tensor.rand(64), Tensor.rand(64)
     one.realize(other)
     assert (one.numpy() != other.numpy()).any()
@@ -250,7 +250,7 @@ def test_an_output_that_is_also_an_intermediate_is_computed_once() -> None:
 # *** assignments ***
 
 
-def test_state_that_begins_equal_is_written_apart() -> None:
+def test_equal_initial_states_are_written_separately() -> None:
     one, other = Tensor.zeros(8).contiguous(), Tensor.zeros(8).contiguous()
     one[2:4] = 1
     other[5] = 2
@@ -266,7 +266,7 @@ def test_state_that_begins_equal_is_written_apart() -> None:
     np.testing.assert_allclose(before.numpy(), np.exp(X), rtol=1e-5)
 
 
-def test_values_before_and_after_an_assignment_stay_apart() -> None:
+def test_values_before_and_after_an_assignment_are_not_merged() -> None:
     state = made().clone().realize()
     before, sum_before = state.exp(), state.sum(1)
     state[3:5] = 7
@@ -324,7 +324,7 @@ def test_gradients_of_repeated_expressions() -> None:
     assert mine[0] <= shared[0] + 2  # the gradients of the two branches are summed as they were written
 
 
-def test_a_plan_and_a_replay_compute_what_the_first_call_did() -> None:
+def test_a_plan_and_a_replay_equal_the_first_call() -> None:
     def step(x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
         return (x @ w) + 1, (x @ w) + 1, (x @ w).sum(), (w @ x).exp().clip(0, 1)
 
@@ -344,7 +344,7 @@ def test_a_plan_and_a_replay_compute_what_the_first_call_did() -> None:
             assert found[0].lazydata.base.buffer is not found[1].lazydata.base.buffer
 
 
-def test_a_captured_value_that_was_lazy_before_is_known_to_change() -> None:
+def test_a_captured_lazy_value_may_change() -> None:
     one, other = x.exp(), x.exp()  # lazy, and equal
 
     def call(y: Tensor) -> Tensor:

@@ -30,7 +30,7 @@ def reasons(*outputs: LazyBuffer) -> dict[str, str]:
     return {op: reason for op, decision, reason in decisions(*outputs) if decision == "realize"}
 
 
-def test_a_chain_is_one_kernel_that_stores_only_its_end() -> None:
+def test_a_chain_is_one_kernel_that_stores_only_its_result() -> None:
     x = from_numpy(numbers(8, 8))
     y = x.alu(Ops.ADD, x).alu(Ops.MUL, x).alu(Ops.NEG)
     assert len(create_schedule([y])) == 1
@@ -80,7 +80,7 @@ def test_a_group_norm_is_one_kernel_without_a_division(shape: tuple[int, ...], g
     np.testing.assert_allclose(layer(Tensor(x)).numpy(), wanted, rtol=1e-4, atol=1e-4)
 
 
-def test_what_a_row_is_read_for_twice_is_kept() -> None:
+def test_a_row_that_is_read_twice_is_buffered() -> None:
     x = softmax(from_numpy(numbers(64, 100)))
     kept = [reason for name, decision, reason in decisions(x) if decision == "keep"]
     (reason,) = kept
@@ -99,7 +99,7 @@ def test_attention_is_one_kernel_without_the_matrix_of_scores() -> None:
 
 
 @pytest.mark.pinned
-def test_scores_that_the_cache_holds_are_realized() -> None:
+def test_scores_that_fit_the_cache_are_realized() -> None:
     q, k, v = (from_numpy(numbers(40, 16, seed=seed)) for seed in range(3))
     assert len(create_schedule([attention(q, k, v)])) == 3
 
@@ -136,7 +136,7 @@ def test_attention_over_more_than_the_cache_holds_is_three_kernels() -> None:
     assert len(create_schedule([attention(q, k, v)])) == 3
 
 
-def test_a_row_too_long_for_one_kernel_is_realized_and_says_why() -> None:
+def test_a_row_too_long_for_one_kernel_is_realized_with_a_reason() -> None:
     x = from_numpy(numbers(2, 100_000))
     told = reasons(softmax(x))
     assert set(told) == {"FDIV", "EXP", "REDUCE_AXIS"}
@@ -197,7 +197,7 @@ def test_a_reduction_that_two_kernels_read_is_realized() -> None:
     assert reasons(a, b)["REDUCE_AXIS"] == "2 kernels read this reduction"
 
 
-def test_a_chain_of_light_work_is_repeated_where_storing_it_would_move_more() -> None:
+def test_a_cheap_chain_is_recomputed_if_storing_moves_more_bytes() -> None:
     x, scale = from_numpy(numbers(40, 50)), from_numpy(numbers(40, 1)).alu(Ops.EXP).expand((40, 50))
     chain = x
     for _ in range(4):
@@ -209,14 +209,14 @@ def test_a_chain_of_light_work_is_repeated_where_storing_it_would_move_more() ->
     assert any("3 kernels" in reason and "8 operations" in reason for reason in reasons(*three).values())
 
 
-def test_what_several_kernels_read_in_another_order_is_stored_in_that_order() -> None:
+def test_values_that_several_kernels_read_permuted_are_stored_permuted() -> None:
     x = from_numpy(numbers(40, 50)).alu(Ops.EXP).permute((1, 0))
     readers = [x.reduce(Ops.ADD, (1,)), x.reduce(Ops.MAX, (1,))]
     assert "is stored in memory" in reasons(*readers)["PERMUTE"]
     assert len(create_schedule(readers)) == 3
 
 
-def test_light_work_is_duplicated_and_heavy_work_is_not() -> None:
+def test_cheap_work_is_recomputed_and_expensive_work_is_not() -> None:
     x = from_numpy(numbers(40, 50))
     light, heavy = x.alu(Ops.NEG), x.alu(Ops.EXP)
     last = (1,)
@@ -224,7 +224,7 @@ def test_light_work_is_duplicated_and_heavy_work_is_not() -> None:
     assert len(create_schedule([heavy.reduce(Ops.ADD, last), heavy.reduce(Ops.MAX, last)])) == 3
 
 
-def test_several_outputs_come_from_one_kernel_where_the_reader_has_the_value_at_hand() -> None:
+def test_one_kernel_stores_several_outputs_if_it_computes_both() -> None:
     gradient, momentum = from_numpy(numbers(64)), from_numpy(numbers(64, seed=1))
     velocity = momentum.alu(Ops.ADD, gradient)
     weight = velocity.alu(Ops.MUL, velocity)
@@ -251,7 +251,7 @@ def test_a_chain_of_100_000_operations_is_scheduled_in_linear_time() -> None:
     assert seconds(100_000) < 30 * short
 
 
-def test_nothing_is_scheduled_for_what_lies_in_memory() -> None:
+def test_nothing_is_scheduled_for_realized_values() -> None:
     x = from_numpy(numbers(4))
     assert create_schedule([x]) == ()
 
@@ -262,7 +262,7 @@ def test_an_empty_reduction_is_its_identity() -> None:
     np.testing.assert_array_equal(to_numpy(empty.reduce(Ops.MAX, (1,))), np.full((3, 1), -np.inf))
 
 
-def test_a_kernel_does_not_store_what_a_copy_that_it_reads_is_made_of() -> None:
+def test_a_kernel_does_not_store_the_source_of_a_copy_that_it_reads() -> None:
     x = from_numpy(numbers(4, 4))
     stored = x.alu(Ops.ADD, x).contiguous()
     there_and_back = stored.copy_to_device("CLANG").copy_to_device("LLVM")
@@ -297,7 +297,7 @@ FACTORS: dict[str, tuple[Callable[[int], Tensor], Callable[[int], np.ndarray]]] 
 
 
 @pytest.mark.parametrize("name", FACTORS)
-def test_a_factor_made_of_little_is_stored_for_a_large_product(name: str) -> None:
+def test_a_cheap_factor_is_stored_for_a_large_product(name: str) -> None:
     ours, theirs = FACTORS[name]
     size = 256
     values = np.random.default_rng(0).standard_normal((size, size)).astype(np.float32)
@@ -325,7 +325,7 @@ def test_a_product_with_an_identity_matrix_is_the_product_that_ieee_754_defines(
         np.testing.assert_array_equal((Tensor.eye(256) @ x).numpy(), eye @ values)
 
 
-def test_a_factor_made_of_little_is_computed_where_few_rows_or_columns_read_it() -> None:
+def test_a_cheap_factor_is_recomputed_if_few_rows_or_columns_read_it() -> None:
     for product in (
         Tensor(numbers(4, 256)).realize() @ Tensor.eye(256),
         Tensor.eye(256) @ Tensor(numbers(256, 32)).realize(),
@@ -342,7 +342,7 @@ def test_a_product_that_other_loops_use_has_a_kernel_of_its_own() -> None:
     assert "no register tile" in reasons(spread)["REDUCE_AXIS"]
 
 
-def test_an_update_with_several_results_is_done_where_a_product_ends() -> None:
+def test_an_update_with_several_results_is_fused_with_its_product() -> None:
     gradient = matmul(from_numpy(numbers(64, 32)), from_numpy(numbers(32, 48)))
     mean = from_numpy(numbers(64, 48)).alu(Ops.ADD, gradient)
     weight = from_numpy(numbers(64, 48)).alu(Ops.ADD, mean.alu(Ops.NEG))
@@ -350,7 +350,7 @@ def test_an_update_with_several_results_is_done_where_a_product_ends() -> None:
     assert [len(item.outputs) for item in items] == [2]
 
 
-def test_a_sum_of_what_was_converted_and_lies_in_memory_is_no_product() -> None:
+def test_a_sum_of_a_realized_conversion_is_not_a_product() -> None:
     x = numbers(4, 6)
     wide = from_numpy(x).cast(dtypes.float64)
     realize([wide])
@@ -359,7 +359,7 @@ def test_a_sum_of_what_was_converted_and_lies_in_memory_is_no_product() -> None:
     np.testing.assert_allclose(found, x.astype(np.float64) + x.astype(np.float64).sum(1, keepdims=True))
 
 
-def test_a_product_shares_its_kernel_with_products_and_with_what_goes_into_it_only() -> None:
+def test_a_product_is_fused_with_products_and_its_own_inputs_only() -> None:
     x, y = from_numpy(numbers(64, 32)), from_numpy(numbers(64, 48))
     product, other = matmul(x, from_numpy(numbers(32, 48))), matmul(x, from_numpy(numbers(32, 48)))
     means = y.reduce(Ops.ADD, (1,)).expand((64, 48))
@@ -396,7 +396,7 @@ def test_a_large_sum_that_reads_with_a_stride_has_a_kernel_of_its_own() -> None:
     assert len(create_schedule([column_sums_expanded(64, 64, 64)])) == 1
 
 
-def test_a_large_sum_that_reads_side_by_side_is_fused() -> None:
+def test_a_large_contiguous_sum_is_fused() -> None:
     x = from_numpy(numbers(512, 512))
     scale = from_numpy(numbers(512))  # has unit stride along the sum as well
     sums = x.alu(Ops.MUL, scale.reshape((1, 512)).expand((512, 512))).reduce(Ops.ADD, (1,))
@@ -411,7 +411,7 @@ def test_a_strided_sum_with_a_weight_for_each_step_has_a_kernel_of_its_own() -> 
 
 
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular", "roll"])
-def test_edges_and_rotations_of_two_axes_choose_among_the_parts_of_one_axis_at_a_time(mode: str) -> None:
+def test_padding_and_rotation_of_two_axes_select_along_one_axis_at_a_time(mode: str) -> None:
     x = Tensor(numbers(8, 30, 40)).realize()
     y = x.roll((3, 5), (1, 2)) if mode == "roll" else x.pad((3, 3, 3, 3), mode=mode)
     loads = [sum(node.op is Ops.LOAD for node in item.ast.toposort()) for item in y.schedule() if item.ast is not None]

@@ -33,7 +33,7 @@ def test_rows_of_a_table_are_copied_by_one_kernel_without_a_loop_over_the_table(
         np.testing.assert_array_equal(to_numpy(node), expected)
 
 
-def test_what_is_gathered_from_is_computed_first_and_says_why() -> None:
+def test_a_gathered_table_is_realized_first_with_a_reason() -> None:
     table = matmul(from_numpy(numbers(20, 8)), from_numpy(numbers(8, 16)))
     assert len(create_schedule([rows(table, from_numpy(np.arange(5, dtype=np.int32)))])) == 2
 

@@ -117,7 +117,7 @@ def test_a_count_that_its_dtype_does_not_hold_is_multiplied_in_another() -> None
     assert truths.any(1).tolist() == [True, False] and truths.sum(1).tolist() == [4096, 0]
 
 
-def test_special_values_stay_what_they_are() -> None:
+def test_special_values_are_preserved() -> None:
     row = memory(np.array([[np.inf, 1.0, np.nan, -np.inf, 0.0]], np.float32))
     with np.errstate(invalid="ignore"):
         expected = np.repeat(row.numpy(), 512, 0)
@@ -180,7 +180,7 @@ def test_factors_are_taken_out_of_sums_that_they_do_not_change() -> None:
     np.testing.assert_allclose(highest.numpy(), (a[:, :, None] + c.T[:, None]).max(1), rtol=1e-6)
 
 
-def test_sums_of_whole_numbers_wrap_alike() -> None:
+def test_sums_of_integers_wrap_equally() -> None:
     a, b = numbers(M, K, dtype=np.int8), numbers(K, N, dtype=np.int8, seed=1) * 30
     x, y = memory(a), memory(b)
     found = (x.reshape(M, K, 1, 1) * y.reshape(1, 1, K, N)).sum((1, 2), dtype=dtypes.int8)
@@ -220,7 +220,7 @@ JOINS: dict[str, tuple[list[int], int]] = {
 
 @pytest.mark.parametrize("name", JOINS)
 @pytest.mark.parametrize("build", ["computed", "views", "joined"])
-def test_equal_rows_that_are_built_apart_are_multiplied_once(name: str, build: str) -> None:
+def test_equal_rows_that_are_built_separately_are_multiplied_once(name: str, build: str) -> None:
     order, different = JOINS[name]
     rows, w = memory(ROWS), memory(W)
     make = {
@@ -262,7 +262,7 @@ def test_a_join_of_parts_in_any_order_keeps_every_value(dtype: type, monkeypatch
             np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
 
 
-def test_gradients_of_equal_rows_that_are_built_apart() -> None:
+def test_gradients_of_equal_rows_that_are_built_separately() -> None:
     row, w = memory(ROW), memory(W)
     row.requires_grad = w.requires_grad = True
     (Tensor.cat(*[row * 2 for _ in range(16)]) @ w).square().sum().backward()
@@ -289,7 +289,7 @@ def test_a_join_is_one_of_ints_that_fill_an_axis() -> None:
     assert not is_rewritten(padded(ints, 0, 2).alu(Ops.MUL, padded(ints, 2, 0)))
 
 
-def test_the_first_of_equal_rows_is_read_from_memory_that_the_user_asked_for() -> None:
+def test_the_first_of_equal_rows_is_read_from_requested_memory() -> None:
     row, w = memory(ROW), memory(W)
     stored = row.expand(M, K).contiguous()
     product = stored @ w
@@ -308,7 +308,7 @@ def test_symbolic_sizes() -> None:
         np.testing.assert_allclose(total.numpy(), ROW[0] * size, rtol=1e-5)
 
 
-def test_what_is_wanted_in_memory_is_read_from_there() -> None:
+def test_requested_values_are_read_from_memory() -> None:
     row, w = memory(ROW), memory(W)
     doubled = row.expand(M, K) * 2
     product = doubled @ w
@@ -373,7 +373,7 @@ def test_ordinary_products_and_little_work_stay_as_they_are() -> None:
     assert hoisting.hoist_invariants([little], NO_WRITES).outputs == [little]
 
 
-def test_the_trace_tells_of_the_decision_and_shows_what_was_written() -> None:
+def test_the_trace_shows_the_decision_and_the_users_graph() -> None:
     with capture() as session:
         (memory(ROW).expand(M, K) @ memory(W)).realize()
     trace = session.trace
@@ -395,7 +395,7 @@ def layout_of(tensor: Tensor) -> object:
     return DependenceAnalysis().of(tensor.lazydata)
 
 
-def test_axes_are_taken_apart_where_a_value_changes_along_a_part() -> None:
+def test_axes_are_split_where_a_value_changes_along_a_part() -> None:
     rows = memory(numbers(4, 6))
     assert layout_of(rows.repeat(3, 1)) == (((3, False), (4, True)), ((6, True),))
     assert layout_of(rows.repeat_interleave(3, 0)) == (((4, True), (3, False)), ((6, True),))

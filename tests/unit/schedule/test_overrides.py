@@ -52,7 +52,7 @@ def join(*nodes: LazyBuffer) -> Overrides:
     return Overrides(join=frozenset(nodes))
 
 
-def test_a_cut_in_a_chain_is_two_kernels_and_says_who_wanted_it() -> None:
+def test_a_cut_in_a_chain_makes_two_kernels_with_a_reason() -> None:
     x = from_numpy(numbers(8, 8))
     middle = x.alu(Ops.ADD, x)
     end = middle.alu(Ops.NEG)
@@ -85,7 +85,7 @@ def test_the_scores_of_a_small_attention_are_joined_at_a_cost() -> None:
     np.testing.assert_allclose(computed(x, overrides=join(*joined))[0], computed(x)[0], rtol=1e-4, atol=1e-6)
 
 
-def test_what_several_kernels_read_is_computed_in_each_of_them() -> None:
+def test_a_shared_value_can_be_recomputed_in_each_kernel() -> None:
     x = from_numpy(numbers(300, 200))
     shared = x.alu(Ops.EXP)
     outputs = shared.reduce(Ops.ADD, (0,)), shared.reduce(Ops.MAX, (1,))
@@ -97,7 +97,7 @@ def test_what_several_kernels_read_is_computed_in_each_of_them() -> None:
         np.testing.assert_allclose(mine, plain_values, rtol=1e-4)
 
 
-def test_what_was_asked_to_be_contiguous_can_be_joined_again() -> None:
+def test_a_contiguous_node_can_be_fused_again() -> None:
     x = from_numpy(numbers(16, 8))
     kept = x.permute((1, 0)).contiguous()
     end = kept.reduce(Ops.ADD, (0,))
@@ -134,7 +134,7 @@ def legality_error(outputs: tuple[LazyBuffer, ...], node: LazyBuffer) -> str:
     return told[node].legality_error
 
 
-def test_what_cannot_be_joined_names_the_rule() -> None:
+def test_an_illegal_join_names_the_rule() -> None:
     x = from_numpy(numbers(64, 32))
     scan = running(x)
     assert "a scan carries state" in legality_error((scan.alu(Ops.NEG),), scan)
@@ -164,7 +164,7 @@ def test_a_gathered_table_stays_in_memory() -> None:
 
 
 @pytest.mark.parametrize("change", ["cut", "join"])
-def test_no_write_is_overtaken(change: str) -> None:
+def test_no_read_moves_past_a_write(change: str) -> None:
     """A value of before a write, read after it: whatever is cut or joined, it is the value of before."""
 
     def program() -> tuple[Tensor, Tensor]:

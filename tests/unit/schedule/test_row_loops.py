@@ -22,7 +22,7 @@ def read_by_each_row(x: Tensor) -> int | None:
     return bytes_every_row_reads(x.lazydata, (rows, columns), RowLoops((1,), (rows,)))
 
 
-def test_rows_share_what_does_not_depend_on_their_loop() -> None:
+def test_rows_share_loop_invariant_values() -> None:
     x, shared = Tensor.rand(8, 64).realize(), Tensor.rand(1, 64).realize()
     assert read_by_each_row(x + 1) == 0
     assert read_by_each_row(x + shared.expand(8, 64)) == 4  # of the element at one column

@@ -125,7 +125,7 @@ def test_recurrences_agree_with_numpy(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("axis, kernels", [(1, 2), (0, 1)])
-def test_what_lanes_do_faster_is_not_done_in_order(axis: int, kernels: int) -> None:
+def test_a_reduction_with_lanes_is_not_a_scan(axis: int, kernels: int) -> None:
     """Along the last axis running products and scatters have no lanes; along another they have those of the columns."""
     grown = from_numpy(numbers(64, 128)).alu(Ops.EXP)
     assert len(create_schedule([grown.scan(Ops.MUL, axis)])) == kernels

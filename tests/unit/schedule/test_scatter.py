@@ -66,7 +66,7 @@ def _first_rows(x: LazyBuffer) -> LazyBuffer:
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_a_number_is_fetched_and_one_is_added_step_by_step(data: st.DataObject) -> None:
+def test_fetch_and_add_runs_in_order(data: st.DataObject) -> None:
     outer = tuple(data.draw(st.lists(st.sampled_from([1, 2, 3, 8, 16]), max_size=2)))
     bins, length = data.draw(st.integers(1, 20)), data.draw(st.sampled_from([1, 2, 5, 40]))
     random = np.random.default_rng(data.draw(st.integers(0, 99)))
@@ -83,7 +83,7 @@ def test_a_number_is_fetched_and_one_is_added_step_by_step(data: st.DataObject) 
         np.testing.assert_array_equal(to_numpy(node), evaluate(node))
 
 
-def test_threads_share_the_rows_of_what_is_fetched_in_order() -> None:
+def test_threads_divide_the_rows_of_a_fetch_and_add() -> None:
     index = from_numpy(np.zeros((64, 4096), np.int32))
     *_, item = create_schedule([LazyBuffer.const(0, dtypes.int32, "LLVM", (64, 9)).fetch_add(index)])
     kernel = apply_heuristics(Kernel.of(item.ast, MACHINE))
@@ -93,14 +93,14 @@ def test_threads_share_the_rows_of_what_is_fetched_in_order() -> None:
         apply_opt(kernel, Opt(OptOps.VECTOR, 1, 16))
 
 
-def test_places_that_values_say_are_in_the_buffer_or_nowhere() -> None:
+def test_scattered_indices_out_of_range_are_ignored() -> None:
     places = from_numpy(np.array([3, -1, 0, 7, 2], np.int32))
     node = LazyBuffer.const(0, dtypes.float32, "LLVM", (5,)).contiguous().written_at(places, from_numpy(numbers(5)))
     found = numbers(5)
     np.testing.assert_array_equal(to_numpy(node), [found[2], 0, found[4], found[0], 0])
 
 
-def test_one_kernel_copies_and_then_goes_in_order() -> None:
+def test_one_kernel_copies_and_then_scatters_in_order() -> None:
     (item,) = create_schedule([rows_scattered(32, outer=3)])
     kernel = Kernel.of(item.ast, Device["LLVM"].target)
     kinds = [(axis.arg.kind, axis.size) for axis in kernel.axes]
@@ -108,7 +108,7 @@ def test_one_kernel_copies_and_then_goes_in_order() -> None:
     assert [axis.arg.kind for axis in apply_heuristics(kernel).axes].count(AxisKind.VECTOR) == 2
 
 
-def test_no_step_comes_twice_or_before_the_copy() -> None:
+def test_no_step_is_repeated_or_precedes_the_copy() -> None:
     (item,) = create_schedule([rows_scattered(20, outer=6)])
     kernel = Kernel.of(item.ast, MACHINE)
     refused = {
@@ -128,7 +128,7 @@ def test_no_step_comes_twice_or_before_the_copy() -> None:
         apply_opt(Kernel.of(item.ast, MACHINE), Opt(OptOps.THREAD, 1))
 
 
-def test_the_same_place_again_and_again_sees_what_was_there() -> None:
+def test_repeated_indices_read_earlier_writes() -> None:
     """Nothing that the steps read depends on the step but what they themselves write."""
     nowhere = LazyBuffer.const(2, dtypes.int32, "LLVM", (1000,))
     ones = LazyBuffer.const(1.0, dtypes.float32, "LLVM", (1000,))
@@ -152,7 +152,7 @@ def test_the_copy_stays_outside_where_other_axes_are_split() -> None:
     assert kinds == [AxisKind.GLOBAL, AxisKind.GLOBAL, AxisKind.SCAN]
 
 
-def test_what_does_not_fit() -> None:
+def test_shapes_that_do_not_fit_raise_an_error() -> None:
     x, index = from_numpy(numbers(4, 3)), from_numpy(np.zeros((2, 3), np.int32))
     with pytest.raises(ShapeError, match=r"scatter \(2, 4\) into \(4, 3\) along axis 0"):
         x.scatter(Ops.ADD, 0, index, from_numpy(numbers(2, 4)))

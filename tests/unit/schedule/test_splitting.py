@@ -51,7 +51,7 @@ def test_a_large_reduction_to_few_results_has_partial_ones_in_memory(
         assert split_reductions([total], NO_WRITES, target_of).outputs == [total]
 
 
-def test_who_reads_a_split_reduction_reads_the_split_one() -> None:
+def test_users_of_a_reduction_read_the_split_one() -> None:
     x = memory(N)
     total = x.reduce(Ops.ADD, (0,))
     centered = x.alu(Ops.MUL, total.expand((N,)))
@@ -63,7 +63,7 @@ def test_who_reads_a_split_reduction_reads_the_split_one() -> None:
     assert {spread, total} <= outputs
 
 
-def test_the_trace_tells_of_the_decision_and_shows_what_was_written() -> None:
+def test_the_trace_shows_the_decision_and_the_users_graph() -> None:
     with opened(MACHINES[0]):
         with capture() as session:
             x = Tensor.empty(N)
@@ -78,7 +78,7 @@ def test_the_trace_tells_of_the_decision_and_shows_what_was_written() -> None:
     assert len(trace.kernels) == 2 and trace.kernels[0].roots[0] in made
 
 
-def test_results_are_those_of_the_whole_however_they_are_asked_for() -> None:
+def test_split_results_equal_whole_ones_in_every_request() -> None:
     values = np.random.default_rng(0).integers(0, 9, (N,)).astype(np.int32)
     x = Tensor(values).realize()
 
@@ -100,7 +100,7 @@ def test_results_are_those_of_the_whole_however_they_are_asked_for() -> None:
                     np.testing.assert_array_equal(found.numpy(), right)
 
 
-def test_who_holds_a_running_sum_has_it_with_all_that_reads_it() -> None:
+def test_a_running_sum_is_realized_with_its_users() -> None:
     values = np.arange(1 << 20, dtype=np.int32) % 7
     with Context(THREADS=4):
         running = Tensor(values).cumsum()
@@ -112,7 +112,7 @@ def test_who_holds_a_running_sum_has_it_with_all_that_reads_it() -> None:
         np.testing.assert_array_equal(Tensor(values).cumsum().to("PYTHON").to("LLVM").numpy(), values.cumsum())
 
 
-def test_a_part_is_written_with_what_a_split_reduction_gives() -> None:
+def test_a_slice_is_assigned_from_a_split_reduction() -> None:
     x, cache = Tensor.ones(N).contiguous().realize(), Tensor.zeros(4).contiguous().realize()
     for at in range(3):
         cache[at] = (x * (at + 1)).sum()

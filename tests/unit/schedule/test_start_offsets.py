@@ -48,7 +48,7 @@ def test_the_steps_of_a_recurrent_network_are_one_program() -> None:
         assert start.arg == ("start1", 0, STEPS - 1)
 
 
-def test_so_are_those_of_its_gradient() -> None:
+def test_the_steps_of_its_gradient_are_one_program() -> None:
     x, h, w, u = (Tensor(one) for one in operands(24))
     items = items_of(*recurrent(x, h, w.requires_grad_(), u.requires_grad_()).square().sum().gradient(w, u))
     assert len(items) > 48 and len({item.ast for item in items}) < 10
@@ -90,7 +90,7 @@ def test_a_step_of_the_argument_is_as_long_as_all_places_allow() -> None:
     assert any(64 in [src.arg for src in node.src if src.op is Ops.CONST] for node in ast.find(Ops.MUL))
 
 
-def test_what_differs_otherwise_keeps_its_own_program() -> None:
+def test_other_differences_need_separate_programs() -> None:
     x = Tensor(numbers(4, 64))
     for results in ([x[0].sin(), x[1].cos()], [x[0].sin()], [x[0] * 2.0, x[1] * 3.0]):
         assert all(not item.starts for item in items_of(*results))
@@ -110,7 +110,7 @@ def test_other_memory_and_replays_begin_at_the_same_places() -> None:
         np.testing.assert_allclose(captured(*tensors).numpy(), right, rtol=1e-5, atol=1e-5)
 
 
-def test_beside_a_variable_of_the_users() -> None:
+def test_start_offsets_work_with_a_variable_of_the_user() -> None:
     """Its value is another in each call; where the kernels begin is not."""
     x = Tensor(numbers(4, 64)).realize()
     captured = TinyJit(lambda size: [x[row].shrink(((0, size),)).sum().realize() for row in range(4)])
@@ -120,7 +120,7 @@ def test_beside_a_variable_of_the_users() -> None:
         np.testing.assert_allclose(sums, x.numpy()[:, :value].sum(1), rtol=1e-5, atol=1e-5)
 
 
-def test_a_recording_tells_where_each_begins() -> None:
+def test_a_recording_has_the_start_offset_of_each_kernel() -> None:
     x, h, w, u = (Tensor(one).realize() for one in operands())
     trace = explore(recurrent, x, h, w, u).trace
     assert len(trace.kernels) == STEPS

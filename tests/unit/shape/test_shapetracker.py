@@ -133,7 +133,7 @@ def places_of(tracker):
 
 @given(chains())
 @settings(max_examples=600, deadline=None)
-def test_every_element_lies_where_numpy_has_it(chain):
+def test_every_element_has_numpys_offset(chain):
     start, steps, expected = chain
     tracker = apply(start, steps)
     assert tracker.shape == expected.shape
@@ -142,7 +142,7 @@ def test_every_element_lies_where_numpy_has_it(chain):
 
 @given(chains())
 @settings(max_examples=400, deadline=None)
-def test_simplify_keeps_the_places(chain):
+def test_simplify_preserves_the_offsets(chain):
     start, steps, expected = chain
     tracker = apply(start, steps)
     simple = tracker.simplify()
@@ -206,7 +206,7 @@ def evaluate(node, values, done):
 
 @given(chains())
 @settings(max_examples=400, deadline=None)
-def test_to_indexed_computes_the_places(chain):
+def test_to_indexed_computes_the_offsets(chain):
     start, steps, expected = chain
     tracker = apply(start, steps)
     ranges = [UOp.range(size, Axis(axis, AxisKind.GLOBAL)) for axis, size in enumerate(tracker.shape)]
@@ -219,7 +219,7 @@ def test_to_indexed_computes_the_places(chain):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_what_one_view_can_say_is_one_view():
+def test_movements_that_fit_one_view_make_one_view():
     base = ShapeTracker.from_shape((4, 6))
     cases = [
         base.reshape((2, 2, 6)).reshape((4, 2, 3)),
@@ -238,7 +238,7 @@ def test_what_one_view_can_say_is_one_view():
     assert cases[6].contiguous
 
 
-def test_a_view_that_becomes_sayable_is_merged():
+def test_a_view_is_merged_once_it_fits_one_view():
     """The reshape of a transpose needs a second View; undone, or seen through rows of it, it does not."""
     turned = ShapeTracker.from_shape((4, 6)).permute((1, 0)).reshape((24,))
     assert len(turned.views) == 2
@@ -253,7 +253,7 @@ def test_repr_shows_the_views():
     assert repr(ShapeTracker.from_shape(())) == "ShapeTracker(View(()))"
 
 
-def test_one_element_of_padding_is_a_scalar_without_a_place():
+def test_one_element_of_padding_is_a_scalar_without_an_offset():
     tracker = ShapeTracker.from_shape((1,)).pad(((1, 0),)).shrink(((0, 1),)).reshape(())
     assert tracker.index(()) is None
     place, valid = to_indexed(tracker, [])

@@ -61,7 +61,7 @@ def target_of(text: str) -> Target:
         ("i486", "LLVM has no CPU named 'i486'"),
     ],
 )
-def test_what_names_no_cpu_is_refused_where_it_is_given(text: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_cpu_is_refused_at_once(text: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnknownTarget, match=words.replace("?", r"\?")):
         Context(TARGET=text)
     monkeypatch.setenv("TARGET", text)
@@ -69,7 +69,7 @@ def test_what_names_no_cpu_is_refused_where_it_is_given(text: str, words: str, m
         config_from_environment()
 
 
-def test_what_stands_behind_a_name_depends_on_no_machine() -> None:
+def test_the_target_of_a_cpu_name_does_not_depend_on_the_machine() -> None:
     choice = choice_of("znver3, threads=8, l1=32K, l2=1M")
     assert (choice.cpu, choice.threads, choice.l1_bytes, choice.l2_bytes) == ("znver3", 8, 32 << 10, 1 << 20)
     found = target_of("znver3,threads=8,l1=32K,l2=1M")
@@ -77,14 +77,14 @@ def test_what_stands_behind_a_name_depends_on_no_machine() -> None:
     assert (found.cpu, found.vector_bytes, found.vector_registers, found.fuses) == ("znver3", 32, 16, True)
 
 
-def test_caches_of_a_named_cpu_are_its_own_unless_said() -> None:
+def test_a_named_cpu_has_its_own_caches_by_default() -> None:
     assert all(name in {*X86_64, *AARCH64, *RISCV64} and len(sizes) == 3 for name, sizes in CACHES.items())
     found = target_of("znver4,threads=8,l2=512K")
     assert (found.l1_bytes, found.l2_bytes, found.l3_bytes) == (32 << 10, 512 << 10, 32 << 20)
     assert target_of("apple-m1").l1_bytes == 4 * target_of("znver3").l1_bytes == 128 << 10
 
 
-def test_cores_and_caches_are_the_machines_where_nothing_is_said() -> None:
+def test_cores_and_caches_default_to_those_of_the_machine() -> None:
     here, named = target_of("native"), target_of("x86-64-v2")
     assert (named.threads, named.l1_bytes, named.l2_bytes) == (here.threads, here.l1_bytes, here.l2_bytes)
 
@@ -105,7 +105,7 @@ def test_cores_and_caches_are_the_machines_where_nothing_is_said() -> None:
         ("sifive-u74", 0, 32, True, False, 0),
     ],
 )
-def test_a_name_tells_what_the_cpu_has(
+def test_a_cpu_name_determines_the_features(
     text: str, vector_bytes: int, registers: int, fuses: bool, scales: bool, dots: int
 ) -> None:
     found = target_of(text)
@@ -113,7 +113,7 @@ def test_a_name_tells_what_the_cpu_has(
     assert has == (vector_bytes, registers, fuses, scales, dots)
 
 
-def test_sources_differ_and_so_do_the_keys_under_which_they_are_kept() -> None:
+def test_different_sources_have_different_cache_keys() -> None:
     sources, keys, lowerings = set(), set(), set()
     (item,) = create_schedule([from_numpy(numbers(64)).alu(Ops.NEG)])
     assert item.ast is not None
@@ -143,7 +143,7 @@ def test_every_lesser_level_runs_here_on_llvm_and_in_one_process() -> None:
     assert runs >= 1
 
 
-def test_what_cannot_run_here_is_generated_and_says_so_when_it_is_to_run() -> None:
+def test_foreign_code_is_generated_and_refused_at_execution() -> None:
     foreign = "neoverse-n1" if machine() == "x86_64" else "znver3"
     with Context(TARGET=foreign):
         texts = dict(further_listings(product()))
@@ -176,7 +176,7 @@ def test_the_environment_chooses_for_the_whole_process() -> None:
     assert done.stdout.split() == ["8192.0", lesser, lesser]
 
 
-def test_a_cpu_has_one_compiler_whatever_else_is_said_of_it() -> None:
+def test_a_cpu_has_one_compiler_for_all_its_targets() -> None:
     with Context(TARGET=""):
         compilers = {id(Device["LLVM"].compile.__self__)}  # type: ignore[attr-defined]
     for text in ("native", "native,threads=3", "native,l1=16K"):
@@ -206,7 +206,7 @@ def test_levels_are_nested_and_the_nearest_is_found() -> None:
         assert features_of(less) < features_of(more)
 
 
-def test_the_table_is_what_llvm_knows() -> None:
+def test_the_table_equals_the_cpus_of_llvm() -> None:
     import llvmlite.binding as llvm
 
     if llvm.llvm_version_info[0] == LLVM_VERSION:
@@ -219,7 +219,7 @@ def test_the_table_is_what_llvm_knows() -> None:
         assert set(cpu_table.features_of(name)) == features_of(name), name
 
 
-def test_what_comes_from_memory_is_said_by_the_last_cache() -> None:
+def test_the_last_cache_determines_the_size_of_a_memory_bound_buffer() -> None:
     """A large sum is divided into stretches of memory, a large result stored past the caches, from the same size on."""
     small, usual = (target_of(f"x86-64-v3{STATED}{more}") for more in (",l3=8M", ""))
     assert (small.from_memory_bytes, usual.from_memory_bytes) == (6 << 20, 24 << 20)

@@ -105,7 +105,7 @@ def test_maps_are_those_that_are_documented(core: TensorCore) -> None:
 
 
 @pytest.mark.parametrize("core", TENSOR_CORES.values(), ids=core_id)
-def test_each_element_is_held_once_or_as_often_as_the_map_says(core: TensorCore) -> None:
+def test_each_element_is_held_as_often_as_the_layout_states(core: TensorCore) -> None:
     m, n, k = core.dims
     shapes = {"A": (m, k), "B": (k, n), "C": (m, n)}
     for matrix, layout in core.layouts.items():
@@ -156,7 +156,7 @@ def test_tiles_are_words_row_by_row(core: TensorCore) -> None:
     np.testing.assert_array_equal(np.reshape(found, (m, n)), a @ b + c)
 
 
-def test_what_is_not_finite_goes_through() -> None:
+def test_infinities_and_nans_are_propagated() -> None:
     core = TENSOR_CORES["mma_m16n8k16_f16"]
     a, b, c = np.ones((16, 16)), np.ones((16, 8)), np.zeros((16, 8))
     a[0, 0], b[0, 1], c[2, 3] = np.inf, 0, np.nan

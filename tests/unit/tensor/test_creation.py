@@ -35,7 +35,7 @@ NUMPY_DTYPES = (
         lambda dtype: hnp.arrays(dtype, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4))
     )
 )
-def test_arrays_come_back_as_they_went_in(x: np.ndarray) -> None:
+def test_arrays_round_trip_unchanged(x: np.ndarray) -> None:
     t = Tensor(x)
     assert (t.shape, t.dtype.name) == (x.shape, x.dtype.name)
     back = t.numpy()
@@ -111,7 +111,7 @@ def test_numbers_beyond_all_floats_of_a_type_become_infinite_one_by_one() -> Non
     assert Tensor([-(2**200), 2**2000], dtype=dtypes.bfloat16).tolist() == [-math.inf, math.inf]
 
 
-def test_a_list_of_tensors_is_told_to_stack() -> None:
+def test_a_list_of_tensors_raises_an_error_that_names_stack() -> None:
     with pytest.raises(TypeError, match=r"Tensor.stack\(\)"):
         Tensor([Tensor(1.0), Tensor(2.0)])
 
@@ -212,7 +212,7 @@ def test_tensors_move_between_devices() -> None:
         moved + t
 
 
-def test_assign_takes_over_value_and_checks_what_it_is() -> None:
+def test_assign_replaces_the_value_and_checks_its_type() -> None:
     t = Tensor([1.0, 2.0])
     view = t + 0
     assert t.assign(t * 2) is t
@@ -230,7 +230,7 @@ def test_assign_takes_over_value_and_checks_what_it_is() -> None:
         t.assign(Tensor([1, 2]))
 
 
-def test_what_is_assigned_broadcasts() -> None:
+def test_assigned_values_broadcast() -> None:
     t = Tensor.zeros(2, 3).contiguous()
     assert t.assign(Tensor([1.0, 2.0, 3.0])).tolist() == [[1, 2, 3], [1, 2, 3]]
     assert t.assign(7).tolist() == [[7, 7, 7], [7, 7, 7]]
@@ -256,7 +256,7 @@ def test_numpy_arrays_and_tensors_mix() -> None:
         Tensor(x) + "a"
 
 
-def test_wrong_kinds_of_numbers_are_told() -> None:
+def test_wrong_kinds_of_numbers_raise_an_error() -> None:
     with pytest.raises(TypeError, match="bits are for ints"):
         Tensor([1.0]) & 1
     with pytest.raises(ValueError, match="negative count"):

@@ -35,7 +35,7 @@ def some(dtype: str, shape: tuple[int, ...] = (3, 4)) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", ALL)
-def test_memory_is_shared_both_ways(dtype: str) -> None:
+def test_memory_is_shared_in_both_directions(dtype: str) -> None:
     x = some(dtype)
     t = Tensor.from_dlpack(x)
     assert t.dtype.name == dtype
@@ -68,7 +68,7 @@ def test_a_tensor_of_an_array_is_in_its_memory() -> None:
 
 
 @pytest.mark.parametrize("move", ["transpose", "row", "column", "step", "flip", "expand", "middle"])
-def test_a_view_leaves_with_its_strides(move: str) -> None:
+def test_an_exported_view_has_its_strides(move: str) -> None:
     moves: dict[str, Any] = {
         "transpose": lambda x: x.T,
         "row": lambda x: x[1],
@@ -86,7 +86,7 @@ def test_a_view_leaves_with_its_strides(move: str) -> None:
     np.testing.assert_array_equal(np.from_dlpack(moves[move](Tensor(x))), moves[move](x))
 
 
-def test_padding_leaves_as_a_copy() -> None:
+def test_padded_tensors_are_exported_as_copies() -> None:
     x = some("float32")
     padded = Tensor(x).pad(((0, 1), (0, 0)))
     np.testing.assert_array_equal(np.from_dlpack(padded.realize()), np.pad(x, ((0, 1), (0, 0))))
@@ -109,7 +109,7 @@ def test_padding_leaves_as_a_copy() -> None:
         (some("float32", (6, 4))[::-2, ::-1], False),
     ],
 )
-def test_strides_from_elsewhere(array: np.ndarray, is_shared: bool) -> None:
+def test_imported_arrays_may_have_strides(array: np.ndarray, is_shared: bool) -> None:
     t = Tensor.from_dlpack(Exporter(array))
     np.testing.assert_array_equal(t.numpy(), array)
     assert np.shares_memory(np.asarray(t), array) == is_shared
@@ -155,7 +155,7 @@ def test_an_old_exporter_is_understood() -> None:
         Tensor.from_dlpack(Exporter(x, old=True), copy=True)
 
 
-def test_the_memory_lives_until_the_last_one_is_gone() -> None:
+def test_the_memory_lives_until_the_last_reference_is_gone() -> None:
     x = some("float32", (1000, 7))
     alive = weakref.ref(x)
     t = Tensor.from_dlpack(x)
@@ -183,7 +183,7 @@ def test_an_array_outlives_its_tensor() -> None:
     assert len(others) == 4
 
 
-def test_a_capsule_that_nobody_takes_lets_go() -> None:
+def test_an_unconsumed_capsule_frees_its_memory() -> None:
     t = Tensor.ones(10).contiguous().realize()
     assert t.lazydata.buffer is not None
     memory = weakref.ref(t.lazydata.buffer.memory)
@@ -196,7 +196,7 @@ def test_a_capsule_that_nobody_takes_lets_go() -> None:
     assert memory() is None
 
 
-def test_bits_of_types_that_numpy_has_not() -> None:
+def test_dtypes_that_numpy_lacks_are_exchanged() -> None:
     x = np.arange(6).reshape(2, 3).astype(ml_dtypes.bfloat16)
     t = Tensor(x)
     assert np.asarray(t).dtype == np.float32
@@ -211,7 +211,7 @@ def test_bits_of_types_that_numpy_has_not() -> None:
         t.__array__(copy=False)
 
 
-def test_what_is_refused() -> None:
+def test_invalid_exchanges_raise_an_error() -> None:
     t = Tensor.ones(3)
     assert t.__dlpack_device__() == (1, 0)
     with pytest.raises(BufferError, match="stream"):
@@ -243,7 +243,7 @@ def test_other_devices(device: str) -> None:
     np.testing.assert_array_equal(np.asarray(t + 1), x + 1)
 
 
-def test_a_captured_function_does_not_look_at_values() -> None:
+def test_a_captured_function_cannot_read_values() -> None:
     @TinyJit
     def step(x: Tensor) -> Tensor:
         return Tensor(np.asarray(x) + 1)
@@ -266,7 +266,7 @@ def test_an_argument_of_a_captured_function_may_be_an_array() -> None:
 # *** PyTorch ***
 
 
-def test_memory_of_pytorch_is_shared_both_ways() -> None:
+def test_memory_of_pytorch_is_shared_in_both_directions() -> None:
     torch = pytest.importorskip("torch", reason="the package torch is missing: pip install torch")
     for kind in (torch.float32, torch.bfloat16, torch.bool, torch.int64, torch.float16, torch.float8_e4m3fn):
         x = torch.arange(6).reshape(2, 3).to(kind)

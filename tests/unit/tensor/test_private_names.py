@@ -10,7 +10,7 @@ from tinyexplore import Tensor
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
-def test_running_totals_of_what_stands_before() -> None:
+def test_exclusive_cumulative_sums() -> None:
     np.testing.assert_allclose(Tensor(X)._cumsum(1).numpy(), X.cumsum(1))
     before = np.concatenate([np.zeros((3, 1), np.float32), X.cumsum(1)[:, :-1]], 1)
     np.testing.assert_allclose(Tensor(X)._cumsum(-1, _first_zero=True).numpy(), before)

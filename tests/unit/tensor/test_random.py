@@ -92,7 +92,7 @@ def test_numbers_for_a_seed_are_those_recorded_from_tinygrad(entry: dict) -> Non
                 np.testing.assert_allclose(found.numpy(), values, rtol=2e-6, atol=5e-7, err_msg=str(call["name"]))
 
 
-def test_what_a_jit_draws_counts_as_without() -> None:
+def test_a_jit_advances_the_generator_as_eager_code_does() -> None:
     def draw() -> Tensor:
         return (Tensor.rand(5).cat(Tensor.randn(3)) + Tensor.randint(8)).realize()
 
@@ -190,7 +190,7 @@ def test_normal_ints_are_rounded_towards_zero() -> None:
     np.testing.assert_array_equal(whole, Tensor.randn(200).numpy().astype(np.int32))
 
 
-def test_wrong_requests_are_told() -> None:
+def test_invalid_requests_raise_an_error() -> None:
     with pytest.raises(TypeError, match="need ints"):
         Tensor.randint(3, low=0.5, high=4)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="low < high"):

@@ -100,7 +100,7 @@ def test_a_part_of_every_length_at_every_offset(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_what_has_the_size_already_is_reshaped_without_another_kernel(device: str) -> None:
+def test_a_reshape_to_the_current_size_needs_no_kernel(device: str) -> None:
     with Context(DEVICE=device):
         counts = set()
         for value in (2, 4, 9):
@@ -360,13 +360,13 @@ def test_division_rounds_down_by_negative_divisors_too(device: str) -> None:
 
 
 @pytest.mark.parametrize("case", MISUSE)
-def test_misuse_is_told_at_the_call(case: str) -> None:
+def test_misuse_raises_an_error_at_the_call(case: str) -> None:
     wrong, error, words = MISUSE[case]
     with pytest.raises(error, match=words):
         wrong()
 
 
-def test_a_value_that_others_may_exceed_is_checked_in_every_call() -> None:
+def test_a_value_out_of_range_is_checked_in_every_call() -> None:
     far = Variable("far", 1, 50)
     for value in (3, MAX_LENGTH):
         assert Tensor(X)[: far.bind(value)].sum().item() == pytest.approx(X[:value].sum(), rel=1e-4)
@@ -374,7 +374,7 @@ def test_a_value_that_others_may_exceed_is_checked_in_every_call() -> None:
 
 
 @pytest.mark.parametrize("device", ["PYTHON", "LLVM"])
-def test_a_place_that_a_variable_says_is_read_in_the_part_that_has_it(device: str) -> None:
+def test_a_symbolic_index_reads_the_part_that_contains_it(device: str) -> None:
     """No loop is in the condition: PYTHON refuses what lies outside, other devices read whatever is there."""
     parts = [Tensor([10.0 * part + place for place in range(3)], device=device).realize() for part in range(3)]
     n = Variable("n", 1, 9)

@@ -33,7 +33,7 @@ def write_row(x: Tensor, held: Any) -> Any:
     return held
 
 
-def test_a_view_keeps_its_values_and_a_warning_says_so_once() -> None:
+def test_a_view_keeps_its_values_and_warns_once() -> None:
     x = Tensor([1.0, 2.0, 3.0])
     y = x[:2]
     with pytest.warns(UserWarning, match=r"shape \(3,\) .* \(2,\)") as found:
@@ -56,7 +56,7 @@ def test_a_view_keeps_its_values_and_a_warning_says_so_once() -> None:
         lambda x: [x[:2], x.__setitem__(x > 1, 5.0)],
     ],
 )
-def test_every_way_of_writing_says_it(program: Callable[[Tensor], Any]) -> None:
+def test_every_kind_of_write_warns(program: Callable[[Tensor], Any]) -> None:
     assert len(told(program)) == 1
 
 
@@ -74,7 +74,7 @@ def test_every_way_of_writing_says_it(program: Callable[[Tensor], Any]) -> None:
         lambda x: write_row(x, (x[:2] @ Tensor.ones(3, 2, requires_grad=True)).sum()),  # the tape has the view
     ],
 )
-def test_nothing_is_said_where_no_view_that_somebody_keeps_shows_what_is_written(
+def test_writes_that_no_referenced_view_shows_do_not_warn(
     program: Callable[[Tensor], Any],
 ) -> None:
     assert told(program) == []

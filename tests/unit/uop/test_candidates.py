@@ -41,7 +41,7 @@ def test_the_first_rule_that_applies_is_found() -> None:
     assert found > 300
 
 
-def test_a_table_remembers_no_more_than_so_many_forms_of_nodes() -> None:
+def test_a_table_caches_a_bounded_number_of_node_forms() -> None:
     """Each size of a buffer is a type of its own, and a program may have any number of them."""
     for size in range(1, 2 * MAX_CACHED_FORMS):
         buffer = UOp(Ops.DEFINE_GLOBAL, PtrDType(dtypes.float32, size), (), 0)

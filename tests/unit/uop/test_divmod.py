@@ -23,7 +23,7 @@ def value(expr: UOp, places: dict[UOp, int]) -> int:
     return found
 
 
-def test_what_is_below_a_unit_of_the_divisor_is_not_divided() -> None:
+def test_terms_below_the_divisors_unit_are_not_divided() -> None:
     channel, row, column = loops(64, 48, 48)
     place = channel * 2304 + row * 48 + column
     quotient, remainder = divide(place, 18432)

@@ -24,7 +24,7 @@ def chain(first: int, length: int) -> UOp:
     return node
 
 
-def test_what_nobody_holds_leaves_the_table() -> None:
+def test_unreferenced_nodes_leave_the_table() -> None:
     kept = chain(0, 100)
     before = len(_interned)
     for first in range(1, 20):

@@ -39,7 +39,7 @@ def assert_same(found: np.ndarray, expected: np.ndarray) -> None:
 
 @KINDS
 @pytest.mark.parametrize("fused", [False, True], ids=["rounded_twice", "rounded_once"])
-def test_what_is_written_out_is_fmod(dtype: DType, fused: bool) -> None:
+def test_the_expanded_remainder_is_fmod(dtype: DType, fused: bool) -> None:
     a, b = (UOp(Ops.DEFINE_VAR, dtype, (), (name, 0, 0)) for name in "ab")
     written_out = graph_rewrite(a.alu(Ops.MOD, b), REMAINDER)
     assert [node.arg for node in written_out.find(Ops.MOD)] == [RARELY]

@@ -61,7 +61,7 @@ def test_a_law_prints_as_it_reads_and_builds_its_right_side() -> None:
     assert twice(A + B) is None
 
 
-def test_a_commutative_pattern_matches_both_ways() -> None:
+def test_a_commutative_pattern_matches_both_orders() -> None:
     found = law("mul_one", x * 1, x)
     assert found(A * 1) is A
     assert found(index_const(1) * A) is A
@@ -79,7 +79,7 @@ def test_a_pattern_may_keep_the_order_of_commutative_sources() -> None:
     assert first in [found for found, _, _ in table.candidates(index_const(3) + A)]
 
 
-def test_a_rule_is_a_candidate_only_where_the_constant_may_be_the_one_it_asks_for() -> None:
+def test_a_rule_is_a_candidate_only_if_its_constant_may_match() -> None:
     def tried(node: UOp) -> set[str]:
         return {found.name for found, _, _ in SIMPLIFY.candidates(node)} & {"mul_one", "mul_zero"}
 
@@ -87,7 +87,7 @@ def test_a_rule_is_a_candidate_only_where_the_constant_may_be_the_one_it_asks_fo
     assert tried(index_const(3) * A) == {"mul_one", "mul_zero"}  # only a constant on the right is looked at
 
 
-def test_a_rule_that_names_what_its_pattern_does_not_is_refused() -> None:
+def test_a_rule_with_a_name_that_its_pattern_lacks_is_refused() -> None:
     @rule(x + c)
     def wrong(z: UOp) -> UOp:
         return z
@@ -96,7 +96,7 @@ def test_a_rule_that_names_what_its_pattern_does_not_is_refused() -> None:
         wrong(A + 1)
 
 
-def test_every_firing_and_every_rebuilding_is_told() -> None:
+def test_every_firing_and_every_rebuilt_node_is_recorded() -> None:
     table = PatternMatcher((law("mul_one", x * 1, x),))
     recorder = Recorder()
     with recording(recorder):
@@ -128,7 +128,7 @@ def test_rules_that_make_ever_more_of_a_node_are_stopped() -> None:
         graph_rewrite(A + 1, PatternMatcher((more,)))
 
 
-def test_a_law_cannot_make_what_it_did_not_match() -> None:
+def test_a_law_cannot_use_an_unmatched_variable() -> None:
     with pytest.raises(TypeError, match=r"names z, which x \+ x"):
         law("from_nowhere", x + x, var("z") * 2)
 

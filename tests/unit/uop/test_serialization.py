@@ -16,7 +16,7 @@ from tinyexplore.uop.serialization import from_plain, to_plain
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
-def test_kernels_come_back_as_the_same_objects(name: str) -> None:
+def test_kernels_round_trip_to_the_same_objects(name: str) -> None:
     node = PROGRAMS[name](Random(1), "LLVM").lazydata.base
     asts = [item.ast for item in create_schedule([node]) if item.ast is not None] if node.buffer is None else []
     assert from_plain(json.loads(json.dumps(to_plain(asts)))) == tuple(asts)
@@ -41,7 +41,7 @@ def test_constants_keep_their_value_and_their_sign(value: float) -> None:
         {"nodes": 1},
     ],
 )
-def test_what_is_no_graph_is_refused(data: object) -> None:
+def test_invalid_graphs_are_refused(data: object) -> None:
     with pytest.raises(ValueError):
         from_plain(data)  # type: ignore[arg-type]
 

@@ -55,7 +55,7 @@ def at(size: Any, v: int, w: int) -> int:
 
 @settings(max_examples=40, deadline=None)
 @given(sizes())
-def test_the_normal_form_means_the_same_and_is_reached_at_once(size: Any) -> None:
+def test_the_normal_form_has_the_same_value_and_is_idempotent(size: Any) -> None:
     normal = simplified(size)
     assert simplified(normal) is normal or isinstance(normal, int)
     low, high = limits(size)
@@ -68,7 +68,7 @@ def test_the_normal_form_means_the_same_and_is_reached_at_once(size: Any) -> Non
 
 @settings(max_examples=40, deadline=None)
 @given(sizes(), sizes())
-def test_an_answer_about_sizes_holds_for_every_value_that_meets_what_was_told(a: Any, b: Any) -> None:
+def test_a_comparison_of_sizes_holds_for_every_value_that_meets_the_guards(a: Any, b: Any) -> None:
     told: list[UOp] = []
     try:
         answer = call_guarded(told, lambda: bool(a < b))
@@ -114,13 +114,13 @@ WRITTEN: list[Callable[[Any], Any]] = [
 
 
 @pytest.mark.parametrize("write", WRITTEN)
-def test_arithmetic_means_what_python_makes_of_the_numbers(write: Callable[[Any], Any]) -> None:
+def test_arithmetic_equals_that_of_python(write: Callable[[Any], Any]) -> None:
     for number in range(1, 7):
         assert value_of(write(V.bind(number))) == write(number)
     assert "UOp" not in repr(write(V.bind(3)))
 
 
-def test_two_conditions_are_asked_of_a_bound_variable_together() -> None:
+def test_a_conjunction_is_one_guard_of_a_bound_variable() -> None:
     told: list[UOp] = []
     assert call_guarded(told, lambda: bool((V.bind(3) > 2) & (V.bind(3) < 5)))
     assert [value_of(condition, {V: number}) for condition in told for number in (2, 3, 4, 5)] == [0, 1, 1, 0]
@@ -144,7 +144,7 @@ def test_a_bound_variable_is_compared_by_its_value(number: int) -> None:
         bool(V < 3)
 
 
-def test_what_is_asked_of_a_value_is_told_as_what_holds() -> None:
+def test_comparisons_of_a_value_are_recorded_as_guards() -> None:
     v = V.bind(3)
     told: list[UOp] = []
     call_guarded(told, lambda: (bool(v > 2), bool(v > 4), bool(v % 2), bool(v < 7), v.val, v.unbind(), v + 1))
@@ -152,7 +152,7 @@ def test_what_is_asked_of_a_value_is_told_as_what_holds() -> None:
     assert bool(v > 2) and len(told) == 5
 
 
-def test_a_value_that_is_only_compared_is_asked_no_more_than_that() -> None:
+def test_a_comparison_of_a_value_records_only_its_result() -> None:
     v = V.bind(3)
 
     def told(work: Callable[[], object]) -> list[str]:
@@ -171,7 +171,7 @@ def test_a_value_that_is_only_compared_is_asked_no_more_than_that() -> None:
         call_guarded([], lambda: V.val == 2)
 
 
-def test_a_size_tells_its_name_its_bounds_and_how_it_is_written() -> None:
+def test_a_size_has_a_name_bounds_and_text() -> None:
     v = V.bind(3)
     assert (V.expr, V.min, V.max, V.render()) == (v.expr, v.min, v.max, v.render()) == ("v", 1, 6, "v")
     assert ((2 * v + 1).min, (2 * v + 1).max, (1 + 2 * V + V).render()) == (3, 13, "3*v + 1")
@@ -209,7 +209,7 @@ def test_sizes_are_written_as_one_would() -> None:
     assert repr((v, 4)) == "(v=3, 4)" and repr(simplified(4 * v)) == "4*v=12" and repr(simplified(4 * V)) == "4*v"
 
 
-def test_what_values_do_not_answer_alike_is_an_error() -> None:
+def test_a_comparison_that_depends_on_the_value_raises_an_error() -> None:
     v = V.bind(3)
     assert v > 0 and v < 7 and not v > 6 and v + 1 > v and holds(v == v) and holds(v < 4) and not holds(v < 3)
     with pytest.raises(SymbolicError, match=r"v < 4 .*\(v in 1..6\)"):
@@ -247,7 +247,7 @@ def test_bounds_are_those_of_all_values() -> None:
     assert isinstance(V.bind(3) + 1, UOp)
 
 
-def test_bounds_can_be_asked_for() -> None:
+def test_a_variable_has_its_bounds() -> None:
     a, b = Variable("a", 1, 5), Variable("b", 2, 3)
     assert (a.vmin, a.vmax) == (a.bind(3).vmin, a.bind(3).vmax) == (1, 5)
     assert ((a * 2 + b).vmin, (a * 2 + b).vmax) == (4, 13)

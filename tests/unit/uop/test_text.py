@@ -135,7 +135,7 @@ def test_sizes_print_as_their_arithmetic() -> None:
     assert evaluated(v.tree()) is v
 
 
-def test_kernels_and_items_say_in_a_line_what_they_are() -> None:
+def test_the_repr_of_kernels_and_items_is_one_line() -> None:
     (item,) = create_schedule([(t(4, 8) + 1).sum(1).lazydata])
     kernel = kernel_of((t(4, 8) + 1).sum(1).lazydata)
     assert repr(kernel) == "Kernel(g0 global 4, r1 reduce 8; no opts)"

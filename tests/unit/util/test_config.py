@@ -23,7 +23,7 @@ from tinyexplore.util.config import config_from_environment
         ({"BREAM": 2}, ValueError, "no such option; known: ALLOW_TF32, BEAM"),
     ],
 )
-def test_a_context_refuses_what_no_option_can_be(changes: dict[str, Any], error: type[Exception], text: str) -> None:
+def test_a_context_refuses_invalid_options(changes: dict[str, Any], error: type[Exception], text: str) -> None:
     before = config()
     with pytest.raises(error, match=text), Context(**changes):
         pass
@@ -37,12 +37,12 @@ def test_a_context_takes_the_options_of_other_engines() -> None:
     assert config() is before and ContextVar("FUSE_ARANGE", 0) == 0
 
 
-def test_so_does_a_capture_before_anything_runs() -> None:
+def test_a_capture_refuses_invalid_options_before_anything_runs() -> None:
     with pytest.raises(ValueError, match="BEAM=-1: cannot be negative"):
         explore(Tensor.ones(3) + 1, beam=-1)
 
 
-def test_so_does_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_refuses_invalid_options(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BEAM", "-3")
     with pytest.raises(ValueError, match="BEAM=-3: cannot be negative"):
         config_from_environment()
@@ -53,7 +53,7 @@ def test_true_and_false_are_numbers() -> None:
         assert config().NOOPT
 
 
-def test_what_is_not_a_dtype_or_an_axis_is_named() -> None:
+def test_an_invalid_dtype_or_axis_is_named() -> None:
     with pytest.raises(ValueError, match="unknown dtype <class 'int'>; known: bool"):
         Tensor([1], dtype=int)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"axis 1.0 \(float\): need an int"):

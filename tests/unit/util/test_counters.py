@@ -30,7 +30,7 @@ def test_kernels_operations_and_bytes_are_counted() -> None:
     assert counts() == (2, 2 * 512, 5 * 512 * 4), "a copy counts as one, reading and writing"
 
 
-def test_a_replay_counts_what_its_kernels_do() -> None:
+def test_a_replay_counts_the_work_of_its_kernels() -> None:
     x = Tensor.ones(32, 8).contiguous().realize()
     double = TinyJit(lambda x: ((x + 1).realize() * 2).realize())
     found = []
@@ -82,7 +82,7 @@ def test_options_change_the_kernels() -> None:
         assert len(inner.schedule(inner + 1)) == 2
 
 
-def test_timing_and_profiling_print_what_a_block_took(capsys: pytest.CaptureFixture[str]) -> None:
+def test_timing_and_profiling_print_the_time_of_a_block(capsys: pytest.CaptureFixture[str]) -> None:
     with Timing("block: ", on_exit=lambda ns: f", {ns > 0}") as timing:
         sum(range(1000))
     told = capsys.readouterr().out

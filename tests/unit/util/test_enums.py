@@ -24,12 +24,12 @@ def test_members_are_themselves_when_copied_and_pickled() -> None:
     assert isinstance(Ops.ADD, Ops) and issubclass(Ops, Enum)
 
 
-def test_members_travel_by_name() -> None:
+def test_members_are_pickled_by_name() -> None:
     for member in (Ops.ADD, AxisKind.GLOBAL, OptOps.UPCAST):
         assert member.name.encode() in pickle.dumps(member)
 
 
-def test_what_is_no_member_is_refused() -> None:
+def test_invalid_members_are_refused() -> None:
     with pytest.raises(AttributeError):
         _ = Ops.NO_SUCH  # type: ignore[attr-defined]
     with pytest.raises(KeyError):

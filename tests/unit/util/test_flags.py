@@ -26,7 +26,7 @@ def source(result: Tensor) -> str:
 
 
 @pytest.mark.parametrize("device", ["LLVM", "CLANG", "PYTHON"])
-def test_transcendental_chooses_whose_functions(device: str) -> None:
+def test_transcendental_selects_the_functions(device: str) -> None:
     if device not in Device.available():
         pytest.skip(f"{device} does not open here")
     x = Tensor(X, device=device).realize()
@@ -69,7 +69,7 @@ def test_every_option_is_read_by_the_engine_and_documented() -> None:
 
 
 @pytest.mark.parametrize("flag", ["PYTHON", "NV", "METAL", "AMD"])
-def test_a_flag_selects_its_device_or_says_that_there_is_none(flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flag_selects_its_device_or_raises_an_error(flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (*DEVICE_FLAGS, "DEVICE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(flag, "1")

@@ -40,7 +40,7 @@ def test_lists_and_numbers() -> None:
     "wrong",
     [lambda: merge_dicts([{"a": 1}, {"a": 2}]), lambda: helpers.argfix((1, 2), 3), lambda: helpers.unwrap(None)],
 )
-def test_what_makes_no_sense_is_an_error(wrong: object) -> None:
+def test_invalid_arguments_raise_an_error(wrong: object) -> None:
     with pytest.raises(ValueError):
         wrong()  # type: ignore[operator]
 
@@ -56,7 +56,7 @@ def test_colors_are_codes_of_the_terminal() -> None:
     assert helpers.colored("x", "GREEN", background=True) == "\033[102mx\033[0m"
 
 
-def test_a_bar_says_how_far_it_has_come(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_shows_its_progress(capsys: pytest.CaptureFixture[str]) -> None:
     for i in (bar := trange(3, unit="step")):
         bar.set_description(f"loss {i}")
     shown = capsys.readouterr().err
@@ -93,7 +93,7 @@ def test_memory_as_views_and_arrays() -> None:
     assert helpers.flat_mv(grid).shape == (12,) and helpers.flat_mv(memoryview(b"")).nbytes == 0
 
 
-def test_what_engines_of_the_family_are_told_is_taken(tmp_path: Path) -> None:
+def test_options_of_tinygrad_are_accepted(tmp_path: Path) -> None:
     with Context(GRAPH=1, GRAPHPATH=str(tmp_path / "graph"), CAPTURING=0, SAVE_SCHEDULE=1):
         assert (helpers.GRAPH, helpers.CAPTURING, helpers.SAVE_SCHEDULE) == (1, 0, 1)
         assert (Tensor([1, 2]) + 1).tolist() == [2, 3]
@@ -110,7 +110,7 @@ VALUES = [None, True, -3, 2.5, "text", b"\x00bytes", [1, (2, "x")], {"a": [None]
 
 
 @pytest.mark.parametrize("value", VALUES)
-def test_values_are_kept_on_disk(folder: Path, value: object) -> None:
+def test_values_are_stored_on_disk(folder: Path, value: object) -> None:
     assert helpers.diskcache_get("table", "key") is None
     assert helpers.diskcache_put("table", {"n": 1, "name": "x"}, value) is value
     assert helpers.diskcache_get("table", {"n": 1, "name": "x"}) == value
@@ -142,12 +142,12 @@ def test_a_function_is_called_once_for_each_arguments(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), [1, {2}], {"a": 1j}, np.float32(1)])
-def test_what_cannot_be_written_down_is_refused(folder: Path, value: object) -> None:
+def test_values_that_cannot_be_serialized_are_refused(folder: Path, value: object) -> None:
     with pytest.raises(TypeError, match="diskcache_put of .*: need None, a bool"):
         helpers.diskcache_put("table", "key", value)
 
 
-def test_nothing_that_was_kept_is_run(folder: Path, tmp_path: Path) -> None:
+def test_stored_values_are_never_executed(folder: Path, tmp_path: Path) -> None:
     """Whatever somebody else puts in its place is a value that is not there."""
     from tinyexplore.runtime.disk_cache import keep
 

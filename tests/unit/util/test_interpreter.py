@@ -13,7 +13,7 @@ from tinyexplore.util import interpreter
 from tinyexplore.util.interpreter import collect_young, collecting_later
 
 
-def test_collecting_goes_on_after_the_last_block() -> None:
+def test_garbage_collection_resumes_after_the_last_block() -> None:
     assert gc.isenabled()
     with pytest.raises(ZeroDivisionError), collecting_later():
         with collecting_later():
@@ -23,14 +23,14 @@ def test_collecting_goes_on_after_the_last_block() -> None:
     assert gc.isenabled()
 
 
-def test_what_is_made_meanwhile_counts_as_old() -> None:
+def test_objects_created_in_the_block_count_as_old() -> None:
     with collecting_later():
         made = [[number] for number in range(1000)]
     young = {id(found) for found in gc.get_objects(generation=0)}
     assert not any(id(one) in young for one in made)
 
 
-def test_what_somebody_keeps_out_of_all_searches_stays_out() -> None:
+def test_frozen_objects_stay_frozen() -> None:
     gc.freeze()
     try:
         frozen = gc.get_freeze_count()
@@ -41,7 +41,7 @@ def test_what_somebody_keeps_out_of_all_searches_stays_out() -> None:
         gc.unfreeze()
 
 
-def test_who_turned_it_off_finds_it_off() -> None:
+def test_disabled_garbage_collection_stays_disabled() -> None:
     gc.disable()
     try:
         with collecting_later():
@@ -58,7 +58,7 @@ class Cycle:
         self.itself = self
 
 
-def test_young_garbage_is_found_where_its_search_was_put_off() -> None:
+def test_deferred_garbage_is_collected() -> None:
     with collecting_later():
         garbage = ref(Cycle())
         assert garbage() is not None
@@ -68,7 +68,7 @@ def test_young_garbage_is_found_where_its_search_was_put_off() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_has_what_was_before_the_block() -> None:
+def test_a_forked_child_has_the_setting_of_before_the_block() -> None:
     with collecting_later():
         child = os.fork()
         if child == 0:
@@ -92,7 +92,7 @@ def test_garbage_of_many_blocks_does_not_pile_up(monkeypatch: pytest.MonkeyPatch
     assert sum(type(one) is Cycle for one in gc.get_objects()) <= 22_000
 
 
-def test_an_interrupt_leaves_no_setting_changed() -> None:
+def test_an_interrupt_restores_all_settings() -> None:
     def work() -> None:
         with collecting_later():
             assert not gc.isenabled()

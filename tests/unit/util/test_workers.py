@@ -11,7 +11,7 @@ from tests.support.interrupts import Interrupter
 from tinyexplore.util.workers import Job, ThreadWorkers, wait_for_all
 
 
-def test_a_job_gives_its_result_or_raises_what_its_work_raised() -> None:
+def test_a_job_returns_its_result_or_raises_its_error() -> None:
     workers = ThreadWorkers(2)
     jobs = [Job(partial(divmod, 7, number)) for number in (2, 0, 3)]
     workers.submit(jobs)
@@ -21,7 +21,7 @@ def test_a_job_gives_its_result_or_raises_what_its_work_raised() -> None:
         jobs[1].result()
 
 
-def test_its_own_work_is_done_beside_the_jobs_and_both_may_raise() -> None:
+def test_the_callers_work_runs_alongside_the_jobs_and_both_may_raise() -> None:
     workers, done = ThreadWorkers(2), []
     workers.run_alongside([Job(partial(done.append, number)) for number in (1, 2)], partial(done.append, 0))
     assert sorted(done) == [0, 1, 2]
@@ -33,7 +33,7 @@ def test_its_own_work_is_done_beside_the_jobs_and_both_may_raise() -> None:
     assert sorted(done) == [0, 1, 2, 3, 4, 5]
 
 
-def test_an_interrupt_gives_all_jobs_or_none_and_locks_nothing() -> None:
+def test_an_interrupt_submits_all_jobs_or_none_and_leaves_no_lock() -> None:
     workers = ThreadWorkers(3)
     interrupter = Interrupter()
     place, is_interrupted = 1, True

@@ -31,7 +31,7 @@ def amounts(kernel: Kernel, op: OptOps) -> list[int]:
         ((64, 512, 500), [8], [3]),  # the last vector of a row overlaps the one before
     ],
 )
-def test_short_rows_are_read_whole(shape: tuple[int, ...], vectors: list[int], rows: list[int]) -> None:
+def test_short_rows_are_unrolled_completely(shape: tuple[int, ...], vectors: list[int], rows: list[int]) -> None:
     kernel = kernel_of(unread(*shape).reduce(Ops.ADD, (1,)))
     assert amounts(kernel, OptOps.UPCAST) == vectors
     assert amounts(kernel, OptOps.UNROLL)[:1] == rows
@@ -41,13 +41,13 @@ def test_short_rows_are_read_whole(shape: tuple[int, ...], vectors: list[int], r
     ("window", "written_out"),
     [((2, 2), [2, 2]), ((3, 3), [3]), ((4, 2), [4])],  # of longer windows one side at most
 )
-def test_a_short_window_is_written_out_whole(window: tuple[int, int], written_out: list[int]) -> None:
+def test_a_short_window_is_unrolled_completely(window: tuple[int, int], written_out: list[int]) -> None:
     rows, columns = window
     kernel = kernel_of(unread(64, rows, 32, columns).reduce(Ops.MAX, (1, 3)))
     assert amounts(kernel, OptOps.UNROLL) == written_out
 
 
-def test_rows_are_cut_where_cores_have_nothing_else_to_share() -> None:
+def test_rows_are_split_among_cores_if_there_is_no_other_parallelism() -> None:
     kernel = kernel_of(unread(512, 512).reduce(Ops.ADD, (0,)))
     assert amounts(kernel, OptOps.UPCAST) == [8]
     assert amounts(replace(kernel, target=replace(MACHINE, threads=1)), OptOps.UPCAST) == [32]
@@ -58,7 +58,7 @@ def test_rows_are_cut_where_cores_have_nothing_else_to_share() -> None:
     ("rows", "columns", "tall"),
     [(2048, 2048, []), (65536, 256, []), (256, 16384, [4]), (1 << 18, 64, [4]), (512, 512, [4]), (4096, 4096, [8])],
 )
-def test_a_matrix_times_a_vector_reads_rows_as_suits_where_it_lies(rows: int, columns: int, tall: list[int]) -> None:
+def test_a_matrix_times_a_vector_tiles_rows_by_the_memory_level(rows: int, columns: int, tall: list[int]) -> None:
     """Out of a cache one, unless the vector fills L1, rows are very short, or all is in L2; out of memory eight."""
     vector = unread(1, columns).expand((rows, columns))
     kernel = kernel_of(unread(rows, columns).alu(Ops.MUL, vector).reduce(Ops.ADD, (1,)))
@@ -76,7 +76,7 @@ def test_a_matrix_times_a_vector_reads_rows_as_suits_where_it_lies(rows: int, co
         (512, 512, 8, []),
     ],
 )
-def test_a_vector_times_a_matrix_takes_long_steps_and_looks_ahead(
+def test_a_vector_times_a_matrix_uses_wide_vectors_and_prefetches(
     rows: int, columns: int, wide: int, ahead: list[str]
 ) -> None:
     kernel = apply_heuristics(kernel_of(matmul(unread(1, rows), unread(rows, columns))))
@@ -84,7 +84,7 @@ def test_a_vector_times_a_matrix_takes_long_steps_and_looks_ahead(
     assert [str(opt) for opt in kernel.applied if opt.op is OptOps.PREFETCH] == ahead
 
 
-def test_columns_that_are_read_twice_or_of_two_operands_stand_side_by_side() -> None:
+def test_columns_read_twice_or_from_two_operands_are_tiled() -> None:
     x, y = unread(4096, 4096), unread(4096, 4096)
     distance = x.alu(Ops.ADD, x.reduce(Ops.MAX, (0,)).alu(Ops.NEG).expand(x.shape))
     twice = apply_heuristics(kernel_of(distance.alu(Ops.MUL, distance).reduce(Ops.ADD, (0,))))
@@ -93,7 +93,7 @@ def test_columns_that_are_read_twice_or_of_two_operands_stand_side_by_side() -> 
     assert [str(opt) for opt in products.applied][1:] == ["UPCAST(0, 16)", "THREAD(0)", "PREFETCH(1, 64)"]
 
 
-def test_a_few_rows_times_a_matrix_look_ahead() -> None:
+def test_a_few_rows_times_a_matrix_prefetch() -> None:
     for rows, looks in ((2, True), (4, True), (16, False), (64, False)):
         kernel = apply_heuristics(kernel_of(matmul(unread(rows, 4096), unread(4096, 4096))))
         assert any(opt.op is OptOps.PREFETCH for opt in kernel.applied) is looks
@@ -123,7 +123,7 @@ def test_many_short_rows_are_summed_in_two_steps() -> None:
         ((31, 37, 1024), (0, 1, 2), 31),
     ],
 )
-def test_a_sum_of_all_is_made_of_sums_of_stretches(shape: tuple[int, ...], order: tuple[int, ...], parts: int) -> None:
+def test_a_full_sum_is_split_into_partial_sums(shape: tuple[int, ...], order: tuple[int, ...], parts: int) -> None:
     x = np.random.default_rng(0).integers(-9, 9, shape).astype(np.float32)
     node = from_numpy(x).permute(order).reduce(Ops.ADD, tuple(range(len(shape))))
     first, _ = create_schedule([node])

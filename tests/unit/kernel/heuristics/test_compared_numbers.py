@@ -54,7 +54,7 @@ def told(node: LazyBuffer, decision: str) -> list[object]:
 
 @pytest.mark.pinned
 @pytest.mark.parametrize("decision", PROGRAMS)
-def test_it_tells_what_it_compared_and_the_next_best(decision: str) -> None:
+def test_a_heuristic_records_its_scores_and_the_next_best_option(decision: str) -> None:
     make, opt = PROGRAMS[decision]
     events = told(make(), decision)
     assert opt in [event.opt.op for event in events if isinstance(event, OptApplied)]
@@ -66,7 +66,7 @@ def test_it_tells_what_it_compared_and_the_next_best(decision: str) -> None:
 
 
 @pytest.mark.pinned
-def test_pipelining_tells_its_blocks_and_trimming_what_it_leaves_out() -> None:
+def test_pipelining_records_block_sizes_and_trimming_records_steps() -> None:
     (blocks,) = [
         event for event in told(softmax(unread(4096, 1024)), "pipeline_rows") if isinstance(event, OptionsScored)
     ]
@@ -75,7 +75,7 @@ def test_pipelining_tells_its_blocks_and_trimming_what_it_leaves_out() -> None:
     assert len(steps.options) == 2 and dict(steps.options)[steps.chosen] * 2 == max(dict(steps.options).values())
 
 
-def test_what_is_small_tells_why_nothing_is_prefetched() -> None:
+def test_a_small_operand_records_why_nothing_is_prefetched() -> None:
     (row,) = told(softmax(unread(64, 64)), "prefetch")
     assert isinstance(row, NumberCompared) and not row.over
     assert (row.value, row.bound) == (64 * 64 * 4, 1 << 20)

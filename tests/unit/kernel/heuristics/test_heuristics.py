@@ -49,20 +49,20 @@ TILE = frozenset({ScheduleAspect.TILE})
         ((hopeless, tripled), (Opt(OptOps.UPCAST, 0, 3),)),
     ],
 )
-def test_the_first_decision_that_changes_the_kernel_settles_its_question(
+def test_the_first_heuristic_that_changes_the_kernel_settles_its_aspect(
     monkeypatch: pytest.MonkeyPatch, asked: tuple, opts: tuple[Opt, ...]
 ) -> None:
     monkeypatch.setattr(heuristics, "HEURISTICS", tuple(Heuristic(choose, settles=TILE) for choose in asked))
     assert apply_heuristics(row_sum()).applied == opts
 
 
-def test_decisions_on_different_questions_are_all_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heuristics_of_different_aspects_all_run(monkeypatch: pytest.MonkeyPatch) -> None:
     lanes = Heuristic(doubled, settles=frozenset({ScheduleAspect.LANES}))
     monkeypatch.setattr(heuristics, "HEURISTICS", (lanes, Heuristic(tripled, settles=TILE)))
     assert apply_heuristics(row_sum()).applied == (Opt(OptOps.UPCAST, 0, 2), Opt(OptOps.UPCAST, 0, 3))
 
 
-def test_a_decision_is_handed_the_kernel_that_its_choice_led_to() -> None:
+def test_a_heuristic_gets_the_kernel_after_the_previous_choice() -> None:
     seen: list[Kernel] = []
 
     def two_steps(kernel: Kernel) -> Proposals:
@@ -79,7 +79,7 @@ def test_a_decision_is_handed_the_kernel_that_its_choice_led_to() -> None:
     assert isinstance(accepted, OptApplied) and accepted.reason == "legal"
 
 
-def test_each_decision_says_what_it_decides() -> None:
+def test_each_heuristic_has_a_unique_name_and_a_description() -> None:
     names = [decision.name for decision in HEURISTICS]
     assert len(set(names)) == len(names)
     for decision in HEURISTICS:
@@ -90,7 +90,7 @@ def test_each_decision_says_what_it_decides() -> None:
     ("functions", "size", "divided"),
     [(0, 1 << 16, False), (1, 1 << 16, False), (4, 1 << 16, True), (4, 1 << 12, False), (0, 1 << 20, True)],
 )
-def test_functions_count_as_the_instructions_that_they_take(functions: int, size: int, divided: bool) -> None:
+def test_functions_count_as_their_number_of_instructions(functions: int, size: int, divided: bool) -> None:
     """Four exps of 65 536 elements take 40 µs on one core: worth another one."""
     node = unread(size)
     for _ in range(functions):

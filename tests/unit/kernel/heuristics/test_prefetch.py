@@ -50,7 +50,7 @@ def stored_at(places: np.ndarray) -> LazyBuffer:
     return memory.written_at(from_numpy(places), from_numpy(numbers(places.size)))
 
 
-def test_places_that_values_say_are_asked_for_where_stores_would_wait() -> None:
+def test_scattered_stores_to_large_buffers_are_prefetched() -> None:
     for count, opts in ((1 << 20, ["PREFETCH(0, 16)"]), (1 << 12, [])):
         *_, item = create_schedule([stored_at(np.zeros(count, np.int32))])
         kernel = apply_heuristics(Kernel.of(item.ast, MACHINE))
@@ -100,7 +100,7 @@ def chosen(node: LazyBuffer) -> list[str]:
     ],
     ids=lambda value: "" if isinstance(value, list) else None,
 )
-def test_loops_look_ahead_where_the_hardware_does_not(node: Callable[[], LazyBuffer], opts: list[str]) -> None:
+def test_loops_prefetch_where_the_hardware_does_not(node: Callable[[], LazyBuffer], opts: list[str]) -> None:
     assert chosen(node()) == opts
 
 
@@ -113,7 +113,7 @@ def test_loops_look_ahead_where_the_hardware_does_not(node: Callable[[], LazyBuf
         (8, 256, 256, []),  # the L2 cache has it
     ],
 )
-def test_products_of_few_rows_look_ahead_where_they_read_little_of_each_row(
+def test_products_of_few_rows_prefetch_if_they_read_little_of_each_row(
     rows: int, inner: int, columns: int, opts: list[str]
 ) -> None:
     with Context(TARGET="x86-64-v4,threads=2,l1=48K,l2=2M"):
@@ -133,7 +133,7 @@ def distance(now: UOp, later: UOp) -> int:
     return later_offset - offset
 
 
-def test_the_loop_that_fills_a_kept_row_asks_for_the_next_row() -> None:
+def test_the_loop_that_fills_a_row_buffer_prefetches_the_next_row() -> None:
     kernel = apply_heuristics(kernel_of(softmax(unread(4096, 4096))))
     ((now, later),) = prefetches(kernel)
     assert distance(now, later) == 4096
@@ -141,7 +141,7 @@ def test_the_loop_that_fills_a_kept_row_asks_for_the_next_row() -> None:
     assert inner.arg.kind is AxisKind.ROW
 
 
-def test_every_line_of_a_tile_is_asked_for_once() -> None:
+def test_every_cache_line_of_a_tile_is_prefetched_once() -> None:
     kernel = apply_heuristics(kernel_of(unread(3000, 5000).permute((1, 0)).contiguous()))
     assert [distance(*places) for places in prefetches(kernel)] == [32] * 16
     windows = kernel_of(unread(64, 4096).window(1, 9).reduce(Ops.ADD, (2,)))
@@ -149,7 +149,7 @@ def test_every_line_of_a_tile_is_asked_for_once() -> None:
     assert [distance(*places) for places in prefetches(kernel)] == [4096]
 
 
-def test_masked_loads_are_asked_for_without_a_mask() -> None:
+def test_prefetches_of_masked_loads_have_no_mask() -> None:
     padded = kernel_of(unread(64, 4096).pad(((3, 3), (0, 0))).reduce(Ops.ADD, (0,)))
     kernel = apply_opt(padded, Opt(OptOps.PREFETCH, 1, 4))
     assert [distance(*places) for places in prefetches(kernel)] == [4 * 4096]
@@ -161,7 +161,7 @@ SIZE = Variable("size", 1, 40)
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_sizes_that_are_known_late_may_look_ahead(axis: int) -> None:
+def test_loops_of_symbolic_size_may_prefetch(axis: int) -> None:
     values, tried = numbers(40, 40), 0
     for size in (40, 7, 1):
         shown = values[:size].T if axis else values[:size]
@@ -213,7 +213,7 @@ def test_no_bit_of_a_result_changes(program: str, device: str) -> None:
         assert result(apply_opt(start, opt)) == expected, opt
 
 
-def test_renderers_write_it_as_their_compilers_have_it() -> None:
+def test_renderers_write_their_compilers_prefetch() -> None:
     kernel = apply_opt(kernel_of(unread(64, 64).reduce(Ops.ADD, (0,))), Opt(OptOps.PREFETCH, 1, 4))
     uops = lower(kernel)
     texts = {}
@@ -225,7 +225,7 @@ def test_renderers_write_it_as_their_compilers_have_it() -> None:
     assert "fetch" not in texts["PYTHON"]
 
 
-def test_what_stands_against_it_is_said() -> None:
+def test_an_illegal_prefetch_is_explained() -> None:
     kernel = kernel_of(unread(64, 64).reduce(Ops.ADD, (0,)))
     ahead = apply_opt(kernel, Opt(OptOps.PREFETCH, 1, 4))
     assert undo_opt(ahead).ast is kernel.ast

@@ -42,7 +42,7 @@ def test_operands_of_a_third_of_an_l2_cache_are_packed(columns: int, is_packed: 
     assert sum(opt.op is OptOps.STAGE for opt in turned.applied) == 2 * is_packed
 
 
-def test_quarters_of_a_vector_are_read_of_each_row() -> None:
+def test_rows_are_read_in_quarter_vectors() -> None:
     """16 rows of 4: a quarter of the shuffles of a square, and a third of the program."""
     kernel = apply_heuristics(kernel_of(matmul(unread(512, 512), unread(512, 512).permute((1, 0)))))
     uops = lower(kernel)
@@ -53,7 +53,7 @@ def test_quarters_of_a_vector_are_read_of_each_row() -> None:
 
 
 @pytest.mark.parametrize("registers", [16, 32])
-def test_sums_with_lanes_of_their_own_fit_the_registers(registers: int) -> None:
+def test_vector_accumulators_fit_the_registers(registers: int) -> None:
     """Of 16 registers, 4 × 4 sums would leave none for what is loaded: there a large factor is packed instead."""
     target = replace(MACHINE, vector_bytes=32, vector_registers=registers)
     few = apply_heuristics(kernel_of(matmul(unread(24, 56), unread(40, 56).permute((1, 0))), target))
@@ -95,7 +95,7 @@ def causal() -> LazyBuffer:
 
 @pytest.mark.pinned
 @pytest.mark.parametrize("node", [masked, with_places, causal])
-def test_where_places_are_computed_with_squares_are_transposed(node: Callable[[], LazyBuffer]) -> None:
+def test_computed_indices_transpose_square_tiles(node: Callable[[], LazyBuffer]) -> None:
     """Lanes of quarters would be put together one by one there."""
     uops = lower(apply_heuristics(kernel_of(node())))
     assert any(one.op is Ops.DEFINE_LOCAL and one.arg.startswith("packed") for one in uops)
@@ -111,7 +111,7 @@ def test_columns_whose_lines_share_one_set_of_the_cache_are_packed(columns: int,
 
 @pytest.mark.pinned
 @pytest.mark.parametrize(("registers", "tile"), [(16, [2, 6]), (32, [4, 6])])
-def test_rows_that_are_kept_have_a_tile_that_fits_the_registers(registers: int, tile: list[int]) -> None:
+def test_row_buffers_have_a_tile_that_fits_the_registers(registers: int, tile: list[int]) -> None:
     """Rather more rows than vectors side by side: each row more has the keys and values read once less."""
     target = replace(MACHINE, vector_registers=registers)
     kernel = apply_heuristics(kernel_of(attention(*(unread(512, 64) for _ in range(3))), target))
@@ -120,7 +120,7 @@ def test_rows_that_are_kept_have_a_tile_that_fits_the_registers(registers: int, 
 
 @pytest.mark.pinned
 @pytest.mark.parametrize("transposed", ["q", "k", "v", "kv", "qkv"])
-def test_transposed_operands_leave_the_tile_of_attention(transposed: str) -> None:
+def test_transposed_operands_do_not_change_the_tile_of_attention(transposed: str) -> None:
     """Operands that all rows read are packed into panels: their layout in memory does not choose the lanes."""
 
     def kernel_with(transposed: str) -> Kernel:
@@ -143,7 +143,7 @@ MASKED = {
 @pytest.mark.pinned
 @pytest.mark.parametrize("how", MASKED)
 @pytest.mark.parametrize("shape", MASK_SHAPES, ids=str)
-def test_a_mask_leaves_the_tile_of_attention(shape: tuple[int, ...], how: str) -> None:
+def test_a_mask_does_not_change_the_tile_of_attention(shape: tuple[int, ...], how: str) -> None:
     """A maximum or sum of masked scores may read a mask that all rows share. It is no product for that."""
     queries, keys, values = (Tensor(unread(2, 3, 128, 64)) for _ in range(3))
     weights = MASKED[how](queries @ keys.transpose(-1, -2), Tensor(unread(*shape)))

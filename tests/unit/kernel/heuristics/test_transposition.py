@@ -37,14 +37,14 @@ def transposed(*shape: int) -> LazyBuffer:
         (lambda: unread(1 << 20, 16).permute((1, 0)).contiguous(), False),
     ],
 )
-def test_loops_follow_the_loads_where_stores_need_no_cache(node: Callable[[], LazyBuffer], swaps: bool) -> None:
+def test_loop_order_follows_the_loads_if_stores_bypass_the_cache(node: Callable[[], LazyBuffer], swaps: bool) -> None:
     kernel = apply_heuristics(kernel_of(node()))
     assert any(opt.op is OptOps.SWAP for opt in kernel.applied) is swaps
     assert sum(opt.op in (OptOps.VECTOR, OptOps.UPCAST) and opt.amount == 16 for opt in kernel.applied) == 2
 
 
 @pytest.mark.parametrize("dtype", [dtypes.bfloat16, dtypes.float16, dtypes.int16])
-def test_what_is_only_moved_fills_vectors_with_its_own_type(dtype: DType) -> None:
+def test_pure_copies_use_vectors_of_the_stored_type(dtype: DType) -> None:
     """Half floats are computed in float32, of which a vector has half as many lanes."""
     x = LazyBuffer.from_buffer(Buffer("LLVM", 1 << 24, dtype), (4096, 4096))
     moved, computed = x.permute((1, 0)).contiguous(), x.alu(Ops.MUL, x).permute((1, 0)).contiguous()
@@ -62,7 +62,7 @@ def test_half_floats_are_moved_bit_by_bit(dtype: DType, device: str) -> None:
         np.testing.assert_array_equal(to_numpy(moved), np.arange(1 << 16).reshape(256, 256).T)
 
 
-def test_what_becomes_the_outermost_loop_has_steps_for_all_threads() -> None:
+def test_the_new_outermost_loop_has_steps_for_all_threads() -> None:
     node = unread(64, 512, 512).permute((1, 2, 0)).contiguous()
     for threads, swaps in ((2, True), (16, False)):
         kernel = apply_heuristics(kernel_of(node, replace(MACHINE, threads=threads)))
@@ -85,7 +85,7 @@ def test_what_becomes_the_outermost_loop_has_steps_for_all_threads() -> None:
         (lambda: transposed(2048, 2048), 0),  # stored in a cache
     ],
 )
-def test_neighboring_lines_are_stored_soon_one_after_the_other(node: Callable[[], LazyBuffer], lines: int) -> None:
+def test_adjacent_cache_lines_are_stored_close_in_time(node: Callable[[], LazyBuffer], lines: int) -> None:
     kernel = apply_heuristics(kernel_of(node()))
     assert [opt.amount for opt in kernel.applied if opt.op is OptOps.LOCAL] == [lines] * bool(lines)
     if lines:

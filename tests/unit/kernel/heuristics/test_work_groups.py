@@ -16,7 +16,7 @@ from tinyexplore.uop import Ops
 TARGET = gpu_target("TEST", GPUS["opencl"], "opencl", "opencl")
 
 
-def test_as_many_share_a_reduction_as_do_the_fewest_steps() -> None:
+def test_the_group_size_of_a_reduction_minimizes_the_steps() -> None:
     """Their own part, what is left over, and one for each part when they meet."""
     assert [sharing_items(steps, 32, 256) for steps in (64, 512, 4096, 4097, 15625)] == [32, 32, 64, 64, 128]
 

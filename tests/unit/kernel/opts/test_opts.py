@@ -94,14 +94,14 @@ def test_any_sequence_of_legal_opts_gives_the_same_result(program: str) -> None:
     run()
 
 
-def test_the_hand_coded_matmul_is_a_register_tile_on_threads() -> None:
+def test_the_default_schedule_of_a_matmul_is_a_register_tile_on_threads() -> None:
     kernel = apply_heuristics(kernel_of(matmul(from_numpy(numbers(256, 256)), from_numpy(numbers(256, 256)))))
     assert [str(opt) for opt in kernel.applied] == ["VECTOR(1, 16)", "UPCAST(1, 4)", "UPCAST(0, 6)", "THREAD(0)"]
     assert kernel.name == "r_43_4_256_16_4_6"
 
 
 @pytest.mark.parametrize("rows", [50, 97])
-def test_sums_of_what_it_multiplies_leave_a_product_its_tile(rows: int) -> None:
+def test_sums_of_a_factor_do_not_change_the_tile_of_a_product(rows: int) -> None:
     x, y = numbers(rows, 40), numbers(40, 200, seed=1)
     weights = from_numpy(x).alu(Ops.EXP)
     sums = weights.reduce(Ops.ADD, (1,)).expand((rows, 200))
@@ -116,7 +116,7 @@ def test_sums_of_what_it_multiplies_leave_a_product_its_tile(rows: int) -> None:
 
 
 @pytest.mark.pinned
-def test_a_causal_mask_ends_the_loops_over_what_it_hides() -> None:
+def test_a_causal_mask_trims_the_loops_over_masked_elements() -> None:
     kernel = apply_heuristics(kernel_of(tall_attention(192, causal=True)))
     assert kernel.applied[-1].op is OptOps.TRIM
     early = [axis.arg.kind.value for axis in kernel.axes if axis.src[0].op is not Ops.CONST]
@@ -126,13 +126,13 @@ def test_a_causal_mask_ends_the_loops_over_what_it_hides() -> None:
 
 @pytest.mark.pinned
 @pytest.mark.parametrize("length", [1, 2, 15, 16, 17, 63, 64, 65, 100, 128, 130, 200])
-def test_what_a_mask_hides_is_never_read(length: int) -> None:
+def test_masked_elements_are_never_read(length: int) -> None:
     (item,) = create_schedule([tall_attention(length, causal=True)])
     kernel = Kernel.of(item.ast, Device["LLVM"].target)
     np.testing.assert_allclose(result(item, apply_heuristics(kernel)), result(item, kernel), rtol=1e-4, atol=1e-6)
 
 
-def test_zeros_that_a_program_writes_are_multiplied_with_what_there_is() -> None:
+def test_explicit_zeros_are_multiplied() -> None:
     keep = np.tril(np.ones((8, 8), np.float32))
     row, column = (LazyBuffer.iota(8, dtypes.int32, "LLVM").reshape(shape).expand((8, 8)) for shape in ((8, 1), (1, 8)))
     zero = LazyBuffer.const(0.0, dtypes.float32, "LLVM", (8, 8))
@@ -164,7 +164,7 @@ def test_staging_gives_the_same_result_with_lanes_tiles_and_remainders() -> None
     np.testing.assert_allclose(result(item, kernel), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_staging_packs_what_the_loops_inside_read() -> None:
+def test_staging_packs_the_operand_of_the_inner_loops() -> None:
     (item,) = create_schedule([PROGRAMS["matmul"]()])
     kernel = Kernel.of(item.ast, Device["LLVM"].target)
     expected = result(item, kernel)
@@ -185,7 +185,7 @@ def test_staging_packs_what_the_loops_inside_read() -> None:
         ((700, 1024, 640), True, False, "SWAP(0, 1) LOCAL(1, 70) SWAP(0, 1) STAGE(1) STAGE(6)"),  # both are too large
     ],
 )
-def test_operands_that_are_walked_in_strides_are_packed(
+def test_strided_operands_are_packed(
     sizes: tuple[int, int, int], first_transposed: bool, second_transposed: bool, opts: str
 ) -> None:
     m, k, n = sizes
@@ -200,7 +200,7 @@ def test_operands_that_are_walked_in_strides_are_packed(
     np.testing.assert_allclose(result(item, kernel).reshape(m, n), left @ right, rtol=1e-3, atol=1e-3)
 
 
-def test_lanes_whose_results_lie_apart_are_collected() -> None:
+def test_lanes_with_strided_results_are_collected() -> None:
     pictures = from_numpy(numbers(16, 64, 8, 8)).window(2, 3).window(3, 3).reshape((16, 1, 64, 6, 6, 3, 3))
     filters = from_numpy(numbers(64, 64, 3, 3)).reshape((1, 64, 64, 1, 1, 3, 3))
     shape = (16, 64, 64, 6, 6, 3, 3)
@@ -213,7 +213,7 @@ def test_lanes_whose_results_lie_apart_are_collected() -> None:
     np.testing.assert_allclose(result(item, apply_heuristics(Kernel.of(item.ast, target))), plain, rtol=1e-3, atol=1e-3)
 
 
-def test_sums_within_sums_are_collected_where_what_is_stored_reads_them() -> None:
+def test_nested_sums_are_collected_if_the_stored_value_reads_them() -> None:
     x, columns = from_numpy(numbers(13, 9)), from_numpy(numbers(1, 5, seed=1)).expand((13, 5))
     inner = x.reduce(Ops.ADD, (1,))
     outer = x.alu(Ops.MAX, inner.expand((13, 9))).reduce(Ops.ADD, (1,))
@@ -243,7 +243,7 @@ def test_a_row_that_sums_and_stores_read_is_not_collected() -> None:
     assert Opt(OptOps.TRANSPOSE_STORE, lanes.arg.id) not in available_opts(kernel)
 
 
-def test_rows_of_an_elementwise_kernel_are_one_walk() -> None:
+def test_rows_of_an_elementwise_kernel_are_one_loop() -> None:
     x = from_numpy(numbers(8, 48))
     kernel = apply_heuristics(kernel_of(x.alu(Ops.ADD, x)))
     assert [axis.size for axis in kernel.axes if axis.arg.kind is AxisKind.GLOBAL] == [24]
@@ -261,7 +261,7 @@ def test_an_axis_of_heads_and_features_is_split_where_it_is_divided() -> None:
     )
 
 
-def test_a_bias_does_not_turn_the_lanes_of_a_transposed_matmul() -> None:
+def test_a_bias_does_not_change_the_lanes_of_a_transposed_matmul() -> None:
     product = matmul(from_numpy(numbers(32, 64)), from_numpy(numbers(48, 64)).permute((1, 0)))
     bias = from_numpy(numbers(48)).reshape((1, 48)).expand((32, 48))
     kernel = apply_heuristics(kernel_of(product.alu(Ops.ADD, bias)))
@@ -320,13 +320,13 @@ def test_merged_axes_give_the_same_result_with_lanes_across_the_ends_of_rows() -
     np.testing.assert_allclose(result(item, kernel), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_axes_that_the_result_does_not_walk_as_one_are_not_merged() -> None:
+def test_axes_that_are_not_contiguous_in_the_result_are_not_merged() -> None:
     kernel = kernel_of(from_numpy(numbers(6, 7, 5)).permute((0, 2, 1)).alu(Ops.NEG))
     with pytest.raises(OptError, match="COLLAPSE axis 0 by 2: "):
         apply_opt(kernel, Opt(OptOps.COLLAPSE, 0, 2))
 
 
-def test_loops_are_not_merged_where_their_number_is_stored() -> None:
+def test_loops_are_not_merged_if_their_index_is_stored() -> None:
     """3 * i is also a part of the address 3 * i + j: that does not make it one."""
     three = LazyBuffer.const(3, dtypes.int64, "LLVM", (4,))
     starts = LazyBuffer.iota(4, dtypes.int64, "LLVM").alu(Ops.MUL, three)
@@ -342,7 +342,7 @@ def test_a_pool_loads_whole_vectors() -> None:
     assert {node.dtype.count for node in program if node.op is Ops.LOAD} == {16}
 
 
-def test_undo_goes_back_one_opt() -> None:
+def test_undo_removes_the_last_opt() -> None:
     start = kernel_of(from_numpy(numbers(64, 64)).alu(Ops.NEG))
     one = apply_opt(start, Opt(OptOps.UPCAST, 0, 4))
     two = apply_opt(one, Opt(OptOps.VECTOR, 1, 16))
@@ -370,7 +370,7 @@ def test_undo_goes_back_one_opt() -> None:
         (Opt(OptOps.THREAD, 9), "no axis 9 .*g0 of size 6, r1 of size 70"),
     ],
 )
-def test_an_illegal_opt_says_what_stands_against_it(opt: Opt, message: str) -> None:
+def test_an_illegal_opt_is_explained(opt: Opt, message: str) -> None:
     with pytest.raises(OptError) as caught:
         apply_opt(kernel_of(PROGRAMS["row sum"]()), opt)
     assert re.match(message, str(caught.value))
@@ -389,7 +389,7 @@ def test_every_kind_of_opt_documents_its_loop_nest() -> None:
             assert effect.before and effect.after and effect.before != effect.after
 
 
-def test_remainders_of_two_axes_leave_no_step_out() -> None:
+def test_remainders_of_two_axes_cover_every_step() -> None:
     (item,) = create_schedule([from_numpy(numbers(5, 3, 15)).permute((1, 0, 2)).reduce(Ops.ADD, (0, 2))])
     kernel = Kernel.of(item.ast, Device["LLVM"].target)
     expected = result(item, kernel)

@@ -112,7 +112,7 @@ def test_no_bit_of_a_result_changes_after_other_opts() -> None:
     assert tried > 10
 
 
-def test_what_is_stored_waits_for_nothing_that_the_step_computes() -> None:
+def test_stores_do_not_depend_on_the_current_step() -> None:
     kernel = apply_heuristics(kernel_of(softmax(unread(4096, 4096))))
     program = lower(kernel)
     stores = [node for node in program if node.op is Ops.STORE and node.src[0].src[0].op is Ops.DEFINE_GLOBAL]
@@ -138,11 +138,11 @@ def test_what_is_stored_waits_for_nothing_that_the_step_computes() -> None:
     ],
     ids=lambda value: "" if isinstance(value, list) else None,
 )
-def test_rows_that_are_kept_are_piped(node: Callable[[], LazyBuffer], opts: list[str]) -> None:
+def test_row_buffers_are_pipelined(node: Callable[[], LazyBuffer], opts: list[str]) -> None:
     assert [str(opt) for opt in apply_heuristics(kernel_of(node())).applied if opt.op is OptOps.PIPELINE] == opts
 
 
-def test_what_stands_against_it_is_said() -> None:
+def test_an_illegal_pipeline_is_explained() -> None:
     kernel = kernel_of(softmax(unread(64, 256)))
     store = kernel.ast.src[0]
     rows, columns = sorted(axis.arg.id for axis in store.ranges)

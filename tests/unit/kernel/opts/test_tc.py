@@ -37,7 +37,7 @@ def opts_of(result: Tensor) -> list[OptOps]:
 @given(
     st.sampled_from(["bfloat16", "int8"]), *[st.integers(1, 90)] * 3, st.sampled_from([0, 1]), st.sampled_from([1, 2])
 )
-def test_products_are_exact_whatever_is_left_over(dtype: str, m: int, n: int, k: int, opt: int, tc: int) -> None:
+def test_products_with_remainders_are_exact(dtype: str, m: int, n: int, k: int, opt: int, tc: int) -> None:
     """Whole numbers of 8 bits: every sum of their products is exact in float32, in any order."""
     with Context(TC=tc, TC_OPT=opt):
         found, expected = product(dtype, m, n, k)
@@ -46,7 +46,7 @@ def test_products_are_exact_whatever_is_left_over(dtype: str, m: int, n: int, k:
 
 @pytest.mark.parametrize("device", ["LLVM", "CLANG", "PYTHON"])
 @pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
-def test_written_out_on_devices_that_have_none(device: str, dtype: str) -> None:
+def test_devices_without_dot_products_use_plain_operations(device: str, dtype: str) -> None:
     if device not in Device.available():
         pytest.skip(f"{device} does not open here")
     with Context(TC=2):
@@ -54,7 +54,7 @@ def test_written_out_on_devices_that_have_none(device: str, dtype: str) -> None:
         np.testing.assert_array_equal(found.numpy(), expected)
 
 
-def test_large_products_use_them_and_read_small_numbers_as_they_lie() -> None:
+def test_large_products_use_dot_products_and_read_narrow_operands_directly() -> None:
     for dtype, amount in (("bfloat16", 2), ("int8", 4)):
         with Context(TC=2):
             found, _ = product(dtype, 64, 64, 64)
@@ -69,7 +69,7 @@ def test_large_products_use_them_and_read_small_numbers_as_they_lie() -> None:
             np.testing.assert_array_equal(found.numpy(), expected)
 
 
-def test_where_it_is_legal_and_what_is_said_elsewhere() -> None:
+def test_legal_tensor_core_opts_and_errors_of_illegal_ones() -> None:
     with Context(TC=2):
         (item,) = product("bfloat16", 32, 48, 64)[0].schedule()
         assert item.ast is not None
@@ -88,7 +88,7 @@ def test_where_it_is_legal_and_what_is_said_elsewhere() -> None:
             apply_opt(Kernel.of(plain.ast, Device["LLVM"].target), Opt(OptOps.TC, 2, 2))
 
 
-def test_what_a_dot_product_of_words_is() -> None:
+def test_dot_products_of_words_follow_their_definition() -> None:
     x, y = (int.from_bytes(np.int8(one).tobytes(), "little") for one in ([1, -2, 127, -128], [5, 6, -128, -128]))
     assert evaluate(Ops.DOT_I8, dtypes.int32, x, y, 7) == 7 + 5 - 12 - 127 * 128 + 128 * 128
     assert evaluate(Ops.DOT_U8, dtypes.int32, x, y, 7) == 7 + 5 + 254 * 6 - 127 * 128 - 128 * 128
@@ -96,7 +96,7 @@ def test_what_a_dot_product_of_words_is() -> None:
     assert evaluate(Ops.DOT_BF16, dtypes.float32, word, word, 0.5) == 10.5
 
 
-def test_where_factors_are_unsigned_the_sum_is_corrected_at_its_end() -> None:
+def test_sums_of_unsigned_factors_are_corrected_at_the_end() -> None:
     """One sum of the second factor for all rows, outside their loop, and no subtraction inside."""
     with Context(TARGET="cascadelake,threads=2,l1=32K,l2=1M"):
         found, _ = product("int8", 64, 64, 64)

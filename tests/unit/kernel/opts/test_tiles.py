@@ -90,7 +90,7 @@ SIZES = ((17, 33), (32, 48), (17, 33), (32, 48), (17, 33), (17, 17))
 @pytest.mark.parametrize("tc", [1, 2])
 @pytest.mark.parametrize("device", ["PYTHON", "LLVM"])
 @pytest.mark.parametrize("core", AMX, ids=lambda core: core.name)
-def test_products_are_exact_whatever_is_left_over(core: TensorCore, device: str, tc: int) -> None:
+def test_products_with_remainders_are_exact(core: TensorCore, device: str, tc: int) -> None:
     """TC=2 writes the same words out as dot products, on any machine; TC=1 is left to devices that have tiles."""
     if tc == 1 and not Device[device].target.cores:
         assert not HAVE_TILES and device == "LLVM"
@@ -129,7 +129,7 @@ def test_any_sequence_of_legal_opts_gives_the_same_product(data: st.DataObject) 
         np.testing.assert_array_equal(result(item, kernel, device), expected.ravel(), f"{kernel.applied}")
 
 
-def test_what_is_legal_and_what_is_said_elsewhere() -> None:
+def test_legal_tile_opts_and_errors_of_illegal_ones() -> None:
     with Context(TARGET=RAPIDS):
         _, kernel, _ = product(AMX[0], 32, 48, 64, "LLVM")
         tiles = Opt(OptOps.TC, 2, 32)
@@ -200,7 +200,7 @@ def test_columns_are_packed_once_for_many_blocks_of_rows(core: TensorCore) -> No
         assert len(staged) == 2 and staged[0] != min(axis.arg.id for axis in kernel.output_axes)
 
 
-def test_a_step_has_four_products_of_four_tiles_out_of_panels() -> None:
+def test_a_step_multiplies_four_tiles_of_packed_panels() -> None:
     with Context(TARGET=RAPIDS):
         _, kernel, _ = product(AMX[0], 256, 256, 256, "LLVM")
         program = lower(apply_heuristics(kernel))
@@ -244,7 +244,7 @@ def test_tensors_and_gradients_are_those_of_float32(shape: tuple[int, int, int])
         np.testing.assert_allclose(found.float().numpy() / scale, expected / scale, atol=2**-8)
 
 
-def test_where_the_system_refuses_the_tiles_the_cpu_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cpu_has_no_tiles_if_the_system_refuses_them(monkeypatch: pytest.MonkeyPatch) -> None:
     have = "+avx512f,+amx-tile,+amx-bf16,+amx-int8,-xop"
     monkeypatch.setattr(tile_registers, "request_permission", lambda: False)
     assert tile_registers.usable_features(have) == "+avx512f,-amx-tile,-amx-bf16,-amx-int8,-xop"
@@ -253,7 +253,7 @@ def test_where_the_system_refuses_the_tiles_the_cpu_has_none(monkeypatch: pytest
     assert tile_registers.usable_features(have) == have
 
 
-def test_leave_is_asked_of_the_system_itself() -> None:
+def test_tile_permission_is_requested_from_the_system() -> None:
     """After the request, Linux lists the tile registers among the permitted ones if and only if it granted them."""
     if not tile_registers.request_permission():
         assert not HAVE_TILES

@@ -48,7 +48,7 @@ def test_an_axis_divided_after_a_step_is_split_as_well() -> None:
 
 
 @pytest.mark.parametrize(("heads", "keys"), [(8, 2), (6, 3), (4, 1)])
-def test_a_row_is_kept_outside_the_loop_that_reads_it_again(heads: int, keys: int) -> None:
+def test_a_row_buffer_is_outside_the_loop_that_rereads_it(heads: int, keys: int) -> None:
     """Heads that share keys are the digits of one axis. All of them stand outside the columns of the result."""
     q, k, v = (Tensor(unread(2, count, 256, 64)) for count in (heads, keys, keys))
     repeated = (x.repeat_interleave(heads // keys, 1) for x in (k, v))
