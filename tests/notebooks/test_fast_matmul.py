@@ -93,7 +93,7 @@ def test_a_search_goes_on_beside_the_notebook_and_is_cancelled(lab: LabPage) -> 
     tuner.locator(".tuner-status button", has_text="Cancel").click()
     reason = "'cancelled after' in view.kernels[0].branches[-1].reason"
     assert lab.await_python(reason, "True", timeout_s=60) == "True"
-    tuner.locator(".tuner-complaint", has_text="cancelled after").wait_for(timeout=milliseconds(30))
+    tuner.locator(".tuner-error", has_text="cancelled after").wait_for(timeout=milliseconds(30))
 
 
 def test_a_reader_edits_the_c_is_told_its_mistake_at_the_line_and_a_crash_costs_the_worker_alone(lab: LabPage) -> None:

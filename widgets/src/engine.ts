@@ -16,8 +16,8 @@ export interface BranchMessage {
 
 /** Messages from Python that are not responses. */
 export interface EngineListener {
-  branches(news: BranchMessage): void;
-  working(update: Partial<Progress> & { complaint?: string }): void;
+  branches(message: BranchMessage): void;
+  working(update: Partial<Progress> & { error?: string }): void;
 }
 
 export interface Engine {
@@ -34,10 +34,10 @@ export interface Engine {
 const turns = new WeakMap<TraceIndex, Promise<void>>();
 
 /** Adds further branches in the order received, after validation. */
-export function addBranches(index: TraceIndex, news: BranchMessage): Promise<void> {
+export function addBranches(index: TraceIndex, message: BranchMessage): Promise<void> {
   const turn = (turns.get(index) ?? Promise.resolve())
-    .then(() => take(index, news))
-    .catch((error: unknown) => updateProgress(index, { complaint: String(error) }));
+    .then(() => take(index, message))
+    .catch((error: unknown) => updateProgress(index, { error: String(error) }));
   turns.set(index, turn);
   return turn;
 }
@@ -51,17 +51,17 @@ async function take(index: TraceIndex, { rows, places }: BranchMessage): Promise
 }
 
 /** Updates the progress of Python's work, or its result. */
-export function updateProgress(index: TraceIndex, update: Partial<Progress> & { complaint?: string }): void {
-  const { text, complaint = "", ...working } = update;
+export function updateProgress(index: TraceIndex, update: Partial<Progress> & { error?: string }): void {
+  const { text, error = "", ...working } = update;
   const now =
     text === undefined ? null : { text, done: working.done ?? 0, of: working.of ?? 0, cancel: working.cancel ?? false };
-  whatIfOf(index).setProgress(now, complaint);
+  whatIfOf(index).setProgress(now, error);
 }
 
 /** Connects `index` with `engine`, which creates its branches. */
 export function connectEngine(index: TraceIndex, engine: Engine): void {
   engine.setListener({
-    branches: (news) => void addBranches(index, news),
+    branches: (message) => void addBranches(index, message),
     working: (update) => updateProgress(index, update),
   });
   whatIfOf(index).inPage = true;

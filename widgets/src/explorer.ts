@@ -199,7 +199,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
     root,
     openWorkbench: () => handle.show("workbench"),
     open: (link) => handle.open(link),
-    find: (query) => body?.graph?.finder.look(query),
+    find: (query) => body?.graph?.finder.searchFor(query),
   });
   const head = makeHeader(
     trace,
@@ -360,7 +360,7 @@ function makeWorkbench(store: Store, root: HTMLElement, size: number): Body {
     story: null,
     graph,
     fill: () => tabs.fill(),
-    stepper: () => (panels.rewrites as DeferredView).made() as StepperView,
+    stepper: () => (panels.rewrites as DeferredView).getOrCreate() as StepperView,
     ready,
     destroy,
   };

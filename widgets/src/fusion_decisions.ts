@@ -42,9 +42,9 @@ export function edgeDecisionBetween(
   const reads = (node: number): number[] => [node, ...index.node(node).src];
   const read = new Set([...through, ...dst].flatMap(reads));
   const leaves = src.filter((node) => read.has(node)).at(-1) ?? src[src.length - 1];
-  const fates = dst.flatMap((node) => edgeDecisionOf(index, leaves, node) ?? []);
-  const fate = fates.find(({ mark }) => mark !== "cut") ?? fates[0];
-  return fate === undefined || fate.mark === "read" ? null : fate;
+  const edgeDecisions = dst.flatMap((node) => edgeDecisionOf(index, leaves, node) ?? []);
+  const edgeDecision = edgeDecisions.find(({ mark }) => mark !== "cut") ?? edgeDecisions[0];
+  return edgeDecision === undefined || edgeDecision.mark === "read" ? null : edgeDecision;
 }
 
 /** Returns the decision as text ("cut: it goes through memory …") with its reason and the compared numbers. */
@@ -72,7 +72,7 @@ export function makeComparisons({ compared }: { compared: NumberComparison[] }):
 
 /** Returns the mark in the middle of an edge: two bars for cut, a dot for fused, a ring for computed again. */
 export function makeEdgeMark(
-  fate: EdgeDecision,
+  edgeDecision: EdgeDecision,
   points: readonly [number, number][],
   text: string,
   flow: Flow,
@@ -84,13 +84,15 @@ export function makeEdgeMark(
   const lean = flow === "down" ? [2, 1] : [1, 2];
   const straight = flow === "down" ? [0, 1] : [1, 0];
   const [dx, dy] = a === b ? straight : [lean[0] * (b[0] - a[0]), lean[1] * (b[1] - a[1])];
-  const turn = fate.mark === "cut" ? ` rotate(${(Math.atan2(dy, dx) * (180 / Math.PI) - 90).toFixed(0)})` : "";
+  const turn = edgeDecision.mark === "cut" ? ` rotate(${(Math.atan2(dy, dx) * (180 / Math.PI) - 90).toFixed(0)})` : "";
   const shape =
-    fate.mark === "cut" ? s("path", { d: "M-7-3H7M-7 3H7" }) : s("circle", { r: fate.mark === "fused" ? 2.6 : 3.6 });
+    edgeDecision.mark === "cut"
+      ? s("path", { d: "M-7-3H7M-7 3H7" })
+      : s("circle", { r: edgeDecision.mark === "fused" ? 2.6 : 3.6 });
   const attributes = {
-    class: `edge-decision ${fate.mark}`,
-    "data-src": fate.src,
-    "data-dst": fate.dst,
+    class: `edge-decision ${edgeDecision.mark}`,
+    "data-src": edgeDecision.src,
+    "data-dst": edgeDecision.dst,
     transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})${turn}`,
   };
   return s("g", attributes, s("title", {}, text), s("circle", { class: "target", r: 10 }), shape);

@@ -85,10 +85,10 @@ function placeFor(
   let nearest = Infinity;
   for (const rows of [0, -0.5, -0.25, 0.5, 1, -1, 2, -2]) {
     const y = start + rows * room.row;
-    const wrong = (y <= lowest ? 1 : 0) + (y >= highest ? 1 : 0);
+    const violations = (y <= lowest ? 1 : 0) + (y >= highest ? 1 : 0);
     for (let column = 0; column <= 2 * REACH; column += 1) {
       const x = middle + (column % 2 === 0 ? column / 2 : -(column + 1) / 2) * COLUMN;
-      const cost = Math.abs(x - middle) + 1.5 * Math.abs(y - start) + wrong * 2000;
+      const cost = Math.abs(x - middle) + 1.5 * Math.abs(y - start) + violations * 2000;
       if (cost >= nearest) break; // further columns cost more
       const rectangle = { x, y, width, height };
       if (!room.isFree(rectangle)) continue;

@@ -17,7 +17,7 @@ import {
   type Point,
 } from "./layers";
 import type { Flow } from "./layout_direction";
-import { indexRows, orderInitially, orderByPrevious, reduceCrossings, swapNeighbours } from "./ordering";
+import { indexRows, orderInitially, orderByPrevious, reduceCrossings, swapNeighbors } from "./ordering";
 import { arrangeComponents, findBounds, placeX, placeY, type ComponentBounds } from "./coordinates";
 
 export type { Box, Edge, Point } from "./layers";
@@ -85,7 +85,7 @@ export function layout(
       reduceCrossings(layers, rows, cancelled);
     }
     indexRows(rows, position);
-    if (!cancelled()) swapNeighbours(layers, rows, position, pinned);
+    if (!cancelled()) swapNeighbors(layers, rows, position, pinned);
     placeX(layers, rows, pinned, x, cancelled);
     placeY(layers, rows, y, top, bottom);
     frames.push(findBounds(layers, rows, x, y, bottom, previous));

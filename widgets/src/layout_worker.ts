@@ -14,7 +14,7 @@ export class LayoutWorker {
   constructor(private readonly busy: (boxes: number | null) => void) {}
 
   /** Calls `done` with the layout: immediately for a small graph, else later, unless a newer one is requested. */
-  layOut(request: LayoutRequest, done: (made: Layout) => void): void {
+  layOut(request: LayoutRequest, done: (layout: Layout) => void): void {
     this.cancel();
     if (request.nodes.length <= AT_ONCE) done(arrangeGraph(request));
     else if (source !== "" && typeof Worker === "function" && !LayoutWorker.isForbidden) this.work(request, done);
@@ -28,7 +28,7 @@ export class LayoutWorker {
     this.busy(null);
   }
 
-  private work(request: LayoutRequest, done: (made: Layout) => void): void {
+  private work(request: LayoutRequest, done: (layout: Layout) => void): void {
     const layOutHere = (): void => {
       LayoutWorker.isForbidden = true;
       this.cancel();

@@ -55,8 +55,8 @@ export class LazyView implements View {
       const { views, lone, css = "" } = await this.store.chunks.load(this.chunk);
       if (this.isGone) return;
       addChunkStyle(this.element, this.chunk, css);
-      const Made = (this.isAlone ? lone?.[this.panel] : undefined) ?? views[this.panel]!;
-      this.show(new Made(this.store));
+      const ViewClass = (this.isAlone ? lone?.[this.panel] : undefined) ?? views[this.panel]!;
+      this.show(new ViewClass(this.store));
     } catch (error) {
       this.element.removeAttribute("aria-busy");
       if (error instanceof ChunkMissing && PANEL_ROWS[this.panel].instead !== undefined) return this.showAlternative();

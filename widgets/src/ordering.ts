@@ -58,8 +58,8 @@ export function orderByPrevious(layers: Layers, rows: number[][], pinned: readon
         if ((pinned[v] ?? null) !== null) continue;
         let total = 0;
         let crossed = 0;
-        for (const neighbours of [at(layers.up, v), at(layers.down, v)]) {
-          for (const u of neighbours) {
+        for (const neighbors of [at(layers.up, v), at(layers.down, v)]) {
+          for (const u of neighbors) {
             const neighborAt = key.get(u);
             if (neighborAt === undefined) continue;
             total += neighborAt;
@@ -126,7 +126,7 @@ export function reduceCrossings(layers: Layers, rows: number[][], cancelled: () 
     const downwards = sweep % 2 === 0;
     for (let i = 1; i < rows.length; i++) {
       const r = downwards ? i : rows.length - 1 - i;
-      sortByBarycentre(at(rows, r), downwards ? layers.up : layers.down, position);
+      sortByBarycenter(at(rows, r), downwards ? layers.up : layers.down, position);
     }
     const count = countCrossings(layers, rows, position);
     if (count < fewest) {
@@ -138,11 +138,11 @@ export function reduceCrossings(layers: Layers, rows: number[][], cancelled: () 
 }
 
 /** Sorts one row by the mean position of each vertex's neighbors. A vertex without neighbors keeps its position. */
-function sortByBarycentre(row: number[], neighbours: readonly number[][], position: number[]): void {
+function sortByBarycenter(row: number[], neighbors: readonly number[][], position: number[]): void {
   const keyed: [number, number][] = [];
   const places: number[] = [];
   row.forEach((v, i) => {
-    const list = at(neighbours, v);
+    const list = at(neighbors, v);
     if (list.length === 0) return;
     let sum = 0;
     for (const u of list) sum += at(position, u);
@@ -190,7 +190,7 @@ function countPairCrossings(left: readonly number[], right: readonly number[]): 
 }
 
 /** Swaps neighbors in a row where a swap removes crossings, except for boxes with a previous position. */
-export function swapNeighbours(
+export function swapNeighbors(
   layers: Layers,
   rows: readonly number[][],
   position: number[],

@@ -10,8 +10,8 @@ import type { Change, Panel, Store, View } from "./store";
 export function makePanel(store: Store, panel: Panel, isOpen?: () => boolean): View {
   const { chunk } = PANEL_ROWS[panel];
   if (chunk !== undefined) return new LazyView(store, panel, chunk, isOpen ?? (() => true), isOpen === undefined);
-  const Made: new (store: Store) => View = BUNDLED[panel as keyof typeof BUNDLED];
-  return isOpen === undefined ? new Made(store) : new DeferredView(() => new Made(store), isOpen);
+  const ViewClass: new (store: Store) => View = BUNDLED[panel as keyof typeof BUNDLED];
+  return isOpen === undefined ? new ViewClass(store) : new DeferredView(() => new ViewClass(store), isOpen);
 }
 
 /** A view that is created when it is first shown. */
@@ -23,11 +23,11 @@ export class DeferredView implements View {
     private readonly make: () => View,
     private readonly isOpen: () => boolean,
   ) {
-    if (isOpen()) this.made();
+    if (isOpen()) this.getOrCreate();
   }
 
   /** Returns the view; creates it on the first call. */
-  made(): View {
+  getOrCreate(): View {
     if (this.view !== null) return this.view;
     this.view = this.make();
     this.view.element.hidden = this.element.hidden;
@@ -38,7 +38,7 @@ export class DeferredView implements View {
 
   update(change: Change): void {
     if (this.view !== null) this.view.update(change);
-    else if (this.isOpen()) this.made();
+    else if (this.isOpen()) this.getOrCreate();
   }
 
   destroy(): void {

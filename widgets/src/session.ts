@@ -44,15 +44,15 @@ export class Session {
       listen(
         model,
         "selected",
-        () => void this.opened.then((store) => store.select(model.get("selected") as number[], true), quiet),
+        () => void this.opened.then((store) => store.select(model.get("selected") as number[], true), ignoreError),
       ),
-      listen(model, "is_live", () => void this.opened.then((store) => this.connect(store), quiet)),
-      listen(model, "answers", () => void this.opened.then((store) => this.updateChannel(store), quiet)),
-      listen(model, "working", () => void this.opened.then((store) => this.updateProgress(store), quiet)),
+      listen(model, "is_live", () => void this.opened.then((store) => this.connect(store), ignoreError)),
+      listen(model, "answers", () => void this.opened.then((store) => this.updateChannel(store), ignoreError)),
+      listen(model, "working", () => void this.opened.then((store) => this.updateProgress(store), ignoreError)),
       listen(
         model,
         "cursor",
-        () => void this.opened.then((store) => store.go(model.get("cursor") as Partial<Cursor>, true), quiet),
+        () => void this.opened.then((store) => store.go(model.get("cursor") as Partial<Cursor>, true), ignoreError),
       ),
       listenForMessages(model, (content) => this.receiveBranches(content)),
     ];
@@ -95,14 +95,14 @@ export class Session {
   }
 
   private receiveBranches(content: unknown): void {
-    const news = (content as { branches?: BranchMessage & { first: number } } | null)?.branches;
-    if (news === undefined) return;
+    const message = (content as { branches?: BranchMessage & { first: number } } | null)?.branches;
+    if (message === undefined) return;
     const { rows } = this;
-    if (news.first > rows.length) return this.askForBranches();
-    const further = news.rows.slice(rows.length - news.first);
+    if (message.first > rows.length) return this.askForBranches();
+    const further = message.rows.slice(rows.length - message.first);
     rows.push(...further);
-    Object.assign(this.model.get("places") as object, news.places);
-    void this.opened.then((store) => addBranches(store.index, { rows: further, places: news.places }), quiet);
+    Object.assign(this.model.get("places") as object, message.places);
+    void this.opened.then((store) => addBranches(store.index, { rows: further, places: message.places }), ignoreError);
   }
 
   /** Returns the channel for requests; null while Python does not respond. */
@@ -127,12 +127,12 @@ export class Session {
     const { model } = this;
     const answered = model.get("is_live") === true && model.send !== undefined;
     const ask = answered ? sendOverChannel(model as unknown as Channel, null) : null;
-    const refuse = (error: Error): void => updateProgress(store.index, { complaint: error.message });
+    const refuse = (error: Error): void => updateProgress(store.index, { error: error.message });
     whatIfOf(store.index).connect(ask && ((request) => void ask(request).catch(refuse)));
   }
 
   private updateProgress(store: Store): void {
-    updateProgress(store.index, this.model.get("working") as Partial<Progress> & { complaint?: string });
+    updateProgress(store.index, this.model.get("working") as Partial<Progress> & { error?: string });
   }
 
   /** Shows the whole explorer in `element`; returns a function that removes it. */
@@ -175,7 +175,7 @@ export class Session {
       store.go(completeCursor(store.index, target.cursor));
       if (target.selected !== null) store.select(target.selected);
       if (target.story !== null) for (const handle of this.handles) handle.open(link);
-    }, quiet);
+    }, ignoreError);
   }
 
   /** Shows a question in `element`. */
@@ -303,6 +303,6 @@ function save(model: Model, values: Record<string, unknown>): void {
   if (changed.length > 0) model.save_changes();
 }
 
-function quiet(): void {
+function ignoreError(): void {
   // the error of an unreadable trace is shown in its place
 }

@@ -380,13 +380,13 @@ function findInnerViews(
 function findDependencyCone(
   graph: GraphSnapshot,
   users: Map<number, number[]>,
-  centre: Set<number>,
+  center: Set<number>,
   hops: number | null,
   views: Set<number>,
 ): Set<number> {
   const cone = new Set<number>();
   const walk = (next: (id: number) => number[]): void => {
-    const nearest = new Map([...centre].filter((id) => graph.nodes.has(id)).map((id) => [id, 0]));
+    const nearest = new Map([...center].filter((id) => graph.nodes.has(id)).map((id) => [id, 0]));
     const queue = [...nearest.keys()];
     for (let head = 0; head < queue.length; head += 1) {
       const id = queue[head];
@@ -408,20 +408,20 @@ function findDependencyCone(
 /** Returns the boxes nearest to changed and selected nodes and the roots, up to the limit. */
 function chooseNearest(ids: number[], edges: DrawnEdge[], graph: GraphSnapshot, options: FoldOptions): Set<number> {
   if (ids.length <= options.budget) return new Set(ids);
-  const neighbours = new Map<number, number[]>(ids.map((id) => [id, []]));
+  const neighbors = new Map<number, number[]>(ids.map((id) => [id, []]));
   for (const { src, dst } of edges) {
-    if (!neighbours.has(src) || !neighbours.has(dst)) continue; // outside the dependency cone
-    neighbours.get(src)!.push(dst);
-    neighbours.get(dst)!.push(src);
+    if (!neighbors.has(src) || !neighbors.has(dst)) continue; // outside the dependency cone
+    neighbors.get(src)!.push(dst);
+    neighbors.get(dst)!.push(src);
   }
   const shown = new Set<number>();
-  const queue = [...graph.changed, ...options.keep, ...graph.root].filter((id) => neighbours.has(id));
+  const queue = [...graph.changed, ...options.keep, ...graph.root].filter((id) => neighbors.has(id));
   if (queue.length === 0) queue.push(ids[ids.length - 1]);
   for (let head = 0; shown.size < options.budget && (head < queue.length || shown.size < ids.length); head += 1) {
     const id = head < queue.length ? queue[head] : ids.find((other) => !shown.has(other))!;
     if (shown.has(id)) continue;
     shown.add(id);
-    queue.push(...neighbours.get(id)!);
+    queue.push(...neighbors.get(id)!);
   }
   return shown;
 }

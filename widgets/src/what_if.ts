@@ -32,7 +32,7 @@ export class WhatIf {
   inPage = false;
   working: Progress | null = null;
   /** The error of the last command, "" for none. */
-  complaint = "";
+  error = "";
   private readonly places = new Map<number, number>();
   private readonly schedulePlaces = new Map<number, number>();
   private readonly bases = new Map<number, number>();
@@ -147,7 +147,7 @@ export class WhatIf {
   private goSchedule(branch: Branch, schedule: number): void {
     if (branch.status === "failed" || this.schedulePlaces.get(schedule) === branch.id) return;
     this.schedulePlaces.set(schedule, branch.id);
-    this.complaint = "";
+    this.error = "";
     this.send?.({ ask: "go", branch: branch.id });
     this.notify();
   }
@@ -173,7 +173,7 @@ export class WhatIf {
           ? this.atSchedule(command.schedule)
           : null;
     this.working = { text, done: 0, of: 0, cancel: true };
-    this.complaint = "";
+    this.error = "";
     this.send({ ask: "command", command, branch: from === undefined ? (at?.id ?? null) : from });
     this.notify();
   }
@@ -210,9 +210,9 @@ export class WhatIf {
   }
 
   /** Updates Python's progress; null when it is done. */
-  setProgress(working: Progress | null, complaint: string): void {
+  setProgress(working: Progress | null, error: string): void {
     this.working = working;
-    this.complaint = complaint;
+    this.error = error;
     this.notify();
   }
 

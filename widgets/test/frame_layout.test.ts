@@ -19,19 +19,19 @@ test("a kernel's boxes lie in its frame, others outside of all frames, and sourc
     [3, 1],
     [4, 1],
   ]);
-  const made = layOutInFrames(
+  const layout = layOutInFrames(
     boxes,
     edges,
     (id) => owner.get(id) ?? null,
     () => 200,
   )!;
   assert.deepEqual(
-    made.frames.map(({ kernel }) => kernel),
+    layout.frames.map(({ kernel }) => kernel),
     [0, 1],
   );
   const within = (id: number): number[] => {
-    const { x, y } = made.positions.get(id)!;
-    return made.frames
+    const { x, y } = layout.positions.get(id)!;
+    return layout.frames
       .filter((f) => x - 30 >= f.left && x + 30 <= f.left + f.width && y - 20 >= f.top && y + 20 <= f.top + f.height)
       .map((f) => f.kernel);
   };
@@ -39,13 +39,13 @@ test("a kernel's boxes lie in its frame, others outside of all frames, and sourc
     boxes.map(({ id }) => within(id)),
     [[], [0], [0], [1], [1], []],
   );
-  for (const { src, dst } of edges) assert.ok(made.positions.get(src)!.y < made.positions.get(dst)!.y);
-  assert.ok(made.frames[0].top + made.frames[0].height <= made.frames[1].top);
-  assert.equal(made.edges.length, edges.length);
-  for (const { src, dst, points } of made.edges) {
+  for (const { src, dst } of edges) assert.ok(layout.positions.get(src)!.y < layout.positions.get(dst)!.y);
+  assert.ok(layout.frames[0].top + layout.frames[0].height <= layout.frames[1].top);
+  assert.equal(layout.edges.length, edges.length);
+  for (const { src, dst, points } of layout.edges) {
     const [[x0, y0], [x1, y1]] = [points[0], points[points.length - 1]];
-    assert.deepEqual([x0, y0], [made.positions.get(src)!.x, made.positions.get(src)!.y + 20]);
-    assert.ok(Math.abs(x1 - made.positions.get(dst)!.x) <= 30 && y1 === made.positions.get(dst)!.y - 20);
+    assert.deepEqual([x0, y0], [layout.positions.get(src)!.x, layout.positions.get(src)!.y + 20]);
+    assert.ok(Math.abs(x1 - layout.positions.get(dst)!.x) <= 30 && y1 === layout.positions.get(dst)!.y - 20);
   }
 });
 

@@ -33,10 +33,10 @@ function graphOf(
 
 test("what one line gave one kernel is one box, with all that is inside and all that comes in", () => {
   const { index, graph } = graphOf([[], [0], [1], [2, 0], [3], [4]], [0, 1, 1, 1, 1, 0]);
-  const made = contract(index, graph, new Set());
-  assert.deepEqual([...made.members], [[4, [1, 2, 3, 4]]]);
+  const contracted = contract(index, graph, new Set());
+  assert.deepEqual([...contracted.members], [[4, [1, 2, 3, 4]]]);
   assert.deepEqual(
-    [...made.graph.nodes].map(([id, { src }]) => [id, src]),
+    [...contracted.graph.nodes].map(([id, { src }]) => [id, src]),
     [
       [0, []],
       [4, [0]],
@@ -93,10 +93,10 @@ test("the copies that unrolling made are one box; constants and addresses do not
     nodes: new Map(nodes.map(({ id, src }) => [id, { node: id, src }])),
     changed: new Set<number>(),
   };
-  const made = contractUnrolledCopies(index, graph, new Set());
-  const inside = [...made.members.values()].map((ids) => `${ids.length} ${nodes[ids[0]].op}`);
+  const contracted = contractUnrolledCopies(index, graph, new Set());
+  const inside = [...contracted.members.values()].map((ids) => `${ids.length} ${nodes[ids[0]].op}`);
   assert.deepEqual(inside.sort(), ["4 INDEX", "4 INDEX", "4 LOAD", "4 STORE"]);
-  assert.deepEqual(new Set(made.graph.nodes.get(sink)!.src).size, 1);
+  assert.deepEqual(new Set(contracted.graph.nodes.get(sink)!.src).size, 1);
   const stepped = contractUnrolledCopies(index, { ...graph, changed: new Set([stores[0]]) }, new Set());
   assert.ok(stepped.graph.nodes.has(stores[0]));
 });
@@ -110,9 +110,9 @@ test("a kernel of what was asked for before the capture is one box, with what on
   ];
   const known = new TraceIndex({ ...index.trace, nodes, kernels } as unknown as Trace);
   assert.deepEqual([...known.earlier], [0]);
-  const made = contractEarlier(known, graph, new Set());
-  assert.deepEqual([...made.members], [[2, [0, 1, 2]]]);
-  assert.deepEqual([...made.graph.nodes.keys()], [2, 3, 4]);
+  const contracted = contractEarlier(known, graph, new Set());
+  assert.deepEqual([...contracted.members], [[2, [0, 1, 2]]]);
+  assert.deepEqual([...contracted.graph.nodes.keys()], [2, 3, 4]);
   assert.equal(contractEarlier(known, graph, new Set([1])).members.size, 0);
   const all = new TraceIndex({ ...index.trace, kernels } as unknown as Trace);
   assert.equal(all.earlier.size, 0); // where everything was asked for before, that is the program

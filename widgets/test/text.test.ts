@@ -224,7 +224,7 @@ test("past the budget the nearest boxes are drawn, and what is hidden is counted
   assert.equal(drawn.boxes.at(-1)!.hidden, 1);
 });
 
-test("a cone holds what lies above and below its centre", () => {
+test("a cone holds what lies above and below its center", () => {
   const trace = traceOf(node(0, "A"), node(1, "B"), node(2, "C", [0]), node(3, "D", [1]), node(4, "E", [2, 3]));
   const options = {
     constants: true,

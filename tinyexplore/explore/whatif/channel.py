@@ -87,21 +87,21 @@ class Channel:
         self.widget.working = {"text": text, "done": 0, "of": 0, "cancel": True}
         self._shown = time.monotonic()
         self._is_asked = True
-        complaint = ""
+        message = ""
         try:
             branch = work()
-            complaint = branch.reason if branch.status == "failed" else ""
+            message = branch.reason if branch.status == "failed" else ""
         except WhatIfError as error:
-            complaint = str(error)
+            message = str(error)
             raise
         except BaseException as error:
-            complaint = f"{type(error).__name__}: {error}"
+            message = f"{type(error).__name__}: {error}"
             raise
         finally:
             self.send()
             self._is_asked = False
             self._answered += 1  # distinguishes this response from the next one
-            self.widget.working = {"answered": self._answered, "complaint": complaint}
+            self.widget.working = {"answered": self._answered, "error": message}
         return branch
 
     def join(self) -> None:

@@ -21,11 +21,11 @@ export function edgesOf(index: TraceIndex, variant: ScheduleVariant | null, sche
   const decided = new Set(index.trace.stages[schedule].decisions.map(({ node }) => node));
   const edges: BoardEdge[] = [];
   for (const { src, dst } of index.trace.fusion_edges) {
-    const fate = edgeDecisionOf(index, src, dst);
-    if (fate === null || !decided.has(dst) || !index.node(dst).src.includes(src)) continue;
+    const edgeDecision = edgeDecisionOf(index, src, dst);
+    if (edgeDecision === null || !decided.has(dst) || !index.node(dst).src.includes(src)) continue;
     const override =
       variant === null ? null : variant.cut.includes(src) ? "cut" : variant.join.includes(src) ? "join" : null;
-    edges.push({ ...fate, override });
+    edges.push({ ...edgeDecision, override });
   }
   return edges;
 }

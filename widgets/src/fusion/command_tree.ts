@@ -12,12 +12,12 @@ export function makeCommandTree(whatIf: WhatIf, index: TraceIndex, schedule: num
   const branches = whatIf.ofSchedule(schedule);
   const times = branches.flatMap(({ schedule: variant }) => divideByBase(variant) ?? []);
   const [fastest, slowest] = [Math.min(...times), Math.max(...times)];
-  const heat = (us: number): number =>
+  const relativeTime = (us: number): number =>
     slowest > fastest ? Math.round((100 * Math.log(us / fastest)) / Math.log(slowest / fastest)) : 0;
   const rows: HTMLElement[] = [];
   const walk = (parent: number | null, depth: number): void => {
     for (const branch of branches.filter((one) => one.parent === parent)) {
-      rows.push(makeRow(whatIf, index, branch, depth, heat, whatIf.atSchedule(schedule)?.id === branch.id));
+      rows.push(makeRow(whatIf, index, branch, depth, relativeTime, whatIf.atSchedule(schedule)?.id === branch.id));
       walk(branch.id, depth + 1);
     }
   };
@@ -30,7 +30,7 @@ function makeRow(
   index: TraceIndex,
   branch: Branch,
   depth: number,
-  heat: (us: number) => number,
+  relativeTime: (us: number) => number,
   active: boolean,
 ): HTMLElement {
   const failed = branch.status === "failed";
@@ -55,7 +55,11 @@ function makeRow(
     attributes,
     h(
       "span",
-      { class: "tuner-heat", style: share === null || failed ? null : `--heat:${heat(share)}%`, "aria-hidden": "true" },
+      {
+        class: "tuner-heat",
+        style: share === null || failed ? null : `--heat:${relativeTime(share)}%`,
+        "aria-hidden": "true",
+      },
       failed ? "✕" : "",
     ),
     h("span", { class: "tuner-opt" }, commandName(index, branch)),

@@ -37,7 +37,7 @@ export class FusionView implements View {
   });
   private readonly body: HTMLElement;
   private readonly stop: () => void;
-  private readonly sight: ResizeObserver;
+  private readonly resizeObserver: ResizeObserver;
   private schedule: number | null = null;
   private graph: { index: TraceIndex; store: BoardStore; view: GraphView } | null = null;
   private drawn: Branch | null | undefined;
@@ -60,8 +60,8 @@ export class FusionView implements View {
       this.canvas,
       h("div", { class: "fusion-side" }, this.card, this.table),
     );
-    this.sight = new ResizeObserver(() => this.draw(false));
-    this.sight.observe(this.element);
+    this.resizeObserver = new ResizeObserver(() => this.draw(false));
+    this.resizeObserver.observe(this.element);
   }
 
   update(change: Change): void {
@@ -73,7 +73,7 @@ export class FusionView implements View {
 
   destroy(): void {
     this.stop();
-    this.sight.disconnect();
+    this.resizeObserver.disconnect();
     this.forget();
   }
 
@@ -185,10 +185,10 @@ export class FusionView implements View {
   }
 
   private drawStatus(at: Branch | null): void {
-    const { working, complaint, send } = this.whatIf;
+    const { working, error, send } = this.whatIf;
     const parts: (Element | string)[] = [];
     if (working !== null) parts.push(...makeProgress(this.whatIf, working));
-    else if (complaint !== "") parts.push(h("span", { class: "tuner-complaint" }, complaint));
+    else if (error !== "") parts.push(h("span", { class: "tuner-error" }, error));
     else if (at !== null && at.reason !== "") parts.push(h("span", {}, at.reason));
     else if (send === null)
       parts.push(

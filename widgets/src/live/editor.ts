@@ -19,7 +19,7 @@ export class ProgramEditor {
     "aria-label": "Program, in Python",
     "aria-describedby": "pg-keys",
   });
-  private readonly colours = h("pre", { class: "pg-colours", "aria-hidden": "true" });
+  private readonly highlighted = h("pre", { class: "pg-colors", "aria-hidden": "true" });
   private readonly gutter = h("div", { class: "pg-gutter", "aria-hidden": "true" });
   private marked: number | null = null;
   private leaves = false;
@@ -29,7 +29,7 @@ export class ProgramEditor {
       "div",
       { class: "pg-editor" },
       this.gutter,
-      h("div", { class: "pg-sheet" }, this.colours, this.field),
+      h("div", { class: "pg-sheet" }, this.highlighted, this.field),
     );
     this.field.addEventListener("input", () => {
       this.marked = null;
@@ -70,7 +70,7 @@ export class ProgramEditor {
         ...(parts.length === 0 ? ["\u200b"] : parts),
       );
     });
-    replaceChildren(this.colours, ...rows);
+    replaceChildren(this.highlighted, ...rows);
     replaceChildren(
       this.gutter,
       ...lines.map((_, i) => h("div", { class: i + 1 === this.marked ? "wrong" : "" }, String(i + 1))),

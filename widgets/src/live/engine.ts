@@ -66,7 +66,7 @@ export class PageEngine implements Engine {
     // the next command names the branch from which it continues
     if (request.ask === "go" && this.worker === null) return;
     this.start();
-    this.ask(request).catch((error: Error) => this.listener?.working({ complaint: error.message }));
+    this.ask(request).catch((error: Error) => this.listener?.working({ error: error.message }));
   }
 
   setListener(listener: EngineListener): void {
@@ -123,7 +123,7 @@ export class PageEngine implements Engine {
     const left = [...this.waiting.values()];
     this.waiting.clear();
     for (const { reject } of left) reject(new Error(text));
-    this.listener?.working({ complaint: text });
+    this.listener?.working({ error: text });
     this.watchLongRequest();
   }
 
@@ -139,9 +139,9 @@ export class PageEngine implements Engine {
         this.fail(data.text);
         return;
       case "branches": {
-        const news = JSON.parse(data.data) as BranchMessage;
-        this.rows.push(...news.rows);
-        this.listener?.branches(news);
+        const message = JSON.parse(data.data) as BranchMessage;
+        this.rows.push(...message.rows);
+        this.listener?.branches(message);
         return;
       }
       case "working":

@@ -13,9 +13,9 @@ w = Tensor.rand(32, 24).realize()
     "What the scheduler fuses",
     `x = Tensor.rand(32, 32).realize()
 # %%
-centred = x - x.mean(1, keepdim=True)
-variance = (centred * centred).mean(1, keepdim=True)
-normal = centred * (variance + 1e-5).rsqrt()
+centered = x - x.mean(1, keepdim=True)
+variance = (centered * centered).mean(1, keepdim=True)
+normal = centered * (variance + 1e-5).rsqrt()
 `,
   ],
   [

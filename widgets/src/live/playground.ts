@@ -108,7 +108,7 @@ export class Playground {
     root.append(bar, h("main", { class: "pg-main" }, program, this.place));
     this.editor.onRun = () => void this.run();
     this.editor.onChange = () => (this.wanted = "");
-    this.invite();
+    this.showPrompt();
     void this.begin();
     addEventListener("hashchange", () => void this.begin());
   }
@@ -199,13 +199,13 @@ export class Playground {
     );
   }
 
-  private note(text: string, wrong = false): void {
+  private note(text: string, isError = false): void {
     this.says.textContent = text;
     this.says.hidden = text === "";
-    this.says.classList.toggle("wrong", wrong);
+    this.says.classList.toggle("wrong", isError);
   }
 
-  private invite(): void {
+  private showPrompt(): void {
     replaceChildren(
       this.place,
       h(

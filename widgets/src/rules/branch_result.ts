@@ -46,7 +46,7 @@ export function makeBranchView(store: Store, branch: Branch, step: (firing: Rule
     { class: "rules-branch", "aria-label": titleOf(branch) },
     h(
       "p",
-      { class: branch.status === "failed" ? "note tuner-complaint" : "note" },
+      { class: branch.status === "failed" ? "note tuner-error" : "note" },
       branch.status === "failed" ? branch.reason : writeSummary(branch),
     ),
     store.sendRequest === null ? null : makeStepButton(store, branch, step),
@@ -86,10 +86,10 @@ function makeStepButton(
 }
 
 function writeSummary({ firings, kernels }: Branch): string {
-  const wrong = firings.filter(({ verdict }) => verdict === "differs").length;
+  const wrongCount = firings.filter(({ verdict }) => verdict === "differs").length;
   const words =
-    wrong > 0
-      ? `${wrong} of ${count(firings.length, "firing")} changed a computed value`
+    wrongCount > 0
+      ? `${wrongCount} of ${count(firings.length, "firing")} changed a computed value`
       : firings.length > 0
         ? `${count(firings.length, "firing")}, none changed a computed value`
         : "The rule did not fire";

@@ -65,7 +65,7 @@ export class RulesView implements View {
   private hasRequestedRules = false;
   private knownBranches = 0;
   private loading = false;
-  private trouble = "";
+  private stepperError = "";
   private proves = ""; // whether Python can prove firings, as text
 
   constructor(private readonly store: Store) {
@@ -146,7 +146,7 @@ export class RulesView implements View {
       this.draft.setAttribute("aria-invalid", "true");
       replaceChildren(
         this.writeStatus,
-        h("span", { class: "tuner-complaint" }, error instanceof Error ? error.message : String(error)),
+        h("span", { class: "tuner-error" }, error instanceof Error ? error.message : String(error)),
       );
     }
   }
@@ -242,15 +242,15 @@ export class RulesView implements View {
   }
 
   private drawStatus(): void {
-    const complaint = this.whatIf.complaint || this.trouble;
+    const error = this.whatIf.error || this.stepperError;
     const loading = { text: "computing every step of this branch", done: 0, of: 0, cancel: false };
     const working = this.whatIf.working ?? (this.loading ? loading : null);
     const parts =
       working !== null
         ? makeProgress(this.whatIf, working)
-        : complaint === ""
+        : error === ""
           ? []
-          : [h("span", { class: "tuner-complaint" }, complaint)];
+          : [h("span", { class: "tuner-error" }, error)];
     replaceChildren(this.says, ...parts);
     this.says.hidden = parts.length === 0;
   }
@@ -342,7 +342,7 @@ export class RulesView implements View {
     for (const one of buttons)
       if (one instanceof HTMLButtonElement)
         one.disabled = !live || (one.textContent === "Fire all" && list.length === 0);
-    const wrong = list.filter(({ verdict }) => verdict.status === "differs").length;
+    const wrongCount = list.filter(({ verdict }) => verdict.status === "differs").length;
     return [
       h(
         "h4",
@@ -367,7 +367,7 @@ export class RulesView implements View {
             "h5",
             {},
             `Would fire at ${count(list.length, "node")}`,
-            wrong > 0 ? h("span", { class: "rules-wrong" }, ` · changes the value at ${wrong}`) : null,
+            wrongCount > 0 ? h("span", { class: "rules-wrong" }, ` · changes the value at ${wrongCount}`) : null,
           )
         : null,
       Array.isArray(places) && this.proves !== ""
@@ -425,13 +425,13 @@ export class RulesView implements View {
   }
 
   private async stepThrough(branch: Branch, firing: RuleFiring | null): Promise<void> {
-    this.trouble = "";
+    this.stepperError = "";
     this.loading = true;
     this.drawStatus();
     try {
       await openBranchAtFiring(this.store, this.element.closest<HTMLElement>(".tinyexplore")!, branch, firing);
     } catch (error) {
-      this.trouble = error instanceof Error ? error.message : String(error);
+      this.stepperError = error instanceof Error ? error.message : String(error);
     }
     this.loading = false;
     this.drawStatus();
@@ -446,7 +446,7 @@ export class RulesView implements View {
 
   private makeTriedRow(branch: Branch): HTMLElement {
     const firings = firingsOf(branch);
-    const wrong = firings.filter(({ verdict }) => verdict === "differs").length;
+    const wrongCount = firings.filter(({ verdict }) => verdict === "differs").length;
     const choose = (): void => {
       this.branch = branch.id;
       this.draw();
@@ -455,7 +455,7 @@ export class RulesView implements View {
     const worst =
       branch.status === "failed"
         ? "failed"
-        : wrong > 0
+        : wrongCount > 0
           ? "differs"
           : firings.length === 0
             ? ""
@@ -472,7 +472,7 @@ export class RulesView implements View {
       h(
         "span",
         { class: "faint" },
-        `${count(firings.length, "firing")}${wrong > 0 ? `, ${wrong} wrong` : ""} · ${count(branch.kernels.length, "kernel")} changed`,
+        `${count(firings.length, "firing")}${wrongCount > 0 ? `, ${wrongCount} wrong` : ""} · ${count(branch.kernels.length, "kernel")} changed`,
       ),
     );
   }

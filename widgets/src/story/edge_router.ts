@@ -50,7 +50,7 @@ export class EdgeRouter {
       box !== a && box !== b && direct.points.some((point) => isInside(point, box, 1));
     if (![...this.boxes.values(), ...this.others].some(isHit)) return direct;
     this.grid ??= new Grid([...this.boxes.values()], this.others, this.room);
-    const corners = this.grid.findWay(a, b, from, to);
+    const corners = this.grid.findRoute(a, b, from, to);
     return corners === null ? direct : roundCorners(corners);
   }
 }
@@ -141,21 +141,21 @@ class Grid {
    * Returns the corners of the cheapest route, preferably from the right side of a box to the left side of the other;
    * null for none.
    */
-  findWay(from: Area, to: Area, source: string, target: string): Point[] | null {
-    const starts = this.listDoors(from, 1);
-    const ends = this.listDoors(to, -1);
+  findRoute(from: Area, to: Area, source: string, target: string): Point[] | null {
+    const starts = this.listPorts(from, 1);
+    const ends = this.listPorts(to, -1);
     const route = this.findCheapest(starts, ends, source, target);
     if (route === null) return null;
     const [first, last] = [route[0], route[route.length - 1]];
-    const side = (doors: readonly Port[], [x, y]: Point): Point =>
-      doors.find(({ at }) => this.pointOf(at)[0] === x && this.pointOf(at)[1] === y)!.side;
+    const side = (ports: readonly Port[], [x, y]: Point): Point =>
+      ports.find(({ at }) => this.pointOf(at)[0] === x && this.pointOf(at)[1] === y)!.side;
     return straighten([side(starts, first), ...route, side(ends, last)]);
   }
 
   /**
    * Returns the points where a route may leave a box (1) or enter it (-1): on the side along the graph, below, above.
    */
-  private listDoors({ x, y, w, h }: Area, along: 1 | -1): Port[] {
+  private listPorts({ x, y, w, h }: Area, along: 1 | -1): Port[] {
     const near = (lines: readonly number[], value: number): number =>
       lines.reduce((best, one, i) => (Math.abs(one - value) < Math.abs(lines[best] - value) ? i : best), 0);
     const gap = LANES[0];
@@ -178,11 +178,11 @@ class Grid {
     const cost = new Map<number, number>();
     const before = new Map<number, number>();
     const queue: [number, number][] = [];
-    for (const door of starts) {
-      cost.set(door.at * 2 + door.direction, door.cost);
-      push(queue, [door.cost, door.at * 2 + door.direction]);
+    for (const port of starts) {
+      cost.set(port.at * 2 + port.direction, port.cost);
+      push(queue, [port.cost, port.at * 2 + port.direction]);
     }
-    const goal = new Map(ends.map((door) => [door.at * 2 + door.direction, door.cost]));
+    const goal = new Map(ends.map((port) => [port.at * 2 + port.direction, port.cost]));
     const done = new Set<number>();
     let best: [cost: number, state: number] | null = null;
     while (queue.length > 0) {

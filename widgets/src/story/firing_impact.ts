@@ -15,7 +15,7 @@ export interface RankedFiring {
   kernel: KernelInfo;
   /** Operations and loads that only the graph before has. */
   removed: number;
-  made: number;
+  added: number;
   /** The share of the final program's UOps that derive from the rule's result, 0 to 1. */
   reach: number;
   score: number;
@@ -23,7 +23,7 @@ export interface RankedFiring {
 
 interface Difference {
   removed: number;
-  made: number;
+  added: number;
   /** The number of kinds of operations that only one side has. */
   kinds: number;
   /** The nodes that only the side after has. */
@@ -74,8 +74,8 @@ function firingsIn(index: TraceIndex, kernel: KernelInfo): RankedFiring[] {
   return firings.map(({ kinds, fresh, ...one }) => {
     const reach = reachOf(index, [one.step.after, ...fresh], kernel.id, final);
     const times = counts.get(one.rule.id)!;
-    const saved = Math.max(0, one.removed - one.made);
-    const change = kinds + Math.log2(1 + saved) + 0.25 * Math.log2(1 + one.made);
+    const saved = Math.max(0, one.removed - one.added);
+    const change = kinds + Math.log2(1 + saved) + 0.25 * Math.log2(1 + one.added);
     return { ...one, times, reach, score: share * (0.15 + reach) * change * (1 + 0.25 * Math.log2(times)) };
   });
 }
@@ -97,7 +97,7 @@ function countDifference(index: TraceIndex, { before, after }: Step): Difference
   const [was, is] = [ops(left), ops(right)];
   const kinds = [...was].filter((op) => !is.has(op)).length + [...is].filter((op) => !was.has(op)).length;
   const sum = (ids: readonly number[]): number => ids.reduce((all, id) => all + weight(id), 0);
-  return { removed: sum(left), made: sum(right), kinds, fresh: right };
+  return { removed: sum(left), added: sum(right), kinds, fresh: right };
 }
 
 /** Returns the UOps of the executed program. */
@@ -106,10 +106,10 @@ function findFinalNodes(index: TraceIndex, kernel: KernelInfo): Set<number> {
   return new Set(program?.lines.flatMap(({ nodes }) => nodes) ?? []);
 }
 
-function reachOf(index: TraceIndex, made: readonly number[], kernel: number, final: ReadonlySet<number>): number {
+function reachOf(index: TraceIndex, added: readonly number[], kernel: number, final: ReadonlySet<number>): number {
   if (final.size === 0) return 0;
   let reached = 0;
-  for (const id of new Set([...made, ...index.descendants(made, kernel)])) if (final.has(id)) reached += 1;
+  for (const id of new Set([...added, ...index.descendants(added, kernel)])) if (final.has(id)) reached += 1;
   return Math.min(1, reached / final.size);
 }
 

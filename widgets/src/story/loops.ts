@@ -320,7 +320,7 @@ export class LoopsPage implements Page {
       const shown = index.withNames(text, this.owner);
       replaceChildren(
         row,
-        h("span", { class: "text", title: shown }, ...colourText(shown)),
+        h("span", { class: "text", title: shown }, ...colorText(shown)),
         kind === "" ? null : h("span", { class: `axis-tag axis-${kind}`, title: AXIS_WORDS[kind] ?? "" }, kind),
       );
       row.style.height = `${tall}px`;
@@ -460,7 +460,7 @@ function drawLaneLines(tile: Tile, w: number, tall: number): string {
   return lines.join("");
 }
 
-function colourText(text: string): Child[] {
+function colorText(text: string): Child[] {
   return text
     .split(/\b(for|in|range)\b/)
     .map((part) => (/^(for|in|range)$/.test(part) ? h("span", { class: "keyword" }, part) : part));

@@ -163,7 +163,7 @@ export class RewritesPage implements Page {
     return this.store.index.withNames(node.label, firing.kernel.same_as ?? firing.kernel.id);
   }
 
-  private describe({ rule, stage, step, removed, made, reach, kernel, at }: RankedFiring): void {
+  private describe({ rule, stage, step, removed, added, reach, kernel, at }: RankedFiring): void {
     const { index } = this.store;
     const frame = index.frameOf(step.before, kernel.id);
     const calls =
@@ -177,7 +177,7 @@ export class RewritesPage implements Page {
     const list = rows.flatMap(([term, value]) => (value === null ? [] : [h("dt", {}, term), h("dd", {}, value)]));
     const effect = [
       removed > 0 ? `${groupDigits(Math.round(removed))} operation${removed === 1 ? "" : "s"} replaced` : "",
-      made > 0 ? `${groupDigits(Math.round(made))} new` : "",
+      added > 0 ? `${groupDigits(Math.round(added))} new` : "",
     ].filter(Boolean);
     const share = reach > 0 ? ` ${Math.round(100 * reach)} % of the final program comes from the new operations.` : "";
     replaceChildren(

@@ -70,7 +70,7 @@ export function drawAttempts(
         cx: x.at(dot.intensity).toFixed(1),
         cy: y.at(dot.gflops).toFixed(1),
         r: active ? 6 : way.includes(dot) ? 4.5 : 3,
-        style: `--heat:${Math.round(scale.heat(scale.of(dot.branch) ?? 1) * 100)}%`,
+        style: `--heat:${Math.round(scale.relativeTime(scale.of(dot.branch) ?? 1) * 100)}%`,
         "data-branch": dot.branch.id,
         onclick: () => whatIf.go(dot.branch),
       },

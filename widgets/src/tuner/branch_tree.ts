@@ -40,7 +40,7 @@ export class TimeScale {
   }
 
   /** Returns the position of a number between the smallest (0) and the largest (1), by its logarithm. */
-  heat(us: number): number {
+  relativeTime(us: number): number {
     if (!(this.slowest > this.fastest)) return 0;
     return Math.log(us / this.fastest) / Math.log(this.slowest / this.fastest);
   }
@@ -172,7 +172,7 @@ export class TreeList {
     compare.setAttribute("aria-pressed", String(compared));
     compare.className = "quiet tuner-compare";
     compare.addEventListener("click", (event) => event.stopPropagation()); // a click on the row goes there
-    const heat = time === null ? null : `--heat:${Math.round(scale.heat(time) * 100)}%`;
+    const heatStyle = time === null ? null : `--heat:${Math.round(scale.relativeTime(time) * 100)}%`;
     const hint = [words, ...(variant?.opts ?? []).map((opt) => describeOpt(opt) || opt), branch.reason]
       .filter(Boolean)
       .join("\n");
@@ -190,7 +190,7 @@ export class TreeList {
         onclick: choose,
         onkeydown: (event: KeyboardEvent) => this.onKey(event, choose),
       },
-      h("span", { class: "tuner-heat", style: heat, "aria-hidden": "true" }, failed ? "✕" : ""),
+      h("span", { class: "tuner-heat", style: heatStyle, "aria-hidden": "true" }, failed ? "✕" : ""),
       h("span", { class: "tuner-opt" }, words),
       ...labels.map((label) => h("span", { class: "chip", title: LABELS[label] ?? null }, label)),
       h("span", { class: "space" }),

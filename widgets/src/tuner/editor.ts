@@ -8,7 +8,7 @@ import { tokenize } from "../tokenizer";
 import { type WhatIf, variantOf } from "../what_if";
 import { makeProgress } from "../progress";
 
-const MOST_COLOURED = 3000; // lines
+const MOST_COLORED = 3000; // lines
 
 export class StageEditor {
   readonly element: HTMLElement;
@@ -162,7 +162,7 @@ export class StageEditor {
     const at = new Map(
       this.area.value === this.requestedText ? this.marked.map((diagnostic) => [diagnostic.line, diagnostic]) : [],
     );
-    const colour = lines.length <= MOST_COLOURED;
+    const isColored = lines.length <= MOST_COLORED;
     replaceChildren(
       this.gutter,
       ...lines.map((_, i) =>
@@ -175,7 +175,7 @@ export class StageEditor {
         h(
           "div",
           { class: at.has(i + 1) ? "bad" : "" },
-          ...(colour ? tokenize(this.language, text) : [["", text]]).map(([kind, part]) =>
+          ...(isColored ? tokenize(this.language, text) : [["", text]]).map(([kind, part]) =>
             h("span", { class: kind === "" ? "" : `t-${kind}` }, part),
           ),
           "\u200b",

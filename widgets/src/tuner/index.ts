@@ -80,7 +80,7 @@ export class TunerView implements View {
     replaceChildren(
       this.nest,
       makeNestTable(variant, {
-        hovered: (axis) => this.opts.light(axis),
+        hovered: (axis) => this.opts.highlightAxis(axis),
         chosen: (axis) => {
           this.opts.choose(axis);
           this.draw(true);
@@ -240,10 +240,10 @@ export class TunerView implements View {
   }
 
   private drawStatus(at: Branch | null): void {
-    const { working, complaint } = this.whatIf;
+    const { working, error } = this.whatIf;
     const parts: (Element | string)[] = [];
     if (working !== null) parts.push(...makeProgress(this.whatIf, working));
-    else if (complaint !== "") parts.push(h("span", { class: "tuner-complaint" }, complaint));
+    else if (error !== "") parts.push(h("span", { class: "tuner-error" }, error));
     else if (at !== null && at.reason !== "") parts.push(h("span", {}, at.reason));
     replaceChildren(this.says, ...parts);
     this.says.hidden = parts.length === 0;

@@ -68,7 +68,7 @@ export class OptButtons {
   }
 
   /** Highlights the row of an axis. */
-  light(axis: number | null): void {
+  highlightAxis(axis: number | null): void {
     for (const row of this.element.querySelectorAll<HTMLElement>("[data-axis]"))
       row.classList.toggle("lit", row.dataset.axis === String(axis));
   }

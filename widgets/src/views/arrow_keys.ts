@@ -11,7 +11,7 @@ const LAYER = 12; // height difference in pixels up to which boxes are on one la
 /**
  * Returns the box next to `from`: the nearest source (against the flow), user (along it), or the nearest on its layer.
  */
-export function neighbourOf(
+export function findNeighbor(
   from: number,
   direction: Direction,
   drawn: DrawnGraph,

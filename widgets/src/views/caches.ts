@@ -161,7 +161,7 @@ export class CachesView implements View {
       .map(([name, nbytes, ways]) => `${name} ${nbytes >> 10} KiB, ${count(ways, "way")}`)
       .join(" · ");
     const legend = after.levels.map((level, i) =>
-      h("span", { class: "key" }, h("span", { class: `swatch level${colour(i, after.levels)}` }), level),
+      h("span", { class: "key" }, h("span", { class: `swatch level${colorIndex(i, after.levels)}` }), level),
     );
     replaceChildren(
       this.element,
@@ -423,7 +423,7 @@ function makeRow(
     .map(({ count, level }) => `${level} ${groupDigits(count)} (${((100 * count) / all).toFixed(1)} %)`)
     .join(", ");
   const bars = shares.map(({ count, i }) =>
-    h("span", { class: `level${colour(i, levels)}`, style: `width:${(100 * count) / largest}%` }),
+    h("span", { class: `level${colorIndex(i, levels)}`, style: `width:${(100 * count) / largest}%` }),
   );
   return h(
     "div",
@@ -463,6 +463,6 @@ function sum({ served }: Traffic): number {
 }
 
 /** Returns 0 for the nearest cache … 3 for memory. */
-function colour(i: number, levels: string[]): number {
+function colorIndex(i: number, levels: string[]): number {
   return i === levels.length - 1 ? 3 : Math.min(i, 2);
 }

@@ -173,20 +173,20 @@ export class Camera {
   });
 
   /** Returns the visible part of the world, extended by `margin` pixels. */
-  sight(margin = 0): Rectangle {
+  visibleArea(margin = 0): Rectangle {
     const { width, height } = this.size;
     const { x, y, zoom } = this;
     return [(-x - margin) / zoom, (-y - margin) / zoom, (width - x + margin) / zoom, (height - y + margin) / zoom];
   }
 
   /** Keeps the position of the drawing when the room changes. */
-  hold(): void {
+  keepPosition(): void {
     this.isUntouched = false;
   }
 
   /** Moves to the first box if none of the boxes is visible. */
-  bringIntoSight(boxes: Rectangle[]): void {
-    const view = this.sight();
+  bringIntoView(boxes: Rectangle[]): void {
+    const view = this.visibleArea();
     if (boxes.length === 0 || boxes.some((box) => overlaps(view, box))) return;
     const { width, height } = this.size;
     const [x0, y0, x1, y1] = boxes[0];
@@ -216,7 +216,7 @@ export class Camera {
 
   /** The surroundings that are rendered too, so that small moves need no new elements. */
   get ahead(): Rectangle {
-    return this.sight(AHEAD);
+    return this.visibleArea(AHEAD);
   }
 
   private zoomAt(px: number, py: number, factor: number): void {
@@ -295,7 +295,7 @@ export class Camera {
     const view = this.minimap.querySelector(".view");
     if (view === null) return;
     const { left, top, width, height } = this.bounds;
-    const [x0, y0, x1, y1] = this.sight();
+    const [x0, y0, x1, y1] = this.visibleArea();
     view.setAttribute("x", String(Math.max(left, x0)));
     view.setAttribute("y", String(Math.max(top, y0)));
     view.setAttribute("width", String(Math.max(0, Math.min(left + width, x1) - Math.max(left, x0))));

@@ -175,7 +175,7 @@ class CodePane {
   private program: Listed | null = null;
   private kernel: number | null = null;
   private lastScrolledFor: Set<number> | null = null;
-  private readonly coloured: LazyParts;
+  private readonly highlighter: LazyParts;
 
   constructor(
     private readonly key: string,
@@ -184,7 +184,7 @@ class CodePane {
     private readonly cycleBands: () => void,
   ) {
     this.element = h("div", { class: `code pane-${key}`, "data-pane": key }, this.bar, this.body);
-    this.coloured = new LazyParts(this.body, (chunk) => this.highlight(chunk));
+    this.highlighter = new LazyParts(this.body, (chunk) => this.highlight(chunk));
     this.body.addEventListener("mouseover", (event) => this.store.hover(this.findNodes(event)));
     this.body.addEventListener("mouseleave", () => this.store.hover([]));
     this.body.addEventListener("click", (event) => this.choose(event));
@@ -192,7 +192,7 @@ class CodePane {
   }
 
   destroy(): void {
-    this.coloured.stop();
+    this.highlighter.stop();
   }
 
   update(change: Change): void {
@@ -345,7 +345,7 @@ class CodePane {
     const width = Math.max(2, ...listing.lines.slice(-1).map((line) => line.first.length));
     this.body.style.setProperty("--gutter", `${width + 1}ch`);
     replaceChildren(this.body, ...chunks);
-    if (listing.language !== "source") this.coloured.watch(chunks);
+    if (listing.language !== "source") this.highlighter.watch(chunks);
   }
 
   private highlight(chunk: HTMLElement): void {

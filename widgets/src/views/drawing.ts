@@ -44,7 +44,7 @@ export class Drawing {
   private placed: Layout = { positions: new Map(), width: 0, height: 0, left: 0, top: 0, edges: [] };
   private byId = new Map<number, DrawnBox>();
   private classes = new Map<number, string>();
-  private byColour: [string, string][] = []; // the classes of boxes, each with one path of all its boxes
+  private pathsByClass: [string, string][] = []; // the classes of boxes, each with one path of all its boxes
   private byEdge = new Map<string, DrawnGraph["edges"][number]>();
   private readonly appearanceOf = new Map<number, string>(); // the appearance and position of each element
   private lines = new Map<string, { says: string; elements: SVGElement[] }>(); // the elements of an edge, and its text
@@ -71,13 +71,13 @@ export class Drawing {
     placed: Layout,
     frames: readonly GraphFrame[],
     zoom: number,
-    sight: Rectangle,
+    visibleArea: Rectangle,
     flow: Flow,
   ): void {
     [this.drawn, this.placed, this.flow] = [drawn, placed, flow];
     this.byId = new Map(drawn.boxes.map((box) => [box.id, box]));
     this.classes = new Map(drawn.boxes.map((box) => [box.id, this.looks.boxClass(box)]));
-    this.byColour = this.listPaths();
+    this.pathsByClass = this.listPaths();
     this.byEdge = new Map(drawn.edges.map((edge) => [`${edge.src} ${edge.dst}`, edge]));
     this.keepElements(new Set(this.byId.keys()));
     this.far.replaceChildren();
@@ -85,7 +85,7 @@ export class Drawing {
     this.frames.replaceChildren(...elements.map(([behind]) => behind));
     this.headings.replaceChildren(...elements.map(([, heading]) => heading));
     this.builtArea = NOWHERE;
-    this.show(zoom, sight, sight, true);
+    this.show(zoom, visibleArea, visibleArea, true);
   }
 
   private keepElements(ids: Set<number>): void {
@@ -98,10 +98,10 @@ export class Drawing {
   }
 
   /** Creates the elements in `sight` and `ahead` of it, and removes the rest; false if all exist already. */
-  show(zoom: number, sight: Rectangle, ahead: Rectangle, isNew = false): boolean {
+  show(zoom: number, visibleArea: Rectangle, ahead: Rectangle, isNew = false): boolean {
     const isLarge = this.drawn.boxes.length > CULL_ABOVE;
     const isFar = zoom < FAR && isLarge;
-    if (isFar === this.isFar && !isNew && (isFar || isWithin(sight, this.builtArea))) return false;
+    if (isFar === this.isFar && !isNew && (isFar || isWithin(visibleArea, this.builtArea))) return false;
     this.isFar = isFar;
     this.svg.classList.toggle("is-far", isFar);
     if (isFar) {
@@ -224,7 +224,7 @@ export class Drawing {
 
   /** Returns the boxes as one path per color, for a minimap or at a distance. */
   boxPaths(): SVGElement[] {
-    return this.byColour.map(([cls, d]) => s("g", { class: cls }, s("path", { class: "far-boxes", d })));
+    return this.pathsByClass.map(([cls, d]) => s("g", { class: cls }, s("path", { class: "far-boxes", d })));
   }
 
   private listPaths(): [string, string][] {

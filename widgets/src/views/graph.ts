@@ -35,7 +35,7 @@ import {
   writeTooltip,
 } from "./graph_labels";
 import { Legend, listBoxSigns, listEdgeSigns, makeProductSign } from "./legend";
-import { type Direction, neighbourOf } from "./arrow_keys";
+import { type Direction, findNeighbor } from "./arrow_keys";
 import { NodeCard } from "./node_card";
 
 const BUDGET = 400;
@@ -106,12 +106,12 @@ export class GraphView implements View {
 
   constructor(
     private readonly store: Store,
-    private colour: "kernel" | "role" = "kernel",
+    private colorBy: "kernel" | "role" = "kernel",
   ) {
     this.graphs = new GraphReader(store.index);
     this.regions = new RegionSelection(store.index, (kernel) => verdictOn(findStoredVerdicts(store), kernel));
     this.drawing = new Drawing(store, {
-      boxClass: (box) => boxClass(store.index, box, this.colour === "kernel"),
+      boxClass: (box) => boxClass(store.index, box, this.colorBy === "kernel"),
       tooltip: (box) => writeTooltip(store.index, box, this.regions.isOpened(box.node)),
       badge: (box) => this.writeBadge(box),
       through: (nodes) => `through ${nodes.map((node) => nodeText(store.index.node(node))).join(" → ")}`,
@@ -122,13 +122,15 @@ export class GraphView implements View {
       markEdge: (edge, points, flow) => {
         if (!this.isLazy || this.regions.areKernels) return null; // between kernels every edge is cut
         const [src, dst] = [edge.src, edge.dst].map((id) => this.byId.get(id)!.members);
-        const fate = edgeDecisionBetween(store.index, src, edge.through, dst);
-        return fate === null ? null : makeEdgeMark(fate, points, edgeDecisionText(store.index, fate), flow);
+        const edgeDecision = edgeDecisionBetween(store.index, src, edge.through, dst);
+        return edgeDecision === null
+          ? null
+          : makeEdgeMark(edgeDecision, points, edgeDecisionText(store.index, edgeDecision), flow);
       },
     });
     this.camera = new Camera(this.drawing.svg, this.drawing.world, this.canvas, this.room, {
       moved: () => {
-        if (this.drawing.show(this.camera.zoom, this.camera.sight(), this.camera.ahead)) this.mark();
+        if (this.drawing.show(this.camera.zoom, this.camera.visibleArea(), this.camera.ahead)) this.mark();
       },
       clicked: (event) => this.choose(event),
       resized: (isUntouched) => this.onResize(isUntouched),
@@ -178,9 +180,9 @@ export class GraphView implements View {
     if (change.cursor) this.draw();
     if (change.selection) {
       this.mark();
-      this.camera.hold();
+      this.camera.keepPosition();
       this.card.draw(this.mapBoxes());
-      if (!this.canvas.matches(":hover")) this.camera.bringIntoSight(this.listRectangles(this.listLitBoxes()));
+      if (!this.canvas.matches(":hover")) this.camera.bringIntoView(this.listRectangles(this.listLitBoxes()));
       this.moveFromCard();
     } else if (change.hover) this.mark();
   }
@@ -267,12 +269,12 @@ export class GraphView implements View {
       this.regions.key,
       this.hops,
       this.cone && [...this.cone],
-      this.colour,
+      this.colorBy,
       this.chosenFlow,
       store.cursor.kernel,
     ]);
     if (key === this.drawnKey) {
-      if (move !== "stay" && this.working.hidden) this.look(move);
+      if (move !== "stay" && this.working.hidden) this.moveCamera(move);
       return;
     }
     this.drawnKey = key;
@@ -287,8 +289,8 @@ export class GraphView implements View {
     this.place(plan.next, isNewFamily, isNewFamily || move !== "stay", ({ placed, frames }) => {
       this.show(plan, placed, frames);
       const changed = this.listRectangles(plan.next.boxes.filter((box) => box.changed).map((box) => box.id));
-      if (isNewFamily || move !== "stay") this.look(move === "fit" ? "fit" : "open");
-      else this.camera.bringIntoSight(changed);
+      if (isNewFamily || move !== "stay") this.moveCamera(move === "fit" ? "fit" : "open");
+      else this.camera.bringIntoView(changed);
       this.card.draw(this.mapBoxes());
     });
   }
@@ -314,7 +316,7 @@ export class GraphView implements View {
   }
 
   /** Moves the camera to the whole drawing or, if it is larger, to its most important part. */
-  private look(move: "fit" | "open"): void {
+  private moveCamera(move: "fit" | "open"): void {
     this.isFitted = move === "fit";
     const { boxes } = this.drawn;
     const changed = boxes.filter((box) => box.changed).map(({ id }) => id);
@@ -389,7 +391,7 @@ export class GraphView implements View {
         (sum) => (this.productTitle(sum).length + 2) * TITLE_CHARACTER,
         { flow, header: PRODUCT_HEADER },
       ) ?? arrangeGraph({ nodes, edges: lines, flow });
-    if (this.colour !== "kernel") {
+    if (this.colorBy !== "kernel") {
       const placed = products(boxes, edges);
       return { placed, frames: (placed.frames ?? []).map((frame) => ({ ...frame, product: frame.kernel })) };
     }
@@ -453,7 +455,7 @@ export class GraphView implements View {
   /** Shows that a layout is being computed, over the current drawing. */
   private writeWorking(boxes: number | null): void {
     this.working.hidden = boxes === null;
-    const stop = button("stop", "Draw fewer boxes instead", () => this.spend(BUDGET), "quiet");
+    const stop = button("stop", "Draw fewer boxes instead", () => this.setBoxBudget(BUDGET), "quiet");
     replaceChildren(this.working, ...(boxes === null ? [] : [h("span", {}, `laying out ${boxes} boxes…`), stop]));
   }
 
@@ -522,8 +524,10 @@ export class GraphView implements View {
         ? null
         : button("unfold", "Unfold the graph. The minimap shows the visible part", unfold),
       openRegions > 0 ? button(`close ${count(openRegions, "region")}`, "Fold the opened regions again", close) : null,
-      hidden > 0 && this.cone === null ? button("show all", "Draw every node", () => this.spend(Infinity)) : null,
-      this.budget > BUDGET ? button(`at most ${BUDGET}`, "Draw fewer nodes", () => this.spend(BUDGET)) : null,
+      hidden > 0 && this.cone === null
+        ? button("show all", "Draw every node", () => this.setBoxBudget(Infinity))
+        : null,
+      this.budget > BUDGET ? button(`at most ${BUDGET}`, "Draw fewer nodes", () => this.setBoxBudget(BUDGET)) : null,
       ...(this.cone === null
         ? []
         : [makeHopChoice(this.hops, go), button("whole graph", "Leave the dependency cone", () => this.isolate())]),
@@ -552,8 +556,8 @@ export class GraphView implements View {
       const byKernel = toggle(
         "kernels",
         "Frame and color by kernel instead of by role",
-        this.colour === "kernel",
-        () => (this.colour = this.colour === "kernel" ? "role" : "kernel"),
+        this.colorBy === "kernel",
+        () => (this.colorBy = this.colorBy === "kernel" ? "role" : "kernel"),
       );
       replaceChildren(
         this.tools,
@@ -591,7 +595,7 @@ export class GraphView implements View {
   /** Draws the legend of colors and shapes on the canvas, with the colors of kernels that have no frame. */
   private writeLegend(frames: readonly GraphFrame[]): void {
     const { store, drawn } = this;
-    const isByKernel = this.isLazy && this.colour === "kernel";
+    const isByKernel = this.isLazy && this.colorBy === "kernel";
     const keys = isByKernel && frames.length === 0 && !this.regions.areKernels ? makeKernelKeys(store, drawn) : [];
     if (isByKernel && this.regions.areKernels) this.requestVerdicts();
     if (isByKernel && frames.length > 0) {
@@ -602,11 +606,11 @@ export class GraphView implements View {
       this.requestVerdicts();
     }
     const classes = new Set(drawn.boxes.map((box) => boxClass(store.index, box, isByKernel)));
-    const fates = new Set<Mark>();
+    const marks = new Set<Mark>();
     for (const edge of this.isLazy && !this.regions.areKernels && drawn.boxes.length <= BUDGET ? drawn.edges : []) {
       const [src, dst] = [edge.src, edge.dst].map((id) => this.byId.get(id)!.members);
-      const fate = edgeDecisionBetween(store.index, src, edge.through, dst);
-      if (fate !== null) fates.add(fate.mark);
+      const edgeDecision = edgeDecisionBetween(store.index, src, edge.through, dst);
+      if (edgeDecision !== null) marks.add(edgeDecision.mark);
     }
     const hasViews = drawn.edges.some(({ through }) => through.length > 0);
     const signs = [
@@ -614,7 +618,7 @@ export class GraphView implements View {
       ...listEdgeSigns(
         hasViews,
         this.placed.edges.some(({ long }) => long),
-        fates,
+        marks,
       ),
     ];
     if (frames.some(({ product }) => product !== null)) signs.push(makeProductSign());
@@ -640,7 +644,7 @@ export class GraphView implements View {
     if (
       !this.isLazy ||
       this.frames.length > 0 ||
-      this.colour !== "kernel" ||
+      this.colorBy !== "kernel" ||
       this.regions.areKernels ||
       index.trace.kernels.length < 2
     )
@@ -654,7 +658,7 @@ export class GraphView implements View {
     this.drawing.mark(this.finder.hits);
   }
 
-  private spend(budget: number): void {
+  private setBoxBudget(budget: number): void {
     this.budget = budget;
     this.draw("fit");
   }
@@ -701,7 +705,7 @@ export class GraphView implements View {
 
   private selectBox(id: number): void {
     this.store.select(this.byId.get(id)!.members);
-    this.camera.bringIntoSight(this.listRectangles([id]));
+    this.camera.bringIntoView(this.listRectangles([id]));
   }
 
   /** Moves the selection along an edge: to a source (up), a user (down), or a neighbor on the same layer. */
@@ -709,7 +713,7 @@ export class GraphView implements View {
     const lit = this.listLitBoxes();
     const [from] = lit.length > 0 ? lit : this.drawn.boxes.slice(-1).map((box) => box.id);
     if (from === undefined) return;
-    const target = lit.length === 0 ? from : neighbourOf(from, direction, this.drawn, this.placed, this.flow);
+    const target = lit.length === 0 ? from : findNeighbor(from, direction, this.drawn, this.placed, this.flow);
     if (target !== undefined) this.selectBox(target);
   }
 
@@ -751,9 +755,9 @@ export class GraphView implements View {
     }
     if (word) this.store.go({ kernel: Number(word.dataset.verdict), panel: "timing" });
     else if (id === null && frame) this.store.go({ kernel: Number(frame.dataset.kernel) });
-    const fate = (event.target as Element).closest?.<SVGGElement>("g.edge-decision");
-    const members = fate
-      ? [Number(fate.dataset.src), Number(fate.dataset.dst)]
+    const edgeMark = (event.target as Element).closest?.<SVGGElement>("g.edge-decision");
+    const members = edgeMark
+      ? [Number(edgeMark.dataset.src), Number(edgeMark.dataset.dst)]
       : id === null
         ? []
         : this.byId.get(id)!.members;

@@ -40,7 +40,7 @@ export class GraphSearchField {
   }
 
   /** Searches for `query`, and focuses the field. */
-  look(query: string): void {
+  searchFor(query: string): void {
     this.input.value = query;
     this.run();
     this.owner.mark();

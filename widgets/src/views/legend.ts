@@ -76,19 +76,19 @@ export function listBoxSigns(classes: readonly string[], isByKernel: boolean): L
 }
 
 /** Returns the signs of edges: through views, and the scheduler's decisions. */
-export function listEdgeSigns(hasViews: boolean, hasLong: boolean, fates: ReadonlySet<string>): LegendItem[] {
+export function listEdgeSigns(hasViews: boolean, hasLong: boolean, marks: ReadonlySet<string>): LegendItem[] {
   const signs: LegendItem[] = [];
   if (hasViews)
     signs.push(makeLineSign("through-views", "through views", "Views between the two boxes: other indices, no copy"));
   if (hasLong) signs.push(makeLineSign("long", "long edge", "Drawn pale, because it crosses other boxes"));
-  for (const [fate, [says, title]] of Object.entries(EDGE_SIGNS)) {
-    if (!fates.has(fate)) continue;
+  for (const [mark, [says, title]] of Object.entries(EDGE_SIGNS)) {
+    if (!marks.has(mark)) continue;
     const shape =
-      fate === "cut"
+      mark === "cut"
         ? s("path", { d: "M-7-3H7M-7 3H7", transform: "rotate(90)" })
-        : s("circle", { r: fate === "fused" ? 2.6 : 3.6 });
+        : s("circle", { r: mark === "fused" ? 2.6 : 3.6 });
     signs.push(
-      makeLineSign("", says, title, [s("g", { class: `edge-decision ${fate}`, transform: "translate(13 7)" }, shape)]),
+      makeLineSign("", says, title, [s("g", { class: `edge-decision ${mark}`, transform: "translate(13 7)" }, shape)]),
     );
   }
   return signs;

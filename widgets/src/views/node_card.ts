@@ -126,16 +126,17 @@ export class NodeCard {
           )
         : null,
     );
-    const fate = this.findEdge([...selected]);
-    if (fate !== null) {
-      const [src, dst] = [fate.src, fate.dst].map((node) => truncate(nodeText(index.node(node)), 40));
-      const [word, ...why] = edgeDecisionText(index, fate).split("\n");
-      const numbers = fate.decision === undefined || why.length === 0 ? null : makeComparisons(fate.decision);
+    const edgeDecision = this.findEdge([...selected]);
+    if (edgeDecision !== null) {
+      const [src, dst] = [edgeDecision.src, edgeDecision.dst].map((node) => truncate(nodeText(index.node(node)), 40));
+      const [word, ...why] = edgeDecisionText(index, edgeDecision).split("\n");
+      const numbers =
+        edgeDecision.decision === undefined || why.length === 0 ? null : makeComparisons(edgeDecision.decision);
       replaceChildren(
         this.element,
         close,
         h("b", {}, src, h("span", { class: "faint" }, " → "), dst),
-        h("span", { class: `edge-decision-tag ${fate.mark}` }, word),
+        h("span", { class: `edge-decision-tag ${edgeDecision.mark}` }, word),
         h("span", {}, why[0] ?? ""),
         numbers,
         actions,

@@ -113,7 +113,7 @@ export class PassTree {
     const active = stage.id === cursor.stage;
     const kernel = stage.kernel === null ? undefined : index.trace.kernels[stage.kernel];
     const parentKernel = stage.parent === null ? null : index.trace.stages[stage.parent].kernel;
-    const wrong = index.trace.checks.some((one) => one.stage === stage.id && one.verdict === "differs");
+    const hasWrongFiring = index.trace.checks.some((one) => one.stage === stage.id && one.verdict === "differs");
     const name =
       kernel !== undefined && stage.kernel !== parentKernel
         ? `${stage.name} ${kernel.id} · ${readableName(kernel)}`
@@ -130,7 +130,7 @@ export class PassTree {
     return h(
       "div",
       {
-        class: `row${this.isUnchanged(stage) ? " dim" : ""}${wrong ? " wrong" : ""}`,
+        class: `row${this.isUnchanged(stage) ? " dim" : ""}${hasWrongFiring ? " wrong" : ""}`,
         role: "treeitem",
         tabindex: active ? 0 : -1,
         style: `padding-left:${6 + depth * 13}px`,
@@ -138,7 +138,7 @@ export class PassTree {
           stage.elapsed_us > 0 ? `${name}: ${duration(stage.elapsed_us)}` : name,
           findMeaning("pass", stage.name),
           this.isUnchanged(stage) ? "changed nothing" : "",
-          wrong ? "a rewrite in this pass changed the value" : "",
+          hasWrongFiring ? "a rewrite in this pass changed the value" : "",
         ]
           .filter(Boolean)
           .join("\n"),

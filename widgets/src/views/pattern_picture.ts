@@ -18,16 +18,16 @@ interface Drawn {
   title: string;
   /** The node of the trace, if known. */
   at: number | null;
-  look: string;
+  className: string;
   width: number;
   height: number;
 }
 
 /** `select`: called with a node of the trace after a click on its box. */
 export function drawPattern(parts: readonly PatternPart[], select: (node: number) => void): HTMLElement {
-  const colours = coloursOf(parts);
+  const colors = colorsOf(parts);
   const looks = parts.map(({ state }, i) =>
-    state === "matched" ? `by-kernel k-${colours[i]}` : state === "differs" ? "differs" : "unreached",
+    state === "matched" ? `by-kernel k-${colors[i]}` : state === "differs" ? "differs" : "unreached",
   );
   const wants = parts.map(({ expected }, i) => drawBox(i, expected, null, looks[i]));
   const nodes = parts.flatMap(({ actual, at, state }, i) =>
@@ -43,7 +43,7 @@ export function drawPattern(parts: readonly PatternPart[], select: (node: number
 }
 
 /** Returns a color for each node; parts that match the same node share it. */
-function coloursOf(parts: readonly PatternPart[]): number[] {
+function colorsOf(parts: readonly PatternPart[]): number[] {
   const colors = new Map<string, number>();
   return parts.map(({ path, at }) => {
     const key = at === null ? path.join() : `node ${at}`;
@@ -52,9 +52,17 @@ function coloursOf(parts: readonly PatternPart[]): number[] {
   });
 }
 
-function drawBox(id: number, words: string, at: number | null, look: string): Drawn {
+function drawBox(id: number, words: string, at: number | null, className: string): Drawn {
   const text = truncate(words, LONGEST);
-  return { id, text, title: words, at, look, width: Math.max(34, text.length * LETTER + 14), height: HIGH };
+  return {
+    id,
+    text,
+    title: words,
+    at,
+    className,
+    width: Math.max(34, text.length * LETTER + 14),
+    height: HIGH,
+  };
 }
 
 function makeSide(title: string, picture: SVGElement): HTMLElement {
@@ -70,13 +78,13 @@ function drawTree(boxes: readonly Drawn[], parts: readonly PatternPart[], select
     return place.length === 0 || dst === undefined || !there.has(src) || !there.has(dst) ? [] : [{ src, dst }];
   });
   const { positions, edges: routed, left, top, width, height } = arrangeGraph({ nodes: boxes, edges });
-  const box = ({ id, text, title, at, look, width: wide }: Drawn): SVGElement => {
+  const box = ({ id, text, title, at, className, width: wide }: Drawn): SVGElement => {
     const { x, y } = positions.get(id)!;
     const choose = at === null ? null : (): void => select(at);
     return s(
       "g",
       {
-        class: `box part ${look}`,
+        class: `box part ${className}`,
         "data-part": id,
         "data-node": at,
         onclick: choose,

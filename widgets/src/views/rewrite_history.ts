@@ -31,7 +31,7 @@ export class RewriteHistoryView implements View {
     const { rules, stage_texts: texts } = index.trace;
     if (cursor.panel !== "history") return;
     if (rules[0] || !texts[0]) return this.drawFirings();
-    void chunks.load("stage_texts").then((made) => replaceChildren(this.element, ...made.listHistory!(this.store)));
+    void chunks.load("stage_texts").then((chunk) => replaceChildren(this.element, ...chunk.listHistory!(this.store)));
   }
 
   private drawFirings(): void {

@@ -28,7 +28,7 @@ export function makeTexts(store: Store, texts: readonly StageText[]): View {
 
 /** Searches the texts of all stages, and shows the first match. */
 export function findInTexts(store: Store, query: string): void {
-  viewOf(store).finder.look(query);
+  viewOf(store).finder.searchFor(query);
 }
 
 /** Returns the history of the selected line; a click goes to an entry. */

@@ -88,19 +88,19 @@ export function passText(index: TraceIndex, stage: Stage, open: (step: number) =
       );
     });
   const does = findMeaning("pass", stage.name);
-  const wrong = listWrongSteps(index, stage);
+  const wrongSteps = listWrongSteps(index, stage);
   const time = stage.elapsed_us > 0 ? ` in ${duration(stage.elapsed_us)}` : "";
   return [
     h("h5", {}, stage.name),
-    wrong.length === 0
+    wrongSteps.length === 0
       ? null
       : h(
           "p",
           {},
           button(
-            `${count(wrong.length, "firing")} changed the value`,
+            `${count(wrongSteps.length, "firing")} changed the value`,
             "Go to the first of these firings",
-            () => open(wrong[0]),
+            () => open(wrongSteps[0]),
             "wrong",
           ),
         ),

@@ -32,7 +32,7 @@ export class TextSearchField {
   }
 
   /** Searches for `query`, and shows the first match. */
-  look(query: string): void {
+  searchFor(query: string): void {
     this.input.value = query;
     this.run();
     const [first] = this.places;

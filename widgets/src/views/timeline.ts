@@ -67,18 +67,18 @@ export class TimelineView implements View {
         Math.min(...spans.map(({ started_us: us }) => us)),
         Math.max(...spans.map(({ started_us: us, elapsed_us: long }) => us + long)),
       ];
-      this.look(first - (last - first) * margin, last + (last - first) * margin);
+      this.showRange(first - (last - first) * margin, last + (last - first) * margin);
     };
     replaceChildren(
       this.bar,
       compileChoice(this.store, this.compiling, (on) => {
         this.compiling = on;
         this.figure = timelineOf(this.store.index.trace, on);
-        this.look(0, this.end);
+        this.showRange(0, this.end);
         this.writeBar();
         this.bar.querySelector("input")?.focus({ preventScroll: true });
       }),
-      button("whole", "The whole trace (0)", () => this.look(0, this.end), "quiet"),
+      button("whole", "The whole trace (0)", () => this.showRange(0, this.end), "quiet"),
       runs.length === 0 || runs.length === this.figure.spans.length
         ? null
         : button("runs", "The time in which kernels ran", () => around(runs, 0.03), "quiet"),
@@ -98,7 +98,7 @@ export class TimelineView implements View {
     this.says.textContent = text || `${shown} · Ctrl and the wheel zoom, a drag moves`;
   }
 
-  private look(from: number, to: number): void {
+  private showRange(from: number, to: number): void {
     const length = Math.min(Math.max(to - from, SHORTEST), this.end);
     this.from = Math.min(Math.max(0, from), this.end - length);
     this.to = this.from + length;
@@ -110,7 +110,7 @@ export class TimelineView implements View {
   private zoom(share: number, factor: number): void {
     const at = this.from + share * (this.to - this.from);
     const length = (this.to - this.from) * factor;
-    this.look(at - share * length, at + (1 - share) * length);
+    this.showRange(at - share * length, at + (1 - share) * length);
   }
 
   private xOf(us: number): number {
@@ -303,7 +303,7 @@ export class TimelineView implements View {
       if (!drag.moved) svg.setPointerCapture(event.pointerId);
       drag.moved = true;
       const by = (dx / (this.width - this.label - 8)) * (this.to - this.from);
-      this.look(drag.from - by, drag.from - by + this.to - this.from);
+      this.showRange(drag.from - by, drag.from - by + this.to - this.from);
     });
     svg.addEventListener("pointerup", (event) => {
       const isClick = drag !== null && !drag.moved;
@@ -321,7 +321,7 @@ export class TimelineView implements View {
       const moves: Record<string, () => void> = {
         "+": () => this.zoom(0.5, 0.5),
         "-": () => this.zoom(0.5, 2),
-        "0": () => this.look(0, this.end),
+        "0": () => this.showRange(0, this.end),
       };
       if (moves[event.key] === undefined || event.ctrlKey || event.metaKey) return;
       event.preventDefault();

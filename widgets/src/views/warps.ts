@@ -288,16 +288,16 @@ function drawPlanes({ grid, group, at, warp }: GPUData): HTMLElement[] {
  * Draws a plane of cells, around the selected group if it is too large. One dimension is wrapped into rows; the planes
  * of a third dimension are below each other.
  */
-function drawPlane(sizes: number[], words: string, look: (x: number, y: number) => PlaneStyle): HTMLElement {
+function drawPlane(sizes: number[], words: string, styleOf: (x: number, y: number) => PlaneStyle): HTMLElement {
   const [across, down] = [sizes[0] ?? 1, (sizes[1] ?? 1) * (sizes[2] ?? 1)];
   const isLine = down === 1 && across > SIDE;
   const columns = isLine ? 2 * SIDE : Math.min(across, 2 * SIDE);
   const rows = Math.min(SIDE, isLine ? Math.ceil(across / columns) : down);
-  const [left, top] = isLine ? [0, 0] : [start(across, 2 * SIDE, look), start(down, SIDE, look)];
+  const [left, top] = isLine ? [0, 0] : [start(across, 2 * SIDE, styleOf), start(down, SIDE, styleOf)];
   const cells = [];
   for (let y = 0; y < rows; y++) {
     for (let x = 0; x < columns; x++) {
-      const lit = isLine ? look(x + y * columns, 0) : look(x + left, y + top);
+      const lit = isLine ? styleOf(x + y * columns, 0) : styleOf(x + left, y + top);
       if (!isLine || x + y * columns < across)
         cells.push(s("rect", { class: lit, x: x * CELL, y: y * CELL, width: CELL - 1.5, height: CELL - 1.5 }));
     }
@@ -314,8 +314,8 @@ function drawPlane(sizes: number[], words: string, look: (x: number, y: number) 
 }
 
 /** Returns where the visible part of a large plane begins: around the middle if only the middle is highlighted. */
-function start(size: number, shown: number, look: (x: number, y: number) => PlaneStyle): number {
-  return size <= shown || look(0, 0) !== "" ? 0 : Math.min(size - shown, (size >> 1) - shown / 2);
+function start(size: number, shown: number, styleOf: (x: number, y: number) => PlaneStyle): number {
+  return size <= shown || styleOf(0, 0) !== "" ? 0 : Math.min(size - shown, (size >> 1) - shown / 2);
 }
 
 function drawOccupancy({ occupancy, why, shared_bytes }: GPUData): HTMLElement {

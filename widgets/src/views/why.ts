@@ -120,7 +120,7 @@ export class WhyView implements View {
     const decision = index.decisionOf.get(id);
     const users = index.trace.nodes.filter(({ kind, src }) => kind === "lazybuffer" && src.includes(id));
     const row = (src: number, dst: number): Element => {
-      const fate = edgeDecisionOf(index, src, dst);
+      const edgeDecision = edgeDecisionOf(index, src, dst);
       const decided = index.decisionOf.get(src);
       const why = decided === undefined ? "" : `${decided.decision}: ${decided.reason}`;
       const other = truncate(nodeText(index.node(src === id ? dst : src)), 44);
@@ -128,7 +128,9 @@ export class WhyView implements View {
       return h(
         "button",
         { type: "button", class: "event", onclick: choose },
-        fate === null ? null : h("span", { class: `edge-decision-tag ${fate.mark}` }, fate.mark),
+        edgeDecision === null
+          ? null
+          : h("span", { class: `edge-decision-tag ${edgeDecision.mark}` }, edgeDecision.mark),
         h("b", {}, other),
         h("span", { class: "faint" }, why),
       );
