@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,13 @@ def test_a_string_below_a_field_describes_it(project: Path) -> None:
         '    seconds: float\n    """How long it took."""\n    count: int\n'
     )
     assert [finding.text for finding in prose.findings(project / "module.py")] == ["Run.count is not described"]
+
+
+def test_a_count_and_the_next_word_have_a_space_between_them(repository: Path) -> None:
+    """`f"{count_text(n, 'kernel')} are"`: the noun ends inside the braces."""
+    glued = [
+        f"{path.relative_to(repository)}: {text}"
+        for path in (repository / "tinyexplore").rglob("*.py")
+        for text in re.findall(r"\bcount_text\([^{}\"]*\)\}[A-Za-z]\w*", path.read_text("utf-8"))
+    ]
+    assert glued == []

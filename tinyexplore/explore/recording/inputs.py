@@ -34,7 +34,7 @@ class InputKeeper:
     def note(self) -> str:
         """Returns the remark for the reader: how many inputs were stored, and how many exceeded the limit."""
         count = sum(content is not None for content in self.contents.values())
-        text = f"the inputs of {count_text(count, 'kernel')}are stored, {count_text(self.nbytes, 'byte')}"
+        text = f"the inputs of {count_text(count, 'kernel')} are stored, {count_text(self.nbytes, 'byte')}"
         if self.left_out:
             text += f"; those of {self.left_out} more would exceed the limit of {self.limit:,} bytes (keep_inputs=…)"
         return text

@@ -107,7 +107,7 @@ def describe_counts(comparison: ComparisonSummary) -> str:
     if texts:
         differing = sum(not text.same for text in texts)
         facts.append(f"{differing} of {count_text(len(texts), 'text')} differ at the end")
-        facts.append(f"{count_text(len(comparison.stages), 'stage')}with a different text")
+        facts.append(f"{count_text(len(comparison.stages), 'stage')} with a different text")
     return ", ".join(facts)
 
 
