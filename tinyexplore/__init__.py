@@ -94,7 +94,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"tinyexplore.{name}")
     module_name = _HOMES.get(name)
     if module_name is None:
-        raise AttributeError(f"module 'tinyexplore' has no attribute {name!r}; known: {', '.join(__all__)}")
+        raise AttributeError(f"module 'tinyexplore' has no attribute {name!r}; available: {', '.join(__all__)}")
     value = getattr(importlib.import_module(module_name), name)
     globals()[name] = value
     return value

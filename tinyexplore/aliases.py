@@ -89,7 +89,7 @@ class _AliasLoader:
         def find(name: str) -> Any:
             if name not in homes:
                 names = ", ".join(sorted(homes))
-                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}; known: {names}")
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}; available: {names}")
             value = _look_up(homes, name)
             setattr(module, name, value)
             return value

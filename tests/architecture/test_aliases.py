@@ -65,7 +65,10 @@ def test_they_are_the_things_themselves() -> None:
     [
         ("from tinyexplore.ops import LazyOp", "cannot import name 'LazyOp' from 'tinyexplore.ops'"),
         ("import tinyexplore.engine.nothing", "No module named 'tinyexplore.engine.nothing'"),
-        ("import tinyexplore.multi; tinyexplore.multi.nothing", "has no attribute 'nothing'; known: MultiLazyBuffer"),
+        (
+            "import tinyexplore.multi; tinyexplore.multi.nothing",
+            "has no attribute 'nothing'; available: MultiLazyBuffer",
+        ),
     ],
 )
 def test_what_is_not_there_is_an_error_of_pythons_kind(statement: str, words: str) -> None:

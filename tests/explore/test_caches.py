@@ -136,7 +136,7 @@ def test_a_tile_touches_its_lines() -> None:
     model = view.kernels[0].caches()
     assert model.lines_of(g0=2, g1=17) == {"data1": [8, 9, 10, 11], "data2": list(range(1, 256, 4)), "data0": [9]}
     assert list(model.by_loop()) == ["g0", "g1", "r2"]
-    with pytest.raises(ValueError, match="no loop k; there are g0, g1, r2"):
+    with pytest.raises(ValueError, match="no loop k; available: g0, g1, r2"):
         model.lines_of(k=1)
     accesses, addresses = view.kernels[0].memory_stream().whole()
     assert len(accesses) == len(addresses) == 2 * N**3 + N * N, "an address each, in elements"

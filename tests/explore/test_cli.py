@@ -79,7 +79,7 @@ def test_a_script_that_exits_gives_its_status(script, code, status):
         (["run", "SCRIPT", "--trace"], "--trace needs a file to write"),
         (["run", "SCRIPT", "--trace", "x.txt"], ".json or .json.gz"),
         (["run", "SCRIPT", "--html", "no/such/folder/x.html"], "the folder no/such/folder does not exist"),
-        (["run", "--device", "NVRAM", "SCRIPT"], "unknown device 'NVRAM'; known: LLVM, CLANG, PYTHON"),
+        (["run", "--device", "NVRAM", "SCRIPT"], "unknown device 'NVRAM'; supported: LLVM, CLANG, PYTHON"),
         (["html", "missing.json", "out.html"], "missing.json is not a file"),
         (["html", "SCRIPT", "out.html"], "not a trace: "),
         (["lab", "no/such/folder"], "no/such/folder is not a folder"),

@@ -131,7 +131,7 @@ def test_inputs_that_were_not_kept_can_be_given_or_generated() -> None:
 
 def test_mistakes_are_named(product: Explorer) -> None:
     debugger = product.kernels[0].debug()
-    with pytest.raises(DebuggerError, match="no loop k; there are g0, g1, r2"):
+    with pytest.raises(DebuggerError, match="no loop k; available: g0, g1, r2"):
         debugger.iteration(k=1)
     with pytest.raises(ConditionError, match="no buffer 'data7'"):
         debugger.run_until("data7[1]")

@@ -46,7 +46,7 @@ def test_an_answer_is_the_same_data_that_python_has(view: Explorer):
 def test_what_cannot_be_answered_says_why(view: Explorer):
     assert (
         respond_from_trace(view.trace, {"ask": "when"})["error"]
-        == f"unknown request 'when'; known: {', '.join(REQUESTS)}"
+        == f"unknown request 'when'; supported: {', '.join(REQUESTS)}"
     )
     assert (
         "this trace has nodes 0 … "

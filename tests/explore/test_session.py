@@ -155,7 +155,7 @@ def test_options_hold_inside_the_capture_only():
     ("options", "complaint"),
     [
         ({"bem": 2}, "'bem'; did you mean beam"),
-        ({"device": "NVRAM"}, "unknown device 'NVRAM'; known: LLVM, CLANG, PYTHON"),
+        ({"device": "NVRAM"}, "unknown device 'NVRAM'; supported: LLVM, CLANG, PYTHON"),
         ({"kernels": 0}, "kernels=0: "),
         ({"repeat": 0}, "repeat=0: "),
     ],

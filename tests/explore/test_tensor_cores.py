@@ -72,7 +72,7 @@ def test_the_tiles_of_a_cpu_are_drawn_by_their_rows() -> None:
 def test_names_that_are_none_are_an_error_with_those_that_are() -> None:
     with pytest.raises(ValueError, match="GPUs .*sm_75, sm_80"):
         explore.tensor_cores("sm_10")
-    with pytest.raises(KeyError, match="there are mma_m16n8k8_f16"):
+    with pytest.raises(KeyError, match="available: mma_m16n8k8_f16"):
         explore.tensor_cores("sm_75")["mma_m16n8k16_f16"]
     assert "opencl, any GPU with OpenCL 1.2: none" in str(explore.tensor_cores("opencl"))
 

@@ -80,7 +80,7 @@ def test_every_kind_of_command_says_what_it_does_and_takes_numbers_and_words_onl
         ("[]", "a command is an object"),
         (
             '{"kind": "Explode"}',
-            "no command 'Explode'; there are: AsCaptured, UseHeuristics, SetOpts, ApplyOpt, UndoOpt, Search",
+            "no command 'Explode'; supported: AsCaptured, UseHeuristics, SetOpts, ApplyOpt, UndoOpt, Search",
         ),
         ('{"kind": "UndoOpt"}', "UndoOpt takes kernel; given: nothing"),
         ('{"kind": "UndoOpt", "kernel": "0"}', "UndoOpt: kernel is '0', expected int"),

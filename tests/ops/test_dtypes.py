@@ -271,7 +271,7 @@ def test_questions_about_types() -> None:
     assert (dtypes.ushort, dtypes.uint, dtypes.ulong) == (dtypes.uint16, dtypes.uint32, dtypes.uint64)
     assert (dtypes.int, dtypes.long, dtypes.pyint) == (dtypes.int32, dtypes.int64, dtypes.int64)
     assert (dtypes.float, dtypes.double) == (dtypes.float32, dtypes.float64)
-    with pytest.raises(ValueError, match="unknown dtype 'complex64'; known: bool, "):
+    with pytest.raises(ValueError, match="unknown dtype 'complex64'; supported: bool, "):
         to_dtype("complex64")
     with pytest.raises(TypeError, match="no dtype for str"):
         dtypes.from_py("a")

@@ -36,9 +36,10 @@ from tinyexplore.util import config
 from tinyexplore.util.locks import can_start_threads
 from tinyexplore.util.workers import ImmediateExecutor
 
-COMPILE_LIMIT_S = 60.0  # for one candidate, on a machine that also runs other programs
-RUN_LIMIT_S = 20.0  # in addition to 50 times the time of the best candidate
-QUEUE_LIMIT_S = 60.0  # that an executor may add
+# the time limit of one compilation, in seconds, on a machine that also runs other programs
+COMPILE_LIMIT_S = 60.0
+RUN_LIMIT_S = 20.0  # the time limit of a run is these seconds plus 50 times the time of the best candidate
+QUEUE_LIMIT_S = 60.0  # an executor may delay a candidate by these seconds
 FORMAT = 1  # version of the entries on disk
 
 

@@ -44,17 +44,17 @@ except ImportError:  # this system lacks them: timings are not exclusive, and in
     fcntl = None  # type: ignore[assignment]
     resource = None  # type: ignore[assignment]
 
-STOP_RATIO = 3.0  # a first run this many times slower than the best so far ends the measurement
-LATE_STOP_RATIO = 1.3  # a time this many times slower after a few more runs also ends it
-UNDISTURBED_SAMPLES = 8  # number of undisturbed samples
-SAMPLE_S = 100e-6  # least seconds of a sample, because of the resolution of the clock
-SAMPLING_S, DUEL_S = 0.3, 1.5  # seconds for one candidate, and for a duel
-MIN_SAMPLES, PATIENCE_S = 5, 4.0  # number of samples that a verdict needs, unless they take more than these seconds
-MAX_CACHED_PROGRAMS = 256  # number of cached programs
-IDLE_S = 20.0  # seconds without a request after which memory is freed
-MAX_COMPARED_ELEMENTS = 1 << 18  # most elements of a result to compare
+STOP_RATIO = 3.0  # a measurement ends if its first run is this many times slower than the best candidate
+LATE_STOP_RATIO = 1.3  # it also ends if a later time is this many times slower than the best candidate
+UNDISTURBED_SAMPLES = 8  # a measurement ends after this number of undisturbed samples
+SAMPLE_S = 100e-6  # the least seconds of a sample, because the clock has a limited resolution
+SAMPLING_S, DUEL_S = 0.3, 1.5  # seconds that the samples of one candidate, and those of a duel, may take
+MIN_SAMPLES, PATIENCE_S = 5, 4.0  # a verdict needs this number of samples, unless they take longer than the seconds
+MAX_CACHED_PROGRAMS = 256  # a worker caches at most this number of programs
+IDLE_S = 20.0  # a worker frees its memory after these seconds without a request
+MAX_COMPARED_ELEMENTS = 1 << 18  # a comparison reads at most this number of elements of a result
 TOLERANCE = {dtypes.float16: 2e-2, dtypes.bfloat16: 1e-1, dtypes.float32: 1e-3, dtypes.float64: 1e-6}
-MAX_DIFFERING_SHARE = 1e-3  # fraction of a result that may differ: a comparison can depend on the last bit of a float
+MAX_DIFFERING_SHARE = 1e-3  # this share of a result may differ: a comparison can depend on a float's last bit
 
 
 class CandidateError(Exception):

@@ -276,10 +276,10 @@ class DeviceRegistry:
             names = ", ".join((*self.names(), *self._storages)) or "none"
             if head in FOREIGN_DEVICES:
                 raise UnknownDevice(
-                    f"unknown device {name!r}; known: {names}; this package has no runtime for {head}: choose one of "
-                    f"the known, and unset {head} in the environment"
+                    f"unknown device {name!r}; supported: {names}; this package has no runtime for {head}: "
+                    f"choose a supported device, and unset {head} in the environment"
                 )
-            raise UnknownDevice(f"unknown device {name!r}; known: {names}")
+            raise UnknownDevice(f"unknown device {name!r}; supported: {names}")
         if number and not number.isdecimal():
             raise UnknownDevice(f"device {name!r}: expected a number after the colon, such as {head}:0")
         return head if int(number or 0) == 0 else f"{head}:{int(number)}"

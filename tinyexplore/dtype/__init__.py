@@ -376,7 +376,7 @@ def to_dtype(x: DType | str) -> DType:
         return x.base
     dtype = getattr(dtypes, x.lower(), None) if isinstance(x, str) and not x.startswith("default") else None
     if not isinstance(dtype, DType):
-        raise ValueError(f"unknown dtype {x!r}; known: {', '.join(dtypes.fields())}")
+        raise ValueError(f"unknown dtype {x!r}; supported: {', '.join(dtypes.fields())}")
     return dtype
 
 

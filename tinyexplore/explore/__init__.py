@@ -207,7 +207,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     module_name = _HOMES.get(name)
     if module_name is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; known: {', '.join(__all__)}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; available: {', '.join(__all__)}")
     value = getattr(importlib.import_module(f"{__name__}.{module_name}"), name)
     globals()[name] = value
     return value

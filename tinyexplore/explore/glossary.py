@@ -39,7 +39,7 @@ GROUPS = {
     "pass": "Stages and passes of the compiler",
     "column": "Columns of the kernel table",
     "option": "Settings of a capture",
-    "device": "Devices, and what makes their machine code",
+    "device": "Devices and their code generators",
 }
 
 TERMS: tuple[Term, ...] = (
@@ -122,7 +122,11 @@ TERMS: tuple[Term, ...] = (
         "reuse distance",
         "The number of other cache lines that are accessed before a line is accessed again.",
     ),
-    Term("word", "throughput", "The cycles per iteration of a loop that runs for long, and their bottleneck."),
+    Term(
+        "word",
+        "throughput",
+        "Cycles per iteration of a loop that runs for long (the reciprocal throughput), and their bottleneck.",
+    ),
     Term("word", "port", "A part of a CPU that starts one µop per cycle. Each instruction needs certain ports."),
     Term("word", "front end", "The part of a CPU that decodes and issues instructions: a few per cycle."),
     Term("word", "µop", "A small operation. A CPU splits each instruction into one or several."),
@@ -141,7 +145,11 @@ TERMS: tuple[Term, ...] = (
         "the other.",
     ),
     Term("word", "occupancy", "Resident warps of a multiprocessor divided by the most that it can hold."),
-    Term("word", "branch", "The result of a what-if command: kernels, or a schedule, with that change."),
+    Term(
+        "word",
+        "branch",
+        "What-if branch: the result of a what-if command, which is kernels or a schedule with that change.",
+    ),
     Term(
         "word",
         "rule playground",
@@ -530,7 +538,7 @@ TERMS: tuple[Term, ...] = (
     Term("role", "const", "Constants."),
     Term("role", "control", "Structure of a program: its root, barriers, ends of loops."),
     Term("pass", "schedule", "Decides which LazyBuffers share a kernel and which get memory."),
-    Term("pass", "kernel", "All work on one kernel."),
+    Term("pass", "kernel", "Optimize, lower, render and compile one kernel."),
     Term("pass", "optimize", "Chooses the opts: by heuristics, or by search (BEAM)."),
     Term("pass", "lower", "Lowers a kernel to a graph of UOps."),
     Term("pass", "simplify", "Constant folding and algebraic simplification."),
@@ -563,7 +571,7 @@ TERMS: tuple[Term, ...] = (
         "Adapts signed factors to the dot instruction, which takes one unsigned factor.",
     ),
     Term("pass", "tiles", "Loads the tiles of a CPU's matrix unit (AMX): each tile becomes one load."),
-    Term("pass", "loop fission", "Gives a reduction its own loop where one loop cannot serve two."),
+    Term("pass", "loop fission", "Gives a reduction its own loop: one loop becomes two."),
     Term("pass", "argmax", "Finds a maximum or minimum and its index in one loop."),
     Term("pass", "horizontal reductions", "Combines several sums over lanes into one over several vectors."),
     Term("pass", "accumulators", "Turns reductions into loops over registers."),
@@ -589,7 +597,7 @@ TERMS: tuple[Term, ...] = (
     Term(
         "pass",
         "double buffering",
-        "On a GPU: loads the next block of a staged loop before the present one is computed.",
+        "On a GPU: loads the next block of a staged loop while the current one is used.",
     ),
     Term(
         "pass",
@@ -637,7 +645,7 @@ TERMS: tuple[Term, ...] = (
     Term("option", "tinyexplore", "The version of the package that wrote the trace."),
     Term("device", "LLVM", "CPU by LLVM: kernels are LLVM IR, which the library llvmlite compiles."),
     Term("device", "CLANG", "CPU by clang: kernels are C, which the compiler clang compiles. No llvmlite is needed."),
-    Term("device", "PYTHON", "interpreter: Python executes kernels step by step. It is slow, and defines the results."),
+    Term("device", "PYTHON", "Interpreter: Python executes kernels step by step. It is slow, and defines the results."),
     Term("device", "GPU", "OpenCL: kernels are OpenCL C, for the GPU (or CPU) of its driver."),
     Term("device", "CUDA", "NVIDIA GPU: kernels are CUDA C++, compiled by NVIDIA's driver libraries."),
     Term("device", "WASM", "WebAssembly: kernels run in the browser's or Node's engine, with 128-bit vectors."),

@@ -213,7 +213,8 @@ def _write_type(hint: typing.Any, label: str) -> str:
     if origin in (typing.Union, types.UnionType):
         return " | ".join(_write_type(argument, label) for argument in arguments)
     raise SchemaError(
-        f"{label}: cannot say {hint!r} in TypeScript; use int, float, str, bool, None, tuples of these, or a dataclass"
+        f"{label}: cannot express {hint!r} in TypeScript; use int, float, str, bool, None, tuples of these, or a "
+        "dataclass"
     )
 
 

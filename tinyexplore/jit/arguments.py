@@ -98,7 +98,7 @@ class Arguments:
         if list(self.structure) != list(captured.structure):
             raise JitError(
                 f"captured with {_join_names(captured.structure)}, called with {_join_names(self.structure)}: "
-                "a replay needs the same arguments; use a TinyJit of its own for each form, or reset()"
+                "a replay needs the same arguments; use a separate TinyJit for each form, or reset()"
             )
         for name, structure in self.structure.items():
             captured_structure = captured.structure[name]

@@ -408,7 +408,7 @@ class CallReplay:
                     give_values(item, item.item.arguments(self.values))
             self.bound_values[self.next_turn] = self.values
         except SymbolicError as error:
-            raise JitError(f"this call cannot be replayed: {error}; use a TinyJit of its own, or reset()") from None
+            raise JitError(f"this call cannot be replayed: {error}; use a separate TinyJit, or reset()") from None
 
     # *** replay ***
 
@@ -417,7 +417,7 @@ class CallReplay:
         if Tensor.training is not self.training:
             raise JitError(
                 f"captured while Tensor.training was {self.training}, called while it is {Tensor.training}: "
-                "use a TinyJit of its own for each, or reset()"
+                "use a separate TinyJit for each, or reset()"
             )
         arguments: Any = args
         if kwargs or not self.plain or len(args) != self.count:

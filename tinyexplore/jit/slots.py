@@ -39,7 +39,7 @@ class Slot:
         if not self._fits(value):
             raise JitError(
                 f"{self.name} was captured as {describe(self.like)}, and is now {describe(value)}: a replay runs the "
-                "kernels of the first; use a TinyJit of its own for each form, or reset()"
+                "kernels of the first; use a separate TinyJit for each form, or reset()"
             )
         if self.is_written:
             return

@@ -174,7 +174,7 @@ class Kernel:
             if axis.arg.id == axis_id:
                 return axis
         axis_list = ", ".join(f"{axis.arg.name} of size {text(axis.src[0])}" for axis in self.axes)
-        raise OptError(f"no axis {axis_id} in this kernel; it has {axis_list or 'none'}")
+        raise OptError(f"no axis {axis_id} in this kernel; available: {axis_list or 'none'}")
 
     def next_id(self) -> int:
         return max((axis.arg.id for axis in self.axes), default=-1) + 1

@@ -165,6 +165,11 @@ class ShapeError(ValueError, RuntimeError):
     """
 
 
+def _axes_text(shape: Shape) -> str:
+    """Returns the axes of `shape`, for an error message."""
+    return f"the axes of this shape are 0 to {len(shape) - 1}" if shape else "this shape has no axes"
+
+
 def _format_head(node: LazyBuffer) -> str:
     constructor = f"{type(node).__name__}({node.op!r}, {node.dtype!r}, {argument_text(node.shape)}"
     return constructor if node.src else f"{constructor}, src=()"
@@ -379,7 +384,7 @@ class LazyBuffer:
         """Reduces by `op` (ADD, MUL, MAX or MIN) over `axes`, which remain with size 1."""
         reduced_axes = tuple(sorted(set(axes)))
         if bad := [axis for axis in reduced_axes if not 0 <= axis < len(self.shape)]:
-            raise ShapeError(f"reduce over axes {bad} of shape {self.shape}: these axes do not exist")
+            raise ShapeError(f"reduce over axes {bad} of shape {self.shape}: {_axes_text(self.shape)}")
         shape = tuple([1 if axis in reduced_axes else size for axis, size in enumerate(self.shape)])
         constant = known_reduction(self, op, reduced_axes, shape)
         if constant is not None:
@@ -389,7 +394,7 @@ class LazyBuffer:
     def scan(self, op: Ops, axis: int) -> LazyBuffer:
         """Returns the running result of `op` (ADD, MUL, MAX or MIN) along `axis`, each element included."""
         if not 0 <= axis < len(self.shape):
-            raise ShapeError(f"scan along axis {axis} of shape {self.shape}: this axis does not exist")
+            raise ShapeError(f"scan along axis {axis} of shape {self.shape}: {_axes_text(self.shape)}")
         return LazyBuffer(Ops.SCAN_AXIS, self.dtype, self.shape, (self,), (op, axis), self.device)
 
     def recurrence(self, factor: LazyBuffer, axis: int) -> LazyBuffer:
@@ -442,9 +447,15 @@ class LazyBuffer:
         out of range.
         """
         if not self.shape or self.shape[:-1] != index.shape[:-1]:
-            raise ShapeError(f"fetch from {self.shape} and add, by an index of {index.shape}: need {self.shape[:-1]}")
+            raise ShapeError(
+                f"fetch-and-add on shape {self.shape}: the index has shape {index.shape}, expected {self.shape[:-1]} "
+                "with one more axis"
+            )
         if not dtypes.is_int(index.dtype) or not dtypes.is_int(self.dtype) or index.device != self.device:
-            raise TypeError(f"fetch {self.dtype.name} and add, by {index.dtype.name}: need ints on one device")
+            raise TypeError(
+                f"fetch-and-add on {self.dtype.name} of {self.device}: the index is {index.dtype.name} of "
+                f"{index.device}, expected ints on one device"
+            )
         arg = (Ops.ADD, len(index.shape) - 1)
         counters = self.contiguous()  # each row starts with its own counters
         return LazyBuffer(Ops.FETCH_ADD, self.dtype, index.shape, (counters, index), arg, self.device)
@@ -594,7 +605,7 @@ class LazyBuffer:
         """Reverses the order of `axes`."""
         axes = tuple(sorted(set(axes)))
         if bad := [axis for axis in axes if not 0 <= axis < len(self.shape)]:
-            raise ShapeError(f"flip axes {bad} of shape {self.shape}: these axes do not exist")
+            raise ShapeError(f"flip axes {bad} of shape {self.shape}: {_axes_text(self.shape)}")
         if not axes:
             return self
         return self._view(Ops.FLIP, self.shape, axes)

@@ -107,7 +107,11 @@ class LayerNorm:
     def __call__(self, x: Tensor) -> Tensor:
         need_tensor(x, f"{type(self).__name__}: x")
         if x.shape[-len(self.normalized_shape) :] != self.normalized_shape:
-            raise ValueError(f"layer norm over {self.normalized_shape} of shape {x.shape}: the last axes must be equal")
+            last_sizes = x.shape[-len(self.normalized_shape) :]
+            raise ValueError(
+                f"layer norm of shape {x.shape}: the last axes have sizes {last_sizes}, expected "
+                f"{self.normalized_shape}"
+            )
         if self.weight is None or self.bias is None:
             return x.layernorm(axis=self.axis, eps=self.eps)
         normal = _widen(x).layernorm(axis=self.axis, eps=self.eps)
@@ -169,7 +173,8 @@ class RMSNorm:
     def __call__(self, x: Tensor) -> Tensor:
         need_tensor(x, "RMSNorm: x")
         if x.shape[-1:] != (self.dim,):
-            raise ShapeError(f"RMSNorm over {self.dim} of a tensor of shape {x.shape}: the last axis must be equal")
+            last_size = x.shape[-1] if x.shape else "none"
+            raise ShapeError(f"RMSNorm of shape {x.shape}: the last axis has size {last_size}, expected {self.dim}")
         wide_x = _widen(x)
         normal = wide_x * (wide_x.square().mean(-1, keepdim=True) + self.eps).rsqrt()
         if self.weight is None:

@@ -29,7 +29,7 @@ from tinyexplore.uop.semantics import bfloat16_bits, bfloat16_from_bits, from_bi
 
 def _check_position(position: int) -> int:
     if position < 0:
-        raise IndexError(f"element {position} lies before the buffer")
+        raise IndexError(f"element {position} is before the start of the buffer")
     return position
 
 

@@ -151,7 +151,9 @@ class Fusion:
             self.realize(node, f"each element would be bounds-checked {_times_text(repeats)}")
             return
         if node not in self.overrides.join and self.prefers_reordered_copy(node, uses):
-            self.realize(node, "its source is stored in memory; readers use this layout")
+            self.realize(
+                node, "its source is in memory; a kernel copies it into the order in which its readers access it"
+            )
             return
         if node.op in OpGroups.MOVEMENT:
             self.record_decision(node, "view", "a movement operation only changes indices")
@@ -738,9 +740,10 @@ def is_same_element(node: LazyBuffer, use: Use) -> bool:
 
 
 def runs_sequentially(plan: KernelPlan, *, sums_up: bool) -> bool:
-    """Whether the kernel is a scan or a scatter along the innermost axis, in order: what is fused into it has no lanes.
+    """Whether the kernel is a scan or a scatter along the innermost axis, in order.
 
-    Running sums and extremes have lanes along that axis. They count only if `sums_up`.
+    Operations fused into it cannot be vectorized. Running sums and extremes have lanes along that axis. They count only
+    if `sums_up`.
     """
     root = plan.stores[0]
     if root.op not in IN_ORDER:

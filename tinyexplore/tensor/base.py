@@ -402,7 +402,7 @@ class TensorBase(TrackedObject):
             )
         if isinstance(self.lazydata, ShardedBuffer):
             raise RuntimeError(
-                f"can't shard a multi-device tensor: it lies on {', '.join(self.device)}; move it to one device first"
+                f"cannot shard a multi-device tensor: it is on {', '.join(self.device)}; move it to one device first"
             )
         axis_number = None if axis is None else self._resolve_axis(axis)
         if axis_number is not None and (self.shape[axis_number] < len(devices) if splits is None else 0 in splits):

@@ -163,7 +163,8 @@ def with_part(view: LazyBuffer, root: LazyBuffer, value: LazyBuffer) -> LazyBuff
     while node is not root:
         if not is_view(node):
             raise RuntimeError(
-                f"assign to a view of shape {view.shape} of a tensor that has another value by now: take the view again"
+                f"assign to a view of shape {view.shape} of a tensor that was assigned after the view was created; "
+                "create the view again"
             )
         steps.append(node)
         node = node.src[0]

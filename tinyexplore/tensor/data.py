@@ -100,15 +100,11 @@ def _flatten_into(values: list[Any], data: Any, shape: Shape, indices: Shape) ->
     """Appends the numbers of a nested list to `values`. Raises for a ragged list."""
     if not shape:
         if isinstance(data, (list, tuple)):
-            raise ValueError(
-                f"ragged list: a number is expected at {_format_subscript(indices)}, where a {type(data).__name__} is"
-            )
+            raise ValueError(f"ragged list: {_format_subscript(indices)} is a {type(data).__name__}; expected a number")
         values.append(data)
         return
     if not isinstance(data, (list, tuple)):
-        raise ValueError(
-            f"ragged list: {_format_subscript(indices)} is {data!r}, where a list of {shape[0]} is expected"
-        )
+        raise ValueError(f"ragged list: {_format_subscript(indices)} is {data!r}; expected a list of length {shape[0]}")
     if len(data) != shape[0]:
         raise ValueError(
             f"ragged list: {_format_subscript(indices)} has {len(data)} elements, "
@@ -166,7 +162,9 @@ def _from_array(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
     array = numpy.asarray(data)
     known_dtype = _ML_DTYPES.get(array.dtype.name) or dtypes.fields().get(array.dtype.name)
     if known_dtype is None:
-        raise TypeError(f"a NumPy array of {array.dtype} cannot become a Tensor; known: {', '.join(dtypes.fields())}")
+        raise TypeError(
+            f"a NumPy array of {array.dtype} cannot become a Tensor; supported: {', '.join(dtypes.fields())}"
+        )
     target = known_dtype if dtype is None else dtype
     if known_dtype.fmt is None:
         buffer = Buffer(device, array.size, known_dtype).copyin(array.tobytes())

@@ -293,7 +293,7 @@ class Movement(Operators):
         if not isinstance(mode, str):
             return self.pad(padding, "constant", mode)
         if mode not in PAD_MODES:
-            raise ValueError(f"pad mode {mode!r}: choose one of {', '.join(PAD_MODES)}")
+            raise ValueError(f"pad mode {mode!r}; supported: {', '.join(PAD_MODES)}")
         amounts = self._pad_amounts(padding)
         removed = [(min_zero(before), min_zero(after)) for before, after in amounts]
         added = tuple((before - b, after - a) for (before, after), (b, a) in zip(amounts, removed))

@@ -72,7 +72,7 @@ class Resampling(Indexing):
         first and last element (linear and cubic).
         """
         if mode not in MODES:
-            raise ValueError(f"interpolate mode {mode!r}: choose one of {', '.join(MODES)}")
+            raise ValueError(f"interpolate mode {mode!r}; supported: {', '.join(MODES)}")
         if align_corners and mode not in (*LINEAR, "bicubic"):
             raise ValueError(f"interpolate with align_corners and mode {mode!r}: only linear and cubic modes have it")
         if not isinstance(size, (list, tuple)):

@@ -53,7 +53,7 @@ class Scattering(Indexing):
         `include_self`: the current element of a written position counts, too. Other positions keep their element.
         """
         if reduce not in REDUCTIONS:
-            raise ArgumentError(f"scatter_reduce with reduce={reduce!r}: choose one of {', '.join(REDUCTIONS)}")
+            raise ArgumentError(f"scatter_reduce with reduce={reduce!r}; supported: {', '.join(REDUCTIONS)}")
         axis, target, index, source = self._scatter_operands(dim, index, src)
         op = REDUCTIONS[reduce]
         # along axes along which it was expanded, an index selects the same elements

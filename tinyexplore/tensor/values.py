@@ -234,7 +234,7 @@ class Values(TensorBase):
         if self.ndim == 0:
             raise TypeError("a tensor without axes has no length")
         if isinstance(self.shape[0], UOp):
-            raise TypeError(f"the length of a tensor of shape {self.shape} is symbolic: ask for its .shape[0].val")
+            raise TypeError(f"the length of a tensor of shape {self.shape} is symbolic: use .shape[0].val")
         return self.shape[0]
 
 

@@ -306,8 +306,8 @@ def truth(node: UOp) -> bool:
         return answer
     where = ", ".join(f"{name} in {low}..{high}" for name, low, high in sorted(var.arg for var in variables(node)))
     raise SymbolicError(
-        f"whether {text(node)} holds depends on the value of a Variable ({where}): bind it, narrow its bounds, or ask "
-        "for a size that does not change"
+        f"whether {text(node)} holds depends on the value of a Variable ({where}): bind it, narrow its bounds, or use "
+        "a fixed size"
     )
 
 

@@ -279,7 +279,9 @@ class Context(ContextDecorator):
             ContextVar(name, 0)
         option_names = {*Config.__dataclass_fields__, *ContextVar._own}
         if unknown := sorted(set(changes) - option_names):
-            raise ValueError(f"Context({', '.join(unknown)}): no such option; known: {', '.join(sorted(option_names))}")
+            raise ValueError(
+                f"Context({', '.join(unknown)}): no such option; supported: {', '.join(sorted(option_names))}"
+            )
         for name, value in changes.items():
             if _is_option(name):
                 check_option(name, value)

@@ -42,7 +42,7 @@ def test_names_have_one_spelling() -> None:
     devices, _ = registry()
     assert [devices.canonicalize(name) for name in ("python", "Python:0", "PYTHON")] == ["PYTHON"] * 3
     assert "llvm:0" in devices and "cuda" not in devices
-    with pytest.raises(UnknownDevice, match="unknown device 'cuda'; known: LLVM, PYTHON, FUTURE"):
+    with pytest.raises(UnknownDevice, match="unknown device 'cuda'; supported: LLVM, PYTHON, FUTURE"):
         devices.canonicalize("cuda")
     assert devices.canonicalize("llvm:01") == "LLVM:1" and devices["LLVM:1"] is devices["LLVM"]
     group = devices.canonicalize(("llvm:0", "PYTHON"))

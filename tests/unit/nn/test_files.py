@@ -90,7 +90,7 @@ A = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
         (safetensors_file(b'{"a": 1, "a": 2}'), "is repeated"),
         (safetensors_file([1]), "a list"),
         (safetensors_file({"a": 1}), "needs dtype, shape"),
-        (safetensors_file({"a": {**A, "dtype": "F99"}}, bytes(8)), "dtype 'F99'; known: BOOL"),
+        (safetensors_file({"a": {**A, "dtype": "F99"}}, bytes(8)), "dtype 'F99'; supported: BOOL"),
         (safetensors_file({"a": {**A, "shape": [3]}}, bytes(8)), "cannot fill bytes 0 to 8"),
         (safetensors_file({"a": {**A, "shape": [-2, -1]}}, bytes(8)), "sizes and offsets must be"),
         (safetensors_file({"a": {**A, "shape": [1 << 62, 1 << 62]}}, bytes(8)), "exceeds 2⁶² bytes"),

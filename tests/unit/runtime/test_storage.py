@@ -166,7 +166,7 @@ def test_operations_on_storage_raise_an_error(path: Path, tmp_path: Path) -> Non
         stored(path)[:, :3].reshape(-1)[:3].reshape(1, 3).bitcast("int64")
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(stored(path).lazydata.base.buffer)
-    with pytest.raises(UnknownDevice, match="known: .*DISK, NPY"):
+    with pytest.raises(UnknownDevice, match="supported: .*DISK, NPY"):
         Tensor.ones(1, device="TAPE:x")
     assert not {"DISK", "NPY"} & set(Device.names()), "they are no devices to compute on"
 

@@ -20,7 +20,7 @@ from tinyexplore.util.config import config_from_environment
         ({"THREADS": -2}, ValueError, "THREADS=-2: cannot be negative"),
         ({"NOOPT": 0.5}, TypeError, r"NOOPT=0.5 \(float\): need a whole number"),
         ({"DEVICE": 3}, TypeError, r"DEVICE=3 \(int\): need text"),
-        ({"BREAM": 2}, ValueError, "no such option; known: ALLOW_TF32, BEAM"),
+        ({"BREAM": 2}, ValueError, "no such option; supported: ALLOW_TF32, BEAM"),
     ],
 )
 def test_a_context_refuses_invalid_options(changes: dict[str, Any], error: type[Exception], text: str) -> None:
@@ -54,7 +54,7 @@ def test_true_and_false_are_numbers() -> None:
 
 
 def test_an_invalid_dtype_or_axis_is_named() -> None:
-    with pytest.raises(ValueError, match="unknown dtype <class 'int'>; known: bool"):
+    with pytest.raises(ValueError, match="unknown dtype <class 'int'>; supported: bool"):
         Tensor([1], dtype=int)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"axis 1.0 \(float\): need an int"):
         Tensor.ones(2, 3).sum(1.0)  # type: ignore[arg-type]

@@ -143,7 +143,7 @@ QUESTIONS = {
 def question(trace: Trace, about: str, *args: Any, **options: Any) -> Stop:
     """Returns a question: "kernels" (how many?), "next rule" (stage=, step=), "slowest", "faster" (and a trace)."""
     if about not in QUESTIONS:
-        raise ValueError(f"no question about {about!r}; there are: {', '.join(QUESTIONS)}")
+        raise ValueError(f"no question about {about!r}; supported: {', '.join(QUESTIONS)}")
     ask: Any = QUESTIONS[about]
     stop: Stop = ask(trace, *args, **options)
     return stop

@@ -115,7 +115,7 @@ def from_data(data: Any) -> Request:
         raise RequestError(f"a request must be a JSON object, found {type(data).__name__}")
     name = data.get("ask")
     if not isinstance(name, str) or name not in REQUESTS:
-        raise RequestError(f"unknown request {name!r:.80}; known: {', '.join(REQUESTS)}")
+        raise RequestError(f"unknown request {name!r:.80}; supported: {', '.join(REQUESTS)}")
     cls = REQUESTS[name]
     hints = typing.get_type_hints(cls)
     fields_by_name = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]
@@ -124,7 +124,7 @@ def from_data(data: Any) -> Request:
         if key == "ask":
             continue
         if key not in fields_by_name:
-            raise RequestError(f"{name}: no field {key!r:.80}; there are {', '.join(fields_by_name) or 'none'}")
+            raise RequestError(f"{name}: no field {key!r:.80}; supported: {', '.join(fields_by_name) or 'none'}")
         values[key] = _convert(value, hints[key], f"{name}: {key}")
     missing = [key for key, field in fields_by_name.items() if key not in values and field.default is MISSING]
     if missing:

@@ -439,7 +439,9 @@ def _build_trace(recorder: CaptureRecorder, **facts: Any) -> Trace:
 
 def _executor_of(executor: Any) -> Any:
     if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise TypeError(f"executor={executor!r}: give something with a method submit, as concurrent.futures has")
+        raise TypeError(
+            f"executor={executor!r}: give an executor with submit(function, *arguments), such as ThreadPoolExecutor()"
+        )
     return executor
 
 
@@ -451,7 +453,7 @@ def _translate_options(options: dict[str, Any]) -> dict[str, Any]:
         if name_of_option is None:
             names = ("repeat", "title", "executor", "keep_inputs", "record_iterations", *_CONFIG_NAMES)
             close = get_close_matches(name.lower(), names, 1)
-            hint = f"did you mean {close[0]}? All options: " if close else "known: "
+            hint = f"did you mean {close[0]}? All options: " if close else "supported: "
             raise ValueError(f"unknown option {name!r}; {hint}{', '.join(names)}")
         if name_of_option == "DEVICE" and value is None:
             value = ""

@@ -382,7 +382,7 @@ class Kernels(DisplayableResult, Sequence[KernelView]):
             number = next((kernel.id for kernel in kernels if kernel.name == key), None)
             if number is None:
                 raise KeyError(
-                    f"no kernel {key!r}; there are: {', '.join(kernel.name for kernel in kernels) or 'none'}"
+                    f"no kernel {key!r}; available: {', '.join(kernel.name for kernel in kernels) or 'none'}"
                 )
             return KernelView(self._view, number)
         number = key if isinstance(key, int) else key.id

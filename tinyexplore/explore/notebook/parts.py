@@ -47,7 +47,7 @@ class Parts:
 
         panel = PANEL_OF_WIDGET.get(name)
         if panel is None or panel.widget is None:
-            raise ValueError(f"no panel is a widget {name!r}; there are: {', '.join(PANEL_OF_WIDGET)}")
+            raise ValueError(f"no panel is a widget {name!r}; available: {', '.join(PANEL_OF_WIDGET)}")
         static = self._make_picture(self._find_picture_function(panel.widget))
         return self._make_once(name, partial(PANEL_WIDGETS[name], self._explorer, static=static))
 
@@ -107,7 +107,7 @@ class Parts:
         trace = self._trace()
         languages = ["source", *dict.fromkeys(program.language for program in (*trace.origins, *trace.programs))]
         if language not in languages:
-            raise ValueError(f"no listing {language!r} in this trace; there are: {', '.join(languages)}")
+            raise ValueError(f"no listing {language!r} in this trace; available: {', '.join(languages)}")
         pane = "a" if language in _PANE_A else "c" if language in _PANE_C else "b"
         key = "source 0" if language == "source" else language
         picture = self._make_picture(partial(listing_svg, language=language))
@@ -148,7 +148,7 @@ def stage_of(trace: Trace, selector: Stage | int | str | None, kernel: int | Non
     named = [stage for stage in graphs if stage.name == selector]
     if not named:
         names = ", ".join(dict.fromkeys(stage.name for stage in graphs))
-        raise ValueError(f"no stage {selector!r} with UOps; there are: {names}")
+        raise ValueError(f"no stage {selector!r} with UOps; available: {names}")
     return named[0]
 
 

@@ -31,7 +31,9 @@ def reproducer(trace: TraceTables, kernel: int | KernelInfo = 0, path: str | Pat
     programs = {program.language: program for program in trace.programs if program.kernel == info.id}
     if not has_script(programs):
         languages = ", ".join(programs) or "none, it is a copy or was not compiled"
-        raise ReproducerError(f"kernel {info.id} ({info.name}): a script needs its C or LLVM IR; it has {languages}")
+        raise ReproducerError(
+            f"kernel {info.id} ({info.name}): a script needs its C or LLVM IR; available: {languages}"
+        )
     script = _write_script(trace, info, programs, _bound_variables(trace))
     contents = {"shared": _read_body().rstrip(), "llvm": _text(programs.get("llvm")), "c": _text(programs.get("c"))}
     inserted = [contents[name] for name in script.inserts] + [""]

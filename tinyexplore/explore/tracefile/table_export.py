@@ -24,7 +24,7 @@ def rows_of(trace: TraceTables, table: str = "kernels") -> list[Row]:
     """
     table_rows = TABLES.get(table)
     if table_rows is None:
-        raise ValueError(f"no table {table!r}; there are {', '.join(TABLES)}")
+        raise ValueError(f"no table {table!r}; supported: {', '.join(TABLES)}")
     return table_rows(trace)
 
 

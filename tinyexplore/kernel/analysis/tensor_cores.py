@@ -130,7 +130,7 @@ def reason_against_cores(kernel: Kernel, reduce: UOp, amount: int) -> str:
     cores_of_dtypes = [core for core in cores if core.factor is factor and core.accumulator is accumulator]
     if not cores_of_dtypes:
         supported = ", ".join(dict.fromkeys(f"{core.factor.name} → {core.accumulator.name}" for core in cores))
-        return f"no core of {kernel.target.cpu} takes {factor.name} → {accumulator.name}; it has {supported}"
+        return f"no core of {kernel.target.cpu} takes {factor.name} → {accumulator.name}; supported: {supported}"
     if not any(usable_cores(kernel.target, factor, accumulator)):
         return f"its cores read {cores_of_dtypes[0].mantissa} bits of a float32's fraction: ALLOW_TF32=1 allows that"
     sizes = sorted({core.dims[2] for core in usable_cores(kernel.target, factor, accumulator)})

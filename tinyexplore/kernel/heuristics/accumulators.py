@@ -1,4 +1,4 @@
-"""Heuristic: independent accumulators in a reduction."""
+"""Proposes independent accumulators in a reduction."""
 
 from __future__ import annotations
 

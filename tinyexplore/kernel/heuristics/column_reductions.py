@@ -1,4 +1,4 @@
-"""Heuristics for reductions down the columns of a matrix: how much of each row a step reads.
+"""Proposes how much of each row a step reads, for reductions down the columns of a matrix.
 
 The aim is to read sequentially, or to prefetch.
 """

@@ -1,4 +1,4 @@
-"""Heuristic: dot instructions for sums of products of small numbers."""
+"""Proposes dot instructions for sums of products of small numbers."""
 
 from __future__ import annotations
 

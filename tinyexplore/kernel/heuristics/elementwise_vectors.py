@@ -1,4 +1,4 @@
-"""Heuristics for elementwise steps: a few vectors at a time, so that their loads and arithmetic overlap."""
+"""Proposes a few vectors at a time for elementwise steps, so that their loads and arithmetic overlap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A heuristic: a function that proposes Opts for a kernel, and the aspects of the schedule that it settles."""
+"""Defines a heuristic: a function that proposes Opts for a kernel, and the aspects of the schedule that it settles."""
 
 from __future__ import annotations
 

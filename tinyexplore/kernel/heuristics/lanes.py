@@ -1,4 +1,4 @@
-"""Heuristic for vectors: the axis along which a kernel, or each of its reductions, has lanes."""
+"""Proposes the axis along which a kernel, or each of its reductions, has vector lanes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heuristic: the loop of a kernel that prefetches reads from memory that no hardware prefetcher follows.
+"""Proposes a prefetch in the loop whose reads no hardware prefetcher follows.
 
 A CPU's prefetchers follow accesses from line to line, within a page. They cannot predict the next row while a kernel
 still works on the current one, nor accesses that reach another page in every step.

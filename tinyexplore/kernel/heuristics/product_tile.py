@@ -1,4 +1,4 @@
-"""Heuristic for sums of products (matmul, convolution, their gradients): lanes, register tile, packed operands."""
+"""Proposes lanes, a register tile and packed operands for sums of products (matmul, convolution, their gradients)."""
 
 from __future__ import annotations
 
@@ -122,10 +122,10 @@ def tile_loops(kernel: Kernel, tile: Tile, lanes: UOp, cost: float) -> Tiling:
     reason = f"vectors along this axis need the fewest instructions per multiply-add: {cost:.2f}"
     kernel = yield Proposal(Opt(OptOps.VECTOR, lanes.arg.id, count), reason)
     if tile.vector_count > 1:
-        reason = f"one load of a row serves {tile.vector_count} vectors of columns"
+        reason = f"register tile: each loaded value of a row is used for {tile.vector_count} vectors"
         kernel = yield Proposal(Opt(OptOps.UPCAST, lanes.arg.id, tile.vector_count), reason)
     if tile.rows is not None and tile.row_count > 1:
-        reason = f"one vector load serves {tile.row_count} rows"
+        reason = f"register tile: each loaded vector is used for {tile.row_count} rows"
         kernel = yield Proposal(Opt(OptOps.UPCAST, tile.rows.arg.id, tile.row_count), reason)
     return kernel
 

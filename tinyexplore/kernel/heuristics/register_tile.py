@@ -1,4 +1,4 @@
-"""Heuristic for register tiles of reductions: rows and columns that share loads."""
+"""Proposes register tiles for reductions: rows and columns that share loads."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def tile_of_vectors(reduced: VectorizedReductions) -> Proposals:
     widest = 4 if registers >= 32 and not rows_are_neighbors else 2
     vector_count = block_of("vectors of columns", columns.size, widest, widest) if columns is not None else 1
     if columns is not None and vector_count > 1:
-        reason = f"one load of a row serves {vector_count} vectors of columns"
+        reason = f"register tile: each loaded value of a row is used for {vector_count} vectors"
         yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, vector_count), reason)
     if rows is None:
         return
@@ -92,7 +92,8 @@ def tile_of_vectors(reduced: VectorizedReductions) -> Proposals:
         "rows", rows.size, max(2, (registers - 4) // vector_count), limit if rows.is_static else UNKNOWN_ROWS
     )
     if row_count > 1:
-        yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, row_count), f"one load of a column serves {row_count} rows")
+        reason = f"register tile: each loaded vector is used for {row_count} rows"
+        yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, row_count), reason)
 
 
 def tile_of_sums(reduced: VectorizedReductions) -> Generator[Proposal, Kernel, Kernel]:
@@ -105,13 +106,13 @@ def tile_of_sums(reduced: VectorizedReductions) -> Generator[Proposal, Kernel, K
         is_one_row = len(reduced.shared) == 1 and rows_are_streamed(kernel, rows, reduced.loads)
         row_count = 1 if is_one_row else block_of("rows", rows.size, most_rows, most_rows)
         if row_count > 1:
-            reason = f"one load of a column serves {row_count} rows"
+            reason = f"register tile: each loaded vector is used for {row_count} rows"
             kernel = yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, row_count), reason)
     if len(reduced.shared) > 1:
         columns = max((axis for axis in reduced.shared if axis is not rows), key=lambda axis: axis.size)
         column_count = block_of("columns", columns.size, most_columns, most_columns)
         if column_count > 1:
-            reason = f"one load of a row serves {column_count} columns"
+            reason = f"register tile: each loaded vector is used for {column_count} columns"
             kernel = yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, column_count), reason)
     return kernel
 

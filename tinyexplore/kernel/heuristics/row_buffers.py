@@ -1,4 +1,4 @@
-"""Heuristics for row buffers in scratch memory: several rows at a time, each stored while the next one is computed."""
+"""Proposes several rows at a time for row buffers, and stores each row while the kernel computes the next one."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ def tile_row_buffers(kernel: Kernel) -> Proposals:
     for columns in {loop: None for reduce in products if (loop := vector_loop(kernel, lanes_of(reduce))) is not None}:
         vector_count = block_of("vectors of columns", columns.size, widest, widest)
         if vector_count > 1:
-            reason = f"one load of a row serves {vector_count} vectors of columns"
+            reason = f"register tile: each loaded value of a row is used for {vector_count} vectors"
             yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, vector_count), reason)
     row_count = block_of("rows", rows.size, row_limit, 6)
     if row_count > 1:
-        yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, row_count), f"one load of a column serves {row_count} rows")
+        reason = f"register tile: each loaded vector is used for {row_count} rows"
+        yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, row_count), reason)
     yield Proposal(Opt(OptOps.STAGE, rows.arg.id), "packing the shared operand once makes its vector loads contiguous")
 
 

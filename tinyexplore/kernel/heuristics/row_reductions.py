@@ -1,4 +1,4 @@
-"""Heuristics for sums and extremes of rows in memory: read several rows, or pieces of one row, at the same time.
+"""Proposes to read several rows, or pieces of one row, at the same time for sums and extremes of rows in memory.
 
 Measured on a Zen 4 (`docs/performance.md`): with a prefetch for each row, this takes half to three quarters of the time
 of reading one row after the other. The presumed reason is that more lines are in flight. Lines prefetched into L2 do

@@ -1,4 +1,4 @@
-"""Heuristic: a GPU's tensor cores for sums of products."""
+"""Proposes a GPU's tensor cores for sums of products."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def give_tiles(kernel: Kernel, fit: CoreMatch) -> Proposals:
         room = min(TILES, ACCUMULATORS // registers)
         amount = next((tiles for tiles in (4, 2) if tiles <= room and axis.size % tiles == 0), 1)
         if amount > 1 and reaches("warps in the grid after this opt", warps_of(kernel) // amount, MIN_WARPS):
-            reason = f"one load of a factor serves {amount} products"
+            reason = f"register tile: each loaded block of a factor is used for {amount} products"
             kernel = yield Proposal(Opt(OptOps.UPCAST, axis_id, amount), reason)
             registers *= amount
     for axis_id in axis_ids:

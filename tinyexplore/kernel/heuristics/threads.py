@@ -1,4 +1,4 @@
-"""Heuristic: divide the outermost loop among the cores."""
+"""Proposes to divide the outermost loop among the cores."""
 
 from __future__ import annotations
 

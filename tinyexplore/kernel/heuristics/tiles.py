@@ -1,4 +1,4 @@
-"""Heuristic: the tile registers of a CPU (AMX) for sums of products of small numbers."""
+"""Proposes the tile registers of a CPU (AMX) for sums of products of small numbers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Heuristic for kernels whose loads and stores are contiguous along different axes, such as a transposition.
+"""Proposes a square tile and a loop order for kernels such as a transposition.
 
-It chooses a square tile, and the order of the loops.
+Their loads and stores are contiguous along different axes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Heuristic: loops that a causal mask ends early."""
+"""Proposes to end loops early where a causal mask allows it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Heuristics for the work-groups of a GPU: shared reductions, the register tile of each work-item, and the division
-of the grid."""
+"""Proposes the work-groups of a GPU, shared reductions, and the register tile of each work-item."""
 
 from __future__ import annotations
 
@@ -100,7 +99,7 @@ def tile_in_shared_memory(kernel: Kernel) -> Proposals:
     outer, inner = sorted(axes, key=lambda axis: (all(store.stride(axis) == 1 for store in stores), axis.arg.id))
     in_vectors = [axis for axis in (outer, inner) if kernel.target.access_bytes and axis.size % TILE == 0]
     for axis in in_vectors:
-        reason = f"one vector load serves {TILE} neighboring results"
+        reason = f"register tile: each vector load reads values for {TILE} neighboring results"
         kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
     for axis in (outer, inner):
         kernel = yield Proposal(
@@ -109,7 +108,7 @@ def tile_in_shared_memory(kernel: Kernel) -> Proposals:
         )
     for axis in (outer, inner):
         if axis not in in_vectors:
-            reason = f"one load serves {TILE} results, {GROUP_SIDE} apart"
+            reason = f"register tile: each loaded value is used for {TILE} results, {GROUP_SIDE} apart"
             kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
     count = GROUP_SIDE
     reason = f"{count} work-items share each operand, so the group reads global memory once instead of {count} times"
@@ -117,15 +116,16 @@ def tile_in_shared_memory(kernel: Kernel) -> Proposals:
 
 
 def tile_items(kernel: Kernel) -> Proposals:
-    """Proposes UPCAST of axes along which a reduction reads the same values. Each loaded value then serves a tile of
-    results."""
+    """Proposes UPCAST of axes along which a reduction reads the same values. Each loaded value is then used for a
+    tile of results."""
     loads = [access for access in kernel.accesses if not access.is_store and is_inside_reduction(access)]
     for axis in grid_axes(kernel.ast)[-2:]:
         items = prod(grid_axis.size for grid_axis in grid_axes(kernel.ast))
         if not shares_loads(axis, loads) or not loads or axis.size % TILE:
             continue
         if reaches("work-items in the grid after this opt", items // TILE, MIN_ITEMS_FOR_TILES):
-            kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), f"one load serves {TILE} results")
+            reason = f"register tile: each loaded value is used for {TILE} results"
+            kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
 
 
 def take_vectors(kernel: Kernel) -> Proposals:

@@ -142,7 +142,7 @@ def _read_tensor(file: TensorFile, name: str, shape: tuple[int, ...], value_type
         supported = ", ".join(
             [dtype.name for dtype in PLAIN.values()] + [quantized.name for quantized in QUANTIZED.values()]
         )
-        raise file.error(_FORMAT, f"tensor {name:.80} has type {value_type}; known: {supported}")
+        raise file.error(_FORMAT, f"tensor {name:.80} has type {value_type}; supported: {supported}")
     size, block = (PLAIN[value_type].itemsize, 1) if quantized is None else (quantized.nbytes, quantized.elements)
     if count % block or (count // block * size > file.nbytes - start):
         raise file.error(

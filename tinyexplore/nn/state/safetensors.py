@@ -165,7 +165,7 @@ def _check_entry(file: TensorFile, name: str, entry: Any) -> tuple[DType | ByteF
         raise file.error(_FORMAT, f"{description}: sizes and offsets must be whole numbers from 0 on")
     dtype = _LOADED.get(code) if isinstance(code, str) else None
     if dtype is None:
-        raise file.error(_FORMAT, f"{name} has dtype {code!a:.50}; known: {', '.join(_NAMES)}")
+        raise file.error(_FORMAT, f"{name} has dtype {code!a:.50}; supported: {', '.join(_NAMES)}")
     if not fits(dtype, shape, _MAX_BYTES):
         raise file.error(_FORMAT, f"{name}, {dtype.name} of shape {shape!a:.100}, exceeds 2⁶² bytes")
     if prod(shape) * dtype.itemsize != stop - start:

@@ -256,7 +256,9 @@ class WGSLWriter(CWriter):
 
     def vector(self, dtype: DType) -> str:
         if dtype not in TYPES:
-            raise RenderError(f"{dtype!r}: WGSL has no such type; it has {', '.join(dict.fromkeys(TYPES.values()))}")
+            raise RenderError(
+                f"{dtype!r}: WGSL has no such type; supported: {', '.join(dict.fromkeys(TYPES.values()))}"
+            )
         return TYPES[dtype]
 
     def constant(self, node: UOp) -> str:

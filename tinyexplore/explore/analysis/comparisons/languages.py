@@ -88,7 +88,7 @@ def _parse_target(word: str) -> LanguageTarget:
     if language not in LANGUAGES and not colon:
         language, machine = _language_of(language, word), language
     if language not in LANGUAGES:
-        raise LanguageError(f"no language {language!r}; there are {', '.join(LANGUAGES)}")
+        raise LanguageError(f"no language {language!r}; supported: {', '.join(LANGUAGES)}")
     family = "llvm" if language in CPU_LANGUAGES else ASSEMBLIES.get(language, language)
     if machine and _language_of(machine, word) != family:
         raise LanguageError(
@@ -179,7 +179,7 @@ def find_language(languages: Sequence[str], language: str) -> str:
         candidate for candidate in languages if candidate.partition(":")[0] == name
     ]
     if not matches:
-        raise LanguageError(f"{language!r} was not requested; there are {', '.join(languages)}")
+        raise LanguageError(f"{language!r} was not requested; available: {', '.join(languages)}")
     return matches[0]
 
 

@@ -174,7 +174,9 @@ class WhyNot(DisplayableResult):
             if attempt.rule == rule:
                 return attempt
         names = ", ".join(attempt.rule for attempt in (*self.could, *self.stopped)) or "none"
-        raise KeyError(f"no rule {rule!r} of {self.name} is about {self.what}; tried were: {names}")
+        raise KeyError(
+            f"no rule {rule!r} in pass {self.name} matches the operation of {self.what}; rules tried: {names}"
+        )
 
 
 # *** live nodes ***
@@ -193,7 +195,7 @@ def why_not(rule: Rule | str, node: UOp, *, ctx: Any = NO_CONTEXT) -> RuleAttemp
     )
     if not rules:
         names = ", ".join(sorted({candidate.name for candidate in _list_rules(tables().values())}))
-        raise ValueError(f"no rule {rule!r} in any pass; there are: {names}")
+        raise ValueError(f"no rule {rule!r} in any pass; available: {names}")
     # if several rules have the name, the best match counts
     attempts = [_try_rule(candidate, node, ctx) for candidate in rules]
     return max(attempts, key=lambda attempt: (attempt.verdict == "fires", attempt.passed))
@@ -203,7 +205,7 @@ def could_fire(node: UOp, stage: str | None = None, *, ctx: Any = NO_CONTEXT) ->
     """Returns the rules that would fire on `node` now: those of pass `stage` in order, or those of all passes."""
     matchers = tables()
     if stage is not None and stage not in matchers:
-        raise ValueError(f"no pass {stage!r} with rules; there are: {', '.join(matchers)}")
+        raise ValueError(f"no pass {stage!r} with rules; available: {', '.join(matchers)}")
     rules = _list_rules(matchers.values() if stage is None else [matchers[stage]])
     attempts = [_try_rule(rule, node, ctx, places=False) for rule in rules if _is_about(rule, node)]
     found_to_fire = [attempt for attempt in attempts if attempt.verdict == "fires"]
@@ -315,7 +317,7 @@ class Explainer:
             ]
             if rule is not None and not any(candidate.name == rule for candidate in table.rules):
                 names = ", ".join(candidate.name for candidate in table.rules)
-                raise ValueError(f"no rule {rule!r} in {row.name}; there are: {names}")
+                raise ValueError(f"no rule {rule!r} in {row.name}; available: {names}")
             attempts = [_try_rule(candidate, uop, ctx) for candidate in rules]
         could = [attempt for attempt in attempts if attempt.verdict == "fires"]
         stopped = sorted(

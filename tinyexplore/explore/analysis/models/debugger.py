@@ -236,7 +236,7 @@ class Debugger:
                 return self
         loops = {operand_name(node, number): number for number, node in enumerate(self.uops) if node.op is Ops.RANGE}
         if unknown := [name for name in counters if name not in loops]:
-            raise DebuggerError(f"no loop {', '.join(unknown)}; there are {', '.join(loops) or 'none'}")
+            raise DebuggerError(f"no loop {', '.join(unknown)}; available: {', '.join(loops) or 'none'}")
         if not counters:
             raise DebuggerError(f"iteration(): give the value of a loop counter ({', '.join(loops)})")
         counter_values = sorted((loops[name], value) for name, value in counters.items())
@@ -261,7 +261,8 @@ class Debugger:
     def _find_next_reported_line(self, number: int) -> int:
         reported = [line for line in range(number, len(self.uops)) if not _is_silent(self.uops[line])]
         if not reported:
-            raise DebuggerError(f"no operation is at or after line {number}")
+            last = max((line for line, uop in enumerate(self.uops) if not _is_silent(uop)), default=None)
+            raise DebuggerError(f"no operation is at or after line {number}; the last line with an operation is {last}")
         return reported[0]
 
     def _places_of(self, target: UOp | int | None, line: int | None) -> list[int]:
@@ -277,7 +278,7 @@ class Debugger:
                 raise DebuggerError(f"line {target}: this program has lines 0 … {len(self.uops) - 1}")
             return [target]
         if target not in self.uops:
-            raise DebuggerError(f"{target!r} is not in this program")
+            raise DebuggerError(f"{target!r} is not in this program; its UOps are in the attribute uops")
         return [self.uops.index(target)]
 
     def events(self) -> Iterator[Event]:
@@ -497,7 +498,7 @@ class Debugger:
         """Returns the current content of a buffer as numbers: `read("data1", 0, 8)`."""
         views = self._list_views_by_name()
         if buffer not in views:
-            raise DebuggerError(f"no buffer {buffer!r} now; there are {', '.join(views)}")
+            raise DebuggerError(f"no buffer {buffer!r} now; available: {', '.join(views)}")
         view, dtype = views[buffer]
         return numbers_of(view[start : None if count is None else start + count].tolist(), dtype)
 
@@ -505,7 +506,7 @@ class Debugger:
         """Returns the current content of a buffer as bytes."""
         views = self._list_views_by_name()
         if buffer not in views:
-            raise DebuggerError(f"no buffer {buffer!r} now; there are {', '.join(views)}")
+            raise DebuggerError(f"no buffer {buffer!r} now; available: {', '.join(views)}")
         return views[buffer][0].tobytes()
 
     # *** display ***

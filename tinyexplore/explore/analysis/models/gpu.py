@@ -126,7 +126,7 @@ class GPUView(DisplayableRow):
         unknown = sorted(counters.keys() - loop_of.keys())
         if unknown:
             raise ValueError(
-                f"no loop {', '.join(unknown)} around line {number}; there are {', '.join(loop_of) or 'none'}"
+                f"no loop {', '.join(unknown)} around line {number}; available: {', '.join(loop_of) or 'none'}"
             )
         counters_by_node = {loop_of[name]: value for name, value in counters.items()}
         return self.warps.request(node, group or self.at, warp, counters_by_node)

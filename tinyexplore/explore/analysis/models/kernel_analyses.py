@@ -117,9 +117,9 @@ class KernelAnalyses:
         captured = self.captured(kernel)
         if captured.spec.target.has_local:
             raise KernelUnavailableError(
-                f"kernel {captured.number} ({captured.spec.name}) is a GPU's ({captured.spec.target.cpu}). "
-                "This analysis follows one core, and many work-items run the kernel together. Capture it for a CPU, or "
-                "run it on DEVICE=PYTHON, which checks the accesses of all work-items"
+                f"kernel {captured.number} ({captured.spec.name}) is compiled for a GPU ({captured.spec.target.cpu}); "
+                "this analysis models one CPU core. Capture the kernel for a CPU, or run it on "
+                "DEVICE=PYTHON, which checks the accesses of all work-items"
             )
         return captured
 

@@ -76,7 +76,7 @@ def apply_movement(source: ShapeTracker, op: str, arg: Any, node: int | None = N
     """
     name = op.upper()
     if name not in LAWS:
-        raise ShapeError(f"no movement {op!r}; there are {', '.join(LAWS).lower()}")
+        raise ShapeError(f"no movement {op!r}; supported: {', '.join(LAWS).lower()}")
     arg = _CHECKS[name](source.shape, arg)
     if name == "STRIDE":
         return MovementStep(name, arg, _apply_stride(source, arg), formula(name, arg, source.shape, ()), node)

@@ -42,7 +42,7 @@ class TensorCores:
         for candidate in self.cores:
             if candidate.name == core:
                 return candidate
-        raise KeyError(f"{core!r}; there are {', '.join(candidate.name for candidate in self.cores)}")
+        raise KeyError(f"{core!r}; available: {', '.join(candidate.name for candidate in self.cores)}")
 
     def __repr__(self) -> str:
         return f"<{self.title}: {', '.join(core.name for core in self.cores) or 'none'}>"

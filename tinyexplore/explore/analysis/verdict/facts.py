@@ -47,21 +47,21 @@ class KernelFacts(DisplayableRow):
     bytes_moved: int
     """Least bytes that it must move. For a table with data-dependent addresses: the bytes that it reads."""
     bytes_written: int
-    """Written part of these bytes."""
+    """Bytes that it must write, a part of `bytes_moved`."""
     level: str
-    """Memory level of a working set of that size: "L1", "L2", "L3" or "memory"."""
+    """Memory level of a working set of `bytes_moved` bytes: "L1", "L2", "L3" or "memory"."""
     memory_us: float
-    """Time of these bytes, once, at the measured rate of all threads."""
+    """Time to move `bytes_moved` bytes once at the measured rate of all threads."""
     own_memory_us: float
-    """The same with the threads that shared the kernel."""
+    """Time to move `bytes_moved` bytes once at the measured rate of the threads that shared the kernel."""
     operations: int
     """Needed operations of type `arithmetic`, per lane; with dot instructions, as the kernel counts them."""
     arithmetic: str
     """Type of the arithmetic ceiling that applies."""
     compute_us: float
-    """Time of these operations at the measured rate of all threads."""
+    """Time of `operations` at the measured rate of all threads."""
     own_compute_us: float
-    """The same with the threads that shared the kernel."""
+    """Time of `operations` at the measured rate of the threads that shared the kernel."""
     redundant: float = 1.0
     """Accumulations executed / needed."""
     not_run: str = ""
@@ -73,13 +73,13 @@ class KernelFacts(DisplayableRow):
     gather_us: float = 0.0
     """Time of its random loads or stores at the measured rate."""
     gathers: int = 0
-    """Number of these accesses."""
+    """Number of its random loads or stores."""
     gather_bytes: int = 0
-    """Contiguous bytes of each access."""
+    """Contiguous bytes of each random load or store."""
     gather_of: str = ""
-    """Buffer of these accesses."""
+    """Buffer of its random loads or stores."""
     scatters: bool = False
-    """Whether these are stores."""
+    """Whether its random accesses are stores."""
     pattern_us: float = 0.0
     """Time of its bytes beyond the L2, at the rate of their contiguous pieces."""
     fetch_us: float = 0.0
@@ -95,29 +95,29 @@ class KernelFacts(DisplayableRow):
     worst: str = ""
     """Operand with the most expensive access pattern."""
     worst_run: int = 0
-    """Bytes of its contiguous pieces."""
+    """Bytes of a contiguous piece of the operand `worst`."""
     worst_pitch: int = 0
-    """Bytes from one piece to the next; 0 if they are contiguous."""
+    """Bytes from one piece of the operand `worst` to the next; 0 if they are contiguous."""
     worst_bytes: int = 0
-    """Total bytes of this operand."""
+    """Total bytes of the operand `worst`."""
     worst_times: float = 0.0
-    """Number of times that it is fetched from beyond the L2."""
+    """Number of times that the operand `worst` is fetched from beyond the L2."""
     conflict: str = ""
     """Operand whose lines use too few sets of a cache."""
     conflict_pitch: int = 0
-    """Bytes between these lines."""
+    """Bytes between the lines that conflict."""
     crossing_us: float = 0.0
     """Time of its loads, if each crosses a cache line."""
     crossing: str = ""
-    """Operands of these loads."""
+    """Operands of the loads that cross a cache line."""
     has_code: bool = False
     """Whether its assembly was read, so that the next four fields are valid."""
     instructions: int = 0
     """Number of instructions of the hot loop."""
     vector: int = 0
-    """Number of these that process several values."""
+    """Number of instructions of the hot loop that process several values."""
     stack: int = 0
-    """Number of these that load or store a vector register on the stack."""
+    """Number of instructions of the hot loop that load or store a vector register on the stack."""
     first_line: int = 0
     """First line of the hot loop in the assembly."""
     has_model: bool = False
@@ -125,17 +125,17 @@ class KernelFacts(DisplayableRow):
     cycles: float = 0.0
     """Modeled cycles of one iteration of the hot loop."""
     busiest: float = 0.0
-    """Cycles without dependencies."""
+    """Modeled cycles of one iteration if no instruction waited for another."""
     is_carried: bool = True
     """Whether an iteration of the hot loop depends on the result of the previous one."""
     code_share: float = 0.0
     """The modeled time / the measured time."""
     measured_cycles: float = 0.0
-    """Measured cycles of one iteration."""
+    """Measured cycles of one iteration of the hot loop."""
     ports: str = ""
     """The busiest ports; "" if the model may name none."""
     model: str = ""
-    """The tool of the model."""
+    """The tool that modeled the hot loop, such as llvm-mca."""
     missing: tuple[str, ...] = ()
     """Facts that could not be measured or modeled, with the reasons."""
 

@@ -81,8 +81,8 @@ def _classify(
         used = f"and the kernel uses {100 * worst.efficiency:.0f} % of the moved bytes"
         return "strided access", f"Strided access: {access} {worst.buffer} are not coalesced, {used}."
     if conflict is not None and conflict.degree >= CONFLICT_DEGREE:
-        ways = f"{conflict.degree} words of {conflict.buffer} lie in one bank, which serves one word at a time"
-        return "strided access", f"Strided access in shared memory: {ways}."
+        ways = f"{conflict.degree}-way for {conflict.buffer}, because a bank serves one word at a time"
+        return "strided access", f"Bank conflicts in shared memory: {ways}."
     if intensity >= RIDGE:
         return "compute", f"Compute: {figures_text(intensity)} operations per byte."
     return (

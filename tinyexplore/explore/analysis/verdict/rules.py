@@ -27,7 +27,7 @@ KINDS = (
     "noise",
     "unexplained",
 )
-MODEL_ERROR_RATIO = 1.3  # share of the measured time; a model above it is wrong, and names no port
+MODEL_ERROR_RATIO = 1.3  # modeled / measured time; above this ratio the model is not used, and no port is named
 
 
 @dataclass(frozen=True, slots=True, repr=False)

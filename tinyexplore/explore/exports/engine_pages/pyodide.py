@@ -119,7 +119,7 @@ def _fetch_by_npm() -> bytes:
 def _fetch_by_https() -> bytes:
     registry = getenv("NPM_CONFIG_REGISTRY", "") or getenv("npm_config_registry", "")
     if not registry:
-        raise RuntimeError("there is no npm, and NPM_CONFIG_REGISTRY does not name a registry")
+        raise RuntimeError("npm is not installed, and NPM_CONFIG_REGISTRY does not name a registry")
     path = fetch(f"{registry.rstrip('/')}/pyodide/-/pyodide-{PYODIDE_VERSION}.tgz")
     return path.read_bytes()
 

@@ -65,7 +65,7 @@ def from_info(info: CommandInfo) -> Command:
     """
     kind = _KINDS.get(info.kind) or _FORMER_KINDS.get(info.kind)
     if kind is None:
-        raise WhatIfError(f"no command {info.kind!r}; there are: {', '.join(_KINDS)}")
+        raise WhatIfError(f"no command {info.kind!r}; supported: {', '.join(_KINDS)}")
     arguments = dict(info.arguments)
     types = {field.name: {"int": int, "str": str}[str(field.type)] for field in fields(kind)}
     if arguments.keys() != types.keys():

@@ -46,7 +46,7 @@ class Edit:
             return self._set_edited_opts(context)
         if self.stage not in (stages := stages_of(context, self.kernel)):
             raise WhatIfError(
-                f"no stage {self.stage!r} of kernel {self.kernel} can be edited; there are: {', '.join(stages)}"
+                f"no stage {self.stage!r} of kernel {self.kernel} can be edited; available: {', '.join(stages)}"
             )
         for branch in context.branches:
             if (

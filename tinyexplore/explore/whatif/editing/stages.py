@@ -49,7 +49,7 @@ def base_program(context: CommandContext, number: int) -> tuple[Kernel, tuple[UO
 def stage_text(context: CommandContext, number: int, stage: str) -> str:
     """Returns the text of a stage in the parent branch, for editing."""
     if stage not in (stages := stages_of(context, number)):
-        raise WhatIfError(f"no stage {stage!r} of kernel {number} can be edited; there are: {', '.join(stages)}")
+        raise WhatIfError(f"no stage {stage!r} of kernel {number} can be edited; available: {', '.join(stages)}")
     branch = context.parent
     if stage == "opts":
         return ", ".join(_read_opts(branch) if branch is not None and branch.kernels else ())

@@ -35,7 +35,7 @@ class IntermediateGraph(DisplayableRow):
 def graph_at(compiler: KernelCompiler, number: int, stage: str, step: int) -> IntermediateGraph:
     """Returns the graph of captured kernel `number` after `step` steps of pass `stage`."""
     if number not in compiler.subjects:
-        raise WhatIfError(f"no kernel {number} that can be compiled again; there are: {sorted(compiler.subjects)}")
+        raise WhatIfError(f"no kernel {number} that can be compiled again; available: {sorted(compiler.subjects)}")
     try:
         pass_named(stage)
     except ValueError as error:

@@ -18,6 +18,8 @@ from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 
 LIMIT_MS = 1000
+_BOOL_OPS = "NEG, AND, MUL, MIN, OR, ADD, MAX, XOR, CMPNE, CMPEQ, CMPLT, CMPLE"
+_INTEGER_OPS = f"{_BOOL_OPS}, IDIV, MOD, SHL, SHR"
 ABSENT = "z3 is not installed (pip install 'tinyexplore[z3]'): samples are compared, nothing is proved"
 
 
@@ -196,7 +198,7 @@ class _FormulaBuilder:
                 return z3.And(z3.Not(x), y)
             case Ops.CMPLE:
                 return z3.Or(z3.Not(x), y)
-        raise NotImplementedError(f"{op.name} of truths")
+        raise NotImplementedError(f"z3 proof: {op.name} of bools is not supported; supported: {_BOOL_OPS}")
 
     def arithmetic(self, op: Ops, dtype: DType, x: Any, y: Any = None) -> Any:
         z3, unsigned = self.z3, dtypes.is_unsigned(dtype)
@@ -236,7 +238,7 @@ class _FormulaBuilder:
                 if op is Ops.SHL:
                     return x << y
                 return z3.LShR(x, y) if unsigned else x >> y
-        raise NotImplementedError(f"{op.name} of integers")
+        raise NotImplementedError(f"z3 proof: {op.name} of integers is not supported; supported: {_INTEGER_OPS}")
 
 
 __all__ = ["ABSENT", "Proof", "can_prove", "describe_certainty", "prove_equal"]
