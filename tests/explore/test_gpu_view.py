@@ -12,7 +12,7 @@ from tests.support.pages import responses_in
 from tinyexplore import Tensor, explore
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.explore.analysis.models.gpu import GPUView
-from tinyexplore.explore.analysis.models.occupancy import live_registers, occupancy
+from tinyexplore.explore.analysis.models.occupancy import compute_occupancy, live_registers
 from tinyexplore.explore.analysis.models.warps import WarpRequest, Warps, find_enclosing_loops
 from tinyexplore.explore.analysis.requests import to_data
 from tinyexplore.explore.notebook.requests import RequestHandler
@@ -146,16 +146,16 @@ def test_another_warp_is_another_row() -> None:
 def test_the_resource_that_allows_the_fewest_groups_is_the_limit() -> None:
     """An A100 has 65 536 registers, 164 KiB of shared memory, 2048 work-items and 32 groups for each multiprocessor."""
     plain = linear(store(pointer(0, F32, 1024), X, UOp.const(F32, 0.0)))
-    found = occupancy(plain, 32, GPUS["sm_80"])
+    found = compute_occupancy(plain, 32, GPUS["sm_80"])
     assert found is not None and (found.groups, found.limit, found.share) == (32, "groups", 0.5)
-    found = occupancy(plain, 1024, GPUS["sm_80"])
+    found = compute_occupancy(plain, 1024, GPUS["sm_80"])
     assert found is not None and (found.groups, found.limit, found.share) == (2, "work-items", 1.0)
     shared = UOp(Ops.DEFINE_LOCAL, PtrDType(F32, 10_000, "shared"), (), "tile0")
     filled = linear(UOp(Ops.BARRIER, dtypes.void, (store(shared, X, UOp.const(F32, 0.0)),)))
-    found = occupancy(filled, 256, GPUS["sm_80"])
+    found = compute_occupancy(filled, 256, GPUS["sm_80"])
     assert found is not None and (found.groups, found.limit) == (4, "bytes of shared memory"), "167 936 // 41 024"
     assert "4 groups, 50% of its warps" in found.says and "shared memory" in found.says
-    assert occupancy(plain, 32, GPUS["webgpu"]) is None
+    assert compute_occupancy(plain, 32, GPUS["webgpu"]) is None
 
 
 def test_registers_are_what_is_live_at_one_time() -> None:

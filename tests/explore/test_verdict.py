@@ -26,7 +26,7 @@ from tinyexplore.explore.analysis.verdict.fact_measurement import facts_of
 from tinyexplore.explore.analysis.verdict.facts import KernelFacts
 from tinyexplore.explore.analysis.verdict.rules import KINDS, RULES, judge
 from tinyexplore.explore.analysis.verdict.suggestions import REMEDIES, Suggestion, suggestions_for
-from tinyexplore.explore.analysis.verdict.verdict import program_verdict, verdict_of
+from tinyexplore.explore.analysis.verdict.verdict import judge_kernel, program_verdict
 from tinyexplore.explore.notebook.kernels import KernelView
 from tinyexplore.explore.tracefile.figures import figures
 from tinyexplore.explore.tracefile.model import Ceiling, OutsideOperation
@@ -70,7 +70,7 @@ def test_stored_facts_get_the_kind_that_is_known(machine: str, name: str) -> Non
 @pytest.mark.parametrize(("machine", "name"), EVERYWHERE)
 def test_a_verdict_has_a_sentence_its_evidence_and_something_to_try(machine: str, name: str) -> None:
     mine = facts(name, machine)
-    found = verdict_of(mine)
+    found = judge_kernel(mine)
     assert found.kind in KINDS and found.likely in KINDS
     assert found.share_of_limit is not None and 0 < found.share_of_limit <= 1
     median = mine.at_median()
@@ -216,22 +216,22 @@ def test_every_kind_but_two_has_a_rule() -> None:
 
 def test_disturbed_samples_are_noise_with_the_kind_of_the_fastest_one() -> None:
     disturbed = replace(BASE, waited=0.41, time_us=1500.0, best_us=1000.0, compute_us=700.0)
-    found = verdict_of(disturbed)
+    found = judge_kernel(disturbed)
     assert (found.kind, found.likely, found.tone) == ("noise", "compute", "none")
     assert found.share_of_limit == pytest.approx(701 / 1500, abs=1e-3)
     assert "waited for a core for 20 %" in found.text
     calm = replace(disturbed, waited=None)
-    assert verdict_of(calm).kind != "noise"
-    spread = verdict_of(replace(calm, best_us=600.0))
+    assert judge_kernel(calm).kind != "noise"
+    spread = judge_kernel(replace(calm, best_us=600.0))
     assert spread.kind == "noise" and "600 µs, the median 1.50 ms" in spread.text
-    assert verdict_of(replace(calm, time_us=15.0, best_us=6.0)).kind != "noise"
+    assert judge_kernel(replace(calm, time_us=15.0, best_us=6.0)).kind != "noise"
 
 
 def test_all_figures_of_a_disturbed_kernel_are_those_of_the_median() -> None:
     """Rates, shares and cycles in the sentence and the evidence; the other views show medians."""
     busy = replace(BASE, waited=0.41, time_us=2000.0, best_us=1000.0, memory_us=900.0, bytes_moved=8_000_000)
     calm = replace(busy, waited=None, best_us=2000.0, code_share=busy.code_share / 2)
-    one, other = verdict_of(busy), verdict_of(calm)
+    one, other = judge_kernel(busy), judge_kernel(calm)
     assert (one.kind, one.likely) == ("noise", "bandwidth")
     assert one.text.startswith("Noise, probably bandwidth")  # the headline, before a share that load has lowered
     assert one.share_of_limit == other.share_of_limit == pytest.approx(901 / 2000, abs=1e-3)
@@ -240,24 +240,24 @@ def test_all_figures_of_a_disturbed_kernel_are_those_of_the_median() -> None:
     same = {row.name: row.value for row in other.evidence if row.name not in ("cycles per iteration",)}
     assert {name: numbers[name] for name in same} == same
     assert "4.00 of 8.89 GB/s" in numbers["bytes"] and "4.00 GB/s of 8.89" in one.text and "45 %" in one.text
-    program = program_verdict("two", [one, verdict_of(replace(BASE, kernel=7))], [1, 1])
+    program = program_verdict("two", [one, judge_kernel(replace(BASE, kernel=7))], [1, 1])
     assert {row.name: row.value for row in program.evidence}["sum of the medians"] == "3.00 ms"
 
 
 def test_memory_that_is_slower_now_is_the_limit_and_the_sentence_gives_both_times() -> None:
     facts = replace(BASE, level="memory", memory_us=400.0, own_memory_us=400.0, stream_us=800.0, code_share=1.0)
-    found = verdict_of(facts)
+    found = judge_kernel(facts)
     assert (found.kind, found.level, found.share_of_limit) == ("bandwidth", "memory", 0.401)
     assert "800 µs now, 400 µs at best" in found.text
     assert found.suggestions[0].text.startswith("Capture it again")
-    assert "at best" not in verdict_of(replace(facts, stream_us=410.0, memory_us=390.0)).text
+    assert "at best" not in judge_kernel(replace(facts, stream_us=410.0, memory_us=390.0)).text
 
 
 def test_the_limit_of_random_accesses_is_their_measured_rate() -> None:
     facts = replace(BASE, gathers=9, gather_bytes=4, gather_us=700.0)
-    found = verdict_of(facts)
+    found = judge_kernel(facts)
     assert (found.kind, found.share_of_limit) == ("random access", 0.701)
-    by_code = verdict_of(replace(facts, code_share=1.0))  # its instructions explain as much: the limit is theirs
+    by_code = judge_kernel(replace(facts, code_share=1.0))  # its instructions explain as much: the limit is theirs
     assert (by_code.kind, by_code.share_of_limit) == ("compute", 0.101)
 
 
@@ -271,10 +271,10 @@ def test_a_working_set_beyond_the_last_cache_is_in_memory(monkeypatch: pytest.Mo
 
 def test_a_kernel_that_passes_its_limit_is_not_said_to_reach_all_of_it() -> None:
     fast = replace(BASE, memory_us=1500.0, own_memory_us=1500.0)
-    found = verdict_of(fast)
+    found = judge_kernel(fast)
     assert (found.kind, found.share_of_limit) == ("bandwidth", 1.0)
     assert "faster than its measured limit" in found.text and "under load" in found.missing[-1]
-    near = verdict_of(replace(fast, memory_us=1050.0))
+    near = judge_kernel(replace(fast, memory_us=1050.0))
     assert near.missing == BASE.missing and "100 % of its limit" in near.text
 
 
@@ -292,21 +292,21 @@ def test_the_views_of_a_kernel_show_the_median_that_its_verdict_is_about() -> No
 
 def test_where_the_model_takes_longer_than_the_kernel_no_port_is_named() -> None:
     wrong = replace(BASE, code_share=2.0, ports="divider", compute_us=300.0)
-    found = verdict_of(wrong)
+    found = judge_kernel(wrong)
     assert found.kind == "compute" and "divider" not in found.text and "the measurement" in found.text
-    assert "divider" in verdict_of(replace(wrong, code_share=0.9)).text
+    assert "divider" in judge_kernel(replace(wrong, code_share=0.9)).text
 
 
 def test_a_slow_kernel_without_opts_is_said_to_have_none_and_advice_fits_the_kernel() -> None:
     strided = replace(BASE, line_use=1 / 16, pattern_us=500.0, worst="x")
-    bare = verdict_of(replace(strided, opts=(), conflict="x", conflict_pitch=1024))
+    bare = judge_kernel(replace(strided, opts=(), conflict="x", conflict_pitch=1024))
     assert "no opts" in bare.text and any("use_heuristics" in one.text for one in bare.suggestions)
-    tuned = verdict_of(replace(strided, opts=("VECTOR(0, 8)",)))
+    tuned = judge_kernel(replace(strided, opts=("VECTOR(0, 8)",)))
     assert "no opts" not in tuned.text and not any("use_heuristics" in one.text for one in tuned.suggestions)
-    copied = verdict_of(replace(strided, operations=0, opts=("VECTOR(0, 8)",)))
+    copied = judge_kernel(replace(strided, operations=0, opts=("VECTOR(0, 8)",)))
     assert any("only copies" in one.text for one in copied.suggestions)
     assert not any("prefetch" in one.text for one in copied.suggestions)
-    ahead = verdict_of(replace(strided, opts=("PREFETCH(1, 2)",)))
+    ahead = judge_kernel(replace(strided, opts=("PREFETCH(1, 2)",)))
     assert any("prefetch" in one.text for one in ahead.suggestions)
 
 
@@ -388,10 +388,10 @@ def test_without_samples_there_is_no_verdict() -> None:
 
 
 def test_a_program_is_judged_by_its_longest_kernel() -> None:
-    slow, fast = verdict_of(replace(BASE, kernel=1, stack=10)), verdict_of(replace(BASE, kernel=0, time_us=500.0))
+    slow, fast = judge_kernel(replace(BASE, kernel=1, stack=10)), judge_kernel(replace(BASE, kernel=0, time_us=500.0))
     found = program_verdict("two", [fast, slow], [1, 1])
     assert (found.kind, found.kernel, [one.kernel for one in found.parts]) == ("spills", 1, [1, 0])
-    tiny = verdict_of(replace(BASE, time_us=2.0, best_us=2.0))
+    tiny = judge_kernel(replace(BASE, time_us=2.0, best_us=2.0))
     assert program_verdict("many", [tiny] * 3, [1, 1, 1]).kind == "launch overhead"
     with pytest.raises(ValueError, match="no kernel"):
         program_verdict("none", [], [])
@@ -400,7 +400,7 @@ def test_a_program_is_judged_by_its_longest_kernel() -> None:
 @pytest.mark.parametrize(("outside_us", "first"), [(5000.0, "outside of the kernels"), (50.0, "")])
 def test_time_outside_of_the_kernels_is_part_of_a_programs_verdict(outside_us: float, first: str) -> None:
     """The kernels take 1.5 ms. Operations of another library that take longer come first, and have no model."""
-    parts = [verdict_of(replace(BASE, kernel=0, time_us=500.0)), verdict_of(replace(BASE, kernel=1))]
+    parts = [judge_kernel(replace(BASE, kernel=0, time_us=500.0)), judge_kernel(replace(BASE, kernel=1))]
     alone = program_verdict("two", parts, [1, 1])
     operations = [OutsideOperation(0, "aten.i0", outside_us / 2), OutsideOperation(1, "aten.i0", outside_us / 2)]
     found = program_verdict("two", parts, [1, 1], outside=operations)

@@ -15,7 +15,7 @@ from tinyexplore.explore import Explorer
 from tinyexplore.widgets.panels import PANELS
 
 # "warps" asks under another name, and only of a GPU's kernel
-ASKING = ["why", "shape", *(panel.name for panel in PANELS if panel.asks and panel.name != "warps")]
+ASKING = ["why", "shape", *(panel.name for panel in PANELS if panel.needs_python and panel.name != "warps")]
 pytestmark = pytest.mark.browser
 
 

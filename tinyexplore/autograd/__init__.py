@@ -1,7 +1,7 @@
 """Reverse-mode automatic differentiation: the steps of the tape, and one gradient rule per operation."""
 
 from tinyexplore.autograd.graph import CustomGradient, CustomGradientByPath, MissingGraphError, taped_graph
-from tinyexplore.autograd.indexing import picked_gradient, taken_gradient
+from tinyexplore.autograd.indexing import broadcast_gather_gradient, take_gradient
 from tinyexplore.autograd.rules import (
     GRADIENTS,
     assigned_gradient,
@@ -33,10 +33,10 @@ __all__ = [
     "deviation_gradient",
     "gradients",
     "logcumsumexp_gradient",
-    "picked_gradient",
+    "broadcast_gather_gradient",
     "relu_gradient",
     "sigmoid_gradient",
     "stationary_gradient",
-    "taken_gradient",
+    "take_gradient",
     "taped_graph",
 ]

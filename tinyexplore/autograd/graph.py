@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 from weakref import ref
 
-from tinyexplore.autograd.indexing import picked_gradient, running_extreme_gradient, written_gradient
+from tinyexplore.autograd.indexing import broadcast_gather_gradient, running_extreme_gradient, write_gradient
 from tinyexplore.autograd.rules import GRADIENTS, REDUCE_GRADIENTS, product_of_others
 from tinyexplore.autograd.scans import cumprod_gradient, cumsum_gradient, recurrence_gradient
 from tinyexplore.autograd.tape import GradientRule, TapeEntry, gradients
@@ -216,7 +216,7 @@ def _make_step_by_op(node: LazyBuffer, op: Ops, src: tuple[LazyBuffer, ...], arg
             return _make_entry(node, GRADIENTS[op], (x, values), (*arg, index))
         case Ops.WRITE:
             x, indices, value = src
-            return _make_entry(node, written_gradient, (x, value), indices)
+            return _make_entry(node, write_gradient, (x, value), indices)
     return _make_entry(node, GRADIENTS.get(op), src, arg if op in OpGroups.MOVEMENT else None)
 
 
@@ -228,7 +228,7 @@ def _gather_step(node: LazyBuffer, target_ids: Collection[int]) -> TapeEntry | N
         return _make_entry(node, GRADIENTS[Ops.GATHER], (table,), index)
     if index.op is Ops.EXPAND and index.buffer is None:
         index = index.src[0]
-    return _make_entry(node, picked_gradient, table.src, index)
+    return _make_entry(node, broadcast_gather_gradient, table.src, index)
 
 
 def _find_floats_behind(node: LazyBuffer, target_numbers: Sequence[int]) -> list[LazyBuffer]:
@@ -253,11 +253,11 @@ def prod_gradient(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ..
     a zero)"""
     (x,) = step.sources
     product = product_of_others(x, step.arg)
-    product.note = CustomGradient(others_gradient, (x,), step.arg).attached_to(product)
+    product.note = CustomGradient(product_of_others_gradient, (x,), step.arg).attached_to(product)
     return (g.expand(x.shape).alu(Ops.MUL, product),)
 
 
-def others_gradient(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
+def product_of_others_gradient(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
     """y = products of the others: dx is that of y written as products from both sides"""
     (x,) = step.sources
     root, taped_sources = taped_graph(product_of_others(x, step.arg), [x])

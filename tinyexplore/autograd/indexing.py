@@ -6,7 +6,7 @@ from math import prod
 from typing import Any, cast
 
 from tinyexplore.autograd.rules import Gradients, constant, gradient_of
-from tinyexplore.autograd.tape import TapeEntry, beside
+from tinyexplore.autograd.tape import TapeEntry, wrap_like
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
@@ -28,7 +28,7 @@ def take_elements(table: LazyBuffer, axis: int, index: LazyBuffer) -> LazyBuffer
     return table_rows.expand((*index.shape, table.shape[axis])).gather(index)
 
 
-def taken_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
+def take_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = the elements at the indices: each element gets the sum of the g at its index"""
     (table,), (axis, index) = step.sources, step.arg
     values = g.cast(accumulation_dtype(g.dtype))
@@ -48,7 +48,7 @@ def gather_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     return (is_chosen.alu(Ops.WHERE, spread, constant(0, spread)),)
 
 
-def picked_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
+def broadcast_gather_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y(…) = x(…, index(…)), where x and index were broadcast: dx(…, v) = Σ g(…) over the … with index(…) = v
 
     Along the axes along which x was repeated, g is scattered. Along those along which the index was repeated, it
@@ -80,10 +80,10 @@ def running_extreme_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     line = LazyBuffer.iota(x.shape[axis], dtypes.int32, x.device).reshape(shape).expand(x.shape)
     is_extreme = x.alu(Ops.CMPEQ, y).alu(Ops.OR, x.alu(Ops.CMPNE, x))
     last_index = is_extreme.alu(Ops.WHERE, line, constant(-1, line)).scan(Ops.MAX, axis)
-    return taken_gradient(TapeEntry(taken_gradient, step.inputs, step.sources, y, (axis, last_index)), g)
+    return take_gradient(TapeEntry(take_gradient, step.inputs, step.sources, y, (axis, last_index)), g)
 
 
-def written_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
+def write_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = x with v at the row-major positions `arg`: dx = g elsewhere, dv = g at these positions"""
     (_, v), indices = step.sources, step.arg
     flat, line = g.reshape((elements_of(g.shape),)), indices.reshape((elements_of(v.shape),))
@@ -95,7 +95,7 @@ def scatter_last_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = the last v written to a position, else x: g goes to that v or x only"""
     (x, v), (_, axis, index) = step.sources, step.arg
     shape = tuple(size if i == axis else 1 for i, size in enumerate(v.shape))
-    order = beside(g, LazyBuffer.iota(v.shape[axis], dtypes.int32, v.device).reshape(shape).expand(v.shape))
+    order = wrap_like(g, LazyBuffer.iota(v.shape[axis], dtypes.int32, v.device).reshape(shape).expand(v.shape))
     last_writer = constant(-1, order, x.shape).scatter(None, axis, index, order)
     remaining = last_writer.alu(Ops.CMPEQ, constant(-1, last_writer)).alu(Ops.WHERE, g, constant(0, g))
     gathered = take_elements(g, axis, index)

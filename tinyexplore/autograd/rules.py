@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from math import prod
 
-from tinyexplore.autograd.tape import GradientRule, TapeEntry, beside
+from tinyexplore.autograd.tape import GradientRule, TapeEntry, wrap_like
 from tinyexplore.dtype import ConstType, dtypes, least_upper_dtype
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import Shape
@@ -33,7 +33,7 @@ def gradient_of(op: Ops) -> Callable[[GradientRule], GradientRule]:
 
 def constant(value: ConstType, like: LazyBuffer, shape: Shape | None = None) -> LazyBuffer:
     """Returns a tensor filled with `value`, with the dtype, device and shape of `like`, unless `shape` is given."""
-    return beside(like, LazyBuffer.const(value, like.dtype, like.device, like.shape if shape is None else shape))
+    return wrap_like(like, LazyBuffer.const(value, like.dtype, like.device, like.shape if shape is None else shape))
 
 
 def _negate(x: LazyBuffer) -> LazyBuffer:
@@ -558,7 +558,7 @@ def diagonal_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
         shape_along = tuple(size if i == axis else 1 for i, size in enumerate(shape))
         return counter.reshape(shape_along).expand(shape)
 
-    on_diagonal = beside(g, along(first_axis).alu(Ops.CMPEQ, along(second_axis)))
+    on_diagonal = wrap_like(g, along(first_axis).alu(Ops.CMPEQ, along(second_axis)))
     repeated = g.reshape((*g.shape[:second_axis], 1, *g.shape[second_axis:])).expand(shape)
     return (on_diagonal.alu(Ops.WHERE, repeated, constant(0.0, repeated)),)
 

@@ -46,7 +46,7 @@ class BackwardPass:
             ):
                 if source_gradient is None or not source.requires_grad:
                     continue
-                new, previous_gradient = gradient.beside(source_gradient), rebuilt.get(id(source))
+                new, previous_gradient = gradient.wrap_like(source_gradient), rebuilt.get(id(source))
                 rebuilt[id(source)] = new if previous_gradient is None else previous_gradient.alu(Ops.ADD, new)
         return rebuilt
 

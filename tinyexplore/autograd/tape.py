@@ -51,12 +51,12 @@ class TapeEntry:
         return bool(self.inputs[position].requires_grad)
 
 
-def beside(like: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
-    """Returns `value`, which has no gradient, in the form that a rule needs beside `like`: on the tape if `like` is.
+def wrap_like(like: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
+    """Returns `value`, which has no gradient, in the form of `like`: on the tape if `like` is.
 
     If `like` is a `TapedBuffer`, all other operands must be, too.
     """
-    return value if isinstance(like, LazyBuffer) else cast(Any, like).beside(value)
+    return value if isinstance(like, LazyBuffer) else cast(Any, like).wrap_like(value)
 
 
 GradientRule = Callable[[TapeEntry, LazyBuffer], "tuple[LazyBuffer | None, ...]"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from tinyexplore.autograd.indexing import take_elements, taken_gradient
+from tinyexplore.autograd.indexing import take_elements, take_gradient
 from tinyexplore.autograd.rules import GRADIENTS, REDUCE_GRADIENTS, stationary_gradient
 from tinyexplore.autograd.scans import cumprod_gradient, cumsum_gradient, recurrence_gradient
 from tinyexplore.autograd.tape import GradientRule, TapeEntry, TapeTensor
@@ -45,7 +45,7 @@ class TapedBuffer(TrackedObject):
             tensor = step.arg
         return TapedBuffer(value, TapeEntry(same_gradient, (tensor,), (value,), value))
 
-    def beside(self, value: LazyBuffer) -> TapedBuffer:
+    def wrap_like(self, value: LazyBuffer) -> TapedBuffer:
         """Returns `value`, which has no gradient, as a TapedBuffer."""
         return value if isinstance(value, TapedBuffer) else TapedBuffer(value)
 
@@ -56,7 +56,7 @@ class TapedBuffer(TrackedObject):
         was done."""
         if lazydata is self.lazydata:
             return self
-        inputs = (self, *[self.beside(other) for other in others])
+        inputs = (self, *[self.wrap_like(other) for other in others])
         if rule is None or not dtypes.is_float(lazydata.dtype) or not any([tensor.requires_grad for tensor in inputs]):
             return TapedBuffer(lazydata)
         return TapedBuffer(
@@ -99,7 +99,7 @@ class TapedBuffer(TrackedObject):
     def take_elements(self, axis: int, index: Any) -> TapedBuffer:
         """Calls `indexing.take_elements` as one step, whose gradient is a scatter."""
         indices = plain(index)
-        return self._wrap(take_elements(self.lazydata, axis, indices), taken_gradient, (), (axis, indices))
+        return self._wrap(take_elements(self.lazydata, axis, indices), take_gradient, (), (axis, indices))
 
     def scatter(self, op: Ops | None, axis: int, index: Any, values: Any) -> TapedBuffer:
         indices = plain(index)

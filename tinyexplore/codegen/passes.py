@@ -15,7 +15,7 @@ from tinyexplore.uop.spec import Spec
 Form = Any  # a graph, given by its root; after linearization, the tuple of its nodes
 
 
-def whole(lowering: Lowering) -> Any:
+def get_lowering(lowering: Lowering) -> Any:
     """Returns the whole lowering, as the context of a pass."""
     return lowering
 
@@ -40,7 +40,7 @@ class Rewrite:
     table: PatternMatcher
     before: Spec
     after: Spec
-    context: Callable[[Lowering], Any] = whole
+    context: Callable[[Lowering], Any] = get_lowering
 
     def run(self, form: Form, lowering: Lowering) -> Form:
         """Applies the pass to `form`. Records it as a stage, rule by rule."""
@@ -91,4 +91,4 @@ class GraphPass:
 
 Pass = Rewrite | GraphPass
 
-__all__ = ["Form", "Pass", "Rewrite", "GraphPass", "functions", "whole"]
+__all__ = ["Form", "Pass", "Rewrite", "GraphPass", "functions", "get_lowering"]

@@ -182,7 +182,7 @@ class CandidateTimer:
 
     # *** the interface of a search ***
 
-    def times(self, kernels: Sequence[Kernel], best: float) -> Iterator[CandidateTime]:
+    def time_candidates(self, kernels: Sequence[Kernel], best: float) -> Iterator[CandidateTime]:
         """Implements `kernel.search.Clock`."""
         compiled: list[dict[str, Any]] = []
         futures = [self.submit("compile", kernel, COMPILE_LIMIT_S) for kernel in kernels]
@@ -201,7 +201,7 @@ class CandidateTimer:
             yield timing
         self.show(len(kernels), len(kernels), len(kernels), best)
 
-    def duel(self, first: Kernel, second: Kernel) -> tuple[float, float]:
+    def compare_two(self, first: Kernel, second: Kernel) -> tuple[float, float]:
         """Implements `kernel.search.Clock`. If the duel cannot take place, returns the earlier times."""
         limit = run_limit(self.time_of(first))
         reply = self.reply(self.submit("duel", first, limit, second), limit)

@@ -217,7 +217,7 @@ class SearchWorker:
         return vars(self.time(runners[0], runners[1], request["limit"]))
 
     def compiled(self, device: str, kernel: Kernel) -> Runner:
-        key = kernel.ast, kernel.target.chosen
+        key = kernel.ast, kernel.target.target_setting
         cached = self.runners.pop(key, None)
         runner = self.runners[key] = cached or compile_optimized(device, kernel)
         if len(self.runners) > MAX_CACHED_PROGRAMS:

@@ -312,7 +312,7 @@ class DeviceRegistry:
     def device_for(self, target: Target) -> DeviceInterface:
         """Returns the device of `target`, open for the TARGET that `target` was chosen by, whatever the current TARGET
         is."""
-        with Context(TARGET=target.chosen):
+        with Context(TARGET=target.target_setting):
             return self[target.name]
 
     def runs_programs_of(self, name: str) -> str:

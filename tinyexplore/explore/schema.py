@@ -261,11 +261,11 @@ def _write_panel_rows() -> str:
         panel.name: {
             "title": panel.heading,
             **({"chunk": panel.chunk} if panel.chunk else {}),
-            **({"roomy": True} if panel.roomy else {}),
+            **({"opensTall": True} if panel.opens_tall else {}),
             **({"key": panel.key} if panel.key else {}),
             **({"needs": list(panel.needs)} if panel.needs else {}),
-            **({"asks": True} if panel.asks else {}),
-            **({"instead": list(panel.instead)} if panel.instead[0] else {}),
+            **({"needsPython": True} if panel.needs_python else {}),
+            **({"emptyText": list(panel.empty_text)} if panel.empty_text[0] else {}),
         }
         for panel in PANELS
     }
@@ -279,8 +279,8 @@ def _write_panel_rows() -> str:
         "/** What a page keeps for panels. */\n"
         f"export type Need = {' | '.join(json.dumps(need) for need in needs)};\n\n"
         "/** What is known of a panel before its code is there: see `Panel` in panels.py. */\n"
-        "export interface PanelRow {\n  title: string;\n  chunk?: string;\n  roomy?: boolean;\n  key?: string;\n"
-        "  needs?: Need[];\n  asks?: boolean;\n  instead?: [text: string, code: string];\n}\n\n"
+        "export interface PanelRow {\n  title: string;\n  chunk?: string;\n  opensTall?: boolean;\n  key?: string;\n"
+        "  needs?: Need[];\n  needsPython?: boolean;\n  emptyText?: [text: string, code: string];\n}\n\n"
         f"export const PANEL_ROWS: Record<Panel, PanelRow> = {_write_object(rows)};\n\n"
         "/** The panel of each widget of its own. */\n"
         f"export const WIDGETS = {_write_object(widgets)} as const;\n"
@@ -299,16 +299,20 @@ def _write_chunk(panels: list[Panel]) -> str:
     """Returns the entry of a chunk: its style, its views, and the views of standalone widgets."""
     styles = list(dict.fromkeys(style for panel in panels for style in panel.styles))
     names = [f"style{number}" for number in range(len(styles))]
-    views_alone = {panel.name: panel.widget.lone for panel in panels if panel.widget is not None and panel.widget.lone}
+    views_alone = {
+        panel.name: panel.widget.standalone_view
+        for panel in panels
+        if panel.widget is not None and panel.widget.standalone_view
+    }
     lines = [
         _PANELS_HEADER,
         *(f'import {name} from "../{style}";' for name, style in zip(names, styles)),
         *(_import(view, "..") for view in [*(panel.view for panel in panels), *views_alone.values()]),
         "",
         *([f"export const css = {' + '.join(names)};"] if names else []),
-        *(_import(module, "..").replace("import", "export", 1) for panel in panels for module in panel.also),
+        *(_import(module, "..").replace("import", "export", 1) for panel in panels for module in panel.other_exports),
         _write_views("views", {panel.name: panel.view for panel in panels}),
-        *([_write_views("lone", views_alone)] if views_alone else []),
+        *([_write_views("standaloneViews", views_alone)] if views_alone else []),
     ]
     return "\n".join([*lines, ""])
 

@@ -43,14 +43,14 @@ class CandidateTime:
 class Clock(Protocol):
     """Measures kernels for a search."""
 
-    def times(self, kernels: Sequence[Kernel], best: float) -> Iterable[CandidateTime]:
+    def time_candidates(self, kernels: Sequence[Kernel], best: float) -> Iterable[CandidateTime]:
         """Yields the time of each of `kernels`, in their order, as it becomes known.
 
         best: the time to beat, in seconds; a kernel that is clearly slower need not be timed to the end.
         """
         ...
 
-    def duel(self, first: Kernel, second: Kernel) -> tuple[float, float]:
+    def compare_two(self, first: Kernel, second: Kernel) -> tuple[float, float]:
         """Times both kernels again, interleaved. The fastest of many candidates may only have been lucky."""
         ...
 
@@ -154,13 +154,13 @@ class _SearchState:
 
     def measured(self, kernels: Sequence[Kernel]) -> Iterator[CandidateTime]:
         with recording(None):
-            yield from self.clock.times(kernels, self.best)
+            yield from self.clock.time_candidates(kernels, self.best)
 
     def verdict(self, start: Kernel, best: Kernel) -> SearchResult:
         seconds, start_seconds, why_lost = self.seconds(best), self.seconds(start), ""
         if best.ast is not start.ast and seconds < start_seconds * BETTER_RATIO < math.inf:
             with recording(None):
-                start_seconds, seconds = self.clock.duel(start, best)
+                start_seconds, seconds = self.clock.compare_two(start, best)
         if math.isinf(seconds):
             why_lost = next((timing.note for timing in self.known.values() if timing.note), "no program ran")
         if not seconds < start_seconds * BETTER_RATIO:

@@ -73,7 +73,8 @@ class TextWriter:
         self.node = node
         self._collected = []
 
-    def also(self, nodes: Iterable[UOp]) -> None:
+    def attribute_to(self, nodes: Iterable[UOp]) -> None:
+        """Attributes the following line to `nodes`, too."""
         self._collected.extend(nodes)
 
     def line(self, text: str) -> None:

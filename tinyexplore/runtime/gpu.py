@@ -17,7 +17,7 @@ from tinyexplore.uop import OpGroups, Ops
 NATIVE_OPS = OpGroups.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR, Ops.MOD}
 
 
-def gpu_target(device: str, gpu: GPUTarget, name: str, chosen: str) -> Target:
+def gpu_target(device: str, gpu: GPUTarget, name: str, target_setting: str) -> Target:
     """Returns the Target of `gpu`, called `name`. `chosen`: the setting TARGET."""
     return Target(
         name=device,
@@ -32,7 +32,7 @@ def gpu_target(device: str, gpu: GPUTarget, name: str, chosen: str) -> Target:
         native_ops=NATIVE_OPS.difference(gpu.lacks_ops),
         native_dtypes=(dtypes.float32, dtypes.float64),
         fuses=True,
-        chosen=chosen,
+        target_setting=target_setting,
         bytes_per_ns=gpu.bytes_per_ns,
         flops_per_ns=gpu.flops_per_ns,
         has_local=True,

@@ -92,7 +92,7 @@ class ForeignProgram:
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
         """Raises DeviceUnavailable."""
-        raise cannot_run(self.spec.target.chosen, self.refusal)
+        raise cannot_run(self.spec.target.target_setting, self.refusal)
 
 
 class BoundProgram:
@@ -210,7 +210,7 @@ def cpu_target(
         l2_bytes=choice.l2_bytes or cache_bytes(2, 256 << 10),
         native_ops=native_ops,
         native_dtypes=native_dtypes,
-        chosen=choice.text,
+        target_setting=choice.text,
         l3_bytes=choice.l3_bytes or LAST_CACHE_BYTES,
         streams=streams,
         prefetches_streams=prefetches_streams,

@@ -21,7 +21,7 @@ from tinyexplore.runtime.gpu import gpu_target
 from tinyexplore.runtime.host_memory import HOST_ALLOCATOR
 from tinyexplore.runtime.native import check_arguments
 from tinyexplore.target import AMX, TENSOR_CORES, Target, current_choice, machine
-from tinyexplore.target.tensor_cores import tile_product
+from tinyexplore.target.tensor_cores import multiply_tiles
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.semantics import bfloat16_bits, bfloat16_from_bits, from_bits, scalar_function, to_bits
@@ -102,7 +102,7 @@ def names_for(uops: Sequence[UOp]) -> dict[str, Any]:
             scalar = node.dtype.scalar
             names[meaning_name(op, scalar, source.scalar)] = _compile_function(op, scalar, source.scalar)
         elif node.op is Ops.WMMA:
-            names[node.arg] = partial(tile_product, TENSOR_CORES[node.arg])
+            names[node.arg] = partial(multiply_tiles, TENSOR_CORES[node.arg])
     return names
 
 

@@ -320,7 +320,7 @@ def wasm_target(text: str = "", name: str = "WASM") -> Target:
         l2_bytes=256 << 10,
         native_ops=frozenset({Ops.SQRT, Ops.FLOOR}),
         native_dtypes=(dtypes.float32, dtypes.float64),
-        chosen=text,
+        target_setting=text,
         flops_per_ns=8,
     )
 

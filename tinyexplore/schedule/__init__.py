@@ -52,11 +52,11 @@ def _schedule(
     graph = merge_equal(outputs, writes, overrides.cut)
     cut = overrides.over(graph.rebuilt_node).cut
     hoisted = hoist_invariants(graph.outputs, graph.writes, cut, graph.original_of)
-    graph = graph.then(hoisted)
+    graph = graph.compose(hoisted)
     if hoisted.original:  # rewriting can make different nodes equal
         cut = overrides.over(graph.rebuilt_node).cut
-        graph = graph.then(merge_equal(graph.outputs, graph.writes, cut, graph.original_of))
-    graph = graph.then(split_reductions(graph.outputs, graph.writes, target_of, graph.original_of))
+        graph = graph.compose(merge_equal(graph.outputs, graph.writes, cut, graph.original_of))
+    graph = graph.compose(split_reductions(graph.outputs, graph.writes, target_of, graph.original_of))
     writes = graph.writes
     fusion = Fusion(graph.outputs, target_of, writes, graph.original_of, overrides.over(graph.rebuilt_node))
     memory = {node: node.buffer for node in fusion.order if node.buffer is not None}

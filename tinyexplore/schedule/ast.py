@@ -157,7 +157,7 @@ class AstBuilder:
         """Returns an element of a row buffer, loaded from scratch memory."""
         shape = tuple(node.shape[axis] for axis in row.axes)
         scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(node.dtype, greatest(product(shape)), "local"), (), f"row{row.number}")
-        store = UOp(Ops.STORE, dtypes.void, (scratch.index(flat_index(shape, row.ranges)), self.values[row.filled]))
+        store = UOp(Ops.STORE, dtypes.void, (scratch.index(flat_index(shape, row.ranges)), self.values[row.fill_use]))
         barrier = UOp(Ops.BARRIER, dtypes.void, (store, *row.ranges))
         index = scratch.index(flat_index(shape, tuple(use.idxs[axis] for axis in row.axes)))
         value = UOp(Ops.LOAD, node.dtype, (index, barrier))
@@ -227,10 +227,10 @@ class AstBuilder:
 
     def pick_element(self, node: LazyBuffer, use: Use, value: UOp, index: UOp) -> UOp:
         """Returns the table's element if the index is in range, else 0. Never accesses memory outside the table."""
-        assert use.picked is not None
+        assert use.gathered_index is not None
         position = index.cast(dtypes.index)
-        last_index = use.picked.src[0]
-        self.gathered[use.picked] = position.maximum(0).minimum(last_index)
+        last_index = use.gathered_index.src[0]
+        self.gathered[use.gathered_index] = position.maximum(0).minimum(last_index)
         in_range = (position >= 0) & (position <= last_index)
         return in_range.where(value, UOp.const(node.dtype, 0))
 

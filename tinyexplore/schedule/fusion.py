@@ -112,7 +112,7 @@ class Fusion:
         self.needed = find_needed_in_memory(self.order)
         self.forced = must_be_realized(self.order, outputs, overrides) | writes.computed_first
         self.decisions: dict[LazyBuffer, tuple[str, str, str]] = {}
-        self.descendants: dict[LazyBuffer, set[LazyBuffer]] = {}  # pairs of reductions: all are compared
+        self.ancestors: dict[LazyBuffer, set[LazyBuffer]] = {}  # pairs of reductions: all are compared
         for node in reversed(self.order):
             self.decide(node)
 
@@ -433,18 +433,18 @@ class Fusion:
 
         Stops after about `MAX_SEARCHED_OPERATIONS` nodes.
         """
-        cached = self.descendants.get(node)
+        cached = self.ancestors.get(node)
         if cached is not None:
             return cached
-        descendants = self.descendants[node] = {node}
+        ancestors = self.ancestors[node] = {node}
         todo = [node]
-        while todo and len(descendants) <= MAX_SEARCHED_OPERATIONS:
+        while todo and len(ancestors) <= MAX_SEARCHED_OPERATIONS:
             for src in todo.pop().src:
-                if src not in descendants and not is_leaf(src) and src not in self.forced:
-                    descendants.add(src)
+                if src not in ancestors and not is_leaf(src) and src not in self.forced:
+                    ancestors.add(src)
                     if src.op is not Ops.REDUCE_AXIS:
                         todo.append(src)
-        return descendants
+        return ancestors
 
     def has_only_products(self, node: LazyBuffer) -> bool:
         """Whether `node` combines sums of products, and no other reductions, elementwise."""
@@ -531,8 +531,8 @@ class Fusion:
         range_of = dict(zip(row.axes, ranges))
         idxs = tuple(range_of.get(axis, idx) for axis, idx in enumerate(uses[0].idxs))
         loops = row.loops + ranges
-        filled = Use(plan, idxs, (), loops, prod(loop.size for loop in loops))
-        row_buffer = RowBuffer(plan.rows, filled, row.axes, ranges)
+        fill_use = Use(plan, idxs, (), loops, prod(loop.size for loop in loops))
+        row_buffer = RowBuffer(plan.rows, fill_use, row.axes, ranges)
         plan.rows += 1
         for use in uses:
             use.row_buffer = row_buffer
@@ -544,7 +544,7 @@ class Fusion:
             "keep",
             f"one kernel reads it {_times_text(reads_per_row)}; a row buffer of {size_text} stays in the cache",
         )
-        self.visit_sources(node, filled)
+        self.visit_sources(node, fill_use)
 
     def stays_in_cache(self, node: LazyBuffer, use: Use) -> bool:
         """Whether a reduction that fills a row reads memory that the cache holds for all rows."""
@@ -561,9 +561,9 @@ class Fusion:
         if node.op is not Ops.PAD and not is_padded_with_number(node):
             return False
         has_several_readers = len({use.plan for use in uses}) > 1  # kernels that share the copy
-        most_reads = MAX_MASKED_READS_PER_ELEMENT / 2 if has_several_readers else MAX_MASKED_READS_PER_ELEMENT
+        min_reads = MAX_MASKED_READS_PER_ELEMENT / 2 if has_several_readers else MAX_MASKED_READS_PER_ELEMENT
         bound = READS_UNPADDED if node.op is Ops.PAD else READS_SELECTED
-        return self.reaches("reads per element", repeats, most_reads) and self.exceeds(
+        return self.reaches("reads per element", repeats, min_reads) and self.exceeds(
             "elements read", repeats * node.size, bound
         )
 
@@ -633,8 +633,8 @@ class Fusion:
         loops = sorted(frozenset().union(*(idx.ranges for idx in use.idxs)), key=lambda loop: loop.arg.id)
         name = f"gathered{len(plan.uses)}"
         last_index = as_size(simplified(table.shape[-1] - 1))
-        use.picked = UOp(Ops.DEFINE_VAR, dtypes.index, (last_index, *loops), (name, 0, bounds(last_index)[1]))
-        at_table = make_use(plan, (*use.idxs, use.picked), use.conditions, use.loops)
+        use.gathered_index = UOp(Ops.DEFINE_VAR, dtypes.index, (last_index, *loops), (name, 0, bounds(last_index)[1]))
+        at_table = make_use(plan, (*use.idxs, use.gathered_index), use.conditions, use.loops)
         use.sources = (self.add_use(table, at_table), self.add_use(index, at_index))
 
     def visit_sources_of_scatter(self, node: LazyBuffer, use: Use) -> None:

@@ -102,7 +102,7 @@ class Use:
     executions: how often the use is executed, at most.
     sources: the uses of the node's sources.
     ranges: the loops of the node's own reduction.
-    picked: the index that a gather reads, or None.
+    gathered_index: the index that a gather reads, or None.
     row_buffer: the row buffer that the elements are read from, or None.
     """
 
@@ -113,7 +113,7 @@ class Use:
     executions: int
     sources: tuple[Use, ...] = ()
     ranges: tuple[UOp, ...] = ()
-    picked: UOp | None = None  # stands for a gathered position until the index is computed
+    gathered_index: UOp | None = None  # stands for a gathered position until the index is computed
     row_buffer: RowBuffer | None = None  # the row buffer that holds the value, if it is not computed here
 
     @property
@@ -126,13 +126,13 @@ class RowBuffer:
     """A row buffer in scratch memory.
 
     number: its number in the kernel.
-    filled: the use that computes the row.
+    fill_use: the use that computes the row.
     axes: the node's axes that form the row.
     ranges: the loops that fill it, one for each of `axes`.
     """
 
     number: int
-    filled: Use
+    fill_use: Use
     axes: tuple[int, ...]
     ranges: tuple[UOp, ...]
 

@@ -48,7 +48,7 @@ class Target:
     scales: whether SCALE, and a TABLE as large as a register, are one instruction each on vectors.
     registers_per_op: registers that a vector of one operation may take; the device's compiler divides it.
     most_lanes: the most lanes of a vector in the language of its programs; 0: a whole register.
-    chosen: the setting TARGET that it comes from.
+    target_setting: the setting TARGET that it comes from.
     l3_bytes: the last-level cache, which cores share.
     line_bytes: bytes of a cache line.
     page_bytes: bytes of a page of memory.
@@ -91,7 +91,7 @@ class Target:
     scales: bool = False
     registers_per_op: int = 1
     most_lanes: int = 0
-    chosen: str = ""
+    target_setting: str = ""
     l3_bytes: int = LAST_CACHE_BYTES
     line_bytes: int = 64
     page_bytes: int = 4096

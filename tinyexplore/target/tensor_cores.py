@@ -252,7 +252,7 @@ def multiply(
     return [[result[row][column] for row, column in elements] for elements in element_positions(core.c, core.lanes)]
 
 
-def tile_product(core: TensorCore, a: Sequence[int], b: Sequence[int], c: Sequence[float]) -> list[float]:
+def multiply_tiles(core: TensorCore, a: Sequence[int], b: Sequence[int], c: Sequence[float]) -> list[float]:
     """Returns C after an instruction on tile registers. A and B are words of 32 bits, row by row."""
     decode = bfloat16_from_bits if core.factor is dtypes.bfloat16 else _to_signed_byte
     bits = core.factor.bits
@@ -305,4 +305,4 @@ def with_mantissa(value: float, bits: int) -> float:
     return (1 if value > 0 else -1) * ldexp(scaled, exponent - bits - 1)
 
 
-__all__ = ["AMX", "TENSOR_CORES", "FragmentLayout", "TensorCore", "multiply", "tile_product", "with_mantissa"]
+__all__ = ["AMX", "TENSOR_CORES", "FragmentLayout", "TensorCore", "multiply", "multiply_tiles", "with_mantissa"]

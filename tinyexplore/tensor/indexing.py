@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tinyexplore.autograd import GRADIENTS, TapeEntry, assigned_gradient, gradients, picked_gradient
+from tinyexplore.autograd import GRADIENTS, TapeEntry, assigned_gradient, broadcast_gather_gradient, gradients
 from tinyexplore.dtype import dtypes, least_upper_dtype
 from tinyexplore.lazy import LazyBuffer, StoredBuffer, laid_out_as
 from tinyexplore.lazy.lazybuffer import ShapeError
@@ -220,7 +220,7 @@ class Indexing(Reduction):
         gathered = table.lazydata.gather(index)
         if self.shape[:-1] == shape or is_symbolic((*table.shape, *self.shape)):
             return table._put_on_tape(gathered, GRADIENTS[Ops.GATHER], (table,), index)
-        return self._put_on_tape(gathered, picked_gradient, (self,), numbers.lazydata)
+        return self._put_on_tape(gathered, broadcast_gather_gradient, (self,), numbers.lazydata)
 
     def gather(self, dim: int, index: Self) -> Self:
         """Gathers result[i, j, k] = self[index[i, j, k], j, k] (for dim = 0). `index` may be smaller on the other

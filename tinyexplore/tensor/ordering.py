@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tinyexplore.autograd import taken_gradient
+from tinyexplore.autograd import take_gradient
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.checks import need_int, shown
@@ -79,7 +79,7 @@ class Ordering(Indexing):
         rows = x.reshape((-1, x.shape[-1]))
         numbers = indices.transpose(axis, -1).reshape(rows.shape).lazydata
         ordered = sort_rows(rows._detach_value(), descending)
-        values = rows._wrap_with_rule(ordered.lazydata, taken_gradient, (rows,), (1, numbers))
+        values = rows._wrap_with_rule(ordered.lazydata, take_gradient, (rows,), (1, numbers))
         return values.reshape(x.shape).transpose(axis, -1), indices
 
     def topk(self, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True) -> tuple[Self, Self]:

@@ -40,7 +40,7 @@ class PanelWidget:
     """The function from a Trace to an SVG, for readers without widgets: "module:function"."""
     height: str = "auto"
     """The first height, in CSS."""
-    lone: str = ""
+    standalone_view: str = ""
     """The view to use in place of the panel's: "module:class" under `widgets/src`; "" for the same."""
 
 
@@ -60,19 +60,19 @@ class Panel:
     """The chunk with its code, loaded when it is first opened; "" for code in the bundle."""
     styles: tuple[str, ...] = ()
     """The style sheets of a chunk, under `widgets/src`."""
-    also: tuple[str, ...] = ()
+    other_exports: tuple[str, ...] = ()
     """Exports of its chunk other than views: "module:name" under `widgets/src`."""
     title: str = ""
     """The text of its tab; "" for its name."""
-    roomy: bool = False
+    opens_tall: bool = False
     """Whether it opens at a greater height, because the reader works in it."""
     key: str = ""
     """The key that opens it, and leads back to the first panel."""
     needs: tuple[Need, ...] = ()
     """The data that a page must store for it, one of these; () if the trace is enough."""
-    asks: bool = False
+    needs_python: bool = False
     """Whether its view sends requests to Python, so that it is empty in a page without stored responses or Python."""
-    instead: tuple[str, str] = ("", "")
+    empty_text: tuple[str, str] = ("", "")
     """The text of the empty view: a sentence, and the call that helps (`KERNEL` stands for the kernel's number)."""
     answer: str = ""
     """The function from a Trace to the dataclass that it shows, "module:function". It responds to the request of the
@@ -174,10 +174,10 @@ PANELS = (
         chunk="language_comparison",
         styles=("language_comparison/language_comparison.css",),
         title="Languages",
-        roomy=True,
+        opens_tall=True,
         needs=("rosetta",),
-        asks=True,
-        instead=(
+        needs_python=True,
+        empty_text=(
             "This page has no translations. Before you save a page, call ",
             "view.kernels[KERNEL].translate(), or view.to_html(path, rosetta=True)",
         ),
@@ -189,12 +189,12 @@ PANELS = (
         "views/llvm:LLVMPassesView",
         chunk="stage_texts",
         styles=("controls.css", "views/text_diff.css", "views/llvm.css"),
-        also=("views/stage_texts:findInTexts", "views/stage_texts:listHistory", "views/stage_texts:makeTexts"),
+        other_exports=("views/stage_texts:findInTexts", "views/stage_texts:listHistory", "views/stage_texts:makeTexts"),
         title="LLVM passes",
-        roomy=True,
+        opens_tall=True,
         needs=("passes",),
-        asks=True,
-        instead=(
+        needs_python=True,
+        empty_text=(
             "This page has no LLVM passes. Before you save a page, call ",
             "view.kernels[KERNEL].passes()",
         ),
@@ -206,10 +206,10 @@ PANELS = (
         "views/throughput:ThroughputView",
         chunk="throughput",
         styles=("controls.css", "resource_bars.css", "views/throughput.css"),
-        roomy=True,
+        opens_tall=True,
         needs=("throughput",),
-        asks=True,
-        instead=(
+        needs_python=True,
+        empty_text=(
             "This page has no llvm-mca results. Before you save a page, call ",
             "view.kernels[KERNEL].throughput()",
         ),
@@ -221,9 +221,9 @@ PANELS = (
         "tuner/index:TunerView",
         chunk="tuner",
         styles=_TUNER_STYLES,
-        roomy=True,
+        opens_tall=True,
         needs=("branches",),
-        instead=(
+        empty_text=(
             "This page has no tried opts. To try some, call in a notebook: ",
             "view.kernels[KERNEL].apply(opts)",
         ),
@@ -241,9 +241,9 @@ PANELS = (
         "rules/index:RulesView",
         chunk="tuner",
         styles=_TUNER_STYLES,
-        roomy=True,
+        opens_tall=True,
         needs=("branches",),
-        instead=(
+        empty_text=(
             "This page has no tried rules. To try some, evaluate in a notebook: ",
             "view.rules",
         ),
@@ -261,9 +261,9 @@ PANELS = (
         "fusion/index:FusionView",
         chunk="fusion",
         styles=("tuner/tuner.css", "fusion/fusion.css"),
-        roomy=True,
+        opens_tall=True,
         needs=("schedules",),
-        instead=(
+        empty_text=(
             "This page has no tried cuts and joins. To try some, call in a notebook: ",
             "view.fusion.cut, view.fusion.join",
         ),
@@ -281,10 +281,10 @@ PANELS = (
         "views/debugger:DebuggerView",
         chunk="kernel_analysis",
         styles=("controls.css", "kernel_analysis.css"),
-        roomy=True,
+        opens_tall=True,
         needs=("recordings",),
-        asks=True,
-        instead=(
+        needs_python=True,
+        empty_text=(
             "This page has no recorded steps. To store them, save the page with ",
             "view.to_html(path, iterations=2000)",
         ),
@@ -296,10 +296,10 @@ PANELS = (
         "views/caches:CachesView",
         chunk="kernel_analysis",
         styles=("controls.css", "kernel_analysis.css"),
-        roomy=True,
+        opens_tall=True,
         needs=("caches",),
-        asks=True,
-        instead=(
+        needs_python=True,
+        empty_text=(
             "This page has no cache results. Before you save a page, call ",
             "view.kernels[KERNEL].caches()",
         ),
@@ -311,10 +311,10 @@ PANELS = (
         "views/warps:WarpsView",
         chunk="warps",
         styles=("resource_bars.css", "views/warps.css"),
-        roomy=True,
+        opens_tall=True,
         needs=("gpu",),
-        asks=True,
-        instead=(
+        needs_python=True,
+        empty_text=(
             "No kernel of this trace is for a GPU. To compile one on any machine, call ",
             'explore(f, target="sm_80")',
         ),
@@ -326,15 +326,15 @@ PANELS = (
         "views/shape:ShapeView",
         chunk="shape",
         styles=("shape.css",),
-        roomy=True,
+        opens_tall=True,
         needs=("shape",),
-        instead=("This trace has no views: every node reads memory in order.", ""),
+        empty_text=("This trace has no views: every node reads memory in order.", ""),
         widget=PanelWidget(
             "shape",
             "The memory offsets of the selected view: each element with its offset, movement by movement.",
             "",
             "520px",
-            lone="views/shape:LoneShapeView",
+            standalone_view="views/shape:LoneShapeView",
         ),
     ),
     Panel(
@@ -352,8 +352,8 @@ PANELS = (
         chunk="lines",
         styles=("views/modules.css",),
         needs=("lines",),
-        asks=True,
-        instead=("This page has no times of lines. To compute them, call ", 'view.panels.result("lines")'),
+        needs_python=True,
+        empty_text=("This page has no times of lines. To compute them, call ", 'view.panels.result("lines")'),
         answer="tinyexplore.explore.analysis.line_times:lines_by_time",
         response="LinesByTime",
         widget=PanelWidget(

@@ -12,7 +12,7 @@ import type { MakePage } from "./story/page";
 export interface Chunk {
   views: Partial<Record<Panel, new (store: Store) => View>>;
   /** The views of standalone widgets, where they differ. */
-  lone?: Partial<Record<Panel, new (store: Store) => View>>;
+  standaloneViews?: Partial<Record<Panel, new (store: Store) => View>>;
   css?: string;
   /** Returns the meaning of a word in a listing, null if it has none. */
   explain?: Explain;

@@ -323,7 +323,7 @@ function makeWorkbench(store: Store, root: HTMLElement, size: number): Body {
     const { panel } = store.cursor;
     for (const key of PANELS) panels[key].element.hidden = key !== panel;
     root.dataset.panel = panel;
-    root.classList.toggle("is-roomy", PANEL_ROWS[panel].roomy === true);
+    root.classList.toggle("is-roomy", PANEL_ROWS[panel].opensTall === true);
   };
   let place = store.cursor.place;
   const turner: View = {
@@ -345,7 +345,7 @@ function makeWorkbench(store: Store, root: HTMLElement, size: number): Body {
   const elements = [
     pipeline.element,
     main,
-    makeDivider(root, () => (PANEL_ROWS[store.cursor.panel].roomy ? "--low-roomy" : "--low"), "y"),
+    makeDivider(root, () => (PANEL_ROWS[store.cursor.panel].opensTall ? "--low-roomy" : "--low"), "y"),
     low,
     makeFooter(store.index, size),
   ];

@@ -43,8 +43,8 @@ export class LazyView implements View {
 
   private open(): void {
     if (this.loading !== null || !this.isOpen()) return;
-    const { asks, needs = [] } = PANEL_ROWS[this.panel];
-    if (asks && this.store.sendRequest === null && !needs.some((need) => this.store.hasData(need)))
+    const { needsPython, needs = [] } = PANEL_ROWS[this.panel];
+    if (needsPython && this.store.sendRequest === null && !needs.some((need) => this.store.hasData(need)))
       return this.showAlternative();
     this.element.setAttribute("aria-busy", "true");
     this.loading = this.load();
@@ -52,14 +52,15 @@ export class LazyView implements View {
 
   private async load(): Promise<void> {
     try {
-      const { views, lone, css = "" } = await this.store.chunks.load(this.chunk);
+      const { views, standaloneViews, css = "" } = await this.store.chunks.load(this.chunk);
       if (this.isGone) return;
       addChunkStyle(this.element, this.chunk, css);
-      const ViewClass = (this.isAlone ? lone?.[this.panel] : undefined) ?? views[this.panel]!;
+      const ViewClass = (this.isAlone ? standaloneViews?.[this.panel] : undefined) ?? views[this.panel]!;
       this.show(new ViewClass(this.store));
     } catch (error) {
       this.element.removeAttribute("aria-busy");
-      if (error instanceof ChunkMissing && PANEL_ROWS[this.panel].instead !== undefined) return this.showAlternative();
+      if (error instanceof ChunkMissing && PANEL_ROWS[this.panel].emptyText !== undefined)
+        return this.showAlternative();
       const text = error instanceof Error ? error.message : String(error);
       replaceChildren(this.element, h("p", { class: "note", role: "alert" }, text));
     }
@@ -67,7 +68,7 @@ export class LazyView implements View {
 
   /** Shows the alternative if there is no content. */
   private showAlternative(): void {
-    const [text, code] = PANEL_ROWS[this.panel].instead ?? ["", ""];
+    const [text, code] = PANEL_ROWS[this.panel].emptyText ?? ["", ""];
     const call = code.replace("KERNEL", String(this.store.cursor.kernel ?? 0));
     replaceChildren(this.element, h("p", { class: "note" }, text, call === "" ? null : h("code", {}, call)));
   }

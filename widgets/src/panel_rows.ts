@@ -70,11 +70,11 @@ export type Need = "branches" | "caches" | "gpu" | "lines" | "passes" | "recordi
 export interface PanelRow {
   title: string;
   chunk?: string;
-  roomy?: boolean;
+  opensTall?: boolean;
   key?: string;
   needs?: Need[];
-  asks?: boolean;
-  instead?: [text: string, code: string];
+  needsPython?: boolean;
+  emptyText?: [text: string, code: string];
 }
 
 export const PANEL_ROWS: Record<Panel, PanelRow> = {
@@ -102,12 +102,12 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
   "rosetta": {
     "title": "Languages",
     "chunk": "language_comparison",
-    "roomy": true,
+    "opensTall": true,
     "needs": [
       "rosetta"
     ],
-    "asks": true,
-    "instead": [
+    "needsPython": true,
+    "emptyText": [
       "This page has no translations. Before you save a page, call ",
       "view.kernels[KERNEL].translate(), or view.to_html(path, rosetta=True)"
     ]
@@ -115,12 +115,12 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
   "llvm": {
     "title": "LLVM passes",
     "chunk": "stage_texts",
-    "roomy": true,
+    "opensTall": true,
     "needs": [
       "passes"
     ],
-    "asks": true,
-    "instead": [
+    "needsPython": true,
+    "emptyText": [
       "This page has no LLVM passes. Before you save a page, call ",
       "view.kernels[KERNEL].passes()"
     ]
@@ -128,12 +128,12 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
   "throughput": {
     "title": "Throughput",
     "chunk": "throughput",
-    "roomy": true,
+    "opensTall": true,
     "needs": [
       "throughput"
     ],
-    "asks": true,
-    "instead": [
+    "needsPython": true,
+    "emptyText": [
       "This page has no llvm-mca results. Before you save a page, call ",
       "view.kernels[KERNEL].throughput()"
     ]
@@ -141,11 +141,11 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
   "tuner": {
     "title": "Tuner",
     "chunk": "tuner",
-    "roomy": true,
+    "opensTall": true,
     "needs": [
       "branches"
     ],
-    "instead": [
+    "emptyText": [
       "This page has no tried opts. To try some, call in a notebook: ",
       "view.kernels[KERNEL].apply(opts)"
     ]
@@ -153,11 +153,11 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
   "rules": {
     "title": "Rules",
     "chunk": "tuner",
-    "roomy": true,
+    "opensTall": true,
     "needs": [
       "branches"
     ],
-    "instead": [
+    "emptyText": [
       "This page has no tried rules. To try some, evaluate in a notebook: ",
       "view.rules"
     ]
@@ -165,11 +165,11 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
   "fusion": {
     "title": "Fusion",
     "chunk": "fusion",
-    "roomy": true,
+    "opensTall": true,
     "needs": [
       "schedules"
     ],
-    "instead": [
+    "emptyText": [
       "This page has no tried cuts and joins. To try some, call in a notebook: ",
       "view.fusion.cut, view.fusion.join"
     ]
@@ -177,12 +177,12 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
   "debugger": {
     "title": "Debugger",
     "chunk": "kernel_analysis",
-    "roomy": true,
+    "opensTall": true,
     "needs": [
       "recordings"
     ],
-    "asks": true,
-    "instead": [
+    "needsPython": true,
+    "emptyText": [
       "This page has no recorded steps. To store them, save the page with ",
       "view.to_html(path, iterations=2000)"
     ]
@@ -190,12 +190,12 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
   "caches": {
     "title": "Caches",
     "chunk": "kernel_analysis",
-    "roomy": true,
+    "opensTall": true,
     "needs": [
       "caches"
     ],
-    "asks": true,
-    "instead": [
+    "needsPython": true,
+    "emptyText": [
       "This page has no cache results. Before you save a page, call ",
       "view.kernels[KERNEL].caches()"
     ]
@@ -203,12 +203,12 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
   "warps": {
     "title": "Warps",
     "chunk": "warps",
-    "roomy": true,
+    "opensTall": true,
     "needs": [
       "gpu"
     ],
-    "asks": true,
-    "instead": [
+    "needsPython": true,
+    "emptyText": [
       "No kernel of this trace is for a GPU. To compile one on any machine, call ",
       "explore(f, target=\"sm_80\")"
     ]
@@ -216,11 +216,11 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
   "shape": {
     "title": "Shape",
     "chunk": "shape",
-    "roomy": true,
+    "opensTall": true,
     "needs": [
       "shape"
     ],
-    "instead": [
+    "emptyText": [
       "This trace has no views: every node reads memory in order.",
       ""
     ]
@@ -234,8 +234,8 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
     "needs": [
       "lines"
     ],
-    "asks": true,
-    "instead": [
+    "needsPython": true,
+    "emptyText": [
       "This page has no times of lines. To compute them, call ",
       "view.panels.result(\"lines\")"
     ]

@@ -308,7 +308,7 @@ def test_candidates_that_are_the_same_program_are_timed_once() -> None:
     kernel = kernel_of(from_numpy(numbers(16)).alu(Ops.NEG), Device["LLVM"].target)
     one = apply_opt(kernel, Opt(OptOps.UPCAST, 0, 2))
     with search.CandidateTimer("LLVM", kernel) as timer:
-        first, again = timer.times([one, one], math.inf)
+        first, again = timer.time_candidates([one, one], math.inf)
     assert again.seconds == first.seconds < 1
     assert again.note == "the same program as UPCAST(0, 2)"
 

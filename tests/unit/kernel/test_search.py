@@ -23,13 +23,13 @@ class Formula:
         self.rematch = rematch or seconds
         self.asked: list[Kernel] = []
 
-    def times(self, kernels: Sequence[Kernel], best: float) -> Iterator[CandidateTime]:
+    def time_candidates(self, kernels: Sequence[Kernel], best: float) -> Iterator[CandidateTime]:
         for kernel in kernels:
             self.asked.append(kernel)
             seconds = self.seconds(kernel)
             yield CandidateTime(seconds, "lost" if math.isinf(seconds) else "")
 
-    def duel(self, first: Kernel, second: Kernel) -> tuple[float, float]:
+    def compare_two(self, first: Kernel, second: Kernel) -> tuple[float, float]:
         return self.rematch(first), self.rematch(second)
 
 

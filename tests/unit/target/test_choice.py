@@ -166,7 +166,7 @@ def test_the_environment_chooses_for_the_whole_process() -> None:
     code = (
         "from tinyexplore import Tensor, Device\n"
         "from tinyexplore.runtime.llvm import shared_compiler\n"
-        "print((Tensor.ones(4096) + Tensor.ones(4096).realize()).sum().item(), Device['LLVM'].target.chosen)\n"
+        "print((Tensor.ones(4096) + Tensor.ones(4096).realize()).sum().item(), Device['LLVM'].target.target_setting)\n"
         "print(shared_compiler().choice.cpu)"
     )
     lesser = "x86-64-v2" if machine() == "x86_64" else "native"
@@ -191,7 +191,7 @@ def test_compiling_for_two_targets_gives_two_programs() -> None:
         (plain,) = compile_all(create_schedule([from_numpy(numbers(999)).alu(Ops.NEG)]))
         with Context(TARGET="x86-64" if machine() == "x86_64" else "native,l1=16K"):
             (other,) = compile_all(create_schedule([from_numpy(numbers(999)).alu(Ops.NEG)]))
-    assert plain.spec.target.chosen != other.spec.target.chosen
+    assert plain.spec.target.target_setting != other.spec.target.target_setting
 
 
 def test_levels_are_nested_and_the_nearest_is_found() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.target import AMX, GPUS, TENSOR_CORES, FragmentLayout, TensorCore
-from tinyexplore.target.tensor_cores import multiply, tile_product, with_mantissa
+from tinyexplore.target.tensor_cores import multiply, multiply_tiles, with_mantissa
 
 Map = Callable[[int, int], tuple[int, int]]
 
@@ -152,7 +152,8 @@ def test_tiles_are_words_row_by_row(core: TensorCore) -> None:
     pairs = np.ascontiguousarray(y.reshape(k // core.words, core.words, n).transpose(0, 2, 1))
     words = [np.ascontiguousarray(one).reshape(-1).view(np.uint32).tolist() for one in (x, pairs)]
     assert [len(one) for one in words] == [256, 256]
-    found = tile_product(core, *words, c.reshape(-1).astype(float if core.factor is dtypes.bfloat16 else int).tolist())  # type: ignore[call-arg]
+    sums = c.reshape(-1).astype(float if core.factor is dtypes.bfloat16 else int).tolist()
+    found = multiply_tiles(core, *words, sums)  # type: ignore[call-arg]
     np.testing.assert_array_equal(np.reshape(found, (m, n)), a @ b + c)
 
 

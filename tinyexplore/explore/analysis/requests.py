@@ -41,7 +41,7 @@ class RequestSource:
 
     trace: Callable[[], Trace]
     """Returns the trace that the view shows."""
-    explorer: Callable[[], KernelAnalyses | None] = lambda: None
+    analyses: Callable[[], KernelAnalyses | None] = lambda: None
     """Returns the analyses of its kernels, or None."""
     may_run_code: bool = False
     """Whether a request may run Python code that it contains, as in a page with engine."""
@@ -64,7 +64,7 @@ class RequestSource:
         Raises:
             RequestError: the Explorer no longer exists.
         """
-        analyses = self.explorer()
+        analyses = self.analyses()
         if analyses is None:
             raise RequestError(EXPLORER_GONE)
         return analyses
@@ -230,7 +230,7 @@ class Why(Request):
         from tinyexplore.explore.analysis.explanations.rules import explainer
 
         explanations = explainer(source.trace())
-        stage, step = (self.stage, self.step) if self.stage is not None else explanations.place_of(self.node)
+        stage, step = (self.stage, self.step) if self.stage is not None else explanations.find_step(self.node)
         return explanations.why_not(self.node, stage, step, self.rule)
 
 

@@ -152,7 +152,7 @@ class Explorer(AttributeHints):
         cursor = {} if self._widget is None else self._widget.cursor
         explanations = explainer(self.trace)
         if stage is None:
-            stage, at = explanations.place_of(number, cursor.get("stage"), cursor.get("step"))
+            stage, at = explanations.find_step(number, cursor.get("stage"), cursor.get("step"))
             step = at if step is None else step
         return explanations.why_not(number, stage, step, rule)
 

@@ -96,7 +96,7 @@ class _FigureTables:
             run_us,
             firings,
             tuple(stage.id for stage in passes),
-            max((stage.id for stage in stages if place_of(stage) == "code"), default=None),
+            max((stage.id for stage in stages if part_of_stage(stage) == "code"), default=None),
             _write_summary(trace, compile_us, search_us, run_us) if kernel is None else (),
         )
 
@@ -131,7 +131,7 @@ class _FigureTables:
     def _is_pass(self, stage: Stage) -> bool:
         """Whether a stage is a rewrite pass: it receives a graph and contains no other stage."""
         is_leaf = stage.id not in self.parents and stage.id not in self.searched
-        return is_leaf and place_of(stage) == "passes" and bool(stage.before or stage.after)
+        return is_leaf and part_of_stage(stage) == "passes" and bool(stage.before or stage.after)
 
     def _sum_times(self, stages: Iterable[Stage]) -> tuple[dict[str, float], float]:
         """Returns the time of each part in microseconds, and the time of searches with all that they compiled."""
@@ -139,7 +139,7 @@ class _FigureTables:
         search_us = 0.0
         for stage in stages:
             own_us = max(0.0, self.own_us[stage.id])
-            part = place_of(stage)
+            part = part_of_stage(stage)
             if stage.id in self.searched:
                 search_us += own_us
             elif part is not None:
@@ -187,7 +187,7 @@ def _write_code_texts(lines_of: dict[str, int]) -> tuple[str, str]:
     return " · ".join(names), count_text(source, "line") + assembly
 
 
-def place_of(stage: Stage) -> str | None:
+def part_of_stage(stage: Stage) -> str | None:
     """Returns the part of the compile time that includes this stage's time; None for listings on request."""
     match stage.name:
         case "list":

@@ -53,7 +53,7 @@ class Measurement:
         base = {f"base_{name}": value for name, value in quartiles(self.base_times_us).items()}
         if not (self.times_us and self.base_times_us):
             return {**quartiles(self.times_us), **base}
-        return {**quartiles(self.times_us), **base, "verdict": verdict_of(self.times_us, self.base_times_us)}
+        return {**quartiles(self.times_us), **base, "verdict": compare_measurements(self.times_us, self.base_times_us)}
 
 
 def quartiles(times_us: Sequence[float]) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def quartiles(times_us: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def verdict_of(times_us: Sequence[float], base_times_us: Sequence[float]) -> Verdict:
+def compare_measurements(times_us: Sequence[float], base_times_us: Sequence[float]) -> Verdict:
     """Returns the verdict on samples against those of their base, which were measured alternately."""
     base, variant_run = (Run(0, 0, warm=True, **quartiles(samples)) for samples in (base_times_us, times_us))
     return compare_times(base, variant_run).verdict
@@ -126,5 +126,5 @@ __all__ = [
     "KernelNotTimed",
     "measure_in_worker",
     "quartiles",
-    "verdict_of",
+    "compare_measurements",
 ]

@@ -18,7 +18,14 @@ from torch._functorch._aot_autograd.logging_utils import setup_stacktrace_preser
 from torch.utils._pytree import tree_map
 
 from tinyexplore.frontends.torch.backend import PartCompiler, compiled
-from tinyexplore.frontends.torch.listing import LineCaller, ModuleTree, TorchLocation, caller_at, is_gradient, place_of
+from tinyexplore.frontends.torch.listing import (
+    LineCaller,
+    ModuleTree,
+    TorchLocation,
+    caller_at,
+    is_gradient,
+    location_of_node,
+)
 from tinyexplore.frontends.torch.program import AtenFallbackWarning, Observer, TorchProgram, given_tensor
 from tinyexplore.frontends.torch.values import is_plain
 from tinyexplore.lazy import ExternalOperation, LazyBuffer
@@ -52,13 +59,13 @@ class ExplorerObserver(Observer):
         self._tensors: dict[Any, Tensor] = {}
         self._counted: set[Any] = set()  # operations with a recorded result
 
-    def given(self, node: Any, value: Any, flat: Tensor) -> None:
+    def record_input(self, node: Any, value: Any, flat: Tensor) -> None:
         name = self.named.get(value.data_ptr()) or (node.name if node.op == "call_function" else "")
         if name:
             self.names.setdefault(name, flat)
         self._tensors[node] = flat
 
-    def computed(self, node: Any, tensor: Tensor) -> None:
+    def record_output(self, node: Any, tensor: Tensor) -> None:
         self._tensors[node] = tensor
 
     @contextmanager
@@ -75,14 +82,14 @@ class ExplorerObserver(Observer):
                     if number in scopes.of:
                         scopes.of[number] = (scopes.of[number][0], True)
 
-    def by_aten(self, node: Any, program: TorchProgram, values: Mapping[Any, Any], seconds: float) -> None:
+    def record_aten_result(self, node: Any, program: TorchProgram, values: Mapping[Any, Any], seconds: float) -> None:
         """Adds a graph node for an operation that ATen computed. Its sources are the values that ATen read."""
         value = values[node]
         if not isinstance(value, torch.Tensor) or not is_plain(value) or not value.numel():
             return
         source = node.args[0] if node.target is operator.getitem else node
 
-        def entered(recorder: Recorder) -> None:
+        def record_node(recorder: Recorder) -> None:
             read = [self._flatten(argument, values[argument]) for argument in source.all_input_nodes]
             with recording(None):
                 layout, flat = given_tensor(value)
@@ -101,7 +108,7 @@ class ExplorerObserver(Observer):
         location = program.lines.place(node, program.listing)
         recorder = active_recorder()
         if recorder is not None:
-            program.lines.call(node, program.listing, partial(entered, recorder))
+            program.lines.call(node, program.listing, partial(record_node, recorder))
 
     def _flatten(self, node: Any, value: Any) -> Tensor | None:
         """Returns the elements of a node's result, in its memory; None if a Tensor cannot represent them."""
@@ -110,7 +117,7 @@ class ExplorerObserver(Observer):
                 return None
             _, flat = given_tensor(value)
             assert flat is not None
-            self.given(node, value, flat)
+            self.record_input(node, value, flat)
         return self._tensors[node]
 
 
@@ -208,7 +215,7 @@ class ExploredFunction:
                 for node in part.nodes:
                     if node not in program.left:
                         continue
-                    location = place_of(node)
+                    location = location_of_node(node)
                     seconds = program.seconds.get(node, 0.0)
                     text = f"ATen computed {node.target} in {seconds * 1e6:,.0f} µs: {program.left[node]}"
                     notes.append(("note", text, None if location is None else _frame_of(location)))
@@ -225,10 +232,10 @@ def _number_gradients(outputs: Any, *args: Any, **kwargs: Any) -> Any:
 def _detach_results(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the function with detached results."""
 
-    def ended(*args: Any) -> Any:
+    def call_and_detach(*args: Any) -> Any:
         return tree_map(_detach, function(*args))
 
-    return ended
+    return call_and_detach
 
 
 def _detach(value: Any) -> Any:

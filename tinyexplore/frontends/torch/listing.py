@@ -56,7 +56,7 @@ class TorchLocation:
         return f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line} in {self.function}"
 
 
-def place_of(node: Any) -> TorchLocation | None:
+def location_of_node(node: Any) -> TorchLocation | None:
     """Returns the user's line that a graph node comes from. For a backward node, it is the line of the forward
     operation."""
     frames = [
@@ -183,7 +183,7 @@ def _metadata_of(node: Any) -> str:
         _type_text(node.meta.get("val")),
         f"part of {original}" if original not in ("", _name_operation(node.target)) else "",
         "gradient" if is_gradient(node) else "",
-        str(place_of(node) or ""),
+        str(location_of_node(node) or ""),
     ]
     return ", ".join(filter(None, parts))
 
@@ -334,7 +334,7 @@ class LineCaller:
 
     def place(self, node: Any, listing: TorchListing) -> TorchLocation:
         """Returns the user's line, or the line of the graph's text if there is none."""
-        location = None if self.in_aten else place_of(node)
+        location = None if self.in_aten else location_of_node(node)
         return location or listing.place(node)
 
 

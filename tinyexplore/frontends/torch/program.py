@@ -54,17 +54,17 @@ class Observer:
     def __init__(self) -> None:
         self.known: dict[Any, tuple[Any, Tensor]] = {}
 
-    def given(self, node: Any, value: Any, flat: Tensor) -> None:
+    def record_input(self, node: Any, value: Any, flat: Tensor) -> None:
         """Called when a part on Tensors reads the result `value` of a node, whose elements are those of `flat`."""
 
-    def computed(self, node: Any, tensor: Tensor) -> None:
+    def record_output(self, node: Any, tensor: Tensor) -> None:
         """Called when a part on Tensors computed a node that is read outside the part."""
 
     def translating(self, node: Any, program: TorchProgram) -> AbstractContextManager[None]:
         """Returns a context manager around the function of an operation."""
         return nullcontext()
 
-    def by_aten(self, node: Any, program: TorchProgram, values: Mapping[Any, Any], seconds: float) -> None:
+    def record_aten_result(self, node: Any, program: TorchProgram, values: Mapping[Any, Any], seconds: float) -> None:
         """Called when ATen computed a node, outside the parts on Tensors."""
 
 
@@ -260,7 +260,7 @@ class TorchProgram:
                     began = time.perf_counter()
                     self._run_by_aten(node, values)
                     seconds = self.seconds[node] = time.perf_counter() - began
-                    self.observer.by_aten(node, self, values, seconds)
+                    self.observer.record_aten_result(node, self, values, seconds)
                 continue
             runner = self._runners[number]
             for node, value in zip(runner.wanted, runner([values[node] for node in part.inputs])):
@@ -441,7 +441,7 @@ class PartRunner:
             if layout_and_tensor[1] is not None:
                 flats.append(layout_and_tensor[1])
                 stays.append(slot.is_same_parameter)
-                observer.given(node, value, layout_and_tensor[1])
+                observer.record_input(node, value, layout_and_tensor[1])
         try:
             return self._run(layouts, flats, stays)
         except (KeyboardInterrupt, MemoryError):
@@ -497,7 +497,7 @@ class PartRunner:
         ]
         Tensor.realize(*outputs)
         for node, tensor in zip(self.wanted, outputs):
-            self.program.observer.computed(node, tensor)
+            self.program.observer.record_output(node, tensor)
         return outputs
 
     def _run_at_line(self, node: Any, compute: Callable[[], Any]) -> Any:

@@ -116,16 +116,16 @@ def row_read_again(kernel: Kernel, loads: list[IndexStrides]) -> tuple[UOp, int]
     to wait for. A prefetch then pays only for long rows without expensive operations.
     """
     page = kernel.target.page_bytes  # hardware prefetchers follow accesses within a page
-    is_kept = bool(kernel.find(Ops.BARRIER))
-    is_dear = not OpGroups.TRANSCENDENTAL.isdisjoint(kernel.by_op)
+    has_row_buffer = bool(kernel.find(Ops.BARRIER))
+    is_expensive = not OpGroups.TRANSCENDENTAL.isdisjoint(kernel.by_op)
     for axis in reversed(kernel.output_axes):
         ends_in_row = any(
             inner_loop.arg.kind in LOOPS and inner_loop.arg.id > axis.arg.id for inner_loop in kernel.output_axes
         )
-        if not ends_in_row and is_dear:
+        if not ends_in_row and is_expensive:
             continue
         # filling a row buffer leaves time for a prefetch; reading a short row again takes as long as prefetching it
-        shortest = page if is_kept else 2 * page if ends_in_row else 4 * page
+        shortest = page if has_row_buffer else 2 * page if ends_in_row else 4 * page
         steps = 1
         walks: dict[UOp, set[frozenset[UOp]]] = {}
         for load in loads:

@@ -101,7 +101,7 @@ def tile_product(kernel: Kernel) -> Proposals:
     tile = tiles[lanes]
     kernel = yield from tile_loops(kernel, tile, lanes, costs[lanes])
     kernel = yield from (
-        pack_panels(kernel) if tile.outer is None else nearer_loop_inside(kernel, product, lanes, tile)
+        pack_panels(kernel) if tile.outer is None else propose_nearer_loop_inside(kernel, product, lanes, tile)
     )
     vector = next((axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.VECTOR), None)
     if vector is not None and any(store.stride(lanes) not in (1, None) for store in product.stores):
@@ -377,7 +377,7 @@ def lies_in_rows(store: IndexStrides, axis: UOp, lanes: UOp) -> bool:
     return bool(step) and store.stride(axis) == lanes.size * (step or 0)
 
 
-def nearer_loop_inside(kernel: Kernel, product: Product, lanes: UOp, tile: Tile) -> Tiling:
+def propose_nearer_loop_inside(kernel: Kernel, product: Product, lanes: UOp, tile: Tile) -> Tiling:
     """Proposes SWAP of the two loops over tiles if the kernel then reads less memory repeatedly. Returns the kernel
     after it."""
     rows, outer = tile.rows, tile.outer

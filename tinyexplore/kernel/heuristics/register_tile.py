@@ -64,13 +64,13 @@ def tile_registers(kernel: Kernel) -> Proposals:
     if reduced is None or not reduced.shares:
         return
     if reduced.lanes_are_results:
-        yield from tile_of_vectors(reduced)
+        yield from propose_vector_tile(reduced)
     else:
-        tiled = yield from tile_of_sums(reduced)
-        yield from large_operand_outside(tiled)
+        tiled = yield from propose_sum_tile(reduced)
+        yield from propose_large_operand_outside(tiled)
 
 
-def tile_of_vectors(reduced: VectorizedReductions) -> Proposals:
+def propose_vector_tile(reduced: VectorizedReductions) -> Proposals:
     """Proposes a tile of vectors of columns by rows, for lanes along the results."""
     kernel, loads = reduced.kernel, reduced.loads
     columns = next((axis for axis in reduced.shared if is_outer_of(axis, reduced.lanes, kernel.accesses)), None)
@@ -96,7 +96,7 @@ def tile_of_vectors(reduced: VectorizedReductions) -> Proposals:
         yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, row_count), reason)
 
 
-def tile_of_sums(reduced: VectorizedReductions) -> Generator[Proposal, Kernel, Kernel]:
+def propose_sum_tile(reduced: VectorizedReductions) -> Generator[Proposal, Kernel, Kernel]:
     """Proposes a tile of rows by columns, each with a vector of sums, for lanes along the reduction. Returns the new
     kernel."""
     kernel = reduced.kernel
@@ -117,7 +117,7 @@ def tile_of_sums(reduced: VectorizedReductions) -> Generator[Proposal, Kernel, K
     return kernel
 
 
-def large_operand_outside(kernel: Kernel) -> Proposals:
+def propose_large_operand_outside(kernel: Kernel) -> Proposals:
     """Proposes SWAP of the loops over tiles if the inner loop reads an operand past the L2 cache and the outer one does
     not.
 

@@ -23,7 +23,7 @@ def tile_row_buffers(kernel: Kernel) -> Proposals:
     Several rows at a time share the other factor.
     """
     widest = widest_tile(kernel)
-    row_limit = most_rows(kernel)
+    row_limit = max_tile_rows(kernel)
     rows = innermost_row_loop(kernel, row_limit)
     if rows is None:
         return
@@ -48,7 +48,7 @@ def widest_tile(kernel: Kernel) -> int:
     return WIDE_TILE if kernel.target.vector_registers >= 32 else WIDE_TILE // 2
 
 
-def most_rows(kernel: Kernel) -> int:
+def max_tile_rows(kernel: Kernel) -> int:
     """Returns the most rows of a tile whose accumulators stay in registers."""
     return (kernel.target.vector_registers - 4) // widest_tile(kernel)
 
@@ -84,7 +84,7 @@ def shared_loads(reduce: UOp, rows: UOp) -> list[UOp]:
 def packed_operands(kernel: Kernel) -> set[UOp]:
     """Returns the INDEX nodes of operands that `tile_row_buffers` packs, because products of buffered rows share
     them."""
-    rows = innermost_row_loop(kernel, most_rows(kernel))
+    rows = innermost_row_loop(kernel, max_tile_rows(kernel))
     if rows is None:
         return set()
     products = [reduce for reduce in kernel.reduces if is_product(reduce, rows)]

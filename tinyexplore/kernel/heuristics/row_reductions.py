@@ -50,12 +50,12 @@ def stream_rows(kernel: Kernel) -> Proposals:
         return
     count = kernel.target.streams // len(streams)  # rows at the same time; for two operands, half as many of each
     if outer_loops:
-        yield from pieces_side_by_side(kernel, outer_loops[0], row_loop, streams, count)
+        yield from propose_parallel_pieces(kernel, outer_loops[0], row_loop, streams, count)
     else:
-        yield from rows_side_by_side(kernel, rows, row_loop, streams, count)
+        yield from propose_parallel_rows(kernel, rows, row_loop, streams, count)
 
 
-def rows_side_by_side(
+def propose_parallel_rows(
     kernel: Kernel, rows: UOp, row_loop: UOp, streams: Sequence[IndexStrides], count: int
 ) -> Proposals:
     """Proposes to read `count` rows at the same time, and to prefetch the next rows. Reduces long rows by blocks."""
@@ -89,7 +89,7 @@ def group_long_row(row_loop: UOp) -> Proposal:
     return Proposal(Opt(OptOps.GROUP, row_loop.arg.id, block), reason)
 
 
-def pieces_side_by_side(
+def propose_parallel_pieces(
     kernel: Kernel, outer_loop: UOp, row_loop: UOp, streams: Sequence[IndexStrides], count: int
 ) -> Proposals:
     """Proposes UNROLL of `outer_loop` by `count`, or half of it, so that as many pieces of a row are read together.

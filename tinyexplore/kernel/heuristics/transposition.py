@@ -35,7 +35,7 @@ def tile_transposition(kernel: Kernel) -> Proposals:
         return
     crossing = crossing_axis(kernel, vectors[0], kernel.accesses)
     if crossing is not None:
-        yield from square_tile(vectors[0], crossing)
+        yield from propose_square_tile(vectors[0], crossing)
 
 
 def crossing_axis(kernel: Kernel, lanes: UOp, accesses: Sequence[IndexStrides]) -> UOp | None:
@@ -63,7 +63,7 @@ def tiles_of_a_piece(kernel: Kernel, row_distance: int, row_bytes: int, amount: 
     return max(PAIR, min(MAX_ROWS, rows_that_fit) // amount)
 
 
-def square_tile(lanes: UOp, crossing: UOp) -> Proposals:
+def propose_square_tile(lanes: UOp, crossing: UOp) -> Proposals:
     """Proposes a square tile: UPCAST by the number of lanes.
 
     If stores bypass the caches, also proposes SWAP, so that the inner loop follows the loads.

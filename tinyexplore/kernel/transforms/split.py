@@ -32,7 +32,7 @@ def split_into_blocks(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UO
     changes = split_output(kernel, axis, opt, kind)
     ast = mask_edge(kernel, axis, opt, kind)
     if kind is AxisKind.UPCAST:
-        ast = substitute_recorded(ast, more_rows(kernel, axis, opt), str(opt))
+        ast = substitute_recorded(ast, enlarge_row_buffers(kernel, axis, opt), str(opt))
     return substitute_recorded(ast, changes, str(opt))
 
 
@@ -193,7 +193,7 @@ def split_row(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
     raise ValueError(f"axis {axis.arg.id} fills no row buffer")
 
 
-def more_rows(kernel: Kernel, axis: UOp, opt: Opt) -> dict[UOp, UOp]:
+def enlarge_row_buffers(kernel: Kernel, axis: UOp, opt: Opt) -> dict[UOp, UOp]:
     """Gives scratch memory that differs along `axis` one row for each step that UPCAST unrolls.
 
     Returns each access to it with the access that replaces it.

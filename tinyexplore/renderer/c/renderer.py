@@ -106,7 +106,7 @@ class CWriter(CArithmetic):
                 self.depth += 1
             case Ops.ENDRANGE:
                 self.depth -= 1
-                self.also(node.src)
+                self.attribute_to(node.src)
                 self.line("}")
             case Ops.LOAD:
                 self.load(node)
@@ -149,7 +149,7 @@ class CWriter(CArithmetic):
 
     def index_operands(self, index: UOp) -> tuple[str, str, UOp | None]:
         """Returns the buffer, the position and the condition of an INDEX."""
-        self.also((index,))
+        self.attribute_to((index,))
         buffer, position = (self.operand(src) for src in index.src[:2])
         return buffer, position, index.src[2] if len(index.src) > 2 else None
 

@@ -11,7 +11,7 @@ from tinyexplore.uop import Ops, UOp, index_const
 ALIGNMENT = 16  # alignment of memory accessed in vectors, in bytes; no vector is wider
 
 
-def in_vectors(uops: Sequence[UOp]) -> frozenset[UOp]:
+def find_vector_memory(uops: Sequence[UOp]) -> frozenset[UOp]:
     """Returns the memory that a program loads or stores in vectors."""
     return frozenset(node.src[0].src[0] for node in uops if is_vector_access(node))
 
@@ -25,7 +25,7 @@ def is_vector_access(node: UOp) -> bool:
     return bool(node.dtype.count > 1)
 
 
-def whole_vectors(uops: Sequence[UOp], preloaded: set[UOp]) -> set[UOp]:
+def find_whole_vectors(uops: Sequence[UOp], preloaded: set[UOp]) -> set[UOp]:
     """Returns the nodes that read whole vectors, such as tensor cores.
 
     preloaded: accumulators whose first value is loaded before their loop.
@@ -35,14 +35,14 @@ def whole_vectors(uops: Sequence[UOp], preloaded: set[UOp]) -> set[UOp]:
     return {src for node in users for src in node.src}
 
 
-def one_by_one(uops: Sequence[UOp]) -> dict[UOp, UOp]:
+def split_accesses(uops: Sequence[UOp]) -> dict[UOp, UOp]:
     """Rewrites vector accesses as one access per lane, for unaligned memory and languages without vectors.
 
     Returns the nodes of the program in order, each with the node that it replaces.
     """
     # double buffering loads them ahead
     preloaded = {node for node in uops if node.op is Ops.DEFINE_ACC and is_vector_access(node.src[0])}
-    vectors_left = whole_vectors(uops, preloaded)
+    vectors_left = find_whole_vectors(uops, preloaded)
     numbers = count(1 + max((node.arg for node in uops if node.op is Ops.DEFINE_ACC), default=-1))
     lanes: dict[UOp, list[UOp]] = {}  # the lanes of each vector
     replacements: dict[UOp, UOp] = {}
@@ -103,4 +103,4 @@ def accesses_of(
     return loads
 
 
-__all__ = ["ALIGNMENT", "in_vectors", "one_by_one"]
+__all__ = ["ALIGNMENT", "find_vector_memory", "split_accesses"]

@@ -9,10 +9,10 @@ from math import prod
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.c.parts import CONVERSIONS, CONVERSIONS_NEED, SCALAR, memory_name, short_name
 from tinyexplore.renderer.c.renderer import CWriter
-from tinyexplore.renderer.gpu.accesses import ALIGNMENT, in_vectors, one_by_one
+from tinyexplore.renderer.gpu.accesses import ALIGNMENT, find_vector_memory, split_accesses
 from tinyexplore.renderer.gpu.dialects import DIALECTS, GPUDialect
 from tinyexplore.renderer.gpu.tensor_cores import core_text, held_text, types_of
-from tinyexplore.renderer.gpu.wgsl import WGSLWriter, is_short, too_wide
+from tinyexplore.renderer.gpu.wgsl import WGSLWriter, find_unsupported_type, is_short
 from tinyexplore.renderer.program import (
     Launch,
     ProgramSpec,
@@ -62,16 +62,16 @@ class GPURenderer:
         lacks."""
         check_types(self.target, uops)
         if not self.aligned:
-            uops = list(one_by_one(uops))
+            uops = list(split_accesses(uops))
         for node in uops:
             if node.op is Ops.WMMA and TENSOR_CORES[node.arg].language != self.language:
                 raise RenderError(
                     f"{node.arg} is a tensor core of {TENSOR_CORES[node.arg].language}, not {self.language}"
                 )
-        if self.language == WGSL and (unsupported := too_wide(uops)):
+        if self.language == WGSL and (unsupported := find_unsupported_type(uops)):
             raise RenderError(f"{unsupported}; cast to another type, or choose another device")
         lines = write_kernel(self.language, name, uops)
-        aligned = frozenset(node.arg for node in in_vectors(uops) if node.op is Ops.DEFINE_GLOBAL)
+        aligned = frozenset(node.arg for node in find_vector_memory(uops) if node.op is Ops.DEFINE_GLOBAL)
         return spec_of(name, self.target, uops, self.language, lines, self.compiler, aligned)
 
 
@@ -83,7 +83,9 @@ def in_other_languages(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, .
             continue  # tensor cores differ between languages
         if gpu.language == spec.language or any(lacks(gpu.lacks, node) for node in spec.uops):
             continue
-        if any(node.op in gpu.lacks_ops for node in spec.uops) or (gpu.language == WGSL and too_wide(spec.uops)):
+        if any(node.op in gpu.lacks_ops for node in spec.uops) or (
+            gpu.language == WGSL and find_unsupported_type(spec.uops)
+        ):
             continue
         programs.append((gpu.language, tuple(write_kernel(gpu.language, spec.name, spec.uops))))
     return programs
@@ -92,7 +94,7 @@ def in_other_languages(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, .
 def write_kernel(language: str, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
     """Returns the lines of a kernel called `name` in `language`."""
     if language == WGSL:  # in WGSL a buffer is an array of numbers or an array of vectors, not both
-        stands_for = one_by_one(uops)
+        stands_for = split_accesses(uops)
         lines = WGSLWriter(list(stands_for)).write(name)
         return [line._replace(uops=tuple(dict.fromkeys(stands_for[node] for node in line.uops))) for line in lines]
     return GPUWriter(uops, DIALECTS[language]).write(name)
@@ -123,7 +125,7 @@ class GPUWriter(CWriter):
     def __init__(self, uops: Sequence[UOp], dialect: GPUDialect, *, as_x86: bool = False) -> None:
         super().__init__(uops, as_x86=as_x86)
         self.dialect = dialect
-        self.in_vectors = in_vectors(uops)
+        self.vector_memory = find_vector_memory(uops)
         self.names = dict(dialect.names)
         if all(map(_is_short, uops)) and not variable_arguments(uops):
             self.names["int64_t"] = dialect.names["int32_t"]  # enough for every address
@@ -213,7 +215,7 @@ class GPUWriter(CWriter):
         assert isinstance(node.dtype, PtrDType)
         space = f"{self.dialect.shared} " if is_shared(node) else ""
         declarator = f"{self.name(node, str(node.arg))}[{node.dtype.size}]"
-        aligned = f" __attribute__((aligned({ALIGNMENT})))" if node in self.in_vectors else ""
+        aligned = f" __attribute__((aligned({ALIGNMENT})))" if node in self.vector_memory else ""
         self.line(f"{space}{memory_name(node.dtype.base)} {declarator}{aligned};")
 
     def conversion(self, name: str) -> str:

@@ -88,7 +88,7 @@ fn fmod_f32(x: f32, y: f32) -> f32 {{
 _BOOL_COMPARE = {Ops.CMPLT: "!{0} & {1}", Ops.CMPLE: "!{0} | {1}", Ops.CMPEQ: "{0} == {1}", Ops.CMPNE: "{0} != {1}"}
 
 
-def too_wide(uops: Sequence[UOp]) -> str:
+def find_unsupported_type(uops: Sequence[UOp]) -> str:
     """Returns the dtypes of a program that WGSL lacks, as text; "" if it has all."""
     for node in uops:
         base = node.dtype.base if isinstance(node.dtype, PtrDType) else node.dtype
@@ -265,12 +265,13 @@ class WGSLWriter(CWriter):
         assert isinstance(node.dtype, DType)
         text = literal(node.arg, node.dtype).removesuffix("ll")
         name = text.lstrip("-")
-        return text.replace(name, self.not_finite(name)) if name in _NOT_FINITE else text
+        return text.replace(name, self.render_nonfinite(name)) if name in _NOT_FINITE else text
 
     def is_nan(self) -> str:
         return self.needs("is_nan", lambda: _IS_NAN)
 
-    def not_finite(self, name: str) -> str:
+    def render_nonfinite(self, name: str) -> str:
+        """Returns a call that gives NAN or INFINITY, because WGSL has no literals for them."""
         function, bits = _NOT_FINITE[name]
         body = f"var bits: u32 = {bits}; return bitcast<f32>(bits);"
         return self.needs(function, lambda: f"fn {function}() -> f32 {{ {body} }}") + "()"
@@ -311,11 +312,11 @@ class WGSLWriter(CWriter):
 
     def libm(self, op: Ops, dtype: DType, values: list[str]) -> str:
         if op is Ops.MOD:
-            nan = self.not_finite("NAN")
+            nan = self.render_nonfinite("NAN")
             return f"{self.needs('fmod_f32', lambda: _FMOD.format(nan=nan))}({', '.join(values)})"
         if op is Ops.POW:
             self.is_nan()
-            special_values = {"nan": self.not_finite("NAN"), "inf": self.not_finite("INFINITY")}
+            special_values = {"nan": self.render_nonfinite("NAN"), "inf": self.render_nonfinite("INFINITY")}
             return f"{self.needs('pow_f32', lambda: _POW.format(**special_values))}({', '.join(values)})"
         if op is Ops.TANH:
             self.is_nan()
@@ -368,4 +369,4 @@ def _match_rounding(node: UOp) -> UOp | None:
     return x if is_large else None
 
 
-__all__ = ["WGSLWriter", "group_counts", "is_spread", "too_wide"]
+__all__ = ["WGSLWriter", "group_counts", "is_spread", "find_unsupported_type"]

@@ -167,7 +167,7 @@ class PythonWriter(TextWriter):
         """Returns the view and the position of an INDEX. Python counts negative positions from the end; `at` rejects
         them."""
         buffer, position = index.src[:2]
-        self.also((index,))
+        self.attribute_to((index,))
         text = self.operand(position)
         return self.operand(buffer), text if bounds(position)[0] >= 0 else f"at({text})"
 

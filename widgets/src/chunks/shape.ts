@@ -6,4 +6,4 @@ import { LoneShapeView } from "../views/shape";
 
 export const css = style0;
 export const views = { shape: ShapeView };
-export const lone = { shape: LoneShapeView };
+export const standaloneViews = { shape: LoneShapeView };

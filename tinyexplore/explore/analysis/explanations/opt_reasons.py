@@ -63,7 +63,7 @@ class WhyOpts(DisplayableResult):
         for row in self.chosen:
             if row.choice.name == decision:
                 return row
-        raise KeyError(f"no decision {decision!r}; there are: {', '.join(row.choice.name for row in self.chosen)}")
+        raise KeyError(f"no decision {decision!r}; available: {', '.join(row.choice.name for row in self.chosen)}")
 
 
 def find_next_best(weighed: OptionScores) -> tuple[str, float] | None:

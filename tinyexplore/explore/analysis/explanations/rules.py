@@ -335,7 +335,7 @@ class Explainer:
             stopped=tuple(_add_trace_nodes(attempt, graph, number_in_graph) for attempt in stopped),
         )
 
-    def place_of(self, node: int, stage: int | None = None, step: int | None = None) -> tuple[int, int | None]:
+    def find_step(self, node: int, stage: int | None = None, step: int | None = None) -> tuple[int, int | None]:
         """Returns the stage and step for a question about `node`.
 
         These are the given ones if the node is in that pass. Otherwise it is the first pass with rules that contains

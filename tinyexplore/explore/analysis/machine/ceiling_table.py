@@ -270,7 +270,7 @@ def no_ceilings_reason(device: str) -> str:
     kind = device.partition(":")[0]
     if kind in MEASURED:
         target = Device[device].target
-        if target.chosen and _is_foreign(device):
+        if target.target_setting and _is_foreign(device):
             return f"this machine cannot execute code for {target.cpu}"
         return ""
     if kind == "PYTHON":

@@ -514,7 +514,7 @@ class Debugger:
     def state(self, lane: int | None = None) -> dict[str, Any]:
         """Returns the debugger's state as plain data for a view. With `lane`, vectors show only this lane."""
 
-        def chosen(value: Any) -> Any:
+        def value_of_item(value: Any) -> Any:
             return value[lane] if isinstance(value, list) and lane is not None and lane < len(value) else value
 
         return {
@@ -525,7 +525,7 @@ class Debugger:
             "error": self.error,
             "loops": [[name, value] for name, value in self.loops.items()],
             "registers": [
-                [self.names[name], name, value_text(chosen(value))] for name, value in self.registers.items()
+                [self.names[name], name, value_text(value_of_item(value))] for name, value in self.registers.items()
             ],
             "accesses": [
                 [access.buffer, access.stored, list(access.index), value_text(access.value)] for access in self.accesses

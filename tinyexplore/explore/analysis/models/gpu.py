@@ -12,7 +12,7 @@ from math import prod
 from typing import Any
 
 from tinyexplore.explore.analysis.models.gpu_picture import gpu_svg
-from tinyexplore.explore.analysis.models.occupancy import Occupancy, OccupancyData, occupancy, shared_memory
+from tinyexplore.explore.analysis.models.occupancy import Occupancy, OccupancyData, compute_occupancy, shared_memory
 from tinyexplore.explore.analysis.models.warp_accesses import WarpAccess, WarpAccessData
 from tinyexplore.explore.analysis.models.warps import DataDependentWarp, WarpRequest, Warps, find_enclosing_loops
 from tinyexplore.explore.recording.captured_kernel import CapturedKernel
@@ -201,7 +201,7 @@ def gpu_view(captured: CapturedKernel, registers: int | None = None) -> GPUView:
     accesses = tuple(_yield_accesses(warps, at, lines))
     gpu = GPUS.get(target.cpu)
     occupancy_found = (
-        occupancy(uops, warps.items, gpu, registers) if gpu is not None and warps.group is not None else None
+        compute_occupancy(uops, warps.items, gpu, registers) if gpu is not None and warps.group is not None else None
     )
     why = "" if occupancy_found is not None else _explain_no_occupancy(gpu, warps.group)
     shared = shared_memory(uops)

@@ -162,7 +162,9 @@ def shared_memory(uops: Sequence[UOp]) -> int:
     return sum(node.dtype.size * node.dtype.base.itemsize for node in uops if is_shared(node))
 
 
-def occupancy(uops: Sequence[UOp], items: int, gpu: GPUTarget, registers: int | None = None) -> Occupancy | None:
+def compute_occupancy(
+    uops: Sequence[UOp], items: int, gpu: GPUTarget, registers: int | None = None
+) -> Occupancy | None:
     """Returns the occupancy of a program in groups of `items` work-items on `gpu`; None if the limits of `gpu` are
     unknown.
 
@@ -206,4 +208,4 @@ def _round_up(number: int, piece: int) -> int:
     return -(-number // piece) * piece
 
 
-__all__ = ["Occupancy", "resident_groups", "live_registers", "occupancy", "shared_memory"]
+__all__ = ["Occupancy", "resident_groups", "compute_occupancy", "live_registers", "shared_memory"]

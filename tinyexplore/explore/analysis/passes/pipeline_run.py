@@ -208,7 +208,7 @@ def object_code(spec: ProgramSpec, pipeline: Pipeline) -> tuple[LLVMCompiler, by
 def _compiler_of(spec: ProgramSpec, pipeline: Pipeline) -> LLVMCompiler:
     if not spec.source.lstrip().startswith(("define", "declare", "@", "target", ";", "!")):
         raise ValueError(f"{spec.name} is not compiled by LLVM here: {spec.target.name} has no LLVM IR to follow")
-    return compiler_for(pipeline.cpu or spec.target.chosen.partition(",")[0] or NATIVE)
+    return compiler_for(pipeline.cpu or spec.target.target_setting.partition(",")[0] or NATIVE)
 
 
 class _ChildProcess:

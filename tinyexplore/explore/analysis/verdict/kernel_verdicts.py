@@ -9,7 +9,7 @@ from tinyexplore.explore.analysis.models.kernel_analyses import KernelUnavailabl
 from tinyexplore.explore.analysis.verdict.fact_measurement import facts_of
 from tinyexplore.explore.analysis.verdict.gpu import gpu_verdict
 from tinyexplore.explore.analysis.verdict.rules import NEEDS_MODEL, judge
-from tinyexplore.explore.analysis.verdict.verdict import Evidence, SpeedVerdict, program_verdict, verdict_of
+from tinyexplore.explore.analysis.verdict.verdict import Evidence, SpeedVerdict, judge_kernel, program_verdict
 from tinyexplore.explore.tracefile.result_display import DisplayableRow
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _judge_kernel(view: KernelAnalyses, number: int) -> SpeedVerdict:
     is_decided = rule is not None and rule.holds not in NEEDS_MODEL and likely in NEEDS_NO_MODEL
     if not is_decided or likely in ("compute", "bandwidth") and facts.share < 0.65:
         facts = facts_of(view, number)
-    return _add_llvm_explanation(view, number, verdict_of(facts))
+    return _add_llvm_explanation(view, number, judge_kernel(facts))
 
 
 def _add_llvm_explanation(view: KernelAnalyses, number: int, verdict: SpeedVerdict) -> SpeedVerdict:

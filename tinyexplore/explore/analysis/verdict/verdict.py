@@ -115,7 +115,7 @@ class SpeedVerdict(DisplayableResult):
         )
 
 
-def verdict_of(facts: KernelFacts, suggestions: Sequence[Suggestion] = ()) -> SpeedVerdict:
+def judge_kernel(facts: KernelFacts, suggestions: Sequence[Suggestion] = ()) -> SpeedVerdict:
     """Returns the verdict by the rules. Its figures are those of the median; the fastest of disturbed samples decides
     the kind.
 
@@ -533,4 +533,4 @@ def _add_outside_operations(text: str, outside: Sequence[OutsideOperation], kern
     return f"{calls}, measured once. The kernels take {duration_text(kernels_us)}: {text}"
 
 
-__all__ = ["RULES", "Evidence", "Suggestion", "SpeedVerdict", "program_verdict", "verdict_of"]
+__all__ = ["RULES", "Evidence", "Suggestion", "SpeedVerdict", "program_verdict", "judge_kernel"]
