@@ -411,13 +411,13 @@ class WhatIf(DisplayableResult):
             firing.kernel for firing in row.firings
         ]
         if not numbers or (row.kernel is None and not row.rule_law):
-            raise WhatIfError(f"branch {row.id} changed no kernel: {row.reason or 'nothing can be traced'}")
+            raise WhatIfError(f"what-if branch {row.id} changed no kernel: {row.reason or 'nothing can be traced'}")
         if kernel is not None and kernel not in numbers:
             raise WhatIfError(
-                f"branch {row.id} has the kernels {', '.join(map(str, dict.fromkeys(numbers)))}, not {kernel}"
+                f"what-if branch {row.id} has the kernels {', '.join(map(str, dict.fromkeys(numbers)))}, not {kernel}"
             )
         if row.edited is not None:
-            raise WhatIfError(f"branch {row.id} is an edited text and has listings only")
+            raise WhatIfError(f"what-if branch {row.id} is an edited text and has listings only")
         number = numbers[0] if kernel is None else kernel
         variant = next((candidate for candidate in row.kernels if (candidate.kernel or 0) == number), None)
         compiler = self.compiler(number)
@@ -435,7 +435,7 @@ class WhatIf(DisplayableResult):
     def _schedule_trace(self, branch: Branch, variant: ScheduleVariant) -> Trace:
         self.compiler()
         trace = self._trace
-        title = f"{trace.title} · branch {branch.id}"
+        title = f"{trace.title} · what-if branch {branch.id}"
         names = {node.id: node.name for node in trace.nodes if node.name}
         return self._rescheduling.trace_of(variant.stage, frozenset(variant.cut), frozenset(variant.join), title, names)
 
@@ -444,7 +444,7 @@ class WhatIf(DisplayableResult):
     def _resolve_branch(self, branch: Branch | int) -> Branch:
         number = branch if isinstance(branch, int) else branch.id
         if not 0 <= number < len(self._branches):
-            raise WhatIfError(f"no branch {number}; there are {len(self._branches)}")
+            raise WhatIfError(f"no what-if branch {number}; there are {len(self._branches)}")
         return self._branches[number]
 
     def _find_origin(self, command: Command, parent: Branch | int | None) -> Branch | None:

@@ -186,7 +186,9 @@ class FusionBoard(AttributeHints):
     def _require_variant(self, branch: Branch | int) -> ScheduleVariant:
         resolved = self._view.whatif.branches[branch] if isinstance(branch, int) else branch
         if resolved.schedule is None:
-            raise WhatIfError(f"branch {resolved.id} has no schedule: {resolved.reason or 'it belongs to a kernel'}")
+            raise WhatIfError(
+                f"what-if branch {resolved.id} has no schedule: {resolved.reason or 'it belongs to a kernel'}"
+            )
         return resolved.schedule
 
     def _find_first_schedule(self) -> int:

@@ -356,7 +356,7 @@ class KernelAnalyses:
 
         variant = next((kernel for kernel in branch.kernels if kernel.kernel == captured.number), None)
         if variant is None:
-            raise ValueError(f"branch {branch.id} is not about kernel {captured.number}")
+            raise ValueError(f"what-if branch {branch.id} is not about kernel {captured.number}")
         listed = next((listing.lines for listing in variant.listings if listing.language == "asm"), ())
         assembly = _require_assembly(captured, listed)
         if branch.edited is not None:  # the loops of an edited text are unknown
