@@ -16,13 +16,13 @@ NAMES = [(path, name) for path, homes in aliases._PATHS.items() for name in home
 
 
 @pytest.mark.parametrize(("path", "name"), NAMES)
-def test_every_name_is_there(path: str, name: str) -> None:
+def test_every_tinygrad_name_exists(path: str, name: str) -> None:
     module = importlib.import_module(f"tinyexplore.{path}")
     assert getattr(module, name) is not None and name in dir(module) and name in module.__all__
 
 
 @pytest.mark.parametrize("path", ["engine.realize", "engine.schedule"])
-def test_a_function_that_stands_at_a_path_stays(path: str) -> None:
+def test_a_function_at_a_module_path_is_preserved(path: str) -> None:
     before = run_python(f"import tinyexplore.engine\nprint(tinyexplore.{path}.__code__.co_name)")
     program = f"""
         import tinyexplore.{path} as path
@@ -37,7 +37,7 @@ def test_a_function_that_stands_at_a_path_stays(path: str) -> None:
     assert run_python(program) == before
 
 
-def test_they_are_the_things_themselves() -> None:
+def test_aliases_are_the_same_objects() -> None:
     from tinyexplore.codegen.kernel import Kernel, OptOps
     from tinyexplore.engine.jit import TinyJit
     from tinyexplore.multi import MultiLazyBuffer
@@ -71,7 +71,7 @@ def test_they_are_the_things_themselves() -> None:
         ),
     ],
 )
-def test_what_is_not_there_is_an_error_of_pythons_kind(statement: str, words: str) -> None:
+def test_a_missing_name_raises_pythons_error(statement: str, words: str) -> None:
     with pytest.raises((ImportError, AttributeError), match=words):
         exec(statement)
 
@@ -83,7 +83,7 @@ def test_nothing_is_loaded_before_a_name_is_used() -> None:
     assert before == "[]" and "tinyexplore.jit.tinyjit" in after
 
 
-def test_a_schedule_is_made_lowered_and_run() -> None:
+def test_a_schedule_is_created_lowered_and_run() -> None:
     from tinyexplore.engine.realize import ExecItem, lower_schedule, lower_schedule_item, run_schedule
     from tinyexplore.engine.schedule import create_schedule, create_schedule_with_vars
 
@@ -109,7 +109,7 @@ def test_a_schedule_is_made_lowered_and_run() -> None:
         create_schedule([total.lazydata], {total.lazydata})
 
 
-def test_the_module_of_tensors_has_what_published_programs_import_from_it() -> None:
+def test_the_tensor_module_has_names_that_published_programs_import() -> None:
     from typing import cast
 
     from tinyexplore.dtype import dtypes

@@ -9,7 +9,7 @@ from tests.support.api_coverage import ROOT, TABLE, api_names, home_of, referenc
 RENEW = "run `python -m tests.support.api_coverage`"
 
 
-def test_every_name_has_a_row_and_nothing_else_has() -> None:
+def test_every_name_and_only_names_have_a_row() -> None:
     names = {(section, name) for section, names in api_names().items() for name in names}
     assert set(rows(TABLE.read_text())) == names, RENEW
 
@@ -40,5 +40,5 @@ def test_the_named_tests_exist() -> None:
         ("tests/ops/test_dtypes.py::test_small_floats_are_those_of_ml_dtypes", "ml_dtypes"),
     ],
 )
-def test_what_a_test_compares_with_is_read_from_its_text(test: str, expected: str) -> None:
+def test_the_reference_of_a_test_is_read_from_its_text(test: str, expected: str) -> None:
     assert expected in references(test)

@@ -94,5 +94,5 @@ def test_each_exception_is_needed(name: str) -> None:
         ("words = 'a sentence that no assertion compares with a result'", 0),
     ],
 )
-def test_a_sentence_is_told_from_a_key_phrase(source: str, count: int) -> None:
+def test_sentences_are_distinguished_from_key_phrases(source: str, count: int) -> None:
     assert len(sentences(source)) == count

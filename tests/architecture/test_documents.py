@@ -54,7 +54,7 @@ def test_the_page_follows_a_line_in_at_most_fifteen_functions(repository: Path) 
 
 
 @pytest.mark.parametrize("mode", ["plain", "watched"])
-def test_the_line_takes_the_way_that_the_page_says(repository: Path, mode: str) -> None:
+def test_the_line_calls_the_functions_of_the_page(repository: Path, mode: str) -> None:
     env = {**os.environ, "PYTHONPATH": str(repository), "CACHELEVEL": "0"}
     command = [sys.executable, "-c", PROGRAM, json.dumps(hops(repository)), mode]
     done = subprocess.run(command, env=env, capture_output=True, text=True)
@@ -158,7 +158,7 @@ def test_links_between_documents_lead_to_files(repository: Path) -> None:
         ("time and thread of an event", "trace/recorder.py"),
     ],
 )
-def test_a_newcomer_finds_it_in_two_look_ups(repository: Path, subject: str, file: str) -> None:
+def test_the_readme_and_the_table_lead_to_the_file(repository: Path, subject: str, file: str) -> None:
     """The README leads to the table of architecture.md, and its row to the file."""
     assert "(docs/architecture.md#where-is-)" in (repository / "README.md").read_text("utf-8")
     page = (repository / "docs" / "architecture.md").read_text("utf-8")

@@ -40,7 +40,7 @@ def run(code: str, names: dict[str, Any]) -> dict[str, Any]:
     return everything
 
 
-def test_the_law_holds_where_it_says(repository: Path) -> None:
+def test_the_law_holds_under_its_condition(repository: Path) -> None:
     (code,) = examples(repository, "A rule")
     names = run(code, vars(algebra))
     table = PatternMatcher((names["equal_self"],))
@@ -59,7 +59,7 @@ def test_the_meaning_of_trunc_is_that_of_numpy(repository: Path) -> None:
     assert [math.copysign(1, trunc(value)) for value in values[:-1]] == np.copysign(1, expected[:-1]).tolist()
 
 
-def test_the_opt_reverses_an_axis_and_its_decision_proposes_it(repository: Path) -> None:
+def test_the_opt_reverses_an_axis_and_its_heuristic_proposes_it(repository: Path) -> None:
     kind, choosing = examples(repository, "An Opt")
     kernel = kernel_of(from_numpy(numbers(5, 37)).alu(Ops.EXP))
     made = run(kind, {})["KIND"]

@@ -31,7 +31,7 @@ def run_python(program: str, *arguments: str) -> str:
     return done.stdout
 
 
-def test_helpers_are_those_of_the_package() -> None:
+def test_helpers_exports_the_objects_of_the_package() -> None:
     from tinyexplore import helpers
 
     for name in set(helpers.__all__) & set(tinyexplore.__all__):
@@ -126,7 +126,7 @@ def test_a_saved_trace_opens_without_the_engine_and_the_widgets(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", PUBLIC_NAMES)
-def test_the_public_door_has(name: str) -> None:
+def test_the_public_package_has(name: str) -> None:
     import tinyexplore
 
     assert getattr(tinyexplore, name) is not None
@@ -149,7 +149,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         "from tinyexplore.explore.tracefile import queries",
     ],
 )
-def test_explore_can_be_called_whatever_was_imported_before(before: str) -> None:
+def test_explore_is_callable_after_any_import(before: str) -> None:
     """The subpackage has the same name, and the import system may put it in the function's place."""
     program = f"{before}\nfrom tinyexplore import Context, Tensor, explore\n"
     program += "with Context(DEVICE='PYTHON'): print(explore(Tensor([1, 2]) + 1).trace.version)"

@@ -25,7 +25,7 @@ INSIDE = re.compile(
 )
 
 
-def test_one_module_leans_on_the_interpreter() -> None:
+def test_one_module_depends_on_cpython_internals() -> None:
     found = [
         f"{path.relative_to(PACKAGE)}:{number}: {line.strip()}"
         for path in sorted(PACKAGE.rglob("*.py"))
@@ -93,6 +93,6 @@ def test_results_are_the_same_without_tricks() -> None:
     assert printed("0") == printed("1")
 
 
-def test_tricks_are_of_the_whole_process() -> None:
+def test_tricks_apply_to_the_whole_process() -> None:
     with pytest.raises(ValueError, match="of the whole process"):
         Context(INTERPRETER_TRICKS=0 if TRICKS else 1)

@@ -17,7 +17,7 @@ PARTS = [part for part in Tensor.__mro__ if issubclass(part, TensorBase)]
 OF_EVERY_CLASS = {*vars(type("Empty", (), {"__slots__": ()})), "__slots__", "__annotations__", "__static_attributes__"}
 
 
-def test_all_parts_stand_on_the_base() -> None:
+def test_all_parts_inherit_from_the_base() -> None:
     assert PARTS[0] is Tensor and PARTS[-1] is TensorBase
     assert TensorBase.__bases__ == (TrackedObject,)
 
@@ -38,18 +38,18 @@ def test_no_module_but_those_of_whole_tensors_imports_tensor() -> None:
     assert importers == {"__init__", "function", "live_tensors"}
 
 
-def test_a_result_is_a_tensor_also_of_a_class_below() -> None:
+def test_a_result_of_a_subclass_is_a_tensor() -> None:
     class Parameter(Tensor):
         __slots__ = ()
 
     assert type(Parameter([1.0]) + 1) is type(Parameter([1.0]).sum()) is Tensor
 
 
-def test_a_tensor_has_room_for_what_it_is_and_nothing_else() -> None:
+def test_a_tensor_has_slots_and_no_dict() -> None:
     assert not hasattr(Tensor(1), "__dict__")
 
 
-def test_a_signature_says_tensor() -> None:
+def test_signatures_name_the_class_tensor() -> None:
     shown = str(inspect.signature(Tensor.softmax))
     assert shown == "(self, axis: 'int' = -1, dtype: 'DTypeLike | None' = None) -> 'Tensor'"
     assert str(inspect.signature(Tensor.eye)).endswith("-> 'Tensor'")

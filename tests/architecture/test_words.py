@@ -57,7 +57,7 @@ def test_no_name_has_a_word_that_a_term_of_the_field_replaced() -> None:
     assert found == set()
 
 
-def test_names_are_taken_apart() -> None:
+def test_names_are_split_into_words() -> None:
     assert words_of("_row_ends") >= {"row_ends", "row", "ends"}
     assert words_of("addViewer") >= {"add", "viewer"}
 
@@ -70,7 +70,7 @@ def test_each_opt_is_one_file_and_each_file_one_opt() -> None:
     assert defined == {op.name.lower() for op in OptOps}
 
 
-def test_what_compiles_does_not_ask_which_machine_it_is_on() -> None:
+def test_the_compiler_does_not_query_the_machine() -> None:
     found = [
         f"{path.relative_to(PACKAGE)}: {name}"
         for floor in COMPILER

@@ -112,20 +112,20 @@ def kernels(target: Target) -> Iterator[tuple[str, list[UOp]]]:
 
 @pytest.mark.parametrize("hardly", [True, False])
 @pytest.mark.parametrize("cpu", CPUS)
-def test_an_operation_touches_what_it_was_given(cpu: str, hardly: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operation_accesses_only_its_operands(cpu: str, hardly: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(effort_module, "is_brief", lambda uops: hardly)
     assert checked(cpu, single_operations() if hardly else operations_together(), hardly) > 2000
 
 
 @pytest.mark.parametrize("cpu", CPUS)
-def test_a_kernel_touches_what_it_was_given(cpu: str) -> None:
+def test_a_kernel_accesses_only_its_buffers(cpu: str) -> None:
     _, target = opened(cpu)
     assert checked(cpu, kernels(target), None) > 200
 
 
 @pytest.mark.parametrize("at_start", [False, True])
 @pytest.mark.parametrize("cpu", CPUS)
-def test_buffers_between_pages_that_nobody_may_touch(cpu: str, at_start: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buffers_between_guard_pages(cpu: str, at_start: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would not fail but crash."""
     compiler, target = opened(cpu)
     if compiler.refusal:
@@ -138,12 +138,12 @@ def test_buffers_between_pages_that_nobody_may_touch(cpu: str, at_start: bool, m
         compiler.load(spec, compiler.object_code(spec.source, spec.options)).bind(buffers)(0, 0)
 
 
-def test_types_of_llvm_take_so_many_bytes() -> None:
+def test_sizes_of_llvm_types() -> None:
     widths = {"float": 4, "<8 x half>": 16, "i64": 8, "<3 x i8>": 3, "<16 x i1>": 16, "ptr": 8, "<4 x double>": 32}
     assert {text: type_bytes(text) for text in widths} == widths
 
 
-def test_a_load_that_the_selector_widens_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_load_widened_by_instruction_selection_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """LLVM's quick selection of instructions folds a plain load of 4 bytes into a blend, which reads 16."""
     render = LLVMRenderer.render
 

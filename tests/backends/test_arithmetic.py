@@ -146,7 +146,7 @@ EVERYTHING += OF_OPENCL
 @pytest.mark.parametrize("device, lanes, dtype", EVERYTHING, ids=lambda value: getattr(value, "name", str(value)))
 @settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_every_operation_means_the_same_everywhere(device: str, dtype: DType, lanes: int, data: st.DataObject) -> None:
+def test_every_operation_is_equal_on_every_device(device: str, dtype: DType, lanes: int, data: st.DataObject) -> None:
     columns = [data.draw(st.lists(values_of(dtype), min_size=SIZE, max_size=SIZE)) for _ in range(3)]
     ready, outputs = program(device, dtype, lanes)
     results = call(ready, [(out, SIZE) for out in outputs], [(dtype, column) for column in columns])
@@ -252,9 +252,7 @@ CASTS = [(device, lanes) for device in DEVICES for lanes in (1, 8)] + [(gpu, 1) 
 )
 @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_every_conversion_means_the_same_everywhere(
-    device: str, source: DType, lanes: int, data: st.DataObject
-) -> None:
+def test_every_conversion_is_equal_on_every_device(device: str, source: DType, lanes: int, data: st.DataObject) -> None:
     of_source = values_of(source)
     if dtypes.is_float(source):  # around the limits of the integers
         limits = [
@@ -280,7 +278,7 @@ PAIRS = [(a, b) for a in dtypes.all for b in dtypes.all if a.itemsize == b.items
     "device, lanes",
     [*((device, lanes) for device in (*DEVICES, *OPENCL_CPUS) for lanes in (1, 4)), *((gpu, 1) for gpu in GPUS)],
 )
-def test_bits_are_kept_by_bitcast(device: str, lanes: int) -> None:
+def test_bitcast_preserves_bits(device: str, lanes: int) -> None:
     sources = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int8, dtypes.uint64)
     for source in [one for one in sources if has(device, one)]:
         targets = [b for a, b in PAIRS if a is source]

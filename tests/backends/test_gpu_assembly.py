@@ -71,7 +71,7 @@ def loaded(dtype: DType) -> tuple[Loaded, list[DType], list[Ops]]:
 @pytest.mark.parametrize("dtype", dtypes.all, ids=lambda dtype: dtype.name)
 @settings(max_examples=3, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_the_ir_of_every_operation_means_what_is_defined(dtype: DType, data: st.DataObject) -> None:
+def test_the_ir_of_every_operation_follows_its_definition(dtype: DType, data: st.DataObject) -> None:
     columns = [data.draw(st.lists(values_of(dtype), min_size=SIZE, max_size=SIZE)) for _ in range(3)]
     program, outputs, ops = loaded(dtype)
     empty = [np.zeros(SIZE * out.itemsize, np.uint8) for out in outputs]
@@ -88,7 +88,7 @@ def test_the_ir_of_every_operation_means_what_is_defined(dtype: DType, data: st.
 @pytest.mark.parametrize(
     "name, target", [*((name, "sm_80") for name in PROGRAMS), ("reductions in shared memory", "gfx90a")]
 )
-def test_the_ir_of_kernels_computes_what_the_cpu_does(name: str, target: str) -> None:
+def test_the_ir_of_kernels_agrees_with_the_cpu(name: str, target: str) -> None:
     program, arrays = PROGRAMS[name]
     wanted = program(*[Tensor(one) for one in arrays]).numpy().ravel()
     for with_opts in (True, False):
@@ -108,7 +108,7 @@ def kernel_for(target: str, result: Tensor, *opts: Opt) -> tuple[str, list[UOp]]
 
 
 @pytest.mark.parametrize("target", ["sm_80", "gfx90a"])
-def test_a_group_that_the_runtime_chooses_has_work_items_too_many(target: str) -> None:
+def test_surplus_work_items_of_a_chosen_group_do_nothing(target: str) -> None:
     n = Variable("n", 1, 1000).bind(300)
     numbers = np.arange(1000, dtype=np.float32)
     with Context(TARGET=target, DEVICE="LLVM"):
@@ -121,7 +121,7 @@ def test_a_group_that_the_runtime_chooses_has_work_items_too_many(target: str) -
 
 @pytest.mark.parametrize("name", ["sm_80", "gfx90a"])
 @pytest.mark.parametrize("op", LACKING[dtypes.float64])
-def test_what_has_no_function_there_is_said(op: Ops, name: str) -> None:
+def test_a_function_that_the_gpu_lacks_raises_an_error(op: Ops, name: str) -> None:
     target = target_of(name)
     uops, _ = elementwise([dtypes.float64] * 3, lambda xyz: [apply(op, *xyz)], SIZE)
     with pytest.raises(RenderError, match=f"(SIN|{op.name}) of dtypes.float64: .*cast to float32"):
@@ -148,7 +148,7 @@ def test_a_kernel_is_shown_as_ptx_each_line_with_its_uops(tmp_path: Path) -> Non
     assert not any(re.search(r"\.loc|\.file|//", line.text) for line in ptx.lines)
 
 
-def test_amds_is_shown_too_and_other_gpus_have_none() -> None:
+def test_amd_assembly_is_shown_and_other_gpus_have_none() -> None:
     a = Tensor.rand(64, 64).realize()
     languages = {
         target: [one.language for one in explore(lambda: a.sum(1), target=target, repeat=1).trace.programs]

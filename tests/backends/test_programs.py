@@ -204,7 +204,7 @@ def test_scratch_memory_carries_values_between_loops(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DEVICES)  # OpenCL's work-items divide the axis among themselves
-def test_a_call_does_its_part_of_the_thread_axis(name: str) -> None:
+def test_a_call_runs_its_range_of_the_thread_axis(name: str) -> None:
     out = pointer(0, dtypes.int32, 12)
     outer, inner = loop(6, 0, AxisKind.THREAD), loop(2, 1)
     value = (outer * 10 + inner).cast(dtypes.int32)
@@ -218,7 +218,7 @@ def test_a_call_does_its_part_of_the_thread_axis(name: str) -> None:
 
 
 @every_device
-def test_a_loop_may_end_where_another_loop_says(name: str) -> None:
+def test_a_loop_bound_may_be_another_loop_index(name: str) -> None:
     out = pointer(0, dtypes.int64, 5)
     outer = loop(5, 0)
     inner = UOp.range(outer, loop(1, 1, AxisKind.REDUCE).arg)  # runs not at all for the first row
@@ -280,7 +280,7 @@ def test_threads_run_parts_at_the_same_time(name: str) -> None:
 
 
 @every_device
-def test_what_is_bound_stays_alive_and_what_is_readonly_stays_unwritten(name: str) -> None:
+def test_bound_buffers_stay_alive_and_readonly_buffers_are_not_written(name: str) -> None:
     out, source = pointer(0, f32, 2), pointer(1, f32, 2)
     step = loop(2)
     program = compiled(name, linear(out, source, step, store(out, step, load(source, step)), end(step)))
@@ -301,7 +301,7 @@ def test_what_is_bound_stays_alive_and_what_is_readonly_stays_unwritten(name: st
 
 
 @every_device
-def test_what_has_no_place_in_a_linear_program_is_named(name: str) -> None:
+def test_an_invalid_operation_of_a_linear_program_is_named(name: str) -> None:
     out = pointer(0, f32, 1)
     bad = UOp(Ops.REDUCE, f32, (UOp.const(f32, 1.0),), Ops.ADD)
     with pytest.raises(RenderError, match="REDUCE"):

@@ -85,7 +85,7 @@ def test_any_sequence_of_legal_opts_gives_the_same_product(data: st.DataObject) 
 
 
 @pytest.mark.parametrize("core", CORES, ids=lambda core: core.name)
-def test_every_core_in_tiles_with_something_left_over(core: TensorCore) -> None:
+def test_every_core_in_tiles_with_remainders(core: TensorCore) -> None:
     m, n, k = core.dims
     with Context(TARGET=MACHINES[core.name], ALLOW_TF32=1, TC_OPT=1):
         item, kernel, expected = product(core, 2 * m + 5, max(2 * n, 32), 4 * k - 3)
@@ -97,7 +97,7 @@ def test_every_core_in_tiles_with_something_left_over(core: TensorCore) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-def test_what_is_done_with_a_product_is_done_in_registers() -> None:
+def test_the_epilogue_of_a_product_runs_in_registers() -> None:
     """A bias, a maximum and a conversion, in the one kernel; the second factor transposed in memory."""
     rng = np.random.default_rng(3)
     a, b, bias = rng.integers(-8, 8, (32, 32)), rng.integers(-8, 8, (24, 32)), rng.integers(-8, 8, 24)
@@ -147,12 +147,12 @@ def half_product() -> Kernel:
         ("sm_75", {}, Opt(OptOps.TC, 2, 16), " 8 steps"),
     ],
 )
-def test_what_stands_against_it_is_said(target: str, settings: dict[str, int], tried: Opt, words: str) -> None:
+def test_an_illegal_tensor_core_opt_is_explained(target: str, settings: dict[str, int], tried: Opt, words: str) -> None:
     with Context(TARGET=target), Context(**settings), pytest.raises(OptError, match=words):
         apply_opt(half_product(), tried)
 
 
-def test_a_product_of_float32_needs_leave_to_lose_bits_of_its_fraction() -> None:
+def test_a_product_of_float32_in_tf32_needs_permission() -> None:
     tf32 = next(core for core in GPUS["sm_80"].cores if core.mantissa)
     with Context(TARGET="sm_80"):
         _, kernel, _ = product(tf32, 32, 32, 32)
@@ -166,7 +166,7 @@ def test_a_product_of_float32_needs_leave_to_lose_bits_of_its_fraction() -> None
             apply_opt(product(tf32, 32, 32, 32)[1], tc(tf32))
 
 
-def test_what_cores_hold_is_not_divided_otherwise() -> None:
+def test_axes_of_a_tensor_core_take_no_other_opts() -> None:
     with Context(TARGET="sm_80"):
         kernel = half_product()
         assert [opt for opt in available_opts(kernel) if opt.op is OptOps.TC] == [
@@ -194,7 +194,7 @@ def test_what_cores_hold_is_not_divided_otherwise() -> None:
         assert undo_opt(done).ast is kernel.ast
 
 
-def test_hand_coded_takes_them_where_they_are_filled() -> None:
+def test_heuristics_use_cores_that_are_filled() -> None:
     core = GPUS["sm_80"].cores[0]
     with Context(TARGET="sm_80"):
         _, even, _ = product(core, 32, 32, 32)
@@ -206,7 +206,7 @@ def test_hand_coded_takes_them_where_they_are_filled() -> None:
             assert apply_heuristics(odd).applied[0] == Opt(OptOps.TC, 2, 8), "less is done for nothing than with 16"
 
 
-def test_one_language_does_not_write_the_core_of_another() -> None:
+def test_a_language_does_not_write_the_cores_of_another() -> None:
     with Context(TARGET="sm_80"):
         program = lower(apply_opt(half_product(), Opt(OptOps.TC, 2, 16)))
     with Context(TARGET="gfx90a"):
@@ -248,14 +248,14 @@ def multiplied_by(lanes: int, *, steps: UOp | None = None) -> list[UOp]:
     return [lane, steps, *(node for node in program if node is not lane), UOp(Ops.ENDRANGE, dtypes.void, (steps,))]
 
 
-def test_a_core_takes_what_a_whole_warp_holds() -> None:
+def test_a_core_reads_the_registers_of_a_whole_warp() -> None:
     (found,) = call(compiled("PYTHON for sm_80", multiplied_by(64)), [(dtypes.float32, 64)], [])
     assert found == [16.0] * 64
     with pytest.raises(DivergenceError, match="mma_m16n8k16_f16 in line .* warp has 16"):
         call(compiled("PYTHON for sm_80", multiplied_by(16)), [(dtypes.float32, 16)], [])
 
 
-def test_a_lane_that_is_elsewhere_is_found() -> None:
+def test_a_divergent_lane_is_detected() -> None:
     lane = UOp(Ops.SPECIAL, dtypes.index, (index_const(32),), "lidx0")
     steps = UOp.range(lane, Axis(0, AxisKind.REDUCE))
     words = "lidx0=1 .*mma_m16n8k16_f16 in line .*, but lane .*lidx0=0 of its warp"

@@ -62,14 +62,14 @@ PROGRAMS: dict[str, tuple[Callable[..., Tensor], tuple[np.ndarray, ...]]] = {
 @pytest.mark.parametrize(
     "title", [title for title, text in read(path_of("wgsl")).items() if not text.startswith(REFUSED)]
 )
-def test_naga_takes_every_text(title: str) -> None:
+def test_naga_accepts_every_text(title: str) -> None:
     opened: webgpu.WebGPU = device("WEBGPU").compile.__self__  # type: ignore[attr-defined]
     assert opened.device.create_shader_module(code=read(path_of("wgsl"))[title]) is not None
 
 
 @has_driver
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_it_computes_what_the_cpu_does(name: str) -> None:
+def test_webgpu_agrees_with_the_cpu(name: str) -> None:
     program, arrays = PROGRAMS[name]
     wanted = program(*[Tensor(one, device="LLVM") for one in arrays]).numpy()
     for noopt in (0, 1):
@@ -157,7 +157,7 @@ def test_the_explorer_shows_its_kernels() -> None:
         (lambda x, k: k.cast(dtypes.int64), "int64: .*32 bits.*cast to"),
     ],
 )
-def test_types_that_wgsl_has_not_are_an_error_at_the_call(program: Callable[..., Tensor], words: str) -> None:
+def test_dtypes_that_wgsl_lacks_raise_an_error_at_the_call(program: Callable[..., Tensor], words: str) -> None:
     with pytest.raises(RenderError, match=words) as found:
         program(Tensor(A, device="WEBGPU"), Tensor(K, device="WEBGPU")).realize()
     assert is_declared("WEBGPU", found.value)
@@ -179,7 +179,7 @@ def _source(lines: list[SourceLine]) -> str:
 
 
 @has_driver
-def test_more_buffers_or_memory_than_there_is_are_an_error() -> None:
+def test_too_many_buffers_or_too_much_memory_raise_an_error() -> None:
     opened: webgpu.WebGPU = device("WEBGPU").compile.__self__  # type: ignore[attr-defined]
     count = opened.limits["max-storage-buffers-per-shader-stage"]
     uops, _ = elementwise([dtypes.float32] * count, lambda x: [_sum(x)], 4)
@@ -197,7 +197,7 @@ def _sum(values: list[UOp]) -> UOp:
 
 
 @has_driver
-def test_what_a_kernel_leaves_of_its_output_stays_as_it_was() -> None:
+def test_elements_that_a_kernel_does_not_write_are_unchanged() -> None:
     from tests.backends.programs import end, linear, load, loop, pointer, store
 
     for dtype, one in ((dtypes.float32, 5.0), (dtypes.bool, True)):
@@ -208,7 +208,7 @@ def test_what_a_kernel_leaves_of_its_output_stays_as_it_was() -> None:
         assert found == [one if place % 2 or place == 8 else type(one)(0) for place in range(9)]
 
 
-def test_a_missing_package_or_driver_is_said_with_what_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_or_driver_raises_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     with Context(TARGET="sm_80"), pytest.raises(DeviceUnavailable, match="the WEBGPU device runs WGSL, not cuda"):
         webgpu.open_webgpu()
     monkeypatch.setitem(sys.modules, "wgpu", None)
@@ -222,7 +222,7 @@ def test_a_missing_package_or_driver_is_said_with_what_would_do(monkeypatch: pyt
 
 
 @has_driver
-def test_drivers_say_nothing_where_nobody_sits_at_the_machine() -> None:
+def test_drivers_print_no_warning_without_a_display() -> None:
     asked = "import os; from tinyexplore import Device; Device['WEBGPU']; assert 'XDG_RUNTIME_DIR' not in os.environ"
     bare = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"}
     done = subprocess.run([sys.executable, "-c", asked], env=bare, capture_output=True, text=True, check=True)

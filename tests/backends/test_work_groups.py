@@ -112,7 +112,7 @@ def few_copies(kernel: Kernel) -> list[Opt]:
 
 @pytest.mark.parametrize("on", ["PYTHON", *GPUS])
 @pytest.mark.parametrize("program", sorted(PROGRAMS))
-def test_the_hand_coded_choice_gives_the_same_result(program: str, on: str) -> None:
+def test_the_default_schedule_gives_the_same_result(program: str, on: str) -> None:
     item = item_of(program)
     kernel = apply_heuristics(kernel_on(item, on))
     np.testing.assert_allclose(result(item, kernel, on), expected_of(item), rtol=1e-4, atol=1e-5)
@@ -152,7 +152,7 @@ def applied(kernel: Kernel, *opts: Opt) -> Kernel:
     return kernel
 
 
-def test_work_items_that_met_in_a_rows_maximum_divide_the_row() -> None:
+def test_work_items_that_reduced_a_rows_maximum_divide_the_row() -> None:
     """The reductions of softmax and the row that is stored are one dimension of the group."""
     kernel = apply_heuristics(kernel_on(item_of("softmax")))
     kernel = kernel.restart(kernel.start)
@@ -190,7 +190,7 @@ def test_work_items_that_met_in_a_rows_maximum_divide_the_row() -> None:
         ),
     ],
 )
-def test_what_stands_against_an_opt_is_said(program: str, done: list[Opt], tried: Opt, words: str) -> None:
+def test_an_illegal_opt_is_explained(program: str, done: list[Opt], tried: Opt, words: str) -> None:
     kernel = kernel_on(item_of(program))
     with pytest.raises(OptError, match=words):
         applied(kernel, *done, tried)
@@ -211,7 +211,7 @@ def test_what_stands_against_an_opt_is_said(program: str, done: list[Opt], tried
         ("running sum", [], Opt(OptOps.PADTO, 0, 2), "from step to step"),
     ],
 )
-def test_what_stands_against_staging_and_padding_is_said(program: str, done: list[Opt], tried: Opt, words: str) -> None:
+def test_illegal_staging_and_padding_are_explained(program: str, done: list[Opt], tried: Opt, words: str) -> None:
     kernel = applied(kernel_on(item_of(program)), *done)
     with pytest.raises(OptError, match=words):
         apply_opt(kernel, tried)
@@ -295,7 +295,7 @@ def neighbor(item: UOp, *after: UOp) -> UOp:
     return store(pointer(0, dtypes.int32, 8), item, place)
 
 
-def test_a_barrier_orders_what_a_group_does_in_shared_memory() -> None:
+def test_a_barrier_orders_the_accesses_of_a_group_to_shared_memory() -> None:
     item = special("lidx0", 8)
     filled = UOp(Ops.BARRIER, dtypes.void, (store(SHARED, item, item.cast(dtypes.int32)),))
     assert run(neighbor(item, filled)) == [1, 2, 3, 4, 5, 6, 7, 0]
@@ -309,7 +309,7 @@ def test_shared_memory_without_a_barrier_is_a_race() -> None:
         run(fill, neighbor(item))
 
 
-def test_two_groups_that_store_to_one_place_race_even_where_they_store_the_same() -> None:
+def test_two_groups_that_store_equal_values_to_one_address_race() -> None:
     group = special("gidx0", 4)
     with pytest.raises(RaceError, match=r"gidx0=2, lidx0=0 stores to data0\[1\], which work-item gidx0=1, lidx0=0 has"):
         run(store(pointer(0, dtypes.int32, 8), group.minimum(1), UOp.const(dtypes.int32, 7)))
@@ -327,7 +327,7 @@ def test_a_loop_that_fills_shared_memory_waits_at_the_end_of_each_step() -> None
         ExecItem(item, runner, None, item.buffers).run()
 
 
-def test_two_tiles_are_waited_for_at_once() -> None:
+def test_one_barrier_waits_for_two_tiles() -> None:
     """A step of a product's sum fills a tile of each operand: one barrier before they are read, one after."""
     kernel = applied(kernel_on(item_of("matmul")), Opt(OptOps.LOCAL, 0, 4), Opt(OptOps.LOCAL, 1, 5))
     program = lower(apply_opt(kernel, Opt(OptOps.STAGE, 2, 11)))
@@ -401,7 +401,7 @@ def test_a_double_buffered_loop_inside_another_one_waits_at_its_end() -> None:
         ([*STAGED, Opt(OptOps.PIPELINE, 2, 2)], Opt(OptOps.UPCAST, 0, 2), "PIPELINE comes last"),
     ],
 )
-def test_what_stands_against_double_buffering_is_said(done: list[Opt], tried: Opt, words: str) -> None:
+def test_illegal_double_buffering_is_explained(done: list[Opt], tried: Opt, words: str) -> None:
     kernel = applied(kernel_on(item_of("matmul")), *done)
     with pytest.raises(OptError, match=words):
         apply_opt(kernel, tried)
@@ -435,7 +435,7 @@ def reaches_tile(node: UOp) -> bool:
     return str(node.src[0].src[0].arg).startswith("tile")
 
 
-def test_a_barrier_stays_where_what_is_stored_after_it_was_read_before() -> None:
+def test_a_barrier_between_a_read_and_a_later_store_is_preserved() -> None:
     """Into the memory that the first barrier lets others read, the second part stores: without it, they would race."""
     item, out = special("lidx0", 8), pointer(0, dtypes.int32, 8)
     other = SHARED.replace(arg="shared1")
@@ -452,7 +452,7 @@ def test_a_barrier_stays_where_what_is_stored_after_it_was_read_before() -> None
     assert result_of == [3 * ((n + 2) % 8) for n in range(8)]
 
 
-def test_a_barrier_that_not_all_come_to_is_found() -> None:
+def test_a_barrier_that_some_work_items_skip_is_detected() -> None:
     item = special("lidx0", 4)
     steps = UOp.range(item, loop(1).arg)
     filled = UOp(Ops.BARRIER, dtypes.void, (store(SHARED, item, steps.cast(dtypes.int32)),))
@@ -483,7 +483,7 @@ def test_buffers_of_a_gpu_program_are_checked() -> None:
 # *** what a device lacks ***
 
 
-def test_a_missing_package_or_driver_is_said_with_what_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_or_driver_raises_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opencl, "_open_opencl", opencl.OpenCL)  # not the one that is open
     monkeypatch.setitem(sys.modules, "pyopencl", None)
     with pytest.raises(DeviceUnavailable, match=r"pip install 'tinyexplore\[opencl\]'"):

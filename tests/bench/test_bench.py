@@ -62,7 +62,7 @@ def test_tinyexplore_itself_is_a_peer_that_is_checked_and_timed() -> None:
     assert row.ours_over_best == row.figures["tinyexplore"].minimum / row.figures["numpy"].minimum
 
 
-def test_a_peer_that_computes_something_else_gets_no_time() -> None:
+def test_a_peer_with_a_wrong_result_gets_no_time() -> None:
     case = tiny("tiny_add")
     wrong = replace(case, reference=lambda x: (x["a"] - x["b"],))
     with Harness(["numpy"], QUICK) as harness:
@@ -73,7 +73,7 @@ def test_a_peer_that_computes_something_else_gets_no_time() -> None:
         assert harness.run(case)["numpy"].failure is None
 
 
-def test_a_result_that_goes_wrong_while_it_is_timed_is_refused(tmp_path: Path) -> None:
+def test_a_result_that_becomes_wrong_during_timing_is_refused(tmp_path: Path) -> None:
     class Drifting(Engine):
         def prepare(self, family, arrays):
             calls = [0.0]
@@ -114,7 +114,7 @@ class Recorded(Engine):
         spoil_array(result)
 
 
-def test_a_replay_that_does_nothing_is_found_out(tmp_path: Path) -> None:
+def test_a_replay_that_does_nothing_is_detected(tmp_path: Path) -> None:
     worker = Worker("numpy")
     worker.engine = Recorded("", 1)
     case = tiny("tiny_add")
@@ -133,7 +133,7 @@ def test_inputs_and_results_of_all_peers_start_at_a_cache_line_and_only_results_
         assert given.tolist() == values.tolist() and set(result.flat) == {-1}
 
 
-def test_a_training_step_that_trains_only_once_is_found_out(tmp_path: Path) -> None:
+def test_a_training_step_that_trains_only_once_is_detected(tmp_path: Path) -> None:
     case = tiny("tiny_mlp_sgd")
 
     class Once(Engine):
@@ -168,16 +168,16 @@ def setup_request(case, folder: Path, steps: int) -> dict:
         (np.array([[1.0, 2.0]]), "shape"),
     ],
 )
-def test_what_compare_refuses(found: np.ndarray, words: str) -> None:
+def test_compare_refuses_wrong_results(found: np.ndarray, words: str) -> None:
     with pytest.raises(WrongResult, match=words):
         compare((found,), (np.array([1.0, 2.0]),), rtol=0.01, atol=0.0)
 
 
-def test_compare_gives_the_share_of_the_tolerance_that_was_used() -> None:
+def test_compare_returns_the_error_as_a_share_of_the_tolerance() -> None:
     assert compare((np.array([1.0, 2.01]),), (np.array([1.0, 2.0]),), rtol=0.01, atol=0.0) == pytest.approx(0.5)
 
 
-def test_a_missing_peer_is_left_out_aloud(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_peer_is_skipped_with_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PEERS, "absent", Peer("absent", "absent", "", "absent", ""))
     said: list[str] = []
     with Harness(["absent", "numpy"], QUICK, say=said.append) as harness:
@@ -235,7 +235,7 @@ def sample_report() -> Report:
     return Report(about, {"jax": "1"}, {}, [("fma_float32", 1, 267.0, "GFLOP/s")], [row], [first], [entry])
 
 
-def test_a_report_comes_back_from_its_file(tmp_path: Path) -> None:
+def test_a_report_round_trips_through_its_file(tmp_path: Path) -> None:
     report = sample_report()
     assert Report.load(report.save(tmp_path / "results.json")) == report
 
@@ -263,7 +263,7 @@ def test_a_later_run_keeps_what_it_did_not_measure_and_only_of_the_same_machine(
         elsewhere.updating(older)
 
 
-def test_every_case_with_an_aim_exists_and_an_aim_that_is_missed_says_by_how_much() -> None:
+def test_every_case_with_an_aim_exists_and_a_missed_aim_reports_its_ratio() -> None:
     assert set(cases_with_aims()) <= {case.name for case in CASES}
     report = sample_report()
     report.overhead[0]["value"] = 150.0
@@ -292,7 +292,7 @@ def test_first_runs_are_checked_and_the_second_finds_the_first_ones_code() -> No
     assert bad.failures["tinyexplore"][0] == "wrong"
 
 
-def test_no_image_of_the_convnet_lies_where_rounding_turns_a_gradient() -> None:
+def test_no_image_of_the_convnet_is_close_to_a_kink_of_a_gradient() -> None:
     arrays = tiny("tiny_convnet_adam").make_inputs()
     assert references.convnet_clearance(arrays).min() >= CLEAR
     # a first convolution of 0 puts every ReLU's input at its bias: one all but 0 is found in every image
@@ -300,7 +300,7 @@ def test_no_image_of_the_convnet_lies_where_rounding_turns_a_gradient() -> None:
     assert references.convnet_clearance(arrays).max() < 1e-8
 
 
-def test_a_case_that_tinyexplore_cannot_do_stays_in_the_table() -> None:
+def test_a_case_that_tinyexplore_does_not_support_stays_in_the_table() -> None:
     timings = {"tinyexplore": Timing(failure="unsupported", reason="no sort"), "numpy": Timing(samples=[0.001])}
     row = make_row(tiny("tiny_sort"), timings, None)
     assert (row.ours, row.ours_over_best) == (None, None)
@@ -329,7 +329,7 @@ def test_cases_are_chosen_by_beginning_and_unknown_ones_refused() -> None:
     ["--rounds 0", "--rounds -3", "--rounds x", "--slice-ms 0", "--timeout -1", "--timeout nan", "--threads 0"]
     + [f"--threads {(os.cpu_count() or 1) + 1}"],
 )
-def test_what_nothing_could_be_measured_with_is_refused(words: str, capsys) -> None:
+def test_settings_that_measure_nothing_are_refused(words: str, capsys) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["tiny_add", *words.split()])
     option, value = words.split()
@@ -375,7 +375,7 @@ def test_the_references_gradients_are_those_of_their_losses(name: str, gradients
         assert float((gradient * direction).sum()) == pytest.approx(slope, rel=1e-4, abs=1e-5), key
 
 
-def test_three_digits() -> None:
+def test_numbers_have_three_digits() -> None:
     assert [three_digits(value) for value in (0, 0.01234, 1.5, 123.456, 12345.6)] == [
         "0",
         "0.0123",
@@ -394,7 +394,7 @@ def test_the_command_finds_the_checkouts_bench_from_any_folder(tmp_path: Path, r
     assert done.stdout.startswith("ew_chain_16M")
 
 
-def test_stripping_leaves_no_question_for_a_recorder() -> None:
+def test_stripping_removes_every_recorder_check() -> None:
     lines = [
         "def f(x):",
         "    r = 1",
@@ -411,7 +411,7 @@ def test_stripping_leaves_no_question_for_a_recorder() -> None:
     assert removed == 4
 
 
-def test_what_python_costs_stands_beside_tinygrads_and_is_met_at_half_of_it() -> None:
+def test_costs_in_python_are_compared_with_half_of_tinygrads() -> None:
     def cost(what: str, who: str, value: float | str, unit: str = "µs") -> dict:
         return {"area": "Python", "name": what, "who": who, "value": value, "unit": unit, "target": None}
 
@@ -459,7 +459,7 @@ def test_the_programs_of_pythons_costs_are_run_and_checked() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="this system has no class of processes that give way")
-def test_each_core_has_something_to_do_that_gives_way_while_others_are_timed() -> None:
+def test_each_core_runs_a_low_priority_loop_while_others_are_timed() -> None:
     said: list[str] = []
     with Awake(said.append, settles=0.0) as awake:
         numbers = [process.pid for process in awake.processes]
@@ -473,7 +473,7 @@ def test_each_core_has_something_to_do_that_gives_way_while_others_are_timed() -
 
 
 @pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="this system has no class of processes that give way")
-def test_cores_may_sleep_again_when_who_kept_them_awake_is_killed() -> None:
+def test_the_loops_end_when_their_parent_is_killed() -> None:
     code = (
         "from bench.awake import Awake; a = Awake(print, settles=0.0).__enter__(); print(a.processes[0].pid); input()"
     )
@@ -491,7 +491,7 @@ def test_cores_may_sleep_again_when_who_kept_them_awake_is_killed() -> None:
 
 
 @pytest.mark.parametrize("graphs", rewriting.GRAPHS.values(), ids=lambda graphs: graphs.name)
-def test_the_rewriter_is_measured_on_graphs_that_it_simplifies_rightly(graphs: rewriting.Graphs) -> None:
+def test_the_rewriter_is_measured_on_correctly_simplified_graphs(graphs: rewriting.Graphs) -> None:
     api = TinyexploreEngine("", 1).api
     found = rewriting.measure(api, graphs, rounds=2)
     assert found["rewrites"] > 40
@@ -501,6 +501,6 @@ def test_the_rewriter_is_measured_on_graphs_that_it_simplifies_rightly(graphs: r
         rewriting.measure(api, graphs, rounds=1)
 
 
-def test_webassembly_is_timed_beside_machine_code() -> None:
+def test_webassembly_is_compared_with_machine_code() -> None:
     found = measure(Case("softmax", lambda a: a.softmax(), ((8, 12),)), samples=3)
     assert found.apart < 1e-6 and found.native_us > 0 and found.ratio == found.wasm_us / found.native_us

@@ -19,7 +19,7 @@ BY_NAME = {program.name: program for program in PROGRAMS}
 
 
 @pytest.mark.parametrize("name", ["lazy call: x + 1", "lazy call: gradient"])
-def test_a_program_is_timed_beside_pytorch(name: str) -> None:
+def test_a_program_is_compared_with_pytorch(name: str) -> None:
     import_engines()
     row = measure(BY_NAME[name], QUICK)
     assert row.failure == "" and min(row.ours, row.theirs, row.first) > 0
@@ -31,7 +31,7 @@ def test_a_wrong_number_is_a_failure() -> None:
     assert measure(replace(program, theirs=lambda x: x + 1.1), QUICK).failure
 
 
-def test_every_reason_is_of_a_program_and_stands_in_the_report() -> None:
+def test_every_reason_belongs_to_a_program_and_is_in_the_report() -> None:
     assert REASONS.keys() <= BY_NAME.keys()
     name = next(iter(REASONS))
     rows = [
@@ -42,7 +42,7 @@ def test_every_reason_is_of_a_program_and_stands_in_the_report() -> None:
     assert f"| {name} | 1.50 | {REASONS[name]} |" in found and found.count("| x @ w |") == 1
 
 
-def test_parts_of_a_run_are_put_together_unless_they_were_measured_differently(tmp_path: Path) -> None:
+def test_parts_of_a_run_are_merged_if_their_settings_are_equal(tmp_path: Path) -> None:
     file = str(tmp_path / "out.json")
     first, second, third = (Measured(name, "", counts=True, ours=1.0, theirs=1.0) for name in list(BY_NAME)[:3])
     write(Report({"threads": "1", "date": "a"}, [second, replace(first, ours=9.0)]), file)

@@ -31,7 +31,7 @@ def rows_of(found: dict[str, Any], part: str) -> dict[str, dict[str, Any]]:
     return {row["name"]: row for row in found["parts"][part]["rows"]}
 
 
-def test_every_part_ends_and_nothing_is_wrong(found: dict[str, Any]) -> None:
+def test_every_part_ends_without_a_wrong_result(found: dict[str, Any]) -> None:
     assert list(found["parts"]) == list(gpu.PARTS)
     assert all(part["ended"] == "whole" and part["rows"] for part in found["parts"].values())
     assert rows_of(found, "machine")["gpu"]["is"] == "NVIDIA of paper"
@@ -59,7 +59,7 @@ def test_the_report_has_a_table_of_each_part(found: dict[str, Any]) -> None:
     assert "- 7: sum" in markdown(broken) and "lost" in markdown(broken)
 
 
-def test_a_part_that_does_not_end_is_stopped_and_its_rows_are_kept(
+def test_a_part_that_does_not_end_is_stopped_and_its_rows_are_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kernel that never ends must not take the others' time."""
@@ -72,7 +72,7 @@ def test_a_part_that_does_not_end_is_stopped_and_its_rows_are_kept(
     assert part["ended"].startswith("stopped after") and part["rows"] == [{"name": "first"}]
 
 
-def test_what_is_missing_comes_from_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_installed_from_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "hypothesis-6.0-py3-none-any.whl").touch()
     monkeypatch.setattr(gpu, "is_missing", lambda module: module in ("hypothesis", "numpy"))
     monkeypatch.setattr(gpu.tempfile, "mkdtemp", lambda prefix: str(tmp_path / "site"))
@@ -83,7 +83,7 @@ def test_what_is_missing_comes_from_wheels(tmp_path: Path, monkeypatch: pytest.M
     assert environment["PYTHONPATH"].endswith(str(tmp_path / "site"))
 
 
-def test_results_that_are_not_numbers_are_apart(tmp_path: Path) -> None:
+def test_nan_results_count_as_different(tmp_path: Path) -> None:
     one = np.ones(3, np.float32)
     assert largest_difference(one, one) == 0 and largest_difference(one * np.nan, one) == float("inf")
     rows = Rows(tmp_path / "rows", 5, small=True, stand_in=True)

@@ -15,11 +15,11 @@ def test_no_kernel_takes_twice_as_long_as_it_should() -> None:
     assert not slow, "\n".join(f"{name}: {words}" for name, words in slow.items())
 
 
-def test_kernels_without_opts_would_be_found_out() -> None:
+def test_the_guard_detects_kernels_without_opts() -> None:
     assert set(too_slow(OPTIMIZED, {"NOOPT": "1"})) == set(OPTIMIZED)
 
 
-def test_what_is_slow_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_cases_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "is_measured_here", lambda: True)
     assert verdict("matmul", 1.2, None) == ""
     assert "2.20 times NumPy's time, and 1.73" in verdict("matmul", 2.2, None)

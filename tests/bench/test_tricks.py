@@ -28,7 +28,7 @@ def test_a_row_is_over_by_the_minimum_and_by_the_median() -> None:
     assert Pair(RECORDING, "dear", (1.0, 1.0), (1.3, 1.3)).is_over
 
 
-def test_the_table_says_what_is_over_and_what_failed() -> None:
+def test_the_table_shows_exceeded_limits_and_failures() -> None:
     pairs = [
         Pair(WARM, "add", (1e-3,), (1e-3,)),
         Pair(WARM, "sum", (1e-3,), (4e-3,)),
@@ -51,16 +51,16 @@ def test_the_table_says_what_is_over_and_what_failed() -> None:
     assert sentences[0].startswith("warm: ") and sentences[0].endswith("over: sum")
 
 
-def test_who_begins_changes_from_turn_to_turn() -> None:
+def test_the_order_of_the_trees_alternates() -> None:
     assert [rotated(["old", "new"], turn) for turn in range(2)] == [["old", "new"], ["new", "old"]]
 
 
-def test_what_is_no_checkout_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_a_checkout_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert against.main([str(tmp_path)]) == 2
     assert "git worktree add" in capsys.readouterr().err
 
 
-def test_two_trees_run_a_row_in_turns() -> None:
+def test_samples_of_two_trees_are_interleaved() -> None:
     found = Comparison()
     settings = Settings(rounds=2, slice_seconds=0.002, rest_seconds=0.0, setup_timeout=seconds(60))
     measure_warm(found, choose_cases(["tiny_add"]), {"old": ROOT, "new": ROOT}, settings, lambda text: None)
@@ -69,7 +69,7 @@ def test_two_trees_run_a_row_in_turns() -> None:
     assert all(0 < min(pair.old) and 0 < min(pair.new) for pair in found.pairs)
 
 
-def test_a_trick_that_gains_is_told_from_one_that_does_not() -> None:
+def test_a_trick_with_a_gain_is_distinguished_from_one_without() -> None:
     idle = [0.0]
 
     @contextmanager
@@ -84,12 +84,12 @@ def test_a_trick_that_gains_is_told_from_one_that_does_not() -> None:
 
 
 @pytest.mark.parametrize("trick", TRICKS, ids=lambda trick: trick.name)
-def test_what_is_taken_away_is_there_and_comes_back(trick: Trick) -> None:
+def test_a_disabled_trick_exists_and_is_restored(trick: Trick) -> None:
     with trick.without():
         pass
 
 
-def test_what_is_taken_away_of_a_fresh_process_is_there() -> None:
+def test_tricks_disabled_in_a_fresh_process_exist() -> None:
     program = """
         from tinyexplore.compile import warm_up
         from tinyexplore.jit import tinyjit

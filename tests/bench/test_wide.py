@@ -19,14 +19,14 @@ FAMILIES = [row.family for row in ROWS]
 
 
 @pytest.mark.parametrize("case", TINY_WIDE, ids=lambda case: case.family)
-def test_the_engine_computes_what_the_reference_does(case: Case) -> None:
+def test_the_engine_agrees_with_the_reference(case: Case) -> None:
     engine = Engine("", 1)
     arrays = case.make_inputs()
     found = engine.to_numpy(engine.prepare(case.family, arrays)())
     assert compare(found, tuple(map(np.asarray, case.reference(arrays))), case.rtol, case.atol) <= 1
 
 
-def test_a_result_of_another_case_is_told_apart() -> None:
+def test_a_result_of_another_case_is_refused() -> None:
     sizes = {case.family: case for case in TINY_WIDE}
     norm = sizes["wide_group_norm"]
     arrays = norm.make_inputs()
@@ -52,7 +52,7 @@ def test_every_engine_has_every_family(module: str, repository: Path) -> None:
 
 
 @pytest.mark.parametrize("module", ["numpy", "numba"])
-def test_engines_for_some_families_have_no_other(module: str, repository: Path) -> None:
+def test_partial_engines_have_only_known_families(module: str, repository: Path) -> None:
     assert set(programs_of(module, repository)) < set(FAMILIES)
 
 

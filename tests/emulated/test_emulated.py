@@ -45,7 +45,7 @@ def arm() -> Iterator[Emulator]:
         opened.__exit__(None, None, None)
 
 
-def test_programs_for_arm_give_what_numpy_gives(arm: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_for_arm_agree_with_numpy(arm: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = dict(list(golden.MADE.items())[::4])  # the command has all
     monkeypatch.setattr(golden, "MADE", chosen)
     counts = Counts()
@@ -62,7 +62,7 @@ EDGES += [math.inf, -math.inf, math.nan, -0.0, 0.5, -0.999, 65504.0, -300.0, *ra
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("source", [dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64], ids=str)
 @pytest.mark.parametrize("language", ["LLVM", "C"])
-def test_floats_that_no_integer_holds_are_cast_as_everywhere(
+def test_floats_out_of_integer_range_are_cast_as_on_other_devices(
     arm: Emulator, language: str, source: DType, lanes: int
 ) -> None:
     targets = [one for one in dtypes.all if dtypes.is_int(one)]
@@ -79,7 +79,7 @@ def test_floats_that_no_integer_holds_are_cast_as_everywhere(
         assert found == [cast(value, target, source) for value in values], target
 
 
-def test_a_wrong_instruction_is_noticed(arm: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_instruction_is_detected(arm: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = compiler_for("neoverse-n1")
     honest = compiler.object_code
     monkeypatch.setattr(compiler, "object_code", lambda ir, options: honest(ir.replace("fadd", "fsub"), options))
@@ -89,7 +89,7 @@ def test_a_wrong_instruction_is_noticed(arm: Emulator, monkeypatch: pytest.Monke
     assert [name for name, _ in counts.different] == ["add"]
 
 
-def test_who_touches_what_lies_beside_a_buffer_does_not_get_away_with_it(arm: Emulator) -> None:
+def test_accesses_outside_a_buffer_are_detected(arm: Emulator) -> None:
     compiler = compiler_for("neoverse-n1")
     library = arm.link("beyond", compiler.object_code(BEYOND, CompileOptions()))
     content = bytes(24)
@@ -101,7 +101,7 @@ def test_who_touches_what_lies_beside_a_buffer_does_not_get_away_with_it(arm: Em
     assert (Tensor([1.0, 2.0]) + 1).tolist() == [2.0, 3.0]  # with a new process
 
 
-def test_what_is_lacking_is_said_aloud(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_emulator_is_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Lacking, match="no emulator is known for x86_64"):
         Emulator("x86-64-v3")
     monkeypatch.setattr(shutil, "which", lambda name: None)

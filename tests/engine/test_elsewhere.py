@@ -67,7 +67,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hidden", [*((name,) for name in LACKING), *TOGETHER], ids=", ".join)
-def test_without_it_all_is_computed_and_shown_as_with_it(
+def test_results_are_equal_without_optional_parts_of_the_system(
     hidden: tuple[str, ...], expected: dict[str, Any], tmp_path: Path
 ) -> None:
     found = outcome(tmp_path, *hidden)
@@ -77,11 +77,11 @@ def test_without_it_all_is_computed_and_shown_as_with_it(
     assert len(kept) > 5  # the disk cache works, too
 
 
-def test_everything_that_can_be_hidden_is_hidden_once() -> None:
+def test_every_optional_part_is_hidden_once() -> None:
     assert sorted([*LACKING, *(name for names in TOGETHER for name in names)]) == sorted([*HIDES, "windows"])
 
 
-def test_windows_finds_on_disk_what_it_kept_there(expected: dict[str, Any], tmp_path: Path) -> None:
+def test_the_disk_cache_works_on_windows(expected: dict[str, Any], tmp_path: Path) -> None:
     for run in ("first", "second"):
         (tmp_path / run).mkdir()
         assert outcome(tmp_path / run, "windows", cache=tmp_path)["replays"] == expected["replays"]
@@ -104,7 +104,7 @@ def test_paths_with_a_drive_letter_are_paths(monkeypatch: pytest.MonkeyPatch) ->
     assert sources.source_name(r"C:\Python\Lib\site-packages\tinyexplore\nn\linear.py") == "tinyexplore/nn/linear.py"
 
 
-def test_machine_code_that_calls_what_is_not_there_is_an_error_of_linking(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_code_with_an_undefined_symbol_is_a_link_error(monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = llvm.compiler_for(llvm.NATIVE)
     text = "declare void @nowhere_to_be_found()\ndefine void @f() {\n  call void @nowhere_to_be_found()\n  ret void\n}"
     with pytest.raises(RuntimeError, match="symbols"):

@@ -24,7 +24,7 @@ def large(request: pytest.FixtureRequest) -> Tensor:
     return Tensor(mostly_nothing(), device=request.param)
 
 
-def test_parts_and_places_of_more_than_four_gib(large: Tensor) -> None:
+def test_slices_and_indices_beyond_four_gib(large: Tensor) -> None:
     assert large.nbytes() == SIZE
     assert large[-14:].tolist() == [4, *[0] * 12, 5]
     assert (large[(1 << 31) - 2 : (1 << 31) + 6] * 2).tolist() == [0, 4, 0, 0, 0, 0, 0, 6]
@@ -39,7 +39,7 @@ def test_parts_and_places_of_more_than_four_gib(large: Tensor) -> None:
 
 
 @pytest.mark.slow
-def test_all_of_more_than_four_gib() -> None:
+def test_operations_on_more_than_four_gib() -> None:
     GlobalCounters.reset()
     before = GlobalCounters.mem_used
     large = Tensor(mostly_nothing())

@@ -26,7 +26,7 @@ lives = st.builds(
 
 
 @given(st.lists(lives, max_size=40))
-def test_lives_that_meet_lie_apart(found: list[LiveRange]) -> None:
+def test_overlapping_live_ranges_have_disjoint_memory(found: list[LiveRange]) -> None:
     plan = place_live_ranges(found)
     assert plan.bound_bytes == max(
         (sum(life.nbytes for life in found if life.first <= time <= life.last) for time in range(50)), default=0
@@ -39,7 +39,7 @@ def test_lives_that_meet_lie_apart(found: list[LiveRange]) -> None:
                 assert plan.offsets[low] + found[low].nbytes <= plan.offsets[high]
 
 
-def test_a_chain_takes_two_places() -> None:
+def test_a_chain_needs_two_buffers() -> None:
     plan = place_live_ranges([LiveRange(64, time, time + 1) for time in range(100)])
     assert (plan.peak_bytes, plan.bound_bytes, plan.total_bytes) == (128, 128, 6400)
     assert lower_bound(()) == 0
@@ -106,7 +106,7 @@ def run_in_numpy(program: Program, x: np.ndarray, y: np.ndarray) -> list[np.ndar
     suppress_health_check=list(HealthCheck),
 )
 @given(programs)
-def test_any_program_replays_right_in_shared_memory(program: Program) -> None:
+def test_programs_replay_correctly_in_shared_memory(program: Program) -> None:
     kept: list[Tensor] = []
 
     def step(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -143,7 +143,7 @@ def peak_of_used_bytes() -> Iterator[Callable[[], int]]:
     yield lambda: GlobalCounters.mem_peak - before
 
 
-def test_lazy_intermediates_are_let_go_after_their_last_reader() -> None:
+def test_lazy_intermediates_are_freed_after_their_last_reader() -> None:
     size = 2 << 20
     start = Tensor(np.arange(size // 4, dtype=np.float32)).realize()
     with peak_of_used_bytes() as peak:
@@ -199,7 +199,7 @@ def test_the_plan_of_a_schedule() -> None:
     assert (plan.total_bytes, plan.bound_bytes, plan.peak_bytes) == (1 << 19, 1 << 19, 1 << 19)
 
 
-def test_plans_are_told_and_shown(capsys: pytest.CaptureFixture) -> None:
+def test_memory_plans_are_recorded_and_shown(capsys: pytest.CaptureFixture) -> None:
     def work() -> Tensor:
         x = Tensor.arange(1000, dtype="float32").contiguous()
         return ((x.flip(0) + 1).contiguous().flip(0) * 2).contiguous().flip(0).contiguous()

@@ -96,6 +96,6 @@ else:
 @pytest.mark.parametrize("device", ["PYTHON", "LLVM"])
 @pytest.mark.parametrize("used", ["used", "unused"])
 @pytest.mark.parametrize("when", ["atexit", "in a thread"])
-def test_what_is_computed_after_the_main_thread_has_ended_is_right(device: str, used: str, when: str) -> None:
+def test_results_after_the_end_of_the_main_thread_are_right(device: str, used: str, when: str) -> None:
     command = f"import os; os.environ['DEVICE'] = {device!r}\n{AT_THE_END}"
     assert printed_by(sys.executable, "-c", command, used, when) == "[1, 1] 500000.0\n"

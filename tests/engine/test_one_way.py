@@ -32,13 +32,13 @@ def in_a_process(*arguments: str) -> Any:
     return json.loads(subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout)
 
 
-def test_watched_or_not_decisions_kernels_and_firings_are_the_same() -> None:
+def test_recording_does_not_change_decisions_kernels_and_firings() -> None:
     plain, watched = in_a_process(), in_a_process("watched")
     assert plain == watched
     assert all(program["told"] and len(program["fired"]) > 10 for program in watched.values())
 
 
-def test_who_asks_for_a_recorder_does_nothing_but_record() -> None:
+def test_code_that_checks_for_a_recorder_only_records() -> None:
     """The engine's questions for a recorder: a name that is looked at before `record`, and decides nothing else."""
     allowed = re.compile(
         r"recorder( is not None)?:$"  # if recorder is not None:
@@ -69,7 +69,7 @@ def total() -> Tensor:
     return found
 
 
-def test_what_other_threads_compile_stands_with_its_kernel() -> None:
+def test_events_of_other_threads_are_ordered_with_their_kernel() -> None:
     recorder = Recorder()
     with step_by_step(), recording(recorder):
         total().realize()
@@ -87,14 +87,14 @@ def test_what_other_threads_compile_stands_with_its_kernel() -> None:
     assert compiled == sorted(set(compiled)) and len(compiled) >= len(WIDTHS)
 
 
-def test_a_stage_lasts_at_least_as_long_as_the_stages_in_it() -> None:
+def test_a_stage_lasts_at_least_as_long_as_its_nested_stages() -> None:
     trace = explore(total, repeat=1).trace
     for stage in trace.stages:
         inside = sum(child.elapsed_us for child in trace.stages if child.parent == stage.id)
         assert inside <= stage.elapsed_us + 1.0
 
 
-def test_a_kernel_that_is_known_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cached_kernel_names_its_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     x = Tensor(np.ones((5, 11), np.float32)).realize()
 
@@ -106,7 +106,7 @@ def test_a_kernel_that_is_known_says_where(tmp_path: Path, monkeypatch: pytest.M
     assert known() == {"in this process"}
 
 
-def test_an_error_ends_the_stages_that_it_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_ends_all_open_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     render, rendered = LLVMRenderer.render, []
 
     def all_but_the_third(self: LLVMRenderer, name: str, uops: tuple[UOp, ...]) -> ProgramSpec:

@@ -77,7 +77,7 @@ def test_results_are_the_same_bits_with_any_number_of_threads() -> None:
                 np.testing.assert_array_equal(one, two)
 
 
-def test_threads_that_compute_lazily_at_once() -> None:
+def test_threads_compute_lazily_in_parallel() -> None:
     shared = Tensor(numbers(300, 300)).realize()
     lazy_and_shared = (shared @ shared).relu()
     expected = np.maximum(shared.numpy() @ shared.numpy(), 0)
@@ -91,7 +91,7 @@ def test_threads_that_compute_lazily_at_once() -> None:
     run_together(4, work)
 
 
-def test_threads_that_compile_the_same_kernels_at_once() -> None:
+def test_threads_compile_the_same_kernels_in_parallel() -> None:
     found: list[float] = []
 
     def work(number: int) -> None:
@@ -188,7 +188,7 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system does not bind threads to cores")
-def test_many_threads_on_one_core_do_not_wait_for_each_other_in_vain() -> None:
+def test_many_threads_on_one_core_do_not_spin_for_each_other() -> None:
     result = run_process(
         """
 import time

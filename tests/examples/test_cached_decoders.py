@@ -105,7 +105,7 @@ TEXT = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
 
 @pytest.mark.parametrize("is_jitted", [False, True])
 @pytest.mark.parametrize("prompt", [1, 5])
-def test_a_decoder_of_one_word_at_a_time_says_what_it_says_at_once(is_jitted: bool, prompt: int) -> None:
+def test_decoding_word_by_word_equals_decoding_at_once(is_jitted: bool, prompt: int) -> None:
     model = with_values(RotaryDecoder(is_jitted))
     found = [
         model(TEXT[:prompt], 0)
@@ -116,7 +116,7 @@ def test_a_decoder_of_one_word_at_a_time_says_what_it_says_at_once(is_jitted: bo
     np.testing.assert_allclose(np.array(found[-len(expected) :]), np.array(expected), atol=TOLERANCE, rtol=TOLERANCE)
 
 
-def test_a_captured_step_is_not_replayed_where_its_question_has_another_answer() -> None:
+def test_a_captured_step_is_not_replayed_if_a_guard_fails() -> None:
     model = with_values(RotaryDecoder(True))
     model(TEXT[:5], 0)
     for place in (5, 6, 7):
@@ -204,7 +204,7 @@ class Listener:
         return (self.norm(x) @ self.words.weight.T).realize()
 
 
-def test_an_encoder_and_a_decoder_that_keep_their_keys() -> None:
+def test_an_encoder_and_a_decoder_with_cached_keys() -> None:
     sounds = np.random.default_rng(1).standard_normal((3, 1, 6, 12), dtype=np.float32)
     model, fresh = (with_values(model) for model in (Listener(), Listener()))
     for sound in sounds:
@@ -216,7 +216,7 @@ def test_an_encoder_and_a_decoder_that_keep_their_keys() -> None:
         np.testing.assert_allclose(np.array(found), whole, atol=TOLERANCE, rtol=TOLERANCE)
 
 
-def test_a_realized_view_that_was_assigned_to_is_written_at_once() -> None:
+def test_an_assignment_to_a_realized_view_is_executed_immediately() -> None:
     """Else writes pile up, and those of two values of a Variable would be done together."""
     whole, place = Tensor.zeros(2, MAX_LENGTH, 3).contiguous().realize(), Variable("place", 0, MAX_LENGTH - 1)
     for value in range(3):
@@ -228,7 +228,7 @@ def test_a_realized_view_that_was_assigned_to_is_written_at_once() -> None:
     np.testing.assert_array_equal(whole.numpy(), expected)
 
 
-def test_an_embedding_takes_whole_floats() -> None:
+def test_an_embedding_accepts_integral_floats() -> None:
     words = with_values(nn.Embedding(5, 3))
     found = words(Tensor([[0.0, 4.0], [2.5, 1.0]])).numpy()
     expected = words.weight.numpy()[[[0, 4], [2, 1]]]
@@ -236,7 +236,7 @@ def test_an_embedding_takes_whole_floats() -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-def test_shrinking_may_name_axes_that_are_not_there_with_none() -> None:
+def test_shrink_accepts_none_for_missing_axes() -> None:
     assert Tensor.zeros(4, 3).shrink(((1, 3), None, None)).shape == (2, 3)
     with pytest.raises(ValueError, match="need one"):
         Tensor.zeros(4, 3).shrink(((1, 3), None, (0, 1)))

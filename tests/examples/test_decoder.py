@@ -13,7 +13,7 @@ from tinyexplore.compile.runner_cache import runners
 
 
 @pytest.mark.slow
-def test_the_decoder_example_keeps_its_promises(repository: Path) -> None:
+def test_the_decoder_example_works_as_documented(repository: Path) -> None:
     spec = importlib.util.spec_from_file_location("decoder", repository / "examples" / "decoder.py")
     assert spec is not None and spec.loader is not None
     decoder = importlib.util.module_from_spec(spec)

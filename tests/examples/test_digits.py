@@ -9,7 +9,7 @@ import pytest
 
 
 @pytest.mark.slow
-def test_the_digits_example_keeps_its_promises(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_digits_example_works_as_documented(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(repository / "examples" / "digits.py"), run_name="__main__")
     told = capsys.readouterr().out
     assert "test accuracy 9" in told

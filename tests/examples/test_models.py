@@ -22,7 +22,7 @@ def example(repository: Path, name: str) -> ModuleType:
     return module
 
 
-def test_minilm_gives_the_embeddings_of_sentence_transformers(repository: Path) -> None:
+def test_minilm_agrees_with_sentence_transformers(repository: Path) -> None:
     need_models()
     minilm = example(repository, "minilm")
     folder = minilm.model_folder()
@@ -41,7 +41,7 @@ def test_minilm_gives_the_embeddings_of_sentence_transformers(repository: Path) 
     assert len(session.trace.kernels) >= 6 and "REDUCE" in names
 
 
-def test_gpt_learns_and_looks_only_back(repository: Path) -> None:
+def test_gpt_learns_with_causal_attention(repository: Path) -> None:
     gpt = example(repository, "gpt")
     Tensor.manual_seed(0)
     model = gpt.GPT(5, width=16, heads=2, layers=1)

@@ -13,7 +13,7 @@ from tinyexplore.cli import main
 from tinyexplore.frontends.report import front_ends
 
 
-def test_each_front_end_says_its_version_or_how_to_get_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_front_end_has_a_version_or_an_installation_command(capsys: pytest.CaptureFixture[str]) -> None:
     found = front_ends()
     assert main(["frontends", "--operators"]) == 0
     text = capsys.readouterr().out
@@ -26,7 +26,7 @@ def test_each_front_end_says_its_version_or_how_to_get_it(capsys: pytest.Capture
     assert [row["name"] for row in json.loads(capsys.readouterr().out)] == [one.name for one in found]
 
 
-def test_a_missing_package_is_said_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported_with_its_installation_command(monkeypatch: pytest.MonkeyPatch) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in ("onnx", "torch") else find(name))
     for one in front_ends():

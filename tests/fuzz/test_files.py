@@ -15,7 +15,7 @@ def test_a_damaged_file_is_refused_or_valid(parser: str) -> None:
     assert counts["loaded"] > 5 and counts["refused"] > 15
 
 
-def test_another_exception_than_the_documented_one_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_undocumented_exception_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     def stumbles(content: bytes) -> None:
         raise KeyError(2)
 

@@ -32,7 +32,7 @@ def test_opts_of_gpus_change_no_result_and_let_no_work_items_race() -> None:
     assert len(tried.programs) > len(PROGRAMS) // 3
 
 
-def test_a_race_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_race_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the barrier at the end of a step, a work-item fills shared memory for the next one while others read."""
 
     def without_the_last_barrier(device: str, kernel: Kernel) -> object:
@@ -44,11 +44,11 @@ def test_a_race_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
             run_case(number, Tried(), "sm_90", ["small_product"])
 
 
-def test_a_barrier_that_another_ones_stores_wait_for_stays_one() -> None:
+def test_a_barrier_required_by_later_stores_is_not_removed() -> None:
     """Shared memory of a reduction is filled from a tile that is copied in vectors: the copy was there twice."""
     run_case(101, Tried())
 
 
-def test_stores_in_vectors_wait_for_the_copy_of_a_scatters_result() -> None:
+def test_vector_stores_wait_for_the_copy_of_a_scatters_result() -> None:
     """A scatter of one step per row: its stores, joined to a vector, lost the copy that comes before them."""
     run_case(1_590_963, Tried())

@@ -29,7 +29,7 @@ def without_what_other_tests_left() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_memory_stays_as_it_is(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_does_not_grow(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Device["LLVM"]
     monkeypatch.setattr(_Table, "least", 1 << 12)  # nodes let go at once, else 25 MB of them come and go
     warm_up, count = COUNTS[name]
@@ -51,7 +51,7 @@ def test_memory_stays_as_it_is(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert after.resident - before.resident < 12 * MB
 
 
-def test_nothing_compiled_is_left_when_caches_are_cleared() -> None:
+def test_clearing_caches_unloads_all_programs() -> None:
     assert Device["LLVM"]
     plans.cache_clear()
     runners.cache_clear()

@@ -46,7 +46,7 @@ def without_what_other_tests_left() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_state_changes_as_one_or_not_at_all(name: str) -> None:
+def test_state_changes_are_atomic(name: str) -> None:
     if reason := missing(name):
         pytest.skip(reason)
     pair, interrupter = Pair(name), Interrupter()
@@ -67,7 +67,7 @@ def test_state_changes_as_one_or_not_at_all(name: str) -> None:
 
 
 @pytest.mark.parametrize("place", [1_000, 8_000])
-def test_a_search_that_was_interrupted_leaves_nothing_and_is_done_again(place: int) -> None:
+def test_an_interrupted_search_leaves_no_state_and_can_be_repeated(place: int) -> None:
     scene, interrupter = Search(place // 100), Interrupter()
     scene.prepare()
     assert interrupter.run(scene.call, place)
@@ -102,7 +102,7 @@ class Captured:
             raise
 
 
-def test_an_interrupted_capture_keeps_a_trace_that_can_be_saved() -> None:
+def test_an_interrupted_capture_has_a_trace_that_can_be_saved() -> None:
     captured, interrupter = Captured(), Interrupter()
     captured.call()
     count = min(interrupter.count(captured.call) for _ in range(2))
@@ -122,7 +122,7 @@ def test_an_interrupted_capture_keeps_a_trace_that_can_be_saved() -> None:
     assert len(captured.session.trace.kernels) == 1
 
 
-def test_a_recorder_loses_an_event_whole_or_not_at_all() -> None:
+def test_a_recorder_loses_no_part_of_an_event() -> None:
     interrupter, event = Interrupter(), StageEnded("kernel", None, 0.0)
     count = interrupter.count(partial(CaptureRecorder().record, event))
     assert count > 4
@@ -133,7 +133,7 @@ def test_a_recorder_loses_an_event_whole_or_not_at_all() -> None:
         assert [entry[0] for entry in ordered_events(recorder)] in ([event], [event, event])
 
 
-def test_a_capture_goes_on_after_an_interrupt_that_the_user_catches() -> None:
+def test_a_capture_continues_after_a_caught_interrupt() -> None:
     interrupter = Interrupter()
     for place in range(1, interrupter.count(product), 50):
         with capture() as session:
@@ -144,7 +144,7 @@ def test_a_capture_goes_on_after_an_interrupt_that_the_user_catches() -> None:
         assert trace_from_bytes(trace_to_bytes(session.trace)) == session.trace
 
 
-def test_an_interrupt_while_views_are_made_leaves_none_half_made() -> None:
+def test_an_interrupt_leaves_no_partial_view() -> None:
     interrupter = Interrupter()
     whole = explore(product, repeat=1).trace
     places = interrupter.count(lambda: Explorer(whole).widget)
@@ -158,7 +158,7 @@ def test_an_interrupt_while_views_are_made_leaves_none_half_made() -> None:
     assert interrupter.lost == []
 
 
-def test_scenes_of_devices_that_do_not_open_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scenes_of_unavailable_devices_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     class Closed(dict[str, object]):
         def __missing__(self, name: str) -> object:
             raise DeviceUnavailable(f"{name} does not open here")

@@ -39,7 +39,7 @@ def test_opts_change_no_result(device: str) -> None:
         assert len(tried.programs) > len(PROGRAMS) * 2 // 3
 
 
-def test_loops_that_a_mask_cuts_off_change_no_result() -> None:
+def test_loops_trimmed_by_a_mask_change_no_result() -> None:
     tried = Tried()
     for number in count(300_000):
         run_case(number, "LLVM", tried, ("attention", "masked"))
@@ -48,7 +48,7 @@ def test_loops_that_a_mask_cuts_off_change_no_result() -> None:
     assert tried.kinds["TRIM"] >= 3
 
 
-def test_a_wrong_result_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_result_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = split.split_output
 
     def always_the_first(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> dict[UOp, UOp]:
@@ -59,7 +59,7 @@ def test_a_wrong_result_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         run_cases(count(100_000), "LLVM", 40)
 
 
-def test_a_buffer_of_the_fuzz_ends_or_begins_where_nobody_may_read() -> None:
+def test_a_buffer_of_the_fuzzer_is_next_to_a_guard_page() -> None:
     last = fenced("LLVM", Buffer("LLVM", 5, dtypes.float32))
     first = fenced("LLVM", Buffer("LLVM", 5, dtypes.float32), at_start=True)
     assert (last.address + last.nbytes) % 4096 == first.address % 4096 == 0
@@ -78,7 +78,7 @@ def readable(address: int) -> bool:
         os.close(sender)
 
 
-def test_what_has_been_staged_stays_as_it_is() -> None:
+def test_staged_axes_take_no_further_opts() -> None:
     kernel = kernel_of(matmul(from_numpy(numbers(8, 9)), from_numpy(numbers(9, 10))))
     staged = apply_opts(kernel, Opt(OptOps.SWAP, 0, 1), Opt(OptOps.STAGE, 1))
     for op in (OptOps.UPCAST, OptOps.VECTOR, OptOps.LOCAL):
@@ -87,14 +87,14 @@ def test_what_has_been_staged_stays_as_it_is() -> None:
     assert Opt(OptOps.UPCAST, 1, 2) in available_opts(staged)
 
 
-def test_lanes_that_nothing_reads_are_lanes_too() -> None:
+def test_unread_lanes_are_lanes_too() -> None:
     x = from_numpy(np.ones((1, 32), np.float32)).expand((4, 32))
     kernel = apply_opt(kernel_of(x.reduce(Ops.MAX, (0,))), Opt(OptOps.VECTOR, 1, 4))
     with pytest.raises(OptError, match="lanes along one axis"):
         apply_opt(kernel, Opt(OptOps.VECTOR, 0, 16))
 
 
-def test_remainders_side_by_side_have_a_sign_each() -> None:
+def test_adjacent_remainders_have_separate_signs() -> None:
     values = np.random.default_rng(0).normal(0, 1.5, (32, 5)).astype(np.float32)
     x = Tensor(values, device="LLVM").exp()
     node = ((x * 0.5).floor().cast("int32") % 3 + x.cast("int32")).lazydata
@@ -108,7 +108,7 @@ def test_remainders_side_by_side_have_a_sign_each() -> None:
     assert compare(found, item.outputs[0], evaluate(item.outputs[0])) == ""
 
 
-def test_what_is_left_over_of_an_outer_loop_has_inner_loops_of_its_own() -> None:
+def test_the_remainder_of_an_outer_loop_has_its_own_inner_loops() -> None:
     """Blocks of one axis stand inside the loop over the other, and once more inside that over what it leaves; a loop
     of the results inside of both hid that these are two places."""
     node = from_numpy(numbers(17, 63, 129)).reduce(Ops.MAX, (0, 2))
@@ -123,7 +123,7 @@ def test_what_is_left_over_of_an_outer_loop_has_inner_loops_of_its_own() -> None
     assert compare(found, item.outputs[0], evaluate(item.outputs[0])) == ""
 
 
-def test_lanes_that_a_mask_hides_have_no_place_among_the_loops() -> None:
+def test_masked_lanes_do_not_extend_loops() -> None:
     """Two of the three sums written out are of padding alone: they stand outside the loop over the rows, and may not
     share one with the third."""
     node = Tensor(numbers(8, 1, 31), device="LLVM").pad(((0, 2), (2, 3), (0, 3))).flip(2).sum((1, 2)).lazydata

@@ -25,7 +25,7 @@ def without_plans_of_other_tests() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("device", CASES)
-def test_rewritten_graphs_give_what_numpy_gives(device: str) -> None:
+def test_rewritten_graphs_agree_with_numpy(device: str) -> None:
     if device == "CLANG" and not HAS_COMPILER:
         pytest.skip("CLANG: there is no C compiler on this machine")
     tried = run_cases(range(100_000, 100_000 + CASES[device]), device)
@@ -34,14 +34,14 @@ def test_rewritten_graphs_give_what_numpy_gives(device: str) -> None:
         assert len(tried.steps) >= len(STEPS) - 2
 
 
-def test_a_sum_that_is_counted_wrongly_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_count_in_hoisting_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = hoisting._multiply_by_count
     monkeypatch.setattr(hoisting, "_multiply_by_count", lambda value, count: honest(value, count + 1))
     with pytest.raises(Mismatch, match="case 100... on PYTHON: "):
         run_cases(range(100_000, 100_060), "PYTHON")
 
 
-def test_values_that_are_merged_wrongly_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrongly_merged_values_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = common_subexpressions.ValueNumbers.key
 
     def without_arguments(self: common_subexpressions.ValueNumbers, node: LazyBuffer) -> tuple[object, ...]:

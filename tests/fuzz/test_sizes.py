@@ -10,7 +10,7 @@ CASES = {"LLVM": 120, "CLANG": 12}
 
 
 @pytest.mark.parametrize("device", devices())
-def test_arithmetic_with_variables_is_pythons_in_kernels_and_as_sizes(device: str) -> None:
+def test_arithmetic_with_variables_equals_pythons_in_kernels_and_as_sizes(device: str) -> None:
     tried = run_cases(range(CASES.get(device, 25)), device)
     assert sum(tried.refused.values()) * 4 <= tried.cases
     if tried.cases >= 120:

@@ -21,14 +21,14 @@ ALLOWED = ("-Wno-psabi",)  # gcc's note that wide vectors as arguments were pass
 
 
 @pytest.mark.parametrize("language", TARGETS)
-def test_texts_are_as_they_were(language: str) -> None:
+def test_texts_equal_the_golden_files(language: str) -> None:
     found = "\n".join(differences(read(path_of(language)), made(language)))
     assert not found, f"{found}\nwhere this is meant: python -m tests.golden.cpu --update"
 
 
 @pytest.mark.skipif(machine() != "x86_64", reason="the texts are for x86-64, and this is another machine")
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_compilers_take_every_c_text_without_a_warning(compiler: str, tmp_path: Path) -> None:
+def test_compilers_accept_every_c_text_without_a_warning(compiler: str, tmp_path: Path) -> None:
     for number, text in enumerate(read(path_of("c")).values()):
         path = tmp_path / f"{number}.c"
         path.write_text(f"{text}\n")
@@ -39,7 +39,7 @@ def test_compilers_take_every_c_text_without_a_warning(compiler: str, tmp_path: 
 
 
 @pytest.mark.parametrize("version", ["CL1.2", "CL3.0"])
-def test_clang_takes_every_opencl_text(version: str, tmp_path: Path) -> None:
+def test_clang_accepts_every_opencl_text(version: str, tmp_path: Path) -> None:
     if not shutil.which("clang"):
         pytest.skip("OpenCL C for a CPU: there is no clang to check it")
     for number, text in enumerate(read(path_of("opencl-cpu")).values()):

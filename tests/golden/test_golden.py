@@ -17,20 +17,20 @@ HOW = "where this is meant: python -m tests.golden --update"
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
-def test_the_sources_of_small_programs_are_as_they_were(machine: Machine) -> None:
+def test_sources_of_small_programs_equal_the_golden_files(machine: Machine) -> None:
     kept = read(path_of(machine.name))
     before = {title: text for title, text in kept.items() if about(title) in SMALL}
     found = "\n".join(differences(before, made(machine, machine.of(SMALL))))
     assert not found, f"{found}\n{HOW}"
 
 
-def test_what_is_recorded_of_programs_is_as_it_was() -> None:
+def test_recorded_traces_equal_the_golden_files() -> None:
     found = "\n".join(differences(read(path_of(TRACES)), made_traces(TRACED)))
     assert not found, f"{found}\n{HOW}"
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
-def test_each_pass_makes_what_its_spec_allows_of_every_program(machine: Machine) -> None:
+def test_each_pass_meets_its_spec_for_every_program(machine: Machine) -> None:
     for name in machine.of(PROGRAMS):
         program = PROGRAMS[name]
         with opened(machine) as listener, Context(SPEC=1):
@@ -44,13 +44,13 @@ def test_every_program_has_a_section_and_no_other_has(machine: Machine) -> None:
     assert path_of(machine.name).read_text(encoding="utf-8").startswith(heads()[machine.name])
 
 
-def test_a_program_gives_the_same_whatever_was_compiled_before() -> None:
+def test_a_program_does_not_depend_on_earlier_compilations() -> None:
     first = shown_sources("softmax", MACHINES[0])
     shown_sources("layernorm", MACHINES[1])
     assert shown_sources("softmax", MACHINES[0]) == first
 
 
-def test_what_differs_is_shown_section_by_section() -> None:
+def test_differences_are_shown_by_section() -> None:
     before = {"a": "1\n2\n3", "b": "same", "gone": "x"}
     after = {"a": "1\n5\n3", "b": "same", "new": "y"}
     changed, added, removed = differences(before, after)

@@ -70,18 +70,18 @@ HEADS = {"cuda": CUDA_WORDS, "hip": CUDA_WORDS, "metal": METAL_WORDS}
 
 
 @pytest.mark.parametrize("language", TEXTS)
-def test_texts_are_as_they_were(language: str) -> None:
+def test_texts_equal_the_golden_files(language: str) -> None:
     found = "\n".join(differences(read(path_of(language)), made(language)))
     assert not found, f"{found}\nwhere this is meant: python -m tests.golden.gpu --update"
 
 
 @pytest.mark.parametrize("language", ["cuda", "hip", "metal"])
-def test_clang_takes_every_tensor_core(language: str, tmp_path: Path) -> None:
+def test_clang_accepts_every_tensor_core(language: str, tmp_path: Path) -> None:
     cores = [core for core in TENSOR_CORES.values() if core.language == language and "wmma" not in core.name]
     assert not refusal("clang", language, FLAGS[language], cores, tmp_path)
 
 
-def test_a_clang_that_knows_rdna_3_takes_its_tensor_cores(tmp_path: Path) -> None:
+def test_a_clang_with_rdna_3_accepts_its_tensor_cores(tmp_path: Path) -> None:
     """Debian 12 has such a clang beside its own: clang-16."""
     found = [name for name in ("clang", *(f"clang-{version}" for version in range(15, 23))) if knows_rdna_3(name)]
     if not found:
@@ -111,7 +111,7 @@ def refusal(clang: str, language: str, flags: list[str], cores: list[TensorCore]
 
 
 @pytest.mark.parametrize("language", FLAGS)
-def test_clang_takes_every_text(language: str, tmp_path: Path) -> None:
+def test_clang_accepts_every_text(language: str, tmp_path: Path) -> None:
     for number, text in enumerate(read(path_of(language)).values()):
         path = tmp_path / f"{number}.txt"
         for line in DIALECTS[language].head:

@@ -24,7 +24,7 @@ PASSES = 20
 MIN_PASSES = 8  # of a kernel that runs once, for which LLVM does the least
 
 
-def test_every_kernel_of_the_golden_traces_is_followed_through_llvm() -> None:
+def test_every_golden_kernel_is_followed_through_the_passes_of_llvm() -> None:
     """15 s on two quiet cores: LLVM compiles 30 kernels twice."""
     for name in TRACED:
         with opened(MACHINES[1]):

@@ -37,7 +37,7 @@ class Row:
                 return sum(function_rules.function_law(self.rule, random) for _ in range(wanted))
             case "values of expressions":
                 (context,) = [c for matcher, c in arithmetic_rules.TABLES.values() if self.rule in matcher.rules]
-                arithmetic_rules.test_a_rule_keeps_value_and_type(self.rule, context)
+                arithmetic_rules.test_a_rule_preserves_value_and_type(self.rule, context)
                 return arithmetic_rules.FIRINGS
         return 0
 

@@ -67,11 +67,11 @@ def test_a_rule_is_proved_for_unsigned_integers(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("form", SUMS)
-def test_terms_are_collected_whatever_their_factors(form: str) -> None:
+def test_terms_are_collected_for_all_factors(form: str) -> None:
     assert prove(a.collect_terms, bits=REDUCED_BITS[a.collect_terms], signed=True, forms=SUMS[form]) > 0
 
 
-def test_a_shifted_dividend_is_taken_apart_where_nothing_wraps() -> None:
+def test_a_shifted_dividend_is_split_if_nothing_wraps() -> None:
     assert prove(a.divide_terms, bits=3, signed=True, forms={"k": x + e}) > 0
 
 
@@ -104,7 +104,7 @@ def test_a_false_rule_is_refuted_by_its_constants() -> None:
         prove(careless, bits=6, signed=True)
 
 
-def test_a_constant_that_its_type_does_not_hold_is_refuted() -> None:
+def test_a_constant_out_of_range_of_its_type_is_refuted() -> None:
     @rule((var("n", (dtypes.index,)) + cvar("c", (dtypes.index,))) + cvar("d", (dtypes.index,)))
     def too_large(n: UOp, c: UOp, d: UOp) -> UOp | None:
         return n + UOp.const(n.dtype, c.arg + d.arg)

@@ -90,14 +90,14 @@ def test_simplified_index_arithmetic_has_the_same_value(case: tuple[list[UOp], U
 
 @given(expressions(st.one_of(CONSTANTS, EXTREME)))
 @settings(max_examples=300, deadline=None)
-def test_it_has_where_it_wraps(case: tuple[list[UOp], UOp]) -> None:
+def test_simplified_index_arithmetic_has_the_same_value_when_it_wraps(case: tuple[list[UOp], UOp]) -> None:
     ranges, expr = case
     assert_same_everywhere(expr, graph_rewrite(expr, SIMPLIFY), ranges)
 
 
 @given(expressions(st.one_of(CONSTANTS, EXTREME)))
 @settings(max_examples=150, deadline=None)
-def test_bounds_hold_everywhere(case: tuple[list[UOp], UOp]) -> None:
+def test_bounds_hold_for_all_values(case: tuple[list[UOp], UOp]) -> None:
     ranges, expr = case
     for node in expr.toposort():
         if node.dtype is dtypes.index:
@@ -127,7 +127,7 @@ def reshaped(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 @given(reshaped(), st.data())
 @settings(max_examples=150, deadline=None)
-def test_the_places_of_moved_tensors_simplify_to_the_same_places(
+def test_offsets_of_moved_tensors_simplify_to_the_same_offsets(
     shapes: tuple[tuple[int, ...], tuple[int, ...]], data: st.DataObject
 ) -> None:
     first, second = shapes

@@ -29,7 +29,7 @@ def firings(rule: Rule, law: Law) -> int:
 
 
 @EACH
-def test_a_rule_keeps_what_a_piece_does(rule: Rule, law: Law) -> None:
+def test_a_rule_preserves_the_meaning_of_a_kernel_fragment(rule: Rule, law: Law) -> None:
     assert firings(rule, law) == FIRINGS
 
 

@@ -44,7 +44,7 @@ def every_rule() -> list:
 
 
 @pytest.mark.parametrize(("rule", "context"), every_rule())
-def test_a_rule_keeps_value_and_type(rule: Rule, context: object) -> None:
+def test_a_rule_preserves_value_and_type(rule: Rule, context: object) -> None:
     instances = Instances(rule.name)
     fired = 0
     for _ in range(MAX_TRIES):
@@ -78,22 +78,22 @@ def rounded_twice(function: UOp, values: Mapping[UOp, Any]) -> tuple[Any, ...]:
     return tuple([cast(value, dtypes.float16, dtypes.float32) for value in wide])
 
 
-def test_the_names_of_rules_are_their_own() -> None:
+def test_names_of_rules_are_unique() -> None:
     for table, (matcher, _) in TABLES.items():
         names = [rule.name for rule in matcher.rules]
         assert len(set(names)) == len(names), table
 
 
-def test_every_rule_says_what_it_states() -> None:
+def test_every_rule_has_a_statement() -> None:
     silent = [rule.name for matcher, _ in TABLES.values() for rule in matcher.rules if not (rule.doc or rule.result)]
     assert silent == []
 
 
-def test_a_rule_that_is_wrong_is_found() -> None:
+def test_a_wrong_rule_is_detected() -> None:
     """The generator reaches what a careless law forgets: x - x is not 0 for infinity."""
     from tinyexplore.uop import law, var
 
     x = var("x")
     careless = PatternMatcher([law("minus_itself", x + -x, 0)])
     with pytest.raises(AssertionError, match="has become"):
-        test_a_rule_keeps_value_and_type(careless.rules[0], None)
+        test_a_rule_preserves_value_and_type(careless.rules[0], None)

@@ -174,7 +174,7 @@ def rules_fired(program: str) -> Counter[str]:
 
 
 @pytest.mark.parametrize("program", sorted(PROGRAMS))
-def test_every_pass_keeps_what_the_kernel_does(program: str) -> None:
+def test_every_pass_preserves_the_meaning_of_the_kernel(program: str) -> None:
     assert rules_fired(program)
 
 

@@ -43,7 +43,7 @@ def size(random: Random, depth: int) -> Any:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_the_normal_form_keeps_the_value_and_is_its_own(part: int) -> None:
+def test_the_normal_form_preserves_the_value_and_is_idempotent(part: int) -> None:
     random = Random(part)
     for _ in range(EXPRESSIONS // 4):
         before = size(random, 4)

@@ -88,7 +88,7 @@ def test_a_notebook_of_the_course_has_its_parts(notebook: Path) -> None:
 
 
 @pytest.mark.parametrize(("notebook", "at"), EXERCISES, ids=lambda one: one.stem if isinstance(one, Path) else str(one))
-def test_the_folded_solution_is_right_and_the_open_answer_is_not(
+def test_the_hidden_solution_is_right_and_the_open_answer_is_wrong(
     notebook: Path, at: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cells = cells_of(notebook)
@@ -210,7 +210,7 @@ def test_wrong_answers_are_not_right(exercise: str, answer: Any, capsys: pytest.
     assert capsys.readouterr().out.startswith(f"{exercise}: not yet. ")
 
 
-def test_the_most_rows_of_lesson_7_are_those_that_the_cache_model_finds() -> None:
+def test_the_maximum_of_lesson_7_equals_that_of_the_cache_model() -> None:
     """One line is missed for each 16 numbers, and one for each 16 results, as long as all lines stay."""
     small = Tensor.rand(128, 128).realize()
     for ways, most in ((64, 63), (8, 7)):
@@ -220,7 +220,7 @@ def test_the_most_rows_of_lesson_7_are_those_that_the_cache_model_finds() -> Non
             assert (misses == 8 * rows + 8) is (rows == most)
 
 
-def test_a_variance_of_another_array_is_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_variance_of_another_array_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {"x": Tensor.rand(64, 30).realize()}
     run("right = lambda: ((x - x.mean(1, keepdim=True)).contiguous() ** 2).mean(1)", "right", names)
     run("wrong = lambda: ((x * 2).contiguous() ** 2).mean(1)", "wrong", names)

@@ -15,7 +15,7 @@ NOTEBOOK = "09_fast_matmul.ipynb"
 pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
 
 
-def test_a_reader_makes_the_product_many_times_faster_by_clicking(lab: LabPage, screenshots: Path) -> None:
+def test_clicks_make_the_product_many_times_faster(lab: LabPage, screenshots: Path) -> None:
     assert lab.raised() == []
     tuner = lab.page.locator(".tinyexplore:has(.tuner-nest)").first
     tuner.wait_for(timeout=milliseconds(30))
@@ -41,7 +41,7 @@ def test_a_reader_makes_the_product_many_times_faster_by_clicking(lab: LabPage, 
     assert lab.foreign_requests == []
 
 
-def test_the_misses_vanish_and_the_dots_climb(lab: LabPage, screenshots: Path) -> None:
+def test_misses_decrease_and_throughput_increases(lab: LabPage, screenshots: Path) -> None:
     tuner = lab.page.locator(".tinyexplore:has(.tuner-nest)").first
     roof, dots = lab.page.evaluate(
         "() => { const figure = document.querySelector('.tuner-dots'); return ["
@@ -79,7 +79,7 @@ type(view.whatif)._add_candidate = tried
 """
 
 
-def test_a_search_goes_on_beside_the_notebook_and_is_cancelled(lab: LabPage) -> None:
+def test_a_background_search_can_be_cancelled(lab: LabPage) -> None:
     lab.python(f"exec({SLOWLY!r})")  # on a fast machine it would be done before the next cell runs
     tuner = lab.page.locator(".tinyexplore:has(.tuner-nest)").first
     before = int(lab.python("len(view.kernels[0].branches)"))
@@ -96,7 +96,7 @@ def test_a_search_goes_on_beside_the_notebook_and_is_cancelled(lab: LabPage) -> 
     tuner.locator(".tuner-error", has_text="cancelled after").wait_for(timeout=milliseconds(30))
 
 
-def test_a_reader_edits_the_c_is_told_its_mistake_at_the_line_and_a_crash_costs_the_worker_alone(lab: LabPage) -> None:
+def test_edited_c_shows_errors_at_the_line_and_a_crash_ends_only_the_worker(lab: LabPage) -> None:
     tuner = lab.page.locator(".tinyexplore:has(.tuner-nest)").first
     tuner.scroll_into_view_if_needed()
     tuner.locator(".tuner-bar button", has_text="No opts").click()

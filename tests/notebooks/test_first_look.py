@@ -32,11 +32,11 @@ def test_every_cell_runs(lab: LabPage) -> None:
     assert lab.raised() == []
 
 
-def test_nothing_comes_from_elsewhere(lab: LabPage) -> None:
+def test_no_request_leaves_the_server(lab: LabPage) -> None:
     assert lab.foreign_requests == []
 
 
-def test_a_line_of_python_lights_its_nodes_and_instructions(lab: LabPage, explorer: Any) -> None:
+def test_a_line_of_python_highlights_its_nodes_and_instructions(lab: LabPage, explorer: Any) -> None:
     explorer.locator("[data-pane=a] .line.linked", has_text="softmax").first.click()
     for lit in ("[data-pane=a] .line.sel", "[data-pane=bc] .line.rel", ".graph .box.sel"):
         explorer.locator(lit).first.wait_for(timeout=milliseconds(5))
@@ -49,7 +49,7 @@ def test_an_instruction_leads_back_to_its_line(lab: LabPage, explorer: Any) -> N
     assert "softmax" in lit.first.inner_text()
 
 
-def test_what_is_clicked_is_there_in_python_and_the_reverse(lab: LabPage, explorer: Any) -> None:
+def test_selections_are_synchronized_with_python(lab: LabPage, explorer: Any) -> None:
     explorer.locator("[data-pane=a] .line.linked", has_text="softmax").first.click()
     selected, kinds = "len(view.selected) > 0 and {node.kind for node in view.selected}", "{'lazybuffer'}"
     assert lab.await_python(selected, kinds) == kinds
@@ -71,7 +71,7 @@ def test_the_stepper_steps(lab: LabPage, explorer: Any) -> None:
 
 
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
-def test_it_can_be_read_in_both_themes(lab: LabPage, explorer: Any, screenshots: Path, theme: str) -> None:
+def test_text_is_legible_in_both_themes(lab: LabPage, explorer: Any, screenshots: Path, theme: str) -> None:
     """A picture for a person to look at; and what is written stands out from what it is written on."""
     lab.use_theme(f"JupyterLab {theme}")
     explorer.locator("[data-pane=a] .line.linked", has_text="softmax").first.click()

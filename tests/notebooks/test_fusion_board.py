@@ -14,7 +14,7 @@ NOTEBOOK = "04_what_is_fused.ipynb"
 pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
 
 
-def test_a_reader_cuts_an_attention_and_goes_back_by_clicking(lab: LabPage, screenshots: Path) -> None:
+def test_clicks_cut_an_attention_and_return(lab: LabPage, screenshots: Path) -> None:
     assert lab.raised() == []
     board = lab.page.locator(".tinyexplore:has(.fusion)").first
     board.wait_for(timeout=milliseconds(30))

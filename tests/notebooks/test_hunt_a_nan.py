@@ -16,7 +16,7 @@ NOTEBOOK = "18_dtypes_and_numerics.ipynb"
 pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
 
 
-def test_a_reader_finds_the_infinity_and_steps_back_from_it(lab: LabPage, screenshots: Path) -> None:
+def test_the_debugger_finds_the_infinity_and_steps_back(lab: LabPage, screenshots: Path) -> None:
     assert lab.raised() == []
     panel = lab.page.locator(".tinyexplore .debugger").first
     panel.locator(".program").wait_for(timeout=milliseconds(60))
@@ -46,7 +46,7 @@ def test_a_reader_finds_the_infinity_and_steps_back_from_it(lab: LabPage, screen
     assert lab.errors == [] and lab.foreign_requests == []
 
 
-def test_a_colleague_without_python_steps_to_it_in_the_page(lab: LabPage, browser: Any) -> None:
+def test_a_page_without_python_steps_to_the_infinity(lab: LabPage, browser: Any) -> None:
     path = lab.python("str(page)").strip("'")
     context = browser.new_context(offline=True, viewport={"width": 1400, "height": 1000})
     tab = context.new_page()

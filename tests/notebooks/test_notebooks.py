@@ -30,7 +30,7 @@ replace: 0xADDRESS
 @pytest.mark.notebook
 @pytest.mark.slow
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_runs_and_prints_what_is_committed(notebook: Path, tmp_path: Path) -> None:
+def test_runs_and_prints_the_committed_output(notebook: Path, tmp_path: Path) -> None:
     text = notebook.read_text()
     if "import torch" in text:
         pytest.importorskip("torch", reason="`make torch` installs PyTorch and runs this notebook")

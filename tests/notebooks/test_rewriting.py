@@ -16,7 +16,7 @@ NOTEBOOK = "06_rewriting.ipynb"
 pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
 
 
-def test_the_views_come_once_the_class_has_guessed(lab: LabPage, screenshots: Path) -> None:
+def test_the_views_appear_after_an_answer(lab: LabPage, screenshots: Path) -> None:
     assert lab.raised() == []
     output = lab.page.locator(".jp-OutputArea-child:has(.asks)").first
     output.scroll_into_view_if_needed()

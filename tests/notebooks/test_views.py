@@ -14,7 +14,7 @@ NOTEBOOK = "03_views_and_strides.ipynb"
 pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
 
 
-def test_a_pupil_points_and_moves_the_tensor(lab: LabPage, screenshots: Path) -> None:
+def test_pointing_and_buttons_move_the_tensor(lab: LabPage, screenshots: Path) -> None:
     assert lab.raised() == []
     shape = lab.page.locator(".tinyexplore.part-shape .shape").first
     shape.locator(".grid .place").first.wait_for(timeout=milliseconds(30))

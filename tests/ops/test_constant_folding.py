@@ -113,7 +113,7 @@ def assert_same_bits(found: np.ndarray, expected: np.ndarray) -> None:
 
 @pytest.mark.parametrize("device", ["LLVM", "PYTHON"])
 @pytest.mark.parametrize("name", SAME)
-def test_what_changes_nothing_takes_no_kernel(name: str, device: str) -> None:
+def test_identities_need_no_kernel(name: str, device: str) -> None:
     values, f = SAME[name]
     x = Tensor(values, device=device).realize()
     y = f(x)
@@ -123,7 +123,7 @@ def test_what_changes_nothing_takes_no_kernel(name: str, device: str) -> None:
 
 
 @pytest.mark.parametrize("name", CONSTANT)
-def test_what_is_a_constant_takes_no_kernel(name: str) -> None:
+def test_constants_need_no_kernel(name: str) -> None:
     f, expected = CONSTANT[name]
     y = f()
     assert y.schedule() == []
@@ -141,7 +141,7 @@ def test_a_constant_fills_memory_in_every_type(dtype: DType, size: int) -> None:
 
 
 @pytest.mark.parametrize("f", [lambda x: x + 0, lambda x: x + 0.0, lambda x: x * 0, lambda x: x - x, lambda x: x / x])
-def test_what_a_special_float_would_tell_apart_is_computed(f: Callable[[Tensor], Tensor]) -> None:
+def test_expressions_that_special_floats_distinguish_are_computed(f: Callable[[Tensor], Tensor]) -> None:
     found = f(Tensor(FLOATS))
     assert len(found.schedule()) == 1
     with np.errstate(invalid="ignore"):
@@ -149,18 +149,18 @@ def test_what_a_special_float_would_tell_apart_is_computed(f: Callable[[Tensor],
     assert_same_bits(found.numpy(), expected)
 
 
-def test_types_are_promoted_as_if_it_were_computed() -> None:
+def test_folded_results_have_the_promoted_dtype() -> None:
     ints = Tensor([1, 2])
     assert (ints * 1.0).dtype is dtypes.float32 and (ints / 1).dtype is dtypes.float32
     assert (ints * 1).dtype is dtypes.int32 and (Tensor([True]) * 1).dtype is dtypes.int32
     assert (ints * 1.0).tolist() == [1.0, 2.0]
 
 
-def test_zero_taken_from_a_negative_zero_leaves_it() -> None:
+def test_negative_zero_minus_zero_is_negative_zero() -> None:
     assert math.copysign(1.0, (Tensor([-0.0]) - 0).item()) == -1.0
 
 
-def test_a_known_value_is_nobody_elses() -> None:
+def test_folded_results_share_no_memory_for_writes() -> None:
     x = Tensor([1.0, 2.0]).realize()
     y = x * 1
     x[0] = 5.0
@@ -172,7 +172,7 @@ def test_a_known_value_is_nobody_elses() -> None:
 
 
 @pytest.mark.parametrize("is_marked", [True, False])
-def test_gradients_go_through_what_is_known(is_marked: bool) -> None:
+def test_gradients_pass_through_folded_operations(is_marked: bool) -> None:
     x = Tensor([1.0, 2.0], requires_grad=is_marked)
     y = x * 1
     z = (x * 3 + y * 5 + y.neg().neg()).sum()
@@ -194,7 +194,7 @@ def test_a_sigmoid_of_the_negative_twice_has_the_gradient_of_the_sigmoid() -> No
     np.testing.assert_allclose((-x).sigmoid().sum().gradient(x)[0].numpy(), -0.2350037, rtol=1e-6)
 
 
-def test_a_captured_call_gives_a_new_constant_each_time() -> None:
+def test_a_captured_call_returns_a_new_constant_each_time() -> None:
     @TinyJit
     def step(x: Tensor) -> tuple[Tensor, Tensor]:
         return (x * 0 + 7).realize(), (x * 1).realize()
@@ -206,7 +206,7 @@ def test_a_captured_call_gives_a_new_constant_each_time() -> None:
         seven.realize()
 
 
-def test_what_is_realized_lists_no_kernels() -> None:
+def test_realized_tensors_have_an_empty_schedule() -> None:
     for x in (Tensor.rand(4, 4), Tensor.randn(3, 5), Tensor.uniform(2, 2), Tensor.ones(3), Tensor.rand(4, 4).T):
         assert x.realize().schedule() == []
 

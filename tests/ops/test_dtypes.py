@@ -53,7 +53,7 @@ def above(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("a", dtypes.all, ids=lambda dtype: dtype.name)
-def test_two_types_promote_to_the_least_above_both(a: DType) -> None:
+def test_two_dtypes_promote_to_their_least_upper_bound(a: DType) -> None:
     for b in dtypes.all:
         common = above(a.name) & above(b.name)
         least = [name for name in common if common <= above(name)] or ["float16"]  # int64 and uint64 have two
@@ -156,7 +156,7 @@ def test_small_floats_are_those_of_ml_dtypes(dtype: DType, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_what_is_too_large_for_fp8e5m2_is_infinite_there(how: str) -> None:
+def test_values_too_large_for_fp8e5m2_become_infinite(how: str) -> None:
     x = np.array([57344, 61439, 61440, -61440, 65536, 1e9, -1e30, math.inf], np.float32)
     expected = [57344, 57344, math.inf, -math.inf, math.inf, math.inf, -math.inf, math.inf]
     for source in ("float32", "float64"):
@@ -219,7 +219,7 @@ def test_bits_are_read_as_any_type(how: str) -> None:
     check()
 
 
-def test_bits_that_make_no_whole_elements() -> None:
+def test_bitcasts_need_whole_elements() -> None:
     with pytest.raises(ShapeError, match=r"uint8 of shape \(3,\) to int32: .*\(3\)"):
         Tensor([1, 2, 3], dtype="uint8").bitcast("int32")
     with pytest.raises(ShapeError, match="there is none"):
@@ -245,7 +245,7 @@ def test_the_default_float_can_be_chosen() -> None:
     assert dtypes.default_float is dtypes.float32
 
 
-def test_questions_about_types() -> None:
+def test_predicates_of_dtypes() -> None:
     names = {dtype.name for dtype in (*dtypes.all, *dtypes.fp8s)}
     assert set(dtypes.fields()) == names and all(to_dtype(name).name == name for name in names)
     assert [name for name, dtype in dtypes.fields().items() if dtypes.is_float(dtype)][-2:] == ["fp8e4m3", "fp8e5m2"]
@@ -277,7 +277,7 @@ def test_questions_about_types() -> None:
         dtypes.from_py("a")
 
 
-def test_textures_are_plain_memory() -> None:
+def test_image_dtypes_are_plain_memory() -> None:
     image, half = dtypes.imagef((2, 3, 4)), dtypes.imageh((2, 3, 4))
     assert image is dtypes.imagef((2, 3, 4)) and image.shape == (2, 3, 4) and image.itemsize == 4
     assert half.itemsize == 2 and dtypes.is_float(image) and repr(half) == "dtypes.imageh((2, 3, 4))"
@@ -299,7 +299,7 @@ def test_textures_are_plain_memory() -> None:
     np.testing.assert_allclose(weight.grad.numpy(), 2 * rounded, rtol=1e-2)
 
 
-def test_bfloat16_goes_through_llvm() -> None:
+def test_bfloat16_is_cast_by_llvm() -> None:
     x = Tensor([1.5, -2.0], dtype="bfloat16", device="PYTHON").llvm_bf16_cast("float32")
     assert (x.device, x.dtype, x.tolist()) == ("LLVM", dtypes.float32, [1.5, -2.0])
     with pytest.raises(TypeError, match="it is for bfloat16"):

@@ -275,7 +275,7 @@ def test_special_values(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_small_arguments_keep_their_precision(how: str) -> None:
+def test_small_arguments_are_precise(how: str) -> None:
     x = np.array([1e-6, -1e-6, 1e-4, 1e-3, 0.0, 0.3], np.float32)
     for name, expected in (("sinh", np.sinh), ("asinh", np.arcsinh), ("atanh", np.arctanh), ("atan", np.arctan)):
         found = computed(getattr(tensor_on(how, x), name)(), how)
@@ -362,7 +362,7 @@ def test_casts_agree_with_numpy(source: str, target: str, how: str) -> None:
     np.testing.assert_array_equal(computed(tensor_on(how, x).cast(target), how), x.astype(target))
 
 
-def test_bitcast_keeps_the_bits() -> None:
+def test_bitcast_preserves_the_bits() -> None:
     x = random_array((5,))
     assert Tensor(x).bitcast("uint32").tolist() == x.view(np.uint32).tolist()
 
@@ -412,7 +412,7 @@ def test_remainders_of_floats_are_numpys(how: str) -> None:
     check_gradient(lambda s, t: s % t, np.array([5.3, -4.1]), np.array([2.0, 1.7]))
 
 
-def test_what_does_not_depend_on_a_tensor_has_gradient_zero() -> None:
+def test_independent_results_have_gradient_zero() -> None:
     x = Tensor([1.0, 2.0], requires_grad=True)
     (x**0).sum().backward()
     assert x.grad is not None and x.grad.tolist() == [0.0, 0.0]

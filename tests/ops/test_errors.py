@@ -303,7 +303,7 @@ def test_misuse_is_an_error_at_the_call(name: str) -> None:
     assert caught.type is kind
 
 
-def test_lists_of_tensors_are_joined_as_these_are() -> None:
+def test_lists_of_tensors_are_joined_like_sequences() -> None:
     assert Tensor.cat([x(), x()], dim=1).shape == (2, 6)  # type: ignore[attr-defined]
     assert Tensor.cat((x(), x())).shape == (4, 3)  # type: ignore[attr-defined]
     assert Tensor.stack([x(), x()], dim=1).shape == (2, 2, 3)  # type: ignore[attr-defined]
@@ -323,7 +323,7 @@ def test_functions_of_numpy_take_tensors() -> None:
         np.testing.assert_array_equal(product.numpy(), values @ values.T)
 
 
-def test_misuse_is_what_others_raise_too() -> None:
+def test_misuse_raises_the_exceptions_of_numpy_and_pytorch() -> None:
     for kind in (ValueError, RuntimeError):  # NumPy's, PyTorch's
         with pytest.raises(kind):
             x().permute(0)

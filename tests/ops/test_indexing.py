@@ -83,7 +83,7 @@ INTS_AND_PLACES: list[tuple[Any, tuple[int, ...]]] = [
 
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("index, shape", INTS_AND_PLACES, ids=str)
-def test_ints_are_taken_before_places_are_looked_up(index: Any, shape: tuple[int, ...], how: str) -> None:
+def test_ints_are_applied_before_index_tensors(index: Any, shape: tuple[int, ...], how: str) -> None:
     x = random_array((2, 3, 4, 5))
     ints = tuple(item if isinstance(item, int) or item is None else slice(None) for item in index)
     if Ellipsis in index:
@@ -124,13 +124,13 @@ def test_tensors_index_tensors(dtype: str, how: str) -> None:
     np.testing.assert_array_equal(computed(tensor_on(how, x)[Tensor(2)], how), x[2])
 
 
-def test_places_out_of_range_give_zero_when_a_tensor_names_them() -> None:
+def test_index_tensors_out_of_range_read_zero() -> None:
     x = Tensor([[1.0, 2.0], [3.0, 4.0]])
     assert x[Tensor([0, 7, -9])].tolist() == [[1, 2], [0, 0], [0, 0]]
     assert x[Tensor([0, 1]), Tensor([3, 1])].tolist() == [0, 4]
 
 
-def test_infinities_and_nans_are_read_as_they_are() -> None:
+def test_infinities_and_nans_are_read_unchanged() -> None:
     x = np.array([np.inf, np.nan, -np.inf, 1], np.float32)
     np.testing.assert_array_equal(Tensor(x)[Tensor([3, 0, 1])].numpy(), x[[3, 0, 1]])
 
@@ -218,7 +218,7 @@ def test_a_list_of_tensors_is_an_index_for_each_axis() -> None:
     np.testing.assert_array_equal(Tensor(X)[[rows]].numpy(), X[[0, 2]])
 
 
-def test_writing_what_does_not_fit() -> None:
+def test_writes_that_do_not_fit_raise_an_error() -> None:
     t = Tensor(X)
     with pytest.raises(ShapeError, match="does not fit into"):
         t[0] = Tensor.ones(2, 4, 5)

@@ -60,14 +60,14 @@ def test_matrices_without_full_rank() -> None:
 
 
 @pytest.mark.parametrize("size", [1e-30, 1e30, 1e-39])
-def test_squares_neither_overflow_nor_vanish(size: float) -> None:
+def test_squares_neither_overflow_nor_underflow(size: float) -> None:
     x = (random_array((3, 2)) * size).astype(np.float32)
     (q, r), s = Tensor(x).qr(), Tensor(x).svd()[1]
     np.testing.assert_allclose((q @ r).numpy(), x, rtol=1e-5, atol=1e-6 * size)
     np.testing.assert_allclose(s.numpy(), np.linalg.svd(x.astype(np.float64))[1], rtol=1e-5)
 
 
-def test_double_precision_is_kept() -> None:
+def test_double_precision_is_preserved() -> None:
     x = random_array((4, 4), dtype="float64")
     np.testing.assert_allclose(Tensor(x).svd()[1].numpy(), np.linalg.svd(x)[1], rtol=1e-12)
     q, r = (part.numpy() for part in Tensor(x).qr())
@@ -86,7 +86,7 @@ def joined(parts: tuple[Tensor, ...]) -> Tensor:
     return first.cat(*rest)
 
 
-def test_what_is_no_matrix() -> None:
+def test_inputs_that_are_no_matrices_raise_an_error() -> None:
     for name in ("qr", "svd"):
         with pytest.raises(ShapeError, match=rf"{name} of .*shape \(3,\): need non-empty matrices"):
             getattr(Tensor.ones(3), name)()

@@ -161,7 +161,7 @@ def test_an_axis_that_is_not_there_is_an_index_error() -> None:
 
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize(("mode", "numpy_mode"), [("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")])
-def test_padding_by_what_is_there(mode: str, numpy_mode: str, how: str) -> None:
+def test_padding_with_existing_elements(mode: str, numpy_mode: str, how: str) -> None:
     @quick
     @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=2, max_size=2))
     def check(amounts: list[tuple[int, int]]) -> None:
@@ -174,7 +174,7 @@ def test_padding_by_what_is_there(mode: str, numpy_mode: str, how: str) -> None:
 
 
 @pytest.mark.parametrize(("mode", "numpy_mode"), [("reflect", "reflect"), ("replicate", "edge")])
-def test_what_is_cut_off_stands_at_the_edge_until_then(mode: str, numpy_mode: str) -> None:
+def test_negative_padding_applies_after_positive_padding(mode: str, numpy_mode: str) -> None:
     x = random_array((3, 4))
     found = Tensor(x).pad((3, -4, -2, 1), mode=mode).numpy()
     np.testing.assert_array_equal(found, np.pad(x, ((0, 1), (3, 0)), mode=numpy_mode)[2:, :3])  # type: ignore[call-overload]
@@ -188,13 +188,13 @@ def test_a_list_can_be_stacked() -> None:
     assert Tensor([5, 6]).T.tolist() == [5, 6]
 
 
-def test_windows_of_nothing_are_counted() -> None:
+def test_windows_of_empty_tensors_are_counted() -> None:
     assert Tensor.ones(2, 5).unfold(1, 0, 2).shape == (2, 3, 0)  # at 0, 2 and 4
     assert Tensor.ones(4).unfold(0, 0, 1).shape == (5, 0)
     assert Tensor.ones(2, 0).unfold(1, 0, 3).shape == (2, 1, 0)
 
 
-def test_padding_by_more_than_there_is() -> None:
+def test_padding_by_more_than_the_size() -> None:
     with pytest.raises(ShapeError, match=r"'reflect': at most 2"):
         Tensor.ones(3).pad((3, 0), mode="reflect")
     with pytest.raises(ShapeError, match=r"'circular': at most 3"):
@@ -216,7 +216,7 @@ def test_rearranging_with_an_ellipsis(how: str) -> None:
     )
 
 
-def test_none_keeps_a_size() -> None:
+def test_none_preserves_a_size() -> None:
     x = Tensor.arange(12).reshape(3, 1, 4)
     assert x.reshape(None, 2, 2).shape == x.reshape((3, 2, 2)).shape == (3, 2, 2)
     assert x.expand((None, 5, None)).shape == (3, 5, 4)
@@ -236,7 +236,7 @@ def test_a_scalar_flattens_to_one_element() -> None:
     assert Tensor(2.0).masked_select(Tensor(True)).tolist() == [2.0]
 
 
-def test_padding_keeps_the_type_where_it_has_the_value() -> None:
+def test_padding_preserves_the_dtype_if_it_holds_the_value() -> None:
     assert Tensor([True]).pad(((1, 0),), value=1).dtype is dtypes.bool
     assert Tensor([3], dtype="uint8").pad(((1, 0),), value=7.0).dtype is dtypes.uint8
     assert Tensor([3]).pad(((1, 0),), value=0.5).tolist() == [0.5, 3.0]
@@ -255,7 +255,7 @@ def test_joined_zeros_keep_their_sign(dtype: str, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", [how for how in HOW if how != "reference"])
-def test_windows_that_lie_in_memory_move_on(how: str) -> None:
+def test_realized_windows_can_be_moved(how: str) -> None:
     x = random_array((5, 3))
     windows = (tensor_on(how, x) < 0).unfold(1, 2, 2)
     moved = windows.permute(2, 1, 0)

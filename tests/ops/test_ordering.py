@@ -76,7 +76,7 @@ def long_arrays(draw: st.DrawFn, longest: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("device", ["LLVM", "PYTHON"])
-def test_places_of_windows_are_those_of_numpy(device: str) -> None:
+def test_searchsorted_agrees_with_numpy(device: str) -> None:
     """The loop over overlapping windows is split. Two of its parts read consecutive elements, and the place needs
     both."""
     x = np.random.default_rng(5).integers(0, 4, (15, 2)).astype(np.int32)
@@ -115,7 +115,7 @@ def test_radix_sort_sorts_every_dtype(dtype: str, monkeypatch: pytest.MonkeyPatc
         np.testing.assert_array_equal(found.numpy(), in_order(x, 0, descending))
 
 
-def test_long_axes_are_sorted_by_default_and_gradients_find_their_way() -> None:
+def test_long_axes_are_sorted_and_have_gradients() -> None:
     x = random_array((5000,))
     t = Tensor(x, requires_grad=True)
     values, places = t.sort(descending=True)
@@ -138,12 +138,14 @@ def test_a_pass_is_five_kernels_for_a_digit_and_all_passes_are_the_same_ones() -
     assert len({item.ast for item in items}) == packed + memory + first_shift + 1 + 5 + places
 
 
-def test_digits_have_as_many_bits_as_take_the_least() -> None:
+def test_digits_have_the_cheapest_number_of_bits() -> None:
     assert [digit_size(32, length) for length in (10, 100, 1000, 1 << 16)] == [4, 5, 8, 11]
     assert digit_size(64, 1 << 16) == 11
 
 
-def test_long_rows_are_cut_into_blocks_and_padded_by_what_stays_last(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_rows_are_split_into_blocks_and_padded_with_the_last_value_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(radix, "SHORTEST_BLOCK", 100)
     monkeypatch.setattr(ordering, "MAX_PAIRWISE_COMPARISONS", 0)
     x = tied_array((3, 1001), "float32", 2)
@@ -256,7 +258,7 @@ def test_scatter(axis: int, reduce: str | None, how: str) -> None:
     np.testing.assert_allclose(computed(found, how), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_scatter_of_a_number_and_what_does_not_fit() -> None:
+def test_scatter_of_a_number_and_errors_of_scatter() -> None:
     assert Tensor.zeros(2, 3).scatter(1, Tensor([[2], [0]]), 1.5).tolist() == [[0, 0, 1.5], [1.5, 0, 0]]
     with pytest.raises(ShapeError, match="do not fit"):
         Tensor.zeros(2, 3).scatter(1, Tensor([[2], [0], [1]]), 1.5)
@@ -291,7 +293,7 @@ def test_axes_are_rearranged_by_name() -> None:
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_running_extremes_know_where_nan_stands(how: str) -> None:
+def test_running_extremes_return_the_index_of_nan(how: str) -> None:
     x = tensor_on(how, np.array([1.0, np.nan, 3.0, np.nan, 0.0], np.float32))
     for found in (x.cummax(0)[1], x.cummin(0)[1]):
         np.testing.assert_array_equal(computed(found, how), [0, 1, 1, 3, 3])
@@ -329,7 +331,7 @@ def test_the_first_of_a_long_row_are_found_in_the_runs_that_have_them(
         np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, expected, 1))
 
 
-def test_values_are_sorted_without_their_places_and_have_the_same_gradient() -> None:
+def test_values_sorted_without_indices_have_the_same_gradient() -> None:
     x = random_array((3, 700))
     weights = Tensor(np.arange(700, dtype=np.float32))
     expected = np.argsort(np.argsort(x, 1), 1).astype(np.float32)

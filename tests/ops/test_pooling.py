@@ -68,7 +68,7 @@ def test_pooling_agrees_with_its_definition(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_unpooling_puts_the_largest_back(how: str) -> None:
+def test_unpooling_restores_the_largest_values(how: str) -> None:
     x = random_array((2, 3, 6, 7))
     largest, at = tensor_on(how, x).max_pool2d(2, return_indices=True)
     back = computed(largest.max_unpool2d(at, 2, output_size=(6, 7)), how)
@@ -104,6 +104,6 @@ def test_ints_and_missing_numbers() -> None:
     assert math.isnan(found.item()) and at.item() == 1
 
 
-def test_what_cannot_be_unpooled() -> None:
+def test_invalid_unpooling_raises_an_error() -> None:
     with pytest.raises(ShapeError, match="they must be equal"):
         Tensor.ones(1, 2, 2).max_unpool2d(Tensor([[0]]), 2)

@@ -99,7 +99,7 @@ def test_long_axes_of_narrow_floats(how: str) -> None:
         np.testing.assert_array_equal(computed(found[:3], how), HALF(1 / n))
 
 
-def test_softmax_in_a_type_that_is_asked_for() -> None:
+def test_softmax_in_a_requested_dtype() -> None:
     x = Tensor([1.0, 2.0], dtype=dtypes.half)
     for f in (Tensor.softmax, Tensor.log_softmax):
         assert f(x, dtype=dtypes.float32).dtype is dtypes.float32
@@ -174,7 +174,7 @@ def test_positions_of_long_axes(how: str) -> None:
 
 
 @every_way
-def test_interpolation_beside_infinities(how: str) -> None:
+def test_interpolation_next_to_infinities(how: str) -> None:
     x = tensor_on(how, np.array([[[1, 2, 3, INF]]], np.float32))
     found = computed(x.interpolate((8,)), how)[0, 0]
     np.testing.assert_allclose(found, [1, 1.25, 1.75, 2.25, 2.75, INF, INF, INF])
@@ -200,7 +200,7 @@ def test_interpolated_ints_stay_in_their_range(dtype: str, how: str) -> None:
 
 
 @every_way
-def test_what_has_no_share_in_a_loss_may_be_infinite(how: str) -> None:
+def test_terms_of_weight_zero_may_be_infinite(how: str) -> None:
     x = tensor_on(how, np.array([[0, -INF, 1]], np.float32), requires_grad=True)
     expected = math.log(1 + math.e)
     first, spread = Tensor([0], device=x.device), tensor_on(how, np.array([[1, 0, 0]], np.float32))
@@ -238,7 +238,7 @@ def test_binary_cross_entropy_at_its_ends(how: str) -> None:
 
 
 @every_way
-def test_gradients_neither_hide_nor_invent_nan(how: str) -> None:
+def test_gradients_are_nan_only_where_values_are(how: str) -> None:
     for f in (Tensor.softplus, Tensor.logsigmoid, Tensor.silu, Tensor.mish, Tensor.gelu):
         assert math.isnan(gradients(f, how, NAN)[0])
     for f in (Tensor.relu, Tensor.elu, Tensor.celu):  # as in PyTorch: they compare with 0
@@ -386,7 +386,7 @@ def test_indices_of_every_int_type(dtype: str, how: str) -> None:
     np.testing.assert_allclose(computed(losses[1], how), np.log(np.exp([0, 1, 2, 3]).sum()) - [1, 2], rtol=1e-5)
 
 
-def test_an_index_beyond_int64_names_nothing() -> None:
+def test_an_index_beyond_int64_is_out_of_range() -> None:
     x = Tensor([1.0, 2.0, 3.0])
     places = Tensor([2**64 - 1, 2**63, 2], dtype=dtypes.uint64)
     assert x[places].tolist() == x.gather(0, places).tolist() == [0, 0, 3]
@@ -420,7 +420,7 @@ BEYOND = (-300.0, -1.5, 300.0, 70000.0, 3e9, -3e9, 1e19, 2e19, -1e19, 1e30, -1e3
 
 @pytest.mark.parametrize("dtype", INTS)
 @pytest.mark.parametrize("device", [how for how in (*HOW, "WASM") if how != "reference"])
-def test_floats_beyond_an_int_type_convert_alike_everywhere(dtype: str, device: str) -> None:
+def test_floats_out_of_int_range_convert_equally_on_all_devices(dtype: str, device: str) -> None:
     target = to_dtype(dtype)
     for source in ("float16", "float32", "float64"):
         with np.errstate(over="ignore"):

@@ -51,14 +51,14 @@ def test_matmul_has_gradients(left: tuple[int, ...], right: tuple[int, ...]) -> 
 
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "int64", "float16", "float64"])
-def test_matmul_keeps_the_type(dtype: str, how: str) -> None:
+def test_matmul_preserves_the_dtype(dtype: str, how: str) -> None:
     x, w = random_array((4, 7), 0, 9, dtype), random_array((7, 3), 0, 9, dtype, seed=1)
     found = computed(tensor_on(how, x) @ tensor_on(how, w), how)
     assert found.dtype == dtype
     np.testing.assert_allclose(found, x @ w, rtol=2e-3 if dtype == "float16" else 1e-6)
 
 
-def test_matmul_says_what_does_not_fit() -> None:
+def test_matmul_errors_name_the_sizes_that_do_not_fit() -> None:
     with pytest.raises(ShapeError, match=r"first \(3\) .*second \(4\)"):
         Tensor.ones(2, 3) @ Tensor.ones(4, 5)
     with pytest.raises(ShapeError, match="a scalar"):
@@ -107,7 +107,7 @@ def convolution(x: Array, w: Array, groups: int, stride: int, dilation: int, pad
 
 
 @pytest.mark.parametrize(("batch", "order"), [(1, [66, 16, 67]), (2, [2, 16, 66, 67])])
-def test_the_padded_copy_of_one_picture_lies_by_rows(batch: int, order: list[int]) -> None:
+def test_the_padded_copy_of_one_picture_is_parallel_by_rows(batch: int, order: list[int]) -> None:
     """Cores share its rows in the copy as in the convolution; of several pictures each core has its own."""
     x, w = Tensor.rand(batch, 16, 64, 65).realize(), Tensor.rand(16, 16, 3, 3).realize()
     copy, _ = (item.ast for item in x.conv2d(w, padding=1).schedule() if item.ast is not None)
@@ -208,7 +208,7 @@ def test_transposed_convolution_is_the_gradient_of_convolution(options: dict[str
         (4, 2, 3, 0, 1, 18),
     ],
 )
-def test_transposed_convolution_adds_what_each_element_spreads(
+def test_transposed_convolution_sums_the_contributions_of_each_element(
     kernel: int, stride: int, padding: int, extra: int, groups: int, size: int
 ) -> None:
     """y[out] = Σ x[in] · w[out - stride · in], and its gradients, element by element."""
@@ -245,7 +245,7 @@ def test_transposed_convolution_adds_what_each_element_spreads(
     "size, padding, positions",
     [(32, 1, [(1, 33), (0, 32)]), (24, 1, [(0, 25)]), (16, 0, [(0, 17)]), (32, 2, [(1, 32)])],
 )
-def test_phases_of_a_transposed_convolution_are_apart_if_each_needs_fewer_cache_lines(
+def test_phases_of_a_transposed_convolution_are_split_if_each_needs_fewer_cache_lines(
     size: int, padding: int, positions: list[tuple[int, int]]
 ) -> None:
     span = (padding, 2 * size + 2 - padding)
@@ -285,7 +285,7 @@ def test_named_paddings_of_convolutions() -> None:
     assert same.shape == (1, 3, 7, 6)
 
 
-def test_convolution_says_what_does_not_fit() -> None:
+def test_convolution_errors_name_the_sizes_that_do_not_fit() -> None:
     with pytest.raises(ShapeError, match="3 input channels"):
         Tensor.ones(1, 2, 4, 4).conv2d(Tensor.ones(1, 3, 2, 2))
     with pytest.raises(ShapeError, match="a smaller kernel"):
@@ -393,7 +393,7 @@ def test_losses_agree_with_their_formulas(how: str) -> None:
     np.testing.assert_allclose(computed(found, how), expected, rtol=1e-5)
 
 
-def test_a_weight_of_positive_examples_keeps_the_far_logits_exact() -> None:
+def test_positive_weights_preserve_the_precision_of_large_logits() -> None:
     x, y = Tensor([-200.0, -80.0, 80.0, 200.0]), Tensor([1.0, 1.0, 0.0, 0.0])
     assert x.binary_crossentropy_logits(y, "none", 2.0).tolist() == [400.0, 160.0, 80.0, 200.0]
     tail = x.binary_crossentropy_logits(1 - y, "none", 2.0).numpy()[1:3]
@@ -425,7 +425,7 @@ def test_interpolation(how: str) -> None:
 
 @quick
 @given(st.floats(0.1, 0.9))
-def test_dropout_keeps_the_mean_while_training(p: float) -> None:
+def test_dropout_preserves_the_mean_while_training(p: float) -> None:
     x = Tensor.ones(4000)
     assert x.dropout(p) is x
     with Tensor.train():
@@ -441,13 +441,13 @@ def test_one_hot() -> None:
     assert Tensor([[1], [3]]).one_hot().tolist() == [[[0, 1, 0, 0]], [[0, 0, 0, 1]]]
 
 
-def test_a_linear_map_computes_in_the_type_asked_for() -> None:
+def test_a_linear_map_computes_in_the_requested_dtype() -> None:
     x, w = Tensor([[1.0, 2.0]]), Tensor([[3], [2]])
     assert x.linear(w, Tensor([0.5]), dtype=dtypes.float16).dtype is dtypes.float16
     assert x.linear(w, Tensor([0.5]), "float64").tolist() == [[7.5]]
 
 
-def test_labels_may_be_truths() -> None:
+def test_labels_may_be_bools() -> None:
     p, y = Tensor([0.1, 0.8]), Tensor([True, False])
     assert p.binary_crossentropy(y).item() == p.binary_crossentropy(y.float()).item() > 0
     logits = p.binary_crossentropy_logits(y, pos_weight=2.0)
@@ -473,7 +473,7 @@ def test_winograd_filters_on_one_axis_in_other_types_and_their_gradients() -> No
     check_gradient(lambda x, w: minimal_filters(x, w, 1), random_array((1, 1, 5, 5)), random_array((1, 1, 3, 3)))
 
 
-def test_winograd_filters_are_used_where_they_spare_work_and_take_five_kernels() -> None:
+def test_winograd_filters_are_used_where_they_save_work_in_five_kernels() -> None:
     x, w = Tensor(random_array((1, 64, 24, 24))).realize(), Tensor(random_array((64, 64, 3, 3), seed=1)).realize()
     plain = x.conv2d(w, padding=1)
     with Context(WINO=1):
@@ -537,7 +537,7 @@ def test_a_mask_and_causal_attention_both_hold(kind: str, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_whole_floats_name_a_class(how: str) -> None:
+def test_integral_floats_are_class_labels(how: str) -> None:
     x = np.array([[0.0, 2.0], [1.5, 3000.0]])
     for kind in ("float16", "float32", "float64"):
         found = computed(tensor_on(how, x.astype(kind)).one_hot(3001), how)
@@ -601,7 +601,7 @@ def test_layers_without_state(how: str) -> None:
     )
 
 
-def test_a_batch_of_nothing_goes_through_networks() -> None:
+def test_an_empty_batch_passes_through_networks() -> None:
     x, w = Tensor.zeros(0, 4, 6, 6, requires_grad=True), Tensor.ones(4, 2, 3, 3, requires_grad=True)
     results = [
         x.conv2d(w, groups=2, padding=1),

@@ -38,6 +38,6 @@ def test_programs_are_repeatable_and_reach_every_step() -> None:
 
 
 @pytest.mark.parametrize("seed", [910220, 910309, 930056, 950006])
-def test_an_int_beside_a_list_takes_its_axis_away_first(seed: int) -> None:
+def test_an_int_next_to_an_index_list_removes_its_axis_first(seed: int) -> None:
     """NumPy moves the axis of both to the front, PyTorch and this package do not: programs in which that happens."""
     assert check(seed, "LLVM") is None

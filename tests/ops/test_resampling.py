@@ -50,7 +50,7 @@ def weights(have: int, wanted: int, mode: str, corners: bool) -> Array:
 
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("mode", MODES)
-def test_places_are_sampled_as_defined(mode: str, how: str) -> None:
+def test_sampling_follows_its_definition(mode: str, how: str) -> None:
     @quick
     @given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 9), st.integers(1, 9), st.booleans())
     def check(rows: int, columns: int, new_rows: int, new_columns: int, corners: bool) -> None:
@@ -93,7 +93,7 @@ def test_gradients_are_the_weights_transposed(mode: str, corners: bool) -> None:
             np.testing.assert_allclose(one.numpy(), wanted_gradient, rtol=1e-4, atol=1e-5)
 
 
-def test_gradients_of_places_past_32_bits() -> None:
+def test_gradients_of_positions_beyond_32_bits() -> None:
     """4 · 70 000 · 70 000 is no int32: places are computed with 64 bits."""
     x = Tensor(np.zeros((1, 70_000), np.float32), requires_grad=True)
     (found,) = x.interpolate((70_001,)).sum().gradient(x)
@@ -110,13 +110,13 @@ def test_one_and_three_axes_and_other_names() -> None:
     np.testing.assert_array_equal(two, Tensor(x).interpolate((6, 8)).numpy())
 
 
-def test_kinds_of_numbers_are_kept() -> None:
+def test_kinds_of_dtypes_are_preserved() -> None:
     assert Tensor([0, 10, 20]).interpolate((6,), mode="nearest").tolist() == [0, 0, 10, 10, 20, 20]
     assert Tensor([0, 10, 20]).interpolate((5,), align_corners=True).tolist() == [0, 5, 10, 15, 20]
     assert Tensor([math.inf, 1.0]).interpolate((4,), mode="nearest").tolist() == [math.inf, math.inf, 1.0, 1.0]
 
 
-def test_what_cannot_be_sampled() -> None:
+def test_invalid_sampling_raises_an_error() -> None:
     with pytest.raises(ValueError, match="mode 'cubic': .*linear"):
         Tensor.ones(3).interpolate((2,), mode="cubic")
     with pytest.raises(ValueError, match="only linear and cubic"):
@@ -129,7 +129,7 @@ def test_what_cannot_be_sampled() -> None:
         Tensor.ones(0).interpolate((2,))
 
 
-def test_small_ints_are_rounded_to_what_lies_nearest() -> None:
+def test_small_ints_are_rounded_to_nearest() -> None:
     x = np.array([[0, 90, 200, 255]], dtype=np.uint8)
     places = np.clip((np.arange(7) + 0.5) * 4 / 7 - 0.5, 0, 3)
     found = Tensor(x).interpolate((7,)).numpy()

@@ -40,7 +40,7 @@ def reduced(x: Array, axis: int, index: Array, source: Array, reduce: str, inclu
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("reduce", REDUCTIONS)
 @pytest.mark.parametrize("include_self", [True, False])
-def test_what_meets_in_one_place_is_reduced(reduce: str, include_self: bool, how: str) -> None:
+def test_elements_with_equal_indices_are_reduced(reduce: str, include_self: bool, how: str) -> None:
     for axis, dtype in ((0, "float32"), (1, "float32"), (0, "int32")):
         x, source = random_array((4, 5), dtype=dtype), random_array((3, 4), dtype=dtype, seed=1)
         index = random_array((3, 4), 0, 3, "int32", seed=2)
@@ -117,7 +117,7 @@ def test_scattering_has_gradients(reduce: str) -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_what_is_written_into_may_be_repeated(axis: int) -> None:
+def test_the_target_of_a_write_may_be_repeated(axis: int) -> None:
     """Its loop is split for the copy, which must stay before all steps, of which the middle axis has but one."""
     x, shape = random_array((3, 1, 3), dtype="int32"), (6, 1, 3)
     index, source = random_array(shape, 0, shape[axis] - 1, "int32", seed=2), random_array(shape, dtype="int32", seed=1)
@@ -161,7 +161,7 @@ PLACES: list[Any] = [
 
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("index", PLACES, ids=str)
-def test_writing_to_named_places_agrees_with_numpy(index: Any, how: str) -> None:
+def test_writes_at_indices_agree_with_numpy(index: Any, how: str) -> None:
     for value in (7.5, random_array(X[index].shape, seed=9), random_array(X[index].shape[-1:], seed=8)):
         expected, t = X.copy(), tensor_on(how, X)
         expected[index] = value
@@ -185,7 +185,7 @@ def test_writing_by_tensors_and_masks() -> None:
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_writing_to_any_places_agrees_with_numpy(how: str) -> None:
+def test_writes_at_arbitrary_indices_agree_with_numpy(how: str) -> None:
     def item(size: int) -> st.SearchStrategy[Any]:
         place = st.integers(-size, size - 1)
         edges = st.none() | st.integers(-size - 1, size + 1)
@@ -209,7 +209,7 @@ def test_writing_to_any_places_agrees_with_numpy(how: str) -> None:
     check()
 
 
-def test_selections_of_a_given_size() -> None:
+def test_selections_of_a_fixed_size() -> None:
     x = Tensor([0.0, 3.0, 0.0, 5.0])
     assert x.masked_select(x > 0, size=3, fill_value=-1).tolist() == [3, 5, -1]
     assert x.masked_select(x > 0, size=1).tolist() == [3]
@@ -217,7 +217,7 @@ def test_selections_of_a_given_size() -> None:
     assert x.nonzero(size=1).tolist() == [[1]]
 
 
-def test_what_does_not_fit() -> None:
+def test_shapes_that_do_not_fit_raise_an_error() -> None:
     with pytest.raises(ValueError, match="reduce='max': .*sum, prod, mean, amax, amin"):
         Tensor.ones(3).scatter_reduce(0, Tensor([0]), Tensor([1.0]), "max")
     with pytest.raises(ShapeError, match="do not fit"):

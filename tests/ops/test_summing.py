@@ -13,7 +13,7 @@ def numbers(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-12), ("float16", 2e-3)])
-def test_the_gradient_adds_up_what_was_read(dtype: str, tolerance: float) -> None:
+def test_the_gradient_of_indexing_accumulates(dtype: str, tolerance: float) -> None:
     first = np.array([[0, 5, -1], [5, 5, 2]], np.int32)
     second = np.array([3, 3, 0], np.int32)
     given = {id(first): Tensor(first), id(second): Tensor(second)}
@@ -34,7 +34,7 @@ def test_the_gradient_adds_up_what_was_read(dtype: str, tolerance: float) -> Non
         np.testing.assert_allclose(x.grad.numpy(), expected, rtol=tolerance, atol=tolerance)
 
 
-def test_an_embedding_s_gradient_costs_what_it_touches() -> None:
+def test_the_cost_of_an_embedding_gradient_depends_on_the_accessed_rows() -> None:
     vocabulary, width, length = 5000, 64, 1024
     places = np.random.default_rng(1).integers(0, vocabulary, length).astype(np.int32)
     places[:200] = 17

@@ -41,7 +41,7 @@ def passes(trace: Trace) -> list[int]:
     return [stage.id for stage in trace.stages if stage.steps]
 
 
-def test_every_pass_ends_in_what_it_returned(trace: Trace) -> None:
+def test_every_pass_ends_in_its_returned_graph(trace: Trace) -> None:
     assert len(passes(trace)) > 3
     for stage_id in passes(trace):
         stage = trace.stages[stage_id]
@@ -87,7 +87,7 @@ def test_every_prefix_is_the_graph_with_the_first_steps_applied(trace: Trace) ->
             assert content(list(shown.root), drawn, table) == content(list(stage.before), latest, table)
 
 
-def test_every_step_changes_something_that_stands_in_the_graph(trace: Trace) -> None:
+def test_every_step_changes_a_node_of_the_graph(trace: Trace) -> None:
     for stage_id in passes(trace):
         replay = StageReplay(trace, stage_id)
         for k in range(1, replay.count + 1):
@@ -97,7 +97,7 @@ def test_every_step_changes_something_that_stands_in_the_graph(trace: Trace) -> 
 
 
 @pytest.mark.skipif(missing() is not None, reason=str(missing()))
-def test_typescript_replays_them_alike(trace: Trace, tmp_path: Path) -> None:
+def test_the_typescript_replay_equals_the_python_replay(trace: Trace, tmp_path: Path) -> None:
     cases = []
     expected = []
     slim = {

@@ -254,7 +254,7 @@ def test_rebuilding_moves_no_box(root: UOp) -> None:
         past = now
 
 
-def test_a_step_says_what_it_changed() -> None:
+def test_a_step_lists_the_changed_nodes() -> None:
     a = variable("a")
     root = UOp.sink((a * 2) + 0)
     recorded = record(root, TOY)
@@ -279,7 +279,7 @@ def test_rules_that_undo_each_other_replay_to_where_they_were_stopped() -> None:
         assert rebuilt_live(recorded, replay.graph_at(k)) is UOp.sink(expected)
 
 
-def test_a_rule_that_wraps_what_it_matched_replays_without_end() -> None:
+def test_a_rule_that_wraps_its_match_is_replayed() -> None:
     @rule(UPat.of(Ops.ADD, name="node"))
     def wrap_once(ctx: set[UOp], node: UOp) -> UOp | None:
         """The first time it meets a node."""
@@ -305,7 +305,7 @@ def test_a_chain_of_twenty_thousand_replays() -> None:
     assert len(graph.nodes) == 20_001
 
 
-def test_out_of_range_is_told() -> None:
+def test_an_index_out_of_range_raises_an_error() -> None:
     recorded = record(UOp.sink(variable("a") * 1), TOY)
     with pytest.raises(IndexError, match="step 9: .*2 steps; .*0 to 2"):
         StageReplay(recorded.trace, 0).graph_at(9)
@@ -384,7 +384,7 @@ def load_fixtures() -> list[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize(("name", "fixture"), load_fixtures())
-def test_python_gives_the_shared_fixtures(name: str, fixture: dict[str, Any]) -> None:
+def test_the_python_replay_equals_the_shared_fixtures(name: str, fixture: dict[str, Any]) -> None:
     assert all_graphs(from_case(fixture["case"])) == fixture["graphs"]
 
 
@@ -393,7 +393,7 @@ def test_there_is_a_fixture_for_every_case() -> None:
 
 
 @pytest.mark.skipif(missing() is not None, reason=str(missing()))
-def test_typescript_gives_the_same_graphs(tmp_path: Path) -> None:
+def test_the_typescript_replay_has_the_same_graphs(tmp_path: Path) -> None:
     cases = [fixture["case"] for _, fixture in load_fixtures()]
     cases += [as_case(record(random_expression(size, seed), TOY).trace) for size, seed in [(20, 1), (40, 2), (60, 3)]]
     for case, made in zip(cases, run_typescript(tmp_path, RUN_REPLAY, cases), strict=True):

@@ -42,7 +42,7 @@ def test_weights_inputs_and_modules_have_their_names() -> None:
     assert sizes["first"] == (4 * 8 + 8) * 4
 
 
-def test_the_view_says_what_the_model_gives() -> None:
+def test_the_view_shows_the_result_of_the_model() -> None:
     proto = two_layers()
     x = np.ones((2, 4), np.float32)
     view = explore.onnx(proto, {"x": x}, repeat=2)

@@ -75,7 +75,7 @@ def test_a_replay_reads_its_results_through_views_that_it_keeps(monkeypatch: pyt
     assert [float(one.sum()) for one in (*first, *second)] == [24, 12, 36, 24]
 
 
-def test_parameters_are_read_where_they_are() -> None:
+def test_parameters_are_read_in_place() -> None:
     layer = nn.Linear(4, 3)
     step = compiled(layer)
     x = torch.randn(2, 4)
@@ -111,7 +111,7 @@ def test_layouts_of_results() -> None:
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_arguments_are_changed_as_the_program_says() -> None:
+def test_in_place_changes_reach_the_arguments() -> None:
     def change(x: Any, y: Any) -> Any:
         x.add_(1)
         y[1:3] = x[1:3] * 2
@@ -196,7 +196,7 @@ def test_random_numbers_are_those_of_pytorch() -> None:
         assert_close(one, other)
 
 
-def test_what_depends_on_values_breaks_the_graph() -> None:
+def test_value_dependent_control_flow_breaks_the_graph() -> None:
     def branches(x: Any) -> Any:
         if x.sum() > 0:
             return x * 2
@@ -242,7 +242,7 @@ class Net(nn.Module):
         return self.last(functional.max_pool2d(self.norm(self.conv(x)).relu(), 2).flatten(1))
 
 
-def test_sixty_steps_of_adam_stay_beside_eager() -> None:
+def test_sixty_steps_of_adam_stay_close_to_eager() -> None:
     data = [(torch.randn(4, 3, 8, 8), torch.randint(0, 10, (4,))) for _ in range(60)]
     apart = trained(Net(), compiled, lambda number: data[number], 60)
     assert max(apart) < 1e-5
@@ -323,7 +323,7 @@ def graph_of(function: Any, *tensors: Any) -> Any:
     return make_fx(function, tracing_mode="fake")(*tensors)
 
 
-def test_parts_run_in_an_order_in_which_they_can() -> None:
+def test_parts_run_in_dependence_order() -> None:
     def program(x: Any) -> Any:
         a = x.sin()
         b = a.cos()
@@ -355,7 +355,7 @@ def test_random_nodes_keep_their_order() -> None:
         torch.testing.assert_close(one, other)
 
 
-def test_a_graph_with_a_write_is_left_whole() -> None:
+def test_a_graph_with_a_write_is_not_split() -> None:
     def program(x: Any) -> Any:
         y = x + 1
         x.mul_(2)

@@ -82,7 +82,7 @@ def test_every_node_leads_to_a_line_of_the_modules() -> None:
             assert not line.nodes or line_frames(view.trace, program.id, number)
 
 
-def test_a_part_of_a_line_is_meant() -> None:
+def test_nodes_have_a_column_range() -> None:
     view = explore(Net(), torch.randn(8, 16), repeat=2)
     node = next(one for one in view.trace.nodes if one.kind == "lazybuffer" and one.op == "EXP")
     frame = view.trace.frames[node.user]
@@ -101,13 +101,13 @@ def test_modules_and_names() -> None:
     assert {"x", "block.inner.weight", "last.bias", "i0"} <= {node.name for node in view.trace.nodes}
 
 
-def test_what_aten_computed_is_said_with_its_line() -> None:
+def test_an_aten_fallback_is_reported_with_its_line() -> None:
     view = explore(Net(), torch.randn(8, 16), repeat=2)
     (message,) = [one for one in view.trace.messages if "aten.i0" in one.text]
     assert view.trace.frames[message.frame].line == line_of(Net.forward, "i0")
 
 
-def test_what_aten_computed_is_a_node_of_the_graph() -> None:
+def test_an_aten_operation_is_a_node_of_the_graph() -> None:
     """It has a name, a time, the user's line and columns, its module's place, and what ATen read as sources."""
     view = explore(Net(), torch.randn(8, 16), repeat=2)
     trace = view.trace
@@ -123,7 +123,7 @@ def test_what_aten_computed_is_a_node_of_the_graph() -> None:
     assert not any(node.id in kernel.nodes for kernel in trace.kernels)
 
 
-def test_the_verdict_has_the_time_of_what_aten_computed() -> None:
+def test_the_verdict_contains_the_time_of_aten_operations() -> None:
     """An operation with two results counts once."""
     view = explore(lambda x: torch.linalg.svd(x)[1] + torch.linalg.svd(x * 2)[1], torch.randn(64, 64), repeat=2)
     operations = view.trace.outside
@@ -133,7 +133,7 @@ def test_the_verdict_has_the_time_of_what_aten_computed() -> None:
     assert explore(lambda x: x.exp(), torch.randn(64), repeat=1).trace.outside == ()
 
 
-def test_what_aten_computes_last_is_a_node_too() -> None:
+def test_a_final_aten_operation_is_a_node_too() -> None:
     view = explore(lambda x: torch.special.i0(x + 1).sort(), torch.randn(6), repeat=1)
     (node,) = [one for one in view.trace.nodes if one.label == "aten.i0"]
     assert node.src
@@ -155,7 +155,7 @@ def test_each_kernel_has_the_operations_that_it_computes() -> None:
     assert {line.text for line in lines} > set(of_softmax.listing("aten").splitlines()) > {softmax.text}
 
 
-def test_where_dynamo_cuts_a_program_is_said_with_the_line() -> None:
+def test_a_graph_break_of_dynamo_is_reported_with_its_line() -> None:
     def cut(x: Any) -> Any:
         h = x * 2
         print(end="")
@@ -169,7 +169,7 @@ def test_where_dynamo_cuts_a_program_is_said_with_the_line() -> None:
     assert view.result.tolist() == [3, 3, 3]
 
 
-def test_what_is_explored_ends_with_the_call() -> None:
+def test_no_activations_are_saved_for_a_later_backward_pass() -> None:
     """No activation is computed for a backward pass that may come later."""
     net, x = Block(), torch.randn(8, 16)
     with torch.no_grad():
@@ -213,7 +213,7 @@ def test_the_graph_as_text() -> None:
         explore.torch(Net(), torch.randn(8, 16), lines="c")
 
 
-def test_backward_nodes_stand_at_the_lines_that_they_are_for() -> None:
+def test_backward_nodes_have_the_lines_of_their_forward_nodes() -> None:
     net, x, y = Net(), torch.randn(8, 16), torch.randn(8, 4)
 
     def step(x: Any, y: Any) -> Any:
@@ -243,7 +243,7 @@ def test_a_container_of_pytorch_shows_its_graph() -> None:
     assert all("test_explore" in name or name.startswith("<ATen") for name in names), names
 
 
-def test_functions_that_are_not_of_pytorch_are_as_before() -> None:
+def test_functions_without_pytorch_are_explored_as_before() -> None:
     from tinyexplore import Tensor
 
     view = explore(lambda: (Tensor([1.0, 2.0]) + 1).sum())

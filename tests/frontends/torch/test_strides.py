@@ -186,7 +186,7 @@ def test_compiled_views_gradients_and_writes() -> None:
         torch.testing.assert_close(step(other.t())[0], program(other.t())[0])
 
 
-def test_a_saved_view_keeps_its_storage() -> None:
+def test_a_returned_view_keeps_its_storage() -> None:
     def program(x: Any) -> Any:
         view = torch.as_strided(x.exp(), (3, 4), (1, 3), 2)
         return view, view.unfold(1, 2, 1)
