@@ -96,7 +96,7 @@ def test_machine_code_counts_as_the_plain_simulator_does(seed: int) -> None:
 
 
 @pytest.mark.parametrize("chunk", [1, 100, 1 << 17])
-def test_streams_are_what_the_interpreter_touches(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simulated_accesses_equal_those_of_the_interpreter(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     checked = 0
     for number in range(45):
         random = Random(number)
@@ -116,7 +116,7 @@ def test_streams_are_what_the_interpreter_touches(chunk: int, monkeypatch: pytes
     assert checked > 25
 
 
-def test_the_heuristics_matmul_comes_to_memory_no_more_and_to_caches_less() -> None:
+def test_the_default_matmul_misses_caches_less_with_equal_memory_traffic() -> None:
     x, w = (Tensor.rand(64, 64).realize() for _ in range(2))
     view = explore(lambda: x @ w, repeat=1)
     before, after = view.kernels[0].caches(opts=()), view.kernels[0].caches()
@@ -130,7 +130,7 @@ def test_the_heuristics_matmul_comes_to_memory_no_more_and_to_caches_less() -> N
     assert sum(traffic.accesses for traffic in after.by_line().values()) == after.total.accesses
 
 
-def test_a_tile_touches_its_lines() -> None:
+def test_a_tile_accesses_its_cache_lines() -> None:
     x, w = (Tensor.rand(64, 64).realize() for _ in range(2))
     view = explore(lambda: x @ w, repeat=1, noopt=1)
     model = view.kernels[0].caches()
@@ -145,7 +145,7 @@ def test_a_tile_touches_its_lines() -> None:
     assert from_text.opts == ("UPCAST(1, 4)",) and from_text.total.accesses < model.total.accesses
 
 
-def test_where_an_index_is_data_the_kernel_is_run() -> None:
+def test_data_dependent_indices_run_the_kernel() -> None:
     table, index = Tensor.rand(100, 4).realize(), Tensor([3, 3, 99, 0]).realize()
     without = explore(lambda: table[index], repeat=1, noopt=1)
     number = max(kernel.id for kernel in without.trace.kernels)
@@ -155,7 +155,7 @@ def test_where_an_index_is_data_the_kernel_is_run() -> None:
     assert model.stream.is_data_dependent and model.total.accesses > 0
 
 
-def test_what_would_take_minutes_is_refused() -> None:
+def test_simulations_that_take_minutes_are_refused() -> None:
     source, out = pointer(1, F32, 1 << 20), pointer(0, F32, 1 << 20)
     again, step = loop(1 << 20, 0), loop(1 << 20, 1)
     uops = linear(out, source, again, step, store(out, step, load(source, step)), end(step), end(again))
@@ -190,7 +190,7 @@ def test_two_models_are_aligned_buffer_by_buffer_loop_by_loop_and_line_by_line()
     assert found.as_data().rows[1][3] == of_w.after
 
 
-def test_a_loop_or_line_that_only_one_side_has_stands_alone() -> None:
+def test_a_loop_or_line_of_only_one_side_has_its_own_row() -> None:
     x, w = (Tensor.rand(N, N).realize() for _ in range(2))
     view = explore(lambda: x @ w, repeat=1)
     rows = view.kernels[0].caches(opts=()).compare(view.kernels[0].caches(opts=["UPCAST(1, 4)", "UPCAST(0, 4)"])).rows()
@@ -200,7 +200,7 @@ def test_a_loop_or_line_that_only_one_side_has_stands_alone() -> None:
 
 
 @pytest.mark.parametrize("noopt", [0, 1])
-def test_without_numpy_the_program_is_run_and_gives_the_same(noopt: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_numpy_the_program_runs_with_equal_results(noopt: int, monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = Tensor.rand(12, 20).realize(), Tensor.rand(20, 8).realize()
     view = explore(lambda: x @ w, repeat=1, noopt=noopt)
     expected = view.kernels[0].caches()
@@ -213,7 +213,7 @@ def test_without_numpy_the_program_is_run_and_gives_the_same(noopt: int, monkeyp
     assert found.lines_of(**counters) == touched and found.total == expected.total
 
 
-def test_misses_and_bytes_stand_before_shares() -> None:
+def test_misses_and_bytes_come_before_shares() -> None:
     """A share of fewer touches may grow while the traffic falls: the headline is absolute."""
     x, w = (Tensor.ones(64, 64).contiguous().realize() for _ in range(2))
     view = explore(lambda: x @ w, repeat=1)

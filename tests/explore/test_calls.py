@@ -53,7 +53,7 @@ def test_a_node_has_the_users_call_first_and_those_inside_after_it(trace):
     assert {node.calls for node in trace.nodes if node.kind == "uop"} == {()}
 
 
-def test_a_kernel_is_not_of_a_call_whose_result_it_only_looks_at():
+def test_a_kernel_does_not_belong_to_a_call_whose_result_it_only_reads():
     x, w, b = (Tensor.ones(*shape).contiguous().realize() for shape in ((16, 8), (8, 16), (16,)))
     kernels = explore(lambda: (x @ w + b).softmax(), repeat=1).trace.kernels
     assert [kernel.calls for kernel in kernels] == [("__matmul__",), ("__add__", "softmax")]
@@ -64,14 +64,14 @@ def test_kernels_name_the_calls_that_they_compute(trace):
     assert "softmax" in softmax.title and f"<td>{escape(softmax.title)}</td>" in static_html(trace)
 
 
-def test_nodes_are_found_by_the_call_that_made_them(trace):
+def test_nodes_are_found_by_their_call(trace):
     found = trace.where(call="softmax")
     assert found and all("softmax" in node.calls for node in found)
     assert trace.where(call="nothing of the kind") == ()
     assert "made by softmax → exp" in graph_svg(trace)
 
 
-def test_a_schedule_item_tells_its_calls_where_they_were_recorded():
+def test_a_schedule_item_has_its_recorded_calls():
     x = Tensor.ones(4, 4).contiguous().realize()
     with recording(Recorder()):
         y = (x + 1).relu().sum(1)
@@ -86,7 +86,7 @@ PROGRAM = "from tinyexplore import Tensor; x = Tensor.ones(4, 4).contiguous().re
 
 
 @pytest.mark.parametrize("path", ["", "picture", "picture.svg"])
-def test_graph_1_writes_what_was_realized_as_a_picture(path, tmp_path):
+def test_graph_1_writes_a_picture_of_the_realized_graph(path, tmp_path):
     named = str(tmp_path / path) if path else ""
     environment = {**os.environ, "GRAPH": "1", "GRAPHPATH": named, "TMPDIR": str(tmp_path), "DEVICE": "PYTHON"}
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)

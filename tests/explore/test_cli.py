@@ -68,7 +68,7 @@ def test_a_script_that_raises_leaves_a_partial_trace_and_fails(script, tmp_path,
 
 
 @pytest.mark.parametrize(("code", "status"), [("0", 0), ("3", 3), ("", 0), ("'bad'", 1)])
-def test_a_script_that_exits_gives_its_status(script, code, status):
+def test_a_script_that_exits_sets_the_status(script, code, status):
     assert cli.main(["run", str(script(f"import sys\nsys.exit({code})\n"))]) == status
 
 
@@ -85,7 +85,7 @@ def test_a_script_that_exits_gives_its_status(script, code, status):
         (["lab", "no/such/folder"], "no/such/folder is not a folder"),
     ],
 )
-def test_misuse_is_told_with_what_would_do(script, capsys, arguments, complaint):
+def test_misuse_prints_an_error_with_a_remedy(script, capsys, arguments, complaint):
     path = str(script())
     assert cli.main([path if word == "SCRIPT" else word for word in arguments]) == 2
     assert complaint in capsys.readouterr().err
@@ -109,7 +109,7 @@ def test_devices_lists_every_device(capsys):
     assert set(listed) == names and len(listed) == len(names)
 
 
-def test_devices_tells_the_target_and_what_runs_here(capsys):
+def test_devices_prints_the_target_and_the_available_devices(capsys):
     with Context(TARGET="neoverse-n1,threads=8,l1=32K,l2=512K"):
         assert cli.main(["devices"]) == 0
     told = capsys.readouterr().out.splitlines()[-1]
@@ -133,7 +133,7 @@ def test_run_compiles_a_script_for_another_target(script, tmp_path):
     assert kernels and all("cannot run" in kernel.not_run for kernel in kernels)
 
 
-def test_lab_without_jupyterlab_says_how_to_get_it(monkeypatch, capsys):
+def test_lab_without_jupyterlab_prints_the_installation_command(monkeypatch, capsys):
     monkeypatch.setattr(cli, "find_spec", lambda name: None)
     assert cli.main(["lab"]) == 2
     assert "pip install 'tinyexplore[lab]'" in capsys.readouterr().err
@@ -151,7 +151,7 @@ def test_lab_becomes_jupyterlab_on_the_contents_of_the_course(monkeypatch, tmp_p
     assert {path.name for path in folder.glob("*.ipynb")} == {path.name for path in course_folder().glob("*.ipynb")}
 
 
-def test_lab_keeps_a_notebook_that_its_reader_edited(monkeypatch, tmp_path, capsys):
+def test_lab_does_not_overwrite_an_edited_notebook(monkeypatch, tmp_path, capsys):
     source, mine = tmp_path / "source", tmp_path / "mine"
     source.mkdir()
     for name in ("README.md", "01_a.ipynb", "02_b.ipynb"):
@@ -227,7 +227,7 @@ def test_the_command_alone_lists_its_commands_one_line_each(capsys):
     assert len(commands) == len(rows) and all(len(line.split()) > 2 for line in rows)
 
 
-def test_an_option_that_cannot_be_is_said_before_anything_runs(script, capsys):
+def test_an_invalid_option_is_reported_before_anything_runs(script, capsys):
     assert cli.main(["run", "--beam", "-2", str(script())]) == 2
     printed = capsys.readouterr()
     assert printed.out == "" and printed.err.startswith("tinyexplore run: BEAM=-2: ")

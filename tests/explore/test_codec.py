@@ -137,7 +137,7 @@ def test_a_saved_trace_loads_equal(tmp_path, name):
         (gzip.compress(b"{}", mtime=0)[:-3], "the gzip data is damaged"),
     ],
 )
-def test_what_is_not_a_trace_is_refused_with_the_reason(tmp_path, content, complaint):
+def test_invalid_traces_are_refused_with_the_reason(tmp_path, content, complaint):
     path = tmp_path / "bad.json"
     path.write_bytes(content)
     with pytest.raises(TraceFormatError) as caught:
@@ -166,7 +166,7 @@ REFUSED = json.loads((FIXTURES / "refused.json").read_text())
 
 
 @pytest.mark.parametrize("case", range(len(REFUSED)))
-def test_a_value_that_cannot_be_is_refused_with_its_place(case):
+def test_an_invalid_value_is_refused_with_its_position(case):
     """The front end refuses the same: `widgets/test/trace_validation.test.ts` reads the same cases."""
     data = json.loads((FIXTURES / "whole.json").read_text())
     assert trace_from_json(json.dumps(data)).nodes
@@ -215,7 +215,7 @@ def test_a_damaged_body_of_gzip_is_refused(cut):
             trace_from_bytes(bytes(wrong))
 
 
-def test_what_would_not_fit_is_refused_before_it_takes_memory():
+def test_oversized_traces_are_refused_before_allocation():
     bomb = gzip.compress(b'{"version": 1, "title": "' + b"x" * (300 << 20) + b'"}', compresslevel=1)
     assert len(bomb) < 2 << 20
     with limited(megabytes=300), pytest.raises(TraceFormatError, match="more than [0-9]+ bytes"):
@@ -236,7 +236,7 @@ def test_limits_are_an_argument(tmp_path):
         Trace.load(path, Limits(values=50))
 
 
-def test_every_field_that_is_an_id_says_of_what():
+def test_every_id_field_declares_its_table():
     """A reference that nobody declared is one that nobody checks."""
     plain = {f"{kind.__name__}.{name}" for kind in ROWS for name, hint in hints_of(kind).items() if hint in INTS}
     assert plain == {"TraceTables.version", "OperandAccess.stride"}

@@ -31,7 +31,7 @@ def as_lists(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", TRACES)
-def test_what_travels_is_the_trace(name: str) -> None:
+def test_packing_and_unpacking_preserve_the_trace(name: str) -> None:
     assert trace_from_bytes(trace_to_bytes(TRACES[name])) == trace_from_json(trace_to_json(TRACES[name]))
 
 
@@ -67,7 +67,7 @@ def programs_of(texts: list[str], nodes: list[list[int]]) -> dict[str, Any]:
     return {"programs": [{"id": 0, **program}, {"id": 1, **program}]}
 
 
-def test_texts_of_lines_are_kept_once_and_their_nodes_are_differences() -> None:
+def test_texts_of_lines_are_stored_once_and_their_nodes_as_differences() -> None:
     rows = programs_of(["a", "}", "b", "}"], [[7, 9], [], [8], [8, 3, 4]])
     columns = pack_tables(Trace, rows)
     assert columns["texts"] == {"forms": ["a", "}", "b"], "form": [0, 1, 2], "numbers": []}
@@ -89,7 +89,7 @@ def test_lists_of_ids_of_an_older_release_are_read_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("wrong", [-1, 10**6, None, [0], 10**30])
-def test_what_is_no_number_of_a_text_is_refused(wrong: Any) -> None:
+def test_invalid_text_numbers_are_refused(wrong: Any) -> None:
     packed_trace = json.loads(gzip.decompress(trace_to_bytes(TRACES["sample"])))
     tables = packed_trace["programs"]
     lines = (tables["columns"]["lines"] if isinstance(tables, dict) else [row["lines"] for row in tables])[0]
@@ -111,7 +111,7 @@ WRONG: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("words", WRONG)
-def test_what_makes_no_table_is_refused_with_its_place(words: str) -> None:
+def test_invalid_tables_are_refused_with_their_position(words: str) -> None:
     data = json.loads(trace_to_json(full_trace())) | WRONG[words]
     with pytest.raises(TraceFormatError, match=words):
         trace_from_json(json.dumps(data))
@@ -158,7 +158,7 @@ FORMS: dict[str, Any] = {"forms": ["%a\x01", "b"], "form": [0, 1, 0], "numbers":
         {"forms": ["x" * 2**24, "y"], "form": [1]},
     ],
 )
-def test_what_makes_no_texts_is_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_text_columns_are_refused(wrong: dict[str, Any]) -> None:
     columns = pack_tables(Trace, programs_of(["a", "}", "b", "}"], [[]] * 4))
     with pytest.raises(TraceFormatError, match="texts: expected forms|characters"):
         lazily_unpacked(Trace, {**columns, "texts": {**FORMS, **wrong}}, memory=20 << 20)

@@ -51,7 +51,7 @@ def test_equal_programs_are_the_same_whatever_their_times(plain):
     assert nodes.startswith("the same nodes")
 
 
-def test_a_kernel_of_another_shape_stands_beside_the_one_of_the_same_work(plain, wider):
+def test_kernels_of_the_same_calls_are_paired_despite_different_shapes(plain, wider):
     found = compare(plain, wider)
     assert [(pair.a.calls, pair.change) for pair in found.kernels] == [
         (pair.b.calls, "changed") for pair in found.kernels
@@ -116,11 +116,11 @@ def run(*times: float) -> Run:
         ([1.0, 2.0, 3.0, 4.0, 9.0], [5.0, 6.0, 7.0, 8.0, 10.0], "unknown"),  # far apart, but for one of ten
     ],
 )
-def test_a_difference_of_times_is_told_from_noise(a, b, verdict):
+def test_a_difference_of_times_is_distinguished_from_noise(a, b, verdict):
     assert compare_times(run(*map(float, a)), run(*map(float, b))).verdict == verdict
 
 
-def test_what_did_not_run_has_no_verdict():
+def test_kernels_without_samples_have_no_verdict():
     assert compare_times(None, run(1.0)).text == "not run → 1.00 µs (1.00 to 1.00 µs)"
 
 
@@ -132,7 +132,7 @@ def test_what_did_not_run_has_no_verdict():
         ([5, 5, 5], [5, 5, 5], 1.0),
     ],
 )
-def test_many_runs_are_ranked_by_the_normal_approximation(a, b, p_value, monkeypatch):
+def test_many_samples_are_ranked_by_the_normal_approximation(a, b, p_value, monkeypatch):
     monkeypatch.setattr(noise, "COUNTED_SAMPLES", 0)
     assert rank_test(a, b) == pytest.approx(p_value, abs=1e-9)
 
@@ -146,7 +146,7 @@ def test_many_runs_are_ranked_by_the_normal_approximation(a, b, p_value, monkeyp
         ([3, 1, 4, 1, 5, 9], [2, 6, 5, 3]),
     ],
 )
-def test_of_few_runs_every_way_to_deal_them_out_is_counted(a, b):
+def test_few_samples_are_ranked_by_exact_permutation(a, b):
     both = [*a, *b]
 
     def distance(first: Sequence[int]) -> float:
@@ -168,7 +168,7 @@ def unpacked(page: str) -> list[str]:
     return [gzip.decompress(b64decode(data)).decode() for data in found]
 
 
-def test_the_page_stands_alone_and_names_each_change(plain, wider, tmp_path):
+def test_the_page_is_standalone_and_names_each_change(plain, wider, tmp_path):
     found = compare(plain, wider)
     page = found.to_html(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == page
@@ -222,12 +222,12 @@ def test_the_command_fails_where_kernels_changed(plain, wider, tmp_path, capsys)
     assert "missing.json is not a file" in capsys.readouterr().err
 
 
-def test_what_is_no_capture_is_refused():
+def test_arguments_that_are_no_capture_are_refused():
     with pytest.raises(TypeError, match="Explorer, a Trace or"):
         compare(3, 4)
 
 
-def test_graphs_of_a_comparison_call_memory_as_the_program_does():
+def test_graphs_of_a_comparison_use_the_programs_names_of_buffers():
     x = Tensor.ones(4, 4).contiguous().realize()
     shapes = [explore(lambda rows=rows: (x[:rows] + 1).sum(), repeat=1) for rows in (4, 2)]
     page = compare(*shapes).to_html()

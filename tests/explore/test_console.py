@@ -37,7 +37,7 @@ def test_decisions_opts_and_sources_follow(capsys: pytest.CaptureFixture[str]) -
     assert "VECTOR(" in out and "define void @r_" in out
 
 
-def test_each_level_tells_more(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_level_prints_more(capsys: pytest.CaptureFixture[str]) -> None:
     told = []
     for level in range(1, 8):
         x = from_numpy(np.ones((11, 12 + level), np.float32))
@@ -49,7 +49,7 @@ def test_each_level_tells_more(capsys: pytest.CaptureFixture[str]) -> None:
     assert found == marks
 
 
-def test_replays_are_told_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_replays_are_printed_too(capsys: pytest.CaptureFixture[str]) -> None:
     double = TinyJit(lambda x: (x * 2).realize())
     x = Tensor.ones(77).contiguous().realize()
     with Context(DEBUG=2):

@@ -23,7 +23,7 @@ def product() -> Explorer:
     return explore(lambda: (x @ w).relu(), keep_inputs=True, noopt=1, repeat=1)
 
 
-def test_at_the_end_memory_holds_what_the_kernel_computed(product: Explorer) -> None:
+def test_at_the_end_memory_contains_the_result_of_the_kernel(product: Explorer) -> None:
     debugger = product.kernels[0].debug().finish()
     assert debugger.ended and debugger.reason == "at the end"
     assert debugger.read("data0") == pytest.approx(np.maximum(X @ W, 0).ravel().tolist())
@@ -54,7 +54,7 @@ def test_conditions_are_on_values_indices_and_names(product: Explorer) -> None:
     assert debugger.ended, "it never holds"
 
 
-def test_a_nan_is_found_where_it_is_made() -> None:
+def test_a_nan_is_found_at_its_origin() -> None:
     values = np.array([4.0, 1.0, -1.0, 9.0], np.float32)
     x = Tensor(values).realize()
     debugger = explore(lambda: x.sqrt() * 2, keep_inputs=True, noopt=1, repeat=1).kernels[0].debug().run_until("nan")
@@ -78,7 +78,7 @@ def test_going_back_undoes_registers_and_memory(product: Explorer, log: int) -> 
     assert debugger.back(10**9).position == 0 and debugger.reason == "at the start"
 
 
-def test_a_line_of_the_source_is_a_place_to_stop(product: Explorer) -> None:
+def test_a_line_of_the_source_is_a_breakpoint(product: Explorer) -> None:
     debugger = product.kernels[0].debug()
     line = 1 + next(number for number, one in enumerate(debugger.source) if any(u.op is Ops.MAX for u in one.uops))
     assert debugger.run_to(line=line).uop.op in (Ops.MAX, Ops.RESULT)  # type: ignore[union-attr]
@@ -97,7 +97,7 @@ def test_vectors_have_lanes() -> None:
     assert debugger.state(lane)["registers"] != debugger.state()["registers"]
 
 
-def test_what_a_kernel_writes_in_place_is_kept_as_it_was_before() -> None:
+def test_inputs_written_in_place_are_saved_before_the_kernel() -> None:
     x = Tensor(np.ones(8, np.float32)).contiguous().realize()
     with capture(keep_inputs=True, noopt=1) as session:
         x[2:4] = 5
@@ -107,7 +107,7 @@ def test_what_a_kernel_writes_in_place_is_kept_as_it_was_before() -> None:
     assert debugger.finish().read("data0") == x.tolist() == [1, 1, 5, 5, 1, 1, 1, 1]
 
 
-def test_inputs_that_were_not_kept_can_be_given_or_generated() -> None:
+def test_inputs_that_were_not_saved_can_be_passed_or_generated() -> None:
     x = Tensor(np.ones(6, np.float32)).realize()
     view = explore(lambda: x * 3, noopt=1, repeat=1)
     with pytest.raises(DebuggerError, match="keep_inputs=True"):
@@ -129,7 +129,7 @@ def test_inputs_that_were_not_kept_can_be_given_or_generated() -> None:
         few.kernels[0].debug()
 
 
-def test_mistakes_are_named(product: Explorer) -> None:
+def test_invalid_commands_are_reported(product: Explorer) -> None:
     debugger = product.kernels[0].debug()
     with pytest.raises(DebuggerError, match="no loop k; available: g0, g1, r2"):
         debugger.iteration(k=1)

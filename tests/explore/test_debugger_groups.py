@@ -74,7 +74,7 @@ def stored_by(debugger: Debugger) -> dict[int, Any]:
     return found
 
 
-def test_what_every_work_item_stores_is_the_kernels_result(view: Explorer) -> None:
+def test_the_stores_of_all_work_items_are_the_kernels_result(view: Explorer) -> None:
     wanted = view.result.numpy().ravel().tolist()
     found: dict[int, Any] = {}
     for item in items_of(view.kernels[0].debug()):
@@ -102,7 +102,7 @@ def test_a_staged_product_is_stepped_with_the_tiles_of_its_group(piped: bool) ->
     assert not others and value == pytest.approx((A @ B).ravel()[place], rel=1e-5)
 
 
-def test_going_back_undoes_what_the_others_stored(view: Explorer) -> None:
+def test_stepping_back_undoes_the_stores_of_other_work_items(view: Explorer) -> None:
     debugger = view.kernels[0].debug(item=dict.fromkeys(items_of(view.kernels[0].debug())[0], 0))
     states = []
     while not debugger.ended:
@@ -116,7 +116,7 @@ def test_going_back_undoes_what_the_others_stored(view: Explorer) -> None:
         assert seen(debugger.step()) == states[place], place
 
 
-def test_conditions_hold_or_not_where_work_items_wait(view: Explorer) -> None:
+def test_conditions_are_evaluated_at_barriers(view: Explorer) -> None:
     assert view.kernels[0].debug().run_until("value > 1e9").reason == "at the end"
 
 
@@ -125,7 +125,7 @@ def seen(debugger: Debugger) -> Any:
     return debugger.position, registers, {name: debugger.memory(name) for name in debugger.buffers}
 
 
-def test_a_note_says_who_is_followed_and_an_item_that_is_none_is_an_error(view: Explorer) -> None:
+def test_a_note_names_the_followed_work_item_and_an_invalid_one_raises_an_error(view: Explorer) -> None:
     debugger = view.kernels[0].debug()
     first = debugger.item
     assert first is not None and all(number == 0 for number in first.values())
@@ -170,7 +170,7 @@ def neighbors(barriers: UOp | int, reads: bool = True) -> Debugger:
 ITEM = UOp(Ops.SPECIAL, dtypes.index, (index_const(4),), "lidx0")
 
 
-def test_a_race_and_a_barrier_that_not_all_come_to_end_the_run_with_words() -> None:
+def test_a_race_and_a_skipped_barrier_end_the_run_with_a_message() -> None:
     assert stored_by(neighbors(barriers=1)) == {1: 2.0}
     early = neighbors(barriers=ITEM).finish()  # the first does not wait, and reads what the second has stored
     assert "RaceError in line" in early.error and "lidx0=0 reads tile[1], which" in early.error
@@ -178,7 +178,7 @@ def test_a_race_and_a_barrier_that_not_all_come_to_end_the_run_with_words() -> N
     assert "DivergenceError in line" in late.error and "lidx0=0 of its group has ended" in late.error
 
 
-def test_a_page_carries_the_first_steps_with_what_the_others_stored() -> None:
+def test_a_page_stores_the_first_steps_with_the_stores_of_other_work_items() -> None:
     x = Tensor(RANDOM.standard_normal((2, 512)).astype(np.float32)).realize()
     view = explore(lambda: x.sum(1), target="sm_80", keep_inputs=True, record_iterations=500)
     (found,) = view.trace.recordings

@@ -11,7 +11,7 @@ from tinyexplore.explore.tracefile.pictures.trace_roofline import roofline
 from tinyexplore.explore.tracefile.trace import trace_from_bytes, trace_from_json
 
 
-def test_they_travel_with_the_trace_in_both_forms() -> None:
+def test_derived_tables_are_saved_in_both_formats() -> None:
     trace = sample_trace()
     assert trace.figures == () and trace.roofline is None
     read = trace_from_json(trace_to_json(trace))
@@ -23,7 +23,7 @@ def test_they_travel_with_the_trace_in_both_forms() -> None:
     assert packed.roofline == read.roofline
 
 
-def test_they_are_computed_again_when_another_table_was_replaced() -> None:
+def test_derived_tables_are_recomputed_after_a_table_is_replaced() -> None:
     read = trace_from_bytes(trace_to_bytes(sample_trace()))
     untimed = replace(read, runs=())
     again = trace_from_bytes(trace_to_bytes(untimed))

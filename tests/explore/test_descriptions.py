@@ -58,7 +58,7 @@ def test_a_chain_of_20_000_nodes_is_written_without_recursion_and_cut():
     assert len(expr_text(chain)) < 200
 
 
-def test_a_node_says_what_it_is():
+def test_a_node_has_a_description():
     told = {
         value: (told.label, told.detail, told.group)
         for value, told in (
@@ -85,7 +85,7 @@ def test_a_node_says_what_it_is():
     }
 
 
-def test_a_lazybuffer_says_its_shape_and_what_it_does():
+def test_a_lazybuffer_has_a_description_with_its_shape():
     values = LazyBuffer.iota(6, dtypes.int32, "PYTHON").reshape((2, 3))
     told = describe(values.permute((1, 0)).reduce(Ops.ADD, (1,)))
     assert (told.label, told.detail, told.group, told.shape) == ("REDUCE_AXIS", "ADD over 1 → 3×1", "reduce", (3, 1))
@@ -97,7 +97,7 @@ def test_every_operation_has_a_group():
     assert set(Ops) == set(_GROUPS)
 
 
-def test_every_kind_of_loop_has_its_words():
+def test_every_kind_of_loop_has_a_description():
     from tinyexplore.explore.recording.descriptions import _LOOP_WORDS
 
     assert set(AxisKind) == set(_LOOP_WORDS)

@@ -44,7 +44,7 @@ def traces() -> int:
     return sum(type(one) is Trace for one in gc.get_objects())
 
 
-def test_views_of_a_cell_that_is_run_again_are_closed_at_last() -> None:
+def test_views_of_a_rerun_cell_are_closed() -> None:
     explored()
     before = models()
     for _ in range(50):
@@ -58,7 +58,7 @@ def test_views_of_a_cell_that_is_run_again_are_closed_at_last() -> None:
     assert models() <= before + 2
 
 
-def test_a_view_that_is_held_stays_and_its_trace_is_kept_compressed() -> None:
+def test_a_referenced_view_stays_open_with_a_compressed_trace() -> None:
     explored()
     before = traces()
     first = explored()
@@ -72,7 +72,7 @@ def test_a_view_that_is_held_stays_and_its_trace_is_kept_compressed() -> None:
     assert first.trace is first.trace
 
 
-def test_what_nobody_holds_goes_with_its_buffers() -> None:
+def test_an_unreferenced_view_is_freed_with_its_buffers() -> None:
     before = traces()
     view = explored(1 << 18)
     weak, used = ref(view), GlobalCounters.mem_used
@@ -105,7 +105,7 @@ def test_an_open_capture_cannot_be_closed() -> None:
     session.close()
 
 
-def test_shown_forgets_the_views_that_were_closed() -> None:
+def test_the_list_of_displayed_views_removes_closed_ones() -> None:
     explored().close()
     before = len(displayed_views)
     for _ in range(5):

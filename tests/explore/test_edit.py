@@ -54,7 +54,7 @@ def after_edit(view: Explorer, code: str) -> Branch:
     ("stage", "old", "new"),
     [("c", "r2 < 16", "r2 <= 15"), ("llvm", "br label %r2.body", "br label %r2.body ; the loop")],
 )
-def test_an_edit_that_means_the_same_is_equal_and_timed_beside_what_it_was(view, stage, old, new):
+def test_an_equivalent_edit_is_equal_and_timed_against_the_original(view, stage, old, new):
     text = view.kernels[0].edit_text(stage)
     branch = view.kernels[0].edit(stage, text.replace(old, new, 1))
     edited, (variant,) = branch.edited, branch.kernels
@@ -67,7 +67,7 @@ def test_an_edit_that_means_the_same_is_equal_and_timed_beside_what_it_was(view,
     assert view.kernels[0].undo().id == branch.parent
 
 
-def test_an_edit_that_means_something_else_says_where_it_differs(view):
+def test_an_edit_that_changes_the_result_reports_the_first_difference(view):
     branch = view.kernels[0].edit("c", view.kernels[0].edit_text("c").replace("r2 < 16", "r2 < 15"))
     edited = branch.edited
     assert branch.status == "done" and edited.verdict == "differs" and 0 < edited.differing <= 64
@@ -76,7 +76,7 @@ def test_an_edit_that_means_something_else_says_where_it_differs(view):
     assert branch.reason.startswith("differs from the PYTHON device in ") and f"[{edited.first.index}]" in branch.reason
 
 
-def test_the_kept_inputs_are_what_it_runs_on():
+def test_an_edit_runs_on_the_saved_inputs():
     values = [3, 1, 4, 1, 5, 9, 2, 6]
     given = Tensor(values).realize()
     view = explore(lambda: given * 2, repeat=1, keep_inputs=True)
@@ -85,7 +85,7 @@ def test_the_kept_inputs_are_what_it_runs_on():
 
 
 @pytest.mark.parametrize("reason", ["No usable temporary directory found", "No space left on device"])
-def test_without_a_temporary_folder_an_edit_says_what_is_missing(view, monkeypatch, reason):
+def test_without_a_temporary_folder_an_edit_reports_the_error(view, monkeypatch, reason):
     def refuse(*_args: object, **_settings: object) -> str:
         raise OSError(reason)
 
@@ -94,7 +94,7 @@ def test_without_a_temporary_folder_an_edit_says_what_is_missing(view, monkeypat
     assert branch.status == "failed" and reason in branch.reason and "TMPDIR" in branch.reason
 
 
-def test_an_edit_of_an_edit_goes_on_from_it(view):
+def test_an_edit_of_an_edit_starts_from_it(view):
     first = view.kernels[0].edit("c", view.kernels[0].edit_text("c").replace("r2 < 16", "r2 <= 15"))
     second = view.kernels[0].edit("c", view.kernels[0].edit_text("c").replace("r2 <= 15", "r2 != 16"))
     assert second.parent == first.id and second.edited.verdict == "same bits"
@@ -103,7 +103,7 @@ def test_an_edit_of_an_edit_goes_on_from_it(view):
     assert refused.status == "failed" and "undo the edit" in refused.reason
 
 
-def test_what_was_edited_stays_out_of_the_way_of_opts(view):
+def test_opts_start_from_the_unedited_kernel(view):
     root = view.kernels[0].branches[0]
     view.kernels[0].edit("c", view.kernels[0].edit_text("c").replace("r2 < 16", "r2 <= 15"))
     assert view.kernels[0].set_opts(", ".join(root.kernels[0].opts)).id == root.id
@@ -117,7 +117,7 @@ def test_opts_are_edited_as_text(view):
     assert view.kernels[0].edit("opts", "UPCAST(7, 4)").reason.startswith("no axis 7")
 
 
-def test_an_edit_is_data_there_and_back_and_stays_with_the_trace(view, tmp_path):
+def test_an_edit_is_serialized_and_saved_with_the_trace(view, tmp_path):
     command = Edit(0, "c", "void f() {\n}\n")
     assert from_json(to_json(command)) == command
     branch = view.kernels[0].edit("c", view.kernels[0].edit_text("c").replace("r2 < 16", "r2 <= 15"))
@@ -138,7 +138,7 @@ def test_an_edit_is_data_there_and_back_and_stays_with_the_trace(view, tmp_path)
 # *** what compilers say ***
 
 
-def test_a_wrong_edit_has_its_compilers_words_at_the_line(view):
+def test_a_wrong_edit_shows_the_compilers_message_at_the_line(view):
     text = view.kernels[0].edit_text("c").replace("float v2 =", "floaty v2 =")
     number = next(number for number, line in enumerate(text.splitlines(), 1) if "floaty" in line)
     branch = view.kernels[0].edit("c", text)
@@ -154,20 +154,20 @@ def test_a_wrong_edit_has_its_compilers_words_at_the_line(view):
     assert "Instruction does not dominate" in found.text and found.line > 0
 
 
-def test_a_signature_must_stay_as_it_is(view):
+def test_a_signature_must_not_change(view):
     text = view.kernels[0].edit_text("c").replace("(float* restrict data0,", "(double* restrict data0,")
     branch = view.kernels[0].edit("c", text)
     assert branch.status == "failed" and branch.edited.diagnostics[0].line > 0
     assert "expected exactly: void r_8_8_16(float* restrict data0," in branch.reason
 
 
-def test_a_name_that_nothing_defines_is_told_with_its_line(view):
+def test_an_undefined_name_is_reported_with_its_line(view):
     code = "extern void nobody_has_this(void); nobody_has_this();"
     branch = after_edit(view, code)
     assert branch.status == "failed" and "nobody_has_this" in branch.reason
 
 
-def test_messages_of_compilers_are_read():
+def test_messages_of_compilers_are_parsed():
     words = "clang could not compile the kernel:\n<stdin>:3:7: error: expected ';'\n<stdin>:9:1: warning: odd\nfoo\n"
     expected = (Diagnostic(3, 7, "error", "expected ';'"), Diagnostic(9, 1, "warning", "odd"))
     assert c_diagnostics(words, []) == expected
@@ -205,7 +205,7 @@ CRASHES = {
 
 
 @pytest.mark.parametrize("what", CRASHES)
-def test_a_crash_costs_its_own_process_alone_and_is_told(view, what):
+def test_a_crash_ends_only_the_worker_and_is_reported(view, what):
     code, words = CRASHES[what]
     branch = after_edit(view, code)
     assert branch.status == "failed" and branch.reason.startswith(words)
@@ -222,13 +222,13 @@ def test_an_endless_loop_is_stopped(view, monkeypatch):
         assert time.monotonic() - began < seconds(10)
 
 
-def test_code_that_forks_or_ignores_signals_leaves_nothing_behind(view, monkeypatch):
+def test_code_that_forks_or_ignores_signals_leaves_no_process(view, monkeypatch):
     monkeypatch.setattr("tinyexplore.explore.whatif.editing.client.LIMIT_S", 0.5)
     code = "extern int fork(void); extern unsigned sleep(unsigned); if (fork() == 0) for (;;) sleep(7777); for (;;);"
     assert "longer than 0.5 s" in after_edit(view, code).reason
 
 
-def test_fifty_crashes_in_a_row_leave_the_process_as_it_was(view):
+def test_fifty_crashes_in_a_row_leak_nothing(view):
     after_edit(view, CRASHES["aborts"][0])
     before, children = memory(), len(os.listdir("/proc/self/fd"))
     began = time.monotonic()
@@ -249,7 +249,7 @@ def memory() -> int:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
-def test_a_crash_of_the_compiled_ir_is_told_as_well(view):
+def test_a_crash_of_the_compiled_ir_is_reported_too(view):
     text = view.kernels[0].edit_text("llvm")
     branch = view.kernels[0].edit(
         "llvm", text.replace("entry:\n", "entry:\n  call void @abort()\n") + "declare void @abort()\n"
@@ -264,7 +264,7 @@ def test_a_crash_of_the_compiled_ir_is_told_as_well(view):
 # *** what a system has not ***
 
 
-def test_what_a_system_cannot_guard_is_said(monkeypatch):
+def test_missing_protections_of_the_system_are_listed(monkeypatch):
     assert faults.list_unprotected() == ()
     monkeypatch.setattr(faults, "resource", None)
     assert faults.list_unprotected() == ("no memory limit",) and faults.limit_resources(1, 1.0) == 0
@@ -274,7 +274,7 @@ def test_what_a_system_cannot_guard_is_said(monkeypatch):
     assert faults.list_unprotected()[0].startswith("no separate process")
 
 
-def test_without_guards_known_bytes_still_find_what_was_written_beside_a_buffer(monkeypatch):
+def test_without_guard_pages_canary_bytes_detect_writes_outside_a_buffer(monkeypatch):
     from tinyexplore.dtype import dtypes
 
     monkeypatch.setattr(guard_pages, "protect", lambda: None)
@@ -292,7 +292,7 @@ def test_without_guards_known_bytes_still_find_what_was_written_beside_a_buffer(
             assert one.overrun() == expected
 
 
-def test_an_end_without_an_address_is_put_into_words():
+def test_an_exit_without_an_address_is_described():
     assert "SIGFPE" in describe_exit(-8, None, (), 0)
     assert describe_exit(-63, None, (), 0) == "was stopped by signal 63"
     assert describe_exit(70, (11, 0, 16, "wrote"), (), 0) == "wrote a null pointer (address 0x10, SIGSEGV)"

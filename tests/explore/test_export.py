@@ -21,13 +21,13 @@ def session():
     return explore(lambda: (x @ x).softmax(), title="<softmax> & more", repeat=3)
 
 
-def test_a_page_holds_the_trace_whole(session):
+def test_a_page_contains_the_whole_trace(session):
     page = export_html(session.trace)
     (payload,) = re.findall(r'<script type="application/octet-stream\+base64" id="trace">([^<]*)</script>', page)
     assert trace_from_bytes(base64.b64decode(payload)) == session.trace
 
 
-def test_a_page_forbids_every_request_and_asks_for_none(session):
+def test_a_page_forbids_every_request_and_makes_none(session):
     page = export_html(session.trace)
     assert "default-src 'none'" in page
     assert not re.search(r'(?:src|href)="(?!data:|#)', page)
@@ -48,7 +48,7 @@ def test_without_scripts_there_are_a_picture_the_kernels_and_the_options(session
     assert "DEVICE=" in page
 
 
-def test_an_error_is_told_in_page_and_summary():
+def test_an_error_is_shown_in_page_and_summary():
     with pytest.raises(ZeroDivisionError) as caught:
         explore(lambda: 1 / 0)
     trace = caught.value.explorer.trace  # type: ignore[attr-defined]
@@ -56,7 +56,7 @@ def test_an_error_is_told_in_page_and_summary():
     assert "<strong>error</strong>: ZeroDivisionError" in static_html(trace)
 
 
-def test_a_summary_counts_what_is_there():
+def test_a_summary_counts_the_rows_of_the_trace():
     text = "Explorer('toy'): 2 LazyBuffers → 1 kernel (kernel 0); 4 firings of 2 rules"
     assert summary_text(toy.trace()) == text
 
@@ -93,7 +93,7 @@ def test_the_page_of_a_capture_without_kernels_is_one_line():
     assert "&lt;nothing&gt;" in explore(lambda: None, title="<nothing>").to_html()
 
 
-def test_the_page_of_a_capture_that_failed_shows_what_led_to_it():
+def test_the_page_of_a_failed_capture_shows_the_error():
     def fails():
         raise ValueError(str((Tensor.ones(4) + 1).shape))
 

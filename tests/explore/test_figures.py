@@ -38,7 +38,7 @@ def staged(trace: Trace, *rows: tuple[str, int | None, int | None, float]) -> Tr
     return replace(trace, stages=tuple(stages))
 
 
-def test_the_parts_add_up_to_what_compiling_took_and_a_search_stands_apart() -> None:
+def test_the_parts_sum_to_the_compile_time_without_the_search() -> None:
     trace = staged(
         sample_trace(),
         ("schedule", None, None, 100.0),
@@ -67,7 +67,7 @@ def test_the_parts_add_up_to_what_compiling_took_and_a_search_stands_apart() -> 
     assert "searched for 700 µs" in summary(replace(trace, stages=(*trace.stages[:2], search, *trace.stages[3:])))
 
 
-def test_what_kernels_took_one_by_one_is_what_all_took() -> None:
+def test_the_times_of_kernels_sum_to_the_total() -> None:
     w = Tensor.rand(8, 4).realize()
     trace = explore(lambda: (Tensor.ones(16, 8).contiguous() @ w).softmax(), repeat=3).trace
     assert len(trace.kernels) > 1
@@ -82,6 +82,6 @@ def test_what_kernels_took_one_by_one_is_what_all_took() -> None:
     assert whole.compile_us == pytest.approx(all_us - listed, rel=0.02)
 
 
-def test_a_call_reads_as_it_is_written():
+def test_a_call_is_shown_as_it_is_written():
     names = ("__matmul__", "__rmul__", "__iadd__", "__invert__", "__rshift__", "__getitem__", "softmax", "__call__")
     assert [call_text(name) for name in names] == ["@", "*", "+", "~", ">>", "[]", "softmax", "__call__"]

@@ -94,7 +94,7 @@ def dumped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "scale.txt"
 
 
-def test_the_view_opens_steps_searches_compares_and_exports_what_the_new_reader_reads(dumped: Path) -> None:
+def test_a_trace_of_a_new_reader_works_in_every_view_and_export(dumped: Path) -> None:
     view = explore.open(dumped)
     trace = view.trace
     assert trace.dialect is not None and trace.dialect.compiler == "GCC"

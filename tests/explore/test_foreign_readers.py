@@ -211,7 +211,7 @@ def test_instructions_of_jax_lead_to_the_users_lines(name: str) -> None:
         assert share(trace, lines) >= 0.9, language
 
 
-def test_a_softmax_in_jax_goes_from_the_jaxpr_to_assembly() -> None:
+def test_a_softmax_in_jax_is_traced_from_the_jaxpr_to_assembly() -> None:
     trace = traced("jax_softmax_of_product")
     languages = list(dict.fromkeys(text.language for text in trace.stage_texts))
     assert languages == ["jaxpr", "mlir", "hlo", "buffers", "llvm", "asm"]
@@ -251,7 +251,7 @@ def test_each_kernel_of_xla_has_the_graph_of_its_computation(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", named("numba"))
-def test_numba_goes_from_bytecode_through_llvms_passes_to_assembly(name: str) -> None:
+def test_numba_is_traced_from_bytecode_through_llvms_passes_to_assembly(name: str) -> None:
     trace = traced(name)
     languages = list(dict.fromkeys(text.language for text in trace.stage_texts))
     assert languages == ["bytecode", "numba", "llvm", "mir", "asm"]
@@ -345,6 +345,6 @@ def test_the_type_of_an_operation_of_mlir_ends_where_its_text_closes() -> None:
 
 
 @pytest.mark.parametrize("parse", [lambda text: list(read_hlo(text)), lambda text: list(read_jaxpr(text))])
-def test_parsers_keep_the_text_of_what_they_do_not_know(parse: Callable[[str], list[object]]) -> None:
+def test_parsers_preserve_the_text_of_unknown_lines(parse: Callable[[str], list[object]]) -> None:
     parse("HloModule m\n\n%f (a: f32[]) -> f32[] {\n  what is this\n}\n")
     parse("{ lambda ; a:f32[] . let\n    ?? = !!\n  in () }")

@@ -37,11 +37,11 @@ def edge_of(view: Explorer, op: str, mark: str | None = None) -> Edge:
 
 
 @pytest.mark.parametrize("command", [AsScheduled(0), Cut(0, 7, 8), Join(1, 2, 3), Leave(0, 7)])
-def test_a_command_is_data_there_and_back(command):
+def test_a_command_is_serialized_and_parsed(command):
     assert from_json(to_json(command)) == command
 
 
-def test_softmax_is_cut_and_joined_again():
+def test_softmax_is_cut_and_fused_again():
     view = softmax()
     edge = edge_of(view, "EXP")
     assert edge.mark == "fused" and edge.against_cut == ""
@@ -81,7 +81,7 @@ def test_a_change_lists_the_kernels_that_appeared_and_vanished(view):
     assert all(kernel.kernel is not None for _, kernel in change.kept)
 
 
-def test_undo_goes_back_and_what_was_tried_is_known(view):
+def test_undo_returns_and_reuses_known_branches(view):
     edge = edge_of(view, "EXP")
     root = view.fusion.branches()[0]
     view.fusion.go(root)
@@ -91,7 +91,7 @@ def test_undo_goes_back_and_what_was_tried_is_known(view):
     assert view.fusion.cut(edge.src) == first and len(view.whatif.branches) == count
 
 
-def test_what_is_not_legal_is_a_branch_that_failed_with_the_rule(view):
+def test_an_illegal_command_is_a_failed_branch_with_the_rule(view):
     trace, here = view.trace, view.fusion.branch()
     joined = edge_of(view, "EXPAND", "fused")
     branch = view.fusion.join(joined)
@@ -101,7 +101,7 @@ def test_what_is_not_legal_is_a_branch_that_failed_with_the_rule(view):
     assert view.fusion.cut(read).reason == "already in memory"
 
 
-def test_what_cannot_be_asked_is_an_error(view):
+def test_invalid_commands_raise_an_error(view):
     with pytest.raises(WhatIfError, match=r"an edge 0 → 0"):
         view.fusion.cut(0, 0)
     with pytest.raises(WhatIfError, match="no graph that can"):
@@ -120,7 +120,7 @@ def test_each_rule_is_named():
     assert constants and all(edge.against_cut.startswith("a constant, ") for edge in constants)
 
 
-def test_a_copy_and_an_output_name_what_stands_against_them():
+def test_edges_of_copies_and_outputs_have_a_legality_error():
     x = Tensor.rand(8, 8, device="PYTHON").realize()
     view = explore(lambda: [y := x.to("LLVM") + 1, y.sum(0)], repeat=1, device="LLVM")
     nodes = view.trace.nodes
@@ -143,7 +143,7 @@ def test_of_several_schedules_each_edge_finds_its_own():
     assert stages == list(view.fusion.schedules)
 
 
-def test_writes_in_place_stay_what_they_were():
+def test_writes_in_place_are_preserved():
     x = Tensor.rand(16, 16).realize()
 
     def program():
@@ -158,7 +158,7 @@ def test_writes_in_place_stay_what_they_were():
             assert branch.status == "done" and all(check.same for check in branch.schedule.outputs)
 
 
-def test_what_would_take_too_long_is_compiled_and_not_run(monkeypatch):
+def test_schedules_that_run_too_long_are_compiled_only(monkeypatch):
     view = attention()
     scores = edge_of(view, "REDUCE_AXIS", "cut")
     monkeypatch.setattr(rescheduler, "MUCH_WORK", 1)
@@ -186,7 +186,7 @@ def test_a_branch_is_a_trace_of_its_own(view):
     assert any(stage.steps for stage in trace.stages) and trace.runs
 
 
-def test_branches_are_kept_in_the_file_and_read_there(tmp_path, view):
+def test_branches_are_saved_in_the_file_and_loaded(tmp_path, view):
     view.fusion.cut(edge_of(view, "EXP"), branch=view.fusion.branches()[0])
     trace = Trace.load(view.save(tmp_path / "trace.json.gz"))
     assert trace.branches == view.trace.branches
@@ -226,7 +226,7 @@ def test_a_small_network_computes_the_same_wherever_it_is_cut_or_joined(seed):
     assert np.isfinite(view.result.numpy()).all()
 
 
-def test_a_join_that_repeats_a_reduction_counts_what_it_executes() -> None:
+def test_a_join_that_repeats_a_reduction_counts_the_executed_operations() -> None:
     """The operations are those of the programs, so that repeated work is in the count."""
     x, w = Tensor.rand(64, 32).realize(), Tensor.rand(32, 32).realize()
     view = explore(lambda: (x @ w) @ w, repeat=1)

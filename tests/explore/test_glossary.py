@@ -23,13 +23,13 @@ def words(group: str) -> set[str]:
     return {term.word for term in TERMS if term.group == group}
 
 
-def test_every_word_is_there_once() -> None:
+def test_every_word_occurs_once() -> None:
     keys = [(term.group, term.word) for term in TERMS]
     assert len(set(keys)) == len(keys)
     assert {term.group for term in TERMS} == set(GROUPS)
 
 
-def test_every_operation_axis_opt_and_pass_is_explained_and_nothing_that_is_not_there() -> None:
+def test_exactly_the_existing_operations_axes_opts_and_passes_are_explained() -> None:
     assert words("op") == {op.name for op in Ops}
     assert words("axis") == {kind.value for kind in AxisKind}
     assert words("opt") == {kind.name for kind in OptOps}
@@ -38,7 +38,7 @@ def test_every_operation_axis_opt_and_pass_is_explained_and_nothing_that_is_not_
     assert words("pass") == {one.name for one in PASSES} | others
 
 
-def test_what_a_trace_shows_is_explained() -> None:
+def test_names_in_a_trace_are_explained() -> None:
     trace = explore(lambda: (Tensor.rand(16, 8) @ Tensor.rand(8, 4)).softmax(), repeat=2).trace
     assert {stage.name for stage in trace.stages} <= words("pass")
     large = explore(lambda: Tensor.rand(2048, 2048).contiguous().sum(), repeat=1).trace

@@ -51,7 +51,7 @@ def test_a_copy_coalesces() -> None:
     assert found.says == "coalesced"
 
 
-def test_a_transposed_read_takes_a_segment_for_each_lane() -> None:
+def test_a_transposed_read_needs_a_segment_for_each_lane() -> None:
     found = loaded(X * 64 + Y)
     assert (found.segments, found.least, found.lines, found.efficiency) == (32, 4, 32, 4 / 32)
     assert found.says == "stride of 256 bytes between lanes"
@@ -63,11 +63,11 @@ def test_one_address_for_all_is_one_segment() -> None:
     assert found.says == "broadcast: one address for all"
 
 
-def test_an_offset_of_one_touches_a_segment_more() -> None:
+def test_an_offset_of_one_needs_one_more_segment() -> None:
     assert (loaded(X + 1).segments, loaded(X + 8).segments) == (5, 4)
 
 
-def test_every_second_float_uses_half_of_what_moves() -> None:
+def test_every_second_float_uses_half_of_the_transferred_bytes() -> None:
     found = loaded(X * 2)
     assert (found.segments, found.efficiency) == (8, 0.5)
 
@@ -87,19 +87,19 @@ def test_a_column_of_a_tile_is_in_one_bank_and_padded_in_all() -> None:
     assert tile(1024, Y).says == "broadcast: one word for all"
 
 
-def test_narrow_elements_share_a_word_and_wide_ones_are_answered_in_halves() -> None:
+def test_narrow_elements_share_a_word_and_wide_ones_need_two_phases() -> None:
     assert tile(1024, X, dtypes.float16).banks() == [1] * 16 + [0] * 16
     assert tile(1024, X, dtypes.float64).degree == 1, "two words a lane, 16 lanes at a time"
     assert tile(1024, X * 32, dtypes.float16).degree == 16
 
 
-def test_masked_lanes_ask_for_nothing() -> None:
+def test_masked_lanes_access_no_memory() -> None:
     value = UOp(Ops.LOAD, F32, (pointer(1, F32, 64).index(X, X < 5),))
     found = asked(store(pointer(0, F32, 1024), Y * N + X, value))[0]
     assert found.addresses == (0, 4, 8, 12, 16, *[None] * 27) and (found.segments, found.used_bytes) == (1, 20)
 
 
-def test_one_lane_that_asks_is_no_broadcast() -> None:
+def test_one_active_lane_is_no_broadcast() -> None:
     value = UOp(Ops.LOAD, F32, (pointer(1, F32, 64).index(X, X < 1),))
     assert asked(store(pointer(0, F32, 1024), Y * N + X, value))[0].says == "one active lane of 32"
 
@@ -120,7 +120,7 @@ def cycles(addresses: list[int], nbytes: int) -> int:
 
 
 @pytest.mark.parametrize("nbytes", [2, 4, 8, 16])
-def test_conflicts_and_segments_are_what_brute_force_finds(nbytes: int) -> None:
+def test_conflicts_and_segments_agree_with_brute_force(nbytes: int) -> None:
     """Lanes at random, in a small memory (broadcasts) and a large one, and at every stride."""
     rng = np.random.default_rng(nbytes)
     strided = [[lane * stride * nbytes for lane in range(32)] for stride in range(34)]
@@ -158,7 +158,7 @@ def test_the_resource_that_allows_the_fewest_groups_is_the_limit() -> None:
     assert compute_occupancy(plain, 32, GPUS["webgpu"]) is None
 
 
-def test_registers_are_what_is_live_at_one_time() -> None:
+def test_registers_are_the_maximum_of_live_values() -> None:
     """Eight values that are added at the end are live together; added one by one, two are, and their sum."""
     values = [load(pointer(1, F32, 4096), X + 32 * k) for k in range(8)]
     total = values[0]
@@ -208,11 +208,11 @@ def test_a_view_reads_as_text_as_a_picture_and_as_data(view: Any) -> None:
     assert found.as_data().accesses[0].lanes[:2] == tuple(found.accesses[0].shown.addresses[:2])
 
 
-def test_a_page_keeps_the_warps_of_its_kernels(view: Any) -> None:
+def test_a_page_stores_the_warps_of_its_kernels(view: Any) -> None:
     assert responses_in(view.to_html(), "gpu")['{"ask":"gpu"}']["says"] == view.kernels[0].gpu().says
 
 
-def test_a_gather_needs_what_it_reads() -> None:
+def test_a_gather_needs_saved_inputs() -> None:
     table, places = np.zeros((64, 32), np.float32), np.arange(32, dtype=np.int32) * 2
     with Context(TARGET="sm_80", DEVICE="PYTHON"):
         captured = [
@@ -230,7 +230,7 @@ def test_a_cpus_kernel_has_no_warps() -> None:
         explore(lambda: Tensor(np.zeros(8, np.float32)) + 1, repeat=1).kernels[0].gpu()
 
 
-def test_registers_that_a_compiler_tells_take_the_place_of_the_estimate() -> None:
+def test_registers_reported_by_a_compiler_replace_the_estimate() -> None:
     with Context(TARGET="sm_80"):
         view = explore(lambda: Tensor(np.ones((4, 64), np.float32), device="LLVM").sum(1), repeat=1)
     estimated, told = view.kernels[0].gpu().occupancy, view.kernels[0].gpu(registers=168).occupancy

@@ -45,7 +45,7 @@ def test_a_graph_of_uops_has_no_clusters(trace):
     assert repr(graph) == f"Graph({len(graph.nodes)} nodes of 'rows' before stage {stage} ({trace.stages[stage].name}))"
 
 
-def test_without_dot_a_picture_is_our_own_layout(trace, tmp_path, monkeypatch):
+def test_without_graphviz_a_picture_has_our_layout(trace, tmp_path, monkeypatch):
     monkeypatch.setattr(graph_export.shutil, "which", lambda name: None)
     graph = trace.graph()
     assert graph.save(tmp_path / "x.svg").read_text() == graph.svg()
@@ -54,7 +54,7 @@ def test_without_dot_a_picture_is_our_own_layout(trace, tmp_path, monkeypatch):
         graph.save(tmp_path / "x.png")
 
 
-def test_with_dot_a_picture_is_what_it_draws(trace, tmp_path, monkeypatch):
+def test_with_graphviz_a_picture_has_its_layout(trace, tmp_path, monkeypatch):
     """A program of that name that says what it was asked stands for Graphviz's."""
     program = tmp_path / "dot"
     program.write_text(f"#!{sys.executable}\nimport sys\nsys.stdout.write(sys.argv[1] + '|' + sys.stdin.read())\n")
@@ -81,7 +81,7 @@ def test_the_networkx_graph_knows_kernels(trace):
 
 
 @pytest.mark.parametrize("table", list(TABLES))
-def test_every_table_has_equal_columns_and_goes_into_json(trace, table):
+def test_every_table_has_equal_columns_and_is_serialized_as_json(trace, table):
     rows = rows_of(trace, table)
     assert rows
     assert {tuple(row) for row in rows} == {tuple(rows[0])}
@@ -98,7 +98,7 @@ def test_a_data_frame_has_the_kernels_with_their_times(trace):
     assert trace.to_dataframe("passes")["firings"].sum() == firings
 
 
-def test_an_unknown_table_is_told_with_those_that_are():
+def test_an_unknown_table_raises_an_error_with_the_known_ones():
     with pytest.raises(ValueError, match="no table 'rows'; .*kernels, stages"):
         rows_of(Trace(1, "", (), (), (), (), (), (), (), (), (), (), (), ()), "rows")
 
@@ -107,7 +107,7 @@ def test_an_unknown_table_is_told_with_those_that_are():
     ("missing", "call"),
     [("pandas", lambda trace: trace.to_dataframe()), ("perfetto", lambda trace: trace.to_perfetto())],
 )
-def test_what_needs_an_optional_package_says_how_to_get_it(trace, monkeypatch, missing, call):
+def test_a_missing_optional_package_raises_an_error_with_its_installation(trace, monkeypatch, missing, call):
     for name in [name for name in sys.modules if name.partition(".")[0] == missing]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, missing, None)
@@ -157,7 +157,7 @@ def test_perfetto_reads_the_same_timeline(trace, tmp_path):
     assert counted == [total for _, total in found.memory]
 
 
-def test_lives_of_a_lane_follow_one_another_and_sum_to_the_memory(trace):
+def test_live_ranges_of_a_lane_do_not_overlap_and_sum_to_the_memory(trace):
     assert {life.buffer for life in trace.timeline().lives} == {buffer.id for buffer in trace.buffers}
     lives = [life for life in trace.timeline().lives if life.lane is not None]
     assert {life.buffer for life in lives} == {b.id for b in trace.buffers if b.allocated_us is not None}

@@ -37,7 +37,7 @@ def test_a_graph_that_fits_is_drawn_whole() -> None:
 
 
 @pytest.mark.parametrize("most", [400, 700, 1200])
-def test_a_wide_graph_is_drawn_with_as_many_boxes_as_its_width_has_room_for(most: int) -> None:
+def test_a_wide_graph_is_reduced_to_the_boxes_that_fit_its_width(most: int) -> None:
     nodes = fan(40)
     picture = graph_within(nodes, most, 1, 100)
     wider = graph_within(nodes, 2 * most, 1, 100)
@@ -47,11 +47,11 @@ def test_a_wide_graph_is_drawn_with_as_many_boxes_as_its_width_has_room_for(most
     assert f"furthest from the result: {41 - boxes(picture)}<" in picture  # what is left out is counted
 
 
-def test_where_too_few_boxes_would_be_left_there_is_no_picture() -> None:
+def test_a_graph_with_too_few_visible_boxes_has_no_picture() -> None:
     assert graph_within(fan(40), 400, 1, 100) is not None
     assert graph_within(fan(40), 400, 30, 100) is None
     assert graph_within(fan(40), 10, 1, 100) is None
 
 
-def test_there_is_an_empty_picture_of_no_nodes() -> None:
+def test_a_graph_without_nodes_has_an_empty_picture() -> None:
     assert graph_within([], 100, 1, 10) == ""

@@ -91,7 +91,7 @@ def kinds(language: str, line: str) -> list[tuple[str, str]]:
         ("python", "def f(x):  # why", [("keyword", "def"), ("call", "f"), ("comment", "# why")]),
     ],
 )
-def test_words_have_their_kinds(language, line, expected):
+def test_tokens_have_their_kinds(language, line, expected):
     assert kinds(language, line) == expected
 
 
@@ -121,7 +121,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_only_a_terminal_gets_colors_and_only_if_wanted(monkeypatch):
+def test_only_a_terminal_gets_colors_unless_disabled(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     lines = ["return 1;"]

@@ -160,7 +160,7 @@ def test_a_module_name_may_be_anything(name: Any) -> None:
     assert view.result.tolist() == [2.0, 3.0]
 
 
-def test_what_is_explored_may_hide_its_name_its_class_and_its_signature() -> None:
+def test_explored_objects_may_hide_their_name_class_and_signature() -> None:
     def called(self: Any) -> Tensor:
         return Tensor([1.0, 2.0]) + 1
 

@@ -47,7 +47,7 @@ def test_the_magic_captures_the_cell_and_realizes_its_value(shell):
     assert shell.user_ns["y"].shape == (4, 8)
 
 
-def test_lines_are_those_that_the_reader_sees_in_the_cell(shell):
+def test_lines_are_those_of_the_cell(shell):
     session = run(shell, CELL)
     (source,) = session.trace.sources
     assert source.name == f"In [{shell.execution_count - 1}]"
@@ -79,7 +79,7 @@ def test_a_cell_may_hold_magics(shell):
     assert len(session.trace.kernels) == 1
 
 
-def test_what_the_last_line_assigns_is_realized(shell):
+def test_values_assigned_in_the_last_line_are_realized(shell):
     session = run(shell, "%%explore\nz = Tensor.ones(2).contiguous() * 5")
     assert session.result.tolist() == [5.0, 5.0]
     assert len(session.trace.kernels) == 1
@@ -100,7 +100,7 @@ def test_what_the_last_line_assigns_is_realized(shell):
         ("--repeat=9 beam=2 title='two words'", (None, {"repeat": 9, "beam": 2, "title": "two words"})),
     ],
 )
-def test_the_line_of_the_magic_gives_a_name_and_options(line, parsed):
+def test_the_line_of_the_magic_sets_a_name_and_options(line, parsed):
     assert parse_magic_line(line) == parsed
 
 
@@ -127,7 +127,7 @@ def test_the_line_of_the_magic_gives_a_name_and_options(line, parsed):
         ("beam=two", "--beam two: expected a whole number"),
     ],
 )
-def test_what_the_magic_does_not_know_it_says_with_its_usage(line, complaint):
+def test_unknown_words_of_the_magic_raise_an_error_with_its_usage(line, complaint):
     with pytest.raises(MagicError) as caught:
         parse_magic_line(line)
     assert complaint in str(caught.value)
@@ -144,7 +144,7 @@ def test_a_wrong_line_is_refused_before_the_cell_runs(shell, line):
 
 @pytest.mark.parametrize("ask", ["kernels", "slowest"])
 @pytest.mark.parametrize("cell", ["3", "Tensor.ones(2).contiguous() * 5"])
-def test_a_question_that_cannot_be_asked_leaves_the_capture(shell, ask, cell):
+def test_an_invalid_request_of_the_magic_preserves_the_capture(shell, ask, cell):
     done = shell.run_cell(f"%%explore asked --ask {ask}\n{cell}", store_history=True)
     assert done.error_in_exec is None
     assert shell.user_ns["asked"].capture.has_trace
@@ -209,7 +209,7 @@ def test_importing_the_package_imports_neither_ipython_nor_numpy():
 
 
 @pytest.mark.parametrize("first", ["pass", "import tinyexplore.explore.live", "from tinyexplore import capture"])
-def test_explore_is_the_function_whoever_imported_the_package_before(first):
+def test_explore_is_the_function_after_any_import(first):
     code = (
         f"{first}\nfrom tinyexplore import Tensor, explore\n"
         "session = explore(lambda: Tensor.ones(2).contiguous() + 1, device='PYTHON')\n"

@@ -30,11 +30,11 @@ def test_a_wrong_rule_is_found_where_it_fires(case: Judged) -> None:
 
 
 @pytest.mark.parametrize("case", TRUE, ids=lambda case: case.rule.name)
-def test_a_true_rule_is_not_accused(case: Judged) -> None:
+def test_a_correct_rule_has_no_counterexample(case: Judged) -> None:
     found = verdicts(case)
     assert all(verdict.holds for verdict in found), [str(verdict) for verdict in found]
 
 
-def test_there_are_many_of_either_kind() -> None:
+def test_there_are_many_wrong_and_many_correct_rules() -> None:
     assert len({case.rule.name for case in WRONG}) >= 90
     assert len({case.rule.name for case in TRUE}) >= 35

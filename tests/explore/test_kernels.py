@@ -135,7 +135,7 @@ def test_an_explorer_has_at_most_twenty_names_each_with_a_docstring() -> None:
         assert [name for name in public if not getattr(kind, name).__doc__] == []
 
 
-def test_a_former_name_says_what_replaced_it() -> None:
+def test_a_former_name_raises_an_error_with_its_replacement() -> None:
     for name in FORMER:
         assert name not in dir(Explorer())
         with pytest.raises(AttributeError, match=re.escape(find_replacement(name))):
@@ -146,12 +146,12 @@ def test_a_former_name_says_what_replaced_it() -> None:
     ("name", "hint"),
     [("kernel", "did you mean kernels"), ("why", "use view.verdict()"), ("verdct", "did you mean verdict")],
 )
-def test_a_wrong_name_of_a_view_says_which_is_meant(name: str, hint: str) -> None:
+def test_a_misspelled_name_of_a_view_suggests_the_right_one(name: str, hint: str) -> None:
     with pytest.raises(AttributeError, match=f"'Explorer' object has no attribute '{name}'; {re.escape(hint)}"):
         getattr(Explorer(), name)
 
 
-def test_a_wrong_name_of_what_a_view_gives_says_which_is_meant(view: Explorer) -> None:
+def test_a_misspelled_name_of_a_result_suggests_the_right_one(view: Explorer) -> None:
     kernel = view.kernels[0]
     for one, name, hint in (
         (kernel, "verdit", "did you mean verdict"),

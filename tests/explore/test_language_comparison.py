@@ -97,7 +97,7 @@ def test_origins_are_nodes_of_the_trace(sum_of_two):
     assert [nodes[one.node].op for one in rosetta.origins if one.group == "memory"][-3:] == ["INDEX", "LOAD", "STORE"]
 
 
-def test_a_gpus_kernel_in_c_and_what_its_language_lacks():
+def test_a_gpu_kernel_in_c_and_features_that_its_language_lacks():
     x = Tensor.rand(64).double().realize()
     rosetta = captured(lambda: x + 1, target="sm_80").kernels[0].translate()
     assert rosetta["cuda"].machine == "sm_80" and "double" in rosetta["cuda"].source
@@ -115,7 +115,7 @@ def test_a_gpus_kernel_in_c_and_what_its_language_lacks():
         ("cuda:sm_8", "close to it: sm_89, sm_86, sm_80"),
     ],
 )
-def test_what_nobody_knows_is_said(target, words):
+def test_unknown_languages_raise_an_error(target, words):
     with pytest.raises(LanguageError, match=words):
         parse_targets(target)
 
@@ -129,7 +129,7 @@ def test_a_cell_shows_a_table_of_the_first_two(sum_of_two):
     assert "WGSL · webgpu" in found["text/plain"] and "data0[v0] = v4;" in found["text/plain"]
 
 
-def test_machines_say_their_language(sum_of_two):
+def test_machines_determine_their_language(sum_of_two):
     assert [one.name for one in parse_targets(["sm_90", "x86-64-v4", "WASM32", "CUDA"])] == [
         "cuda:sm_90",
         "llvm:x86-64-v4",
@@ -140,7 +140,7 @@ def test_machines_say_their_language(sum_of_two):
         sum_of_two.kernels[0].translate("c")["hip"]
 
 
-def test_alignment_moves_no_line_and_says_where_counterparts_are():
+def test_alignment_preserves_line_order_and_finds_counterparts():
     def text(*rows: int | None) -> list[LanguageLine]:
         return [LanguageLine("", row, () if row is None else (row,)) for row in rows]
 
@@ -156,7 +156,7 @@ def test_alignment_moves_no_line_and_says_where_counterparts_are():
     ]
 
 
-def test_a_view_is_answered_with_data(sum_of_two):
+def test_a_request_of_a_view_returns_data(sum_of_two):
     answers = RequestHandler(lambda: sum_of_two.trace, sum_of_two.capture)
     found = answers({"ask": "rosetta", "kernel": 0, "targets": ["c", "metal"]})
     assert json.loads(json.dumps(found))["translations"][1]["words"] == "Metal"

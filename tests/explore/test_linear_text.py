@@ -87,7 +87,7 @@ def test_a_number_without_a_line_of_its_own_gets_one():
         ("%7 = MUL", "%5 = MUL", "line 8, column 3: %5 is defined already"),
     ],
 )
-def test_what_is_wrong_has_its_line_and_column(old, new, words):
+def test_errors_have_their_line_and_column(old, new, words):
     before = [one.uop for one in parse_program(PROGRAM)]
     assert old in PROGRAM
     with pytest.raises(ProgramError) as caught:
@@ -104,7 +104,7 @@ def view() -> Explorer:
     return explore(lambda: x * 2 + 1, repeat=1, keep_inputs=True)
 
 
-def test_an_edited_program_goes_through_rendering_and_compiling_and_is_compared(view):
+def test_an_edited_program_is_rendered_compiled_and_compared(view):
     text = view.kernels[0].edit_text("uops")
     lines = text.splitlines()
     number = next(number for number, line in enumerate(lines) if "MUL " in line and "float32" in line)

@@ -46,7 +46,7 @@ def test_a_lesson_runs_without_numpy_and_llvm(path: Path, repository: Path) -> N
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-def test_a_lesson_says_at_its_top_what_is_missing() -> None:
+def test_a_lesson_lists_missing_features_at_its_top() -> None:
     for path in lite.LESSONS:
         notebook = lite.in_the_browser(path)
         note = "".join(notebook["cells"][1]["source"])

@@ -72,21 +72,21 @@ def asked(serving: PageServer, **question: Any) -> Any:
     return json.loads(serving.respond(json.dumps(question)))
 
 
-def test_what_is_carried_is_read_back_equal(view: Explorer) -> None:
+def test_page_data_round_trips_unchanged(view: Explorer) -> None:
     carried = collect_page_data(view.trace, view.capture.captured_kernels)
     assert carried.targets["LLVM"] == Device["LLVM"].target and carried.contents[0][1] is not None
     assert PageData.from_json(carried.to_json()) == carried
 
 
 @pytest.mark.parametrize("name", ["sm_80", "gfx90a"])
-def test_a_machine_is_carried_with_all_that_it_has(name: str) -> None:
+def test_a_target_is_serialized_completely(name: str) -> None:
     with Context(TARGET=name):
         target = Device["PYTHON"].target
     assert target.cores
     assert target_from_data(json.loads(json.dumps(target_to_data(target)))) == target
 
 
-def test_the_kernels_of_a_trace_are_made_again_node_for_node(view: Explorer, served: Any) -> None:
+def test_the_kernels_of_a_trace_are_rebuilt_node_by_node(view: Explorer, served: Any) -> None:
     serving, _ = served
     for number, kept in view.capture.captured_kernels.items():
         again = serving.explorer.capture.captured_kernels[number]
@@ -94,7 +94,7 @@ def test_the_kernels_of_a_trace_are_made_again_node_for_node(view: Explorer, ser
         assert again.make_kernel().ast is kept.make_kernel().ast
 
 
-def test_a_worker_answers_what_a_notebook_does(view: Explorer, served: Any) -> None:
+def test_a_workers_responses_equal_those_of_a_notebook(view: Explorer, served: Any) -> None:
     serving, _ = served
     notebook = RequestHandler(lambda: view.trace, view.capture)
     trace = view.trace
@@ -126,7 +126,7 @@ def test_opts_are_those_of_the_captured_machine_and_uops_are_counted_not_timed(v
     assert {"branches", "working"} == {kind for kind, _ in told}
 
 
-def test_a_worker_started_anew_goes_on_from_the_branches_told(view: Explorer, served: Any) -> None:
+def test_a_restarted_worker_restores_the_branches(view: Explorer, served: Any) -> None:
     serving, told = served
     assert asked(serving, ask="begin", kernel=0)["status"] == "done"
     recorded = json.dumps([row for kind, data in told if kind == "branches" for row in data["rows"]])
@@ -137,7 +137,7 @@ def test_a_worker_started_anew_goes_on_from_the_branches_told(view: Explorer, se
     assert anew.explorer is not None and anew.explorer.whatif.branches == serving.explorer.whatif.branches
 
 
-def test_a_linear_program_is_edited_and_interpreted_and_c_says_what_it_takes(view: Explorer, served: Any) -> None:
+def test_an_edited_linear_program_is_interpreted_and_c_needs_a_compiler(view: Explorer, served: Any) -> None:
     explorer = served[0].explorer
     text = explorer.kernels[0].edit_text("uops")
     same = explorer.kernels[0].edit("uops", f"{text}# nothing else\n")
@@ -151,7 +151,7 @@ def test_a_linear_program_is_edited_and_interpreted_and_c_says_what_it_takes(vie
     assert c.status == "failed" and "no compiler for C" in c.reason
 
 
-def test_a_rule_is_written_in_a_page_and_what_is_wrong_with_it_told_at_its_line(view: Explorer, served: Any) -> None:
+def test_a_rule_written_in_a_page_reports_errors_at_the_line(view: Explorer, served: Any) -> None:
     serving, _ = served
     text = """from tinyexplore.explore import playground
 from tinyexplore.explore.playground import cvar, var
@@ -173,7 +173,7 @@ def twice_as_much(x, c):
     assert "defines no rule" in asked(serving, ask="write", text="x = 1")["error"]
 
 
-def test_a_schedule_is_cut_in_a_page_compared_and_not_timed(view: Explorer, served: Any) -> None:
+def test_a_schedule_cut_in_a_page_is_compared_without_times(view: Explorer, served: Any) -> None:
     board = served[0].explorer.fusion
     edge = next(edge for edge in board.edges() if not edge.against_cut)
     branch = board.cut(edge)
@@ -192,7 +192,7 @@ def test_graphs_are_read_back_equal(view: Explorer) -> None:
     assert not all(is_plain(one) for one in changing.whatif.graphs.values())
 
 
-def test_a_page_of_a_trace_file_answers_as_far_as_the_file_goes(
+def test_a_page_of_a_trace_file_responds_within_the_files_data(
     view: Explorer, interpreted: None, tmp_path: Path
 ) -> None:
     trace = Trace.load(view.save(tmp_path / "trace.json.gz"))
@@ -202,7 +202,7 @@ def test_a_page_of_a_trace_file_answers_as_far_as_the_file_goes(
     assert asked(serving, ask="debug", kernel=0, do="generated")["note"]
 
 
-def test_a_page_carries_engine_and_python_and_may_ask_nobody(view: Explorer, monkeypatch: Any) -> None:
+def test_a_page_contains_engine_and_python_and_makes_no_request(view: Explorer, monkeypatch: Any) -> None:
     monkeypatch.setattr(view.capture, "_stored", StoredResults())  # other tests did
     page = view.to_html(live=True)
     names = re.findall(r'data-carried="([^"]+)"', page)
@@ -227,7 +227,7 @@ def test_the_engine_is_packed_without_the_front_end() -> None:
     )
 
 
-def test_results_are_compared_without_numpy_as_with_it() -> None:
+def test_results_are_compared_equally_without_numpy() -> None:
     one = np.array([1, 2, np.nan, 4], np.float32)
     names = [("data0", dtypes.float32)]
     for other in ([1, 2, np.nan, 4], [1, 2.0000002, np.nan, 4], [1, 2, 3, 4], [1, 5, np.nan, np.inf]):
@@ -248,7 +248,7 @@ def archive_of(**texts: str) -> bytes:
     return file.getvalue()
 
 
-def test_bytecode_is_imported_in_the_place_of_sources_or_beside_them(tmp_path: Path) -> None:
+def test_bytecode_is_imported_with_or_without_sources(tmp_path: Path) -> None:
     given = archive_of(alone='"""Words."""\nvalue = 7\n', inside__deep="value = __file__\n")
     stdlib, engine = str(tmp_path / "stdlib.zip"), str(tmp_path / "engine")
     loaded = [f"{stdlib}/alone.py", f"{engine}/inside/deep.py"]
@@ -268,7 +268,7 @@ def test_bytecode_is_imported_in_the_place_of_sources_or_beside_them(tmp_path: P
     assert cached.suffix == ".pyc"
 
 
-def test_without_node_a_page_carries_sources(tmp_path: Path, monkeypatch: Any) -> None:
+def test_without_node_a_page_contains_sources(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("PATH", "")
     assert with_first_bytecode(tmp_path, b"one", b"two") == (b"one", b"two")
 
@@ -297,7 +297,7 @@ def test_a_package_file_is_unpacked_into_the_cache(package: Path, tmp_path: Path
     assert find_pyodide() == folder
 
 
-def test_what_others_may_have_unpacked_is_not_run(package: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_files_that_others_can_write_are_not_run(package: Path, tmp_path: Path, monkeypatch: Any) -> None:
     """A page carries it to others, and Node runs it here."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(private_folder, "_warned", set())
@@ -309,7 +309,7 @@ def test_what_others_may_have_unpacked_is_not_run(package: Path, tmp_path: Path,
     assert again != folder and (again / "pyodide.mjs").read_text() == "pyodide.mjs"
 
 
-def test_bytecode_that_others_may_have_put_there_is_made_anew(tmp_path: Path, monkeypatch: Any) -> None:
+def test_bytecode_that_others_can_write_is_recompiled(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(precompiled_module.shutil, "which", lambda name: name)
     (tmp_path / "package.json").write_text("{}")
@@ -325,12 +325,12 @@ def test_bytecode_that_others_may_have_put_there_is_made_anew(tmp_path: Path, mo
     assert with_first_bytecode(tmp_path, b"one", b"two") == (b"stdlib", b"engine") and len(made) == 2
 
 
-def test_what_is_no_pyodide_is_refused_with_what_would_do(tmp_path: Path) -> None:
+def test_an_invalid_pyodide_is_refused_with_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(PyodideMissing, match=r"no pyodide\.mjs.*pyodide@"):
         find_pyodide(tmp_path)
 
 
-def test_without_a_way_to_fetch_it_the_error_says_how_to_bring_it(tmp_path: Path, monkeypatch: Any) -> None:
+def test_without_a_download_the_error_names_the_manual_installation(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("PYODIDE", raising=False)
     monkeypatch.setenv("PATH", "")
@@ -341,7 +341,7 @@ def test_without_a_way_to_fetch_it_the_error_says_how_to_bring_it(tmp_path: Path
         find_pyodide()
 
 
-def test_a_package_that_is_another_than_the_one_published_is_not_kept(package: Path, monkeypatch: Any) -> None:
+def test_a_package_with_a_wrong_checksum_is_not_stored(package: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(pyodide, "_fetch_by_npm", package.read_bytes)
     monkeypatch.setattr(pyodide, "_fetch_by_https", package.read_bytes)
     with pytest.raises(PyodideMissing, match="not the package"):
@@ -353,7 +353,7 @@ def test_the_version_is_the_one_that_the_front_end_is_tested_with(repository: Pa
     assert (lock["version"], lock["integrity"]) == (PYODIDE_VERSION, f"sha512-{pyodide._INTEGRITY}")
 
 
-def test_the_standard_library_is_carried_without_what_serves_nobody() -> None:
+def test_the_standard_library_is_packed_without_unused_modules() -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         for name in (
@@ -369,7 +369,7 @@ def test_the_standard_library_is_carried_without_what_serves_nobody() -> None:
         assert archive.namelist() == ["encodings/utf_8.py", "json/__init__.py", "re/__init__.py"]
 
 
-def test_the_engine_runs_without_the_modules_that_a_page_leaves_out() -> None:
+def test_the_engine_runs_without_the_modules_that_a_page_omits() -> None:
     program = "Tensor.arange(6).reshape(2, 3)\\n# %%\\nnn.Linear(3, 2)(Tensor.ones(2, 3)).softmax()"
     script = f"""
 import sys

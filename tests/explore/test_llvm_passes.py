@@ -95,7 +95,7 @@ def test_a_line_leads_to_its_uop_and_to_the_line_of_python(view: Explorer) -> No
         assert any("test_llvm_passes" in place for place in line.python)
 
 
-def test_a_pass_that_is_switched_off_does_not_run_and_an_unknown_one_is_told(view: Explorer) -> None:
+def test_a_disabled_pass_does_not_run_and_an_unknown_one_raises_an_error(view: Explorer) -> None:
     kernel = view.kernels[0]
     assert kernel.passes("O3").find("instcombine")
     without = kernel.passes("O3", without=["instcombine"])
@@ -276,7 +276,7 @@ def test_any_module_is_a_trace_whose_lines_lead_to_its_own() -> None:
         assert user is not None and trace.frames[user].line == multiply
 
 
-def test_what_is_no_module_is_refused(tmp_path: Path) -> None:
+def test_invalid_modules_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="defines no function"):
         explore.llvm("; nothing\n")
     with pytest.raises(ValueError, match="it defines: other, scale"):
@@ -313,7 +313,7 @@ def test_a_kernel_runs_as_another_pipeline_compiles_it(view: Explorer) -> None:
     assert elsewhere is not None and elsewhere.median_us is None and "cannot run" in elsewhere.reason
 
 
-def test_a_line_of_assembly_leads_back_to_the_ir_that_was_given() -> None:
+def test_a_line_of_assembly_leads_back_to_the_input_ir() -> None:
     trace = explore.llvm(LOOP.replace("2.0", "3.0"), "scale").trace
     place = trace.find_lines("mulps|fmul", "asm")[0]
     history = trace.line_history(place.text, place.number)
@@ -355,7 +355,7 @@ def test_dumps_remarks_and_times_are_read() -> None:
     assert read_times(report) == {("GVNPass", 2): 0.0023}
 
 
-def test_a_cpu_without_the_instructions_of_a_kernel_is_refused_with_the_way_to_go() -> None:
+def test_a_cpu_without_the_instructions_of_a_kernel_is_refused_with_a_remedy() -> None:
     x = Tensor.ones(64, 1024).contiguous().realize()
     kernel = explore(lambda: x.exp().realize(), target="cooperlake").kernels[0]
     with pytest.raises(LLVMPassesError, match='target="haswell"'):

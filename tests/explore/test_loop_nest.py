@@ -44,7 +44,7 @@ def test_an_opt_shows_in_the_loop_nest():
     ]
 
 
-def test_a_kernel_stands_in_its_trace_as_its_program_runs_it():
+def test_the_loop_nest_of_a_kernel_equals_its_program():
     kernel = apply_opt(Kernel.of(toy.row_sum(), Device["PYTHON"].target), Opt(OptOps.UPCAST, 0, 4))
     assert [(line.depth, line.text.split(" += ")[0], line.kind) for line in plain_nest(kernel.ast)] == [
         (0, "for g0 in range(2)", "global"),
@@ -56,7 +56,7 @@ def test_a_kernel_stands_in_its_trace_as_its_program_runs_it():
     ]
 
 
-def test_every_loop_of_a_kernel_stands_in_its_nest_around_all_that_reads_its_counter():
+def test_every_loop_of_a_nest_encloses_all_uses_of_its_index():
     x, w, b = (Tensor.ones(*shape).contiguous().realize() for shape in ((48, 64), (64, 80), (80,)))
     trace = explore(lambda: (x @ w + b).softmax(), device="LLVM", repeat=1).trace
     for kernel in trace.kernels:

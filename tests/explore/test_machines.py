@@ -45,7 +45,7 @@ def test_a_product_is_another_program_for_each_of_five_machines(five: Machines) 
         assert five.machines[0].runs_here and row[0].median_us
 
 
-def test_it_is_shown_as_text_data_picture_and_page(five: Machines) -> None:
+def test_a_comparison_of_machines_has_text_data_picture_and_page(five: Machines) -> None:
     text = repr(five)
     assert "16 × 256 bit" in text and "no samples here" in text
     data = json.loads(json.dumps(five.to_dict()))
@@ -61,7 +61,7 @@ def test_it_is_shown_as_text_data_picture_and_page(five: Machines) -> None:
     assert "srcdoc" in five._repr_html_()
 
 
-def test_what_cannot_be_asked_says_what_can() -> None:
+def test_invalid_arguments_raise_an_error_with_valid_ones() -> None:
     with pytest.raises(TypeError, match="expected a function"):
         explore.targets(Tensor(A), FIVE)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="expected a list of names"):
@@ -115,7 +115,7 @@ kernel:
         (RISCV, "riscv64", 512, (8, 4, 2048, (3, 8, 9, 10, 11, 16, 17, 18, 19), (3, 2))),
     ],
 )
-def test_figures_are_read_off_assembly(text: str, arch: str, bits: int, expected: tuple[object, ...]) -> None:
+def test_figures_are_derived_from_assembly(text: str, arch: str, bits: int, expected: tuple[object, ...]) -> None:
     lines = text.strip("\n").splitlines()
     found = instructions_of(lines, arch, bits)
     loop = (found.in_loop, found.vector_in_loop)

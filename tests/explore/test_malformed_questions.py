@@ -45,7 +45,7 @@ def questions(kind: Any, random: Random, count: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_malformed_question_is_answered(kind: str, shown: Explorer) -> None:
+def test_a_malformed_request_gets_a_response(kind: str, shown: Explorer) -> None:
     answers = RequestHandler(lambda: shown.trace, shown.capture)
     for question in questions(kind, Random(kind), 120):
         found = answers(question)
@@ -54,19 +54,19 @@ def test_a_malformed_question_is_answered(kind: str, shown: Explorer) -> None:
 
 
 @pytest.mark.parametrize("question", [*VALUES, {"ask": []}, {"ask": None}, {"ask": {}}, {1: 2}], ids=repr)
-def test_what_is_no_question_at_all_is_answered(question: Any, shown: Explorer) -> None:
+def test_data_that_is_no_request_gets_an_error_response(question: Any, shown: Explorer) -> None:
     assert "error" in RequestHandler(lambda: shown.trace, shown.capture)(question)
     assert "error" in respond_from_trace(shown.trace, question)
 
 
-def test_malformed_kernels_are_refused_by_what_runs_them(shown: Explorer) -> None:
+def test_commands_that_run_kernels_refuse_malformed_kernel_numbers(shown: Explorer) -> None:
     answers = RequestHandler(lambda: shown.trace, shown.capture)
     for kind in BY_HAND:
         for kernel in ("x", None, [], {}, 10**40, -1, 1.5e300, float("nan"), "\ud800"):
             assert "error" in answers({"ask": kind, "kernel": kernel}), (kind, kernel)
 
 
-def test_a_live_page_answers_whatever_it_is_sent(shown: Explorer) -> None:
+def test_a_page_with_engine_responds_to_any_message(shown: Explorer) -> None:
     serving = PageServer(lambda kind, text: None)
     serving.serve(shown)
     for text in ("", "{", "[]", "5", '"why"', "null", "[" * 5000, '{"ask": "write"}', '{"ask": "write", "text": 5}'):
@@ -104,7 +104,7 @@ def test_commands_are_requests_of_a_script_too(shown: Explorer) -> None:
     assert failed["status"] == "failed" and failed["reason"]
 
 
-def test_a_page_without_a_trace_runs_programs_and_answers_nothing_else(tmp_path: Path) -> None:
+def test_a_page_without_a_trace_runs_programs_and_refuses_other_requests(tmp_path: Path) -> None:
     played = tmp_path / "played.json.gz"
     serving = PageServer(lambda kind, text: None, str(played))
 
@@ -125,5 +125,5 @@ def test_a_page_without_a_trace_runs_programs_and_answers_nothing_else(tmp_path:
     assert len(Trace.load(played).kernels) == 1 and "error" not in ask(ask="rules")
 
 
-def test_a_notebook_runs_no_program_that_a_request_brings(shown: Explorer) -> None:
+def test_a_notebook_does_not_run_programs_from_requests(shown: Explorer) -> None:
     assert "error" in RequestHandler(lambda: shown.trace, shown)({"ask": "play", "text": "1"})

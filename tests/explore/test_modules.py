@@ -65,7 +65,7 @@ def trace() -> Trace:
         return explore(step, repeat=1, title="step").trace
 
 
-def test_modules_are_called_as_variables_and_attributes_are(trace):
+def test_modules_have_the_names_of_variables_and_attributes(trace):
     tree = trace.modules()
     assert [(depth, module.name, module.kind) for depth, module in tree.walk()] == [
         (0, "step", "step"),
@@ -79,7 +79,7 @@ def test_modules_are_called_as_variables_and_attributes_are(trace):
     ]
 
 
-def test_times_add_up_to_what_was_measured(trace):
+def test_times_of_modules_sum_to_the_measured_time(trace):
     tree = trace.modules()
     assert tree.time_us == pytest.approx(sum(run.median_us for run in trace.runs))
     for _, module in tree.walk():
@@ -88,7 +88,7 @@ def test_times_add_up_to_what_was_measured(trace):
     assert tree.kernels == tuple(kernel.id for kernel in trace.kernels)
 
 
-def test_gradients_belong_to_the_module_of_what_they_are_for(trace):
+def test_gradients_belong_to_the_module_of_their_forward_node(trace):
     model = trace.modules().children[0]
     assert all(layer.backward_us > 0 for layer in model.children)
     backward = [node for node in trace.nodes if node.backward]
@@ -104,7 +104,7 @@ def test_parameters_count_once(trace):
     assert optimizer.parameter_bytes < model.parameter_bytes
 
 
-def test_the_object_that_captures_is_no_module_of_what_it_captures():
+def test_the_object_that_captures_is_not_a_module():
     class Trainer:
         def __init__(self) -> None:
             self.inner = Inner()
@@ -123,7 +123,7 @@ def test_functions_have_no_modules():
     assert [child.name for child in trace.modules().children] == [OUTSIDE]
 
 
-def test_it_survives_a_file_and_prints(trace, tmp_path, capsys):
+def test_modules_are_saved_and_printed(trace, tmp_path, capsys):
     path = str(trace.save(tmp_path / "step.json.gz"))
     assert Trace.load(path).modules() == trace.modules()
     assert cli.main(["modules", path]) == 0
@@ -177,7 +177,7 @@ def test_a_function_bound_to_an_object_is_a_method_of_it():
     assert set(names_of(explore(lambda: net.forward(x), repeat=1)).values()) == {"net"}  # type: ignore[attr-defined]
 
 
-def test_a_model_that_is_explored_is_called_as_its_caller_calls_it():
+def test_an_explored_model_has_the_name_of_the_callers_variable():
     model, x = Model(), Tensor.ones(3, 4).contiguous().realize()
     assert explore(model, x, repeat=1).trace.modules().children[0].name == "model"
     nets = {"small": [OddlyNamed()]}

@@ -23,7 +23,7 @@ def head(rows: Tensor, w: Tensor) -> Tensor:
     return shifted.exp()
 
 
-def test_nodes_and_buffers_go_by_the_names_of_variables_arguments_and_assignments() -> None:
+def test_nodes_and_buffers_have_the_names_of_variables_arguments_and_assignments() -> None:
     x = Tensor.rand(16, 8).realize()
     view = explore(head, x, Tensor.rand(8, 4).realize())
     ops = named(view.trace)
@@ -35,7 +35,7 @@ def test_nodes_and_buffers_go_by_the_names_of_variables_arguments_and_assignment
     assert made["x"] is None and made["w"] is None and made["result"] == len(trace.kernels) - 1
 
 
-def test_what_a_variable_holds_at_the_end_is_named_and_a_kernels_result_by_its_maker() -> None:
+def test_variables_at_the_end_name_nodes_and_a_kernels_result_has_its_node() -> None:
     with capture() as session:
         a = (Tensor.ones(64, 64).contiguous() + 1).realize()
         total = (a.sum(1) * 3).realize()
@@ -46,7 +46,7 @@ def test_what_a_variable_holds_at_the_end_is_named_and_a_kernels_result_by_its_m
     assert total.shape == (64,)
 
 
-def test_parameters_of_a_model_go_by_the_way_to_them() -> None:
+def test_parameters_of_a_model_have_their_path_as_name() -> None:
     model = nn.Linear(8, 4)
     layers = [Tensor.rand(3), {"scale": Tensor.rand(4)}]
     names = names_of_variables({"model": model, "layers": layers, "_hidden": Tensor.rand(2)})
@@ -55,7 +55,7 @@ def test_parameters_of_a_model_go_by_the_way_to_them() -> None:
     assert "_hidden" not in names.values()
 
 
-def test_names_keep_no_tensor_alive_and_survive_odd_objects() -> None:
+def test_names_keep_no_tensor_alive_and_tolerate_unusual_objects() -> None:
     class Proxy:
         def __getattr__(self, name: str) -> object:
             raise RuntimeError("asked from outside")
@@ -87,7 +87,7 @@ def test_the_static_picture_has_the_names_too() -> None:
     assert ">w</text>" in picture and "result of kernel 0" in picture and ">kernel 0 · " in picture
 
 
-def test_a_kernel_of_what_was_requested_before_the_capture_is_called_by_its_input() -> None:
+def test_a_kernel_of_an_earlier_lazy_input_is_named_by_the_input() -> None:
     x, w = Tensor.rand(64, 48), Tensor.rand(48, 32)  # no values yet
 
     def product() -> Tensor:

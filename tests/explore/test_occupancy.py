@@ -41,14 +41,14 @@ def test_limits_are_those_that_are_published(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_groups_are_as_many_as_nvidias_calculator_says(name: str) -> None:
+def test_resident_groups_equal_those_of_nvidias_calculator(name: str) -> None:
     rows = [[int(cell) for cell in row[1:]] for row in TABLE if row[0] == name]
     assert len(rows) == 75
     found = [resident_groups(GPUS[name], *row[:3]).groups for row in rows]
     assert found == [row[3] for row in rows]
 
 
-def test_nvidias_calculator_says_so_still(tmp_path: Path) -> None:
+def test_nvidias_calculator_agrees_with_the_table(tmp_path: Path) -> None:
     """Compiled anew where its header is here, on many more kernels than the table has."""
     site = Path(sysconfig.get_path("purelib"))
     places = [*site.glob("nvidia/**/include/cuda_occupancy.h"), Path("/usr/local/cuda/include/cuda_occupancy.h")]
@@ -71,7 +71,7 @@ def test_nvidias_calculator_says_so_still(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", WAVES)
-def test_waves_of_amd_are_as_many_as_its_tables_say(name: str) -> None:
+def test_waves_of_amd_equal_the_published_tables(name: str) -> None:
     """Groups of four waves put one on each of the four SIMDs."""
     gpu = GPUS[name]
     below = 1
@@ -83,7 +83,7 @@ def test_waves_of_amd_are_as_many_as_its_tables_say(name: str) -> None:
         below = most + 1
 
 
-def test_groups_of_one_wave_take_no_barrier() -> None:
+def test_groups_of_one_wave_need_no_barrier() -> None:
     """LLVM, getMaxWorkGroupsPerCU: a compute unit has 16 barriers, which a group of one wave does not need."""
     assert (resident_groups(GPUS["gfx90a"], 64, 8, 0).groups, resident_groups(GPUS["gfx90a"], 128, 8, 0).groups) == (
         32,
@@ -95,7 +95,7 @@ def test_groups_of_one_wave_take_no_barrier() -> None:
     )
 
 
-def test_what_keeps_a_multiprocessor_from_holding_more_is_said_with_what_to_do() -> None:
+def test_the_limit_of_occupancy_is_reported_with_advice() -> None:
     full, few = resident_groups(GPUS["sm_80"], 256, 32, 0), resident_groups(GPUS["sm_80"], 256, 88, 0)
     assert (full.share, full.advice) == (1.0, "")
     assert few.limit == "registers" and few.share == 0.25 and few.advice.startswith("a smaller tile")

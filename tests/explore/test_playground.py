@@ -49,7 +49,7 @@ def remainder_written_out() -> Rule:
     return remainder_written_out
 
 
-def test_the_places_of_a_rule_are_known_before_it_fires(view: Explorer) -> None:
+def test_the_matches_of_a_rule_are_listed_before_it_fires(view: Explorer) -> None:
     places = view.rules.matches(factor_dropped(), 0, "simplify")
     assert places
     first = places[0]
@@ -75,7 +75,7 @@ def test_a_wrong_rule_in_the_pipeline_is_caught_at_its_first_firing(view: Explor
     assert "A constant factor" in branch.rule_text
 
 
-def test_a_true_rule_in_the_pipeline_has_kernels_with_times(view: Explorer) -> None:
+def test_a_correct_rule_in_the_pipeline_has_kernels_with_times(view: Explorer) -> None:
     branch = view.rules.insert(remainder_written_out(), "simplify the rest")
     assert branch.firings
     assert {one.verdict for one in branch.firings} <= {"proved", "agrees"}
@@ -87,7 +87,7 @@ def test_a_true_rule_in_the_pipeline_has_kernels_with_times(view: Explorer) -> N
     assert changed.listings[0].lines != tuple(line.text for line in captured[0].lines)
 
 
-def test_nothing_stays_of_another_pipeline(view: Explorer) -> None:
+def test_a_changed_pipeline_leaves_no_state(view: Explorer) -> None:
     compiler = view.whatif.compiler()
     kernel = compiler.under_settings(lambda: compiler.captured(0))
     before = compiler.under_settings(lambda: lower(kernel))
@@ -115,7 +115,7 @@ def test_one_firing_and_all_of_them(view: Explorer) -> None:
     assert once.kernels[0].kernel == 0
 
 
-def test_a_firing_that_is_left_out(view: Explorer) -> None:
+def test_a_firing_can_be_skipped(view: Explorer) -> None:
     stage = next(one for one in view.trace.stages if one.name == "accumulators" and one.steps)
     step = next(number for number, one in enumerate(stage.steps, 1) if one.rule is not None)
     branch = view.rules.fork(stage.kernel, "accumulators", step)
@@ -132,7 +132,7 @@ def test_a_firing_that_is_left_out(view: Explorer) -> None:
     assert branch.reason.startswith(f"without {skipped[1]} at step {skipped[0]} of simplify")
 
 
-def test_a_rule_that_is_disabled_and_one_that_nobody_knows(view: Explorer) -> None:
+def test_a_disabled_rule_and_an_unknown_rule(view: Explorer) -> None:
     branch = view.rules.disable("accumulate")
     assert branch.status == "failed"
     assert "kernel 0 cannot be compiled" in branch.reason
@@ -142,7 +142,7 @@ def test_a_rule_that_is_disabled_and_one_that_nobody_knows(view: Explorer) -> No
         view.rules.insert(factor_dropped(), "linearize")
 
 
-def test_changes_of_the_pipeline_come_on_top_of_each_other(view: Explorer) -> None:
+def test_changes_of_the_pipeline_accumulate(view: Explorer) -> None:
     first = view.rules.insert(factor_dropped(), "simplify", 0)
     both = view.rules.disable("factor_dropped", branch=first)
     assert both.parent == first.id
@@ -150,7 +150,7 @@ def test_changes_of_the_pipeline_come_on_top_of_each_other(view: Explorer) -> No
     assert both.status == "done"
 
 
-def test_rules_that_undo_each_other_or_raise_are_told(view: Explorer) -> None:
+def test_rules_that_undo_each_other_or_raise_are_reported(view: Explorer) -> None:
     endless = playground.rule(x + y, lambda x, y: (y + x) + 0 * x, name="endless")
     branch = view.rules.insert(endless, "simplify", 0)
     assert branch.status == "failed"
@@ -197,7 +197,7 @@ def test_a_pipeline_without_changes_is_the_engines_own() -> None:
     assert [one.name for one in changed.table.rules] == ["accumulate", "carry"]  # type: ignore[union-attr]
 
 
-def test_branches_of_rules_are_kept_in_the_file_and_done_again(view: Explorer, tmp_path) -> None:
+def test_branches_of_rules_are_saved_and_replayed(view: Explorer, tmp_path) -> None:
     branch = view.rules.insert(factor_dropped(), "simplify", 0)
     loaded = Trace.load(view.trace.save(tmp_path / "trace.json"))
     assert loaded.branches[branch.id] == branch
@@ -223,7 +223,7 @@ def test_the_trace_of_a_branch_has_the_verdict_at_the_exact_step() -> None:
         view.whatif.trace_of(branch, kernel=99)
 
 
-def test_the_trace_of_a_branch_without_a_rule_is_made_without_it(view: Explorer) -> None:
+def test_the_trace_of_a_branch_with_a_disabled_rule_omits_it(view: Explorer) -> None:
     names = {
         view.trace.rules[step.rule].name for stage in view.trace.stages for step in stage.steps if step.rule is not None
     }

@@ -63,11 +63,11 @@ def test_a_rewrite_history_is_the_ordered_firings_that_led_to_a_node(trace):
         ({"op": "NONE"}, []),
     ],
 )
-def test_where_finds_nodes_that_answer_to_every_condition(trace, conditions, details):
+def test_where_finds_nodes_that_meet_every_condition(trace, conditions, details):
     assert [node.detail for node in where(trace, **conditions)] == details
 
 
-def test_where_by_a_users_line_gives_all_that_became_of_it(trace):
+def test_where_by_a_users_line_returns_all_descendants(trace):
     line = next(
         number
         for number, text in enumerate(trace.sources[0].text.splitlines(), 1)
@@ -77,7 +77,7 @@ def test_where_by_a_users_line_gives_all_that_became_of_it(trace):
     assert [node.detail for node in found] == ["data0[g0]", "data0[g0]"]
 
 
-def test_where_names_the_rules_that_fired_when_asked_for_another(trace):
+def test_where_with_an_unknown_rule_names_those_that_fired(trace):
     with pytest.raises(ValueError, match=r"no rule 'mul_two' .*: add_zero, mul_one"):
         where(trace, rule="mul_two")
 
@@ -88,7 +88,7 @@ def test_a_trace_does_not_differ_from_itself(trace):
     assert (found.options, found.first) == ((), None)
 
 
-def test_the_first_difference_of_two_traces_is_the_stage_where_they_part(trace):
+def test_the_first_difference_of_two_traces_is_the_first_different_stage(trace):
     recorder = Recorder()
     with recording(recorder):
         graph_rewrite(toy.row_sum(), toy.PatternMatcher([toy.mul_one]), stage="simplify", kernel=0)

@@ -23,7 +23,7 @@ def right(stop: Stop) -> str:
     return stop.choices[stop.answer]
 
 
-def test_of_few_kernels_each_is_told_by_what_it_computes():
+def test_few_kernels_are_listed_by_their_calls():
     calls = [("__matmul__",), ("__matmul__", "__add__", "softmax")]
     kernels = tuple(replace(kernel, calls=calls[kernel.id]) for kernel in TRACE.kernels)
     stop = question(replace(TRACE, kernels=kernels), "kernels")
@@ -41,7 +41,7 @@ def test_how_many_kernels():
         stop.grade("two")
 
 
-def test_which_rule_fires_next_is_the_one_that_did():
+def test_the_answer_of_the_next_rule_is_the_recorded_one():
     fired = [k for k, step in enumerate(SIMPLIFY.steps) if step.rule is not None]
     for k in fired:
         stop = question(TRACE, "next rule", stage=SIMPLIFY.id, step=k)
@@ -68,12 +68,12 @@ def test_which_kernel_is_slowest_and_which_capture_is_faster():
         question(replace(TRACE, runs=()), "slowest")
 
 
-def test_an_unknown_question_says_which_there_are():
+def test_an_unknown_question_raises_an_error_with_the_known_ones():
     with pytest.raises(ValueError, match="'time'; .*kernels, next rule, slowest, faster"):
         question(TRACE, "time")
 
 
-def test_a_tour_stands_in_the_page_and_in_the_view():
+def test_a_tour_is_in_the_page_and_in_the_view():
     view = Explorer(TRACE)
     node = view.trace.where(op="REDUCE_AXIS")[0]
     view.tour([("See this", node), ("Then <that>", "#stage=3&step=2"), view.question("kernels")])

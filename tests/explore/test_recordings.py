@@ -12,7 +12,7 @@ from tinyexplore.explore.analysis.models.debugger import value_text
 X = np.arange(64, dtype=np.float32).reshape(8, 8)
 
 
-def test_what_is_recorded_is_what_the_debugger_shows() -> None:
+def test_a_recording_equals_the_steps_of_the_debugger() -> None:
     view = explore(lambda: (Tensor(X).realize() * 2).sum(1), repeat=1, record_iterations=10_000)
     (recording,) = view.trace.recordings
     debugger = view.kernels[recording.kernel].debug()
@@ -32,7 +32,7 @@ def test_what_is_recorded_is_what_the_debugger_shows() -> None:
     assert buffers["data1"].size == 64
 
 
-def test_recordings_travel_with_the_trace(tmp_path) -> None:
+def test_recordings_are_saved_with_the_trace(tmp_path) -> None:
     view = explore(lambda: Tensor(X).realize() + 1, repeat=1, record_iterations=20)
     (recording,) = view.trace.recordings
     assert len(recording.steps) == 20 and not recording.ended
@@ -40,7 +40,7 @@ def test_recordings_travel_with_the_trace(tmp_path) -> None:
     assert explore(lambda: Tensor(X).realize() + 1, repeat=1).trace.recordings == ()
 
 
-def test_the_limit_is_kept_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_is_respected_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recordings, "MAX_CHARACTERS", 6000)
     x = Tensor(X).realize()
     view = explore(lambda: (x.sum(1), x.max(1)), repeat=1, noopt=1, record_iterations=5000)
@@ -49,7 +49,7 @@ def test_the_limit_is_kept_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "are incomplete" in note
 
 
-def test_inputs_that_were_not_kept_are_generated_and_it_says_so() -> None:
+def test_inputs_that_were_not_saved_are_generated_with_a_message() -> None:
     view = explore(lambda: Tensor(X).realize() + 1, repeat=1)
     page = view.to_html(iterations=30)
     assert "tinyexplore" in page and view.trace.recordings == (), "the page has them, not the trace"

@@ -35,7 +35,7 @@ def question(trace: Trace) -> dict[str, Any]:
     return {"ask": "why", "node": stage.before[0], "stage": stage.id, "step": 0}
 
 
-def test_an_answer_is_the_same_data_that_python_has(view: Explorer):
+def test_a_response_equals_the_data_in_python(view: Explorer):
     asked = question(view.trace)
     found = respond_from_trace(view.trace, asked)
     same = explainer(view.trace).why_not(asked["node"], asked["stage"], 0)
@@ -43,7 +43,7 @@ def test_an_answer_is_the_same_data_that_python_has(view: Explorer):
     assert respond_from_trace(view.trace, {"ask": "why", "node": asked["node"]})["node"] == asked["node"]
 
 
-def test_what_cannot_be_answered_says_why(view: Explorer):
+def test_invalid_requests_get_an_error_with_a_reason(view: Explorer):
     assert (
         respond_from_trace(view.trace, {"ask": "when"})["error"]
         == f"unknown request 'when'; supported: {', '.join(REQUESTS)}"
@@ -60,7 +60,7 @@ def test_what_cannot_be_answered_says_why(view: Explorer):
     )
 
 
-def test_a_widget_answers_over_its_channel(view: Explorer, monkeypatch: pytest.MonkeyPatch):
+def test_a_widget_responds_over_its_channel(view: Explorer, monkeypatch: pytest.MonkeyPatch):
     sent: list[Any] = []
     widget = view.widget
     monkeypatch.setattr(widget, "send", sent.append)
@@ -91,7 +91,7 @@ def test_every_request_is_one_row_of_the_table(view: Explorer):
         assert f'ask: "{name}";' in text and f"  {json.dumps(name)}: " in text
 
 
-def test_the_canonical_form_leaves_defaults_out_and_sorts_names():
+def test_the_canonical_form_omits_defaults_and_sorts_names():
     """Parsing returns the same request. `request_channel.test.ts` tests `requestKey` on the same pairs."""
     pairs = [
         ({"ask": "throughput", "kernel": 0, "branch": None}, '{"ask":"throughput"}'),
@@ -117,7 +117,7 @@ def test_the_canonical_form_leaves_defaults_out_and_sorts_names():
         ({"ask": "write", "text": "raise SystemExit"}, "rules are written in"),
     ],
 )
-def test_a_malformed_request_says_which_field_and_why(view: Explorer, data: Any, complaint: str):
+def test_the_error_of_a_malformed_request_names_the_field(view: Explorer, data: Any, complaint: str):
     assert re.match(complaint, RequestHandler(lambda: view.trace, view.capture)(data)["error"])
 
 

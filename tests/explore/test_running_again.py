@@ -15,7 +15,7 @@ def asked(view: Explorer, **question: object) -> dict[str, object]:
     return found[0]
 
 
-def test_the_inputs_are_kept_the_second_time() -> None:
+def test_the_second_run_saves_the_inputs() -> None:
     x = Tensor([[1.5, -2.0], [0.25, 4.0]]).realize()
     view = explore(lambda: x * 2, repeat=1, title="twice")
     payload = view.widget.payload
@@ -28,7 +28,7 @@ def test_the_inputs_are_kept_the_second_time() -> None:
     assert view.result.tolist() == [[3.0, -4.0], [0.5, 8.0]]
 
 
-def test_samples_and_ceilings_are_measured_the_second_time() -> None:
+def test_the_second_run_measures_samples_and_ceilings() -> None:
     x = Tensor.rand(64, 64).realize()
     view = explore(lambda: (x @ x).relu(), repeat=1)
     assert asked(view, ask="verdicts")["rows"] == []
@@ -51,7 +51,7 @@ def test_the_kernel_is_found_by_its_title_where_its_number_changes() -> None:
     assert view.widget.cursor["kernel"] == 0 and len(view.trace.kernels) == 1
 
 
-def test_an_exception_leaves_the_view_as_it_was() -> None:
+def test_an_exception_does_not_change_the_view() -> None:
     calls: list[int] = []
 
     def once() -> Tensor:
@@ -67,7 +67,7 @@ def test_an_exception_leaves_the_view_as_it_was() -> None:
     assert view.widget.payload == payload and view.trace.kernels == kernels
 
 
-def test_what_is_no_function_cannot_run_again() -> None:
+def test_a_capture_without_a_function_cannot_run_again() -> None:
     with capture() as view:
         (Tensor([1.0, 2.0]) + 1).realize()
     assert not view.widget.runs_again
@@ -77,7 +77,7 @@ def test_what_is_no_function_cannot_run_again() -> None:
     assert not lazy.widget.runs_again
 
 
-def test_branches_of_the_first_run_are_not_taken_for_those_of_the_second() -> None:
+def test_branches_of_the_first_run_are_not_used_in_the_second() -> None:
     x = Tensor.rand(64, 64).realize()
     view = explore(lambda: (x + 1).sum(1), repeat=1)
     view.kernels[0].apply(view.kernels[0].available_opts()[0])

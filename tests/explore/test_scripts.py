@@ -66,7 +66,7 @@ CASES: list[tuple[str, Callable[..., Tensor], tuple[np.ndarray, ...], np.ndarray
 
 @pytest.mark.parametrize(("way", "without"), WAYS)
 @pytest.mark.parametrize(("title", "function", "inputs", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_it_computes_what_numpy_does(title, function, inputs, expected, way, without, tmp_path):
+def test_a_script_agrees_with_numpy(title, function, inputs, expected, way, without, tmp_path):
     with Context(DEVICE="LLVM", BEAM=0, NOOPT=0):
         view = explore(function, *[Tensor(value).realize() for value in inputs], title=title, repeat=1)
     assert len(view.trace.kernels) == 1
@@ -76,7 +76,7 @@ def test_it_computes_what_numpy_does(title, function, inputs, expected, way, wit
     np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_threads_divide_it(tmp_path):
+def test_threads_divide_the_work_of_a_script(tmp_path):
     with Context(DEVICE="LLVM", THREADS=2, BEAM=0):
         x = np.ones((256, 256), np.float32)
         view = explore(lambda a: a @ a, Tensor(x).realize(), repeat=1)
@@ -99,7 +99,7 @@ def test_variables_have_the_values_of_the_capture(tmp_path):
     np.testing.assert_array_equal(found[3:], 0)
 
 
-def test_it_says_what_it_ran_and_how_long(tmp_path):
+def test_a_script_prints_the_kernel_and_its_time(tmp_path):
     with Context(DEVICE="CLANG"):
         view = explore(lambda: Tensor.ones(8).contiguous() + 1, title='a "title"', repeat=1)
     view.kernels[len(view.trace.kernels) - 1].reproducer(tmp_path / "kernel.py")
@@ -109,7 +109,7 @@ def test_it_says_what_it_ran_and_how_long(tmp_path):
     assert "us median of 5 runs, quartiles" in told[-2]
 
 
-def test_what_cannot_be_a_script_is_refused():
+def test_kernels_without_a_script_are_refused():
     with Context(DEVICE="LLVM"):
         trace = explore(lambda: Tensor.ones(8).contiguous().to("LLVM:1"), repeat=1).trace
     copy = next(kernel for kernel in trace.kernels if kernel.name == "copy")
@@ -119,7 +119,7 @@ def test_what_cannot_be_a_script_is_refused():
         reproducer(trace, 99)
 
 
-def test_the_command_writes_it(tmp_path, capsys):
+def test_the_command_writes_a_script(tmp_path, capsys):
     with Context(DEVICE="CLANG"):
         trace = str(explore(lambda: Tensor.ones(8).contiguous() + 1, repeat=1).save(tmp_path / "trace.json.gz"))
     out = tmp_path / "kernel.py"

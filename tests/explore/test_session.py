@@ -41,7 +41,7 @@ def lines_of(function) -> dict[str, int]:
     return {line.strip(): first + number for number, line in enumerate(text)}
 
 
-def test_explore_gives_the_result_and_the_whole_way(session):
+def test_explore_returns_the_result_and_all_stages(session):
     assert session.result.shape == (8, 16)
     trace = session.trace
     assert trace.title == "softmax_of_linear"
@@ -53,7 +53,7 @@ def test_explore_gives_the_result_and_the_whole_way(session):
     assert trace.messages == ()
 
 
-def test_every_opt_comes_with_the_law_of_its_kind(session):
+def test_every_opt_has_the_semantics_of_its_kind(session):
     trace = session.trace
     steps = [opt for stage in trace.stages for opt in stage.opts]
     assert steps
@@ -114,13 +114,13 @@ def test_the_trace_survives_json(session):
     assert trace_from_json(trace_to_json(session.trace)) == session.trace
 
 
-def test_each_kernel_is_timed_as_often_as_asked(session):
+def test_each_kernel_has_the_requested_number_of_samples(session):
     assert [len(run.times_us) for run in session.trace.runs] == [5] * len(session.trace.kernels)
     for run in session.trace.runs:
         assert run.low_us <= run.median_us <= run.high_us
 
 
-def test_timing_again_does_not_change_what_is_computed():
+def test_repeated_timing_does_not_change_results():
     def twice(x):
         x.assign(x + 1)
         return x
@@ -251,12 +251,12 @@ def test_tensors_that_were_only_built_show_one_line():
 
 
 @pytest.mark.parametrize("value", [3, "text", None])
-def test_explore_of_something_else_says_what_it_expects(value):
+def test_explore_of_an_invalid_argument_names_the_valid_ones(value):
     with pytest.raises(TypeError, match="function, a Tensor, or Tensors"):
         explore(value)
 
 
-def test_a_tensor_built_before_is_seen_whole_and_the_trace_says_so():
+def test_an_earlier_lazy_tensor_is_captured_completely_with_a_message():
     total = (Tensor.arange(6).reshape(2, 3) * 2).sum(1)
     trace = explore(total).trace
     assert {"IOTA", "RESHAPE", "MUL", "REDUCE_AXIS"} <= {node.op for node in where(trace, kind="lazybuffer")}
@@ -282,7 +282,7 @@ def counted_builds(monkeypatch) -> list[str]:
     return built
 
 
-def test_a_trace_is_made_once_and_only_when_it_is_asked_for(monkeypatch):
+def test_a_trace_is_built_once_at_its_first_use(monkeypatch):
     built = counted_builds(monkeypatch)
     views = [explore(softmax_of_linear, *inputs(), title=title) for title in "abc"]
     assert built == []
@@ -291,7 +291,7 @@ def test_a_trace_is_made_once_and_only_when_it_is_asked_for(monkeypatch):
     assert built == ["b"]
 
 
-def test_a_closed_explorer_never_makes_its_trace(monkeypatch):
+def test_a_closed_explorer_never_builds_its_trace(monkeypatch):
     built = counted_builds(monkeypatch)
     view = explore(softmax_of_linear, *inputs())
     view.close()
@@ -300,7 +300,7 @@ def test_a_closed_explorer_never_makes_its_trace(monkeypatch):
     assert built == []
 
 
-def test_what_happens_after_a_capture_is_not_in_its_trace(tmp_path, monkeypatch):
+def test_changes_after_a_capture_are_not_in_its_trace(tmp_path, monkeypatch):
     script = tmp_path / "program.py"
     script.write_text(
         "def f(x, state):\n    state.assign(state + x)\n    y = x * 2\n    return y + state\n", encoding="utf-8"
@@ -331,7 +331,7 @@ def test_what_happens_after_a_capture_is_not_in_its_trace(tmp_path, monkeypatch)
     assert content(view.trace) == at_once
 
 
-def test_much_memory_is_not_kept_for_a_trace_that_nobody_asks_for(monkeypatch):
+def test_a_large_capture_builds_its_trace_early_to_free_memory(monkeypatch):
     built = counted_builds(monkeypatch)
     small = Tensor.ones(1000).contiguous().realize()
     explore(lambda: (small + 1).sum(), title="small")
@@ -340,7 +340,7 @@ def test_much_memory_is_not_kept_for_a_trace_that_nobody_asks_for(monkeypatch):
     assert built == ["large"]
 
 
-def test_an_exception_in_the_middle_keeps_the_partial_trace():
+def test_an_exception_preserves_the_partial_trace():
     with pytest.raises(ZeroDivisionError), capture(title="half") as session:
         (Tensor.ones(4).contiguous() + 1).realize()
         1 / 0  # noqa: B018 the line that raises
@@ -356,7 +356,7 @@ def test_an_exception_in_the_middle_keeps_the_partial_trace():
     assert "ZeroDivisionError" in repr(session)
 
 
-def test_what_a_tensor_refuses_is_the_programs_error_and_names_its_line():
+def test_an_error_of_a_tensor_names_the_users_line():
     with pytest.raises(ValueError), capture() as session:
         Tensor.ones(2, 3) @ Tensor.ones(2, 3)  # noqa: B018 shapes that do not fit
     (message,) = session.trace.messages
@@ -365,7 +365,7 @@ def test_what_a_tensor_refuses_is_the_programs_error_and_names_its_line():
     assert "shapes that do not fit" in session.trace.sources[frame.source].text.splitlines()[frame.line - 1]
 
 
-def test_an_exception_inside_the_compiler_says_so_and_names_the_users_line(monkeypatch):
+def test_an_exception_inside_the_compiler_names_the_users_line(monkeypatch):
 
     def broken(kernel):
         raise RuntimeError("no such luck")
@@ -379,7 +379,7 @@ def test_an_exception_inside_the_compiler_says_so_and_names_the_users_line(monke
     assert "the line that realizes" in session.trace.sources[frame.source].text.splitlines()[frame.line - 1]
 
 
-def test_a_kernel_that_ran_elsewhere_than_the_option_says_is_told():
+def test_a_kernel_on_another_device_than_the_option_gives_a_message():
     x = Tensor([1.0, 2.0, 3.0], device="LLVM").realize()
     (message,) = explore(lambda: x * 2, device="PYTHON").trace.messages
     assert message.level == "note" and message.text.startswith("kernels ran on LLVM, ")
@@ -387,14 +387,14 @@ def test_a_kernel_that_ran_elsewhere_than_the_option_says_is_told():
     assert explore(lambda: x * 2).trace.messages == ()
 
 
-def test_tensors_built_and_never_computed_are_told():
+def test_tensors_that_are_never_computed_give_a_message():
     with capture() as session:
         Tensor.ones(3) + 1  # noqa: B018 nobody asks for it
     (message,) = session.trace.messages
     assert (message.level, message.text[:20]) == ("note", "nothing was computed")
 
 
-def test_explore_hands_the_partial_capture_over_with_the_exception():
+def test_an_exception_of_explore_has_the_partial_capture():
     def fails():
         (Tensor.ones(4).contiguous() + 1).realize()
         raise KeyError("no")
@@ -404,7 +404,7 @@ def test_explore_hands_the_partial_capture_over_with_the_exception():
     assert len(caught.value.explorer.trace.kernels) == 1  # type: ignore[attr-defined]
 
 
-def test_captures_nest_and_the_outer_one_sees_all():
+def test_captures_nest_and_the_outer_one_records_all():
     with capture() as outer:
         (Tensor.ones(4).contiguous() + 1).realize()
         with capture() as inner:
@@ -413,7 +413,7 @@ def test_captures_nest_and_the_outer_one_sees_all():
     assert (len(inner.trace.kernels), len(outer.trace.kernels)) == (1, 3)
 
 
-def test_the_trace_is_there_after_the_block_and_not_before():
+def test_the_trace_exists_only_after_the_block():
     session = capture()
     with pytest.raises(CaptureError, match="the capture has not ended"):
         session.trace  # noqa: B018
@@ -443,7 +443,7 @@ def test_equal_kernels_share_one_program():
     assert len({program.kernel for program in trace.programs}) == 2
 
 
-def test_a_program_of_many_kernels_is_kept_up_to_a_limit_and_says_so():
+def test_a_program_of_many_kernels_is_recorded_up_to_a_limit_with_a_message():
     a = Tensor.ones(6).contiguous().realize()
     with capture() as outer:
         trace = explore(lambda: [(a * n).realize() for n in range(2, 9)], kernels=3, repeat=1).trace
@@ -453,7 +453,7 @@ def test_a_program_of_many_kernels_is_kept_up_to_a_limit_and_says_so():
     assert "the first 3 kernels; 4 more" in message.text
 
 
-def test_the_selection_is_nodes_and_moves_both_ways(session):
+def test_the_selection_is_nodes_and_is_synchronized(session):
     reduces = session.trace.where(op="REDUCE")
     assert reduces
     assert session.show(reduces).selected == reduces
@@ -469,14 +469,14 @@ def test_user_lines_of_the_last_store(session):
     assert frames == {line for text, line in lines_of(softmax_of_linear).items() if not text.startswith("def")}
 
 
-def test_nothing_listens_outside_a_capture():
+def test_no_recorder_is_attached_outside_a_capture():
     assert active_recorder() is None
     with Context(NOOPT=1):
         (Tensor.ones(3).contiguous() + 1).realize()
     assert active_recorder() is None
 
 
-def test_selecting_in_the_view_selects_in_python_and_the_other_way_round():
+def test_selections_of_view_and_python_are_synchronized():
     session = explore(softmax_of_linear, *inputs(), repeat=1)
     (first, *_) = session.trace.where(op="REDUCE")
     session.selected = first
@@ -526,7 +526,7 @@ def test_every_pass_replays_to_the_graph_it_left(session):
             assert sources == trace.nodes[shown.node].src, stage.name
 
 
-def test_a_search_tells_every_candidate_that_it_timed(monkeypatch, tmp_path):
+def test_a_search_records_every_timed_candidate(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("tinyexplore.kernel.search.PER_ROUND", 4)
     x = Tensor.ones(32, 32).contiguous().realize()
@@ -548,7 +548,7 @@ def test_a_search_tells_every_candidate_that_it_timed(monkeypatch, tmp_path):
         assert all(line_frames(trace, program.id, number) for number in range(len(program.lines)))
 
 
-def test_a_link_says_where_the_reader_is_and_leads_there():
+def test_a_link_stores_and_restores_the_position():
     session = explore(softmax_of_linear, *inputs(), repeat=1)
     session.widget.set_state({"cursor": {"stage": 4, "step": 2, "kernel": 0, "graph": "uops", "tabs": {}}})
     session.selected = [3, 5]
@@ -560,7 +560,7 @@ def test_a_link_says_where_the_reader_is_and_leads_there():
         session.widget.mode = "desk"
 
 
-def test_a_capture_loads_what_records_and_not_what_answers() -> None:
+def test_a_capture_imports_recorders_and_no_request_handlers() -> None:
     program = """
 import sys
 from tinyexplore import Tensor, explore
@@ -577,7 +577,7 @@ assert view.trace.kernels and view.kernels[0].branch.status == "done"
     assert not {name for name in loaded if name in answering or name.startswith(packages)}
 
 
-def test_a_capture_that_an_interrupt_kept_open_can_be_ended(monkeypatch):
+def test_a_capture_left_open_by_an_interrupt_can_be_closed(monkeypatch):
     """An interrupt at the first instruction of `__exit__` ends no `with` block of Python: the error says what does."""
     view = capture()
 

@@ -121,7 +121,7 @@ def evaluated(text, view) -> list[int]:
     return found
 
 
-def test_cells_are_what_numpy_finds_on_random_chains_of_movements():
+def test_cells_agree_with_numpy_on_random_chains_of_movements():
     met = {"masked": 0, "zero stride": 0, "negative stride": 0, "several views": 0, "windowed": 0, "empty": 0}
     for seed in range(CHAINS):
         draw = random.Random(seed)
@@ -167,7 +167,7 @@ def fixture() -> list[dict]:
     return json.loads(json.dumps(rows))
 
 
-def test_the_front_end_is_held_to_the_same_cells():
+def test_the_front_end_computes_the_same_cells():
     assert json.loads(FIXTURE.read_text(encoding="utf-8")) == fixture()
 
 
@@ -211,7 +211,7 @@ FORMULAS = {
 
 
 @pytest.mark.parametrize("op", FORMULAS)
-def test_a_movement_says_which_element_of_its_source_an_element_is(op):
+def test_a_movement_has_a_formula_of_its_source_index(op):
     arg, formula = FORMULAS[op]
     view = shape((2, 6)).moved(op, arg)
     assert view.formula == formula
@@ -227,7 +227,7 @@ def test_movements_of_a_tensor_are_its_steps():
     assert repr(view).splitlines()[-4:] == ["· ·", "0 3", "1 4", "2 5"]
 
 
-def test_a_large_shape_is_windowed_and_says_so():
+def test_a_large_shape_is_windowed_with_a_message():
     view = shape((1000, 5000))
     assert view.box == ((0, 16), (0, 16)) and len(view.cells) == MAX_CELLS
     assert view.at(990, 4000).box == ((984, 1000), (4000, 4016))
@@ -254,7 +254,7 @@ def test_a_large_shape_is_windowed_and_says_so():
         ("permute", "1; 0", "in their new order"),
     ],
 )
-def test_what_does_not_fit_says_what_would(op, arg, words):
+def test_an_invalid_movement_raises_an_error_with_valid_ones(op, arg, words):
     with pytest.raises(ShapeError, match=re.escape(words)):
         shape((2, 6)).moved(op, arg)
 
@@ -273,7 +273,7 @@ def test_every_movement_has_a_suggestion_that_fits():
     assert shape((4, 6)).reshape(-1, 3).shape == (8, 3)
 
 
-def test_the_picture_has_a_cell_for_each_element_and_place():
+def test_the_picture_has_a_cell_for_each_element_and_memory_offset():
     view = shape((3, 4)).permute(1, 0).pad((1, 0), (0, 0))
     picture = ElementTree.fromstring(view.svg())
     rects = list(picture.iter("{http://www.w3.org/2000/svg}rect"))
@@ -285,7 +285,7 @@ def test_the_picture_has_a_cell_for_each_element_and_place():
     assert "view 2" in beside.svg()
 
 
-def test_a_node_of_a_trace_is_shown_with_the_views_beside_it():
+def test_a_node_of_a_trace_is_shown_with_the_other_views_of_its_buffer():
     x = Tensor(np.ones((4, 6), np.float32)).realize()
     view = explore(lambda: (x.T.reshape(4, 6) + x.flip(0)).sum(1), repeat=1)
     trace = view.trace
@@ -307,7 +307,7 @@ def test_a_node_of_a_trace_is_shown_with_the_views_beside_it():
     assert flip.id in shapes_data(trace)
 
 
-def test_a_trace_without_views_says_so():
+def test_a_trace_without_views_raises_an_error():
     x = Tensor.rand(4).realize()
     trace = explore(lambda: x + x, repeat=1).trace
     with pytest.raises(NotAViewError, match="nothing was reshaped"):

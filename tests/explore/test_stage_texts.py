@@ -89,7 +89,7 @@ def toy_trace() -> Trace:
     )
 
 
-def test_it_is_the_same_after_a_round_trip(tmp_path: Path) -> None:
+def test_a_trace_of_texts_round_trips_unchanged(tmp_path: Path) -> None:
     trace = toy_trace()
     assert trace_from_json(trace_to_json(trace)) == trace == trace_from_bytes(trace_to_bytes(trace))
     assert Trace.load(trace.save(tmp_path / "toy.json.gz")) == trace
@@ -124,7 +124,7 @@ def test_damage_is_refused_with_its_place(path: list[Any], value: Any, says: str
         trace_from_json(damaged(path, value))
 
 
-def test_the_words_are_those_of_the_compiler() -> None:
+def test_the_terms_are_those_of_the_compiler() -> None:
     trace = toy_trace()
     assert language_name(trace, "tasm") == "Toy assembly" and level_for(trace, "tensors") == DIALECT.levels[0]
     assert [is_tensor(trace, one) for one in trace.nodes] == [True, True, True, False]
@@ -137,7 +137,7 @@ def test_the_words_are_those_of_the_compiler() -> None:
     assert summary_text(trace).startswith("Explorer('toy program'): 3 instructions, 4 stages of toyc 1.0")
 
 
-def test_pictures_pages_and_graphs_take_it(tmp_path: Path) -> None:
+def test_pictures_pages_and_graphs_accept_texts(tmp_path: Path) -> None:
     trace = toy_trace()
     view = Explorer(trace)
     assert "PHI" in trace.svg() and "kernel" not in trace.svg()
@@ -147,7 +147,7 @@ def test_pictures_pages_and_graphs_take_it(tmp_path: Path) -> None:
     assert 'data-chunk="stage_texts"' in page and "LazyBuffer" not in static_html(trace)
 
 
-def test_lines_are_found_and_lead_back_to_where_they_got_their_words() -> None:
+def test_lines_are_found_and_lead_back_to_their_origin() -> None:
     trace = toy_trace()
     assert [(one.text.id, one.number) for one in trace.find_lines(r"%B = |sll")] == [(0, 2), (1, 2), (2, 2)]
     assert [one.text.id for one in trace.find_lines("LOAD", "tir")] == [0, 1]
@@ -172,7 +172,7 @@ def test_a_long_chain_of_texts_is_walked_without_recursion() -> None:
     assert len(long.line_history(2999, 0)) == 3000
 
 
-def test_a_text_has_a_static_picture_with_what_changed() -> None:
+def test_a_text_has_a_static_picture_with_its_changes() -> None:
     trace = toy_trace()
     combined, emitted, nothing = (trace.graph(at).svg() for at in (1, 3, 2))
     assert "%b = add %a, %a" in combined and "%b = shl %a, 1" in combined and combined.count('stroke-width="0"') == 2
@@ -201,7 +201,7 @@ def test_traces_with_texts_are_compared() -> None:
     assert gone.texts[1].b is None and "Toy assembly" in gone.to_html() and "emit" in repr(gone)
 
 
-def test_equal_lines_of_many_texts_travel_once() -> None:
+def test_equal_lines_of_many_texts_are_stored_once() -> None:
     trace = toy_trace()
     lines = tuple(TextLine(f"  %v{k} = mul %v{k - 1}, {k * 7919 % 1000}", (k % 3,)) for k in range(1, 400))
     once = replace(trace, stage_texts=(StageText(0, 0, "tir", lines),))

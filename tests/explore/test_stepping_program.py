@@ -16,7 +16,7 @@ from tinyexplore.uop import OpGroups, Ops, UOp
 
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("dtype", dtypes.all, ids=lambda dtype: dtype.name)
-def test_every_operation_and_conversion_leaves_the_same_bits(dtype: DType, lanes: int) -> None:
+def test_every_operation_and_conversion_computes_the_same_bits(dtype: DType, lanes: int) -> None:
     fp8 = dtype in dtypes.fp8s  # it is computed in float32
     wide = dtypes.float32 if fp8 else dtype
 
@@ -38,7 +38,7 @@ def _as_wide(dtype: DType) -> list[DType]:
 
 
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=lambda dtype: dtype.name)
-def test_scale_table_and_horizontal_reductions_leave_the_same_bits(dtype: DType) -> None:
+def test_scale_table_and_horizontal_reductions_compute_the_same_bits(dtype: DType) -> None:
     bits = dtypes.int32 if dtype is dtypes.float32 else dtypes.int64
 
     def build(x: list[UOp]) -> list[UOp]:
@@ -54,7 +54,7 @@ def test_scale_table_and_horizontal_reductions_leave_the_same_bits(dtype: DType)
 
 
 @pytest.mark.parametrize("start", range(0, 240, 40))
-def test_random_programs_leave_the_same_bits(start: int) -> None:
+def test_random_programs_compute_the_same_bits(start: int) -> None:
     assert sum(check(number) for number in range(start, start + 40)) > 30
 
 
@@ -69,7 +69,7 @@ def test_most_random_programs_run_to_their_end() -> None:
     assert ended > 60
 
 
-def test_every_uop_that_does_something_is_told_once_and_in_order() -> None:
+def test_every_executed_uop_is_reported_once_and_in_order() -> None:
     uops, _ = elementwise([dtypes.float32], lambda x: [x[0] * 2.0 + 1.0], 2)
     views = [element_view(bytearray(8), dtypes.float32) for _ in range(2)]
     views[1][0], views[1][1] = 3.0, 5.0

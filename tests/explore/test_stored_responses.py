@@ -34,7 +34,7 @@ def test_a_page_stores_only_the_responses_that_every_page_has(view: Explorer) ->
     assert 'data-chunk="kernel_analysis"' not in view.to_html()
 
 
-def test_a_page_keeps_what_caches_do_beside_the_same_kernel_without_opts(view: Explorer) -> None:
+def test_a_page_stores_the_cache_comparison_with_the_kernel_without_opts(view: Explorer) -> None:
     model = view.kernels[0].caches()
     (found,) = responses_in(view.to_html(), "caches").values()
     assert found["after"]["total"] == to_data(model.total)
@@ -42,14 +42,14 @@ def test_a_page_keeps_what_caches_do_beside_the_same_kernel_without_opts(view: E
     assert 'data-chunk="kernel_analysis"' in view.to_html()
 
 
-def test_the_opts_that_were_asked_for_stand_beside_the_captured_ones(view: Explorer) -> None:
+def test_requested_opts_are_compared_with_the_captured_ones(view: Explorer) -> None:
     view.kernels[0].caches(["UPCAST(0, 4)"])
     (found,) = responses_in(view.to_html(), "caches").values()
     assert found["after"]["opts"] == ["UPCAST(0, 4)"]
     assert found["before"]["opts"] == list(view.trace.kernels[0].opts)
 
 
-def test_what_the_panel_compared_last_is_what_the_page_shows(view: Explorer) -> None:
+def test_a_page_stores_the_last_comparison_of_the_panel(view: Explorer) -> None:
     RequestHandler(lambda: view.trace, view.capture)(
         {"ask": "caches", "kernel": 0, "before": ["UPCAST(1, 2)"], "after": []}
     )
@@ -57,7 +57,7 @@ def test_what_the_panel_compared_last_is_what_the_page_shows(view: Explorer) -> 
     assert (found["before"]["opts"], found["after"]["opts"]) == (["UPCAST(1, 2)"], [])
 
 
-def test_a_kernel_stands_alone_where_it_takes_too_long_without_opts(view: Explorer, monkeypatch: Any) -> None:
+def test_a_kernel_that_is_too_slow_without_opts_is_not_compared(view: Explorer, monkeypatch: Any) -> None:
     view.kernels[0].set_opts(["UPCAST(0, 8)", "VECTOR(1, 4)"])
     few = view.kernels[0].caches(view.kernels[0].branch.kernels[0].opts)
     plain = view.capture.analyses.cache_model(0, ())
@@ -67,7 +67,7 @@ def test_a_kernel_stands_alone_where_it_takes_too_long_without_opts(view: Explor
     assert found["before"] is None and found["after"]["total"] == to_data(few.total)
 
 
-def test_opts_are_given_as_text_or_one_by_one(view: Explorer) -> None:
+def test_opts_are_passed_as_text_or_list(view: Explorer) -> None:
     one, other = (
         view.kernels[0].set_opts("UPCAST(0, 8), VECTOR(1, 4)"),
         view.kernels[0].set_opts(["UPCAST(0, 8)", "VECTOR(1, 4)"]),

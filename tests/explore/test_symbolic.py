@@ -38,7 +38,7 @@ def test_shapes_show_the_value_and_loops_the_variable(trace: Trace) -> None:
     assert any("in range(v):" in text for text in texts)
 
 
-def test_the_variable_in_the_kernel_comes_from_the_bound_one_in_the_program(trace: Trace) -> None:
+def test_the_kernels_variable_originates_in_the_bound_variable(trace: Trace) -> None:
     bound = next(node.id for node in trace.nodes if node.op == "BIND")
     variable = next(node.id for node in trace.nodes if node.op == "DEFINE_VAR")
     assert trace.nodes[bound].detail == "v = 7" and trace.nodes[variable].detail == "1 ≤ v ≤ 40"

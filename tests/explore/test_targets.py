@@ -33,7 +33,7 @@ def listing(trace: Trace, kernel: KernelInfo, language: str) -> str:
     ("target", "word"),
     [("neoverse-n1", "fmla"), ("sifive-x280", "vfmacc"), ("sifive-u74", "fmadd.s"), ("novalake", "vfmadd")],
 )
-def test_what_cannot_run_here_is_shown_and_says_why_it_has_no_times(target: str, word: str) -> None:
+def test_foreign_kernels_are_shown_with_the_reason_for_missing_times(target: str, word: str) -> None:
     view = explore(lambda: (Tensor(A) @ Tensor(A.T)).softmax(), target=target)
     np.testing.assert_allclose(view.result.numpy(), soft(A @ A.T), rtol=1e-4)
     trace = view.trace
@@ -70,7 +70,7 @@ def test_a_target_that_runs_here_has_times() -> None:
     assert kernel.code_bytes > 20
 
 
-def test_programs_that_look_at_values_step_replay_and_search_go_on_under_a_foreign_target() -> None:
+def test_programs_that_read_values_step_replay_and_search_run_under_a_foreign_target() -> None:
     @TinyJit
     def doubled(a: Tensor) -> Tensor:
         return (a * 2 + 1).realize()
@@ -102,7 +102,7 @@ def test_an_unknown_target_is_refused_before_anything_runs() -> None:
         explore(lambda: pytest.fail("it ran"), target="neoverse-n9")
 
 
-def test_numbers_in_the_operands_of_arm_stay() -> None:
+def test_numeric_operands_of_arm_are_preserved() -> None:
     trace = explore(lambda: Tensor(A) @ Tensor(A.T), target="neoverse-n1").trace
     text = listing(trace, trace.kernels[0], "asm")
     assert "#" in text and not [line for line in text.splitlines() if line.endswith(",")]

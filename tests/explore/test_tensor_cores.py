@@ -15,7 +15,7 @@ from tinyexplore.target import GPUS, TENSOR_CORES
 
 
 @pytest.mark.parametrize("gpu", [name for name, gpu in GPUS.items() if gpu.cores])
-def test_every_element_is_in_the_data_once_with_who_holds_it(gpu: str) -> None:
+def test_every_element_is_in_the_data_once_with_its_lane(gpu: str) -> None:
     found = explore.tensor_cores(gpu)
     data = json.loads(json.dumps(found.to_dict()))
     assert [core["name"] for core in data["cores"]] == [core.name for core in GPUS[gpu].cores]
@@ -29,7 +29,7 @@ def test_every_element_is_in_the_data_once_with_who_holds_it(gpu: str) -> None:
             assert held == dict.fromkeys(range(core.lanes), core.layouts[matrix].registers)
 
 
-def test_the_map_in_words_is_the_map() -> None:
+def test_the_printed_layout_equals_the_layout() -> None:
     """The arithmetic that is shown, computed."""
     for core in TENSOR_CORES.values():
         lines = str(explore.tensor_cores(core.name)).splitlines()[2:]
@@ -43,7 +43,7 @@ def test_the_map_in_words_is_the_map() -> None:
                     assert place == layout.position_of(lane, register)
 
 
-def test_pictures_are_legible_and_ask_for_nothing() -> None:
+def test_pictures_are_legible_and_make_no_request() -> None:
     for name in ("sm_80", "gfx90a", "sapphirerapids"):
         found = explore.tensor_cores(name)
         page = found.to_html()
@@ -69,7 +69,7 @@ def test_the_tiles_of_a_cpu_are_drawn_by_their_rows() -> None:
     assert "tdpbssd" in row[1] and "16 × 16 × 64 multiply-adds" in row[1]
 
 
-def test_names_that_are_none_are_an_error_with_those_that_are() -> None:
+def test_unknown_names_raise_an_error_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="GPUs .*sm_75, sm_80"):
         explore.tensor_cores("sm_10")
     with pytest.raises(KeyError, match="available: mma_m16n8k8_f16"):
@@ -77,7 +77,7 @@ def test_names_that_are_none_are_an_error_with_those_that_are() -> None:
     assert "opencl, any GPU with OpenCL 1.2: none" in str(explore.tensor_cores("opencl"))
 
 
-def test_a_capture_says_which_core_its_kernel_uses_and_why() -> None:
+def test_a_capture_reports_the_core_of_its_kernel_with_the_reason() -> None:
     a, b = np.ones((64, 32), np.float16), np.ones((32, 64), np.float16)
     view = explore(lambda: Tensor(a) @ Tensor(b), target="sm_80", title="halves")
     assert [core.name for core in explore.tensor_cores(view)] == ["mma_m16n8k16_f16"]
@@ -95,7 +95,7 @@ def test_a_capture_says_which_core_its_kernel_uses_and_why() -> None:
 
 
 @pytest.mark.browser
-def test_what_is_pointed_at_lights_up_what_its_lane_holds(browser: Any) -> None:
+def test_hovering_highlights_the_elements_of_the_same_lane(browser: Any) -> None:
     tab = browser.new_page()
     tab.set_content(explore.tensor_cores("sm_80").to_html())
     tab.hover(".core0 .C td.l13 >> nth=0")

@@ -30,7 +30,7 @@ def test_kernels_of_an_executor_are_counted_with_their_threads() -> None:
     assert "other threads ran 3 kernels" in text and "pool_0: 3" in text
 
 
-def test_kernels_of_a_thread_are_counted_beside_captured_ones() -> None:
+def test_kernels_of_a_thread_are_counted_in_addition_to_captured_ones() -> None:
     with capture() as session:
         thread = threading.Thread(target=program, args=(4,), name="mine")
         thread.start()
@@ -75,7 +75,7 @@ def test_no_warning_where_no_other_thread_ran_anything() -> None:
     assert warnings_of(session) == []
 
 
-def test_threads_that_compile_at_once_keep_their_stages_apart() -> None:
+def test_threads_that_compile_in_parallel_have_separate_stages() -> None:
     with capture() as session, ThreadPoolExecutor(4) as executor:
         jobs = [executor.submit(copy_context().run, program, 10 + number) for number in range(8)]
         assert [job.result() for job in jobs] == [10.0 * (13 + number) for number in range(8)]

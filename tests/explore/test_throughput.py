@@ -56,7 +56,7 @@ def test_loads_are_bound_by_the_ports_that_load():
 
 
 @needs_tool
-def test_what_needs_no_port_is_bound_by_the_front_end():
+def test_instructions_without_a_port_are_bound_by_the_front_end():
     found = loop(*["nop"] * 12)
     assert found.bound == "front end" and found.front_end_cycles == 2  # six a cycle
 
@@ -74,14 +74,14 @@ def test_a_captured_kernels_loop_is_analyzed_with_its_measured_cycles():
 
 
 @needs_tool
-def test_what_is_no_assembly_is_told_in_the_tools_words():
+def test_invalid_assembly_raises_an_error_with_the_tools_message():
     with pytest.raises(ThroughputError, match="cannot analyze this loop"):
         loop("no_such_instruction ymm0")
     with pytest.raises(ThroughputError, match="no instruction"):
         analyze(["label:"], "x86_64", "skylake")
 
 
-def test_where_the_tool_is_missing_one_is_told_how_to_get_it(monkeypatch):
+def test_a_missing_tool_raises_an_error_with_its_installation(monkeypatch):
     monkeypatch.setenv("LLVM_MCA", "nobody-has-this-program")
     x = Tensor.rand(64).realize()
     view = explore(lambda: x + 1, repeat=1)
@@ -89,7 +89,7 @@ def test_where_the_tool_is_missing_one_is_told_how_to_get_it(monkeypatch):
         view.kernels[0].throughput()
 
 
-def test_a_cpu_that_is_not_known_has_one_in_its_place():
+def test_an_unknown_cpu_has_a_substitute():
     from dataclasses import replace
 
     target = replace(MACHINE, arch="x86_64", cpu="emeraldrapids", features="+avx2,+avx512f")
@@ -99,7 +99,7 @@ def test_a_cpu_that_is_not_known_has_one_in_its_place():
     assert model_for(replace(target, cpu="skylake"), known) == ("skylake", "")
 
 
-def test_measured_cycles_are_time_by_clock_by_iterations():
+def test_measured_cycles_are_time_times_clock_per_iteration():
     x = Tensor.rand(64, 64).realize()
     view = explore(lambda: x.sum(0), repeat=1, noopt=1)
     uops = view.capture.analyses.captured(0).uops
@@ -131,7 +131,7 @@ FOUND = Throughput(
 )
 
 
-def test_a_loop_is_told_as_data_and_as_a_picture():
+def test_a_loop_has_data_and_a_picture():
     data = FOUND.as_data()
     assert data.instructions[0] == (
         "vfmadd231ps ymm0, ymm1, ymm2", 1, 4, (("SKLPort0", 0.5), ("SKLPort1", 0.5)), 4
@@ -144,7 +144,7 @@ def test_a_loop_is_told_as_data_and_as_a_picture():
     assert "SKLDivider" not in picture
 
 
-def test_what_was_asked_goes_with_a_page_and_a_kernel_of_threads_has_its_share_of_the_cycles(monkeypatch):
+def test_a_page_stores_analyzed_loops_and_threads_divide_the_cycles(monkeypatch):
     x = Tensor.rand(64, 64).realize()
     view = explore(lambda: x.sum(0), repeat=1, noopt=1)
     asked = []
@@ -211,7 +211,7 @@ def test_a_model_that_takes_more_than_twice_the_measured_cycles_names_none_eithe
         ("Unheard5", "Unheard5"),
     ],
 )
-def test_ports_are_named_in_words(name, words):
+def test_ports_have_a_description(name, words):
     assert describe_port(name) == words
 
 
@@ -237,7 +237,7 @@ RARE = """
 """.strip().splitlines()
 
 
-def test_a_loop_deeper_than_those_of_the_linear_program_is_a_rare_path():
+def test_a_loop_deeper_than_those_of_the_linear_program_is_a_cold_path():
     """`sin` has a scalar fallback inside its main loop: that is not the busiest loop."""
     lines = [*MAIN_WITH_A_RARE_PATH[:6], *RARE, *MAIN_WITH_A_RARE_PATH[6:]]
     assert [lines[place] for place in hot_loop(lines, "x86_64", 512)] == RARE
@@ -245,7 +245,7 @@ def test_a_loop_deeper_than_those_of_the_linear_program_is_a_rare_path():
     assert body == MAIN_WITH_A_RARE_PATH[1:-1]
 
 
-def test_of_as_many_loops_as_the_linear_program_has_the_one_with_most_work_is_the_busiest():
+def test_the_loop_with_most_work_is_the_hottest():
     first = [".LBB0_1:", "    vaddps zmm0, zmm0, zmm1", "    jne .LBB0_1"]
     second = [".LBB0_2:", "    add eax, 1", "    jne .LBB0_2"]
     lines = ["f:", *first, *second]
@@ -253,7 +253,7 @@ def test_of_as_many_loops_as_the_linear_program_has_the_one_with_most_work_is_th
     assert hot_loop(lines, "x86_64", 512, 1, [10.0, 4000.0]) == [4, 5, 6]
 
 
-def test_loops_of_a_linear_program_weigh_their_steps_times_their_nodes():
+def test_the_weight_of_a_loop_is_its_steps_times_its_nodes():
     x = Tensor.rand(64, 64).realize()
     view = explore(lambda: x.sum(0), repeat=1, noopt=1)
     ((depth, weight),) = loop_weights(view.capture.analyses.captured(0).uops)
@@ -271,7 +271,7 @@ def test_an_array_on_the_stack_counts_as_memory_of_a_loop_and_a_spill_does_not()
     assert loop_of_program([*array, *array, *spills], uops)[2] == 2.0
 
 
-def test_the_rare_path_of_a_linear_program_is_no_loop_of_its_own():
+def test_the_cold_path_of_a_linear_program_is_not_a_separate_loop():
     x = Tensor.rand(1 << 12).realize()
     uops = explore(lambda: x.sin(), repeat=1, target="x86-64-v3").capture.captured_kernels[0].uops
     assert any(node.op is Ops.RANGE and node.arg.kind is AxisKind.RARE for node in uops)
@@ -279,7 +279,7 @@ def test_the_rare_path_of_a_linear_program_is_no_loop_of_its_own():
     assert measured_cycles(uops, 10.0, clock_ghz=2.0)[0] is not None
 
 
-def test_what_a_jump_skips_together_with_a_rare_loop_is_rare_too():
+def test_code_skipped_together_with_a_cold_loop_is_cold_too():
     main = [".LBB0_1:", "    vmovups zmm0, zmmword ptr [rdi]", "    jle .LBB0_4", "    mov ecx, 8"]
     rare = [".LBB0_3:", "    imul rax, rax", "    dec ecx", "    jne .LBB0_3", "    vpinsrd xmm0, xmm0, eax, 1"]
     rest = [".LBB0_4:", "    vmovups zmmword ptr [rsi], zmm0", "    jne .LBB0_1"]
@@ -288,7 +288,7 @@ def test_what_a_jump_skips_together_with_a_rare_loop_is_rare_too():
 
 
 @needs_tool
-def test_the_hot_loop_of_sin_is_its_polynomial_and_not_the_rare_path():
+def test_the_hot_loop_of_sin_is_its_polynomial_and_not_the_cold_path():
     x = Tensor.rand(1 << 14).realize()
     view = explore(lambda: x.sin(), repeat=1, target="x86-64-v3")
     texts = [one.text for one in view.kernels[0].throughput().instructions]

@@ -26,7 +26,7 @@ def test_spans_nest_as_the_stages_do(tmp_path):
     assert runs == [kernel.name for kernel in trace.kernels]
 
 
-def test_memory_begins_with_what_was_there_before():
+def test_memory_begins_with_the_existing_buffers():
     x = Tensor.ones(64).contiguous().realize()
     trace = explore(lambda: x + 1, repeat=1).trace
     (earlier,) = [buffer for buffer in trace.buffers if buffer.allocated_us is None]

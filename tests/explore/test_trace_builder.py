@@ -85,7 +85,7 @@ def test_digests_are_equal_for_equal_content():
     assert len({node.digest for node in first.nodes}) == len(first.nodes)
 
 
-def test_what_a_rule_builds_below_its_result_has_a_link_too():
+def test_nodes_built_below_a_rules_result_have_links_too():
     value = UOp(Ops.DEFINE_VAR, dtypes.index, (), ("n", 0, 9))
     before = value * 4
     inner = value + value
@@ -100,7 +100,7 @@ def test_what_a_rule_builds_below_its_result_has_a_link_too():
     assert {(link.src, link.dst) for link in trace.links} == {(before_id, node) for node in made}
 
 
-def test_a_stage_that_tells_no_steps_is_aligned_place_by_place():
+def test_a_stage_without_steps_is_aligned_by_position():
     before = toy.row_sum()
     after = graph_rewrite(before, toy.TABLE)
     recorder = Recorder()
@@ -112,7 +112,7 @@ def test_a_stage_that_tells_no_steps_is_aligned_place_by_place():
     assert {link.how for link in trace.links} == {"by hand"}
 
 
-def test_stages_left_open_are_closed_and_the_trace_says_so():
+def test_open_stages_are_closed_with_a_message():
     recorder = Recorder()
     recorder.record(StageBegan("schedule", (), None))
     recorder.record(StageBegan("kernel", toy.row_sum(), 0))
@@ -140,7 +140,7 @@ def test_a_stage_that_ends_closes_the_stages_left_open_inside_it():
     assert trace.messages == ()
 
 
-def test_a_realized_lazybuffer_keeps_the_sources_it_was_recorded_with():
+def test_a_realized_lazybuffer_has_its_recorded_sources():
     recorder = Recorder()
     total = toy.record(recorder)
     total.src = ()
@@ -149,7 +149,7 @@ def test_a_realized_lazybuffer_keeps_the_sources_it_was_recorded_with():
     assert [trace.nodes[source].op for source in node.src] == ["IOTA"]
 
 
-def test_decisions_and_candidates_stand_in_their_stage():
+def test_decisions_and_candidates_belong_to_their_stage():
     class Candidate:
         applied = ("UPCAST(0, 4)",)
 

@@ -36,7 +36,7 @@ def words_of(picture: str) -> list[str]:
     return [node.text or "" for node in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")]
 
 
-def test_a_point_stands_where_the_figures_of_its_kernel_say() -> None:
+def test_a_point_has_the_figures_of_its_kernel() -> None:
     trace = with_ceilings(sample_trace(), CEILINGS)
     first, second = roofline(trace).points
     kernel, run = trace.kernels[0], trace.runs[0]
@@ -107,7 +107,7 @@ def test_rates_of_several_threads_that_do_not_scale_were_disturbed() -> None:
     assert disturbed_rows([one, two, shared]) == [] and disturbed_rows([one, slow, shared]) == [slow]
 
 
-def test_a_rate_that_another_row_contradicts_counts_as_that_and_is_measured_again() -> None:
+def test_a_rate_that_another_row_contradicts_is_corrected_and_measured_again() -> None:
     """A loaded machine once gave 0.07 G/s from 64 KB for two threads and 1.06 for one, and 10 GB/s from 64 MB."""
     alone = Ceiling("", "gather", 1.06, 1 << 16, "", 1)
     both = replace(alone, rate=0.07, threads=2)
@@ -174,7 +174,7 @@ def test_the_roofline_names_kernels_above_their_ceiling() -> None:
     assert f"kernel {low.kernel} above" in above.note and "under load" in above.note
 
 
-def test_a_kernel_is_held_against_the_fastest_of_its_types() -> None:
+def test_a_kernel_is_compared_with_the_fastest_of_its_dtypes() -> None:
     rows = [Ceiling(what, "arithmetic", rate, 0, what, 1) for what, rate in (("float32", 9.0), ("float64", 4.0))]
     known = Ceilings("CPU", "target", tuple(rows))
     trace = sample_trace()
@@ -183,7 +183,7 @@ def test_a_kernel_is_held_against_the_fastest_of_its_types() -> None:
         assert with_ceilings(one, known).roofs[0].gflops == expected
 
 
-def test_pictures_name_every_kernel_and_say_where_there_is_nothing_to_show() -> None:
+def test_pictures_name_every_kernel_and_report_missing_data() -> None:
     trace = with_ceilings(sample_trace(), CEILINGS)
     shown = words_of(roofline_picture(trace))
     assert {"kernel 0 · r_64_32_48", "kernel 1 · softmax_64_32", "float32 arithmetic: 100 GFLOP/s"} <= set(shown)
@@ -193,7 +193,7 @@ def test_pictures_name_every_kernel_and_say_where_there_is_nothing_to_show() -> 
     assert any("has a time" in text for text in words_of(timeline_picture(nothing)))
 
 
-def test_ceilings_travel_with_the_trace_and_older_files_have_none() -> None:
+def test_ceilings_are_saved_with_the_trace_and_older_files_have_none() -> None:
     trace = with_ceilings(sample_trace(), CEILINGS)
     again = trace_from_json(trace_to_json(trace))
     assert (again.ceilings, again.roofs) == (trace.ceilings, trace.roofs)
@@ -202,7 +202,7 @@ def test_ceilings_travel_with_the_trace_and_older_files_have_none() -> None:
     assert trace_from_json(json.dumps(older)).ceilings == ()
 
 
-def test_ceilings_are_measured_once_kept_on_disk_and_used_for_this_machine_only(
+def test_ceilings_are_measured_once_and_cached_for_this_machine_only(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     from tinyexplore.explore.analysis.machine import ceiling_table
@@ -258,7 +258,7 @@ def two() -> Trace:
     return explore(lambda: (x @ x).softmax().sum(), repeat=3).trace
 
 
-def test_spans_know_how_deep_they_lie_and_of_which_kernel_they_are(two: Trace) -> None:
+def test_spans_have_a_depth_and_a_kernel(two: Trace) -> None:
     found = timeline(two)
     for span in found.spans:
         if span.stage is None:
@@ -271,7 +271,7 @@ def test_spans_know_how_deep_they_lie_and_of_which_kernel_they_are(two: Trace) -
     assert found.end_us == max(span.started_us + span.elapsed_us for span in found.spans)
 
 
-def test_the_picture_is_of_kernel_time_and_compile_time_is_asked_for(two: Trace) -> None:
+def test_the_picture_shows_kernel_time_and_compile_time_on_request(two: Trace) -> None:
     shown = words_of(timeline_picture(two))
     assert "device" in shown and "memory" in shown and "compiler" not in shown
     assert any(text.startswith("kernel ") for text in shown)

@@ -59,7 +59,7 @@ def test_every_program_has_stored_facts() -> None:
 
 
 @pytest.mark.parametrize(("machine", "name"), EVERYWHERE)
-def test_stored_facts_get_the_kind_that_is_known(machine: str, name: str) -> None:
+def test_stored_facts_get_the_expected_kind(machine: str, name: str) -> None:
     mine = facts(name, machine)
     kind, likely, rule = judge(mine)
     assert likely in ALL[name].kinds
@@ -244,7 +244,7 @@ def test_all_figures_of_a_disturbed_kernel_are_those_of_the_median() -> None:
     assert {row.name: row.value for row in program.evidence}["sum of the medians"] == "3.00 ms"
 
 
-def test_memory_that_is_slower_now_is_the_limit_and_the_sentence_gives_both_times() -> None:
+def test_memory_that_became_slower_is_the_limit_and_both_times_are_stated() -> None:
     facts = replace(BASE, level="memory", memory_us=400.0, own_memory_us=400.0, stream_us=800.0, code_share=1.0)
     found = judge_kernel(facts)
     assert (found.kind, found.level, found.share_of_limit) == ("bandwidth", "memory", 0.401)
@@ -269,7 +269,7 @@ def test_a_working_set_beyond_the_last_cache_is_in_memory(monkeypatch: pytest.Mo
     assert facts_of(view.capture.analyses, slowest.kernel).level == "memory"
 
 
-def test_a_kernel_that_passes_its_limit_is_not_said_to_reach_all_of_it() -> None:
+def test_a_kernel_faster_than_its_limit_has_no_share_above_one() -> None:
     fast = replace(BASE, memory_us=1500.0, own_memory_us=1500.0)
     found = judge_kernel(fast)
     assert (found.kind, found.share_of_limit) == ("bandwidth", 1.0)
@@ -297,7 +297,7 @@ def test_where_the_model_takes_longer_than_the_kernel_no_port_is_named() -> None
     assert "divider" in judge_kernel(replace(wrong, code_share=0.9)).text
 
 
-def test_a_slow_kernel_without_opts_is_said_to_have_none_and_advice_fits_the_kernel() -> None:
+def test_the_verdict_of_a_slow_kernel_without_opts_says_so_with_fitting_advice() -> None:
     strided = replace(BASE, line_use=1 / 16, pattern_us=500.0, worst="x")
     bare = judge_kernel(replace(strided, opts=(), conflict="x", conflict_pitch=1024))
     assert "no opts" in bare.text and any("use_heuristics" in one.text for one in bare.suggestions)
@@ -318,7 +318,7 @@ def all_suggestions() -> list[Suggestion]:
     return list({one.text: one for one in found}.values())
 
 
-def test_what_suggestions_name_exists() -> None:
+def test_names_in_suggestions_exist() -> None:
     """Methods of a kernel, of a view and of tensors, opts, settings, panels; sets of opts can be read."""
     titles = {info.title or info.name.capitalize() for info in PANELS}
     seen: set[str] = set()
@@ -369,13 +369,13 @@ def test_the_methods_that_suggestions_name_work_on_a_kernel() -> None:
     assert view.kernels[0].use_heuristics().kernels[0].opts != ()
 
 
-def test_each_rule_is_told_in_sentences() -> None:
+def test_each_rule_is_documented_in_sentences() -> None:
     for rule in RULES:
         for text in (rule.threshold, rule.reason):
             assert text[0].isupper() and text.endswith(".") and ";" not in text
 
 
-def test_where_code_cannot_run_here_the_reason_stands_in_place_of_a_verdict() -> None:
+def test_code_that_cannot_run_here_has_a_reason_instead_of_a_verdict() -> None:
     other = "neoverse-n1" if Device["LLVM"].target.arch == "x86_64" else "skylake"
     view = explore(lambda: Tensor.ones(8).contiguous() + 1, target=other)
     with pytest.raises(ValueError, match="cannot run on this machine"):
@@ -425,7 +425,7 @@ def test_a_transposed_copy_fetches_each_line_once_for_each_of_its_elements() -> 
     assert conflict is None or conflict == (1, 4 * 4096)
 
 
-def test_a_sum_of_products_moves_its_operands_as_often_as_its_tiles_say() -> None:
+def test_the_traffic_of_a_product_follows_from_its_tiles() -> None:
     a, b = (Tensor.rand(256, 256).realize() for _ in range(2))
     pattern = AccessPattern(explore(lambda: a @ b, noopt=1, repeat=1).capture.captured_kernels[0].make_kernel())
     small, _ = pattern.traffic(CacheShape(4096, 8))
@@ -443,7 +443,7 @@ def test_vectors_at_multiples_of_their_size_cross_no_cache_line() -> None:
         assert crosses_lines(read) is does or kept.spec.target.vector_bytes not in (32, 64)
 
 
-def test_ceilings_answer_for_gathers_and_runs_by_the_next_larger_working_set() -> None:
+def test_ceilings_of_gathers_and_runs_use_the_next_larger_working_set() -> None:
     rows = [Ceiling("", "gather", rate, size, "", 1) for size, rate in ((1000, 4.0), (100_000, 1.0))]
     rows += [Ceiling("", "runs", rate, 1000, length, 1) for length, rate in (("64", 2.0), ("1024", 32.0))]
     known = Ceilings("", "", tuple(rows))
@@ -454,7 +454,7 @@ def test_ceilings_answer_for_gathers_and_runs_by_the_next_larger_working_set() -
     assert known.gather(1, 2) is None and Ceilings("", "", ()).runs(1, 1, 1) is None
 
 
-def test_the_verdict_works_without_llvm_mca_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_verdict_works_without_llvm_mca_with_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> str:
         raise throughput_module.ThroughputError("llvm-mca is not installed")
 
@@ -468,7 +468,7 @@ def test_the_verdict_works_without_llvm_mca_and_says_so(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
-def test_a_real_kernel_gets_its_kind_or_the_verdict_is_noise(name: str) -> None:
+def test_a_real_kernel_gets_its_kind_or_noise(name: str) -> None:
     """Each program gets the kind that is known for it, or "noise" on a disturbed machine. The caches are real.
 
     Another machine on the same host can take half of a core's speed for a second, and no counter here tells: a wrong
@@ -539,7 +539,7 @@ def _is_of_another_machine(name: str, found: KernelFacts) -> bool:
     return False
 
 
-def test_a_gpu_gets_a_verdict_of_the_model_which_says_so() -> None:
+def test_a_gpu_gets_a_verdict_marked_as_modeled() -> None:
     zeros = Tensor.zeros(1024, 1024).contiguous().realize()
     view = explore(lambda: zeros.T.contiguous(), target="sm_80")
     found = view.kernels[0].verdict()
@@ -565,7 +565,7 @@ def test_views_and_pages_get_a_row_for_each_kernel_and_one_for_the_program() -> 
     }
 
 
-def test_a_suggestion_is_tried_and_shows_what_it_gained() -> None:
+def test_a_tried_suggestion_shows_its_gain() -> None:
     """Opts against no opts: the difference is larger than any noise."""
     a, b = (Tensor.rand(192, 192).realize() for _ in range(2))
     view = explore(lambda: a @ b, noopt=1, repeat=5)
@@ -578,7 +578,7 @@ def test_a_suggestion_is_tried_and_shows_what_it_gained() -> None:
     assert with_measured_gains(view, replace(slow, likely="compute")) == replace(slow, likely="compute")
 
 
-def test_a_fusion_is_tried_and_shows_what_it_gained() -> None:
+def test_a_tried_fusion_shows_its_gain() -> None:
     """Two tiny kernels with memory between them take about twice as long as one."""
     a = Tensor.rand(64).realize()
     view = explore(lambda: a.exp().contiguous().sum() + 1, repeat=5)

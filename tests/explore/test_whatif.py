@@ -58,7 +58,7 @@ def view() -> Explorer:
 @pytest.mark.parametrize(
     "command", [ApplyOpt(2, "UPCAST(0, 4)"), UndoOpt(0), SetOpts(1, ""), AsCaptured(0), UseHeuristics(3)]
 )
-def test_a_command_is_data_there_and_back(command):
+def test_a_command_is_serialized_and_parsed(command):
     assert from_json(to_json(command)) == command
     assert from_info(info_of(command)) == command
 
@@ -67,7 +67,7 @@ def test_a_command_under_its_former_name_is_read():
     assert from_json('{"kind": "HandCode", "kernel": 3}') == UseHeuristics(3)
 
 
-def test_every_kind_of_command_says_what_it_does_and_takes_numbers_and_words_only():
+def test_every_kind_of_command_is_documented_and_has_plain_fields():
     for kind in COMMANDS:
         assert kind.__doc__ and not kind.__doc__.startswith(kind.__name__)
         assert {str(field.type) for field in fields(kind)} <= {"int", "str"}
@@ -87,7 +87,7 @@ def test_every_kind_of_command_says_what_it_does_and_takes_numbers_and_words_onl
         ('{"kind": "UndoOpt", "kernel": true}', "UndoOpt: kernel is True, expected int"),
     ],
 )
-def test_what_is_no_command_is_refused_with_what_is_wrong(text, why):
+def test_invalid_commands_are_refused_with_the_reason(text, why):
     with pytest.raises(WhatIfError) as caught:
         from_json(text)
     assert str(caught.value).startswith(why)
@@ -124,7 +124,7 @@ def test_the_root_is_the_kernel_as_it_was_captured(view):
     assert root.kernels[0].opts == view.trace.kernels[0].opts == ()
 
 
-def test_an_illegal_opt_is_a_branch_that_failed_with_the_legality_error_and_nobody_goes_there(view):
+def test_an_illegal_opt_is_a_failed_branch_with_the_legality_error_and_is_not_selected(view):
     here = view.kernels[0].branch
     branch = view.kernels[0].apply("UPCAST(7, 4)")
     assert branch.status == "failed" and "no axis 7" in branch.reason
@@ -145,7 +145,7 @@ def test_a_branch_prints_as_one_line_in_a_notebook(view):
     assert time_of(branch) in str(branch)
 
 
-def test_a_branch_of_opts_that_were_set_says_them_all_and_once(view):
+def test_a_branch_of_set_opts_lists_each_opt_once(view):
     opts = "UPCAST(0, 2), UPCAST(1, 2), UNROLL(2, 2), VECTOR(1, 4), UPCAST(0, 2)"
     branch = view.kernels[0].set_opts(opts.replace(", UN", ",\n  UN"))
     name, time = branch.kernels[0].name, time_of(branch)
@@ -154,12 +154,12 @@ def test_a_branch_of_opts_that_were_set_says_them_all_and_once(view):
     assert str(wrong) == f"branch {wrong.id} · opts set: UPCAST(7, 4), {opts} · {wrong.reason}"
 
 
-def test_undoing_where_nothing_was_done_is_told(view):
+def test_undo_without_an_opt_is_reported(view):
     view.kernels[0].set_opts()
     assert "nothing to undo" in view.kernels[0].undo().reason
 
 
-def test_every_opt_that_is_offered_as_legal_can_be_applied_and_the_others_say_what_stands_against_them(view):
+def test_every_offered_opt_can_be_applied_and_the_others_have_a_legality_error(view):
     view.kernels[0].set_opts()
     kernel = view.whatif.compiler(0).start(0)
     legal = view.kernels[0].available_opts()
@@ -187,7 +187,7 @@ def test_a_kernel_captured_with_the_heuristics_opts_has_their_reasons():
     assert session.kernels[0].use_heuristics().labels == ("as captured", "heuristics")
 
 
-def test_opts_that_are_none_kernels_that_are_none_and_traces_of_files_are_errors(view, tmp_path):
+def test_invalid_opts_invalid_kernels_and_traces_of_files_raise_an_error(view, tmp_path):
     with pytest.raises(WhatIfError, match="is not an opt; write NAME"):
         view.kernels[0].apply("EXPLODE(0)")
     with pytest.raises(IndexError, match="kernel 5: .*1 kernel"):
@@ -199,7 +199,7 @@ def test_opts_that_are_none_kernels_that_are_none_and_traces_of_files_are_errors
         loaded.kernels[0].apply("UPCAST(0, 4)")
 
 
-def test_branches_are_kept_with_the_trace_and_its_laws(view, tmp_path):
+def test_branches_are_saved_with_the_trace(view, tmp_path):
     view.kernels[0].set_opts()
     path = view.save(tmp_path / "trace.json.gz")
     trace = Trace.load(path)
@@ -284,7 +284,7 @@ def fake_search(tries):
 VECTOR, UPCAST = Opt(OptOps.VECTOR, 1, 4), Opt(OptOps.UPCAST, 0, 2)
 
 
-def test_what_a_search_tries_are_branches_and_what_it_finds_is_whole(monkeypatch):
+def test_candidates_of_a_search_are_branches_and_its_result_is_complete(monkeypatch):
     tries = [([VECTOR, UPCAST], 1e-6, ""), ([VECTOR], 2e-6, "given up"), ([UPCAST], math.inf, "it crashed its worker")]
     monkeypatch.setattr("tinyexplore.explore.whatif.commands.search.search_opts", fake_search(tries))
     session = product()
@@ -302,7 +302,7 @@ def test_what_a_search_tries_are_branches_and_what_it_finds_is_whole(monkeypatch
     assert whole.id == light.id and whole.kernels[0].listings and session.kernels[0].branch == whole
 
 
-def test_a_search_that_is_cancelled_keeps_what_it_tried(monkeypatch):
+def test_a_cancelled_search_preserves_its_candidates(monkeypatch):
     monkeypatch.setattr(
         "tinyexplore.explore.whatif.commands.search.search_opts", fake_search([([VECTOR], 1e-6, "")] * 2)
     )
@@ -314,7 +314,7 @@ def test_a_search_that_is_cancelled_keeps_what_it_tried(monkeypatch):
     assert session.kernels[0].branches[-2].kernels[0].opts == ("VECTOR(1, 4)",)
 
 
-def test_while_a_search_goes_on_another_thread_is_told_so(monkeypatch):
+def test_a_command_during_a_search_in_another_thread_raises_an_error(monkeypatch):
     monkeypatch.setattr("tinyexplore.explore.whatif.commands.search.search_opts", fake_search([([VECTOR], 1e-6, "")]))
     session = product()
     session.kernels[0].set_opts()
@@ -338,7 +338,7 @@ def test_while_a_search_goes_on_another_thread_is_told_so(monkeypatch):
     assert "another command" in complaint and "view.whatif.cancel()" in complaint
 
 
-def test_two_commands_at_once_are_carried_out_one_after_another():
+def test_two_concurrent_commands_run_sequentially():
     session = product()
     root = session.kernels[0].set_opts()
     opts = ["UPCAST(0, 2)", "UPCAST(0, 4)", "UPCAST(1, 2)"]
@@ -390,7 +390,7 @@ def test_each_opt_is_applied_once_and_a_kernel_is_lowered_and_compiled_once(monk
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-def test_an_interrupt_ends_a_command_and_leaves_the_branches_as_they_were(monkeypatch, error):
+def test_an_interrupted_command_does_not_change_the_branches(monkeypatch, error):
     session = product()
     session.kernels[0].set_opts()
     before, at = session.whatif.branches, session.whatif.all_places()
@@ -405,7 +405,7 @@ def test_an_interrupt_ends_a_command_and_leaves_the_branches_as_they_were(monkey
     assert session.kernels[0].apply("VECTOR(1, 4)").status == "done"
 
 
-def test_a_branch_that_an_interrupt_kept_from_being_told_is_told_with_the_next(monkeypatch):
+def test_a_branch_whose_message_was_interrupted_is_sent_with_the_next(monkeypatch):
     session = product()
     told = []
     session.whatif.on_change = told.append
@@ -417,7 +417,7 @@ def test_a_branch_that_an_interrupt_kept_from_being_told_is_told_with_the_next(m
     assert [branch.id for branch in told] == list(range(len(session.whatif.branches)))
 
 
-def test_a_command_that_is_cancelled_while_its_kernel_is_timed_leaves_no_branch(monkeypatch):
+def test_a_command_cancelled_during_timing_adds_no_branch(monkeypatch):
     session = product()
     session.kernels[0].set_opts()
     before = session.whatif.branches
@@ -449,7 +449,7 @@ def test_a_command_that_is_cancelled_while_its_kernel_is_timed_leaves_no_branch(
 # *** the nest ***
 
 
-def test_the_nest_of_a_product_says_what_each_loop_reads_again(view):
+def test_the_nest_of_a_product_shows_the_reuse_of_each_loop(view):
     nest = view.kernels[0].set_opts().kernels[0].nest
     assert [(line.depth, line.text, line.kind) for line in nest] == [
         (0, "for g0 in range(32)", "global"),
@@ -467,7 +467,7 @@ def test_the_nest_of_a_product_says_what_each_loop_reads_again(view):
     assert strides == {"a": 1, "b": 64}
 
 
-def test_a_tile_stands_inside_the_loop_that_reduces(view):
+def test_a_tile_is_inside_the_reduction_loop(view):
     view.kernels[0].set_opts()
     view.kernels[0].apply("VECTOR(1, 4)")
     nest = view.kernels[0].apply("UPCAST(0, 4)").kernels[0].nest
@@ -490,7 +490,7 @@ def test_a_tile_stands_inside_the_loop_that_reduces(view):
         ([(-1, 32)], 128),
     ],
 )
-def test_cache_lines_that_loops_touch(steps, expected):
+def test_cache_lines_accessed_by_loops(steps, expected):
     assert count_accessed_bytes(steps, 4, 64) == expected
 
 

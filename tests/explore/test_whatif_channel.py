@@ -122,7 +122,7 @@ def test_a_command_does_not_block_and_others_wait_for_it(view: View, held: tuple
 
 
 @pytest.mark.parametrize("outcome", ["done", "fails"])
-def test_the_progress_of_a_command_of_python_is_gone_when_the_command_ends(
+def test_the_progress_of_a_python_command_is_removed_at_its_end(
     view: View, monkeypatch: pytest.MonkeyPatch, outcome: str
 ) -> None:
     from tinyexplore.explore.whatif.commands import apply_opt
@@ -144,9 +144,7 @@ def test_the_progress_of_a_command_of_python_is_gone_when_the_command_ends(
     assert view.widget.working == {}
 
 
-def test_a_command_that_is_cancelled_leaves_no_branch_and_what_waits_is_dropped(
-    view: View, held: tuple[Event, Event]
-) -> None:
+def test_a_cancelled_command_adds_no_branch_and_drops_the_queue(view: View, held: tuple[Event, Event]) -> None:
     begun, go_on = held
     view.reply(view.command("SetOpts", opts=""))
     before, places = view.explorer.whatif.branches, view.explorer.whatif.all_places()
@@ -175,7 +173,7 @@ def test_an_error_in_the_background_reaches_the_view_and_the_next_command_is_car
     assert view.states[-1]["complaint"] == ""
 
 
-def test_what_a_command_sends_does_not_grow_with_the_branches(view: View) -> None:
+def test_the_message_of_a_command_does_not_grow_with_the_branches(view: View) -> None:
     view.reply(view.command("AsCaptured"))
     sizes = []
     for first in (2, 4):
@@ -189,7 +187,7 @@ def test_what_a_command_sends_does_not_grow_with_the_branches(view: View) -> Non
     assert len(view.widget.branches) == len(sizes) + 1 and max(sizes) < 1000  # beside the row of the branch itself
 
 
-def test_a_view_that_opens_later_has_all_branches_and_asks_for_what_it_missed(view: View) -> None:
+def test_a_view_that_opens_later_has_all_branches_and_requests_missed_rows(view: View) -> None:
     view.reply(view.ask(ask="begin", kernel=0))
     view.reply(view.command("SetOpts", opts="UPCAST(0, 2)"))
     state = view.widget.get_state()
@@ -205,19 +203,19 @@ def test_a_view_that_opens_later_has_all_branches_and_asks_for_what_it_missed(vi
 
 
 @pytest.mark.parametrize("since", ["all", -1, None, 1.5, [0]])
-def test_what_is_no_number_of_rows_is_not_answered(view: View, since: Any) -> None:
+def test_an_invalid_number_of_rows_gets_no_response(view: View, since: Any) -> None:
     view.widget._handle_custom_msg({"since": since}, [])
     assert view.sent == []
 
 
-def test_a_cell_of_the_notebook_tells_the_view_too(view: View) -> None:
+def test_a_command_of_a_cell_updates_the_view(view: View) -> None:
     branch = view.explorer.kernels[0].set_opts("UPCAST(0, 2)")
     assert view.branches()[-1] == branch
     view.explorer.whatif.go(0)
     assert view.sent[-1]["branches"]["places"] == {"kernel 0": 0}
 
 
-def test_a_branch_that_the_view_goes_to_is_kept_and_not_sent_back(view: View) -> None:
+def test_a_branch_selected_in_the_view_is_stored_and_not_sent_back(view: View) -> None:
     view.reply(view.ask(ask="begin", kernel=0))
     count = len(view.sent)
     view.reply(view.ask(ask="go", branch=0))

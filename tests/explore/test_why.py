@@ -59,7 +59,7 @@ DEEP = law("deep", (x + c) + d, x)
 # *** one rule, one node ***
 
 
-def test_an_operation_that_is_not_there_is_named_beside_what_is():
+def test_a_mismatched_operation_is_named_with_the_actual_one():
     tried = why_not(MUL_ONE, LOAD * LOAD)
     assert (tried.verdict, tried.passed, tried.parts) == ("stopped", 2, 3)
     assert tried.mismatch.kind == "operation" and tried.mismatch.path == (1,)
@@ -97,7 +97,7 @@ def test_a_type_and_a_number_of_sources():
     assert (why_not(two, guarded).mismatch.expected, why_not(two, guarded).mismatch.actual) == ("2 sources", "3")
 
 
-def test_a_function_that_says_no_shows_the_line_and_its_values_innermost_first():
+def test_a_function_that_declines_shows_its_line_and_values_innermost_first():
     tried = why_not(halved, LOAD * 3.0)
     assert tried.mismatch.kind == "function" and tried.passed == tried.parts
     inner, outer = tried.mismatch.places
@@ -111,7 +111,7 @@ def test_a_function_that_says_no_shows_the_line_and_its_values_innermost_first()
     assert place.values == (("c", "CONST 2.0"),)
 
 
-def test_the_condition_above_a_bare_return_stands_beside_it():
+def test_a_bare_return_shows_the_condition_above_it():
     @rule(x * c)
     def guarded(x, c):
         if c.arg < 10:
@@ -123,7 +123,7 @@ def test_the_condition_above_a_bare_return_stands_beside_it():
     assert place.line == guarded.line + 3
 
 
-def test_whoever_traced_before_goes_on():
+def test_an_earlier_trace_function_is_restored():
     def tracer(frame, event, arg):
         return None
 
@@ -136,7 +136,7 @@ def test_whoever_traced_before_goes_on():
         sys.settrace(before)
 
 
-def test_a_rule_that_changes_nothing_asks_for_a_context_or_raises_says_so():
+def test_a_rule_that_changes_nothing_needs_a_context_or_raises_is_reported():
     assert why_not(itself, LOAD + LOAD).mismatch.kind == "nothing new"
     tried = why_not(told, LOAD + 1.0)
     assert tried.verdict == "unknown" and "told needs" in tried.mismatch.actual
@@ -150,7 +150,7 @@ def test_a_rule_that_changes_nothing_asks_for_a_context_or_raises_says_so():
     assert why_not(breaks, LOAD * 2.0).mismatch.actual == "ZeroDivisionError: 2.0"
 
 
-def test_rules_by_name_and_what_could_fire():
+def test_rules_are_found_by_name_and_by_root_operation():
     number = UOp(Ops.CAST, dtypes.int32, (LOAD,))
     product = UOp(Ops.MUL, dtypes.int32, (number, UOp.const(dtypes.int32, 1)))
     assert why_not("mul_one", product).verdict == "fires"
@@ -213,7 +213,7 @@ def view() -> Explorer:
     return explore(lambda: (x @ w).softmax(), repeat=1)
 
 
-def test_what_was_recorded_as_fired_is_what_fires_first(view: Explorer):
+def test_the_recorded_rule_is_the_first_that_fires(view: Explorer):
     asked = Explainer(view.trace)
     seen = 0
     for stage in view.trace.stages:
@@ -230,7 +230,7 @@ def test_what_was_recorded_as_fired_is_what_fires_first(view: Explorer):
     assert seen > 20
 
 
-def test_a_legality_error_stands_at_a_node_of_the_graph(view: Explorer):
+def test_a_legality_error_names_a_node_of_the_graph(view: Explorer):
     trace = view.trace
     stage = next(one for one in trace.stages if one.name == "simplify")
     add = next(node for node in view.trace.where(op="ADD") if node.id in _graph(trace, stage))
@@ -258,7 +258,7 @@ def _graph(trace: Trace, stage) -> set[int]:
     return found
 
 
-def test_without_a_place_the_first_pass_with_rules_that_has_the_node_is_asked(view: Explorer):
+def test_without_a_stage_the_first_pass_that_has_the_node_is_used(view: Explorer):
     node = view.trace.where(op="REDUCE")[0]
     found = view.why_not(node)
     assert found.name in tables() and found.node == node.id
@@ -270,7 +270,7 @@ def test_without_a_place_the_first_pass_with_rules_that_has_the_node_is_asked(vi
     assert [one.rule for one in (*only.could, *only.stopped)] == [found.stopped[0].rule]
 
 
-def test_a_transform_and_a_stage_without_rules_say_so(view: Explorer):
+def test_a_transform_and_a_stage_without_rules_are_reported(view: Explorer):
     trace = view.trace
     stage = next(one for one in trace.stages if one.name == "linearize")
     found = view.why_not(stage.before[0], stage=stage.id)
@@ -278,7 +278,7 @@ def test_a_transform_and_a_stage_without_rules_say_so(view: Explorer):
     assert "linearize has no rules: " in found.note
 
 
-def test_what_cannot_be_asked(view: Explorer):
+def test_invalid_requests_raise_an_error(view: Explorer):
     stage = next(one for one in view.trace.stages if one.name == "simplify")
     lazy = view.trace.where(kind="lazybuffer")[0]
     with pytest.raises(RebuildError, match="is a LazyBuffer: rules are about UOps"):
@@ -300,7 +300,7 @@ def test_settings_and_the_target_are_those_of_the_capture():
     assert target.name == Device[Device.DEFAULT].target.name
 
 
-def test_the_parts_of_a_pattern_stand_beside_the_nodes_that_they_were_compared_with(view: Explorer):
+def test_the_parts_of_a_pattern_have_the_nodes_of_their_comparison(view: Explorer):
     shown = 0
     for stage in [one for one in view.trace.stages if any(step.rule is not None for step in one.steps)][:6]:
         number, step = next((k, one) for k, one in enumerate(stage.steps) if one.rule is not None)

@@ -27,7 +27,7 @@ def decision_on(trace: Trace, node: int) -> Decision:
     return Fusions(trace).decisions[node]
 
 
-def test_the_numbers_that_a_decision_compared_stand_beside_its_reason(view: Explorer):
+def test_the_compared_numbers_belong_to_the_reason_of_a_decision(view: Explorer):
     relu = next(node for node in view.trace.where(op="MAX", kind="lazybuffer"))
     told = decision_on(view.trace, relu.id)
     assert told.decision == "realize" and "256 times" in told.reason
@@ -58,7 +58,7 @@ def test_two_products_are_two_kernels_and_the_edge_between_them_is_cut(view: Exp
     assert back.edges == found.edges
 
 
-def test_what_is_done_with_a_product_one_by_one_is_the_same_kernel(view: Explorer):
+def test_elementwise_operations_on_a_product_are_in_its_kernel(view: Explorer):
     product, _ = view.trace.where(op="REDUCE_AXIS", kind="lazybuffer")
     relu = view.trace.where(op="MAX", kind="lazybuffer")[0]
     found = view.why_kernels(product, relu)
@@ -79,7 +79,7 @@ def test_every_edge_of_the_tensors_has_a_mark(view: Explorer):
     }
 
 
-def test_neither_from_the_other_and_what_several_kernels_compute():
+def test_independent_nodes_and_recomputed_nodes():
     x = Tensor.rand(64, 64).realize()
 
     def both() -> tuple[Tensor, Tensor, Tensor]:
@@ -96,7 +96,7 @@ def test_neither_from_the_other_and_what_several_kernels_compute():
     assert told.decision == "duplicate" and marks == {"again"}
 
 
-def test_questions_over_the_channel_and_what_cannot_be_asked(view: Explorer):
+def test_requests_over_the_channel_and_invalid_requests(view: Explorer):
     first, second = view.trace.where(op="REDUCE_AXIS", kind="lazybuffer")
     found = respond_from_trace(view.trace, {"ask": "why kernels", "a": first.id, "b": second.id})
     assert found["text"] == view.why_kernels(first, second).text and found["edges"][0]["mark"] == "fused"

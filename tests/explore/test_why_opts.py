@@ -24,7 +24,7 @@ def stage_of(trace: Trace, kernel: int):
     return next(stage for stage in trace.stages if stage.kernel == kernel and stage.choices)
 
 
-def test_every_decision_is_there_in_its_turn_and_the_opts_are_theirs(view: Explorer):
+def test_every_heuristic_is_listed_in_order_with_its_opts(view: Explorer):
     for kernel in view.trace.kernels:
         found = view.kernels[kernel].why_opts()
         assert [one.choice.name for one in found.chosen] == [decision.name for decision in HEURISTICS]
@@ -51,7 +51,7 @@ def test_the_numbers_of_an_elementwise_loop_and_the_opts_without_a_decision(view
     assert found["prefetch"].opts == () and found["prefetch"].instead is None
 
 
-def test_what_a_product_weighed_and_its_next_best(view: Explorer):
+def test_the_scores_of_a_product_tile_and_the_next_best(view: Explorer):
     found = view.kernels[0].why_opts()
     tile = found["tile_product"]
     along = next(one for one in tile.choice.weighed if one.what.startswith("instructions per multiply-add"))
@@ -74,7 +74,7 @@ def test_one_option_has_no_next_best():
     assert find_next_best(OptionScores("?", (("a", 1.0), ("b", 3.0), ("c", 2.0)), "b", False)) == ("c", 2.0)
 
 
-def test_choices_travel_with_the_trace_and_a_kernel_without_them_says_nothing(view: Explorer):
+def test_choices_are_saved_with_the_trace_and_are_optional(view: Explorer):
     again = trace_from_json(trace_to_json(view.trace))
     assert again == view.trace and stage_of(again, 0).choices == stage_of(view.trace, 0).choices
     plain = explore(lambda: Tensor.rand(8).realize().exp(), repeat=1, noopt=1)
@@ -85,7 +85,7 @@ def test_choices_travel_with_the_trace_and_a_kernel_without_them_says_nothing(vi
         view.kernels[0].why_opts()["nothing"]
 
 
-def test_opts_that_a_decision_would_choose_are_those_that_were_recorded(view: Explorer):
+def test_opts_that_a_heuristic_would_choose_equal_the_recorded_ones(view: Explorer):
     """The kernel made anew from the trace is the one that was optimized."""
     for kernel in view.trace.kernels:
         found = view.kernels[kernel].why_opts()

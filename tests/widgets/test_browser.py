@@ -117,7 +117,7 @@ SMALLEST_WORDS = """() => {
 
 
 @pytest.mark.parametrize("width", [620, 800, 1280])
-def test_it_opens_at_the_slowest_kernel_with_the_tensors_framed_by_kernel_inputs_on_top_and_legible(
+def test_the_page_opens_at_the_slowest_kernel_with_legible_frames_and_inputs_on_top(
     open_page: Open, width: int
 ) -> None:
     tab = open_page(busy=False, width=width, height=900)
@@ -142,7 +142,7 @@ def test_a_large_graph_opens_legible_too(open_page: Open, trace: Any) -> None:
     assert open_page(trace, busy=False).evaluate(SMALLEST_WORDS) >= 11
 
 
-def test_the_arrows_run_through_all_passes_and_back_and_say_where_they_end(open_page: Open) -> None:
+def test_arrow_keys_visit_all_passes_and_report_both_ends(open_page: Open) -> None:
     tab = open_page(busy=False)
     fired = [(stage.id, k, step.rule) for stage in TRACE.stages for k, step in enumerate(stage.steps, start=1)]
     firings = [(stage_id, k) for stage_id, k, rule in fired if rule is not None]
@@ -164,7 +164,7 @@ def test_the_arrows_run_through_all_passes_and_back_and_say_where_they_end(open_
     assert "the beginning: " in tab.inner_text(".scrub .end")
 
 
-def test_passes_then_right_shows_the_first_firing_as_the_quickstart_says(open_page: Open) -> None:
+def test_the_right_arrow_in_passes_shows_the_first_firing(open_page: Open) -> None:
     tab = open_page(busy=False)
     tab.click("[data-place=passes]")
     tab.keyboard.press("ArrowRight")
@@ -213,7 +213,7 @@ def test_the_strip_the_footer_and_the_static_picture_have_the_same_figures(open_
         assert f">{words}</text>" in picture, words
 
 
-def test_the_figures_of_one_kernel_say_so_and_agree_too(open_page: Open) -> None:
+def test_the_figures_of_one_kernel_are_labeled_and_agree(open_page: Open) -> None:
     tab = open_page(busy=False)
     tab.click(".scope button:text-is('kernel 0')")
     assert parts(tab) == [[part.title, part.words, part.time] for part in figures(TRACE, 0).parts]
@@ -277,7 +277,7 @@ def test_opening_another_kernel_brings_its_graph_where_a_selection_of_it_is_foun
     assert state(tab)["cursor"]["stage"] == first.id
 
 
-def test_what_is_folded_into_a_label_is_said_to_be_in_the_graph(open_page: Open) -> None:
+def test_nodes_folded_into_a_label_count_as_shown(open_page: Open) -> None:
     tab = open_page(busy=False)
     first = next(stage for stage in TRACE.stages if stage.kernel == 0 and stage.steps)
     nodes, open_nodes = set(), list(first.before)
@@ -331,7 +331,7 @@ def test_opts_axes_columns_passes_and_operations_explain_themselves(open_page: O
     assert [word.inner_text() for word in tab.query_selector_all(".glossary dt")] == ["VECTOR"]
 
 
-def test_python_names_stand_in_the_graph_the_listing_and_in_memory(open_page: Open) -> None:
+def test_python_names_are_in_the_graph_the_listing_and_memory(open_page: Open) -> None:
     names = {0: "x", 1: "w", 2: "b", 4: "y"}
     makers = {3: 0, 4: 1}
     told = [replace(one, name=names.get(one.id, ""), maker=makers.get(one.id)) for one in TRACE.buffers]
@@ -367,7 +367,7 @@ def test_the_page_mounts_itself_and_draws_every_view(open_page: Open) -> None:
     assert "mul_one" in tab.inner_text(".detail.scroll")
 
 
-def test_a_python_line_lights_up_the_graph_and_the_assembly(open_page: Open) -> None:
+def test_a_python_line_highlights_the_graph_and_the_assembly(open_page: Open) -> None:
     tab = open_page()
     tab.click(".pane-a .line >> nth=4")
     assert lines(tab, "a", "sel") == [4]
@@ -470,7 +470,7 @@ def under(trace: Trace, roots: tuple[int, ...]) -> set[int]:
     return found
 
 
-def test_passes_that_change_nothing_are_hidden_until_asked_for(open_page: Open) -> None:
+def test_passes_that_change_nothing_are_hidden_by_default(open_page: Open) -> None:
     tab = open_page()
     assert "strength of divisions" not in tab.inner_text(".passes")
     tab.uncheck(".passes input")
@@ -487,7 +487,7 @@ def test_a_program_is_its_nodes_in_order_and_no_change_of_a_tree(open_page: Open
     assert f"{len(linearize.after)} UOps in order" in tab.inner_text(".detail.scroll")
 
 
-def test_boxes_stay_where_they_were_from_step_to_step(open_page: Open) -> None:
+def test_boxes_keep_their_positions_between_steps(open_page: Open) -> None:
     tab = open_page()
     places = (
         "() => Object.fromEntries([...document.querySelectorAll('.boxes .box')]"
@@ -501,7 +501,7 @@ def test_boxes_stay_where_they_were_from_step_to_step(open_page: Open) -> None:
     assert len(moved) <= len(before) // 4
 
 
-def test_search_marks_what_it_finds_and_enter_walks_it(open_page: Open) -> None:
+def test_search_marks_matches_and_enter_visits_them(open_page: Open) -> None:
     tab = open_page()
     tab.focus(".tinyexplore")
     tab.keyboard.press("/")
@@ -514,7 +514,7 @@ def test_search_marks_what_it_finds_and_enter_walks_it(open_page: Open) -> None:
     assert boxes(tab, "hit") == set()
 
 
-def test_origin_and_history_by_key(open_page: Open) -> None:
+def test_keys_show_origin_and_history(open_page: Open) -> None:
     tab = open_page()
     tab.click(".row:has-text('multiply-add')")
     tab.focus(".tinyexplore")
@@ -541,7 +541,7 @@ def test_the_graph_is_walked_by_keyboard(open_page: Open) -> None:
     assert boxes(tab, "sel") == {"STORE"}
 
 
-def test_a_cone_leaves_only_sources_and_users(open_page: Open) -> None:
+def test_the_dependence_filter_shows_only_sources_and_users(open_page: Open) -> None:
     tab = open_page()
     select_box(tab, "REDUCE ADD")
     tab.focus(".tinyexplore")
@@ -552,7 +552,7 @@ def test_a_cone_leaves_only_sources_and_users(open_page: Open) -> None:
     assert len(tab.query_selector_all(".boxes .box")) == 19
 
 
-def test_a_cone_may_be_bounded_by_edges(open_page: Open) -> None:
+def test_the_dependence_filter_may_be_limited_to_a_number_of_edges(open_page: Open) -> None:
     tab = open_page()
     select_box(tab, "REDUCE ADD")
     tab.focus(".tinyexplore")
@@ -612,13 +612,13 @@ def test_timing_and_memory_are_drawn(open_page: Open) -> None:
     assert "peak 34.9 kB" in tab.inner_text(".memory")
 
 
-def test_dark_follows_the_system_and_light_does_too(open_page: Open) -> None:
+def test_the_theme_follows_the_system(open_page: Open) -> None:
     color = "getComputedStyle(document.querySelector('.tinyexplore')).backgroundColor"
     assert open_page(scheme="dark").evaluate(color) == "rgb(20, 24, 31)"
     assert open_page(scheme="light").evaluate(color) == "rgb(255, 255, 255)"
 
 
-def test_jupyterlab_decides_the_theme_where_it_says_so(open_page: Open) -> None:
+def test_the_theme_of_jupyterlab_takes_precedence(open_page: Open) -> None:
     tab = open_page(scheme="light")
     tab.evaluate("document.body.dataset.jpThemeLight = 'false'")
     tab.wait_for_selector(".tinyexplore[data-theme=dark]", timeout=milliseconds(2))
@@ -637,7 +637,7 @@ OVERLAPS = """() => {
 
 
 @pytest.mark.parametrize("width", [540, 600, 800])
-def test_a_narrow_notebook_has_everything_and_nothing_over_anything(open_page: Open, width: int) -> None:
+def test_a_narrow_notebook_has_all_controls_without_overlap(open_page: Open, width: int) -> None:
     tab = open_page(busy=False, width=width, height=980)
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
     assert tab.evaluate(OVERLAPS) == []
@@ -706,7 +706,7 @@ def test_in_a_cell_of_a_notebook_with_its_side_bar_open_the_graph_has_room(
         assert tab.evaluate("[scrollX, scrollY]") == [0, 0]
 
 
-def test_panes_join_and_part_as_the_window_changes(open_page: Open) -> None:
+def test_panes_merge_and_split_with_the_window_size(open_page: Open) -> None:
     tab = open_page(busy=False)
     assert len(tab.query_selector_all(".code")) == 3
     tab.set_viewport_size({"width": 700, "height": 900})
@@ -717,7 +717,7 @@ def test_panes_join_and_part_as_the_window_changes(open_page: Open) -> None:
     assert 4 in lines(tab, "c", "rel")
 
 
-def test_a_graph_of_two_thousand_nodes_says_what_it_hides_and_can_show_all(open_page: Open) -> None:
+def test_a_graph_of_two_thousand_nodes_counts_hidden_nodes_and_can_show_all(open_page: Open) -> None:
     tab = open_page(big_trace(1000))
     assert "hidden" in tab.inner_text(".status")
     assert "400 of" in tab.inner_text(".status")
@@ -730,7 +730,7 @@ def test_a_graph_of_two_thousand_nodes_says_what_it_hides_and_can_show_all(open_
     assert took < 2000
 
 
-def test_selection_and_cursor_can_be_set_and_are_told(open_page: Open) -> None:
+def test_selection_and_cursor_can_be_set_and_emit_events(open_page: Open) -> None:
     tab = open_page()
     told = """async () => {
       const data = tinyexplore.fromBase64(document.getElementById('trace').textContent);
@@ -795,7 +795,7 @@ def test_every_control_has_a_name_for_screen_readers(open_page: Open) -> None:
     assert tab.evaluate(nameless) == []
 
 
-def test_a_damaged_page_says_what_is_wrong_in_place_of_the_views(browser: Any, tmp_path: Path) -> None:
+def test_a_damaged_page_shows_an_error_instead_of_the_views(browser: Any, tmp_path: Path) -> None:
     wrong = replace(TRACE, nodes=(replace(TRACE.nodes[0], src=(0,)), *TRACE.nodes[1:]))
     whole = page(TRACE)
     at = whole.index('id="trace"') + 2000
@@ -814,7 +814,7 @@ def test_a_damaged_page_says_what_is_wrong_in_place_of_the_views(browser: Any, t
         assert "The explorer cannot show" in told and why in told
 
 
-def test_lines_out_of_sight_are_colored_when_they_come_near_and_panels_made_when_they_are_opened(
+def test_lines_are_colored_near_the_viewport_and_panels_are_created_when_opened(
     open_page: Open,
 ) -> None:
     long = [replace(program, lines=program.lines * 60) for program in TRACE.programs]

@@ -74,7 +74,7 @@ def test_a_link_opens_a_page_at_a_panel_that_is_loaded(tab: Any, tmp_path: Path)
     assert tab.locator(".timeline svg").count() == 1
 
 
-def test_a_page_has_the_code_that_it_can_use_and_says_what_it_has_not(tab: Any, tmp_path: Path) -> None:
+def test_a_page_contains_the_usable_code_and_reports_missing_code(tab: Any, tmp_path: Path) -> None:
     def carried(html: str) -> set[str]:
         return {name for name in chunk_names() if f'data-chunk="{name}"' in html}
 
@@ -108,7 +108,7 @@ def test_a_page_has_the_code_that_it_can_use_and_says_what_it_has_not(tab: Any, 
     assert tab.inner_text(".lazy-view:not([hidden]) code") == "view.kernels[1].caches()"
 
 
-def test_a_policy_that_forbids_it_is_told(tab: Any, tmp_path: Path) -> None:
+def test_a_content_security_policy_that_blocks_code_is_reported(tab: Any, tmp_path: Path) -> None:
     policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     show(tab, page(TRACE).replace("<head>", f"<head>{meta}"), tmp_path)

@@ -37,7 +37,7 @@ def take(tab: Any, query: str) -> None:
     tab.wait_for_selector(".goto", state="detached")
 
 
-def test_words_for_sharing_and_comparing_have_entries(open_page: Open) -> None:
+def test_the_palette_has_entries_for_sharing_and_comparing(open_page: Open) -> None:
     tab = open_page(busy=False)
     assert ask(tab, "share")[0].startswith("This page is")
     tab.keyboard.press("Enter")
@@ -47,7 +47,7 @@ def test_words_for_sharing_and_comparing_have_entries(open_page: Open) -> None:
     assert ask(tab, "compare")[0] == "Compare two captures"
 
 
-def test_it_goes_to_panels_kernels_passes_and_rules_by_name(open_page: Open) -> None:
+def test_the_palette_opens_panels_kernels_passes_and_rules_by_name(open_page: Open) -> None:
     tab = open_page(busy=False)
     take(tab, "roofl")
     assert state(tab)["cursor"]["panel"] == "roofline"
@@ -87,7 +87,7 @@ def test_operations_and_uops_are_selected_and_an_opcode_chooses_its_next_line(op
         tab.wait_for_selector(f".pane-c .line.caret[data-line='{line}']")
 
 
-def test_actions_do_what_their_keys_do_and_open_the_workbench_first(open_page: Open) -> None:
+def test_actions_equal_their_keys_and_open_the_workbench_first(open_page: Open) -> None:
     tab = open_page(busy=False, mode="story")
     assert tab.locator(".story").count() == 1
     take(tab, "full size")
@@ -98,7 +98,7 @@ def test_actions_do_what_their_keys_do_and_open_the_workbench_first(open_page: O
     tab.wait_for_selector(".story[data-chapter=loops]")
 
 
-def test_what_has_no_name_is_searched_in_the_graph(open_page: Open) -> None:
+def test_text_without_an_entry_is_searched_in_the_graph(open_page: Open) -> None:
     tab = open_page(busy=False)
     names = ask(tab, "op:REDUCE_AXIS")
     assert names == ["Find “op:REDUCE_AXIS” in the graph"]
@@ -110,7 +110,7 @@ def test_what_has_no_name_is_searched_in_the_graph(open_page: Open) -> None:
     assert tab.evaluate("document.activeElement.closest('.graph') !== null")
 
 
-def test_keys_walk_the_answers_and_escape_gives_the_focus_back(open_page: Open) -> None:
+def test_keys_move_through_the_results_and_escape_restores_the_focus(open_page: Open) -> None:
     tab = open_page(busy=False)
     tab.focus(".panel-tabs .groups [aria-selected=true]")
     names = ask(tab, "re")
@@ -134,7 +134,7 @@ def test_keys_walk_the_answers_and_escape_gives_the_focus_back(open_page: Open) 
     assert tab.evaluate("document.activeElement.getAttribute('role')") == "tab"
 
 
-def test_the_button_opens_and_closes_it_and_a_click_beside_it_closes_it(open_page: Open) -> None:
+def test_the_button_toggles_the_palette_and_a_click_outside_closes_it(open_page: Open) -> None:
     tab = open_page(busy=False)
     for expected in (1, 0, 1):
         tab.click("header .go-to")
@@ -147,7 +147,7 @@ def test_the_button_opens_and_closes_it_and_a_click_beside_it_closes_it(open_pag
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 366)])
-def test_it_is_whole_legible_and_without_grave_findings(
+def test_the_palette_is_complete_legible_and_without_grave_findings(
     open_page: Open, screenshots: Any, scheme: str, width: int
 ) -> None:
     tab = open_page(busy=False, width=width, scheme=scheme)
@@ -166,7 +166,7 @@ def test_it_is_whole_legible_and_without_grave_findings(
     tab.screenshot(path=screenshots / f"goto_{width}_{scheme}.png")
 
 
-def test_a_notebook_has_it_too(browser: Any) -> None:
+def test_a_notebook_has_the_palette_too(browser: Any) -> None:
     """There are the traits that the notebook stored, and keys that reach a notebook are none of the view's."""
     widget = ExplorerWidget(gzipped(TRACE), mode="workbench")
     traits = traits_of(widget)
@@ -186,7 +186,7 @@ def test_a_notebook_has_it_too(browser: Any) -> None:
     tab.close()
 
 
-def test_where_its_code_may_not_run_it_says_so(browser: Any, tmp_path: Path) -> None:
+def test_blocked_code_of_the_palette_is_reported(browser: Any, tmp_path: Path) -> None:
     policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     (tmp_path / "page.html").write_text(page(TRACE).replace("<head>", f"<head>{meta}"), encoding="utf-8")

@@ -39,7 +39,7 @@ def run(tab: Any, text: str) -> None:
     tab.keyboard.press("Control+Enter")
 
 
-def test_a_reader_edits_the_c_is_told_what_is_wrong_and_mends_it(live: Callable[..., Any]) -> None:
+def test_edited_c_shows_errors_and_can_be_corrected(live: Callable[..., Any]) -> None:
     view = product()
     tab = live(view)
     text = open_editor(tab, "C")
@@ -73,7 +73,7 @@ def test_a_reader_edits_the_c_is_told_what_is_wrong_and_mends_it(live: Callable[
     assert [branch.status for branch in view.kernels[0].branches][-4:] == ["failed", "failed", "failed", "done"]
 
 
-def test_the_keyboard_gets_in_and_out_and_what_is_typed_stays(live: Callable[..., Any]) -> None:
+def test_the_keyboard_enters_and_leaves_the_editor_and_text_is_preserved(live: Callable[..., Any]) -> None:
     tab = live(product())
     text = open_editor(tab, "UOps")
     assert text.startswith("DEFINE_GLOBAL data0 : float32[256]")
@@ -90,7 +90,7 @@ def test_the_keyboard_gets_in_and_out_and_what_is_typed_stays(live: Callable[...
     assert tab.input_value(".edit-area") not in (text, f"  # n{text}")
 
 
-def test_the_colored_text_lies_under_what_is_typed(live: Callable[..., Any]) -> None:
+def test_the_colored_text_is_aligned_with_the_typed_text(live: Callable[..., Any]) -> None:
     tab = live(product())
     open_editor(tab, "C")
     paint, area = (tab.locator(one).bounding_box() for one in (".edit-paint", ".edit-area"))
@@ -103,7 +103,7 @@ def test_the_colored_text_lies_under_what_is_typed(live: Callable[..., Any]) -> 
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_editor_can_be_read_by_everybody(live: Callable[..., Any], scheme: str) -> None:
+def test_the_editor_is_accessible(live: Callable[..., Any], scheme: str) -> None:
     view = product()
     tab = live(view, scheme=scheme)
     text = open_editor(tab, "C")
@@ -112,7 +112,7 @@ def test_the_editor_can_be_read_by_everybody(live: Callable[..., Any], scheme: s
     assert findings(tab, ".tuner-code", impacts=None) == []
 
 
-def test_a_page_shows_what_was_edited_and_says_what_it_cannot(browser: Any, tmp_path: Path) -> None:
+def test_a_page_shows_recorded_edits_and_reports_that_it_cannot_edit(browser: Any, tmp_path: Path) -> None:
     view = product()
     branch = view.kernels[0].edit("c", view.kernels[0].edit_text("c") + "// nothing else\n")
     assert branch.status == "done"

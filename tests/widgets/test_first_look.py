@@ -20,7 +20,7 @@ TRACE = sample_trace()
 
 @pytest.mark.parametrize("width", [960, 1010, 1130, 1280])
 @pytest.mark.parametrize("place", ["lazy", "passes"])
-def test_the_bar_of_the_graph_shows_each_of_its_controls_or_has_it_in_a_menu(
+def test_the_bar_of_the_graph_has_each_control_visible_or_in_a_menu(
     open_page: Open,  # noqa: F811
     width: int,
     place: str,
@@ -40,7 +40,7 @@ def test_the_bar_of_the_graph_shows_each_of_its_controls_or_has_it_in_a_menu(
     tools[-1].click()  # nothing lies over it
 
 
-def test_words_of_the_glossary_stay_whole_under_the_rules_of_a_notebook(open_page: Open) -> None:  # noqa: F811
+def test_words_of_the_glossary_do_not_break_with_a_notebooks_styles(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False)
     tab.add_style_tag(
         content="body dt { float: left; width: 20%; padding: 0 4px } body dd { width: 78%; padding-left: 24px }"
@@ -53,7 +53,7 @@ def test_words_of_the_glossary_stay_whole_under_the_rules_of_a_notebook(open_pag
     assert [word for word, count in lines if count > 1 and len(word) < 14] == []
 
 
-def test_opts_of_a_kernel_stand_beside_each_other(open_page: Open) -> None:  # noqa: F811
+def test_opts_of_a_kernel_are_on_one_line(open_page: Open) -> None:  # noqa: F811
     first, *others = TRACE.kernels
     opts = ("VECTOR(1, 16)", "UPCAST(1, 2)", "UPCAST(0, 8)", "UNROLL(2, 4)")
     tab = open_page(replace(TRACE, kernels=(replace(first, opts=opts), *others)), busy=False, width=1010)
@@ -65,13 +65,13 @@ def test_opts_of_a_kernel_stand_beside_each_other(open_page: Open) -> None:  # n
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_shows_through_the_minimap(open_page: Open, scheme: str) -> None:  # noqa: F811
+def test_the_minimap_is_opaque(open_page: Open, scheme: str) -> None:  # noqa: F811
     tab = open_page(scheme=scheme)
     color = tab.evaluate("getComputedStyle(document.querySelector('.minimap')).backgroundColor")
     assert re.fullmatch(r"rgb\(.*\)", color)  # no alpha
 
 
-def test_the_story_says_only_the_options_that_somebody_chose(open_page: Open) -> None:  # noqa: F811
+def test_the_story_shows_only_options_set_by_the_user(open_page: Open) -> None:  # noqa: F811
     options = (("DEVICE", "LLVM"), ("NOOPT", "1"), ("BEAM", "0"), ("target", "PYTHON"))
     tab = open_page(replace(TRACE, options=options), busy=False, mode="story")
     shown = [chip.inner_text() for chip in tab.query_selector_all("header .chip") if chip.is_visible()]
@@ -80,7 +80,7 @@ def test_the_story_says_only_the_options_that_somebody_chose(open_page: Open) ->
     assert tab.locator("header .chip:visible").count() == 4
 
 
-def test_a_device_says_what_makes_its_machine_code(open_page: Open) -> None:  # noqa: F811
+def test_a_device_names_its_compiler(open_page: Open) -> None:  # noqa: F811
     """A device chip explains its device: the name CLANG alone does not."""
     tab = open_page(replace(TRACE, options=(("DEVICE", "CLANG"),)), busy=False)
     (chip,) = tab.query_selector_all("header .chip")
@@ -94,7 +94,7 @@ def test_make_lab_prints_the_address_of_the_notebook(repository: Path) -> None:
     assert "default_url=/lab/tree/01_first_look.ipynb" in done.stdout
 
 
-def test_in_a_cell_of_half_a_screen_nothing_lies_over_anything(open_page: Open) -> None:  # noqa: F811
+def test_elements_do_not_overlap_in_a_cell_of_half_a_screen(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False, width=380, height=980)
     tab.locator(".is-tight").wait_for()
     over = tab.evaluate(

@@ -37,7 +37,7 @@ def test_a_button_shows_an_example(browser: Any, view: Explorer, tmp_path: Path,
     tab.close()
 
 
-def test_decisions_answer_questions_about_opts_and_rules(browser: Any, view: Explorer, tmp_path: Path) -> None:
+def test_the_decisions_panel_explains_opts_and_rules(browser: Any, view: Explorer, tmp_path: Path) -> None:
     tab = opened(browser, view.to_html(), tmp_path)
     open_panel(tab, "why")
     tab.click(".why-body .questions button:has-text('opts')")

@@ -64,7 +64,7 @@ AT_THE_CUT = """() => {
 }"""
 
 
-def test_a_reader_cuts_joins_undoes_and_leaves_it_to_the_scheduler(live: Callable[..., Any]) -> None:
+def test_edges_are_cut_joined_undone_and_reset_to_the_scheduler(live: Callable[..., Any]) -> None:
     view = softmax()
     tab = live(view)
     exp = sources(view, "EXP")
@@ -107,7 +107,7 @@ def test_a_reader_cuts_joins_undoes_and_leaves_it_to_the_scheduler(live: Callabl
     assert at_hand(tab) == "as captured"
 
 
-def test_a_mark_in_the_graph_is_an_edge_and_says_what_stands_against_it(live: Callable[..., Any]) -> None:
+def test_a_mark_in_the_graph_selects_an_edge_and_shows_its_legality_error(live: Callable[..., Any]) -> None:
     x = Tensor.rand(64, 32).realize()
     view = explore(lambda: x.cumsum(1) * 2, title="running", repeat=1)
     view.fusion.branch()
@@ -118,7 +118,7 @@ def test_a_mark_in_the_graph_is_an_edge_and_says_what_stands_against_it(live: Ca
     assert tab.is_disabled('.fusion-tools button:has-text("Join")')
 
 
-def test_the_board_is_used_by_keyboard(live: Callable[..., Any]) -> None:
+def test_the_board_works_by_keyboard(live: Callable[..., Any]) -> None:
     view = softmax()
     view.fusion.cut(sources(view, "EXP"))
     tab = live(view)
@@ -132,7 +132,7 @@ def test_the_board_is_used_by_keyboard(live: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (1400, "dark"), (620, "light")])
-def test_a_page_walks_what_was_recorded(
+def test_a_page_shows_recorded_branches(
     browser: Any, tmp_path: Path, screenshots: Path, width: int, scheme: str
 ) -> None:
     view = softmax()

@@ -89,7 +89,9 @@ def open_legend(tab: Any) -> None:
 
 
 @pytest.mark.parametrize("width", [700, 1440])
-def test_the_legend_names_what_is_on_the_canvas_and_covers_nothing(open_page: Open, softmax: Trace, width: int) -> None:
+def test_the_legend_names_the_elements_of_the_canvas_and_covers_nothing(
+    open_page: Open, softmax: Trace, width: int
+) -> None:
     tab = open_page(softmax, busy=False, flow="", width=width, height=900)
     settle(tab)
     open_legend(tab)
@@ -112,7 +114,7 @@ def test_the_legend_names_what_is_on_the_canvas_and_covers_nothing(open_page: Op
     assert not overlaps(legend, rectangles(tab, ".canvas")[0])
 
 
-def test_the_legend_follows_to_uops_and_is_folded_for_good(open_page: Open) -> None:
+def test_the_legend_follows_the_graph_and_stays_folded(open_page: Open) -> None:
     tab = open_page()
     settle(tab)
     open_legend(tab)
@@ -156,7 +158,7 @@ def test_a_wide_canvas_has_its_graph_from_left_to_right_and_a_high_one_from_top_
         assert tab.evaluate(SMALLEST_WORDS) >= 11
 
 
-def test_a_reader_switches_the_direction_and_the_browser_remembers_it(open_page: Open, softmax: Trace) -> None:
+def test_the_direction_can_be_switched_and_is_remembered(open_page: Open, softmax: Trace) -> None:
     tab = open_page(softmax, busy=False, flow="")
     for expected in ("right", "down"):
         tab.click(".graph .direction")
@@ -169,7 +171,7 @@ def test_a_reader_switches_the_direction_and_the_browser_remembers_it(open_page:
     assert tab.get_attribute(".graph .direction", "aria-pressed") == "false"
 
 
-def test_the_arrow_keys_walk_along_the_flow(open_page: Open, softmax: Trace) -> None:
+def test_the_arrow_keys_move_along_the_flow(open_page: Open, softmax: Trace) -> None:
     tab = open_page(softmax, busy=False, flow="")
     tab.click(".graph .direction")  # from left to right
     settle(tab)
@@ -187,7 +189,7 @@ def test_the_arrow_keys_walk_along_the_flow(open_page: Open, softmax: Trace) -> 
 
 @pytest.mark.parametrize("width", [700, 1440])
 @pytest.mark.parametrize("name", ["sample", "softmax", "attention", "400 nodes", "copies"])
-def test_fit_shows_all_of_it_or_a_part_with_a_minimap_and_never_small_words(
+def test_fit_shows_the_graph_or_a_part_with_a_minimap_and_legible_words(
     open_page: Open, softmax: Trace, attention: Trace, name: str, width: int
 ) -> None:
     traces = {"sample": TRACE, "softmax": softmax, "attention": attention}
@@ -202,7 +204,7 @@ def test_fit_shows_all_of_it_or_a_part_with_a_minimap_and_never_small_words(
         assert not overlaps(mini, rectangles(tab, ".canvas")[0])
 
 
-def test_what_has_no_room_is_folded_and_unfolds(open_page: Open, softmax: Trace) -> None:
+def test_parts_without_room_are_folded_and_can_be_unfolded(open_page: Open, softmax: Trace) -> None:
     tab = open_page(softmax, busy=False, flow="", width=1440, height=900)
     settle(tab)
     boxes = tab.locator(".boxes .box").count()
@@ -216,7 +218,7 @@ def test_what_has_no_room_is_folded_and_unfolds(open_page: Open, softmax: Trace)
     assert tab.locator(".boxes .box").count() == boxes and "folded to fit" not in tab.inner_text(".status")
 
 
-def test_where_nothing_fits_the_view_starts_at_the_selection(open_page: Open, attention: Trace) -> None:
+def test_a_graph_that_does_not_fit_starts_at_the_selection(open_page: Open, attention: Trace) -> None:
     tab = open_page(attention, busy=False, flow="", width=700, height=800)
     node = max(one.id for one in attention.nodes if one.kind == "lazybuffer")
     tab.evaluate(f"tinyexplore.handle.select([{node}])")

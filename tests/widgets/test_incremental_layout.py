@@ -42,7 +42,7 @@ WALK = """([most, far]) => {
 
 @pytest.mark.browser
 @pytest.mark.parametrize("program", ["softmax", "argmax", "matmul", "sum of rows"])
-def test_kept_boxes_stay_in_nineteen_of_twenty_steps(open_page: Open, program: str) -> None:
+def test_unchanged_boxes_keep_their_position_in_nineteen_of_twenty_steps(open_page: Open, program: str) -> None:
     with opened(MACHINES[1]):
         with capture(title=program) as session:
             PROGRAMS[program]()

@@ -76,7 +76,7 @@ def lab(tmp_path: Path) -> Iterator[str]:
         log.close()
 
 
-def test_selection_goes_both_ways_and_keys_stay_inside(browser: Any, lab: str) -> None:
+def test_selections_are_synchronized_and_keys_do_not_reach_jupyterlab(browser: Any, lab: str) -> None:
     tab = browser.new_page(viewport={"width": 1400, "height": 1000})
     elsewhere = []
     tab.on("request", lambda request: elsewhere.append(request.url) if "127.0.0.1" not in request.url else None)

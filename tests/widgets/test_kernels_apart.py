@@ -34,7 +34,7 @@ def trace() -> Trace:
     ).trace
 
 
-def test_the_button_gives_the_script_that_python_gives(open_page: Open, trace: Trace) -> None:  # noqa: F811
+def test_the_button_copies_the_script_of_python(open_page: Open, trace: Trace) -> None:  # noqa: F811
     tab = open_page(trace, busy=False)
     panel(tab, "kernels")
     seen = 0
@@ -65,7 +65,7 @@ def alike(count: int = 2 * KERNEL_HUES + 1) -> Trace:
     return explore(lambda: [(x[i] * (i + 2.0)).contiguous() for i in range(count)], repeat=1).trace
 
 
-def test_kernels_of_one_name_are_told_apart_everywhere(open_page: Open) -> None:  # noqa: F811
+def test_kernels_of_equal_name_are_distinguished_everywhere(open_page: Open) -> None:  # noqa: F811
     trace = alike()
     assert len(trace.kernels) > KERNEL_HUES and len({kernel.name for kernel in trace.kernels}) == 1
     tab = open_page(trace, busy=False)
@@ -91,7 +91,7 @@ def test_kernels_of_one_name_are_told_apart_everywhere(open_page: Open) -> None:
     assert "kernel 0 ·" in listing_svg(trace, "c")
 
 
-def test_boxes_whose_colors_repeat_bear_the_number_of_their_kernel(open_page: Open) -> None:  # noqa: F811
+def test_boxes_with_repeated_colors_show_their_kernels_number(open_page: Open) -> None:  # noqa: F811
     trace = alike()
     tab = open_page(trace, busy=False)
     tab.evaluate("document.querySelector('.detail-choice').value = 'views'")
@@ -122,7 +122,7 @@ def notebook(tab: Any) -> None:
     }""")
 
 
-def test_the_wheel_scrolls_the_notebook_on_and_zooms_with_ctrl_only(open_page: Open) -> None:  # noqa: F811
+def test_the_wheel_scrolls_the_notebook_and_zooms_with_ctrl_only(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False)
     notebook(tab)
     zoom = "document.querySelector('.drawing .world').getAttribute('transform')"

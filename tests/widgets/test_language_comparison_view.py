@@ -31,7 +31,7 @@ def view() -> Explorer:
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 480)])
-def test_a_page_draws_the_texts_that_it_carries_side_by_side(
+def test_a_page_shows_its_stored_texts_side_by_side(
     browser: Any, view: Explorer, tmp_path: Path, scheme: str, width: int, screenshots: Path
 ) -> None:
     tab = opened(browser, view.to_html(), tmp_path, color_scheme=scheme)
@@ -63,7 +63,7 @@ def test_a_page_draws_the_texts_that_it_carries_side_by_side(
     tab.close()
 
 
-def test_python_is_asked_and_gaps_lead_to_counterparts(browser: Any, view: Explorer, tmp_path: Path) -> None:
+def test_the_view_requests_texts_and_gaps_lead_to_counterparts(browser: Any, view: Explorer, tmp_path: Path) -> None:
     asked: list[Any] = []
     answers = RequestHandler(lambda: view.trace, view.capture)
 

@@ -53,7 +53,7 @@ def opened(browser: Any, folder: Path, text: str) -> Any:
     return tab
 
 
-def test_ten_thousand_boxes_are_laid_out_while_the_page_goes_on(browser: Any, tab: Any) -> None:
+def test_ten_thousand_boxes_are_laid_out_while_the_page_responds(browser: Any, tab: Any) -> None:
     watched: dict[str, Any] = {}
 
     def show_all() -> None:
@@ -66,7 +66,7 @@ def test_ten_thousand_boxes_are_laid_out_while_the_page_goes_on(browser: Any, ta
     assert "hidden" not in tab.inner_text(".graph .status")
 
 
-def test_a_newer_graph_takes_the_place_of_one_that_is_being_laid_out(tab: Any) -> None:
+def test_a_newer_graph_replaces_one_that_is_being_laid_out(tab: Any) -> None:
     tab.evaluate(
         "[...document.querySelectorAll('.status button')].find((one) => one.textContent === 'show all').click()"
     )
@@ -78,7 +78,7 @@ def test_a_newer_graph_takes_the_place_of_one_that_is_being_laid_out(tab: Any) -
     assert "400 of" in tab.inner_text(".graph .status")
 
 
-def test_where_no_worker_may_start_the_page_lays_out_itself(browser: Any, tmp_path: Path) -> None:
+def test_without_a_worker_the_page_computes_the_layout(browser: Any, tmp_path: Path) -> None:
     policy = "<meta http-equiv='Content-Security-Policy' content=\"script-src 'unsafe-inline'; worker-src 'none'\">"
     tab = opened(browser, tmp_path, page(big_trace(3000)).replace("<head>", f"<head>{policy}"))
     try:
@@ -97,7 +97,7 @@ WHERE = """() => {
 }"""
 
 
-def test_who_pans_or_zooms_moves_a_picture_of_the_boxes_and_changes_none(tab: Any) -> None:
+def test_panning_and_zooming_move_a_picture_and_change_no_box(tab: Any) -> None:
     box = tab.query_selector(".graph .canvas").bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] - 40
     tab.mouse.click(x, y)  # from then on the wheel is the graph's
@@ -132,7 +132,7 @@ def test_who_pans_or_zooms_moves_a_picture_of_the_boxes_and_changes_none(tab: An
     assert (zoomed["x"], zoomed["y"]) == pytest.approx((zooming["x"], zooming["y"]), abs=1)
 
 
-def test_what_comes_into_sight_is_drawn_and_what_left_goes(tab: Any) -> None:
+def test_boxes_are_drawn_only_in_the_viewport(tab: Any) -> None:
     nodes = "[...document.querySelectorAll('.drawing .box')].map((one) => one.dataset.id)"
     first = set(tab.evaluate(nodes))
     box = tab.query_selector(".graph .canvas").bounding_box()

@@ -57,7 +57,7 @@ def tab(browser: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("panel", ASKING)
-def test_a_panel_asks_python_as_soon_as_it_is_said_to_answer(tab: Any, view: Explorer, panel: str) -> None:
+def test_a_panel_requests_data_once_python_responds(tab: Any, view: Explorer, panel: str) -> None:
     stage = next(one for one in view.trace.stages if one.name == "simplify")
     node = stage.steps[0].before
     cursor = {"panel": panel, "kernel": 0, "stage": stage.id, "step": 0, "graph": "uops"}
@@ -71,7 +71,7 @@ def test_a_panel_asks_python_as_soon_as_it_is_said_to_answer(tab: Any, view: Exp
     assert tab.evaluate("document.querySelector('.panel-tabs [aria-selected=true]') !== null")
 
 
-def test_a_panel_stops_asking_when_python_is_gone(tab: Any, view: Explorer) -> None:
+def test_a_panel_stops_requesting_when_python_is_gone(tab: Any, view: Explorer) -> None:
     late = Late(tab, view, answers=True, mode="workbench", cursor={"panel": "timing", "kernel": 0})
     late.tell(answers=False)
     tab.wait_for_selector(".panel-tabs")

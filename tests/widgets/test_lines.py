@@ -31,7 +31,7 @@ def view() -> Explorer:
     return explore(step, repeat=3, title="lines")
 
 
-def test_the_times_of_the_lines_add_up_to_those_of_the_kernels(view: Explorer) -> None:
+def test_the_times_of_the_lines_sum_to_those_of_the_kernels(view: Explorer) -> None:
     found = view.panels.result("lines")
     medians = {run.kernel: run.median_us for run in view.trace.runs}
     assert found.total_us == pytest.approx(sum(medians[kernel.id] for kernel in view.trace.kernels))
@@ -81,7 +81,7 @@ def test_the_request_has_the_same_result_and_pages_store_it(view: Explorer) -> N
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [430, 1200])
-def test_a_click_on_a_line_selects_what_it_made(
+def test_a_click_on_a_line_selects_its_nodes(
     browser: Any, view: Explorer, tmp_path: Path, screenshots: Path, scheme: str, width: int
 ) -> None:
     view.to_html(tmp_path / "page.html")
@@ -108,7 +108,7 @@ def test_a_click_on_a_line_selects_what_it_made(
 
 
 @pytest.mark.browser
-def test_python_is_asked_where_the_page_stores_nothing(browser: Any, view: Explorer, tmp_path: Path) -> None:
+def test_data_that_the_page_lacks_is_requested_from_python(browser: Any, view: Explorer, tmp_path: Path) -> None:
     bare = view.to_html().replace('id="stored"', 'id="other"')
     asked = respond_from_trace(view.trace, {"ask": "lines"})
     tab = opened(browser, bare.replace("</body>", f"{chunk_scripts(['lines'])}</body>"), tmp_path)

@@ -57,9 +57,7 @@ def ready(tab: Any) -> None:
     tab.wait_for_selector(".tinyexplore", state="attached")
 
 
-def test_nothing_starts_before_somebody_asks_and_the_first_answer_comes_with_progress(
-    page: Any, view: Explorer
-) -> None:
+def test_the_engine_starts_at_the_first_request_and_shows_progress(page: Any, view: Explorer) -> None:
     ready(page)
     assert page.get_attribute("html", "data-live") == "asleep"
     assert page.inner_text(".live") == "page with engine"
@@ -75,7 +73,7 @@ def test_nothing_starts_before_somebody_asks_and_the_first_answer_comes_with_pro
     assert "in this page" in page.inner_text(".live")
 
 
-def test_the_same_question_again_is_answered_at_once(page: Any, view: Explorer) -> None:
+def test_a_repeated_request_is_answered_immediately(page: Any, view: Explorer) -> None:
     stage, step, node, _ = firing(view)
     question = {"ask": "why", "stage": stage, "step": step, "node": node}
     took = page.evaluate(
@@ -135,7 +133,7 @@ def test_an_edge_is_cut_in_the_page_and_its_results_compared(page: Any, view: Ex
     assert "the results are the same" in page.inner_text(".fusion")
 
 
-def test_uops_are_edited_in_the_page_and_c_says_what_is_missing(page: Any, view: Explorer) -> None:
+def test_uops_are_edited_in_the_page_and_c_needs_a_compiler(page: Any, view: Explorer) -> None:
     page.evaluate("tinyexplore.handle.go({panel: 'tuner', kernel: 0})")
     page.click('.tuner-code [role="tab"] >> text="C"')
     edit = page.locator('.tuner-code button:text-is("edit")')
@@ -196,7 +194,7 @@ def test_a_rule_is_written_in_the_page_and_a_wrong_one_gets_its_counterexample(p
     assert "not timed: " in page.inner_text(".rules-kernel summary >> nth=0")
 
 
-def test_the_throughput_of_a_loop_says_that_no_browser_starts_the_tool(page: Any) -> None:
+def test_the_throughput_panel_reports_that_a_browser_cannot_run_the_tool(page: Any) -> None:
     page.evaluate("tinyexplore.handle.go({panel: 'throughput', kernel: 0})")
     page.wait_for_selector(".throughput [role=alert]:has-text('which a browser cannot start')")
 
@@ -216,13 +214,13 @@ def test_the_engine_in_the_page_writes_a_kernel_in_every_language(page: Any, vie
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_live_page_is_without_grave_findings(page: Any, scheme: str) -> None:
+def test_a_page_with_engine_is_without_grave_findings(page: Any, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)
     page.evaluate("tinyexplore.handle.go({panel: 'debugger'})")
     assert findings(page) == []
 
 
-def test_what_takes_long_can_be_cancelled_and_the_next_question_starts_python_anew(page: Any, view: Explorer) -> None:
+def test_a_long_request_can_be_cancelled_and_the_next_one_restarts_python(page: Any, view: Explorer) -> None:
     found = page.evaluate(
         """async () => {
           const asked = tinyexploreEngine.ask({ask: 'debug', kernel: 0, do: 'finish'}).catch((error) => error.message);

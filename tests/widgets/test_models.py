@@ -66,7 +66,7 @@ def response(view: Explorer, **request: Any) -> dict[str, Any]:
     return responses[0]
 
 
-def test_the_widget_answers_as_its_channel_wants_it(view: Explorer) -> None:
+def test_responses_of_the_widget_follow_the_protocol(view: Explorer) -> None:
     """An answer that has an error, even an empty one, is none."""
     responses = [response(view, ask="debug", kernel=0, do=action) for action in ("look", "step", "finish")]
     responses.append(response(view, ask="caches", kernel=0))
@@ -74,7 +74,7 @@ def test_the_widget_answers_as_its_channel_wants_it(view: Explorer) -> None:
     assert response(view, ask="debug", kernel=99)["error"].startswith("kernel 99: ")
 
 
-def test_tensors_are_drawn_in_the_rows_that_their_users_know(view: Explorer) -> None:
+def test_tensors_are_drawn_in_their_shape(view: Explorer) -> None:
     tensors = response(view, ask="debug", kernel=0, do="look")["tensors"]
     assert {tensor["name"]: tensor["width"] for tensor in tensors} == {"data0": 8, "data1": 24, "data2": 8}
     assert row_widths(explore(lambda: Tensor.ones(3, 100).contiguous(), repeat=1).trace, 0) == {}, "too long for a line"
@@ -108,7 +108,7 @@ def test_buffers_carry_the_names_of_python(debugger: Any) -> None:
     assert {"x · data1", "w · data2"} <= set(debugger.locator(".debugger figcaption b").all_inner_texts())
 
 
-def test_a_nan_is_hunted_to_its_iteration(debugger: Any) -> None:
+def test_a_nan_is_found_at_its_iteration(debugger: Any) -> None:
     debugger.fill(".debugger input", "nan")
     debugger.keyboard.press("Enter")
     until(debugger, "nan")
@@ -130,7 +130,7 @@ def test_keys_step_forwards_and_backwards(debugger: Any) -> None:
     until(debugger, "step 0")
 
 
-def test_after_a_field_the_arrow_keys_step(debugger: Any) -> None:
+def test_the_arrow_keys_step_after_an_input_field(debugger: Any) -> None:
     """A condition, a counter: once the debugger is there, ← goes a step back and moves no caret."""
     debugger.fill(".debugger .until input", "nan")
     debugger.keyboard.press("Enter")
@@ -150,14 +150,14 @@ def test_after_a_field_the_arrow_keys_step(debugger: Any) -> None:
     assert debugger.evaluate("document.activeElement.dataset.focus") == "condition", "it is to be mended"
 
 
-def test_after_a_click_on_a_line_the_arrow_keys_step(debugger: Any) -> None:
+def test_the_arrow_keys_step_after_a_click_on_a_line(debugger: Any) -> None:
     debugger.click(".debugger .uop:has-text('STORE')")
     debugger.wait_for_selector(".debugger .element.stored")
     debugger.keyboard.press("ArrowLeft")
     until(debugger, "· back")
 
 
-def test_a_click_on_a_line_runs_there_and_lights_the_cell(debugger: Any, view: Explorer) -> None:
+def test_a_click_on_a_line_runs_to_it_and_highlights_the_cell(debugger: Any, view: Explorer) -> None:
     debugger.click(".debugger .uop:has-text('= LOAD') >> nth=1")
     until(debugger, "at line")
     cell = debugger.wait_for_selector(".debugger .element.loaded")
@@ -166,7 +166,7 @@ def test_a_click_on_a_line_runs_there_and_lights_the_cell(debugger: Any, view: E
     debugger.wait_for_selector(".debugger .element.stored")
 
 
-def test_a_number_of_a_work_item_chooses_the_one_that_is_followed(browser: Any, tmp_path: Path) -> None:
+def test_a_work_item_number_selects_the_followed_work_item(browser: Any, tmp_path: Path) -> None:
     with Context(DEVICE="PYTHON"):  # which runs it, as the emulator does
         x = Tensor(np.arange(1024, dtype=np.float32).reshape(2, 512) / 8).realize()
         view = explore(lambda: x.sum(1), target="sm_80", keep_inputs=True)
@@ -264,7 +264,7 @@ def test_a_page_steps_the_recorded_iterations_without_python(browser: Any, view:
     tab.close()
 
 
-def test_a_wrong_condition_is_answered_beside_the_controls(debugger: Any) -> None:
+def test_a_wrong_condition_shows_an_error_next_to_the_controls(debugger: Any) -> None:
     debugger.fill(".debugger input", "when it breaks")
     debugger.click(".debugger button:has-text('Run')")
     assert "a condition is" in debugger.wait_for_selector(".debugger [role=alert]").inner_text()
@@ -283,7 +283,7 @@ def test_both_panels_are_without_grave_findings(debugger: Any, scheme: str, widt
     assert findings(debugger) == []
 
 
-def test_caches_stand_before_and_after_row_by_row(browser: Any, tmp_path: Path) -> None:
+def test_caches_are_compared_row_by_row(browser: Any, tmp_path: Path) -> None:
     x, w = (Tensor(np.ones((64, 64), np.float32)).realize() for _ in range(2))
     product = explore(lambda: x @ w, repeat=1)
     tab = opened(browser, product, tmp_path, "caches")
@@ -317,14 +317,14 @@ def test_caches_stand_before_and_after_row_by_row(browser: Any, tmp_path: Path) 
     tab.close()
 
 
-def test_inputs_that_were_not_kept_are_made_up(browser: Any, tmp_path: Path) -> None:
+def test_inputs_that_were_not_saved_are_generated(browser: Any, tmp_path: Path) -> None:
     x = Tensor(np.ones(8, np.float32)).realize()
     tab = opened(browser, explore(lambda: x + 1, repeat=1), tmp_path, "debugger")
     tab.wait_for_selector(".debugger .program")
     assert "keep_inputs=True" in tab.inner_text(".debugger .note")
 
 
-def test_a_page_without_an_engine_says_what_would_do(browser: Any, tmp_path: Path) -> None:
+def test_a_page_without_an_engine_shows_a_remedy(browser: Any, tmp_path: Path) -> None:
     x = Tensor.rand(8, 12).realize()
     explore(lambda: x + 1, repeat=1).to_html(tmp_path / "page.html")  # of which nothing was asked before
     tab = browser.new_page()
@@ -338,7 +338,7 @@ def test_a_page_without_an_engine_says_what_would_do(browser: Any, tmp_path: Pat
     tab.close()
 
 
-def test_a_page_shows_the_caches_that_were_asked_for(browser: Any, tmp_path: Path) -> None:
+def test_a_page_shows_the_requested_caches(browser: Any, tmp_path: Path) -> None:
     x, w = (Tensor.rand(*shape).realize() for shape in ((8, 12), (12, 16)))
     view = explore(lambda: x @ w, repeat=1)
     view.kernels[0].caches()

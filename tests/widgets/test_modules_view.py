@@ -106,7 +106,7 @@ def test_a_click_selects_and_a_double_click_isolates(open_page: Open, trace: Tra
     assert key in tab.evaluate("[...document.querySelectorAll('.module-row.lit')].map((row) => row.dataset.module)")
 
 
-def test_the_tree_is_walked_by_keyboard(open_page: Open, trace: Trace) -> None:  # noqa: F811
+def test_the_tree_works_by_keyboard(open_page: Open, trace: Trace) -> None:  # noqa: F811
     tab = open_page(trace, busy=False)
     focused = "document.activeElement.dataset.module"
     tab.focus("[data-module='0']")
@@ -126,7 +126,7 @@ def test_the_tree_is_walked_by_keyboard(open_page: Open, trace: Trace) -> None: 
     assert state(tab)["selected"] == list(at(trace.modules(), "0.0.0").nodes)
 
 
-def test_a_trace_without_modules_says_what_one_is(open_page: Open) -> None:  # noqa: F811
+def test_a_trace_without_modules_has_no_tab_of_modules(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False)
     assert state(tab)["cursor"]["panel"] == "rewrites"
     assert "modules" not in panels_with_tabs(tab)
@@ -144,7 +144,7 @@ def test_pictures_of_the_modules(open_page: Open, trace: Trace, screenshots: Pat
     tab.screenshot(path=screenshots / f"modules_{scheme}_{width}.png")
 
 
-def test_it_is_a_widget_of_its_own_with_a_picture(trace: Trace) -> None:
+def test_the_modules_view_is_a_separate_widget_with_a_picture(trace: Trace) -> None:
     view = Explorer(trace)
     assert view.panels.modules.view == "modules" and view.panels.modules is view.panels.modules
     words = " ".join(ElementTree.fromstring(view.panels.modules.svg()).itertext())

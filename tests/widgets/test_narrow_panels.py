@@ -69,7 +69,7 @@ def workbench(browser: Any, view: Explorer, folder: Path, width: int, height: in
 
 
 @pytest.mark.parametrize(("width", "height"), [(700, 900), (1000, 640)])
-def test_filled_panels_have_words_that_can_be_read_and_one_box_that_scrolls(
+def test_filled_panels_have_legible_words_and_one_scrolling_box(
     browser: Any, filled: Explorer, tmp_path: Path, width: int, height: int
 ) -> None:
     tab = workbench(browser, filled, tmp_path, width, height)
@@ -85,7 +85,7 @@ def test_filled_panels_have_words_that_can_be_read_and_one_box_that_scrolls(
 
 
 @pytest.mark.parametrize(("width", "height"), [(700, 900), (1000, 640)])
-def test_the_card_of_a_node_leaves_the_graph_in_sight_beside_a_roomy_panel(
+def test_the_card_of_a_node_leaves_the_graph_visible_next_to_a_wide_panel(
     browser: Any, filled: Explorer, tmp_path: Path, width: int, height: int
 ) -> None:
     tab = workbench(browser, filled, tmp_path, width, height)

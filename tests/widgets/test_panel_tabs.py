@@ -22,7 +22,7 @@ WORDS = """() => [...document.querySelectorAll('.panel-tabs .tab')].filter((tab)
 
 
 @pytest.mark.parametrize("width", [600, 900, 1280])
-def test_all_tabs_of_a_group_stand_on_one_line_whole_and_legible(open_page: Open, width: int) -> None:  # noqa: F811
+def test_all_tabs_of_a_group_are_complete_and_legible_on_one_line(open_page: Open, width: int) -> None:  # noqa: F811
     tab = open_page(busy=False, width=width, height=980)
     lefts = {}
     groups = tab.locator(".panel-tabs .groups .tab").count()
@@ -38,7 +38,7 @@ def test_all_tabs_of_a_group_stand_on_one_line_whole_and_legible(open_page: Open
             assert lefts.setdefault(text, left) == left, f"{text} moved when {panel} was opened"
 
 
-def test_arrows_walk_the_groups_and_their_panels(open_page: Open) -> None:  # noqa: F811
+def test_arrow_keys_move_through_the_groups_and_their_panels(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False)
     tab.focus(".panel-tabs .groups [aria-selected=true]")
     tab.keyboard.press("ArrowRight")
@@ -54,7 +54,7 @@ def test_arrows_walk_the_groups_and_their_panels(open_page: Open) -> None:  # no
     assert tab.evaluate("document.activeElement.dataset.key") == after
 
 
-def test_a_page_has_no_tab_of_a_panel_that_can_show_nothing(open_page: Open) -> None:  # noqa: F811
+def test_a_page_has_no_tab_of_an_empty_panel(open_page: Open) -> None:  # noqa: F811
     """Nobody answers there, no module made anything, nothing was tried; a link still leads to the reason."""
     tab = open_page(replace(TRACE, scopes=(), branches=(), recordings=()), busy=False)
     names = panels_with_tabs(tab)
@@ -67,7 +67,7 @@ def test_a_page_has_no_tab_of_a_panel_that_can_show_nothing(open_page: Open) -> 
     open_panel(tab, "timing")
 
 
-def test_a_group_opens_at_the_panel_that_was_looked_at_last(open_page: Open) -> None:  # noqa: F811
+def test_a_group_opens_at_the_last_opened_panel(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False)
     open_panel(tab, "memory")
     tab.click(".panel-tabs [data-key=passes]")
@@ -97,7 +97,7 @@ def test_pictures_of_the_tabs(open_page: Open, screenshots: Any, scheme: str, wi
     tab.screenshot(path=screenshots / f"panel_tabs_{width}_{scheme}.png")
 
 
-def test_the_button_and_its_key_give_a_panel_the_place_of_the_graph_and_the_code_and_back(open_page: Open) -> None:  # noqa: F811
+def test_the_button_and_its_key_maximize_and_restore_a_panel(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False, height=900)
     open_panel(tab, "timing")
     filler = tab.locator(".panel-tabs .filler")
@@ -126,7 +126,7 @@ def test_the_button_and_its_key_give_a_panel_the_place_of_the_graph_and_the_code
     assert tab.locator(".story").is_visible() and tab.locator(".tinyexplore.is-filled").count() == 0
 
 
-def test_a_long_name_of_a_pass_stands_on_two_lines_whole(open_page: Open) -> None:  # noqa: F811
+def test_a_long_name_of_a_pass_wraps_to_two_lines(open_page: Open) -> None:  # noqa: F811
     long = "reassociate and narrow"
     stages = [replace(one, name=long) if one.name == "simplify" else one for one in TRACE.stages]
     tab = open_page(replace(TRACE, stages=tuple(stages)), width=620)
@@ -142,7 +142,7 @@ def test_a_long_name_of_a_pass_stands_on_two_lines_whole(open_page: Open) -> Non
     assert (lines, cut) == (2, False)
 
 
-def test_a_preset_and_the_sizes_that_were_dragged_last(open_page: Open) -> None:  # noqa: F811
+def test_presets_and_dragged_sizes_of_panes_are_restored(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False, height=900)
     open_panel(tab, "timing")
     tab.focus(".divider.y")
@@ -157,7 +157,7 @@ def test_a_preset_and_the_sizes_that_were_dragged_last(open_page: Open) -> None:
     assert tab.locator(".presets button").count() == 1  # nothing was tried or recorded in this page
 
 
-def test_a_key_gives_the_explorer_the_whole_screen_and_back(open_page: Open) -> None:  # noqa: F811
+def test_a_key_toggles_full_screen(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False)
     full = "document.fullscreenElement !== null || document.querySelector('.tinyexplore.is-full') !== null"
     tab.focus(".tinyexplore")

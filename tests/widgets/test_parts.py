@@ -38,7 +38,7 @@ def all_parts(view: Explorer) -> list[PartWidget]:
     ]
 
 
-def test_the_trace_and_the_code_travel_once(view: Explorer) -> None:
+def test_the_trace_and_the_code_are_sent_once(view: Explorer) -> None:
     for part in all_parts(view):
         state = part.get_state()
         assert "payload" not in state
@@ -46,12 +46,12 @@ def test_the_trace_and_the_code_travel_once(view: Explorer) -> None:
         assert sum(len(str(value)) for value in state.values()) < 3_000, part
 
 
-def test_each_is_made_once(view: Explorer) -> None:
+def test_each_view_is_created_once(view: Explorer) -> None:
     assert all_parts(view) == all_parts(view)
     assert view.graph.uops() is not view.graph.uops(stage("simplify"))
 
 
-def test_a_selection_in_one_is_a_selection_in_all(view: Explorer) -> None:
+def test_a_selection_in_one_view_is_a_selection_in_all(view: Explorer) -> None:
     view.graph.set_state({"selected": [3, 5]})  # what a click sends
     assert [node.id for node in view.selected] == [3, 5]
     assert all(part.selected == [3, 5] for part in all_parts(view))
@@ -61,7 +61,7 @@ def test_a_selection_in_one_is_a_selection_in_all(view: Explorer) -> None:
     assert view.widget.selected == [4]
 
 
-def test_what_the_front_end_said_is_not_said_back_to_it(view: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_of_the_front_end_are_not_sent_back_to_it(view: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has changed its views by itself; an answer that comes late would undo what was clicked meanwhile."""
     parts = all_parts(view)
     sent: list[Any] = []
@@ -77,7 +77,7 @@ def test_what_the_front_end_said_is_not_said_back_to_it(view: Explorer, monkeypa
     assert {type(one) for one, _ in sent} >= {type(view.panels.timing), type(view.widget)}
 
 
-def test_stage_and_step_move_all_that_are_not_pinned(view: Explorer) -> None:
+def test_stage_and_step_move_all_unpinned_views(view: Explorer) -> None:
     pinned = view.graph.uops("simplify")
     view.panels.stepper.stage = stage("reduce to loop")
     assert view.widget.cursor == {"stage": stage("reduce to loop")}
@@ -88,7 +88,7 @@ def test_stage_and_step_move_all_that_are_not_pinned(view: Explorer) -> None:
     assert view.graph.step == 2
 
 
-def test_traits_link_as_those_of_any_widget(view: Explorer) -> None:
+def test_traits_can_be_linked(view: Explorer) -> None:
     slider = ipywidgets.IntSlider()
     ipywidgets.link((view.panels.stepper, "step"), (slider, "value"))
     slider.value = 3
@@ -101,7 +101,7 @@ def test_traits_link_as_those_of_any_widget(view: Explorer) -> None:
     assert box.children[0] is view.graph
 
 
-def test_a_graph_stays_at_the_stage_that_was_asked_for(view: Explorer) -> None:
+def test_a_graph_stays_at_the_requested_stage(view: Explorer) -> None:
     assert view.graph.uops("simplify").stage == view.graph.uops(stage("simplify")).stage == stage("simplify")
     assert view.graph.uops(TRACE.stages[stage("simplify")]).stage == stage("simplify")
     with pytest.raises(ValueError, match="no stage 'simplfy' .*: .*simplify"):
@@ -112,7 +112,7 @@ def test_a_graph_stays_at_the_stage_that_was_asked_for(view: Explorer) -> None:
         view.graph.lazy.uops()
 
 
-def test_a_listing_that_is_not_there_says_which_are(view: Explorer) -> None:
+def test_a_missing_listing_raises_an_error_with_the_existing_ones(view: Explorer) -> None:
     assert isinstance(view.panels.code.only("asm"), CodeWidget)
     with pytest.raises(ValueError, match="no listing 'ptx' .*: source, uops"):
         view.panels.code.only("ptx")
@@ -133,7 +133,7 @@ def test_every_view_has_a_picture(view: Explorer) -> None:
     assert len(set(texts.values())) >= 9  # the schedule is the picture of the graph, and your Python that of the code
 
 
-def test_it_is_shown_as_a_picture_and_a_widget(view: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_view_is_shown_as_a_picture_and_a_widget(view: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[dict[str, Any]] = []
     monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data))
     for one in (view, view.kernels.widget):

@@ -25,7 +25,7 @@ def one_line_trace() -> Any:
 PIECES = """(mark) => [...document.querySelectorAll(`.pane-a .piece${mark}`)].map((one) => one.textContent).join('')"""
 
 
-def test_a_selection_shows_which_part_of_a_line_it_is_and_the_kernels_colors_stay(open_page: Open) -> None:  # noqa: F811
+def test_a_selection_marks_its_part_of_a_line_and_preserves_kernel_colors(open_page: Open) -> None:  # noqa: F811
     trace = one_line_trace()
     (softmax,) = [frame.id for frame in trace.frames if span_text(trace, frame) == ".softmax()"]
     built = [node.id for node in trace.nodes if node.user == softmax]

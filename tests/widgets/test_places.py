@@ -28,7 +28,7 @@ view = ExplorerWidget(gzipped(sample_trace()), mode="workbench")
 
 @pytest.mark.browser
 @pytest.mark.slow
-def test_in_notebook_7_it_draws_and_a_click_reaches_python(
+def test_the_widget_works_in_notebook_7_and_a_click_reaches_python(
     browser: Any, repository: Path, tmp_path: Path, screenshots: Path
 ) -> None:
     work, state = tmp_path / "work", tmp_path / "state"
@@ -81,7 +81,7 @@ def _(mo, shown):
 @pytest.mark.browser
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("marimo") is None, reason="marimo is not installed: pip install marimo; CI does")
-def test_in_marimo_it_draws_and_a_click_reaches_other_cells(
+def test_the_widget_works_in_marimo_and_a_click_reaches_other_cells(
     browser: Any, repository: Path, tmp_path: Path, screenshots: Path
 ) -> None:
     app = tmp_path / "app.py"
@@ -115,7 +115,7 @@ def test_in_marimo_it_draws_and_a_click_reaches_other_cells(
             server.wait(timeout=seconds(20))
 
 
-def test_what_the_widget_sends_is_json_or_bytes_and_its_code_is_one_module() -> None:
+def test_the_widget_sends_json_or_bytes_and_its_code_is_one_module() -> None:
     """VS Code, Colab and marimo take no more than that: traits, and an ES module with `initialize` and `render`."""
     widget = ExplorerWidget(gzipped(sample_trace()))
     state = {name: value for name, value in widget.get_state().items() if name not in ("layout", "tabbable", "tooltip")}
@@ -129,7 +129,7 @@ def test_what_the_widget_sends_is_json_or_bytes_and_its_code_is_one_module() -> 
     widget.close()
 
 
-def test_the_front_end_asks_no_more_of_a_model_than_anywidget_has(repository: Path) -> None:
+def test_the_front_end_uses_only_anywidgets_model_interface(repository: Path) -> None:
     asked: dict[str, set[str]] = {}
     for source in (repository / "widgets" / "src").rglob("*.ts"):
         for word in re.findall(

@@ -38,7 +38,7 @@ def run(page: Any, program: str) -> None:
     page.wait_for_selector(f".pg-explorer[data-runs='{runs + 1}']")
 
 
-def test_what_is_typed_is_run_and_explored(page: Any) -> None:
+def test_a_typed_program_runs_and_is_explored(page: Any) -> None:
     page.wait_for_selector(".pg-editor")
     assert page.get_attribute("html", "data-live") == "asleep" and "softmax" in page.input_value(".pg-text")
     run(page, PROGRAM)
@@ -50,7 +50,7 @@ def test_what_is_typed_is_run_and_explored(page: Any) -> None:
     page.wait_for_selector(".debugger .program")
 
 
-def test_a_program_that_raises_is_told_at_its_line(page: Any) -> None:
+def test_a_program_that_raises_shows_the_error_at_its_line(page: Any) -> None:
     run(page, "x = Tensor.ones(3)\nx.reshape(2, 2)\n")
     assert "3 elements are not 4" in page.inner_text(".pg-failed")
     assert page.inner_text(".pg-gutter .wrong") == "2"
@@ -58,7 +58,7 @@ def test_a_program_that_raises_is_told_at_its_line(page: Any) -> None:
     assert "SyntaxError" in page.inner_text(".pg-failed") and page.inner_text(".pg-gutter .wrong") == "1"
 
 
-def test_kernels_are_made_for_the_machine_that_is_chosen_and_have_no_times(page: Any) -> None:
+def test_kernels_are_compiled_for_the_selected_machine_without_times(page: Any) -> None:
     page.select_option(".pg-bar select >> nth=1", index=1)
     run(page, PROGRAM)
     options = page.inner_text(".pg-explorer header .chips")
@@ -67,7 +67,7 @@ def test_kernels_are_made_for_the_machine_that_is_chosen_and_have_no_times(page:
     page.select_option(".pg-bar select >> nth=1", index=0)
 
 
-def test_a_link_holds_program_and_place_and_runs_nothing(page: Any, browser: Any, site: Path) -> None:
+def test_a_link_contains_program_and_position_and_runs_nothing(page: Any, browser: Any, site: Path) -> None:
     run(page, PROGRAM)
     page.evaluate("tinyexplore.handle.show('workbench')")
     page.evaluate("tinyexplore.handle.go({panel: 'kernels'})")
@@ -86,7 +86,7 @@ def test_a_link_holds_program_and_place_and_runs_nothing(page: Any, browser: Any
     context.close()
 
 
-def test_a_link_that_was_cut_says_so(browser: Any, site: Path) -> None:
+def test_a_truncated_link_shows_an_error(browser: Any, site: Path) -> None:
     context = browser.new_context(offline=True)
     tab = context.new_page()
     tab.goto(f"{site.as_uri()}#code=AAAA")
@@ -102,7 +102,7 @@ def test_the_playground_is_without_grave_findings(page: Any, scheme: str) -> Non
 
 
 @pytest.mark.parametrize("mode", ["story", "workbench"])
-def test_a_program_that_ran_leaves_a_page_without_any_finding(page: Any, mode: str) -> None:
+def test_a_page_after_a_run_is_without_any_finding(page: Any, mode: str) -> None:
     """Of all impacts, in the whole page: its headings follow one another, too."""
     run(page, PROGRAM)
     page.evaluate(f"tinyexplore.handle.show('{mode}')")

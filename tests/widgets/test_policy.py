@@ -20,7 +20,7 @@ INJECTED = """<base href="https://example.com/"><script>window.pwned = 1</script
 
 
 @pytest.mark.parametrize("kind", ["export", "comparison"])
-def test_markup_that_was_put_into_a_page_does_nothing(kind: str, browser: Any, tmp_path: Path) -> None:
+def test_injected_markup_does_not_run(kind: str, browser: Any, tmp_path: Path) -> None:
     trace = sample_trace()
     page = export_html(trace) if kind == "export" else compare(trace, trace).to_html()
     path = tmp_path / "page.html"

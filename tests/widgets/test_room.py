@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 CELL = 1005  # pixels that JupyterLab leaves a cell's output of 1440
 
 
-def test_sixty_columns_of_code_are_in_sight(open_page: Open) -> None:  # noqa: F811
+def test_sixty_columns_of_code_are_visible(open_page: Open) -> None:  # noqa: F811
     tab = open_page(width=CELL, height=780)
     columns = tab.evaluate(
         """() => [...document.querySelectorAll('.codes .listing')].map((listing) => {
@@ -31,13 +31,13 @@ def test_sixty_columns_of_code_are_in_sight(open_page: Open) -> None:  # noqa: F
 
 
 @pytest.mark.parametrize("panel", ["kernels", "timing", "glossary", "rewrites"])
-def test_the_graph_stays_when_a_panel_opens(open_page: Open, panel: str) -> None:  # noqa: F811
+def test_the_graph_does_not_move_when_a_panel_opens(open_page: Open, panel: str) -> None:  # noqa: F811
     tab = open_page(width=CELL, height=780)
     open_panel(tab, panel)
     assert tab.locator(".graph .canvas").bounding_box()["height"] > 80
 
 
-def test_the_card_docks_beside_the_graph_stays_and_is_remembered(open_page: Open) -> None:  # noqa: F811
+def test_the_card_docks_next_to_the_graph_and_is_remembered(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False, width=CELL, height=780)
     tab.click(".graph .box >> nth=0")
     tab.click(".card .dock")
@@ -56,7 +56,7 @@ def test_the_card_docks_beside_the_graph_stays_and_is_remembered(open_page: Open
     assert tab.locator(".card").is_hidden()
 
 
-def test_the_keyboard_reaches_the_card_stays_on_it_and_returns(open_page: Open) -> None:  # noqa: F811
+def test_the_keyboard_focus_enters_the_card_stays_and_returns(open_page: Open) -> None:  # noqa: F811
     """C goes to it, Tab to its buttons; it keeps the focus while the selection changes; Escape leads back."""
     tab = open_page(busy=False, width=CELL, height=780)
     tab.evaluate("tinyexplore.handle.select([0])")

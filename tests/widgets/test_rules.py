@@ -58,7 +58,7 @@ def live(browser: Any) -> Iterator[Callable[..., Any]]:
     assert errors == []
 
 
-def test_a_rule_is_seen_before_it_fires_then_inserted_and_caught(live: Callable[..., Any]) -> None:
+def test_a_rule_shows_its_matches_is_inserted_and_is_refuted(live: Callable[..., Any]) -> None:
     careless()
     view = shuffled()
     tab = live(view)
@@ -106,7 +106,7 @@ def test_a_rule_of_the_pipeline_is_disabled_and_one_place_is_fired(live: Callabl
     assert dict(view.whatif.branches[1].command.arguments)["node"] == view.rules.matches("careless")[0].digest
 
 
-def test_a_firing_of_the_capture_is_checked_where_the_reader_is(live: Callable[..., Any]) -> None:
+def test_a_firing_of_the_capture_is_checked_at_the_cursor(live: Callable[..., Any]) -> None:
     view = shuffled()
     stage = next(one for one in view.trace.stages if one.name == "simplify" and one.steps)
     step = next(number for number, one in enumerate(stage.steps, 1) if one.rule is not None)
@@ -164,7 +164,7 @@ def test_a_branch_is_stepped_through_with_the_counterexample_at_its_step(
     assert said.startswith(f"{done} /")
 
 
-def test_the_stepper_checks_a_firing_of_the_capture_when_asked(live: Callable[..., Any]) -> None:
+def test_the_stepper_checks_a_firing_of_the_capture_on_request(live: Callable[..., Any]) -> None:
     view = shuffled()
     stage = next(one for one in view.trace.stages if one.name == "simplify" and one.steps)
     step = next(number for number, one in enumerate(stage.steps, 1) if one.rule is not None)
@@ -176,7 +176,7 @@ def test_the_stepper_checks_a_firing_of_the_capture_when_asked(live: Callable[..
     assert tab.inner_text(".firing-check").endswith(str(checked.verdict))
 
 
-def test_a_page_walks_what_was_recorded_and_says_what_needs_python(browser: Any, tmp_path: Path) -> None:
+def test_a_page_shows_recorded_branches_and_reports_what_needs_python(browser: Any, tmp_path: Path) -> None:
     careless()
     view = shuffled()
     view.rules.insert("careless", "simplify", 0)

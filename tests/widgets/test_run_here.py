@@ -65,7 +65,7 @@ def test_every_kernel_of_a_page_is_run_timed_and_compared(shown: Callable[[str],
     assert tab.get_by_role("button", name="Run again").count() == 1
 
 
-def test_a_result_that_differs_is_told(shown: Callable[[str], Any], view: Explorer) -> None:
+def test_a_different_result_is_reported(shown: Callable[[str], Any], view: Explorer) -> None:
     given = runnable(view.trace, {**view.capture.captured_kernels}, all_devices=True)
     other = given[0]["results"][0]["sample"]
     given[0]["results"][0]["sample"] = ("A" if other[0] != "A" else "B") * 40 + other[40:]
@@ -90,12 +90,12 @@ def test_kernels_of_the_wasm_device_can_always_be_run(shown: Callable[[str], Any
     assert "results as expected" in tab.inner_text(".run-here") and "generated numbers" in tab.inner_text(".run-here")
 
 
-def test_a_page_that_runs_nothing_is_not_allowed_to(view: Explorer) -> None:
+def test_a_page_without_runnable_kernels_forbids_webassembly(view: Explorer) -> None:
     assert runnable(view.trace) == []
     assert "wasm-unsafe-eval" not in view.to_html() and "wasm-unsafe-eval" in view.to_html(run_here=True)
 
 
-def test_what_a_file_says_is_enough_to_run_a_kernel() -> None:
+def test_the_data_of_a_file_suffices_to_run_a_kernel() -> None:
     """All a page needs is in the trace, but for what should come out."""
     view = captured("WASM")
     assert isinstance(view.trace, Trace)

@@ -60,7 +60,7 @@ def places(tab: Any) -> list[str]:
     return tab.locator(".shape figure").first.locator(".place").all_inner_texts()
 
 
-def test_pointing_at_an_element_lights_its_place_and_the_other_way_round(page: Callable[[bool], Any]) -> None:
+def test_hovering_an_element_highlights_its_memory_and_the_reverse(page: Callable[[bool], Any]) -> None:
     tab = page(False)
     tab.evaluate(f"tinyexplore.handle.select([{_flip(tab)}])")
     elements, memory = tab.locator(".shape figure").nth(0), tab.locator(".shape figure").nth(1)
@@ -112,7 +112,7 @@ def test_movements_are_buttons_and_can_be_undone(page: Callable[[bool], Any], vi
     assert findings(tab) == []
 
 
-def test_other_views_of_the_same_memory_lie_over_it(page: Callable[[bool], Any], view: Explorer) -> None:
+def test_other_views_of_the_same_memory_are_overlaid(page: Callable[[bool], Any], view: Explorer) -> None:
     tab = page(True)
     (flip,) = view.trace.where(op="FLIP")
     tab.evaluate(f"tinyexplore.handle.select([{flip.id}])")

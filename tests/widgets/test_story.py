@@ -25,7 +25,7 @@ def now(tab: Any) -> str:
     return tab.inner_text(".chapter[aria-current]")
 
 
-def test_a_newcomer_walks_through_the_story_by_key_and_ends_in_the_workbench(open_page: Open) -> None:  # noqa: F811
+def test_keys_step_through_the_story_to_the_workbench(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False, mode="")
     tab.wait_for_selector(".story[data-step]")
     assert tab.locator(".chapter").all_inner_texts() == TITLES
@@ -54,7 +54,7 @@ def test_the_story_goes_back_by_button_and_key(open_page: Open) -> None:  # noqa
     assert now(tab) == "Kernels"
 
 
-def test_the_choice_is_remembered(open_page: Open) -> None:  # noqa: F811
+def test_the_mode_is_remembered(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False, mode="")
     tab.click(".modes button >> text=Workbench")
     tab.goto(tab.url.split("#")[0])
@@ -72,7 +72,7 @@ def test_another_page_opens_as_a_story(open_page: Open) -> None:  # noqa: F811
     second.wait_for_selector(".story[data-step]")
 
 
-def test_leaving_the_story_opens_the_workbench_at_its_place(open_page: Open) -> None:  # noqa: F811
+def test_leaving_the_story_opens_the_workbench_at_its_position(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False, mode="story")
     tab.wait_for_selector(".story[data-step]")
     tab.click(".chapter >> text=Rewrites")
@@ -81,7 +81,7 @@ def test_leaving_the_story_opens_the_workbench_at_its_place(open_page: Open) -> 
     assert tab.inner_text(".detail.scroll h5") == rule
 
 
-def test_a_link_opens_its_place_and_back_and_forward_walk(open_page: Open) -> None:  # noqa: F811
+def test_a_link_opens_its_place_and_the_browser_history_works(open_page: Open) -> None:  # noqa: F811
     simplify, reduce = stage("simplify"), stage("reduce to loop")
     tab = open_page(busy=False, mode="story", link=f"#stage={reduce}&step=1&node=8")
     found = state(tab)
@@ -102,7 +102,7 @@ def test_a_link_opens_its_place_and_back_and_forward_walk(open_page: Open) -> No
     assert now(tab) == "Code"
 
 
-def test_a_link_with_nonsense_opens_what_is_there(open_page: Open) -> None:  # noqa: F811
+def test_an_invalid_link_opens_existing_places(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False, link="#stage=999&step=-1&node=99999,x&place=nowhere")
     assert tab.evaluate("tinyexplore.handle.mode") == "workbench"
     assert state(tab)["selected"] == []
@@ -137,7 +137,7 @@ LATER = """async () => {
 }"""
 
 
-def test_a_story_is_told_whenever_the_notebook_puts_it_into_the_page(open_page: Open) -> None:  # noqa: F811
+def test_a_story_is_drawn_when_the_notebook_attaches_it_later(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False)
     tab.evaluate(LATER)
     tab.wait_for_selector("#later .story .picture > *")

@@ -182,7 +182,7 @@ def test_every_page_is_without_grave_findings(opened: Open, size: tuple[int, int
     assert {place: words for place, words in found.items() if words} == {}
 
 
-def test_arrows_step_through_every_page_and_on_to_the_workbench(opened: Open) -> None:
+def test_arrow_keys_step_through_every_page_to_the_workbench(opened: Open) -> None:
     tab = opened()
     tab.focus(".tinyexplore")
     for page in pages_of(tab):
@@ -193,7 +193,7 @@ def test_arrows_step_through_every_page_and_on_to_the_workbench(opened: Open) ->
     assert tab.evaluate("tinyexplore.handle.mode") == "workbench"
 
 
-def test_back_goes_to_the_last_step_of_the_page_before_and_shift_turns_the_page(opened: Open) -> None:
+def test_back_opens_the_last_step_of_the_previous_page_and_shift_skips_steps(opened: Open) -> None:
     tab = opened(chapter="kernels")
     tab.focus(".tinyexplore")
     tab.keyboard.press("ArrowLeft")
@@ -295,7 +295,7 @@ def test_no_dot_of_the_last_page_covers_another_one(opened: Open) -> None:
     assert all((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 >= 19**2 for a, b in pairs)
 
 
-def test_the_python_page_colors_every_part_and_shows_what_it_builds(opened: Open, captured: Any) -> None:
+def test_the_python_page_colors_every_part_and_shows_its_nodes(opened: Open, captured: Any) -> None:
     tab = opened(chapter="python")
     cards = tab.locator(".expr-card h3").all_inner_texts()
     parts = tab.eval_on_selector_all(".program .part", "all => new Set(all.map((one) => one.dataset.card)).size")

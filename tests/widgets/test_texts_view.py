@@ -207,7 +207,7 @@ def test_the_panel_runs_a_pipeline_searches_its_texts_and_leads_back(
 
 
 @needs_llvm
-def test_another_pipeline_is_requested_and_set_beside(
+def test_another_pipeline_is_requested_and_shown_side_by_side(
     browser: Any, view: Explorer, tmp_path: Path, screenshots: Path
 ) -> None:
     answers = RequestHandler(lambda: view.trace, view.capture)

@@ -40,7 +40,7 @@ def opened(browser: Any, html: str, folder: Path, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_page_draws_the_bounds_and_the_ports_that_it_keeps(
+def test_a_page_shows_its_stored_bounds_and_ports(
     browser: Any, view: Explorer, tmp_path: Path, scheme: str, screenshots: Path
 ) -> None:
     tab = opened(browser, view.to_html(), tmp_path, color_scheme=scheme)
@@ -73,7 +73,7 @@ def test_a_page_draws_the_bounds_and_the_ports_that_it_keeps(
     tab.close()
 
 
-def test_python_is_asked_and_what_is_missing_is_said(browser: Any, view: Explorer, tmp_path: Path) -> None:
+def test_the_view_requests_data_and_reports_a_missing_tool(browser: Any, view: Explorer, tmp_path: Path) -> None:
     page = view.to_html().replace("</body>", f"{chunk_scripts(['throughput'])}</body>")
     tab = opened(browser, page, tmp_path)
     asked: list[Any] = []

@@ -127,7 +127,7 @@ def test_the_timeline_has_the_spans_of_python(open_page: Open, trace: Trace) -> 
         assert abs(bar["width"] - max(3, span.elapsed_us / shown_us * shown_px)) < 0.05 * shown_px
 
 
-def test_a_run_selects_its_kernel_and_a_stage_goes_there(open_page: Open, trace: Trace) -> None:  # noqa: F811
+def test_a_sample_selects_its_kernel_and_a_stage_opens_it(open_page: Open, trace: Trace) -> None:  # noqa: F811
     tab = open_page(trace, busy=False)
     panel(tab, "timeline")
     tab.check(".timeline .compile-time input")
@@ -141,7 +141,7 @@ def test_a_run_selects_its_kernel_and_a_stage_goes_there(open_page: Open, trace:
     assert state(tab)["cursor"]["kernel"] == 0 and state(tab)["cursor"]["stage"] == stage
 
 
-def test_the_pointer_reads_off_time_and_memory_and_ctrl_zooms_there(open_page: Open, trace: Trace) -> None:  # noqa: F811
+def test_the_pointer_shows_time_and_memory_and_ctrl_zooms_there(open_page: Open, trace: Trace) -> None:  # noqa: F811
     tab = open_page(trace, busy=False)
     panel(tab, "timeline")
     box = tab.query_selector(".timeline svg").bounding_box()
@@ -179,7 +179,7 @@ def test_pictures_of_roofline_and_timeline(
         tab.screenshot(path=screenshots / f"{name}_{scheme}_{width}.png")
 
 
-def test_they_are_widgets_of_their_own_with_pictures() -> None:
+def test_timing_views_are_separate_widgets_with_pictures() -> None:
     view = Explorer(with_ceilings(sample_trace(), CEILINGS))
     assert (
         view.panels.roofline is view.panels.roofline
@@ -197,7 +197,7 @@ def test_they_are_widgets_of_their_own_with_pictures() -> None:
     assert fresh.widget.payload != payload and fresh.trace.ceilings == CEILINGS.rows
 
 
-def test_memory_is_drawn_in_kernel_time_until_compile_time_is_asked_for(open_page: Open, trace: Trace) -> None:  # noqa: F811
+def test_memory_is_drawn_in_kernel_time_by_default(open_page: Open, trace: Trace) -> None:  # noqa: F811
     tab = open_page(trace, busy=False)
     panel(tab, "memory")
     total = duration_text(sum(run.median_us for run in trace.runs))

@@ -72,7 +72,7 @@ def until(tab: Any, condition: Callable[[], bool]) -> None:
         tab.wait_for_timeout(50)
 
 
-def test_a_reader_opens_a_kernel_applies_opts_undoes_and_goes_another_way(live: Callable[..., Any]) -> None:
+def test_opts_are_applied_undone_and_branched(live: Callable[..., Any]) -> None:
     view = product()
     tab = live(view)
     tab.click(".tuner-begin")
@@ -166,7 +166,7 @@ def test_a_search_fills_the_tree_and_can_be_cancelled(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_view_that_opens_later_shows_all_branches_and_both_take_what_follows(
+def test_a_view_that_opens_later_shows_all_branches_and_both_update(
     live: Callable[..., Any], screenshots: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
 ) -> None:
     go_on = Event()
@@ -201,7 +201,7 @@ def test_a_view_that_opens_later_shows_all_branches_and_both_take_what_follows(
     assert len(later.query_selector_all(".tuner-row")) == len(view.kernels[0].branches)
 
 
-def test_a_page_walks_what_was_recorded_and_says_that_it_can_do_no_more(browser: Any, tmp_path: Path) -> None:
+def test_a_page_shows_recorded_branches_and_reports_that_it_cannot_continue(browser: Any, tmp_path: Path) -> None:
     view = product()
     view.whatif.begin(0)
     view.kernels[0].set_opts()
@@ -224,7 +224,7 @@ def test_a_page_walks_what_was_recorded_and_says_that_it_can_do_no_more(browser:
     tab.close()
 
 
-def test_names_in_the_tree_are_whole_where_there_is_little_room(browser: Any, tmp_path: Path) -> None:
+def test_names_in_the_tree_are_complete_in_a_narrow_panel(browser: Any, tmp_path: Path) -> None:
     view = product()
     long = "UPCAST(0, 2), UPCAST(1, 2), UNROLL(2, 2), VECTOR(1, 4), UPCAST(7, 4)"
     view.kernels[0].set_opts(view.kernels[0].opts)
@@ -254,9 +254,7 @@ def test_names_in_the_tree_are_whole_where_there_is_little_room(browser: Any, tm
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1300, "light"), (1300, "dark"), (560, "light")])
-def test_it_is_accessible_and_nothing_is_wider_than_its_place(
-    live: Callable[..., Any], width: int, scheme: str
-) -> None:
+def test_the_tuner_is_accessible_and_fits_its_width(live: Callable[..., Any], width: int, scheme: str) -> None:
     view = product()
     view.whatif.begin(0)
     tab = live(view, width=width, scheme=scheme)
@@ -270,7 +268,7 @@ def test_it_is_accessible_and_nothing_is_wider_than_its_place(
 
 
 @pytest.mark.parametrize("measured", [True, False])
-def test_the_dots_stand_under_the_ceilings(browser: Any, tmp_path: Path, measured: bool) -> None:
+def test_the_dots_are_below_the_ceilings(browser: Any, tmp_path: Path, measured: bool) -> None:
     """Those of the machine where they were measured; else there is none."""
     view = product()
     rows = (

@@ -71,7 +71,7 @@ def test_the_graph_has_a_colored_word_for_each_kernel_that_leads_to_its_numbers(
     assert (cursor(tab)["panel"], cursor(tab)["kernel"]) == ("timing", number)
 
 
-def test_a_box_of_a_whole_kernel_says_it_too(tab: Any, view: Explorer) -> None:
+def test_a_kernel_box_shows_the_verdict_too(tab: Any, view: Explorer) -> None:
     tab.select_option(".graph .tools select", label="box per kernel")
     tab.wait_for_function(
         "[...document.querySelectorAll('.boxes .box')].some((one) => one.textContent.includes('kernel 0'))"
@@ -124,7 +124,7 @@ def test_timing_begins_with_the_sentence_and_each_number_leads_to_its_evidence(t
 @pytest.mark.parametrize(
     "question", ["why is it slow", "is this fast", "slowest", "bottleneck", "which kernel is slowest"]
 )
-def test_go_to_answers_the_questions_with_the_verdict(tab: Any, view: Explorer, question: str) -> None:
+def test_the_command_palette_answers_questions_with_the_verdict(tab: Any, view: Explorer, question: str) -> None:
     whole = view.verdict()
     tab.focus(".tinyexplore")
     tab.keyboard.press("g")
@@ -147,7 +147,7 @@ def test_the_last_page_of_the_story_is_the_verdict(tab: Any, view: Explorer) -> 
     assert card.get_attribute("data-kind") in kinds
 
 
-def test_every_view_of_a_kernel_shows_its_median_and_says_so(tab: Any, view: Explorer) -> None:
+def test_every_view_of_a_kernel_shows_its_labeled_median(tab: Any, view: Explorer) -> None:
     """The verdict, Timing, the table, the graph's heading, the roofline and the story: one statistic."""
     number = slowest(view)
     run = next(run for run in view.trace.runs if run.kernel == number)

@@ -34,7 +34,7 @@ def place_of(view: Explorer, kernel: int, place: int) -> set[int]:
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 800)])
-def test_a_page_shows_what_a_warp_asks_lane_by_lane(
+def test_a_page_shows_the_accesses_of_a_warp_by_lane(
     browser: Any, view: Explorer, tmp_path: Path, scheme: str, width: int, screenshots: Path
 ) -> None:
     transpose, product = (kernel.gpu() for kernel in view.kernels)
@@ -70,7 +70,7 @@ def test_a_page_shows_what_a_warp_asks_lane_by_lane(
     tab.close()
 
 
-def test_python_is_asked_and_says_where_there_are_no_warps(browser: Any, view: Explorer, tmp_path: Path) -> None:
+def test_the_view_requests_warps_and_reports_when_there_are_none(browser: Any, view: Explorer, tmp_path: Path) -> None:
     cpu = explore(lambda: Tensor(np.zeros(8, np.float32)) + 1, repeat=1)
     page = cpu.to_html()
     tab = opened(browser, page, tmp_path)

@@ -77,7 +77,7 @@ def go(tab: Any, stage: int, step: int, node: int) -> None:
     tab.keyboard.press("y")
 
 
-def test_what_fires_next_stands_first_and_what_stopped_the_others_beside_it(asking: Any, view: Explorer):
+def test_the_next_rule_is_listed_first_and_the_others_with_their_mismatch(asking: Any, view: Explorer):
     stage, step, node, rule = firing(view)
     go(asking, stage, step, node)
     first = asking.wait_for_selector(".why-body .attempt.fires >> nth=0")
@@ -123,7 +123,7 @@ def test_every_list_of_names_and_values_has_a_caption(asking: Any, view: Explore
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 600)])
-def test_an_answer_is_without_grave_findings(asking: Any, view: Explorer, scheme: str, width: int):
+def test_a_response_is_without_grave_findings(asking: Any, view: Explorer, scheme: str, width: int):
     asking.emulate_media(color_scheme=scheme)
     asking.set_viewport_size({"width": width, "height": 900})
     go(asking, *firing(view)[:3])
@@ -139,7 +139,7 @@ def test_an_answer_is_without_grave_findings(asking: Any, view: Explorer, scheme
     )
 
 
-def test_a_step_further_is_asked_anew_and_an_answer_that_comes_late_is_dropped(asking: Any, view: Explorer):
+def test_each_step_sends_a_request_and_late_responses_are_dropped(asking: Any, view: Explorer):
     stage, step, node, rule = firing(view)
     go(asking, stage, step, node)
     asking.wait_for_selector(".why-body .attempt.fires")
@@ -204,7 +204,7 @@ def test_two_tensors_are_one_kernel_or_two(asking: Any, view: Explorer):
     assert asking.wait_for_selector(".why-body [role=status]").inner_text() == f"{text}."
 
 
-def test_a_page_without_an_engine_shows_what_was_recorded_and_says_what_would_do(page: Any, view: Explorer):
+def test_a_page_without_an_engine_shows_recorded_firings_and_a_remedy(page: Any, view: Explorer):
     stage, step, node, rule = firing(view)
     go(page, stage, step + 1, node)
     assert rule in page.wait_for_selector(".why-body .event").inner_text()
@@ -213,7 +213,7 @@ def test_a_page_without_an_engine_shows_what_was_recorded_and_says_what_would_do
     assert page.evaluate("tinyexplore.handle.state.cursor.step") == step + 1
 
 
-def test_what_goes_wrong_is_said(page: Any, view: Explorer):
+def test_errors_of_python_are_shown(page: Any, view: Explorer):
     page.expose_function("askPython", lambda question: {"error": "the kernel is busy"})
     page.evaluate(MOUNT)
     stage, step, node, _ = firing(view)
@@ -221,7 +221,7 @@ def test_what_goes_wrong_is_said(page: Any, view: Explorer):
     assert page.wait_for_selector(".why-body [role=alert]").inner_text() == "the kernel is busy"
 
 
-def test_a_rule_s_pattern_is_drawn_beside_the_node_in_the_same_colors(asking: Any, view: Explorer):
+def test_a_rule_s_pattern_is_drawn_next_to_the_node_in_the_same_colors(asking: Any, view: Explorer):
     stage, number = next(
         (stage, k)
         for stage in view.trace.stages
@@ -242,7 +242,7 @@ def test_a_rule_s_pattern_is_drawn_beside_the_node_in_the_same_colors(asking: An
     assert pattern == node and all("by-kernel" in look for _, look in pattern)
 
 
-def test_the_rewrite_history_tells_the_opts_that_made_a_node(page: Any, view: Explorer):
+def test_the_rewrite_history_shows_the_opts_that_created_a_node(page: Any, view: Explorer):
     kernel = next(one for one in view.trace.kernels if one.opts)
     stages = [one for one in view.trace.stages if one.kernel == kernel.id and one.after]
     (opts,) = [[opt for opt in one.opts if opt.applied] for one in stages if any(opt.applied for opt in one.opts)]

@@ -31,7 +31,7 @@ def cells(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(test_jupyterlab, "CELLS", CELLS)
 
 
-def test_the_kernel_answers_what_the_panel_asks(browser: Any, cells: None, lab: str) -> None:
+def test_the_jupyter_kernel_responds_to_the_panels_requests(browser: Any, cells: None, lab: str) -> None:
     tab = browser.new_page(viewport={"width": 1400, "height": 1000})
     tab.goto(lab)
     tab.wait_for_selector("text=| Idle", timeout=milliseconds(90))

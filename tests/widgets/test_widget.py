@@ -17,14 +17,14 @@ ROOT = Path(__file__).resolve().parents[2]
 TRACE = sample_trace()
 
 
-def test_the_payload_travels_whole() -> None:
+def test_the_payload_is_sent_completely() -> None:
     widget = ExplorerWidget(gzipped(TRACE))
     assert widget.payload == gzipped(TRACE)
     assert widget.trace_json.startswith(b'{"version":1')
     assert not widget.is_large
 
 
-def test_what_a_click_sends_is_seen_in_python() -> None:
+def test_a_click_updates_the_selection_in_python() -> None:
     widget = ExplorerWidget(gzipped(TRACE))
     heard = []
     widget.observe(lambda change: heard.append(change["new"]), "selected")
@@ -43,7 +43,7 @@ def test_python_selects_by_node_or_id_and_moves_the_reader() -> None:
     assert widget.cursor == {"stage": 3, "step": 1}
 
 
-def test_a_payload_that_is_not_gzipped_says_what_would_do() -> None:
+def test_a_payload_that_is_not_gzipped_raises_an_error_with_a_remedy() -> None:
     with pytest.raises(Exception, match="gzipped JSON .* 7 bytes.*trace_to_bytes"):
         ExplorerWidget(b'{"a":1}')
 
@@ -60,7 +60,7 @@ BUDGETS = json.loads((ROOT / "widgets" / "package.json").read_text(encoding="utf
 
 
 @pytest.mark.parametrize("name, limit", BUDGETS.items())
-def test_bundles_are_small_and_name_no_other_place(name: str, limit: int) -> None:
+def test_bundles_are_small_and_reference_no_other_host(name: str, limit: int) -> None:
     text = (ROOT / "tinyexplore" / "static" / name).read_text(encoding="utf-8")
     assert len(text.encode()) < limit
     places = {part.split('"')[0] for part in text.split("://")[1:]}
@@ -72,7 +72,7 @@ def test_the_generated_types_are_current() -> None:
     assert schema.main(["--check"]) == 0
 
 
-def test_a_stale_type_file_is_noticed(tmp_path: Path) -> None:
+def test_a_stale_type_file_is_detected(tmp_path: Path) -> None:
     assert schema.main(["--output", str(tmp_path)]) == 0
     for name in ("model.ts", "requests.ts"):
         assert schema.main(["--check", "--output", str(tmp_path)]) == 0
@@ -85,6 +85,6 @@ def test_a_stale_type_file_is_noticed(tmp_path: Path) -> None:
     shutil.which("node") is None or not (ROOT / "widgets" / "node_modules" / "esbuild").is_dir(),
     reason="needs node and `npm ci` in widgets/",
 )
-def test_the_committed_bundles_are_what_their_sources_build_to() -> None:
+def test_the_committed_bundles_equal_a_build_of_their_sources() -> None:
     found = subprocess.run(["node", "build.mjs", "--check"], cwd=ROOT / "widgets", capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
