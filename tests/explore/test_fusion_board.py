@@ -28,7 +28,11 @@ def attention() -> Explorer:
 
 @pytest.fixture(scope="module")
 def view() -> Explorer:
-    return attention()
+    """An attention whose board has the captured schedule as its first branch, at which it is."""
+    view = attention()
+    view.fusion.join(edge_of(view, "REDUCE_AXIS", "cut"))
+    view.fusion.go(view.fusion.branches()[0])
+    return view
 
 
 def edge_of(view: Explorer, op: str, mark: str | None = None) -> Edge:

@@ -127,7 +127,7 @@ def taped_graph(
     target_ids, stops = {id(target) for target in targets}, {id(end) for end in ends}
     target_numbers = sorted([target.number for target in targets])
     taped_nodes: dict[int, TapedBuffer] = {}
-    # (node, is_done): with True, its inputs have been walked
+    # a node whose inputs are not walked yet, or a node with its tape entry, after its inputs
     stack: list[tuple[LazyBuffer, TapeEntry | None] | LazyBuffer] = [root]
     while stack:
         top = stack.pop()
