@@ -53,8 +53,8 @@ export function verdictOn(verdicts: VerdictList | null, kernel: number): Verdict
 /** The meanings of the colors, as text. */
 export const TONE_WORDS: Record<string, string> = {
   fast: "fast: 65 % of its limit or more",
-  middle: "between",
-  slow: "slow: less than 30 %",
+  middle: "30 to 65 % of its limit",
+  slow: "slow: less than 30 % of its limit",
   none: "launch overhead, or not known",
 };
 
