@@ -510,7 +510,7 @@ def run_export(options: argparse.Namespace) -> int:
     out = Path(options.out)
     write = next((write for suffix, (_, write) in EXPORTS.items() if out.name.lower().endswith(suffix)), None)
     if write is None:
-        raise UsageError(f"{out}: the suffix selects the format; known: {', '.join(EXPORTS)}")
+        raise UsageError(f"{out}: the suffix selects the format; supported: {', '.join(EXPORTS)}")
     _check_writable(out)
     try:
         write(_load_trace(options.trace), out)

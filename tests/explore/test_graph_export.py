@@ -185,4 +185,4 @@ def test_the_command_shows_and_exports(trace, tmp_path, capsys):
     with (tmp_path / "t.csv").open(newline="") as file:
         assert [row["name"] for row in csv.DictReader(file)] == [kernel.name for kernel in trace.kernels]
     assert cli.main(["export", path, str(tmp_path / "t.xyz")]) == 2
-    assert "known: .chrome.json" in capsys.readouterr().err
+    assert "supported: .chrome.json" in capsys.readouterr().err

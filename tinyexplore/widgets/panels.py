@@ -416,7 +416,7 @@ def panel_named(name: str) -> Panel:
     """Returns the panel of that name. The message of KeyError lists the known panels."""
     match = next((panel for panel in PANELS if panel.name == name), None)
     if match is None:
-        raise KeyError(f"no panel {name!r}; there are: {', '.join(panel.name for panel in PANELS)}")
+        raise KeyError(f"no panel {name!r}; supported: {', '.join(panel.name for panel in PANELS)}")
     return match
 
 

@@ -110,7 +110,7 @@ export class RecordedDebugger {
     const wanted = Object.entries(counters).map(([name, value]) => {
       const loop = loops.find((one) => one.name === name);
       if (loop === undefined)
-        throw new Error(`no loop ${name}; there are ${loops.map((one) => one.name).join(", ") || "none"}`);
+        throw new Error(`no loop ${name}; available: ${loops.map((one) => one.name).join(", ") || "none"}`);
       return { begin: loop.begin, value };
     });
     const now = new Map<number, number>();

@@ -401,7 +401,7 @@ def find_accessed_lines(stream: AddressStream, counters: Mapping[str, int]) -> d
     """Returns the cache lines of each buffer that a stream accesses while the loops have these counters."""
     names = {name: number for number, name in stream.loop_names.items()}
     if unknown := [name for name in counters if name not in names]:
-        raise ValueError(f"no loop {', '.join(unknown)}; there are {', '.join(names) or 'none'}")
+        raise ValueError(f"no loop {', '.join(unknown)}; available: {', '.join(names) or 'none'}")
     fixed = {stream.uops[names[name]]: value for name, value in counters.items()}
     pieces: list[set[int]] = [set() for _ in stream.accesses]
     for chunk in stream.restrict(fixed).chunks():

@@ -124,7 +124,7 @@ def _make_comparison(
         return _Term(valued, _test_any_lane(lambda value: compare(value, number)), True)
     position = names.get(name)
     if position is None:
-        raise ConditionError(f"no {name!r} in this program; there are value, {', '.join(names)}")
+        raise ConditionError(f"no {name!r} in this program; available: value, {', '.join(names)}")
     node = uops[position]
 
     def test(_: Event, registers: Registers) -> bool:
@@ -143,7 +143,7 @@ def _make_access_term(text: str, kind: str | None, name: str, index: str, *, uop
     buffers = [node for node in uops if node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)]
     called = {f"data{node.arg}" if node.op is Ops.DEFINE_GLOBAL else str(node.arg): node for node in buffers}
     if name not in called:
-        raise ConditionError(f"{text!r}: no buffer {name!r} in this program; there are {', '.join(called)}")
+        raise ConditionError(f"{text!r}: no buffer {name!r} in this program; available: {', '.join(called)}")
     element = int(index)
     counts = {number: lanes_of(node) for number, node in enumerate(uops) if node.op in operations}
     line_numbers = frozenset(number for number in counts if uops[number].src[0].src[0] is called[name])
