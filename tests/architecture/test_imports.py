@@ -120,7 +120,7 @@ def test_a_saved_trace_opens_without_the_engine_and_the_widgets(tmp_path: Path) 
         print(json.dumps(sorted(sys.modules)))
     """
     loaded = {name for name in json.loads(run_python(program)) if name.startswith("tinyexplore.")}
-    # the package root itself imports `aliases`, and `trace` to register who listens
+    # the package root itself imports `aliases`, and `trace` to find the recorder
     assert {name.split(".")[1] for name in loaded} == {"aliases", "explore", "trace", "util"}
     assert {name.split(".")[2] for name in loaded if name.startswith("tinyexplore.explore.")} == {"tracefile"}
 

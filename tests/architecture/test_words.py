@@ -26,7 +26,7 @@ INSTEAD = {
     "viewers": "roots",
 }
 PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-# what a compiler may not ask itself: it is told by its Target
+# queries of the machine that a compiler may not make: its Target has the answers
 OF_THE_MACHINE = re.compile(r"\b(cpu_count|core_count|sched_getaffinity|get_host_cpu\w*|platform\.\w+)\b")
 COMPILER = ("shape", "lazy", "schedule", "kernel", "codegen", "renderer", "uop")
 
@@ -42,7 +42,7 @@ def names_in(path: Path) -> Iterator[str]:
 
 
 def words_of(name: str) -> set[str]:
-    """`_some_name` and `someName` in words; whole, too."""
+    """The words of `_some_name` or `someName`, and the whole name."""
     return {name.strip("_"), *[part.lower() for part in PART.findall(name)]}
 
 

@@ -236,7 +236,7 @@ def test_llvm_writes_the_instruction(core: TensorCore, tmp_path: Path) -> None:
 
 
 def multiplied_by(lanes: int, *, steps: UOp | None = None) -> list[UOp]:
-    """A program in which each of so many lanes gives a core ones."""
+    """A program in which each of `lanes` lanes passes ones to a core."""
     lane = UOp(Ops.SPECIAL, dtypes.index, (index_const(lanes),), "lidx0")
     one, zero = UOp.const(dtypes.float16, 1), UOp.const(dtypes.float32.vec(4), 0)
     held = [UOp(Ops.VECTORIZE, dtypes.float16.vec(count), (one,) * count) for count in (8, 4)]

@@ -34,7 +34,7 @@ class Lacking(RuntimeError):
 
 
 class Crashed(RuntimeError):
-    """The emulated process ended: a kernel touched what it may not, or is no code for that machine."""
+    """The emulated process ended: a kernel accessed protected memory, or contains invalid code for that machine."""
 
 
 class Emulator:

@@ -101,7 +101,7 @@ def hide_links() -> None:
 
 
 def call_it_darwin() -> None:
-    """Threads of POSIX, and nobody who says which core one is on."""
+    """POSIX threads without a function that returns a thread's core."""
     import types
 
     from tinyexplore.runtime import pool

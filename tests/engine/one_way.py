@@ -75,7 +75,7 @@ def counted(fired: Counter[str]) -> Callable[[PatternMatcher, UOp], Iterator[Any
 
 def work(build: Callable[[], list[LazyBuffer]], *, watched: bool) -> dict[str, Any]:
     """What realizing came to: decisions, asts, sources, and how often each rule fired. Watched, `told` says whether the
-    recorder heard just that."""
+    recorder recorded exactly these."""
     fired: Counter[str] = Counter()
     decided: list[list[tuple[str, str, str]]] = []
     ready: list[ExecItem] = []

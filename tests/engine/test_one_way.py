@@ -39,7 +39,7 @@ def test_recording_does_not_change_decisions_kernels_and_firings() -> None:
 
 
 def test_code_that_checks_for_a_recorder_only_records() -> None:
-    """The engine's questions for a recorder: a name that is looked at before `record`, and decides nothing else."""
+    """The engine's checks for a recorder: each guards only a call of `record`."""
     allowed = re.compile(
         r"recorder( is not None)?:$"  # if recorder is not None:
         r"|recorder = active_recorder\(\)( if how is not None else None)?$"

@@ -2,7 +2,7 @@
 
     python -m tests.examples.on_devices [--steps 29] [GPU "GPU for opencl" WASM WEBGPU]
 
-trains the digits' network for so many steps (29 are an epoch) and encodes sentences by MiniLM's first layer, and prints
+trains the digits' network for N steps (29 are an epoch) and encodes sentences by MiniLM's first layer, and prints
 how far the losses, the weights and the vectors are from those of LLVM.
 """
 

@@ -49,7 +49,7 @@ print(json.dumps(peaks))
 
 
 def repeated(start: bytes, piece: bytes, megabytes: int, end: bytes = b"") -> bytes:
-    """The gzip data of `start`, about so many MiB of `piece`, and `end`."""
+    """The gzip data of `start`, about this number of MiB of `piece`, and `end`."""
     packer = zlib.compressobj(1, zlib.DEFLATED, 31)
     block = piece * (MIB // len(piece))
     packed = [packer.compress(start), *[packer.compress(block) for _ in range(megabytes)], packer.compress(end)]

@@ -59,12 +59,12 @@ def test_ijk_misses_on_every_step_down_a_column() -> None:
 
 
 def test_ikj_misses_once_a_line_of_the_rows() -> None:
-    """A row of C (4 lines) stays while rows of B (4 lines each) go by; each line of A is used for 16 steps."""
+    """A row of C (4 lines) stays while the loop reads rows of B (4 lines each); each line of A is used for 16 steps."""
     assert misses("ikj", 16) == {"data2": N * N * N // LINE, "data1": N * N // LINE, "data0": N * N // LINE}
 
 
 def test_tiled_misses_once_a_line_of_b() -> None:
-    """128 lines hold a tile of B (64 lines), which all rows use; A goes by once for each of the 4 tiles."""
+    """128 lines hold a tile of B (64 lines), which all rows use; A is read once for each of the 4 tiles."""
     assert misses("tiled", 128) == {"data2": N * N // LINE, "data1": 4 * N * N // LINE, "data0": N * N // LINE}
     assert misses("ikj", 128)["data2"] == N * N * N // LINE, "without tiles B does not fit"
 
@@ -214,7 +214,7 @@ def test_without_numpy_the_program_runs_with_equal_results(noopt: int, monkeypat
 
 
 def test_misses_and_bytes_come_before_shares() -> None:
-    """A share of fewer touches may grow while the traffic falls: the headline is absolute."""
+    """A share of fewer accesses may grow while the traffic falls: the headline is absolute."""
     x, w = (Tensor.ones(64, 64).contiguous().realize() for _ in range(2))
     view = explore(lambda: x @ w, repeat=1)
     before, after = view.kernels[0].caches(opts=()), view.kernels[0].caches()

@@ -237,6 +237,6 @@ def test_limits_are_an_argument(tmp_path):
 
 
 def test_every_id_field_declares_its_table():
-    """A reference that nobody declared is one that nobody checks."""
+    """An undeclared reference is not checked."""
     plain = {f"{kind.__name__}.{name}" for kind in ROWS for name, hint in hints_of(kind).items() if hint in INTS}
     assert plain == {"TraceTables.version", "OperandAccess.stride"}

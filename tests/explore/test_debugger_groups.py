@@ -152,7 +152,7 @@ def test_another_work_item_is_chosen_by_its_numbers() -> None:
 
 
 def neighbors(barriers: UOp | int, reads: bool = True) -> Debugger:
-    """Each of four work-items stores a number, waits at so many barriers, and reads its neighbor's number."""
+    """Each of four work-items stores a number, waits at `barriers` barriers, and reads its neighbor's number."""
     out, shared = (
         pointer(0, dtypes.float32, 4),
         UOp(Ops.DEFINE_LOCAL, PtrDType(dtypes.float32, 4, "shared"), (), "tile"),

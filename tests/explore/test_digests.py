@@ -47,7 +47,7 @@ def test_a_packed_trace_has_no_digest_that_follows_from_the_node(trace: Trace) -
 
 
 def test_digests_of_an_older_release_stay(trace: Trace) -> None:
-    """They were the beginning of `UOp.digest`. Nodes are made anew from such a trace as well."""
+    """They were the beginning of `UOp.digest`. Nodes are rebuilt from such a trace as well."""
     rebuilt = RebuiltUOps(trace)
     nodes = tuple(
         replace(node, digest=rebuilt.uop(node.id).digest[:12]) if node.kind == "uop" else node for node in trace.nodes

@@ -92,7 +92,7 @@ def test_close_frees_everything() -> None:
     assert (models(), traces()) == before and result() is None
     assert repr(view) == "Explorer(closed)" and view._repr_mimebundle_()[0] == {"text/plain": "Explorer(closed)"}
     with pytest.raises(CaptureError, match="closed"):
-        view.trace  # noqa: B018 - asked for
+        view.trace  # noqa: B018 - builds it
     view.close()
 
 

@@ -105,8 +105,8 @@ def test_one_active_lane_is_no_broadcast() -> None:
 
 
 def cycles(addresses: list[int], nbytes: int) -> int:
-    """How long shared memory takes, cycle by cycle: each bank hands out one word, to all lanes that want it, in turns
-    of so many lanes that they could want each bank once."""
+    """How long shared memory takes, cycle by cycle: each bank serves one word to all lanes that read it.
+    Lanes are served in groups that could read each bank once."""
     turn = 128 // max(4, nbytes)
     most = 0
     for first in range(0, len(addresses), turn):

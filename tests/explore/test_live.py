@@ -58,7 +58,7 @@ def interpreted() -> Iterator[None]:
 
 @pytest.fixture
 def served(view: Explorer, interpreted: None) -> tuple[PageServer, list[tuple[str, Any]]]:
-    """What a page's worker has of the view, and what it told without being asked."""
+    """The worker of a page that shows the view, and the messages that it sent without a request."""
     told: list[tuple[str, Any]] = []
     serving = PageServer(lambda kind, data: told.append((kind, json.loads(data))))
     trace = view.trace

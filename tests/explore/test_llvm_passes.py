@@ -303,7 +303,7 @@ def test_two_pipelines_are_compared_stage_by_stage(view: Explorer, tmp_path: Pat
 
 
 def test_a_kernel_runs_as_another_pipeline_compiles_it(view: Explorer) -> None:
-    """Its results are compared, and it is timed in turns with the kernel as it was compiled."""
+    """Its results are compared, and its samples are interleaved with those of the original kernel."""
     found = view.kernels[0].passes("O0", timed=True)
     assert found.times is not None and found.times.reason == ""
     assert len(found.times.times_us) >= 5 and len(found.times.base_times_us) >= 5

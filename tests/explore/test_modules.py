@@ -153,7 +153,7 @@ class OddlyNamed:
 
 
 def free(m: OddlyNamed, x: Tensor) -> Tensor:
-    """Not a method: what it computes by itself is in no module."""
+    """Not a method: its own operations belong to no module."""
     return x * m.w
 
 

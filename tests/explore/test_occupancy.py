@@ -25,7 +25,7 @@ PUBLISHED = {
     "sm_90": (64, 32, 228),
     "sm_100": (64, 32, 228),
 }
-# registers of a work-item up to which a SIMD holds so many waves: AMD's for CDNA 2, LLVM's of its backend for RDNA 3
+# registers of a work-item up to which a SIMD holds N waves: AMD's for CDNA 2, LLVM's of its backend for RDNA 3
 WAVES = {
     "gfx90a": {64: 8, 72: 7, 80: 6, 96: 5, 128: 4, 168: 3, 256: 2, 512: 1},
     "gfx1100": {96: 16, 120: 12, 144: 10, 168: 9, 192: 8, 216: 7, 240: 6, 256: 5},
@@ -49,7 +49,7 @@ def test_resident_groups_equal_those_of_nvidias_calculator(name: str) -> None:
 
 
 def test_nvidias_calculator_agrees_with_the_table(tmp_path: Path) -> None:
-    """Compiled anew where its header is here, on many more kernels than the table has."""
+    """Compiled again if its header is installed, on many more kernels than the table has."""
     site = Path(sysconfig.get_path("purelib"))
     places = [*site.glob("nvidia/**/include/cuda_occupancy.h"), Path("/usr/local/cuda/include/cuda_occupancy.h")]
     header = next((place for place in places if place.exists()), None)

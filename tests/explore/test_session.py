@@ -296,7 +296,7 @@ def test_a_closed_explorer_never_builds_its_trace(monkeypatch):
     view = explore(softmax_of_linear, *inputs())
     view.close()
     with pytest.raises(CaptureError, match="closed"):
-        view.trace  # noqa: B018 asked for
+        view.trace  # noqa: B018 builds it
     assert built == []
 
 
@@ -389,7 +389,7 @@ def test_a_kernel_on_another_device_than_the_option_gives_a_message():
 
 def test_tensors_that_are_never_computed_give_a_message():
     with capture() as session:
-        Tensor.ones(3) + 1  # noqa: B018 nobody asks for it
+        Tensor.ones(3) + 1  # noqa: B018 it is never realized
     (message,) = session.trace.messages
     assert (message.level, message.text[:20]) == ("note", "nothing was computed")
 

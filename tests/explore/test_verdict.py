@@ -471,7 +471,7 @@ def test_the_verdict_works_without_llvm_mca_with_a_message(monkeypatch: pytest.M
 def test_a_real_kernel_gets_its_kind_or_noise(name: str) -> None:
     """Each program gets the kind that is known for it, or "noise" on a disturbed machine. The caches are real.
 
-    Another machine on the same host can take half of a core's speed for a second, and no counter here tells: a wrong
+    Another machine on the same host can take half of a core's speed for a second, and no counter here shows it: a wrong
     verdict fails where it is given CAPTURES times.
     """
     wrong = []

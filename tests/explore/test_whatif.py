@@ -264,7 +264,7 @@ def test_a_copy_between_devices_has_no_loops_to_change():
 
 
 def fake_search(tries):
-    """A search that tells of `tries`, [(opts, seconds, note)], and finds the first."""
+    """A search that records `tries`, [(opts, seconds, note)], and finds the first."""
 
     def searched(device, kernel, width):
         start = with_merged_axes(with_split_axes(kernel))

@@ -86,7 +86,7 @@ def test_choices_are_saved_with_the_trace_and_are_optional(view: Explorer):
 
 
 def test_opts_that_a_heuristic_would_choose_equal_the_recorded_ones(view: Explorer):
-    """The kernel made anew from the trace is the one that was optimized."""
+    """The kernel rebuilt from the trace is the one that was optimized."""
     for kernel in view.trace.kernels:
         found = view.kernels[kernel].why_opts()
         started = kernel_before(view.trace, stage_of(view.trace, kernel.id))

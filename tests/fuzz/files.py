@@ -51,7 +51,7 @@ SECONDS = 5.0
 MEGABYTES = 768
 PIECE = 500
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "state"
-MAX_COMPARED_ELEMENTS = 1 << 16  # elements of a loaded tensor that are looked at
+MAX_COMPARED_ELEMENTS = 1 << 16  # elements of a loaded tensor that are read
 NUMBERS = (0, 1, 2, 3, 7, 127, 128, 255, 256, 65535, 1 << 31, (1 << 32) - 1, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
 VALUES = (
     *(
@@ -123,7 +123,7 @@ def _safetensors() -> tuple[bytes, ...]:
 
 @cache
 def _gguf() -> tuple[bytes, ...]:
-    """A header of every kind of value, and tensors plain and quantized, written by hand."""
+    """A header of every kind of value, and tensors plain and quantized, written without a library."""
 
     def text(words: str) -> bytes:
         return struct.pack("<Q", len(words.encode())) + words.encode()

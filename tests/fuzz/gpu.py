@@ -148,7 +148,7 @@ def run_case(number: int, tried: Tried, target: str = "", names: Iterable[str] =
 
 
 def run_cases(numbers: Iterable[int], wanted: int, *, announce: bool = False) -> Tried:
-    """Cases in turn until `wanted` sequences have been tried; announce: each one's number, for whoever sees a crash."""
+    """Cases in turn until `wanted` sequences have been tried; announce: prints each one's number before it runs."""
     tried = Tried()
     for number in numbers:
         if tried.sequences >= wanted:

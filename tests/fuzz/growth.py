@@ -3,7 +3,7 @@
     python -m tests.fuzz.growth --captures 10000 --kernels 10000
 
 Each number is a program that was not there before (its shapes are), used and let go. The report has the memory of the
-process after each tenth: resident pages, what malloc has given out, Python's objects, libraries of machine code. What
+process after each tenth: resident pages, bytes allocated by malloc, Python's objects, libraries of machine code. What
 caches may hold (`KERNEL_MB`) is set so low that they are full long before the end; `--kernel-mb` takes another limit.
 """
 
@@ -39,7 +39,7 @@ class Memory:
     @staticmethod
     def now() -> Memory:
         object_count()  # loop variables are in their own set of loop variables: only a search finds them
-        forget_unheld()  # nodes are let go by the ten thousand
+        forget_unheld()  # frees ten thousands of nodes
         objects = object_count()
         libraries = loaded_libraries()
         return Memory(resident_bytes() or 0, malloc_bytes() or 0, objects, libraries)

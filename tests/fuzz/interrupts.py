@@ -1,7 +1,7 @@
 """Interrupts at any moment of a call: state changes completely or not at all, and the next call is correct.
 
 `python -m tests.fuzz.interrupts --count 2000` sends real signals after random times; the tests in
-`tests/fuzz/test_interrupts.py` raise an exception at each place, one after the other, where Python would hear one.
+`tests/fuzz/test_interrupts.py` raise an exception at each place, one after the other, where Python handles signals.
 """
 
 from __future__ import annotations
@@ -399,7 +399,7 @@ class Pair:
             scene.call()
 
     def interrupted(self, interrupt: Callable[[Callable[[], None]], bool]) -> bool:
-        """One call, by `interrupt`, which tells whether it was interrupted. AssertionError where the state is torn."""
+        """One call, by `interrupt`, which returns whether it was interrupted. AssertionError if the state is torn."""
         self.subject.prepare()
         self.twin.prepare()
         before = self.twin.state()
@@ -437,7 +437,7 @@ class Signals:
             raise Interrupted
 
     def run(self, call: Callable[[], None], seconds: float) -> bool:
-        """Calls `call`; True where it was interrupted, after at most so many seconds."""
+        """Call `call`; True if it was interrupted, after at most `seconds`."""
         delay = max(2e-6, self.random.random() * seconds)
         thread = threading.Thread(target=self._from_elsewhere, args=(threading.get_ident(), delay))
         by_thread = self.random.random() < 0.2
@@ -485,7 +485,7 @@ def span_of(pair: Pair) -> float:
 
 
 def tried(name: str, count: int, signals: Signals) -> int:
-    """Interrupts the scene so many times, and says how that went; how often its state was torn."""
+    """Interrupt the scene `count` times and print the outcome. Returns how often its state was inconsistent."""
     pair = Pair(name)
     span = span_of(pair)
     arrived = calls = torn = 0

@@ -3,8 +3,8 @@
     python -m tests.fuzz.opts --count 5000             all of it, in pieces, each in a process of its own
     python -m tests.fuzz.opts --only 1234              one case again
 
-A case is known by its number alone. Every buffer ends, or begins, at a page that nobody may touch, so that a program
-which reads or writes past the end, or before the start, does not get away with it.
+A case is known by its number alone. Every buffer ends, or begins, at a guard page, so that a program crashes
+if it reads or writes past the end, or before the start.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Tried:
 
 
 def fenced(device: str, like: Buffer, *, at_start: bool = False) -> Buffer:
-    """A buffer for as much as `like` holds, all bits set, between two pages that may not be touched: it ends where the
+    """A buffer for as much as `like` holds, all bits set, between two guard pages: it ends where the
     second begins, or begins where the first ends."""
     pages = -(-max(1, like.nbytes) // PAGE)
     region = mmap.mmap(-1, (pages + 2) * PAGE)
@@ -212,7 +212,7 @@ def results_bytes(values: np.ndarray, node: LazyBuffer) -> np.ndarray:
 
 
 def run_cases(numbers: Iterable[int], device: str, wanted: int, *, announce: bool = False) -> Tried:
-    """Cases in turn until `wanted` sequences have been tried; announce: each one's number, for whoever sees a crash."""
+    """Cases in turn until `wanted` sequences have been tried; announce: prints each one's number before it runs."""
     tried = Tried()
     for number in numbers:
         if tried.sequences >= wanted:

@@ -1,6 +1,6 @@
 """Fuzz of symbolic sizes: random arithmetic with Variables, in kernels and as sizes, against Python and NumPy.
 
-`python -m tests.fuzz.sizes --count 2000` tries so many cases on every device that opens; `--device LLVM` on one,
+`python -m tests.fuzz.sizes --count 2000` tries 2000 cases on every available device; `--device LLVM` on one,
 `--only 1234` one case again. A case is one random expression, written once. Python computes it with ints. The package
 computes it with bound Variables: as a value in a kernel, as a size, and as an offset. TinyJit replays it with others.
 """

@@ -18,7 +18,7 @@ CASES = {"LLVM": 100, "CLANG": 12, "PYTHON": 60}
 
 @pytest.fixture(autouse=True)
 def without_plans_of_other_tests() -> Iterator[None]:
-    """A plan says what the rewrites came to: each test rewrites anew, and leaves no plan of a wrong rewrite."""
+    """A plan stores the result of the rewrites. So each test starts and ends without plans."""
     plans.cache_clear()
     yield
     plans.cache_clear()

@@ -1,7 +1,7 @@
 """python -m tests.golden [--update] [--sources FOLDER] [PROGRAM ...]
 
 Makes the sources and traces of the programs (default: all) and compares them with the golden files. What differs is
-shown, a diff for each program or source; exit status 1. `--update` writes the files anew, and shows the same.
+shown, a diff for each program or source; exit status 1. `--update` rewrites the files, and shows the same.
 `--sources` writes every source whole into a folder for each machine: of two commits, `diff -r` shows all of it.
 """
 

@@ -16,7 +16,7 @@ Program = Callable[[], object]
 
 
 class Zeros:
-    """In place of a generator: arrays whose memory nobody touches. No kernel depends on what is in them."""
+    """In place of a generator: arrays of unwritten memory. No kernel depends on what is in them."""
 
     def standard_normal(self, shape: Any, dtype: Any = np.float64) -> np.ndarray:
         return np.zeros(shape, dtype)

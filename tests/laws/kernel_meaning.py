@@ -36,7 +36,7 @@ class Machine:
         self.filled: dict[
             UOp, Any
         ] = {}  # for which barrier, and where in the loops around it, scratch memory is filled
-        self.loops_done: dict[Any, Lanes] = {}  # what loops by itself has one value for each step of the loops around
+        self.loops_done: dict[Any, Lanes] = {}  # a node that loops has one value for each step of the loops around
 
     def points(self, loops: list[UOp], at: dict[UOp, Lanes]) -> Iterator[dict[UOp, Lanes]]:
         """`at` with every combination of steps of `loops`; the sizes may depend on outer loops."""
@@ -95,7 +95,7 @@ class Machine:
                 self.buffer(place.src[0])[where] = value
 
     def places(self, index: UOp, count: int, at: dict[UOp, Lanes]) -> list[int | None]:
-        """The elements that an access of `count` lanes touches; None for lanes that are not valid."""
+        """The elements of an access of `count` lanes; None for lanes that are not valid."""
         (start,) = self.value(index.src[1], dict(at))
         valid = self.value(index.src[2], dict(at)) if len(index.src) > 2 else (True,)
         valid = valid * count if len(valid) == 1 else valid
@@ -173,7 +173,7 @@ class Machine:
 
 
 def _needed(root: UOp, known: dict[UOp, Lanes]) -> list[UOp]:
-    """What must be computed for `root` at this point, sources first; what loops by itself asks for its own sources."""
+    """What must be computed for `root` at this point, sources first; a node that loops requests its own sources."""
     found: dict[UOp, None] = {}
     stack = [root]
     while stack:

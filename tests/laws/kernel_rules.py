@@ -633,7 +633,7 @@ def fp8_constant(rule: Rule, pieces: Pieces) -> bool:
     after = rule(UOp.const(kind.vec(lanes), value))
     assert after is not None and after.dtype is dtypes.uint8.vec(lanes)
     back = float(np.array(after.arg, np.uint8).view(ML_DTYPES[kind]))
-    assert str(back) == str(value)  # tells the zeros apart, any NaN is like any other
+    assert str(back) == str(value)  # zeros of different sign differ, all NaNs are equal
     return True
 
 

@@ -38,7 +38,7 @@ def _lanes(node: UOp, src: list[Lanes], values: Mapping[UOp, Any]) -> Lanes:
 
 
 def same_value(found: Lanes, expected: Lanes) -> bool:
-    """Equal lane by lane, signed zeros told apart, any NaN like any other."""
+    """Equal lane by lane. Zeros of different sign differ, all NaNs are equal."""
     return len(found) == len(expected) and all(map(_same, found, expected))
 
 

@@ -310,7 +310,7 @@ def cast(p: Program, x: Value) -> Value | None:
     kind = p.random.choice(p.kinds)
     target = np.dtype(kind)
     if x.is_float and target.kind == "u":
-        return None  # of negative numbers: nobody's business
+        return None  # of negative numbers: undefined
     if x.x.dtype.kind in "iu" and target.kind == "f":
         if np.abs(x.x.astype(np.float64)).max(initial=0) > 2048:
             return None

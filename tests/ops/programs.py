@@ -2,7 +2,7 @@
 
     python -m tests.ops.programs 20000 --device LLVM --first 0
 
-tries so many programs and tells the seed of each that differs. One that asks for what its device lacks
+tries this number of programs and prints the seed of each that differs. One that asks for what its device lacks
 (`tests/support/limits.py`) gets the error that says so, and is counted.
 """
 

@@ -173,7 +173,7 @@ OPTIONS: list[Case] = [
     (lambda: Tensor.ones(2, 2).pad((1.0, 2.0)), TypeError, r"need ints, or one \(before, after\) or None per axis"),
     (lambda: Context(NOPE=1), ValueError, "no such option; supported: ALLOW_TF32, BEAM"),
 ]
-# what was given is of the wrong kind altogether: told at the call, not where it is first used
+# what was given is of the wrong kind altogether: reported at the call, not at the first use
 KINDS: list[Case] = [
     (lambda: Tensor.cat([]), ArgumentError, "cat of an empty list: need one tensor"),
     (lambda: Tensor.stack([]), ArgumentError, "stack of an empty list: need one tensor"),

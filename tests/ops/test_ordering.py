@@ -168,7 +168,7 @@ def test_the_first_of_long_axes_are_those_of_a_sort(dim: int, largest: bool) -> 
 
 
 def test_few_of_a_long_row_are_found_without_sorting() -> None:
-    """As often as each element is looked at, not as many as are wanted."""
+    """The cost depends on the reads of each element, not on the number of results."""
     assert is_search_cheaper(1024, 8) and is_search_cheaper(1024, 50) and is_search_cheaper(50_000, 100)
     assert not is_search_cheaper(1024, 100) and not is_search_cheaper(1 << 20, 129)
     x = random_array((2, 20_000)).round(2)

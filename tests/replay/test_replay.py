@@ -1,6 +1,6 @@
 """Replay of rewrite stages: exact at every prefix, stable display ids, and the same in TypeScript.
 
-`python tests/replay/test_replay.py` writes the shared fixtures anew.
+`python tests/replay/test_replay.py` rewrites the shared fixtures.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ def test_a_step_lists_the_changed_nodes() -> None:
     for k in range(replay.count + 1):
         graph = replay.graph_at(k)
         told.append(sorted(recorded.live[graph.nodes[shown].node].op.name for shown in graph.changed))
-    # x * 2 → x + x · its user anew (the same box) · x + 0 → x · the sink anew
+    # x * 2 → x + x · its user rebuilt (the same box) · x + 0 → x · the sink rebuilt
     assert told == [[], ["ADD"], ["ADD"], ["ADD"], ["SINK"]]
 
 

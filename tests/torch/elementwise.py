@@ -381,7 +381,7 @@ CASTS = (*FLOATS, *INTS, "bool", *FP8S)
 
 
 def _cast_inputs(d: Draw) -> Any:
-    """Values that the other type has room for: what lies beyond is nobody's business but for ints, which wrap."""
+    """Values that the other type has room for: out of range the result is undefined, except for ints, which wrap."""
     to, kind = d.choice(*CASTS), d.int(0, 3)
     if kind == 0:
         return d.ints(extreme=to in INTS or to == "bool", low=-100 if to != "uint8" else 0, high=100), to

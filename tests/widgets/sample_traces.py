@@ -135,7 +135,7 @@ class TraceBuilder:
         self.links.append(Link(src, dst, how, stage))
 
     def rewrite(self, name: str, root: int, rules: dict[int, RuleFunction], parent: int, kernel: int) -> int:
-        """A rewrite stage: bottom-up, every node until no rule fires; steps and links as the engine tells them."""
+        """A rewrite stage: bottom-up, every node until no rule fires; steps and links as the engine records them."""
         stage = len(self.stages)
         steps: list[Step] = []
         done: dict[int, int] = {}

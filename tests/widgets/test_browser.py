@@ -830,7 +830,7 @@ def test_lines_are_colored_near_the_viewport_and_panels_are_created_when_opened(
     assert tab.query_selector(".glossary") is None
     open_panel(tab, "glossary")
     assert tab.is_visible(".glossary dt")
-    tab.keyboard.press("ArrowRight")  # the stepper answers, looked at or not
+    tab.keyboard.press("ArrowRight")  # the stepper reacts also when it is hidden
     assert state(tab)["cursor"]["panel"] == "rewrites"
 
 

@@ -46,7 +46,7 @@ def _free_port() -> int:
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[str]:
-    """The address of a JupyterLab that serves one notebook and touches no settings of the user's."""
+    """The address of a JupyterLab that serves one notebook and uses no settings of the user."""
     pytest.importorskip("jupyterlab", reason="JupyterLab is not installed")
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "view.ipynb").write_text(_notebook(), encoding="utf-8")

@@ -55,7 +55,7 @@ def test_arrow_keys_move_through_the_groups_and_their_panels(open_page: Open) ->
 
 
 def test_a_page_has_no_tab_of_an_empty_panel(open_page: Open) -> None:  # noqa: F811
-    """Nobody answers there, no module made anything, nothing was tried; a link still leads to the reason."""
+    """The page has no engine, no modules and no branches; a link still leads to the reason."""
     tab = open_page(replace(TRACE, scopes=(), branches=(), recordings=()), busy=False)
     names = panels_with_tabs(tab)
     assert {"rewrites", "kernels", "timing", "glossary"} <= set(names)
@@ -76,7 +76,7 @@ def test_a_group_opens_at_the_last_opened_panel(open_page: Open) -> None:  # noq
     assert state(tab)["cursor"]["panel"] == "memory"
     wait_until(
         tab, "location.hash.includes('panel=memory')"
-    )  # a page opens where its address says, told a moment later
+    )  # a page opens at its address, which is written a moment later
     reload(tab)
     tab.click(".panel-tabs [data-key=program]")
     tab.click(".panel-tabs [data-key=measure]")

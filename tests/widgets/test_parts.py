@@ -62,7 +62,7 @@ def test_a_selection_in_one_view_is_a_selection_in_all(view: Explorer) -> None:
 
 
 def test_changes_of_the_front_end_are_not_sent_back_to_it(view: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has changed its views by itself; an answer that comes late would undo what was clicked meanwhile."""
+    """It has already changed its views; a late message would undo later clicks."""
     parts = all_parts(view)
     sent: list[Any] = []
     for kind in {type(part) for part in parts} | {type(view.widget)}:

@@ -30,7 +30,7 @@ def view() -> Explorer:
 
 @pytest.fixture
 def page(browser: Any, view: Explorer, tmp_path: Path) -> Iterator[Callable[[bool], Any]]:
-    """The page with the panel open, with somebody who answers or without; no error may be left in it."""
+    """The page with the panel open, with Python or without; no error may be left in it."""
     errors: list[str] = []
     tabs = []
 

@@ -24,7 +24,7 @@ PICTURES = """[...document.querySelectorAll('img[class^=tinyexplore-picture]')].
 
 @pytest.fixture(params=["with the widgets' state", "without state"])
 def notebook(request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A stored notebook with an explorer and one of its views, as somebody else gets it."""
+    """A stored notebook with an explorer and one of its views, as another reader gets it."""
     view = Explorer(sample_trace())
     cells = []
     for one in (view, view.kernels.widget):

@@ -109,7 +109,7 @@ def test_an_invalid_link_opens_existing_places(open_page: Open) -> None:  # noqa
 
 
 def test_a_trace_of_one_page_opens_in_the_workbench(open_page: Open) -> None:  # noqa: F811
-    """There are no LazyBuffers and no kernels in it to tell a story of."""
+    """It has no LazyBuffers and no kernels, so no story."""
     tab = open_page(big_trace(1000), busy=False, mode="story")
     tab.wait_for_selector(".panel-tabs")
     assert tab.locator(".story[data-step]").count() == 0

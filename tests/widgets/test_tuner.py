@@ -64,7 +64,7 @@ def at_hand(tab: Any) -> str:
 
 
 def until(tab: Any, condition: Callable[[], bool]) -> None:
-    """Waits for what Python does meanwhile, and tells the view of it."""
+    """Wait for Python, and send its messages to the view."""
     end = time.monotonic() + seconds(60)
     while not condition():
         assert time.monotonic() < end
@@ -128,7 +128,7 @@ def test_any_two_branches_are_compared_line_by_line(live: Callable[..., Any]) ->
 
 
 def endless_search(device: str, kernel: Kernel, width: int) -> Kernel:
-    """A search that goes on until whoever listens has had enough."""
+    """A search that runs until the recorder stops it."""
     recorder = active_recorder()
     assert recorder is not None
     candidates = neighbors(with_merged_axes(with_split_axes(kernel)))

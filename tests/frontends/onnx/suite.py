@@ -146,7 +146,7 @@ def difference(found: Any, expected: Any, rtol: float, atol: float) -> str:
 
 @contextmanager
 def limited(seconds: int) -> Iterator[None]:
-    """TimeoutError inside the block after so many seconds; in the main thread only."""
+    """Raise TimeoutError inside the block after `seconds`; in the main thread only."""
 
     def stop(*_: Any) -> None:
         raise TimeoutError(f"more than {seconds} s")

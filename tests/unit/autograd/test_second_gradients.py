@@ -64,7 +64,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def joined(parts: tuple[Tensor, ...]) -> Tensor:
-    """A number that tells of all of them."""
+    """A scalar that depends on all of them."""
     first, *rest = [(part * (place + 1)).sin().sum() for place, part in enumerate(parts)]
     return sum(rest, first)
 

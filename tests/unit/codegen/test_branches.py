@@ -28,7 +28,7 @@ def rewrites_of_chain(length: int) -> Counter[tuple[object, object]]:
 
 @pytest.mark.parametrize("length", [1, 24])
 def test_each_node_is_rewritten_once(length: int) -> None:
-    """A rewrite that began anew for every WHERE would visit the sines below it again: quadratic time."""
+    """A rewrite that began again for every WHERE would visit the sines below it again: quadratic time."""
     counts = rewrites_of_chain(length)
     assert counts
     assert set(counts.values()) == {1}

@@ -116,7 +116,7 @@ def test_operands_of_a_large_product_are_copied_and_read_in_vectors() -> None:
     assert widths(kernel) == {"LOAD 4": 4, "STORE 1": 4, "STORE 4": 5}
 
 
-# *** by hand: what runs such programs ***
+# *** hand-written programs ***
 
 
 def special(name: str, size: int) -> UOp:

@@ -42,7 +42,7 @@ def graph(seed: int = 0) -> LazyBuffer:
 
 
 def forget() -> None:
-    """As a new process: nothing compiled is at hand."""
+    """As a new process: no compiled program is in memory."""
     plans.cache_clear()
     runners.cache_clear()
     compiling._programs.clear()
@@ -88,7 +88,7 @@ def test_text_and_kernel_of_a_stored_program_are_rebuilt_on_request() -> None:
     for one, other in zip(first, again):
         assert (one.spec.key, one.flops, one.bytes_moved) == (other.spec.key, other.flops, other.bytes_moved)
         assert (one.spec.writes, one.spec.thread_extent) == (other.spec.writes, other.spec.thread_extent)
-        with Context(NOOPT=1):  # asked for under other options, they are still those it was compiled with
+        with Context(NOOPT=1):  # under other options the text is still that of the compilation
             assert one.spec.source == other.spec.source
             assert one.spec.uops == other.spec.uops
             assert one.kernel.applied == other.kernel.applied

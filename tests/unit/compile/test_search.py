@@ -329,7 +329,7 @@ def test_nothing_compiles_while_something_is_timed() -> None:
     assert order == ["timed", "compiled"]
 
 
-# *** telling ***
+# *** progress and messages ***
 
 
 class Bar:

@@ -170,7 +170,7 @@ def test_a_recording_sees_every_stage_of_a_graph_that_has_a_plan() -> None:
 
 
 def test_a_plan_can_be_used_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a finalizer may, which runs whenever memory is asked for."""
+    """A finalizer may do so: it can run at any allocation."""
 
     def chain(start: float) -> LazyBuffer:
         x = from_numpy(np.full(7, start, np.float32))

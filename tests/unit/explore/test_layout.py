@@ -1,6 +1,6 @@
 """Graph layout: its invariants, and that the TypeScript implementation gives the same numbers.
 
-`python tests/unit/explore/test_layout.py` writes the shared vectors anew.
+`python tests/unit/explore/test_layout.py` rewrites the shared vectors.
 """
 
 from __future__ import annotations

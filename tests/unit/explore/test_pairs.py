@@ -19,7 +19,7 @@ from tinyexplore.explore.whatif.measurement import Measurement
 
 @dataclass
 class Machine:
-    """A machine by a formula: a run takes `seconds`, and ever longer as time goes by."""
+    """A machine by a formula: a run takes `seconds` at first, and longer over time."""
 
     drift: float = 0.0
     now: float = 0.0

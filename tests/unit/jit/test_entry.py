@@ -208,7 +208,7 @@ def test_the_current_options_apply(capsys: pytest.CaptureFixture[str]) -> None:
     with Context(JIT=0):
         assert jit(x).tolist() == [2, 4]
     assert len(calls) == 3
-    with Context(BEAM=0):  # another Config, under which nothing is told either
+    with Context(BEAM=0):  # another Config, also without a recorder
         assert [jit(x).tolist() for _ in range(3)] == [[2, 4]] * 3
     assert jit(x).tolist() == [2, 4]
     capsys.readouterr()

@@ -255,6 +255,6 @@ def test_lazy_results_of_the_old_value_are_computed_first(is_given: bool) -> Non
         found = jit(held, row, POSITION.bind(call)) if is_given else jit(row, POSITION.bind(call))
         np.testing.assert_array_equal(found.numpy(), pushed(array, row_of(call), call))
         np.testing.assert_array_equal(held.numpy(), array)
-        if is_given or call < 2:  # what nobody gave is the TinyJit's own after the capture (decision 6)
+        if is_given or call < 2:  # a tensor that is no argument belongs to the TinyJit after the capture (decision 6)
             np.testing.assert_array_equal(later.numpy(), expected)
     assert jit.captured is not None and not jit.captured.alternates and not jit.captured.assigned

@@ -29,7 +29,7 @@ def keep_by_index(cache: Tensor, values: Tensor, start: object, count: int) -> T
 
 
 def keep_whole(cache: Tensor, values: Tensor, start: object, count: int) -> Tensor:
-    """As the GPT-2 of this family did: all of it is assigned anew."""
+    """As tinygrad's GPT-2 did: the whole cache is assigned again."""
     end = start + count  # type: ignore[operator]
     found = cache.shrink((None, None, (0, start), None)).cat(values, dim=2)
     return cache.assign(found.pad((None, None, (0, CONTEXT - end), None)).contiguous()).realize()

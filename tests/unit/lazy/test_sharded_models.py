@@ -61,7 +61,7 @@ def trained(
     micro: int,
     axis: int | None,
 ) -> tuple[list[float], dict[str, np.ndarray]]:
-    """Losses and final state of three steps, each on so many micro batches whose gradients are added up."""
+    """Losses and final state of three steps, each on several micro batches whose gradients are summed."""
     Tensor.manual_seed(4)
     model = kind()
     rng = np.random.default_rng(1)

@@ -206,7 +206,7 @@ def test_no_pointer_is_outside_its_buffer() -> None:
     before = row + -3
     lines = llvm_lines(out, source, row, store(out, row, load(source, before, valid=before >= 0)), end(row))
     assert any(line.endswith("= add nsw i64 %g0, -3") for line in lines)
-    after = loop(12) * 2 + 4  # of which only some are in the buffer: the others are never asked for
+    after = loop(12) * 2 + 4  # of which only some are in the buffer: the others are never read
     lines = llvm_lines(out, source, loop(12), store(out, loop(12), load(source, after)), end(loop(12)))
     assert any(line.endswith("= add nsw i64 %mul1, 4") for line in lines)
 

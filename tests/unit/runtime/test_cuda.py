@@ -46,7 +46,7 @@ Machine = Callable[..., FakeCUDA]
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    """Makes a machine with NVIDIA's GPUs of this one; CUDA is opened anew."""
+    """Makes a machine with NVIDIA's GPUs of this one; CUDA is opened again."""
     fakes: list[FakeCUDA] = []
     real = CUDA.compile
 
@@ -121,7 +121,7 @@ def test_a_replay_is_one_graph(machine: Machine) -> None:
     before = len(fake.calls)
     for number in range(4):
         result = jitted(x, y)
-        assert len(fake.streams[0]) == len(replay.items) * (number + 1)  # and nobody waited
+        assert len(fake.streams[0]) == len(replay.items) * (number + 1)  # without a wait
     assert fake.calls[before:].count("cuGraphLaunch") == 4 and fake.calls.count("cuLaunchKernel") == launches
     assert "cuGraphExecKernelNodeSetParams" not in fake.calls[before:]
     np.testing.assert_array_equal(result.numpy(), expected)
@@ -132,7 +132,7 @@ def test_a_replay_is_one_graph(machine: Machine) -> None:
 
 
 def test_state_moves_on_in_graphs(machine: Machine) -> None:
-    """Two lists of kernels work in turns: a graph each."""
+    """Two lists of kernels alternate: a graph each."""
     fake = machine()
     weight = (Tensor(A, device="LLVM") * 1).to("CUDA").realize()
 
@@ -155,7 +155,7 @@ def test_state_moves_on_in_graphs(machine: Machine) -> None:
     other = TinyJit(lambda x: ((x + 1).realize() * 2).realize())
     for _ in range(3):
         other(weight)
-    assert fake.graphs == 2  # the other's: what nobody launches any more is destroyed
+    assert fake.graphs == 2  # the other's: an unused graph is destroyed
 
 
 def test_numpy_arrays_are_copied_before_a_graph_runs(machine: Machine) -> None:

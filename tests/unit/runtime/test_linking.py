@@ -44,7 +44,7 @@ def test_a_library_is_unloaded_with_its_last_reference(compiler: LLVMCompiler) -
 def test_linking_leaks_no_memory(compiler: LLVMCompiler) -> None:
     code = compiler.object_code(A_LOOP, LIGHT)
     count = 20 * MAX_LIBRARIES  # so that as many libraries are in LLVM's tables afterwards as before
-    assert_no_growth(  # a library that nobody holds keeps no memory
+    assert_no_growth(  # an unreferenced library holds no memory
         lambda _: compiler.link("loop", [code], ["add_vectors"]),
         warm_up=2 * MAX_LIBRARIES,
         count=count,

@@ -107,7 +107,7 @@ def test_each_work_item_has_scratch_memory_of_its_own() -> None:
 
 @both_models
 def test_a_kernel_that_was_interrupted_has_ended(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever hears of the interrupt may put its memory right: nobody may write there afterwards."""
+    """The handler of the interrupt may repair its memory: no kernel may write there afterwards."""
     size = 640
     with under(name)[1]:
         x = Tensor(np.ones((size, size), np.float32), device="GPU").contiguous().realize()
@@ -172,7 +172,7 @@ def test_a_reused_block_keeps_the_order_of_launches() -> None:
     for turn in range(20):
         y = (x * turn).contiguous().realize()
         product = (y @ x).realize()
-        del y  # its block is the next one's, while the product is still at work
+        del y  # its block is the next one's, while the product still runs
         filled = Tensor(np.full((size, size), 7, np.float32), device="GPU").contiguous().realize()
         assert product.numpy().tolist() == [[float(turn * size)] * size] * size
         assert (filled == 7).all().item()
@@ -191,7 +191,7 @@ def test_slices_and_large_blocks_are_in_shared_memory() -> None:
 
 
 def test_wrapped_memory_is_synchronized(one_address: OpenCL) -> None:
-    """An array of NumPy's: whoever called may change it as soon as the call is over."""
+    """A NumPy array: the caller may change it after the call."""
     x = np.arange(4096, dtype=np.float32)
     y = (Tensor(x, device="GPU") + 1).realize()
     assert one_address.done == one_address.launched
@@ -238,7 +238,7 @@ def test_kernels_are_timed_by_the_devices_clock() -> None:
         (item,) = schedule([(x @ x).lazydata])
         (runner,) = compile_all([item])
         ready = ExecItem(item, runner, None, item.buffers)
-        (ready.execute(), ready.measure(1))  # bound, and the memory touched
+        (ready.execute(), ready.measure(1))  # bound, and the memory mapped
         began = time.perf_counter()
         least = min(ready.measure(3))
         assert 0 < least < time.perf_counter() - began

@@ -72,7 +72,7 @@ def parts_done(pool: NativePool, parts: int, jobs: int, meanwhile: Callable[[int
 
 
 def test_a_thread_keeps_its_chunk_and_alternates_direction() -> None:
-    both = threading.Barrier(2)  # step by step: nobody has time to help
+    both = threading.Barrier(2)  # step by step: no thread is idle
     pool = NativePool(2)
     found = parts_done(pool, 8, 4, lambda part: both.wait(20) and None)
     there, back = [[0, 1, 2, 3], [4, 5, 6, 7]], [[3, 2, 1, 0], [7, 6, 5, 4]]

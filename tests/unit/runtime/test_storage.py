@@ -69,7 +69,7 @@ def test_a_view_of_a_file_is_copied_in_its_order(tmp_path: Path, view: int, offs
 
 def test_only_the_requested_bytes_are_read(tmp_path: Path) -> None:
     path = tmp_path / "large"
-    size = 1 << 38  # sparse: nobody can read that much here
+    size = 1 << 38  # sparse: too large to read
     with open(path, "wb") as file:
         file.truncate(size)
         file.seek(size // 2)

@@ -235,7 +235,7 @@ def test_equal_outputs_get_memory_of_their_own(make: Callable[[], Tensor]) -> No
     np.testing.assert_array_equal(one.numpy(), expected * 0)
     np.testing.assert_array_equal(other.numpy(), expected)
     assert buffers[1] is not None
-    buffers[1].memoryview()[:] = bytes(buffers[1].nbytes)  # whoever writes to memory changes one tensor
+    buffers[1].memoryview()[:] = bytes(buffers[1].nbytes)  # a write to memory changes one tensor
     np.testing.assert_array_equal(third.numpy(), expected)
 
 
@@ -424,7 +424,7 @@ def _scale(values: np.ndarray) -> float:
     return max(1.0, float(np.abs(numbers[np.isfinite(numbers)]).max(initial=0.0)))
 
 
-# *** what is told ***
+# *** recorded events ***
 
 
 def test_a_merge_is_a_decision_and_both_lines_lead_to_the_kernel() -> None:

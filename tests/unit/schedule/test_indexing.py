@@ -11,7 +11,7 @@ from tinyexplore.uop import OpGroups, Ops, UOp, index_const
 
 
 def value(expr: UOp) -> int:
-    """An index of constants, worked out (floor division, as the padded reads that matter are not negative)."""
+    """The value of an index of constants (floor division, as the padded reads that matter are not negative)."""
     if expr.op is Ops.CONST:
         return int(expr.arg)
     a, b = (value(src) for src in expr.src)

@@ -126,7 +126,7 @@ def running(x: LazyBuffer) -> LazyBuffer:
 
 
 def legality_error(outputs: tuple[LazyBuffer, ...], node: LazyBuffer) -> str:
-    """What stands against joining `node`; joining it all the same changes nothing."""
+    """The legality error of joining `node`. An override that joins it changes nothing."""
     items, told = scheduled(*outputs)
     again, told_again = scheduled(*outputs, overrides=join(node))
     assert len(items) == len(again) and told[node].decision == told_again[node].decision == "realize"

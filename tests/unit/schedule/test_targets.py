@@ -12,7 +12,7 @@ MACHINE = Target("TEST", "any", "any", "", 64, 32, 2, 32768, 1 << 20, frozenset(
 
 
 def test_a_graph_is_scheduled_for_a_device_that_does_not_exist() -> None:
-    """A large sum and a softmax: splitting, kept rows and fusion all ask for the target, by the device's name."""
+    """A large sum and a softmax: splitting, row buffers and fusion all query the target, by the device's name."""
     asked: set[str] = set()
 
     def target_of(device: str) -> Target:

@@ -84,7 +84,7 @@ def test_a_rule_is_a_candidate_only_if_its_constant_may_match() -> None:
         return {found.name for found, _, _ in SIMPLIFY.candidates(node)} & {"mul_one", "mul_zero"}
 
     assert [tried(A * number) for number in (1, 0, 3)] == [{"mul_one"}, {"mul_zero"}, set()]
-    assert tried(index_const(3) * A) == {"mul_one", "mul_zero"}  # only a constant on the right is looked at
+    assert tried(index_const(3) * A) == {"mul_one", "mul_zero"}  # only a constant on the right is compared
 
 
 def test_a_rule_with_a_name_that_its_pattern_lacks_is_refused() -> None:

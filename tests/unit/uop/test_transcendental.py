@@ -156,7 +156,7 @@ def test_vectors_wider_than_a_register_are_written_out_without_table():
 
 
 def same_floats(found, expected):
-    """Equal, signed zeros told apart, any NaN like any other."""
+    """Equal. Zeros of different sign differ, all NaNs are equal."""
     found, expected = np.float32(found), np.float32(expected)
     np.testing.assert_array_equal(found, expected)
     known = ~np.isnan(expected)

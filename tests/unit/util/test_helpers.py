@@ -148,7 +148,7 @@ def test_values_that_cannot_be_serialized_are_refused(folder: Path, value: objec
 
 
 def test_stored_values_are_never_executed(folder: Path, tmp_path: Path) -> None:
-    """Whatever somebody else puts in its place is a value that is not there."""
+    """A foreign value in the place of an entry counts as missing."""
     from tinyexplore.runtime.disk_cache import keep
 
     helpers.diskcache_put("table", "key", 1)

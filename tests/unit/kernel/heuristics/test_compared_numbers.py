@@ -36,7 +36,7 @@ PROGRAMS: dict[str, tuple[Callable[[], LazyBuffer], OptOps]] = {
 
 
 def told(node: LazyBuffer, decision: str) -> list[object]:
-    """What one decision told while the opts of `node` were chosen."""
+    """The events of one heuristic while the opts of `node` were chosen."""
     recorder = Recorder()
     with Context(TC=2):
         kernel = Kernel.of(create_schedule([node])[-1].ast, MACHINE)

@@ -23,7 +23,7 @@ from tinyexplore.util import Context
 pytestmark = pytest.mark.pinned
 
 LARGE = 1 << 16  # steps
-MIN_SCALAR_STORE_RATIO = 64  # of so many steps of a sum with lanes one may store a result alone
+MIN_SCALAR_STORE_RATIO = 64  # steps of a sum with lanes for each scalar store
 TARGETS = ("x86-64-v2", "x86-64-v3", "x86-64-v4,l2=2M")
 
 

@@ -69,7 +69,7 @@ def chosen(node: LazyBuffer) -> list[str]:
         (lambda: softmax(unread(1024, 1024)), []),  # a cache has it
         (lambda: with_most(unread(4096, 4096)), ["PREFETCH(0, 1)"]),
         (lambda: with_most(unread(16384, 1024)), []),
-        (lambda: softmax(unread(65536, 256)), []),  # the next short row comes by itself
+        (lambda: softmax(unread(65536, 256)), []),  # the hardware prefetches the next short row
         (lambda: softmax(unread(64, 262144)), []),  # no cache keeps two such rows
         (lambda: unread(3000, 5000).permute((1, 0)).contiguous(), ["PREFETCH(0, 2)"]),
         (

@@ -34,7 +34,7 @@ def in_vectors(plain: Kernel) -> Kernel:
 
 
 def result(item: ScheduleItem, kernel: Kernel, parts: int = 1) -> bytes:
-    """What `kernel` writes; its THREAD axis, if any, in so many parts, the last one first."""
+    """What `kernel` writes; its THREAD axis, if any, in `parts` parts, the last one first."""
     with Context(SPEC=1):
         runner = compile_optimized(item.device, kernel)
     item.buffers[0].allocate().copyin(b"\xff" * item.buffers[0].nbytes)
@@ -130,7 +130,7 @@ def test_stores_do_not_depend_on_the_current_step() -> None:
         (lambda: softmax(unread(4096, 4096)), ["PIPELINE(0, 64)"]),
         (lambda: softmax(unread(1024, 1024)), ["PIPELINE(0, 64)"]),
         (lambda: softmax(unread(300, 4096)), ["PIPELINE(0, 19)"]),
-        (lambda: softmax(unread(64, 4096)), []),  # few rows for so many cores
+        (lambda: softmax(unread(64, 4096)), []),  # fewer rows than cores need
         (lambda: softmax(unread(16, 64)), []),  # next to nothing to do
         (lambda: softmax(unread(4096, 1000)), []),  # the last vector of a row overlaps the one before
         (lambda: softmax(unread(4096, 1008)), []),  # the next row lies a line past this one's result
