@@ -21,7 +21,7 @@ from tinyexplore.explore import SpeedVerdict
 from tinyexplore.explore.analysis.machine.ceiling_table import cpu_name
 from tinyexplore.target import core_count
 
-GROUPS = {"table": programs, "neighbors": neighbors, "further": new_programs}
+PROGRAM_GROUPS = {"table": programs, "neighbors": neighbors, "further": new_programs}
 
 
 def least_disturbed(program: Program, tries: int) -> SpeedVerdict:
@@ -84,14 +84,14 @@ def main(arguments: list[str] | None = None) -> int:
     """Print the table. Return the number of wrong kinds."""
     parser = argparse.ArgumentParser(prog="python -m bench.verdicts", description=__doc__)
     parser.add_argument("names", nargs="*", help="parts of the names of programs; all by default")
-    parser.add_argument("--group", choices=GROUPS, help="one group of programs; all by default")
+    parser.add_argument("--group", choices=PROGRAM_GROUPS, help="one group of programs; all by default")
     parser.add_argument("--facts", help="a file for the facts, as JSON")
     parser.add_argument("--tries", type=int, default=3, help="captures of a program while other processes disturb it")
     options = parser.parse_args(arguments)
     wrong, stored = 0, {}
     gflops = numpy_gflops() if options.facts else 0.0
     print(f"{'program':40} {'expected':26} {'found':18} {'likely':18} {'level':7} {'share':>6}  text")
-    groups = [GROUPS[options.group]] if options.group else list(GROUPS.values())
+    groups = [PROGRAM_GROUPS[options.group]] if options.group else list(PROGRAM_GROUPS.values())
     for program in (program_of_group for group in groups for program_of_group in group()):
         if options.names and not any(name in program.name for name in options.names):
             continue

@@ -17,7 +17,7 @@ DIFFERENTIATED: dict[str, tuple[str, ...]] = {
     "attention_bwd": ("q", "k", "v"),
     "cross_entropy_bwd": ("x",),
 }
-GROUPS = 8
+NORM_GROUPS = 8
 TOP = 10
 LEVELS_PER_UNIT = 20  # levels per unit of a value that is quantized to int8
 

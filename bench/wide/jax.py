@@ -12,7 +12,7 @@ from jax import lax
 
 from bench.peers import Arrays, Call
 from bench.references import NORM_EPS
-from bench.wide import DIFFERENTIATED, GROUPS, LEVELS_PER_UNIT, TOP, is_bfloat16
+from bench.wide import DIFFERENTIATED, LEVELS_PER_UNIT, NORM_GROUPS, TOP, is_bfloat16
 
 Inputs = dict[str, Any]
 Program = Callable[[Inputs], Any]
@@ -53,7 +53,7 @@ def per_channel(value: Any) -> Any:
 
 
 def group_norm(x: Inputs) -> Any:
-    grouped = x["x"].reshape(len(x["x"]), GROUPS, -1)
+    grouped = x["x"].reshape(len(x["x"]), NORM_GROUPS, -1)
     return standardized(grouped, (2,)).reshape(x["x"].shape) * per_channel(x["w"]) + per_channel(x["b"])
 
 

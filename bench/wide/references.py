@@ -16,7 +16,7 @@ from bench.references import (
     gelu,
     softmax_rows,
 )
-from bench.wide import GROUPS, LEVELS_PER_UNIT, TOP
+from bench.wide import LEVELS_PER_UNIT, NORM_GROUPS, TOP
 
 
 def reference(family: str) -> Callable[[Arrays], Results]:
@@ -57,7 +57,7 @@ def _per_channel(value: np.ndarray) -> np.ndarray:
 
 
 def _grouped(x: np.ndarray) -> np.ndarray:
-    return x.reshape(len(x), GROUPS, -1)
+    return x.reshape(len(x), NORM_GROUPS, -1)
 
 
 def group_norm(x: Arrays) -> Results:

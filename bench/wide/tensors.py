@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.references import NORM_EPS
-from bench.wide import GROUPS, LEVELS_PER_UNIT, TOP
+from bench.wide import LEVELS_PER_UNIT, NORM_GROUPS, TOP
 
 Inputs = dict[str, Any]
 Program = Callable[[Any, Inputs], Any]
@@ -24,7 +24,7 @@ def set_weights(new_layer: Any, x: Inputs) -> Any:
 
 
 def group_norm(nn: Any, x: Inputs) -> Any:
-    return set_weights(nn.GroupNorm(GROUPS, x["x"].shape[1]), x)(x["x"])
+    return set_weights(nn.GroupNorm(NORM_GROUPS, x["x"].shape[1]), x)(x["x"])
 
 
 def batch_norm(nn: Any, x: Inputs) -> Any:

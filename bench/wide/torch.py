@@ -11,7 +11,7 @@ from torch import Tensor
 
 from bench.peers import Arrays, Call
 from bench.references import NORM_EPS
-from bench.wide import DIFFERENTIATED, GROUPS, LEVELS_PER_UNIT, TOP, is_bfloat16
+from bench.wide import DIFFERENTIATED, LEVELS_PER_UNIT, NORM_GROUPS, TOP, is_bfloat16
 
 Inputs = dict[str, Tensor]
 
@@ -52,7 +52,7 @@ def stencil(x: Inputs) -> Tensor:
 
 
 def group_norm(x: Inputs) -> Tensor:
-    return F.group_norm(x["x"], GROUPS, x["w"], x["b"], NORM_EPS)
+    return F.group_norm(x["x"], NORM_GROUPS, x["w"], x["b"], NORM_EPS)
 
 
 def matmul(x: Inputs) -> Tensor:

@@ -21,13 +21,13 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
 
 
 def opts() -> str:
-    from tinyexplore.kernel.opts import KINDS
+    from tinyexplore.kernel.opts import OPT_KINDS
 
     parts = [
         "# Opts",
         "An opt changes the loops of a kernel and nothing else. Each has its law: the loops before and after.",
     ]
-    for op, kind in KINDS.items():
+    for op, kind in OPT_KINDS.items():
         parts.append(f"## {op.name}")
         parts += [f"```text\n{effect.full_text}\n```" for effect in kind.effects]
     return "\n\n".join(parts)

@@ -11,7 +11,7 @@ import tinyexplore
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore import Device, Tensor, explore
 from tinyexplore.codegen.pipeline import PASSES
-from tinyexplore.explore.glossary import FILES, GROUPS, TERMS, main
+from tinyexplore.explore.glossary import FILES, TERM_GROUPS, TERMS, main
 from tinyexplore.explore.recording.descriptions import group_of
 from tinyexplore.kernel import OptOps
 from tinyexplore.uop import AxisKind, Ops
@@ -26,7 +26,7 @@ def words(group: str) -> set[str]:
 def test_every_word_occurs_once() -> None:
     keys = [(term.group, term.word) for term in TERMS]
     assert len(set(keys)) == len(keys)
-    assert {term.group for term in TERMS} == set(GROUPS)
+    assert {term.group for term in TERMS} == set(TERM_GROUPS)
 
 
 def test_exactly_the_existing_operations_axes_opts_and_passes_are_explained() -> None:

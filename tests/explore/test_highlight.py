@@ -11,7 +11,7 @@ from tinyexplore import Tensor, cli, explore
 from tinyexplore.explore import Trace
 from tinyexplore.explore.tracefile.pictures import highlight
 from tinyexplore.explore.tracefile.pictures.highlight import (
-    KINDS,
+    TOKEN_KINDS,
     for_stream,
     lines_ansi,
     lines_html,
@@ -34,7 +34,7 @@ def test_the_tokens_of_every_listing_are_its_text(trace):
         text = [line.text for line in program.lines]
         found = tokens(program.language, text)
         assert ["".join(part for _, part in line) for line in found] == text
-        assert {kind for line in found for kind, _ in line} <= {"", *KINDS}
+        assert {kind for line in found for kind, _ in line} <= {"", *TOKEN_KINDS}
 
 
 def kinds(language: str, line: str) -> list[tuple[str, str]]:
@@ -112,7 +112,7 @@ def test_html_is_the_text_escaped_and_inline_needs_no_sheet():
 def test_colors_are_those_of_the_views(repository):
     sheet = (repository / "widgets" / "src" / "style.css").read_text(encoding="utf-8")
     for kind in ("comment", "string", "keyword", "number", "call", "type", "register"):
-        assert re.findall(rf"--tok-{kind}: (#\w+);", sheet)[:2] == list(KINDS[kind][:2])
+        assert re.findall(rf"--tok-{kind}: (#\w+);", sheet)[:2] == list(TOKEN_KINDS[kind][:2])
     assert style_sheet(".page").count(".page .t-keyword{") == 2
 
 

@@ -131,6 +131,6 @@ def test_the_command_writes_a_script(tmp_path, capsys):
 
 def test_the_script_compiles_as_the_devices_do():
     for effort in Effort:
-        assert script_body.PASSES[effort.value] == (OPTIMIZATION_LEVEL if effort is Effort.FULL else 0)
+        assert script_body.LLVM_LEVELS[effort.value] == (OPTIMIZATION_LEVEL if effort is Effort.FULL else 0)
         assert script_body.CODE[effort.value] == code_level(effort)
     assert tuple(script_body.C_FLAGS) == FLAGS

@@ -17,7 +17,7 @@ from tinyexplore.explore import CaptureError, line_frames, related, trace_from_j
 from tinyexplore.explore.notebook.explorer import Explorer
 from tinyexplore.explore.recording.trace_builder import build_trace
 from tinyexplore.kernel import OptOps
-from tinyexplore.kernel.opts import KINDS
+from tinyexplore.kernel.opts import OPT_KINDS
 from tinyexplore.trace import active_recorder
 
 
@@ -58,10 +58,10 @@ def test_every_opt_has_the_semantics_of_its_kind(session):
     steps = [opt for stage in trace.stages for opt in stage.opts]
     assert steps
     # the laws of all kinds: a what-if may apply any
-    assert {law.words for law in trace.laws} == {effect.text for kind in KINDS.values() for effect in kind.effects}
+    assert {law.words for law in trace.laws} == {effect.text for kind in OPT_KINDS.values() for effect in kind.effects}
     for opt in steps:
         laws = [trace.laws[law] for law in opt.laws]
-        kind = KINDS[OptOps[opt.opt.split("(")[0]]]
+        kind = OPT_KINDS[OptOps[opt.opt.split("(")[0]]]
         assert [(law.words, law.before, law.after) for law in laws] == [
             (effect.text, effect.before, effect.after) for effect in kind.effects
         ]

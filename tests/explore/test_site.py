@@ -100,14 +100,14 @@ def test_every_page_of_the_navigation_exists(site: ModuleType, sources: Path, re
 
 
 def test_tables_of_the_reference_have_every_opt_rule_and_setting(site: ModuleType, sources: Path) -> None:
-    from tinyexplore.kernel.opts import KINDS
+    from tinyexplore.kernel.opts import OPT_KINDS
     from tinyexplore.uop.algebra import SIMPLIFY
     from tinyexplore.util.config import Config
 
     opts, rules, settings = (
         (sources / "generated" / f"{name}.md").read_text() for name in ("opts", "rules", "settings")
     )
-    assert re.findall(r"^## (\w+)$", opts, re.MULTILINE) == [op.name for op in KINDS]
+    assert re.findall(r"^## (\w+)$", opts, re.MULTILINE) == [op.name for op in OPT_KINDS]
     assert [rule.name for rule in SIMPLIFY.rules if f"`{rule.name}`" not in rules] == []
     assert [name for name in Config.__dataclass_fields__ if f"| `{name}` |" not in settings] == []
 

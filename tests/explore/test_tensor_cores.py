@@ -65,7 +65,7 @@ def test_the_tiles_of_a_cpu_are_drawn_by_their_rows() -> None:
     view = explore(lambda: Tensor(a).dot(Tensor(b), acc_dtype="int32"), target=target, title="bytes")
     assert [core.name for core in explore.tensor_cores(view)] == ["amx_tdpbssd"]
     assert view.trace.kernels[0].opts[0] == "TC(2, 64)"
-    row = next(row for row in view.kernels[0].why_opts().table().rows if row[0] == "use_tiles")
+    row = next(row for row in view.kernels[0].why_opts().table().rows if row[0] == "use_amx_tiles")
     assert "tdpbssd" in row[1] and "16 × 16 × 64 multiply-adds" in row[1]
 
 

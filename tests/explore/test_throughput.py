@@ -215,7 +215,7 @@ def test_ports_have_a_description(name, words):
     assert describe_port(name) == words
 
 
-MAIN_WITH_A_RARE_PATH = """
+MAIN_WITH_COLD_PATH = """
 f:
 .LBB0_1:
     vmovups zmm0, zmmword ptr [rdi]
@@ -239,10 +239,10 @@ RARE = """
 
 def test_a_loop_deeper_than_those_of_the_linear_program_is_a_cold_path():
     """`sin` has a scalar fallback inside its main loop: that is not the busiest loop."""
-    lines = [*MAIN_WITH_A_RARE_PATH[:6], *RARE, *MAIN_WITH_A_RARE_PATH[6:]]
+    lines = [*MAIN_WITH_COLD_PATH[:6], *RARE, *MAIN_WITH_COLD_PATH[6:]]
     assert [lines[place] for place in hot_loop(lines, "x86_64", 512)] == RARE
     body = [lines[place] for place in hot_loop(lines, "x86_64", 512, depth=1)]
-    assert body == MAIN_WITH_A_RARE_PATH[1:-1]
+    assert body == MAIN_WITH_COLD_PATH[1:-1]
 
 
 def test_the_loop_with_most_work_is_the_hottest():

@@ -24,7 +24,7 @@ from tinyexplore.explore.analysis.verdict import fact_measurement, kernel_verdic
 from tinyexplore.explore.analysis.verdict.access import AccessPattern, CacheShape, crosses_lines, runs_of
 from tinyexplore.explore.analysis.verdict.fact_measurement import facts_of
 from tinyexplore.explore.analysis.verdict.facts import KernelFacts
-from tinyexplore.explore.analysis.verdict.rules import KINDS, RULES, judge
+from tinyexplore.explore.analysis.verdict.rules import RULES, VERDICT_KINDS, judge
 from tinyexplore.explore.analysis.verdict.suggestions import REMEDIES, Suggestion, suggestions_for
 from tinyexplore.explore.analysis.verdict.verdict import judge_kernel, program_verdict
 from tinyexplore.explore.notebook.kernels import KernelView
@@ -71,7 +71,7 @@ def test_stored_facts_get_the_expected_kind(machine: str, name: str) -> None:
 def test_a_verdict_has_a_sentence_its_evidence_and_something_to_try(machine: str, name: str) -> None:
     mine = facts(name, machine)
     found = judge_kernel(mine)
-    assert found.kind in KINDS and found.likely in KINDS
+    assert found.kind in VERDICT_KINDS and found.likely in VERDICT_KINDS
     assert found.share_of_limit is not None and 0 < found.share_of_limit <= 1
     median = mine.at_median()
     assert median.judged_us == mine.time_us
@@ -211,7 +211,7 @@ def test_each_threshold_decides(changes: dict[str, Any], kind: str) -> None:
 
 
 def test_every_kind_but_two_has_a_rule() -> None:
-    assert {rule.kind for rule in RULES} == set(KINDS) - {"noise", "unexplained"}
+    assert {rule.kind for rule in RULES} == set(VERDICT_KINDS) - {"noise", "unexplained"}
 
 
 def test_disturbed_samples_are_noise_with_the_kind_of_the_fastest_one() -> None:
@@ -464,7 +464,7 @@ def test_the_verdict_works_without_llvm_mca_with_a_message(monkeypatch: pytest.M
     found = facts_of(view.capture.analyses, 0)
     assert any("llvm-mca" in text for text in found.missing)
     assert found.has_model and found.cycles > 0 and found.ports == ""
-    assert judge(found)[1] in KINDS
+    assert judge(found)[1] in VERDICT_KINDS
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
@@ -480,7 +480,7 @@ def test_a_real_kernel_gets_its_kind_or_noise(name: str) -> None:
             found = least_disturbed(PROGRAMS[name], tries=2)
         assert found.facts is not None
         if found.facts.is_disturbed:
-            assert found.kind == "noise" and found.likely in KINDS
+            assert found.kind == "noise" and found.likely in VERDICT_KINDS
             return
         assert found.kind == found.likely
         if found.kind == "spills":
@@ -555,7 +555,7 @@ def test_views_and_pages_get_a_row_for_each_kernel_and_one_for_the_program() -> 
     view = explore(lambda: ((a @ b).contiguous(), a.exp()), repeat=5)
     answer = respond(RequestSource(lambda: view.trace, lambda: view.capture.analyses), {"ask": "verdicts"})
     assert [row["kernel"] for row in answer["rows"]] == [kernel.id for kernel in view.trace.kernels]
-    assert answer["whole"]["kind"] in KINDS and answer["whole"]["kernel"] in range(len(view.trace.kernels))
+    assert answer["whole"]["kind"] in VERDICT_KINDS and answer["whole"]["kernel"] in range(len(view.trace.kernels))
     assert all(row["evidence"] and row["tone"] in ("fast", "middle", "slow", "none") for row in answer["rows"])
     cold = explore(lambda: a + b, repeat=1)
     source = RequestSource(lambda: cold.trace, lambda: cold.capture.analyses)

@@ -33,7 +33,7 @@ from tinyexplore.explore.whatif.commands import (
     to_json,
 )
 from tinyexplore.kernel import Opt, OptOps, apply_opt, available_opts
-from tinyexplore.kernel.opts import KINDS
+from tinyexplore.kernel.opts import OPT_KINDS
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.runtime.llvm import LLVMCompiler
 from tinyexplore.target import Target
@@ -512,4 +512,4 @@ def test_spellings_of_earlier_versions_name_the_same_opts() -> None:
     for earlier, name in renamed.items():
         assert to_opt(f"{earlier}(0, 4)") == to_opt(f"{name}(0, 4)") == Opt(OptOps[name], 0, 4)
         assert str(to_opt(f"{earlier}(0, 4)")) == f"{name}(0, 4)"
-    assert set(KINDS) == set(OptOps)
+    assert set(OPT_KINDS) == set(OptOps)

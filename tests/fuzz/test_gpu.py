@@ -12,7 +12,7 @@ from tests.fuzz.programs import PROGRAMS
 from tinyexplore.codegen import PASSES
 from tinyexplore.engine import compile_optimized
 from tinyexplore.kernel import Kernel, OptOps
-from tinyexplore.kernel.opts import KINDS
+from tinyexplore.kernel.opts import OPT_KINDS
 
 SEQUENCES = 60
 
@@ -21,7 +21,7 @@ def test_opts_of_gpus_change_no_result_and_let_no_work_items_race() -> None:
     tried = run_cases(count(100_000), SEQUENCES)
     assert tried.sequences >= SEQUENCES
     assert set(tried.targets) == set(TARGETS)
-    for_gpus = {op.name for op in OptOps if KINDS[op].machine != "cpu"} - {
+    for_gpus = {op.name for op in OptOps if OPT_KINDS[op].machine != "cpu"} - {
         "TRIM",
         "PREFETCH",
         "VECTOR",

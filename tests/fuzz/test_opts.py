@@ -20,7 +20,7 @@ from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import create_schedule
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_opt, apply_opts, available_opts
-from tinyexplore.kernel.opts import KINDS
+from tinyexplore.kernel.opts import OPT_KINDS
 from tinyexplore.kernel.transforms import split
 from tinyexplore.uop import AxisKind, Ops, UOp
 
@@ -34,7 +34,7 @@ def test_opts_change_no_result(device: str) -> None:
     tried: Tried = run_cases(count(100_000), device, SEQUENCES[device])
     assert tried.sequences >= SEQUENCES[device]
     if device == "LLVM":
-        for_cpus = [op for op in OptOps if KINDS[op].machine != "gpu"]
+        for_cpus = [op for op in OptOps if OPT_KINDS[op].machine != "gpu"]
         assert len(tried.kinds) >= len(for_cpus) - 2  # few kernels allow TRIM, for one
         assert len(tried.programs) > len(PROGRAMS) * 2 // 3
 

@@ -19,7 +19,7 @@ from tinyexplore.device import Device
 from tinyexplore.engine import create_schedule
 from tinyexplore.kernel import Kernel, Opt, OptOps, apply_heuristics, apply_opt
 from tinyexplore.renderer import RenderError
-from tinyexplore.renderer.gpu import LANGUAGES
+from tinyexplore.renderer.gpu import GPU_LANGUAGES
 from tinyexplore.renderer.llvm.gpu import GPUIRRenderer
 from tinyexplore.target import GPUS
 from tinyexplore.util import Context
@@ -28,7 +28,7 @@ REFUSED = "RenderError: "
 TARGETS = {GPUS[name].language: name for name in ("opencl", "sm_80", "gfx90a", "metal", "webgpu")}
 IR_TARGETS = {"ptx-ir": "sm_80", "amdgcn-ir": "gfx90a"}
 TARGETS |= IR_TARGETS
-TEXTS = (*LANGUAGES, *IR_TARGETS)
+TEXTS = (*GPU_LANGUAGES, *IR_TARGETS)
 
 
 def x(*shape: int, dtype: str = "float32") -> Tensor:

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.skipif("LLVM" not in Device.available(), reason="needs 
 
 LINKED = 0.95
 PAGE_BYTES = 25_000  # of a kernel, as a page has it
-PASSES = 20
-MIN_PASSES = 8  # of a kernel that runs once, for which LLVM does the least
+MIN_FULL_PASSES = 20
+MIN_BRIEF_PASSES = 8  # of a kernel that runs once, for which LLVM does the least
 
 
 def test_every_golden_kernel_is_followed_through_the_passes_of_llvm() -> None:
@@ -38,7 +38,7 @@ def test_every_golden_kernel_is_followed_through_the_passes_of_llvm() -> None:
 def check(trace: Trace, number: int, spec: ProgramSpec) -> None:
     about = (trace.title, number)
     found = kernel_passes(trace, number, spec, Pipeline())
-    assert len(found) > (MIN_PASSES if spec.options.effort is Effort.LEAST else PASSES), about
+    assert len(found) > (MIN_BRIEF_PASSES if spec.options.effort is Effort.LEAST else MIN_FULL_PASSES), about
     assert found.linked >= LINKED, (about, found.linked)
     data = json.dumps(to_data(passes_data(found, number)), separators=(",", ":")).encode()
     assert len(gzip.compress(data)) * 4 / 3 <= PAGE_BYTES, about

@@ -23,7 +23,7 @@ try:
 except ImportError:  # this Python has no mmap, as in some browsers
     mmap = None  # type: ignore[assignment]
 
-LINES_IN_A_PAGE = 64
+LINES_PER_PAGE = 64
 ALIGNMENT = 64  # bytes of a cache line, and of the widest vector register
 HUGE_PAGE = 2 << 20
 MIN_MAPPED_BYTES = 1 << 20
@@ -308,4 +308,4 @@ class HostAllocator:
         """Returns the address of a new block in the huge pages from `address` on. The page offsets of blocks differ."""
         self._mapped_count += 1
         start = -(-address // HUGE_PAGE) * HUGE_PAGE
-        return start + self._mapped_count % STAGGERS * STAGGER_LINES % LINES_IN_A_PAGE * ALIGNMENT
+        return start + self._mapped_count % STAGGERS * STAGGER_LINES % LINES_PER_PAGE * ALIGNMENT

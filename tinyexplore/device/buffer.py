@@ -13,7 +13,7 @@ from tinyexplore.trace import BufferAllocated, BufferFreed, active_recorder
 from tinyexplore.util.interpreter import BASE_REFERENCES, references
 
 _ids = itertools.count()
-_FILLED_AT_ONCE = 1 << 12  # elements
+_FILL_CHUNK_ELEMENTS = 1 << 12  # elements
 
 
 class Devices(Protocol):
@@ -170,7 +170,7 @@ class Buffer:
         if len(set(element)) == 1:
             ctypes.memset(self.address, element[0], self.nbytes)
             return self
-        filled_bytes = min(self.nbytes, len(element) * _FILLED_AT_ONCE)
+        filled_bytes = min(self.nbytes, len(element) * _FILL_CHUNK_ELEMENTS)
         memory[:filled_bytes] = element * (filled_bytes // len(element))
         while filled_bytes < self.nbytes:  # doubles the filled part
             step = min(filled_bytes, self.nbytes - filled_bytes)

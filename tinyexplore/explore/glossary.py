@@ -27,7 +27,7 @@ class Term:
     meaning: str
 
 
-GROUPS = {
+TERM_GROUPS = {
     "stage": "The stages of a program",
     "word": "Terms of the explorer",
     "term": "Terms of compilers, and where the code has them",
@@ -661,7 +661,7 @@ def as_markdown() -> str:
         "Tooltips and the Glossary panel show the "
         "same text. `python -m tinyexplore.explore.glossary` writes the page from `tinyexplore/explore/glossary.py`.",
     ]
-    for group, title in GROUPS.items():
+    for group, title in TERM_GROUPS.items():
         rows = [f"| `{term.word}` | {term.meaning} |" for term in TERMS if term.group == group]
         parts.append("\n".join([f"## {title}", "", "| | |", "|---|---|", *rows]))
     return "\n\n".join(parts) + "\n"
@@ -671,7 +671,7 @@ def as_typescript() -> str:
     """Returns the text of widgets/src/glossary.ts: the groups with their words."""
     groups = {
         group: {"title": title, "terms": {term.word: term.meaning for term in TERMS if term.group == group}}
-        for group, title in GROUPS.items()
+        for group, title in TERM_GROUPS.items()
     }
     text = json.dumps(groups, ensure_ascii=False, indent=2)
     return (

@@ -23,7 +23,7 @@ from tinyexplore.explore.live import typed_programs  # noqa: F401  it registers 
 from tinyexplore.explore.notebook import requests as _requests  # noqa: F401  as do those of what-if
 from tinyexplore.explore.tracefile import model
 from tinyexplore.explore.tracefile.validation import AtLeast, Id, Index, OneOf, constraint_of, hints_of
-from tinyexplore.widgets.panels import GROUPS, PANELS, Panel  # noqa: TID253 (plain data)
+from tinyexplore.widgets.panels import PANEL_GROUPS, PANELS, Panel  # noqa: TID253 (plain data)
 
 FOLDER = Path(__file__).resolve().parents[2] / "widgets" / "src"
 
@@ -255,7 +255,7 @@ def _write_panel_rows() -> str:
             "says": group.description,
             "panels": [panel.name for panel in PANELS if panel.group == group.name],
         }
-        for group in GROUPS
+        for group in PANEL_GROUPS
     }
     rows = {
         panel.name: {

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.legality import check_opt
 from tinyexplore.kernel.opt import Opt
-from tinyexplore.kernel.opts import KINDS
+from tinyexplore.kernel.opts import OPT_KINDS
 from tinyexplore.trace import OptApplied, active_recorder
 
 
@@ -15,7 +15,7 @@ def apply_opt(kernel: Kernel, opt: Opt, reason: str = "") -> Kernel:
     """Applies `opt` to `kernel`. Emits the event with `reason` to an attached recorder. Raises OptError if `opt` is
     illegal."""
     axis = check_opt(kernel, opt)
-    ast = KINDS[opt.op].apply(kernel, axis, opt)
+    ast = OPT_KINDS[opt.op].apply(kernel, axis, opt)
     new_kernel = replace(kernel, ast=ast, applied=(*kernel.applied, opt))
     recorder = active_recorder()
     if recorder is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tinyexplore.kernel.analysis.work_groups import group_dimensions, group_items, shared_bytes
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptError, OptOps
-from tinyexplore.kernel.opts import KINDS
+from tinyexplore.kernel.opts import OPT_KINDS
 from tinyexplore.trace import recording
 from tinyexplore.uop import Ops, UOp
 
@@ -26,7 +26,7 @@ def available_opts(kernel: Kernel) -> tuple[Opt, ...]:
     """Returns every Opt, with the usual amounts, that is legal for `kernel`."""
     legal = []
     for axis in kernel.axes:
-        for op, opt_kind in KINDS.items():
+        for op, opt_kind in OPT_KINDS.items():
             for amount in opt_kind.amounts_to_try(kernel, axis):
                 opt = Opt(op, axis.arg.id, amount)
                 if illegal_because(kernel, opt, axis) is None:
@@ -37,14 +37,14 @@ def available_opts(kernel: Kernel) -> tuple[Opt, ...]:
 def illegal_because(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     """Returns why `opt` is illegal for `kernel`, as text; None if it is legal."""
     for applied_opt in kernel.applied:
-        if KINDS[applied_opt.op].comes_last:
-            return f"{applied_opt.op.name} comes last: {KINDS[applied_opt.op].comes_last}"
+        if OPT_KINDS[applied_opt.op].reason_to_be_last:
+            return f"{applied_opt.op.name} comes last: {OPT_KINDS[applied_opt.op].reason_to_be_last}"
     reason = (
         machine_error(kernel, opt.op)
         or core_error(kernel, opt, axis)
-        or KINDS[opt.op].legality_error(kernel, axis, opt.amount)
+        or OPT_KINDS[opt.op].legality_error(kernel, axis, opt.amount)
     )
-    if reason is None and kernel.target.has_local and opt.amount and KINDS[opt.op].partners is None:
+    if reason is None and kernel.target.has_local and opt.amount and OPT_KINDS[opt.op].partners is None:
         return group_size_error(kernel, opt, axis)
     return reason
 
@@ -52,9 +52,9 @@ def illegal_because(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
 def machine_error(kernel: Kernel, op: OptOps) -> str | None:
     """Returns the legality error if this kind of Opt is for other machines; else None."""
     target = kernel.target
-    if KINDS[op].machine == "gpu" and not target.has_local:
+    if OPT_KINDS[op].machine == "gpu" and not target.has_local:
         return f"{target.name} has no work-groups: this Opt is for GPUs (for example TARGET=opencl)"
-    if KINDS[op].machine == "cpu" and target.has_local:
+    if OPT_KINDS[op].machine == "cpu" and target.has_local:
         return f"this Opt is for CPUs; {target.name} has work-groups"
     return None
 
@@ -66,8 +66,8 @@ def core_error(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     """
     if not kernel.find(Ops.WMMA):
         return None
-    opt_kind = KINDS[opt.op]
-    if not (opt_kind.on_cores or (opt_kind.on_tiles and not kernel.target.has_local)):
+    opt_kind = OPT_KINDS[opt.op]
+    if not (opt_kind.may_follow_tensor_cores or (opt_kind.may_follow_tiles and not kernel.target.has_local)):
         return "tensor cores do the sum; apply this opt before TC, or without TC"
     if opt.op is OptOps.UNROLL and axis.is_static and opt.amount and axis.size % opt.amount:
         return f"the remainder would be a separate sum in other registers: choose a divisor of {axis.size}"
@@ -79,7 +79,7 @@ def group_size_error(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     legal."""
     target = kernel.target
     with recording(None):
-        new_ast = KINDS[opt.op].apply(kernel, axis, opt)
+        new_ast = OPT_KINDS[opt.op].apply(kernel, axis, opt)
     dimensions = group_dimensions(new_ast)
     if dimensions and any(applied_opt.op.ends_groups for applied_opt in kernel.applied):
         return "NOLOCALS leaves it to the runtime to choose the work-groups"

@@ -13,7 +13,7 @@ from tinyexplore.kernel.apply import apply_opt
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.legality import available_opts
 from tinyexplore.kernel.opt import Opt, OptError, OptOps
-from tinyexplore.kernel.opts import KINDS
+from tinyexplore.kernel.opts import OPT_KINDS
 from tinyexplore.trace import CandidateMeasured, SearchEnded, active_recorder, recording
 from tinyexplore.uop import AxisKind, UOp
 
@@ -182,7 +182,7 @@ def neighbors(kernel: Kernel) -> list[Kernel]:
         for number, old in enumerate(kernel.applied):
             earlier_opts, later_opts = kernel.applied[:number], kernel.applied[number + 1 :]
             changes: list[tuple[Opt, ...]] = [()]
-            other_amounts = [amount for amount in KINDS[old.op].amounts if amount != old.amount]
+            other_amounts = [amount for amount in OPT_KINDS[old.op].amounts if amount != old.amount]
             changes += [(Opt(old.op, old.axis, amount),) for amount in other_amounts]
             for change in changes:
                 replayed = find_replayed(kernel, (*earlier_opts, *change, *later_opts), limited=True)

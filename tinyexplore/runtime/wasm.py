@@ -22,7 +22,7 @@ from tinyexplore.device import Buffer, DeviceInterface, DeviceUnavailable, HostA
 from tinyexplore.device.allocator import (
     ALIGNMENT,
     HUGE_PAGE,
-    LINES_IN_A_PAGE,
+    LINES_PER_PAGE,
     MIN_MAPPED_BYTES,
     STAGGER_LINES,
     STAGGERS,
@@ -104,8 +104,8 @@ class LinearMemory(HostAllocator):
         a page."""
         if size < MIN_MAPPED_BYTES:
             return 0
-        offset = self._count % STAGGERS * STAGGER_LINES % LINES_IN_A_PAGE * ALIGNMENT
-        return (offset - address) % (LINES_IN_A_PAGE * ALIGNMENT)
+        offset = self._count % STAGGERS * STAGGER_LINES % LINES_PER_PAGE * ALIGNMENT
+        return (offset - address) % (LINES_PER_PAGE * ALIGNMENT)
 
     def _grow(self, size: int) -> None:
         """Adds pages: half of the current size if possible."""

@@ -34,7 +34,7 @@ T = TypeVar("T")
 PROGRAM_BYTES = 64 << 10  # approximate memory of a program in the driver
 WORD = 4  # bytes of an element; sizes of buffers are multiples of it
 TICKS = 16  # bytes of two timestamps
-KINDS = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU")  # kinds of adapters, in order of preference
+ADAPTER_KINDS = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU")  # kinds of adapters, in order of preference
 NO_PACKAGE = "the WEBGPU device needs wgpu: pip install 'tinyexplore[webgpu]'"
 NO_DRIVER = (
     "the WEBGPU device needs a driver of Vulkan, Metal or Direct3D 12, and wgpu found none: install that of your GPU, "
@@ -63,7 +63,10 @@ class WebGPU:
         if not usable:
             raise DeviceUnavailable(NO_DRIVER)
         adapter = min(
-            usable, key=lambda candidate: [*KINDS, candidate.info["adapter_type"]].index(candidate.info["adapter_type"])
+            usable,
+            key=lambda candidate: [*ADAPTER_KINDS, candidate.info["adapter_type"]].index(
+                candidate.info["adapter_type"]
+            ),
         )
         self.name = str(adapter.info["device"])
         self.is_cpu = adapter.info["adapter_type"] == "CPU"

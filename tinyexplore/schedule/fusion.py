@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.kernel.analysis.dot_products import DOTS, IN_A_WORD, has_dot
+from tinyexplore.kernel.analysis.dot_products import DOTS, VALUES_PER_WORD, has_dot
 from tinyexplore.kernel.analysis.tensor_cores import usable_cores
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.costs import EXPENSIVE, CostModel, operations_of
@@ -491,7 +491,7 @@ class Fusion:
             return False
         if any([not core.tiles for core in usable_cores(target, dtype, node.dtype)]):
             return True
-        return op is not None and has_dot(target, op) and (not size % IN_A_WORD[op] or bool(config().TC_OPT))
+        return op is not None and has_dot(target, op) and (not size % VALUES_PER_WORD[op] or bool(config().TC_OPT))
 
     def row_to_buffer(self, node: LazyBuffer, uses: list[Use], reason: str | None) -> RowLoops | None:
         """Returns the row of `node` to compute once and keep in a row buffer, if fusing would compute it repeatedly;

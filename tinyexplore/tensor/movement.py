@@ -77,7 +77,7 @@ def min_zero(amount: Any) -> int:
     return min(amount, 0) if isinstance(amount, int) else 0
 
 
-PARTS_AT_ONCE = 8  # most parts joined in one kernel, which tests for each element which part it belongs to
+MAX_JOINED_PARTS = 8  # most parts joined in one kernel, which tests for each element which part it belongs to
 
 
 def _concatenate(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
@@ -487,8 +487,10 @@ class Movement(Operators):
         if len(nonempty_parts) == 1 and not any([part.requires_grad for part in operands]):
             return nonempty_parts[0]
         bit_parts = [as_bits(part.lazydata) for part in nonempty_parts]
-        while len(bit_parts) > PARTS_AT_ONCE:
-            groups = [bit_parts[start : start + PARTS_AT_ONCE] for start in range(0, len(bit_parts), PARTS_AT_ONCE)]
+        while len(bit_parts) > MAX_JOINED_PARTS:
+            groups = [
+                bit_parts[start : start + MAX_JOINED_PARTS] for start in range(0, len(bit_parts), MAX_JOINED_PARTS)
+            ]
             bit_parts = [_concatenate(group, axis).contiguous() for group in groups]
         result = _concatenate(bit_parts, axis)
         result = result if result.dtype is dtype else result.bitcast(dtype)

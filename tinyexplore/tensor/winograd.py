@@ -33,7 +33,7 @@ class Convolvable(Pooling, Products):
 T = TypeVar("T", bound=Convolvable)
 
 RESULTS, TAPS = 4, 3
-TILE = RESULTS + TAPS - 1
+TILE_SIZE = RESULTS + TAPS - 1
 # cost of a transform's multiplication relative to one of a matrix product: transforms mainly move data
 TRANSFORM_COST = 2
 Matrix = Sequence[Sequence[float]]
@@ -71,7 +71,7 @@ def is_cheaper(batch: int, size: Sequence[int], outs: int, ins: int, groups: int
     if axis_count > 2 or any(not isinstance(count, int) for count in (batch, *size)):
         return False
     tiles = batch * prod(-(-count // RESULTS) for count in size)
-    tile, results, taps = TILE**axis_count, RESULTS**axis_count, TAPS**axis_count
+    tile, results, taps = TILE_SIZE**axis_count, RESULTS**axis_count, TAPS**axis_count
     pairs = ins // groups * outs
     transforms = tiles * (tile * tile * ins + results * tile * outs) + tile * taps * pairs
     return bool(TRANSFORM_COST * transforms + tiles * tile * pairs < batch * prod(size) * taps * pairs)
@@ -83,9 +83,9 @@ def minimal_filters(x: T, weight: T, groups: int) -> T:
     size = tuple(axis_size - TAPS + 1 for axis_size in x.shape[2:])
     tiles = tuple(-(-count // RESULTS) for count in size)
     padded = x.pad([(0, 0), (0, 0), *((0, t * RESULTS - count) for t, count in zip(tiles, size))])
-    windows = padded._make_windows((TILE,) * axis_count, (RESULTS,) * axis_count, (1,) * axis_count)
+    windows = padded._make_windows((TILE_SIZE,) * axis_count, (RESULTS,) * axis_count, (1,) * axis_count)
     batch, ins, outs = x.shape[0], x.shape[1], weight.shape[0]
-    tile, count = TILE**axis_count, batch * prod(tiles)
+    tile, count = TILE_SIZE**axis_count, batch * prod(tiles)
     # for each position of a tile: (group, position, in, tiles of all images)
     data = windows.reshape((batch, groups, ins // groups, prod(tiles), tile))
     # stored, because a product reads it repeatedly

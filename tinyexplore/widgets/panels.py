@@ -88,7 +88,7 @@ class Panel:
         return self.title or f"{self.name[0].upper()}{self.name[1:]}"
 
 
-GROUPS = (
+PANEL_GROUPS = (
     PanelTab("passes", "Passes", "How the program was rewritten, step by step, and why"),
     PanelTab(
         "program",
@@ -420,4 +420,4 @@ def panel_named(name: str) -> Panel:
     return match
 
 
-__all__ = ["GROUPS", "PANELS", "PANEL_OF_WIDGET", "PanelTab", "Panel", "PanelWidget", "panel_named"]
+__all__ = ["PANEL_GROUPS", "PANELS", "PANEL_OF_WIDGET", "PanelTab", "Panel", "PanelWidget", "panel_named"]

@@ -534,7 +534,7 @@ export interface TrialRow {
   result: string;
 }
 
-/** A verdict as views show it; see `SpeedVerdict`. kernel: the number of the kernel, None for the whole program. name: the name of the kernel. kind: the bottleneck, one of `KINDS`. likely: for "noise" the kind by the fastest sample, else `kind`. level: "L1", "L2", "L3" or "memory"; "" for other kinds. share: the least time on this machine / the median; None if one of them is unknown. tone: "fast", "middle", "slow", or "none" if speed does not matter or is unknown. text: the verdict as a sentence. evidence: the figures on which it is based. suggestions: possible improvements. missing: figures that were not available. */
+/** A verdict as views show it; see `SpeedVerdict`. kernel: the number of the kernel, None for the whole program. name: the name of the kernel. kind: the bottleneck, one of `VERDICT_KINDS`. likely: for "noise" the kind by the fastest sample, else `kind`. level: "L1", "L2", "L3" or "memory"; "" for other kinds. share: the least time on this machine / the median; None if one of them is unknown. tone: "fast", "middle", "slow", or "none" if speed does not matter or is unknown. text: the verdict as a sentence. evidence: the figures on which it is based. suggestions: possible improvements. missing: figures that were not available. */
 export interface VerdictRow {
   kernel: number | null;
   name: string;

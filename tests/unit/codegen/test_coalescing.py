@@ -18,7 +18,7 @@ from tinyexplore.target import GPUS
 from tinyexplore.uop import Ops, UOp
 
 LOWERING = Lowering(Device["PYTHON"].target)
-ON_A_GPU = Lowering(gpu_target("PYTHON", GPUS["gfx90a"], "gfx90a", "gfx90a"))
+GPU_LOWERING = Lowering(gpu_target("PYTHON", GPUS["gfx90a"], "gfx90a", "gfx90a"))
 COUNT = 8
 
 
@@ -66,7 +66,7 @@ def test_upsampled_values_are_right(scale: int) -> None:
     assert np.array_equal(found, values.repeat(scale, 2).repeat(scale, 3))
 
 
-@pytest.mark.parametrize(("joins", "lowering"), [(coalesce_accesses, LOWERING), (access_in_vectors, ON_A_GPU)])
+@pytest.mark.parametrize(("joins", "lowering"), [(coalesce_accesses, LOWERING), (access_in_vectors, GPU_LOWERING)])
 def test_joined_stores_keep_their_barriers(joins: Callable[[UOp, Lowering], UOp], lowering: Lowering) -> None:
     """Stores that wait for a BARRIER are one that waits for it; those that wait for different ones stay apart."""
     out = UOp(Ops.DEFINE_GLOBAL, PtrDType(dtypes.float32, 64), (), 0)

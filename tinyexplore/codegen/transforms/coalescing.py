@@ -14,7 +14,7 @@ Terms = frozenset[tuple[UOp, int]]
 Sum = tuple[Terms, int]  # an index: nodes with their factors, and a constant
 Address = tuple[UOp, Terms]  # a buffer, and the terms of an address in it without the constant
 MAX_STRETCHES = 6  # most stretches of memory that make up a vector, each loaded separately
-WORTH_A_VECTOR = 4  # fewest scalars that one vector load must replace
+MIN_REPLACED_SCALARS = 4  # fewest scalars that one vector load must replace
 
 
 def coalesce_accesses(sink: UOp, lowering: Lowering) -> UOp:
@@ -122,7 +122,7 @@ def load_neighbors(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
         start = min(remaining[0], offsets[-1] - count + 1)
         covered = [offset for offset in remaining if offset < start + count]
         remaining = remaining[len(covered) :]
-        if len(covered) < WORTH_A_VECTOR:
+        if len(covered) < MIN_REPLACED_SCALARS:
             continue
         vector = vector_at(first_load, start - offsets[0], count)
         for offset in covered:
@@ -142,7 +142,7 @@ def store_neighbors_together(sink: UOp) -> UOp:
     joined: dict[UOp, UOp | None] = {}
     for stores in scattered.values():
         for run in runs_of(stores):
-            if len(run) >= WORTH_A_VECTOR:
+            if len(run) >= MIN_REPLACED_SCALARS:
                 joined.update(dict.fromkeys(run))
                 joined[run[0]] = store_run(run)
     if not joined:

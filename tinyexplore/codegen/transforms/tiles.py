@@ -17,7 +17,7 @@ from tinyexplore.uop.uop import ops_mask
 from tinyexplore.util import config
 
 UNROLLED_KINDS = frozenset({AxisKind.UPCAST, AxisKind.UNROLL})
-TILES = ops_mask((Ops.TILE,))
+TILE_OPS = ops_mask((Ops.TILE,))
 
 
 def lower_tiles(sink: UOp, lowering: Lowering) -> UOp:
@@ -30,7 +30,7 @@ def lower_tiles(sink: UOp, lowering: Lowering) -> UOp:
     Words that are already in tile order in memory, as STAGE packs them, are loaded from there. If the target lacks the
     instruction, the same words are multiplied by dot products: C[row, column] = Σ dot(a[row, y], b[y, column]).
     """
-    if not sink.mask & TILES:
+    if not sink.mask & TILE_OPS:
         return sink
     recorder = active_recorder()
     numbers = count()

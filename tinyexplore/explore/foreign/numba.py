@@ -19,7 +19,7 @@ from tinyexplore.explore.tracefile.model import Level
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.util.untrusted_data import JsonLimits, bounded_json
 
-PASSES = "passes.json"
+PASSES_FILE = "passes.json"
 _MARK = "\t@"  # separates the text of a line from the number of the user's line
 _STATEMENT = re.compile(r"^\s+(?:([\w.$]+) = )?(.*)$")
 _NAME = re.compile(r"[A-Za-z_$][\w.$]*")
@@ -67,7 +67,7 @@ def record(f: Callable[..., Any], signature: Any, *, title: str = "") -> Dump:
         rows.append((name, seconds, file))
         if file:
             files[file] = last = text
-    files[PASSES] = json.dumps({"file": f.__code__.co_filename, "passes": rows})
+    files[PASSES_FILE] = json.dumps({"file": f.__code__.co_filename, "passes": rows})
     module = modules.get(f.__name__, "")
     symbols = re.findall(r'^define[^\n]*?@"?(_ZN[\w.$]+)', module, re.MULTILINE)
     symbol = next((name for name in symbols if f.__name__ in name), "")
@@ -168,7 +168,7 @@ def _extract_function(text: str, symbol: str) -> str:
 
 def recognizes(dump: Dump) -> bool:
     """Whether `record` wrote the dump."""
-    return dump.compiler == "numba" and PASSES in dump.files
+    return dump.compiler == "numba" and PASSES_FILE in dump.files
 
 
 def read(dump: Dump, budget: Budget) -> Trace:
@@ -176,10 +176,10 @@ def read(dump: Dump, budget: Budget) -> Trace:
     levels = (Level("ir", "Numba statement", "Numba statements", "program"),)
     building = ForeignTraceBuilder(dump, budget, compiler="Numba", levels=levels, languages=_LANGUAGES)
     try:
-        table = bounded_json(dump.files[PASSES], JsonLimits(1 << 20, 10_000, 6))
+        table = bounded_json(dump.files[PASSES_FILE], JsonLimits(1 << 20, 10_000, 6))
         file, passes = str(table["file"]), [(str(name), float(s), str(text)) for name, s, text in table["passes"]]
     except (LookupError, TypeError, ValueError) as error:
-        raise ForeignError(f"{PASSES} is damaged ({error})") from None
+        raise ForeignError(f"{PASSES_FILE} is damaged ({error})") from None
     lines = [
         Operation(text, place=location) for text, location in _split_marks(dump.files.get("bytecode.txt", ""), file)
     ]

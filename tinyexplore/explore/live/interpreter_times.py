@@ -23,7 +23,7 @@ from tinyexplore.runtime.python import cast_view
 from tinyexplore.uop import UOp
 
 MAX_OPERATIONS = 1_500_000  # most operations of one run, counted by lane: about a second in a browser
-SAMPLES = 5
+INTERPRETER_SAMPLES = 5
 SECONDS_PER_RUN = 0.2
 TOLERANCE = 1e-2  # for sums in another order, and 16-bit floats
 
@@ -76,7 +76,7 @@ def alternate_times(
     """Returns the times of single runs of each function, in microseconds, measured alternately, at least once."""
     samples: list[list[float]] = [[] for _ in runs]
     began = clock()
-    for turn in range(SAMPLES):
+    for turn in range(INTERPRETER_SAMPLES):
         if turn and clock() - began > SECONDS_PER_RUN * len(runs):
             break
         numbers = range(len(runs))

@@ -13,7 +13,7 @@ from tinyexplore.explore.tracefile.result_display import DisplayableResult, Tabl
 from tinyexplore.explore.tracefile.texts import call_text, duration_text
 from tinyexplore.explore.whatif.experiments import with_measured_gains
 from tinyexplore.kernel import Opt, OptOps
-from tinyexplore.kernel.opts import KINDS
+from tinyexplore.kernel.opts import OPT_KINDS
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.comparisons.language_comparison import LanguageComparison
@@ -53,7 +53,7 @@ class AvailableOpts(DisplayableResult, tuple[str, ...]):
             if offer.legality_error:
                 continue
             opts = " ".join(opt for opt in self if opt in _list_opts(offer))
-            rows.append((opts, offer.caution, KINDS[OptOps[offer.op]].effects[0].text))
+            rows.append((opts, offer.caution, OPT_KINDS[OptOps[offer.op]].effects[0].text))
         illegal = sum(bool(offer.legality_error) for offer in self.offers)
         notes = (
             (f"{illegal} other combinations of kind and axis are illegal; `.offers` has the reasons.",)

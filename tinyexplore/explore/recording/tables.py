@@ -22,7 +22,7 @@ from tinyexplore.explore.tracefile.model import (
     Transform,
 )
 from tinyexplore.explore.tracefile.spans import Span
-from tinyexplore.kernel.opts import KINDS
+from tinyexplore.kernel.opts import OPT_KINDS
 from tinyexplore.lazy import ExternalOperation, LazyBuffer
 from tinyexplore.trace import UserFrame
 from tinyexplore.uop import Ops, UOp
@@ -199,7 +199,7 @@ class Tables:
             first = len(self.laws)
             rows = [
                 OptEffect(number, op.name, effect.text, effect.before, effect.after)
-                for number, effect in enumerate(KINDS[op].effects, first)
+                for number, effect in enumerate(OPT_KINDS[op].effects, first)
             ]
             self.laws += rows
             numbers = self.law_ids[op] = tuple(row.id for row in rows)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np  # noqa: TID253 (a script of its own, which needs it)
 
 C_FLAGS = ["-O2", "-std=gnu99", "-ffp-contract=fast", "-fno-math-errno", "-fwrapv", "-fno-unroll-loops", "-fPIC", "-w"]
-PASSES = {"full": 3, "light": 0, "least": 0}  # LLVM's optimization level for the IR, by effort
+LLVM_LEVELS = {"full": 3, "light": 0, "least": 0}  # LLVM's optimization level for the IR, by effort
 CODE = {"full": 1, "light": 1, "least": 0}  # LLVM's optimization level for code generation, by effort
 
 
@@ -68,8 +68,8 @@ def compile_with_llvm(kernel: dict[str, Any]) -> tuple[int, Any]:
     module = llvm.parse_assembly(kernel["llvm"])
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     module.verify()
-    tuning = llvm.create_pipeline_tuning_options(speed_level=PASSES[effort])
-    if PASSES[effort]:
+    tuning = llvm.create_pipeline_tuning_options(speed_level=LLVM_LEVELS[effort])
+    if LLVM_LEVELS[effort]:
         tuning.loop_vectorization, tuning.slp_vectorization, tuning.loop_unrolling = True, False, False
         builder = llvm.create_pass_builder(machine, tuning)
         builder.getModulePassManager().run(module, builder)

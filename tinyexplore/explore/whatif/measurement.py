@@ -23,7 +23,7 @@ from tinyexplore.uop.serialization import to_plain
 from tinyexplore.util import config
 
 LIMIT_S = 20.0  # seconds for compiling and running both kernels
-SAMPLES = 20
+KERNEL_SAMPLES = 20
 UNRELATED_FAILURES = ("it took longer", "no worker process", "this worker runs on another machine", "DeviceUnavailable")
 
 
@@ -81,7 +81,7 @@ Measure = Callable[[str, Kernel, Kernel, Kernel | None, Sequence[UOp]], Measurem
 def measure_in_worker(
     device: str, kernel: Kernel, reference: Kernel, base: Kernel | None, program: Sequence[UOp]
 ) -> Measurement:
-    """Lets a worker measure up to `SAMPLES` runs of `kernel` and, alternately, of `base`.
+    """Lets a worker measure up to `KERNEL_SAMPLES` runs of `kernel` and, alternately, of `base`.
 
     reference: a kernel with the same results, generated in another way.
     base: the kernel to compare it with; None if `kernel` is the base itself.
@@ -100,7 +100,7 @@ def measure_in_worker(
             device,
             *others,
             cache_level=config().CACHELEVEL,
-            samples=SAMPLES,
+            samples=KERNEL_SAMPLES,
             program=to_plain(program),
         )
     except TypeError as error:
@@ -119,7 +119,7 @@ def measure_in_worker(
 
 __all__ = [
     "LIMIT_S",
-    "SAMPLES",
+    "KERNEL_SAMPLES",
     "KernelFailed",
     "Measure",
     "Measurement",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tinyexplore.explore.tracefile.model import OptOffer
 from tinyexplore.kernel import Kernel, Opt, OptOps
 from tinyexplore.kernel.legality import illegal_because
-from tinyexplore.kernel.opts import KINDS
+from tinyexplore.kernel.opts import OPT_KINDS
 from tinyexplore.kernel.search import MAX_UNROLLED_STEPS, exceeds_limits
 from tinyexplore.uop import UOp
 
@@ -27,7 +27,7 @@ def list_opt_offers(kernel: Kernel) -> Iterator[OptOffer]:
 
 def _yield_offers_of_kind(kernel: Kernel, axis: UOp, op: OptOps) -> Iterator[OptOffer]:
     amounts_by_reason: dict[tuple[str, str], list[int]] = {}
-    for amount in KINDS[op].amounts_to_try(kernel, axis):
+    for amount in OPT_KINDS[op].amounts_to_try(kernel, axis):
         opt = Opt(op, axis.arg.id, amount)
         against = illegal_because(kernel, opt, axis) or ""
         caution = CAUTIONS.get(op, "") if not against and exceeds_limits(kernel, opt) else ""

@@ -38,7 +38,7 @@ from tinyexplore.trace import Recorder, ScheduleDecided, recording
 
 R = TypeVar("R")
 Step = Callable[[str], None]
-SAMPLES = 20
+SCHEDULE_SAMPLES = 20
 SAMPLING_S = 1.0  # seconds for measuring both schedules
 MIN_SAMPLES, PATIENCE_S = 5, 4.0  # fewest samples for a verdict, and the seconds that they may take
 MUCH_WORK = 1 << 32  # operations; a larger schedule runs only if it has few more than the captured one
@@ -303,7 +303,7 @@ def time_alternately(
     base.run()
     attempt.run()
     began = clock()
-    for turn in range(SAMPLES):
+    for turn in range(SCHEDULE_SAMPLES):
         step("timing")
         for is_base in (turn % 2 == 0, turn % 2 == 1):
             samples[is_base].append((base if is_base else attempt).run())

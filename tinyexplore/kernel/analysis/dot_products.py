@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
 
 DOTS = {(dtypes.bfloat16, dtypes.float32): Ops.DOT_BF16, (dtypes.int8, dtypes.int32): Ops.DOT_I8}
-IN_A_WORD = {Ops.DOT_BF16: 2, Ops.DOT_I8: 4}
+VALUES_PER_WORD = {Ops.DOT_BF16: 2, Ops.DOT_I8: 4}
 EMULATED = 2  # TC=2: also if the target has no such instruction
 
 

@@ -20,7 +20,7 @@ from tinyexplore.kernel.heuristics.row_buffers import pipeline_rows, tile_row_bu
 from tinyexplore.kernel.heuristics.row_reductions import stream_rows
 from tinyexplore.kernel.heuristics.tensor_cores import use_tensor_cores
 from tinyexplore.kernel.heuristics.threads import divide_among_threads
-from tinyexplore.kernel.heuristics.tiles import use_tiles
+from tinyexplore.kernel.heuristics.tiles import use_amx_tiles
 from tinyexplore.kernel.heuristics.transposition import tile_transposition
 from tinyexplore.kernel.heuristics.trimmed_loops import trim_masked_loops
 from tinyexplore.kernel.heuristics.work_groups import (
@@ -39,7 +39,7 @@ LANES, TILE, WORDS = (
 )
 
 HEURISTICS = (
-    Heuristic(use_tiles, settles=LANES | TILE | WORDS),
+    Heuristic(use_amx_tiles, settles=LANES | TILE | WORDS),
     Heuristic(use_dot_instructions, settles=WORDS),
     Heuristic(tile_product, settles=LANES | TILE),
     Heuristic(choose_lanes, settles=LANES),

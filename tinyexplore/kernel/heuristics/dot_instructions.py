@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyexplore.kernel.analysis.dot_products import IN_A_WORD, dot_of
+from tinyexplore.kernel.analysis.dot_products import VALUES_PER_WORD, dot_of
 from tinyexplore.kernel.analysis.product import find_product
 from tinyexplore.kernel.heuristics.heuristic import Proposal, Proposals, exceeds, reaches, record_scores
 from tinyexplore.kernel.kernel import Kernel
@@ -21,7 +21,7 @@ def use_dot_instructions(kernel: Kernel) -> Proposals:
     if product is None or op is None or len(product.reduce.src) != 2:
         return
     (loop,) = product.reduce.src[1:]
-    amount = IN_A_WORD[op]
+    amount = VALUES_PER_WORD[op]
     if (
         exceeds("remainder of the sum: elements outside dot instructions", loop.size % amount, 0)
         and not config().TC_OPT

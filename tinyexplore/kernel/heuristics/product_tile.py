@@ -38,9 +38,9 @@ MAX_MEMORY_BOUND_ROWS = (
 )
 PACKED_ROWS = 48  # fewest rows that pay for a transposing copy
 # all columns are packed again for each block: with this many rows, that takes a tenth of the time
-ROWS_IN_A_BLOCK = 256
+MIN_ROWS_PER_BLOCK = 256
 MAX_VECTORS, MAX_ROWS = 8, 14
-OTHER_WAYS = 2  # ways of a set of the L1 cache that are left to operands other than the rows of a tile
+RESERVED_WAYS = 2  # ways of a set of the L1 cache that are left to operands other than the rows of a tile
 JOINING_REGISTERS = 2  # registers to combine a vector from several stretches of memory
 MERGED_COST_RATIO = 0.95
 COST_LABEL = "instructions per multiply-add, by vectorized axis"
@@ -52,7 +52,7 @@ Tiling = Generator[Proposal, Kernel, Kernel]
 
 
 @dataclass(frozen=True)
-class Tile:
+class RegisterTile:
     """A register tile of a product.
 
     cost: instructions per multiply-add.
@@ -110,7 +110,7 @@ def tile_product(kernel: Kernel) -> Proposals:
         )
 
 
-def tile_loops(kernel: Kernel, tile: Tile, lanes: UOp, cost: float) -> Tiling:
+def tile_loops(kernel: Kernel, tile: RegisterTile, lanes: UOp, cost: float) -> Tiling:
     """Proposes the lanes and the register tile around them. Returns the kernel after these Opts."""
     count = lanes_for(kernel, lanes)
     if tile.outer is not None:
@@ -133,7 +133,7 @@ def tile_loops(kernel: Kernel, tile: Tile, lanes: UOp, cost: float) -> Tiling:
 # *** lanes ***
 
 
-def lane_cost(product: Product, axis: UOp, tile: Tile) -> float:
+def lane_cost(product: Product, axis: UOp, tile: RegisterTile) -> float:
     """Returns instructions per vector of multiply-adds, with lanes along the output `axis`: waste, loads, stores."""
     kernel = product.kernel
     vectors = product.along(axis)
@@ -223,7 +223,7 @@ def itemsize(load: IndexStrides) -> int:
 # *** the register tile ***
 
 
-def best_tile(product: Product, lanes: UOp) -> Tile:
+def best_tile(product: Product, lanes: UOp) -> RegisterTile:
     """Returns the register tile with the least waste, whose accumulators fit in registers.
 
     The waste counts steps past the end and loads.
@@ -245,7 +245,7 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
         if vector_count > 1 and packed and not all(panel_fits(product, load, vector_count) for load in vectors):
             break
         waste = waste_of(blocks, vector_count) * blocks * product.kernel.lanes / lanes.size
-        tiles.append(with_rows(product, Tile(waste, vector_count, 1, None), rows, loads))
+        tiles.append(with_rows(product, RegisterTile(waste, vector_count, 1, None), rows, loads))
     cheapest = min(tiles, key=lambda tile: tile.cost)
     record_scores(f"{TILE_COST} {lanes.arg.name}", {str(tile): tile.cost for tile in tiles}, str(cheapest), least=True)
     outer = mergeable_row(product, lanes, vectors)
@@ -257,7 +257,9 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
         if size >= product.kernel.lanes:
             waste = waste_of(outer.size, merged) * vector_count * product.kernel.lanes / size
             other_rows = [row for row in rows if row.axis is not outer]
-            tiles.append(with_rows(product, Tile(waste, vector_count, 1, None, outer, merged), other_rows, loads))
+            tiles.append(
+                with_rows(product, RegisterTile(waste, vector_count, 1, None, outer, merged), other_rows, loads)
+            )
     best = min(tiles, key=lambda tile: tile.cost)
     return best if best.cost < MERGED_COST_RATIO * cheapest.cost else cheapest
 
@@ -305,7 +307,9 @@ def serves_few_rows(product: Product, load: IndexStrides) -> bool:
     return rows <= MAX_MEMORY_BOUND_ROWS and buffer_bytes(load) > product.kernel.target.l2_bytes
 
 
-def with_rows(product: Product, tile: Tile, rows: list[TileAxis], loads: tuple[float, float, float]) -> Tile:
+def with_rows(
+    product: Product, tile: RegisterTile, rows: list[TileAxis], loads: tuple[float, float, float]
+) -> RegisterTile:
     """Returns `tile` with the number of rows that costs least. `loads`: from `load_costs` and `crossing_cost`.
 
     `tile.cost` is the waste along the columns. The cost of the result leaves the second accesses of loads out.
@@ -313,7 +317,7 @@ def with_rows(product: Product, tile: Tile, rows: list[TileAxis], loads: tuple[f
     number, vector, crossing = loads
     registers = product.kernel.target.vector_registers
     spare = registers - tile.vector_count - 1 - (JOINING_REGISTERS if tile.outer is not None else 0)
-    best = Tile(
+    best = RegisterTile(
         tile.cost * (1 + number / tile.vector_count + vector), tile.vector_count, 1, None, tile.outer, tile.merged
     )
     least_cost = best.cost + tile.cost * crossing
@@ -324,7 +328,7 @@ def with_rows(product: Product, tile: Tile, rows: list[TileAxis], loads: tuple[f
             cost = waste * (1 + number / tile.vector_count + vector / row_count)
             if cost + waste * crossing / row_count < least_cost:
                 least_cost = cost + waste * crossing / row_count
-                best = Tile(cost, tile.vector_count, row_count, row.axis, tile.outer, tile.merged)
+                best = RegisterTile(cost, tile.vector_count, row_count, row.axis, tile.outer, tile.merged)
     return best
 
 
@@ -348,7 +352,7 @@ class TileAxis:
         nearest = min((abs(stride or 1 << 60) for stride, _ in strides), default=1 << 60)
         target = product.kernel.target
         clash = any(stride is None or stride * size % target.way_bytes == 0 for stride, size in strides)
-        streams = max(2, target.l1_bytes // target.way_bytes - OTHER_WAYS)
+        streams = max(2, target.l1_bytes // target.way_bytes - RESERVED_WAYS)
         return TileAxis(axis, nearest, min(streams, MAX_ROWS) if clash else MAX_ROWS)
 
 
@@ -377,7 +381,7 @@ def lies_in_rows(store: IndexStrides, axis: UOp, lanes: UOp) -> bool:
     return bool(step) and store.stride(axis) == lanes.size * (step or 0)
 
 
-def propose_nearer_loop_inside(kernel: Kernel, product: Product, lanes: UOp, tile: Tile) -> Tiling:
+def propose_nearer_loop_inside(kernel: Kernel, product: Product, lanes: UOp, tile: RegisterTile) -> Tiling:
     """Proposes SWAP of the two loops over tiles if the kernel then reads less memory repeatedly. Returns the kernel
     after it."""
     rows, outer = tile.rows, tile.outer
@@ -492,7 +496,7 @@ def pack_rows(kernel: Kernel, column_id: int, row_id: int) -> Generator[Proposal
     for_each_core = -(-row.size // kernel.target.threads)
     # two blocks per core: the first core to finish takes another
     block = min(most_tiles, -(-row.size // (2 * kernel.target.threads)))
-    if block * row_count < ROWS_IN_A_BLOCK and for_each_core <= most_tiles:
+    if block * row_count < MIN_ROWS_PER_BLOCK and for_each_core <= most_tiles:
         block = for_each_core
     block = min(block, -(-row.size // 2))  # a single core also has two blocks
     if block < 2:

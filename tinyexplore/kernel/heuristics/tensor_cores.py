@@ -12,7 +12,7 @@ from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.util import config
 
-TILES = 4  # most tiles of a warp along rows, and along columns
+MAX_WARP_TILES = 4  # most tiles of a warp along rows, and along columns
 ACCUMULATORS = 64  # most registers of a lane for results: with as many for factors, a second warp still fits
 MIN_WARPS = 256  # fewer warps leave some multiprocessors of a large GPU idle
 WARPS = 2  # warps of a group along rows, and along columns: a cache serves their common reads
@@ -64,7 +64,7 @@ def give_tiles(kernel: Kernel, fit: CoreMatch) -> Proposals:
         axis = axis_of(kernel, axis_id)
         if axis is None:
             continue
-        room = min(TILES, ACCUMULATORS // registers)
+        room = min(MAX_WARP_TILES, ACCUMULATORS // registers)
         amount = next((tiles for tiles in (4, 2) if tiles <= room and axis.size % tiles == 0), 1)
         if amount > 1 and reaches("warps in the grid after this opt", warps_of(kernel) // amount, MIN_WARPS):
             reason = f"register tile: each loaded block of a factor is used for {amount} products"

@@ -13,14 +13,14 @@ from tinyexplore.util import config
 
 MAX_WASTE = 1.5  # ratio of multiply-adds done to those needed: a policy
 MIN_MULTIPLY_ADDS = 1 << 16  # fewest multiply-adds that pay for filling tiles
-ROWS_OF_A_BLOCK = 256  # the columns are packed again for each block: with fewer rows, that takes much of the time
+MIN_ROWS_PER_BLOCK = 256  # the columns are packed again for each block: with fewer rows, that takes much of the time
 
-BLOCKS_OF_A_CORE = (
+MIN_BLOCKS_PER_CORE = (
     4  # each block would pack the columns: with fewer blocks, that is faster than reading all columns again
 )
 
 
-def use_tiles(kernel: Kernel) -> Proposals:
+def use_amx_tiles(kernel: Kernel) -> Proposals:
     """Proposes TC for a sum of products whose factors fit the CPU's tile registers without conversion.
 
     UPCAST follows, so that each tile of a factor serves several products. Then STAGE packs both factors once, as tiles
@@ -36,7 +36,7 @@ def use_tiles(kernel: Kernel) -> Proposals:
     most_bytes = MAX_COPY_PER_L2 * kernel.target.l2_bytes
     if exceeds(
         f"bytes of a packed block of rows (bound: {MAX_COPY_PER_L2} × L2)",
-        ROWS_OF_A_BLOCK * packed_row_bytes(fit),
+        MIN_ROWS_PER_BLOCK * packed_row_bytes(fit),
         most_bytes,
     ):
         return
@@ -130,7 +130,7 @@ def pack_factors(kernel: Kernel, fit: CoreMatch, rows_of_tiles: int) -> Tiling:
         (outer, "the rows are packed once for all columns"),
         (inner, "the columns are packed once per block of rows"),
     ]
-    if repeats >= 0 and size_of(kernel, repeats) >= BLOCKS_OF_A_CORE * own_cores(kernel, fit):
+    if repeats >= 0 and size_of(kernel, repeats) >= MIN_BLOCKS_PER_CORE * own_cores(kernel, fit):
         unpacked, reason = kernel, "the columns are packed once for all blocks of rows, so tile loads are sequential"
         kernel = yield Proposal(Opt(OptOps.STAGE, repeats), reason)
         staged = staged[:1] if kernel is not unpacked else staged
@@ -159,7 +159,7 @@ def rows_of_a_block(kernel: Kernel, fit: CoreMatch, count: int, rows_of_tiles: i
     rows = rows_of_tiles * fit.core.dims[0]
     most_tiles = kernel.target.matrix_bytes // (rows * packed_row_bytes(fit))
     most_tiles = min(most_tiles, -(-count // own_cores(kernel, fit)))
-    block = max(most_tiles, -(-ROWS_OF_A_BLOCK // rows))
+    block = max(most_tiles, -(-MIN_ROWS_PER_BLOCK // rows))
     return min(count, block)
 
 
@@ -173,4 +173,4 @@ def size_of(kernel: Kernel, axis_id: int) -> int:
     return next((axis.size for axis in kernel.axes if axis.arg.id == axis_id), 1)
 
 
-__all__ = ["use_tiles"]
+__all__ = ["use_amx_tiles"]

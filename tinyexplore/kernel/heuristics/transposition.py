@@ -18,7 +18,7 @@ from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
 
-STEPS_A_THREAD = 2  # fewest steps of a loop that may become the outermost one
+MIN_STEPS_PER_THREAD = 2  # fewest steps of a loop that may become the outermost one
 # neighboring lines of a row of the result; distance of the result's rows, in lines; steps to prefetch ahead
 PAIR, STAGGER_LINES, STEPS_AHEAD = 2, 8, 4
 MAX_ROWS = 64  # most rows read at the same time
@@ -74,7 +74,12 @@ def propose_square_tile(lanes: UOp, crossing: UOp) -> Proposals:
     accesses = kernel.accesses
     rows = next((axis for axis in kernel.output_axes if is_outer_of(axis, lanes, accesses)), None)
     loop = next((axis for axis in kernel.output_axes if axis.arg.id == crossing.arg.id), None)
-    if rows is None or loop is None or loop.arg.id > rows.arg.id or rows.size < STEPS_A_THREAD * kernel.target.threads:
+    if (
+        rows is None
+        or loop is None
+        or loop.arg.id > rows.arg.id
+        or rows.size < MIN_STEPS_PER_THREAD * kernel.target.threads
+    ):
         return
     loads = [load for load in accesses if not load.is_store and load.stride(loop) == amount]
     streams = all(is_streaming_store(kernel.target, store, lanes) for store in accesses if store.is_store)
@@ -90,7 +95,7 @@ def propose_square_tile(lanes: UOp, crossing: UOp) -> Proposals:
     if row_distance < STAGGER_LINES * kernel.target.line_bytes:
         return
     for count in (tiles_of_a_piece(kernel, row_distance, max(step_bytes(load, lanes) for load in loads), amount), PAIR):
-        has_steps = rows.size >= count * STEPS_A_THREAD * kernel.target.threads
+        has_steps = rows.size >= count * MIN_STEPS_PER_THREAD * kernel.target.threads
         if has_steps and best_block(rows.size, count, limit=count) == count:
             yield from neighboring_lines(count, rows=crossing.arg.id, loop=rows.arg.id)
             return

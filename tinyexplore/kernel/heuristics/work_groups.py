@@ -20,7 +20,7 @@ MIN_ITEMS_FOR_SERIAL_REDUCTIONS = (
 MIN_ITEMS_FOR_TILES = 4096  # fewer work-items, with a tile of results each, leave most of a GPU idle
 LONG_REDUCTION = 64  # steps: a shorter reduction takes no longer than combining results in shared memory
 MAX_GROUP_ITEMS = 256  # work-items of a group: every GPU supports these, and they hide the latency of memory
-TILE = 4  # rows, and columns, of a work-item's tile of a product
+TILE_SIZE = 4  # rows, and columns, of a work-item's tile of a product
 GROUP_SIDE = 16  # work-items of a group along each side of a product
 MAX_LANES = 8  # most elements of an elementwise result per work-item; all are unrolled
 UNKNOWN_DISTANCE = 1 << 62  # stands for an address that does not move, or by a varying distance
@@ -76,7 +76,9 @@ def loop_of_large_product(kernel: Kernel, axes: Sequence[UOp], loads: Sequence[I
         return None
     loop = max(kernel.reduces[0].src[1:], key=lambda loop: loop.size)
     shared_sizes = [axis.size for axis in axes if axis.is_static and shares_loads(axis, loads)]
-    return None if len(shared_sizes) < 2 or loop.size < 2 * BLOCK or min(shared_sizes) < GROUP_SIDE * TILE else loop
+    return (
+        None if len(shared_sizes) < 2 or loop.size < 2 * BLOCK or min(shared_sizes) < GROUP_SIDE * TILE_SIZE else loop
+    )
 
 
 def tile_in_shared_memory(kernel: Kernel) -> Proposals:
@@ -92,15 +94,15 @@ def tile_in_shared_memory(kernel: Kernel) -> Proposals:
     loop = loop_of_large_product(kernel, axes, loads)
     if loop is None:
         return
-    items = prod(axis.size for axis in grid_axes(kernel.ast)) // TILE**2
+    items = prod(axis.size for axis in grid_axes(kernel.ast)) // TILE_SIZE**2
     if not reaches("work-items in the grid, with one tile of results each", items, MIN_ITEMS_FOR_TILES):
         return
     stores = [access for access in kernel.accesses if access.is_store]
     outer, inner = sorted(axes, key=lambda axis: (all(store.stride(axis) == 1 for store in stores), axis.arg.id))
-    in_vectors = [axis for axis in (outer, inner) if kernel.target.access_bytes and axis.size % TILE == 0]
+    in_vectors = [axis for axis in (outer, inner) if kernel.target.access_bytes and axis.size % TILE_SIZE == 0]
     for axis in in_vectors:
-        reason = f"register tile: each vector load reads values for {TILE} neighboring results"
-        kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
+        reason = f"register tile: each vector load reads values for {TILE_SIZE} neighboring results"
+        kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE_SIZE), reason)
     for axis in (outer, inner):
         kernel = yield Proposal(
             Opt(OptOps.LOCAL, axis.arg.id, GROUP_SIDE),
@@ -108,8 +110,8 @@ def tile_in_shared_memory(kernel: Kernel) -> Proposals:
         )
     for axis in (outer, inner):
         if axis not in in_vectors:
-            reason = f"register tile: each loaded value is used for {TILE} results, {GROUP_SIDE} apart"
-            kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
+            reason = f"register tile: each loaded value is used for {TILE_SIZE} results, {GROUP_SIDE} apart"
+            kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE_SIZE), reason)
     count = GROUP_SIDE
     reason = f"{count} work-items share each operand, so the group reads global memory once instead of {count} times"
     yield Proposal(Opt(OptOps.STAGE, loop.arg.id, BLOCK), reason)
@@ -121,11 +123,11 @@ def tile_items(kernel: Kernel) -> Proposals:
     loads = [access for access in kernel.accesses if not access.is_store and is_inside_reduction(access)]
     for axis in grid_axes(kernel.ast)[-2:]:
         items = prod(grid_axis.size for grid_axis in grid_axes(kernel.ast))
-        if not shares_loads(axis, loads) or not loads or axis.size % TILE:
+        if not shares_loads(axis, loads) or not loads or axis.size % TILE_SIZE:
             continue
-        if reaches("work-items in the grid after this opt", items // TILE, MIN_ITEMS_FOR_TILES):
-            reason = f"register tile: each loaded value is used for {TILE} results"
-            kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
+        if reaches("work-items in the grid after this opt", items // TILE_SIZE, MIN_ITEMS_FOR_TILES):
+            reason = f"register tile: each loaded value is used for {TILE_SIZE} results"
+            kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE_SIZE), reason)
 
 
 def take_vectors(kernel: Kernel) -> Proposals:

@@ -1,7 +1,7 @@
 """The kinds of Opt. Each kind has one file with its effect (`Effect`), its legality check and its transformation.
 
-`KINDS` is the table of all kinds. Legality checks, the search, messages and the explorer read it. To add a kind, add a
-file, a member of `OptOps` and a row here.
+`OPT_KINDS` is the table of all kinds. Legality checks, the search, messages and the explorer read it. To add a kind,
+add a file, a member of `OptOps` and a row here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tinyexplore.kernel.opts import (
 )
 from tinyexplore.kernel.opts.kind import Effect, OptKind
 
-KINDS: dict[OptOps, OptKind] = {
+OPT_KINDS: dict[OptOps, OptKind] = {
     OptOps.VECTOR: vector.KIND,
     OptOps.UPCAST: upcast.KIND,
     OptOps.UNROLL: unroll.KIND,
@@ -51,7 +51,7 @@ KINDS: dict[OptOps, OptKind] = {
 
 def effect_of(op: OptOps) -> str:
     """Describes the effect of an Opt: a sentence, and the loop nest before and after."""
-    return "\n\n".join(effect.full_text for effect in KINDS[op].effects)
+    return "\n\n".join(effect.full_text for effect in OPT_KINDS[op].effects)
 
 
 OptOps.__doc__ = "\n\n".join(
@@ -64,4 +64,4 @@ OptOps.__doc__ = "\n\n".join(
     )
 )
 
-__all__ = ["KINDS", "Effect", "Opt", "OptError", "OptKind", "OptOps", "effect_of"]
+__all__ = ["OPT_KINDS", "Effect", "Opt", "OptError", "OptKind", "OptOps", "effect_of"]

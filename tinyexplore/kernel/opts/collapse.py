@@ -62,4 +62,4 @@ def apply(kernel: Kernel, outer: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, index_of, str(opt))
 
 
-KIND = OptKind((EFFECT,), legality_error, apply, amounts=(), partners=partners, on_cores=True)
+KIND = OptKind((EFFECT,), legality_error, apply, amounts=(), partners=partners, may_follow_tensor_cores=True)

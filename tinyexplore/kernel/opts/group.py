@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.analysis.work_groups import group_axis_of, grouped_reductions
-from tinyexplore.kernel.opts.kind import BLOCKS, ITEMS, Effect, OptKind
+from tinyexplore.kernel.opts.kind import BLOCKS, GROUP_SIZES, Effect, OptKind
 from tinyexplore.kernel.opts.legality import block_error, reduction_error, scatter_order_error
 from tinyexplore.kernel.transforms.split import split_into_blocks
 from tinyexplore.uop import AxisKind, UOp
@@ -22,7 +22,7 @@ EFFECT = Effect(
 for k in 0..8: part = 0; for q in 0..8: part += f(8*k+q)
                acc += part""",
 )
-GPU = Effect(
+GPU_EFFECT = Effect(
     "On a GPU: `amount` work-items of a group reduce neighboring steps and combine their results in shared memory",
     before="for k in 0..64: acc += f(k)",
     after="""\
@@ -61,4 +61,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return split_into_blocks(kernel, axis, opt, AxisKind.GROUP)
 
 
-KIND = OptKind((EFFECT, GPU), legality_error, apply, amounts=BLOCKS, items=ITEMS)
+KIND = OptKind((EFFECT, GPU_EFFECT), legality_error, apply, amounts=BLOCKS, gpu_amounts=GROUP_SIZES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.group import legality_error
-from tinyexplore.kernel.opts.kind import BLOCKS, ITEMS, Effect, OptKind
+from tinyexplore.kernel.opts.kind import BLOCKS, GROUP_SIZES, Effect, OptKind
 from tinyexplore.kernel.transforms.split import split_reduce
 from tinyexplore.uop import AxisKind, UOp
 
@@ -27,4 +27,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return split_reduce(kernel, axis, opt, AxisKind.GROUP, on_top=True)
 
 
-KIND = OptKind((EFFECT,), legality_error, apply, amounts=BLOCKS, items=ITEMS, machine="gpu")
+KIND = OptKind((EFFECT,), legality_error, apply, amounts=BLOCKS, gpu_amounts=GROUP_SIZES, machine="gpu")

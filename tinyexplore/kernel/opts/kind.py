@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opt import Opt
 
 BLOCKS = (2, 3, 4, 6, 8, 12, 16, 32)  # the usual sizes of a block of steps
-ITEMS = (64, 128, 256)  # the usual sizes of a work-group
+GROUP_SIZES = (64, 128, 256)  # the usual sizes of a work-group
 ARROW = "  →  "
 
 
@@ -35,9 +35,9 @@ class Effect:
     @property
     def full_text(self) -> str:
         """Returns the effect as text, and the two nests side by side."""
-        return "\n".join((fill(f"{self.text}::", 110, break_on_hyphens=False), "", *self.beside()))
+        return "\n".join((fill(f"{self.text}::", 110, break_on_hyphens=False), "", *self.side_by_side_lines()))
 
-    def beside(self) -> Iterator[str]:
+    def side_by_side_lines(self) -> Iterator[str]:
         lines = self.before.splitlines()
         width = max(map(len, lines))
         for number, (before_line, after_line) in enumerate(zip_longest(lines, self.after.splitlines(), fillvalue="")):
@@ -54,11 +54,11 @@ class OptKind:
     apply: (kernel, axis, opt) → the ast after it. It is called for legal opts only.
     amounts: what `available_opts` tries; (0,) if the amount is not used.
     partners: (kernel, axis) → the ids of other axes, if the amount names an axis; `amounts` is empty then. Else None.
-    comes_last: why no other opt may follow; "" if one may.
-    on_cores: whether it may change axes that TC has put on tensor cores.
-    on_tiles: whether it may change axes that TC has put on the tile registers of a CPU.
+    reason_to_be_last: why no other opt may follow; "" if one may.
+    may_follow_tensor_cores: whether it may change axes that TC has put on tensor cores.
+    may_follow_tiles: whether it may change axes that TC has put on the tile registers of a CPU.
     machine: "cpu", "gpu", or "" for any.
-    items: further amounts to try on a GPU.
+    gpu_amounts: further amounts to try on a GPU.
     """
 
     effects: tuple[Effect, ...]
@@ -66,14 +66,14 @@ class OptKind:
     apply: Callable[[Kernel, UOp, Opt], UOp]
     amounts: tuple[int, ...] = (0,)
     partners: Callable[[Kernel, UOp], Sequence[int]] | None = None
-    comes_last: str = ""
-    on_cores: bool = False
-    on_tiles: bool = False
+    reason_to_be_last: str = ""
+    may_follow_tensor_cores: bool = False
+    may_follow_tiles: bool = False
     machine: str = ""
-    items: tuple[int, ...] = ()
+    gpu_amounts: tuple[int, ...] = ()
 
     def amounts_to_try(self, kernel: Kernel, axis: UOp) -> Sequence[int]:
         """Returns the amounts to try on this axis."""
         if self.partners is not None:
             return self.partners(kernel, axis)
-        return (*self.amounts, *self.items) if kernel.target.has_local else self.amounts
+        return (*self.amounts, *self.gpu_amounts) if kernel.target.has_local else self.amounts

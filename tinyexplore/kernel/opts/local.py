@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tinyexplore.kernel.opts.kind import BLOCKS, ITEMS, Effect, OptKind
+from tinyexplore.kernel.opts.kind import BLOCKS, GROUP_SIZES, Effect, OptKind
 from tinyexplore.kernel.opts.legality import block_error, output_loop_error, scatter_order_error
 from tinyexplore.kernel.transforms.split import split_into_blocks
 from tinyexplore.uop import AxisKind, UOp
@@ -20,7 +20,7 @@ EFFECT = Effect(
     before="for i in 0..64: for j in 0..64: ...",
     after="for i in 0..8: for j in 0..64: for l in 0..8: ... 8*i+l ...",
 )
-GPU = Effect(
+GPU_EFFECT = Effect(
     "On a GPU: the work-items of a group compute `amount` neighboring steps of an output axis",
     before="grid of 64: i = gidx0: ...",
     after="grid of 8 groups of 8: i = 8*gidx0+lidx0: ...",
@@ -50,4 +50,6 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return split_into_blocks(kernel, axis, opt, AxisKind.LOCAL)
 
 
-KIND = OptKind((EFFECT, GPU), legality_error, apply, amounts=BLOCKS, on_cores=True, items=ITEMS)
+KIND = OptKind(
+    (EFFECT, GPU_EFFECT), legality_error, apply, amounts=BLOCKS, may_follow_tensor_cores=True, gpu_amounts=GROUP_SIZES
+)

@@ -252,6 +252,6 @@ KIND = OptKind(
     legality_error,
     apply,
     amounts=(4, 16, 128),
-    comes_last="its steps already overlap",
-    items=(double_buffer.BUFFERS,),
+    reason_to_be_last="its steps already overlap",
+    gpu_amounts=(double_buffer.BUFFERS,),
 )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
     from tinyexplore.kernel.opt import Opt
 
-STEPS_AT_A_TIME = 8  # steps of a copy's outermost loop that run inside the other loops
+COPY_BLOCK_STEPS = 8  # steps of a copy's outermost loop that run inside the other loops
 MAX_COPY_PER_L2 = (
     8  # a copy may take this many times the L2 cache: sequential reads from the next cache are fast enough
 )
@@ -147,8 +147,8 @@ def copy_indices(load: UOp, axes: list[UOp], first_id: int, *, in_quarters: bool
         elif lanes is not None and strides.get(axis) == 1 and axis.size >= lanes.size and not is_masked:
             columns = columns_at_a_time(lanes.size, load.dtype.itemsize) if in_quarters else lanes.size
             blocks[axis] = columns, AxisKind.UPCAST
-        elif lanes is None and axis is ordered[0] and axis.size > STEPS_AT_A_TIME and len(axes) > 2:
-            blocks[axis] = STEPS_AT_A_TIME, AxisKind.COPY
+        elif lanes is None and axis is ordered[0] and axis.size > COPY_BLOCK_STEPS and len(axes) > 2:
+            blocks[axis] = COPY_BLOCK_STEPS, AxisKind.COPY
         amount = blocks[axis][0] if axis in blocks else 1
         size = -(-axis.size // amount) if axis.is_static else axis.src[0]
         copy_of[axis] = UOp.range(size, Axis(first_id + len(copy_of), axis_kind))
@@ -170,4 +170,4 @@ def columns_at_a_time(lanes: int, itemsize: int) -> int:
     return lanes // 4 if lanes * itemsize == 64 and itemsize >= 4 else lanes
 
 
-KIND = OptKind((EFFECT, shared.EFFECT), legality_error, apply, on_tiles=True, items=shared.AMOUNTS)
+KIND = OptKind((EFFECT, shared.EFFECT), legality_error, apply, may_follow_tiles=True, gpu_amounts=shared.AMOUNTS)

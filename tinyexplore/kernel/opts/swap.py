@@ -48,4 +48,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, trade, str(opt))
 
 
-KIND = OptKind((EFFECT,), legality_error, apply, amounts=(), partners=partners, on_cores=True)
+KIND = OptKind((EFFECT,), legality_error, apply, amounts=(), partners=partners, may_follow_tensor_cores=True)

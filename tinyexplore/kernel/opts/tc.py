@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tinyexplore.kernel.analysis.dot_products import IN_A_WORD, dot_of
+from tinyexplore.kernel.analysis.dot_products import VALUES_PER_WORD, dot_of
 from tinyexplore.kernel.analysis.tensor_cores import find_core_match
 from tinyexplore.kernel.opts.kind import Effect, OptKind
 from tinyexplore.kernel.opts.legality import prefetch_error
@@ -34,7 +34,7 @@ for k in 0..32: acc = dot(word(a[2*k], a[2*k+1]),
 
 STEPS = tuple(sorted({core.dims[2] for core in TENSOR_CORES.values() if not core.tiles}))
 TILE_STEPS = tuple(sorted({core.dims[2] for core in AMX}))
-CORES = Effect(
+CORES_EFFECT = Effect(
     "On a GPU: a warp computes a sum of products on a tensor core, `amount` steps per instruction. The core's layout "
     "says which elements of A and B each lane loads, and which elements of C it stores",
     before="""\
@@ -47,7 +47,7 @@ for i in 0..4: for j in 0..8: warp of 32 lanes x:
   out[16*i+…x, 8*j+…x] = C""",
 )
 
-TILES = Effect(
+TILES_EFFECT = Effect(
     "On a CPU with tile registers: one instruction multiplies 16 rows of A by 16 columns of B, `amount` steps of each. "
     "Words hold neighboring steps. The tile of C is stored to memory, and its rows are read from there",
     before="""\
@@ -76,7 +76,7 @@ def legality_error(kernel: Kernel, axis: UOp, amount: int) -> str | None:
         return (
             f"the axis does not sum products for which {kernel.target.name} has a dot instruction (it has: {supported})"
         )
-    word_steps = IN_A_WORD[next(op for op in dots if op is not None)]
+    word_steps = VALUES_PER_WORD[next(op for op in dots if op is not None)]
     if amount != word_steps or axis.size < word_steps:
         return f"a word holds {word_steps} of these values; choose {word_steps} (the axis has size {axis.size})"
     return None
@@ -114,5 +114,5 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, changes, str(opt))
 
 
-AMOUNTS = tuple(sorted({*IN_A_WORD.values(), *TILE_STEPS}))
-KIND = OptKind((EFFECT, CORES, TILES), legality_error, apply, amounts=AMOUNTS, items=STEPS)
+AMOUNTS = tuple(sorted({*VALUES_PER_WORD.values(), *TILE_STEPS}))
+KIND = OptKind((EFFECT, CORES_EFFECT, TILES_EFFECT), legality_error, apply, amounts=AMOUNTS, gpu_amounts=STEPS)

@@ -42,4 +42,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, {axis: divided}, str(opt))
 
 
-KIND = OptKind((EFFECT,), legality_error, apply, on_tiles=True, machine="cpu")
+KIND = OptKind((EFFECT,), legality_error, apply, may_follow_tiles=True, machine="cpu")

@@ -125,4 +125,4 @@ def apply(kernel: Kernel, rows: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, changes, str(opt))
 
 
-KIND = OptKind((EFFECT,), legality_error, apply, comes_last="its loop bounds depend on other loops")
+KIND = OptKind((EFFECT,), legality_error, apply, reason_to_be_last="its loop bounds depend on other loops")

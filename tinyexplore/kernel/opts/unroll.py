@@ -30,4 +30,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return split_into_blocks(kernel, axis, opt, AxisKind.UNROLL)
 
 
-KIND = OptKind((EFFECT,), legality_error, apply, amounts=BLOCKS, on_cores=True)
+KIND = OptKind((EFFECT,), legality_error, apply, amounts=BLOCKS, may_follow_tensor_cores=True)

@@ -31,4 +31,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return split_into_blocks(kernel, axis, opt, AxisKind.UPCAST)
 
 
-KIND = OptKind((EFFECT,), legality_error, apply, amounts=BLOCKS, on_cores=True)
+KIND = OptKind((EFFECT,), legality_error, apply, amounts=BLOCKS, may_follow_tensor_cores=True)

@@ -2,13 +2,13 @@
 
 from tinyexplore.renderer.gpu.accesses import ALIGNMENT
 from tinyexplore.renderer.gpu.dialects import DIALECTS, GPUDialect
-from tinyexplore.renderer.gpu.renderer import LANGUAGES, GPURenderer, in_other_languages
+from tinyexplore.renderer.gpu.renderer import GPU_LANGUAGES, GPURenderer, in_other_languages
 from tinyexplore.renderer.gpu.vectors import MAX_LANES, VectorRenderer, scratch_in_memory
 
 __all__ = [
     "ALIGNMENT",
     "DIALECTS",
-    "LANGUAGES",
+    "GPU_LANGUAGES",
     "MAX_LANES",
     "GPUDialect",
     "GPURenderer",

@@ -32,7 +32,7 @@ from tinyexplore.uop.bounds import is_exact
 from tinyexplore.uop.symbolic import text
 
 WGSL = "wgsl"
-LANGUAGES = {**{name: dialect.full_name for name, dialect in DIALECTS.items()}, WGSL: "WGSL"}  # their full names
+GPU_LANGUAGES = {**{name: dialect.full_name for name, dialect in DIALECTS.items()}, WGSL: "WGSL"}  # their full names
 LETTERS = "xyz"  # letters of the dimensions, fastest first
 # operations that may wrap, and the type to compute them in; shorter dtypes use `int`, which fits all but uint16
 # products

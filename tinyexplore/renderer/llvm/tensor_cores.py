@@ -85,19 +85,19 @@ def _write_intrinsic(
 
 SHAPE = (("i16", str(TILE_ROWS)), ("i16", str(TILE_ROW_BYTES)))  # rows of a tile, and bytes of each
 STRIDE = ("i64", str(TILE_ROW_BYTES))  # a tile is row-major in memory
-TILE = "x86_amx"
+TILE_TYPE = "x86_amx"
 
 
 def zero_tile(writer: InstructionWriter) -> str:
-    return writer.call(TILE, "llvm.x86.tilezero.internal", *SHAPE, hint="tile")
+    return writer.call(TILE_TYPE, "llvm.x86.tilezero.internal", *SHAPE, hint="tile")
 
 
 def load_tile(writer: InstructionWriter, pointer: str) -> str:
-    return writer.call(TILE, "llvm.x86.tileloadd64.internal", *SHAPE, ("ptr", pointer), STRIDE, hint="tile")
+    return writer.call(TILE_TYPE, "llvm.x86.tileloadd64.internal", *SHAPE, ("ptr", pointer), STRIDE, hint="tile")
 
 
 def store_tile(writer: InstructionWriter, pointer: str, tile: str) -> None:
-    arguments = (*SHAPE, ("ptr", pointer), STRIDE, (TILE, tile))
+    arguments = (*SHAPE, ("ptr", pointer), STRIDE, (TILE_TYPE, tile))
     name = "llvm.x86.tilestored64.internal"
     writer.declared[name] = f"declare void @{name}({', '.join(ir_type for ir_type, _ in arguments)})"
     writer.raw(f"  call void @{name}({', '.join(f'{ir_type} {value}' for ir_type, value in arguments)})")
@@ -106,7 +106,9 @@ def store_tile(writer: InstructionWriter, pointer: str, tile: str) -> None:
 def product_of_tiles(writer: InstructionWriter, core: TensorCore, a: str, b: str, c: str) -> str:
     """Writes C + A · B on tiles. Arguments are the rows of C, the bytes of its rows, and the bytes of the rows of A."""
     shape = (*SHAPE, ("i16", str(TILE_ROW_BYTES)))
-    return writer.call(TILE, f"llvm.x86.{core.call}.internal", *shape, (TILE, c), (TILE, a), (TILE, b), hint="tile")
+    return writer.call(
+        TILE_TYPE, f"llvm.x86.{core.call}.internal", *shape, (TILE_TYPE, c), (TILE_TYPE, a), (TILE_TYPE, b), hint="tile"
+    )
 
 
 __all__ = ["load_tile", "product_of", "product_of_tiles", "store_tile", "zero_tile"]

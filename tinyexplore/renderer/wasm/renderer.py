@@ -37,7 +37,7 @@ from tinyexplore.uop.bounds import bounds
 
 INLINE_LIMIT = 90  # a longer expression gets a separate local
 SCRATCH_ALIGNMENT = 64
-LOCALS_IN_A_LINE = 8
+LOCALS_PER_LINE = 8
 
 
 class WASMRenderer:
@@ -99,8 +99,8 @@ class _WasmWriter(WasmArithmetic, AccessWriter):
         declared = [
             f"(local {local} {wasm_type})" for local, wasm_type in sorted(self.locals.items(), key=lambda x: x[1])
         ]
-        for start in range(0, len(declared), LOCALS_IN_A_LINE):
-            head.append(SourceLine(f"    {' '.join(declared[start : start + LOCALS_IN_A_LINE])}", ()))
+        for start in range(0, len(declared), LOCALS_PER_LINE):
+            head.append(SourceLine(f"    {' '.join(declared[start : start + LOCALS_PER_LINE])}", ()))
         helpers = [SourceLine(line, ()) for text in self.helpers for line in HELPERS[text].split("\n")]
         return [*head, *self.lines, SourceLine("  )", ()), *helpers, SourceLine(")", ())]
 

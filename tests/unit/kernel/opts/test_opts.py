@@ -28,7 +28,7 @@ from tinyexplore.kernel import (
     available_opts,
     undo_opt,
 )
-from tinyexplore.kernel.opts import KINDS, effect_of
+from tinyexplore.kernel.opts import OPT_KINDS, effect_of
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.uop import AxisKind, Ops
@@ -385,7 +385,7 @@ def test_a_value_has_lanes_along_one_axis_only() -> None:
 def test_every_kind_of_opt_documents_its_loop_nest() -> None:
     for op in OptOps:
         assert f"{op.name}: {effect_of(op)}" in (OptOps.__doc__ or "")
-        for effect in KINDS[op].effects:
+        for effect in OPT_KINDS[op].effects:
             assert effect.before and effect.after and effect.before != effect.after
 
 

@@ -10,8 +10,7 @@ from tinyexplore.device import Device
 from tinyexplore.device.registry import Renderer
 from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.renderer.c import CRenderer
-from tinyexplore.renderer.gpu import LANGUAGES as OF_GPUS
-from tinyexplore.renderer.gpu import GPURenderer, VectorRenderer
+from tinyexplore.renderer.gpu import GPU_LANGUAGES, GPURenderer, VectorRenderer
 from tinyexplore.renderer.llvm import LLVMRenderer
 from tinyexplore.renderer.llvm.gpu import BACKENDS
 from tinyexplore.renderer.wasm import WASMRenderer
@@ -21,10 +20,10 @@ from tinyexplore.target import GPUS, WASM32, Target, UnknownTarget, choice_of
 from tinyexplore.util import Context
 
 ASSEMBLIES = {backend.language: arch for arch, backend in BACKENDS.items()}  # of GPUs: assembly language → architecture
-LANGUAGES = {  # short name → display name
+COMPARED_LANGUAGES = {  # short name → display name
     "c": "C",
     "llvm": "LLVM IR",
-    **OF_GPUS,
+    **GPU_LANGUAGES,
     **{backend.language: backend.full_name for backend in BACKENDS.values()},
     "wasm": "WebAssembly text",
 }
@@ -76,7 +75,7 @@ def parse_targets(targets: str | Iterable[str] | None) -> tuple[LanguageTarget, 
     None selects every language.
     """
     if targets is None:
-        return tuple(map(LanguageTarget, LANGUAGES))
+        return tuple(map(LanguageTarget, COMPARED_LANGUAGES))
     names = [targets] if isinstance(targets, str) else targets
     return tuple(dict.fromkeys(_parse_target(name) for name in names))
 
@@ -85,14 +84,14 @@ def _parse_target(word: str) -> LanguageTarget:
     """Parses a target: a language ("c"), a machine ("sm_80"), or both ("llvm:neoverse-n1")."""
     language, colon, machine = (part.strip().lower() for part in word.partition(":"))
     language = _LANGUAGE_ALIASES.get(language, language)
-    if language not in LANGUAGES and not colon:
+    if language not in COMPARED_LANGUAGES and not colon:
         language, machine = _language_of(language, word), language
-    if language not in LANGUAGES:
-        raise LanguageError(f"no language {language!r}; supported: {', '.join(LANGUAGES)}")
+    if language not in COMPARED_LANGUAGES:
+        raise LanguageError(f"no language {language!r}; supported: {', '.join(COMPARED_LANGUAGES)}")
     family = "llvm" if language in CPU_LANGUAGES else ASSEMBLIES.get(language, language)
     if machine and _language_of(machine, word) != family:
         raise LanguageError(
-            f"{word!r}: {LANGUAGES[language]} cannot target {machine}; {_language_of(machine, word)} can"
+            f"{word!r}: {COMPARED_LANGUAGES[language]} cannot target {machine}; {_language_of(machine, word)} can"
         )
     return LanguageTarget(language, machine)
 
@@ -102,10 +101,10 @@ def _language_of(machine: str, word: str) -> str:
     try:
         choice = choice_of(machine)
     except UnknownTarget as error:
-        close = difflib.get_close_matches(machine, [*LANGUAGES, *GPUS], 3, 0.5)
+        close = difflib.get_close_matches(machine, [*COMPARED_LANGUAGES, *GPUS], 3, 0.5)
         hint = f"; close to it: {', '.join(close)}" if close else ""
         raise LanguageError(
-            f"{word!r} is not a language ({', '.join(LANGUAGES)}) and not a machine that TARGET accepts{hint}"
+            f"{word!r} is not a language ({', '.join(COMPARED_LANGUAGES)}) and not a machine that TARGET accepts{hint}"
         ) from error
     if choice.gpu is not None:
         return choice.gpu.language
@@ -124,7 +123,7 @@ def target_of(chosen: LanguageTarget, captured: Target) -> Target:
     if not machine and _supports_language(captured, language):
         return captured
     machine = machine or MACHINES.get(language, "native")
-    if language in OF_GPUS or language in ASSEMBLIES:
+    if language in GPU_LANGUAGES or language in ASSEMBLIES:
         gpu = choice_of(machine).gpu
         assert gpu is not None
         return gpu_target("GPU", gpu, machine, machine)
@@ -184,7 +183,7 @@ def find_language(languages: Sequence[str], language: str) -> str:
 
 
 __all__ = [
-    "LANGUAGES",
+    "COMPARED_LANGUAGES",
     "MACHINES",
     "LanguageError",
     "LanguageTarget",

@@ -17,7 +17,7 @@ from tinyexplore.explore.analysis.comparisons.language_comparison import (
     Translation,
 )
 from tinyexplore.explore.analysis.comparisons.languages import (
-    LANGUAGES,
+    COMPARED_LANGUAGES,
     LanguageTarget,
     parse_targets,
     renderer_of,
@@ -63,7 +63,7 @@ def translate(
     lowerings: dict[Target, TargetLowering] = {}
 
     def written(want: LanguageTarget) -> Translation:
-        language_title = LANGUAGES[want.language]
+        language_title = COMPARED_LANGUAGES[want.language]
         try:
             target = target_of(want, captured.target)
             if target not in lowerings:

@@ -28,7 +28,7 @@ except ImportError:  # some browsers' Python lacks this module
 
 CHUNK = 4096  # fewest bytes of one loop iteration; sizes are multiples of it
 STREAMS = 8  # vectors of one loop iteration
-TILE = "x86_amx"  # LLVM's type of a tile register
+TILE_TYPE = "x86_amx"  # LLVM's type of a tile register
 TILE_CHAINS = 4  # independent products of tiles: eight registers hold them and two factors for each side
 CHAINS = 12  # independent multiply-adds: more than latency × units, fewer than registers
 
@@ -176,7 +176,14 @@ def arithmetic_of(vector_bytes: int, features: set[str], is_x86: bool) -> list[F
     if "avx512vnni" in features:
         kinds.append(FmaRate("int8 dot", "<64 x i8>", "<16 x i32>", "llvm.x86.avx512.vpdpbusd.512", 128, b"\x01"))
     return kinds + [
-        FmaRate(f"{core.factor.name} tile", TILE, TILE, f"llvm.x86.{core.call}.internal", 2 * prod(core.dims), element)
+        FmaRate(
+            f"{core.factor.name} tile",
+            TILE_TYPE,
+            TILE_TYPE,
+            f"llvm.x86.{core.call}.internal",
+            2 * prod(core.dims),
+            element,
+        )
         for core, element in ((core, b"\x01" if core.factor.itemsize == 1 else b"\x80\x3f") for core in AMX)
         if features.issuperset(core.needs) and request_permission()
     ]
@@ -190,17 +197,17 @@ def _write_tile_ir(rate: FmaRate) -> str:
     shape = "i16 16, i16 64"
     phis, steps, ends = [], [], []
     for k in range(TILE_CHAINS):
-        phis.append(f"  %a{k} = phi {TILE} [%zero{k}, %entry], [%b{k}, %loop]")
-        factors = f"{TILE} %x{k % 2}, {TILE} %y{k // 2}"
-        steps.append(f"  %b{k} = call {TILE} @{rate.intrinsic}({shape}, i16 64, {TILE} %a{k}, {factors})")
+        phis.append(f"  %a{k} = phi {TILE_TYPE} [%zero{k}, %entry], [%b{k}, %loop]")
+        factors = f"{TILE_TYPE} %x{k % 2}, {TILE_TYPE} %y{k // 2}"
+        steps.append(f"  %b{k} = call {TILE_TYPE} @{rate.intrinsic}({shape}, i16 64, {TILE_TYPE} %a{k}, {factors})")
         ends.append(f"  %p{k} = getelementptr i8, ptr %at, i64 {(k + 1) * 64}")
-        ends.append(f"  call void @llvm.x86.tilestored64.internal({shape}, ptr %p{k}, i64 0, {TILE} %b{k})")
-    load = f"call {TILE} @llvm.x86.tileloadd64.internal({shape}, ptr %at, i64 0)"
+        ends.append(f"  call void @llvm.x86.tilestored64.internal({shape}, ptr %p{k}, i64 0, {TILE_TYPE} %b{k})")
+    load = f"call {TILE_TYPE} @llvm.x86.tileloadd64.internal({shape}, ptr %at, i64 0)"
     starts = [f"  %{name}{k} = {load}" for name in "xy" for k in range(2)]
-    starts += [f"  %zero{k} = call {TILE} @llvm.x86.tilezero.internal({shape})" for k in range(TILE_CHAINS)]
+    starts += [f"  %zero{k} = call {TILE_TYPE} @llvm.x86.tilezero.internal({shape})" for k in range(TILE_CHAINS)]
     head, body, tail, start = ("\n".join(lines) for lines in (phis, steps, ends, starts))
     return f"""
-declare {TILE} @{rate.intrinsic}(i16, i16, i16, {TILE}, {TILE}, {TILE})
+declare {TILE_TYPE} @{rate.intrinsic}(i16, i16, i16, {TILE_TYPE}, {TILE_TYPE}, {TILE_TYPE})
 define void @{rate.symbol}(ptr %at, i64 %turns) {{
 entry:
 {start}
@@ -220,9 +227,9 @@ end:
 
 
 _TILE_DECLARATIONS = f"""
-declare {TILE} @llvm.x86.tileloadd64.internal(i16, i16, ptr, i64)
-declare {TILE} @llvm.x86.tilezero.internal(i16, i16)
-declare void @llvm.x86.tilestored64.internal(i16, i16, ptr, i64, {TILE})
+declare {TILE_TYPE} @llvm.x86.tileloadd64.internal(i16, i16, ptr, i64)
+declare {TILE_TYPE} @llvm.x86.tilezero.internal(i16, i16)
+declare void @llvm.x86.tilestored64.internal(i16, i16, ptr, i64, {TILE_TYPE})
 """
 
 
@@ -488,9 +495,9 @@ class Loops:
         parts.extend(_copy_ir(name, vector, self.vector_bytes, fence) for name in _COPIES)
         parts.extend(_write_triad_ir(name, vector, self.vector_bytes, fence) for name in ("triad", "triad_nt"))
         self.arithmetic = {rate.name: rate for rate in arithmetic_of(self.vector_bytes, supported, is_x86)}
-        tiles = [rate for rate in self.arithmetic.values() if rate.factor == TILE]
+        tiles = [rate for rate in self.arithmetic.values() if rate.factor == TILE_TYPE]
         parts.extend([_TILE_DECLARATIONS, *map(_write_tile_ir, tiles)] if tiles else [])
-        parts.extend(_write_arithmetic_ir(rate) for rate in self.arithmetic.values() if rate.factor != TILE)
+        parts.extend(_write_arithmetic_ir(rate) for rate in self.arithmetic.values() if rate.factor != TILE_TYPE)
         parts.extend([_gather_ir(), _write_runs_ir(vector, self.vector_bytes)])
         clock, self.clock_cycles = _write_clock_ir(is_x86)
         parts.extend([clock, _read_ir(vector, self.vector_bytes), "!0 = !{i32 1}"])
@@ -540,7 +547,7 @@ class Loops:
         """
         rate = self.arithmetic[name]
         self._functions[rate.symbol](at, turns)
-        return turns * (TILE_CHAINS if rate.factor == TILE else CHAINS) * rate.operations
+        return turns * (TILE_CHAINS if rate.factor == TILE_TYPE else CHAINS) * rate.operations
 
     def fma(self, at: int, turns: int) -> int:
         """Runs `compute` with float32 multiply-adds."""

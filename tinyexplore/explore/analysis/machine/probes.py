@@ -16,7 +16,7 @@ from tinyexplore.explore.analysis.machine.benchmark_loops import CHUNK, ROW, Hug
 from tinyexplore.explore.tracefile.model import Ceiling
 
 SAMPLE_S = 0.0004  # seconds of one sample: long compared with its start, short compared with disturbances
-SAMPLES = 9
+PROBE_SAMPLES = 9
 SCALES = 1.4  # least speedup of several threads on separate cores over one thread
 CONTRADICTED_SHARE = 0.85  # share of the rate that other rows prove; a lower rate is measured again
 PATIENCE_S = 2.0  # seconds that all probes together may wait until no other process uses a core
@@ -169,7 +169,7 @@ class Prober:
 
         is_large = nbytes >= 2 * LARGE
         return self._measure_rates(
-            threads, work, 1, trials=1 if is_large else TRIALS, samples=3 if is_large else SAMPLES
+            threads, work, 1, trials=1 if is_large else TRIALS, samples=3 if is_large else PROBE_SAMPLES
         )
 
     def _allocate_arena(self, nbytes: int) -> int:
@@ -186,7 +186,7 @@ class Prober:
         turns: int,
         *,
         trials: int = TRIALS,
-        samples: int = SAMPLES,
+        samples: int = PROBE_SAMPLES,
     ) -> list[float]:
         """Returns the rate of each sample, in 10⁹ units a second.
 

@@ -15,7 +15,7 @@ from html import escape
 from typing import Any
 
 from tinyexplore.explore.analysis.models.address_stream import AddressStream, ProgramAccess, has_numpy
-from tinyexplore.explore.analysis.models.lru import GROUPS, Cache, caches_of, simulator
+from tinyexplore.explore.analysis.models.lru import DISTANCE_RANGES, Cache, caches_of, simulator
 from tinyexplore.explore.tracefile.counts import count_text
 from tinyexplore.explore.tracefile.result_display import DisplayableRow
 from tinyexplore.target import Target
@@ -390,7 +390,7 @@ def model_caches(
         _make_access_traffic(stream, access, Traffic(tuple(map(int, hits)), tuple(map(int, reuse))))
         for access, hits, reuse in zip(stream.accesses, run.served, run.reuse, strict=True)
     ]
-    none = Traffic((0,) * (len(caches) + 1), (0,) * (GROUPS + 1))
+    none = Traffic((0,) * (len(caches) + 1), (0,) * (DISTANCE_RANGES + 1))
     total = _sum_traffic([none, *(row.traffic for row in rows)])
     seconds = time.perf_counter() - start
     sizes = dict(stream.sizes)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-GROUPS = 40  # number of ranges of reuse distances: 0, 1, 2-3, 4-7 …
+DISTANCE_RANGES = 40  # number of ranges of reuse distances: 0, 1, 2-3, 4-7 …
 SHARED_WAYS = 16  # of the L2 and L3 caches: a Target has only their sizes
 
 
@@ -80,7 +80,7 @@ class PlainSimulator:
     def __init__(self, caches: Sequence[Cache], accesses: int, lines: int) -> None:
         self.caches = caches
         self.served = [[0] * (len(caches) + 1) for _ in range(accesses)]
-        self.reuse = [[0] * (GROUPS + 1) for _ in range(accesses)]
+        self.reuse = [[0] * (DISTANCE_RANGES + 1) for _ in range(accesses)]
         self._sets: list[list[list[int]]] = [[[] for _ in range(cache.sets)] for cache in caches]
         self._stack: list[int] = []  # all lines, the most recently used one at the end
 
@@ -111,7 +111,7 @@ class PlainSimulator:
                 distance = len(stack) - 1 - stack.index(line)
             except ValueError:
                 stack.append(line)
-                return GROUPS
+                return DISTANCE_RANGES
             stack.remove(line)
             stack.append(line)
             return distance.bit_length()
@@ -127,13 +127,13 @@ class NativeSimulator:
         self._library, levels, reuse = _load_machine_code()
         self._count = len(caches)
         self.served = np.zeros((accesses, len(caches) + 1), np.int64)
-        self.reuse = np.zeros((accesses, GROUPS + 1), np.int64)
+        self.reuse = np.zeros((accesses, DISTANCE_RANGES + 1), np.int64)
         self._sets = np.array([cache.sets for cache in caches], np.int32)
         self._ways = np.array([cache.ways for cache in caches], np.int64)
         self._tags = [np.full(cache.sets * cache.ways, -1, np.int32) for cache in caches]
         self._rows = np.array([tags.ctypes.data for tags in self._tags], np.int64)
         self._after, self._before, self._group = (np.full(lines, -1, np.int32) for _ in range(3))
-        self._tails, self._sizes = np.full(GROUPS, -1, np.int32), np.zeros(GROUPS, np.int64)
+        self._tails, self._sizes = np.full(DISTANCE_RANGES, -1, np.int32), np.zeros(DISTANCE_RANGES, np.int64)
         self._state = np.full(2, -1, np.int32)
         kind = ctypes.CFUNCTYPE
         address, number = ctypes.c_void_p, ctypes.c_int64
@@ -152,7 +152,7 @@ class NativeSimulator:
         parts = (self._sets, self._ways, self._rows, self.served)
         self._levels(*stream, self._count, *(part.ctypes.data for part in parts))
         lists = (self._after, self._before, self._group, self._tails, self._sizes, self._state, self.reuse)
-        self._reuse(*stream, GROUPS, *(array.ctypes.data for array in lists))
+        self._reuse(*stream, DISTANCE_RANGES, *(array.ctypes.data for array in lists))
 
 
 @cache
@@ -180,4 +180,4 @@ def simulator(caches: Sequence[Cache], accesses: int, lines: int) -> LRU:
         return PlainSimulator(caches, accesses, lines)
 
 
-__all__ = ["GROUPS", "Cache", "LRU", "NativeSimulator", "PlainSimulator", "caches_of", "simulator"]
+__all__ = ["DISTANCE_RANGES", "Cache", "LRU", "NativeSimulator", "PlainSimulator", "caches_of", "simulator"]

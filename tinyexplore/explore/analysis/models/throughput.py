@@ -30,7 +30,7 @@ from tinyexplore.util.config import getenv
 INSTALLATION_HINT = (
     "llvm-mca is not installed; it comes with LLVM (apt install llvm, brew install llvm), or set LLVM_MCA"
 )
-NOT_IN_A_BROWSER = (
+BROWSER_HINT = (
     "llvm-mca is a native program, which a browser cannot start. A page has the results that its notebook "
     "computed before, by view.kernels[0].throughput()"
 )
@@ -169,7 +169,7 @@ def find_tool() -> str:
         ThroughputError: it is not installed.
     """
     if sys.platform == "emscripten":
-        raise ThroughputError(NOT_IN_A_BROWSER)
+        raise ThroughputError(BROWSER_HINT)
     path = shutil.which(str(getenv("LLVM_MCA", "llvm-mca")))
     if path is None:
         raise ThroughputError(INSTALLATION_HINT)
@@ -482,7 +482,7 @@ def measured_cycles(
 
 __all__ = [
     "INSTALLATION_HINT",
-    "NOT_IN_A_BROWSER",
+    "BROWSER_HINT",
     "InstructionCost",
     "Throughput",
     "ThroughputError",

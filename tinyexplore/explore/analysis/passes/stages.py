@@ -21,7 +21,7 @@ from tinyexplore.explore.tracefile.model import (
 )
 from tinyexplore.explore.tracefile.trace import Trace
 
-LANGUAGES = (Language("llvm", "LLVM IR"), Language("mir", "Machine IR"), Language("asm", "Assembly"))
+STAGE_LANGUAGES = (Language("llvm", "LLVM IR"), Language("mir", "Machine IR"), Language("asm", "Assembly"))
 _KEYS = {"IR": "llvm", "machine IR": "mir", "assembly": "asm"}
 
 
@@ -118,7 +118,7 @@ def trace_of(passes: LLVMPasses) -> Trace:
             "LLVM",
             passes.llvm,
             (Level("instruction", "instruction", "instructions", "lines"),),
-            LANGUAGES,
+            STAGE_LANGUAGES,
             ("rewrites", "history", "timeline", "glossary"),
         ),
     )
@@ -129,4 +129,4 @@ def _make_node(number: int, text: str) -> Node:
     return Node(number, "instruction", "", (), "", None, "", text.strip(), number, text.strip(), "", "alu")
 
 
-__all__ = ["LANGUAGES", "pass_tables", "trace_of"]
+__all__ = ["STAGE_LANGUAGES", "pass_tables", "trace_of"]

@@ -50,7 +50,7 @@ label:has(:focus-visible) { outline: 2px solid var(--brand); outline-offset: 2px
 .small td { min-width: 21px; padding: 2px 1px; } .small th { padding: 0 .2em 0 0; }
 .m i { display: block; font-style: normal; opacity: .82; }
 """
-_IN_A_LINE = 11  # elements per line of text
+_ELEMENTS_PER_LINE = 11  # elements per line of text
 _CELLS = 16  # most rows or columns whose cells show the register
 
 
@@ -129,7 +129,7 @@ def _core_html(core: TensorCore, number: int) -> str:
     says = "".join(_lane_text(core, fragments, lane) for lane in range(core.lanes))
     also = f" (of A and B also lane + {core.lanes // 2})" if shared else ""
     key = f"{lane}{also}" + ("" if max(core.dims) > _CELLS else f"<br>{register}")
-    lines = 1 + sum(-(-layout.registers // _IN_A_LINE) for layout in core.layouts.values())
+    lines = 1 + sum(-(-layout.registers // _ELEMENTS_PER_LINE) for layout in core.layouts.values())
     return (
         f'<section class="core core{number}"><p>{facts}</p>'
         f"<p><code>{escape(core.call)}</code></p>"

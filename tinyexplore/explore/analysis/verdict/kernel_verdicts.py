@@ -90,7 +90,7 @@ class VerdictRow(DisplayableRow):
 
     kernel: the number of the kernel, None for the whole program.
     name: the name of the kernel.
-    kind: the bottleneck, one of `KINDS`.
+    kind: the bottleneck, one of `VERDICT_KINDS`.
     likely: for "noise" the kind by the fastest sample, else `kind`.
     level: "L1", "L2", "L3" or "memory"; "" for other kinds.
     share: the least time on this machine / the median; None if one of them is unknown.

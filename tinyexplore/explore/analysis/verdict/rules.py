@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tinyexplore.explore.analysis.verdict.facts import WAKE_UP_US, KernelFacts
 from tinyexplore.explore.tracefile.result_display import DisplayableRow
 
-KINDS = (
+VERDICT_KINDS = (
     "bandwidth",
     "compute",
     "latency",
@@ -417,4 +417,4 @@ def judge(facts: KernelFacts) -> tuple[str, str, BottleneckRule | None]:
     return ("noise" if facts.is_disturbed else likely), likely, rule
 
 
-__all__ = ["KINDS", "NEEDS_MODEL", "RULES", "BottleneckRule", "share_of_time", "judge"]
+__all__ = ["VERDICT_KINDS", "NEEDS_MODEL", "RULES", "BottleneckRule", "share_of_time", "judge"]

@@ -37,7 +37,7 @@ class SpeedVerdict(DisplayableResult):
     """The verdict on a kernel or a program. A notebook displays it as a card."""
 
     kind: str
-    """One of `KINDS`: "bandwidth", "compute", "latency", …"""
+    """One of `VERDICT_KINDS`: "bandwidth", "compute", "latency", …"""
     level: str
     """The limiting memory level: "L1", "L2", "L3", "memory"; "" for other kinds."""
     share_of_limit: float | None

@@ -16,7 +16,7 @@ from tinyexplore.util import getenv
 Token = tuple[str, str]  # (kind, text); the kind of plain text is ""
 
 # kind → colors of the views in light and dark mode (widgets/src/style.css), JupyterLab's variable, terminal code
-KINDS: dict[str, tuple[str, str, str, str]] = {
+TOKEN_KINDS: dict[str, tuple[str, str, str, str]] = {
     "comment": ("#5f6a78", "#9aa6b4", "--jp-mirror-editor-comment-color", "2;3"),
     "string": ("#8a5a00", "#e0b36a", "--jp-mirror-editor-string-color", "33"),
     "keyword": ("#8a3b9e", "#d6a0e6", "--jp-mirror-editor-keyword-color", "35"),
@@ -74,7 +74,7 @@ def lines_html(language: str, lines: Sequence[str], *, inline: bool = False) -> 
 def lines_ansi(language: str, lines: Sequence[str]) -> list[str]:
     """Returns each line with escape codes for a terminal."""
     return [
-        "".join(f"\x1b[{KINDS[kind][3]}m{text}\x1b[0m" if kind else text for kind, text in line)
+        "".join(f"\x1b[{TOKEN_KINDS[kind][3]}m{text}\x1b[0m" if kind else text for kind, text in line)
         for line in tokens(language, lines)
     ]
 
@@ -87,8 +87,8 @@ def for_stream(language: str, lines: Sequence[str], stream: TextIO) -> list[str]
 
 def style_sheet(scope: str = "") -> str:
     """Returns the style sheet with the colors of the classes, for light and dark mode."""
-    light = "".join(f"{scope} .t-{kind}{{color:{colors[0]}}}" for kind, colors in KINDS.items())
-    dark = "".join(f"{scope} .t-{kind}{{color:{colors[1]}}}" for kind, colors in KINDS.items())
+    light = "".join(f"{scope} .t-{kind}{{color:{colors[0]}}}" for kind, colors in TOKEN_KINDS.items())
+    dark = "".join(f"{scope} .t-{kind}{{color:{colors[1]}}}" for kind, colors in TOKEN_KINDS.items())
     return f"{light}@media(prefers-color-scheme:dark){{{dark}}}"
 
 
@@ -96,7 +96,7 @@ def _write_span(kind: str, text: str, inline: bool) -> str:
     if not kind:
         return escape(text)
     if inline:
-        light, _, variable, _ = KINDS[kind]
+        light, _, variable, _ = TOKEN_KINDS[kind]
         return f'<span style="color:var({variable},{light})">{escape(text)}</span>'
     return f'<span class="t-{kind}">{escape(text)}</span>'
 

@@ -35,7 +35,7 @@ from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.util import toposort
 
 MAX_BOXES = 150  # of the whole picture; above this, every kernel is drawn as one box
-MAX_BOXES_A_KERNEL = 40  # a larger kernel is drawn as one box
+MAX_BOXES_PER_KERNEL = 40  # a larger kernel is drawn as one box
 MAX_KERNELS = 60
 
 _MARGIN = 20.0
@@ -161,7 +161,7 @@ class _Kernels:
         drawn_kernels = trace.kernels[:MAX_KERNELS]
         graphs = {kernel.id: self._graph_of(kernel) for kernel in drawn_kernels}
         sizes = {i: len(graph.nodes) for i, (graph, _) in graphs.items()}
-        open_ids = {i for i, size in sizes.items() if size <= MAX_BOXES_A_KERNEL}
+        open_ids = {i for i, size in sizes.items() if size <= MAX_BOXES_PER_KERNEL}
         if sum(sizes[i] for i in open_ids) > MAX_BOXES:
             open_ids = set()
         self.kernels = [self._group_of(kernel, *graphs[kernel.id], kernel.id in open_ids) for kernel in drawn_kernels]

@@ -41,7 +41,7 @@ from tinyexplore.uop.serialization import from_plain
 from tinyexplore.util import Context
 
 COMPILE_S = 30.0
-SAMPLES = 20
+EDIT_SAMPLES = 20
 PATIENCE = 20  # time limit, as a multiple of the original's time
 MAX_CACHED_KERNELS = 8  # most kernels in the cache
 
@@ -132,7 +132,7 @@ def try_in_worker(
             if not at_start:
                 outputs = written_contents(memory, subject.spec.writes)
     report({"phase": "compare", **compare_outputs(subject.names, outputs, subject.expected)})
-    report({"phase": "time", "places": [], "limit_s": max(2 * PATIENCE_S, 3 * SAMPLES * limit_s / PATIENCE)})
+    report({"phase": "time", "places": [], "limit_s": max(2 * PATIENCE_S, 3 * EDIT_SAMPLES * limit_s / PATIENCE)})
     times, before = alternate_run_times(subject, spec, program)
     report({"times_us": times, "before_us": before, "phase": "list", "limit_s": COMPILE_S})
     report({"listings": text + later_listings(stage, device, spec), "phase": "done"})
@@ -182,7 +182,7 @@ def alternate_run_times(
         bound, extent = program_of.bind(plain_buffers(subject), subject.values), own_spec.extent(subject.values)
         runs.append(lambda bound=bound, extent=extent: run_divided(bound, extent, subject.work_ns))  # type: ignore[misc]
     with timing_lock():
-        edit_s, before_s = sample_alternately(runs, SAMPLES)
+        edit_s, before_s = sample_alternately(runs, EDIT_SAMPLES)
     return [round(seconds * 1e6, 3) for seconds in edit_s], [round(seconds * 1e6, 3) for seconds in before_s]
 
 

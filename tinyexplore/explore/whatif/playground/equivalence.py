@@ -40,7 +40,7 @@ from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.semantics import to_dtype_range
 
-SAMPLES = 256
+INPUT_SAMPLES = 256
 MAX_OPERATIONS = 400  # operations per sample on average; a larger graph gets fewer samples, at least `MIN_SAMPLES`
 MIN_SAMPLES = 2
 COMBINATION_FACTOR = 8  # factor for the number of samples, if that covers every combination of special values
@@ -113,7 +113,7 @@ class Verdict:
 
 
 def equivalent(
-    before: UOp, after: UOp, *, samples: int = SAMPLES, tolerance: float | None = None, prove: bool = True
+    before: UOp, after: UOp, *, samples: int = INPUT_SAMPLES, tolerance: float | None = None, prove: bool = True
 ) -> Verdict:
     """Checks whether `after` may replace `before`.
 
@@ -532,4 +532,4 @@ def lanes_text(lanes: Any) -> str:
     return str(lanes)
 
 
-__all__ = ["SAMPLES", "Counterexample", "Verdict", "equivalent"]
+__all__ = ["INPUT_SAMPLES", "Counterexample", "Verdict", "equivalent"]
