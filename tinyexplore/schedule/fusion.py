@@ -510,7 +510,9 @@ class Fusion:
             return row
         # Between two products, as in an MLP, rows that are not fused are written once and read once. A shared cache is
         # fast enough for that, and plain products have the better tiles. Attention also reduces its rows themselves.
-        cached = target.from_memory_bytes if len(uses) == 1 and self.has_only_products(node) else target.matrix_bytes
+        cached = (
+            target.min_memory_bytes if len(uses) == 1 and self.has_only_products(node) else target.private_cache_bytes
+        )
         if not self.exceeds("bytes of all rows", node.size * node.dtype.itemsize, cached):
             return None  # the cache holds all rows between two simpler kernels
         if node.op is not Ops.REDUCE_AXIS and not reduces_within(node):
@@ -521,7 +523,7 @@ class Fusion:
             return None
         shared = max(row_bytes(node, row) * columns, read_again)
         needs_panels = columns >= PANEL_COLUMNS and any([node in factors_of(total) for total in uses[0].plan.sums])
-        bound = target.matrix_bytes if needs_panels else target.read_again_bytes
+        bound = target.private_cache_bytes if needs_panels else target.shared_cache_bytes
         return None if self.exceeds(REREAD_LABEL, shared, bound) else row
 
     def buffer_row(self, node: LazyBuffer, uses: list[Use], row: RowLoops) -> None:
@@ -554,7 +556,7 @@ class Fusion:
         shared = bytes_every_row_reads(node, use.idxs, RowLoops((), outer))
         if shared is None:
             return False
-        return not self.exceeds(REREAD_LABEL, shared, self.target_of(node.device).read_again_bytes)
+        return not self.exceeds(REREAD_LABEL, shared, self.target_of(node.device).shared_cache_bytes)
 
     def prefers_padded_copy(self, node: LazyBuffer, uses: list[Use], repeats: float) -> bool:
         """Whether padding is read so often that a padded copy costs less than masks."""

@@ -197,7 +197,7 @@ def _choose_stretches(
 
 
 def _comes_from_memory(source: LazyBuffer, target: Target) -> bool:
-    return source.size * source.dtype.itemsize >= target.from_memory_bytes
+    return source.size * source.dtype.itemsize >= target.min_memory_bytes
 
 
 def _is_plain(source: LazyBuffer) -> bool:

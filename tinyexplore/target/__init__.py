@@ -62,7 +62,7 @@ class Target:
     prefetches_streams: whether prefetch instructions for each of these sequences save time.
     hidden_load: cost of a vector load that multiply-adds hide, in multiply-adds.
     far_load: cost of a vector load that waits for memory, in multiply-adds.
-    waking_steps: steps of a loop that take as long as waking another core.
+    wake_up_steps: steps of a loop that take as long as waking another core.
     has_local: whether it is a GPU: output axes are a grid of work-groups, whose work-items share memory and wait for
     each other at barriers.
     shared_bytes: shared memory of a work-group.
@@ -105,7 +105,7 @@ class Target:
     prefetches_streams: bool = True
     hidden_load: float = 0.15
     far_load: float = 0.5
-    waking_steps: int = 1 << 15
+    wake_up_steps: int = 1 << 15
     has_local: bool = False
     shared_bytes: int = 0
     shared_is_near: bool = True
@@ -116,7 +116,7 @@ class Target:
     cores: tuple[TensorCore, ...] = ()
 
     @property
-    def from_memory_bytes(self) -> int:
+    def min_memory_bytes(self) -> int:
         """Data of at least this size comes from memory. The last-level cache holds most of smaller data."""
         return self.l3_bytes * 3 // 4
 
@@ -126,12 +126,12 @@ class Target:
         return 2 * self.l1_bytes
 
     @property
-    def matrix_bytes(self) -> int:
+    def private_cache_bytes(self) -> int:
         """The largest data that stays in a core's own cache between two kernels: half of L2."""
         return self.l2_bytes // 2
 
     @property
-    def read_again_bytes(self) -> int:
+    def shared_cache_bytes(self) -> int:
         """The largest data that stays in the last cache, beside other data, while all cores read it repeatedly."""
         return self.l3_bytes // 8
 

@@ -80,7 +80,7 @@ def test_programs_from_the_cache_run(name: str, tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_large_result_may_be_in_unaligned_memory() -> None:
-    size = device("LLVM").target.from_memory_bytes // 4
+    size = device("LLVM").target.min_memory_bytes // 4
     out, source = pointer(0, f32, size), pointer(1, f32, size)
     step = loop(size // 16)
     uops = linear(out, source, step, store(out, step * 16, load(source, step * 16, 16) + 1.0), end(step))

@@ -106,7 +106,7 @@ def test_scores_that_fit_the_cache_are_realized() -> None:
 
 @pytest.mark.pinned
 def test_rows_that_a_wide_product_reads_are_stored_where_its_other_factor_needs_panels() -> None:
-    bound = Device["LLVM"].target.matrix_bytes // 4  # floats
+    bound = Device["LLVM"].target.private_cache_bytes // 4  # floats
     rows = Tensor(numbers(bound // 512 + 16, 1024)).realize()
     for x in (rows.softmax(1), rows - rows.mean(1, keepdim=True)):
         wide = x @ Tensor(numbers(1024, bound // 1024 + 256)).realize()
@@ -124,7 +124,7 @@ def test_rows_between_two_products_are_stored_while_the_shared_cache_holds_them(
         weight = unread(*shape)
         return matmul(x, weight.permute((1, 0)) if transposed else weight)
 
-    held = Device["LLVM"].target.from_memory_bytes // 4 // 512  # rows of 512 floats
+    held = Device["LLVM"].target.min_memory_bytes // 4 // 512  # rows of 512 floats
     few, many = [create_schedule([linear(linear(unread(rows, 128), 512), 128)]) for rows in (512, 2 * held)]
     assert (len(few), len(many)) == (2, 1)
 

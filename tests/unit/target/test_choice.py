@@ -222,7 +222,7 @@ def test_the_table_equals_the_cpus_of_llvm() -> None:
 def test_the_last_cache_determines_the_size_of_a_memory_bound_buffer() -> None:
     """A large sum is divided into stretches of memory, a large result stored past the caches, from the same size on."""
     small, usual = (target_of(f"x86-64-v3{STATED}{more}") for more in (",l3=8M", ""))
-    assert (small.from_memory_bytes, usual.from_memory_bytes) == (6 << 20, 24 << 20)
+    assert (small.min_memory_bytes, usual.min_memory_bytes) == (6 << 20, 24 << 20)
     sources = []
     for more in (",l3=8M", ""):
         with Context(TARGET=f"x86-64-v3{STATED}{more}"):

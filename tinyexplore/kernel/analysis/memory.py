@@ -21,7 +21,7 @@ def buffer_bytes(pointer: UOp) -> int:
 
 def comes_from_memory(load: IndexStrides, target: Target) -> bool:
     """Whether the buffer is too large for the caches. For a smaller one, a prefetch costs more than it saves."""
-    return buffer_bytes(load.node.src[0]) >= target.from_memory_bytes
+    return buffer_bytes(load.node.src[0]) >= target.min_memory_bytes
 
 
 def step_bytes(load: IndexStrides, axis: UOp) -> int:

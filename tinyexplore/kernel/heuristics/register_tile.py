@@ -129,7 +129,7 @@ def propose_large_operand_outside(kernel: Kernel) -> Proposals:
         return
     outer, inner = sorted(loops, key=lambda axis: axis.arg.id)
     walked = {axis: bytes_along(kernel, axis) for axis in loops}
-    if walked[inner] > kernel.target.l2_bytes and walked[outer] <= kernel.target.matrix_bytes:
+    if walked[inner] > kernel.target.l2_bytes and walked[outer] <= kernel.target.private_cache_bytes:
         reason = "the kernel reads the large operand once and the small operand repeatedly from a cache"
         yield Proposal(Opt(OptOps.SWAP, outer.arg.id, inner.arg.id), reason)
 

@@ -124,7 +124,7 @@ def rows_stored_twice(size: int, rows: int) -> float:
 
 def find_pipeline(kernel: Kernel) -> Opt | None:
     """Returns the PIPELINE Opt with enough blocks of rows for the cores and little overlap; None if none is legal."""
-    if not kernel.find(Ops.BARRIER) or not reaches("loop iterations", kernel.steps, kernel.target.waking_steps):
+    if not kernel.find(Ops.BARRIER) or not reaches("loop iterations", kernel.steps, kernel.target.wake_up_steps):
         return None
     for axis in kernel.output_axes:
         if isinstance(find_pipelined(kernel, axis), str):

@@ -15,7 +15,7 @@ def divide_among_threads(kernel: Kernel) -> Proposals:
     if not reaches("cores", kernel.target.threads, 2):
         return
     work = int(kernel.steps * max(1.0, functions_in(kernel)))
-    fewest = kernel.target.waking_steps * max(1, kernel.lanes // 4)
+    fewest = kernel.target.wake_up_steps * max(1, kernel.lanes // 4)
     if not reaches("loop iterations, weighted by functions such as exp", work, fewest):
         return
     outermost = next((axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL), None)

@@ -157,7 +157,7 @@ def rows_of_a_block(kernel: Kernel, fit: CoreMatch, count: int, rows_of_tiles: i
     enough of them to make packing the columns pay.
     """
     rows = rows_of_tiles * fit.core.dims[0]
-    most_tiles = kernel.target.matrix_bytes // (rows * packed_row_bytes(fit))
+    most_tiles = kernel.target.private_cache_bytes // (rows * packed_row_bytes(fit))
     most_tiles = min(most_tiles, -(-count // own_cores(kernel, fit)))
     block = max(most_tiles, -(-MIN_ROWS_PER_BLOCK // rows))
     return min(count, block)

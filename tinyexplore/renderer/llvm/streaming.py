@@ -59,7 +59,7 @@ def streaming_stores(uops: Sequence[UOp], target: Target) -> set[UOp]:
 
 def is_large(buffer: UOp, target: Target) -> bool:
     assert isinstance(buffer.dtype, PtrDType)
-    return buffer.dtype.size * buffer.dtype.base.itemsize >= target.from_memory_bytes
+    return buffer.dtype.size * buffer.dtype.base.itemsize >= target.min_memory_bytes
 
 
 def _is_once_and_large(node: UOp, open_loops: Sequence[UOp], read_memory: set[UOp], target: Target) -> bool:
